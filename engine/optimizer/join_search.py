@@ -3,8 +3,8 @@
     JoinProblem(relations, keys, conditions) ─► best_order ─► a tree of relations, and what it costs
 
 A tree is the index of a relation, or (probe side, build side). What a join costs is bytes: both sides are touched, the
-build side is stored too, and the result is made. Rows are estimated as those of one join are (``join_estimates``), for
-all keys that are equal at once, so that a key which is equal to another through a third counts like one that was
+build side is stored too, and the result is made. Rows are estimated much as those of one join (``join_estimates``),
+for all keys that are equal at once, so that a key which is equal to another through a third counts like one that was
 written. Only relations that some key connects are joined.
 
 Up to EXHAUSTIVE_MAX relations every tree is looked at, smaller sets first, and the best one of each set is kept; beyond
@@ -17,6 +17,7 @@ Held by: tests/optimizer/test_join_order.py
 from __future__ import annotations
 
 from itertools import combinations
+from math import prod
 from typing import NamedTuple
 
 Tree = int | tuple["Tree", "Tree"]
@@ -36,7 +37,10 @@ class Relation(NamedTuple):
 
 
 class EqualKeys(NamedTuple):
-    """Columns that are equal in all rows of the result: relation -> different values, None where nobody knows."""
+    """Columns that are equal in all rows of the result: relation -> different values, None where nobody knows.
+
+    Values are those before filters: one order of ten joins one item of ten, however many orders the items name.
+    """
 
     distinct: dict[int, float | None]
     relations: int
@@ -127,12 +131,15 @@ def _greedy(problem: JoinProblem, singles: list[Joined]) -> Joined | None:
 
 def _domain_of(problem: JoinProblem, one: Joined, other: Joined) -> float | None:
     """Return how many different values the keys between two sets have together; None when there are none."""
-    domain, is_connected = 1.0, False
-    for keys in problem.keys:
-        if keys.relations & one.relations and keys.relations & other.relations:
-            domain *= _domain(keys, one, other)
-            is_connected = True
-    return min(domain, max(one.rows, other.rows)) if is_connected else None
+    domains = [
+        _domain(keys, one, other)
+        for keys in problem.keys
+        if keys.relations & one.relations and keys.relations & other.relations
+    ]
+    if len(domains) < 2:
+        return domains[0] if domains else None
+    # values of several columns are not independent: there are no more combinations than rows
+    return min(prod(domains), max(one.rows, other.rows))
 
 
 def _join(problem: JoinProblem, one: Joined, other: Joined, domain: float) -> Joined:
@@ -160,4 +167,4 @@ def _domain(keys: EqualKeys, one: Joined, other: Joined) -> float:
 
 def _distinct(keys: EqualKeys, side: Joined) -> float | None:
     counts = [count for index, count in keys.distinct.items() if side.relations >> index & 1 and count is not None]
-    return min(*counts, side.rows) if counts else None
+    return min(counts, default=None)

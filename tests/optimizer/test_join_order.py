@@ -225,6 +225,18 @@ def test_many_relations_are_joined_all(problem):
     assert best.relations == (1 << len(problem.relations)) - 1
 
 
+def test_a_filter_of_one_side_keeps_its_share_of_the_other():
+    """One order of a hundred joins one item of a hundred, though few orders are left to have keys."""
+    items, orders = Relation(4e6, 8), Relation(1e4, 8)
+    problem = JoinProblem([items, orders], [EqualKeys({0: 2e5, 1: 1e6}, 3)], [])
+    assert cost_of(problem, (0, 1)).rows == pytest.approx(4e4)
+
+
+def test_several_keys_have_no_more_combinations_than_there_are_rows():
+    keys = [EqualKeys({0: 1e5, 1: 1e5}, 3), EqualKeys({0: 1e5, 1: 1e5}, 3)]
+    assert cost_of(JoinProblem([Relation(1e6, 8), Relation(1e6, 8)], keys, []), (0, 1)).rows == pytest.approx(1e6)
+
+
 def test_what_no_key_connects_has_no_order():
     assert best_order(JoinProblem([Relation(1, 8), Relation(1, 8)], [], [])) is None
 

@@ -199,7 +199,7 @@ def _problem(plan: LogicalPlan, tree: JoinTree, sets: list[list[Place]]) -> Join
         needed = node.schema.select(name for name in node.schema.names if name in used[node.id])
         relations.append(Relation(estimate.rows, row_width(needed, estimate.columns)))
     keys = [
-        EqualKeys({relation: estimates[relation].distinct(name) for relation, name in members}, _bits(members))
+        EqualKeys({relation: _values(estimates[relation], name) for relation, name in members}, _bits(members))
         for members in sets
     ]
     conditions = []
@@ -212,6 +212,12 @@ def _problem(plan: LogicalPlan, tree: JoinTree, sets: list[list[Place]]) -> Join
         }
         conditions.append(Condition(_bits(list(over.values())), selectivity(part, columns)[0]))
     return JoinProblem(relations, keys, conditions)
+
+
+def _values(estimates: Estimates, name: str) -> float | None:
+    """Return how many values a column had before rows were filtered: filters take pairs, not what keys may be."""
+    known = estimates.columns.get(name)
+    return None if known is None else known.distinct_count
 
 
 def _bits(places: Sequence[Place]) -> int:

@@ -49,7 +49,7 @@ PARQUET_BATCH_ROWS_MAX = 65536
 #: bytes of a batch when there is very little memory for each reader
 BATCH_BYTES_MIN = 128 << 10
 _NARROW_COLUMNS = 16
-#: a row group of so many bytes of Arrow data leaves blocks that are given back
+#: a row group that holds so many bytes while it is read leaves blocks that are given back
 _RELEASED_BYTES = 8 << 20
 #: values of a dictionary that count, since some rows may be a gigabyte of them
 _WIDE_VALUE_BYTES = 64 << 10
@@ -88,7 +88,11 @@ class ParquetReader:
         self._unlike: set[str] = set()
         #: of the file that is open; None: all
         self._possible_groups: frozenset[int] | None = None
+        #: widths of rows seen: of those that came out, and as they were decoded for a filter, by stream of columns
         self._row_bytes = 0.0
+        self._decoded_widths: dict[str, float] = {}
+        #: while the last row group was read
+        self._held_bytes = 0
         self.bytes_read = 0
         self.pruned_groups = 0
 
@@ -121,7 +125,6 @@ class ParquetReader:
         if split.path != self._path:
             self._open_file(split.path)
         assert self._footer is not None
-        decoded_bytes = 0
         for group in range(split.start, split.end):
             if self._possible_groups is not None and group not in self._possible_groups:
                 self.pruned_groups += 1
@@ -129,12 +132,13 @@ class ParquetReader:
             for batch in self._read_group(split.path, group):
                 size_bytes = batch.nbytes
                 self._row_bytes = size_bytes / batch.num_rows if batch.num_rows else self._row_bytes
-                decoded_bytes += size_bytes
                 yield from bounded_batches(batch, PARQUET_BATCH_ROWS_MAX, size_bytes)
+                del batch  # a wide one is not kept while the next is read
             self._reserved.resize(0)
         self.bytes_read += split.size_bytes
-        # Decoding leaves blocks as large as column chunks behind. Small ones are worth keeping for the next row group.
-        if decoded_bytes >= _RELEASED_BYTES:
+        # Small blocks are kept for the next row group: to give them back and touch them again takes half as long as
+        # decoding does. Large ones are of pages and dictionaries, which may be smaller there.
+        if self._held_bytes >= _RELEASED_BYTES:
             pa.default_memory_pool().release_unused()
 
     def _find_possible_groups(self) -> None:
@@ -153,12 +157,14 @@ class ParquetReader:
         assert self._footer is not None
         pages = pages_of(path, self._footer, group, self._columns)
         held = {name: found.held_bytes for name, found in pages.items()}
+        self._held_bytes = sum(held.values())
         is_one_row = self._footer.row_group(group).num_rows == 1
         check_fits(path, group, held, process_budget.record_limit, is_at_once=is_one_row)
-        row_bytes = max(self._row_bytes, self._encoded_row_bytes(group, self._columns), _wide_bytes(pages))
+        row_bytes = max(self._seen_row_bytes(), self._encoded_row_bytes(group, self._columns), _wide_bytes(pages))
         batches = self._batches(group, self._rows_at_once(row_bytes, self._columns), held)
         for each in one_by_one(batches, row_bytes):
             yield self._arranged(each)
+            del each
 
     def _batches(self, group: int, rows: int, held: dict[str, int]) -> Iterator[pa.RecordBatch]:
         """Yield what is wanted of a row group; a single row is read at once, which keeps no page of it for later."""
@@ -187,12 +193,19 @@ class ParquetReader:
                 yield batch
             elif mask.true_count:
                 yield kept(batch, mask, self._spec.columns)
+            del batch
 
     def _batches_of(self, group: int, columns: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:
         """Yield some columns of a row group."""
         assert self._file is not None
         batches = self._file.iter_batches(rows, row_groups=[group], columns=list(columns), use_threads=False)
-        yield from self._checked(group, map(self._of_source, batches))
+        is_first = self._filter is not None
+        for batch in self._checked(group, map(self._of_source, batches)):
+            if is_first and batch.num_rows:
+                self._decoded_widths[columns[0]] = batch.nbytes / batch.num_rows
+                is_first = False
+            yield batch
+            del batch
 
     def _checked(self, group: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the batches of a row group; DataError where they are not all of it."""
@@ -201,6 +214,7 @@ class ParquetReader:
         for batch in batches:
             rows_left -= batch.num_rows
             yield batch
+            del batch
         if rows_left:
             # Arrow passes over pages whose headers are damaged, and says nothing of the rows.
             raise pa.ArrowInvalid(f"row group {group} has {-rows_left:+} rows against what the file says of it")
@@ -217,13 +231,17 @@ class ParquetReader:
         """Return how many rows of a row group to ask for: about a batch of bytes."""
         assert self._file is not None
         rows_max = PARQUET_BATCH_ROWS_MAX
-        if self._row_bytes == 0.0:
+        if self._seen_row_bytes() == 0.0:
             schema = self._file.schema_arrow
             if len(columns) > _NARROW_COLUMNS or not all(_is_fixed(schema.field(name).type) for name in columns):
                 rows_max = BATCH_ROWS_MAX
         # Where many read at a time, batches are smaller: several of each reader are on their way.
         batch_bytes = max(BATCH_BYTES_MIN, min(BATCH_BYTES_MAX, self._reserved.part_bytes))
         return max(1, min(rows_max, int(batch_bytes / row_bytes) if row_bytes else rows_max))
+
+    def _seen_row_bytes(self) -> float:
+        """Return how wide rows were, decoded or as they came out; 0.0 before the first one."""
+        return max(self._row_bytes, sum(self._decoded_widths.values()))
 
     def _encoded_row_bytes(self, group: int, columns: list[str]) -> float:
         """Return the average width of a row of a group as the file has it, before compression."""
@@ -261,6 +279,9 @@ class ParquetReader:
         """Close the open file."""
         self._close_file()
         self._reserved.close()
+        if self._held_bytes:
+            self._held_bytes = 0
+            pa.default_memory_pool().release_unused()
 
     def _open_file(self, path: str) -> None:
         self._close_file()

@@ -71,12 +71,14 @@ class RowFilter:
                 beside = regular_batches(read(others, rows), rows)
             if beside is None:
                 yield kept(batch, mask, columns)
+                del batch  # a wide one is not kept while the next is read
                 continue
             more = next(islice(beside, skipped, None), None)
             skipped = 0
             if more is None or more.num_rows != batch.num_rows:
                 raise pa.ArrowInvalid("its columns do not have the same number of rows")
             yield kept(joined([batch, more]), mask, columns)
+            del batch, more
 
     def mask(self, batch: pa.RecordBatch) -> pa.BooleanArray:
         """Return for each row of a batch, which has ``columns`` at least, whether it is kept."""

@@ -28,8 +28,8 @@ from engine.optimizer.settings import OptimizerSettings
 class OptimizingExecutor(Protocol):
     """An executor that says how it would have a plan optimized."""
 
-    def optimizer_settings(self, configuration: Configuration) -> OptimizerSettings:
-        """Return the settings of its place."""
+    def optimizer_settings(self, plan: Plan, configuration: Configuration) -> OptimizerSettings:
+        """Return the settings of its place for a plan."""
         ...
 
 
@@ -60,7 +60,7 @@ def with_exact_splits(node: LogicalNode, parallelism: int) -> Operator:
 
 def explain_plan(plan: Plan, target: str, configuration: Configuration, parallelism: int) -> str:
     """Return how a plan would run, as text."""
-    return explain(optimize(plan, _settings(target, configuration, parallelism)))
+    return explain(optimize(plan, _settings(plan, target, configuration, parallelism)))
 
 
 def analyzed_plan(
@@ -73,7 +73,7 @@ def analyzed_plan(
         )
     vertices = result.vertices
     analysis = analyze(
-        optimize(plan, _settings(target, configuration, parallelism)),
+        optimize(plan, _settings(plan, target, configuration, parallelism)),
         (each for vertex in vertices for each in vertex.operators),
         result.runtime_ms / 1000,
         sum(subtask.output_us for vertex in vertices for subtask in vertex.subtasks),
@@ -82,14 +82,14 @@ def analyzed_plan(
     return msgspec.json.encode(analysis).decode() if as_json else analysis_text(analysis)
 
 
-def _settings(target: str, configuration: Configuration, parallelism: int) -> OptimizerSettings:
+def _settings(plan: Plan, target: str, configuration: Configuration, parallelism: int) -> OptimizerSettings:
     """Return the executor's settings, or what the configuration alone says."""
     try:
         executor = executor_of(target)
     except NotYetSupportedError:
         executor = None
     if isinstance(executor, OptimizingExecutor):
-        return executor.optimizer_settings(configuration)
+        return executor.optimizer_settings(plan, configuration)
     defaults = OptimizerSettings()
     mode = configuration.get(EXECUTION_MODE)
     return OptimizerSettings(

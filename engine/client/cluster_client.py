@@ -76,6 +76,8 @@ class Overview(msgspec.Struct, frozen=True, rename="kebab"):
     #: bytes of managed memory of the smallest slot, and of its pages; 0: no TaskManager is there
     managed_bytes_per_slot: int = 0
     page_bytes: int = 0
+    #: more of it for jobs without Python functions
+    lent_bytes_per_slot: int = 0
 
 
 class WaitingLine(msgspec.Struct, frozen=True):

@@ -86,10 +86,14 @@ PROCESS_SIZE = _option(
     "container, for all processes together that start-cluster.sh starts there.",
 )
 MANAGED_FRACTION = _option(
-    "taskmanager.memory.managed.fraction", "float", "0.4", "Share of the process size for sort, join and aggregate."
+    "taskmanager.memory.managed.fraction",
+    "float",
+    "0.4",
+    "Share of the process size for sort, join and aggregate; in a job without Python functions the share of their "
+    "workers comes on top.",
 )
 MANAGED_SIZE = _option(
-    "taskmanager.memory.managed.size", "size", None, "Managed memory as a size; overrides the fraction."
+    "taskmanager.memory.managed.size", "size", None, "Managed memory as a size, in every job; overrides the fraction."
 )
 NETWORK_FRACTION = _option(
     "taskmanager.memory.network.fraction", "float", "0.1", "Share of the process size for network buffers."

@@ -175,6 +175,8 @@ class TaskExecutorHardware(msgspec.Struct, frozen=True):
     managed_memory: int = 0
     network_memory: int = 0
     page_bytes: int = 0
+    #: more of managed memory that jobs without Python functions find
+    lent_memory: int = 0
 
 
 class RegisterTaskExecutor(Request[RegistrationReply], frozen=True):
@@ -318,6 +320,8 @@ class SlotOffer(msgspec.Struct, frozen=True):
     managed_pages: int
     #: the JobMaster's request that it answers
     request_id: int
+    #: more of them for a job without Python functions
+    lent_pages: int = 0
 
 
 class SlotOfferReply(msgspec.Struct, frozen=True):

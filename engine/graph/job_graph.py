@@ -22,7 +22,7 @@ from __future__ import annotations
 import msgspec
 
 from engine.errors import PlanError
-from engine.graph.operator_descriptor import DRIVER_PAGES_MIN, OperatorDescriptor, SourceOperator
+from engine.graph.operator_descriptor import DRIVER_PAGES_MIN, OperatorDescriptor, PythonOperator, SourceOperator
 from engine.graph.run_time_decision import AdaptiveJoin, AdaptiveSettings, ExpectedSize
 from engine.graph.ship_strategy import DistributionPattern, PartitionerSpec, ResultPartitionType, ShipStrategy
 from engine.graph.subpartition_share import SubpartitionShare, are_complete
@@ -121,6 +121,11 @@ class JobGraph(msgspec.Struct, frozen=True):
     adaptive: AdaptiveSettings | None = None
     #: in order of the module search path
     artifacts: tuple[JobArtifact, ...] = ()
+
+    @property
+    def has_functions(self) -> bool:
+        """Whether any of its tasks runs a user's Python function."""
+        return any(isinstance(step.operator, PythonOperator) for vertex in self.vertices for step in vertex.steps)
 
     def vertex(self, vertex_id: JobVertexId) -> JobVertex:
         """Return the vertex of that id."""

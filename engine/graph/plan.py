@@ -222,6 +222,16 @@ class Plan(msgspec.Struct, frozen=True):
     sinks: tuple[int, ...]
     name: str = ""
 
+    @property
+    def has_functions(self) -> bool:
+        """Whether Python workers are needed: a user's function maps, reduces or partitions rows."""
+        operators = (node.operator for node in self.nodes)
+        return any(
+            isinstance(each, PythonFunction | GroupReduce | CoGroup)
+            or (isinstance(each, Partition) and each.function is not None)
+            for each in operators
+        )
+
     def node(self, node_id: int) -> PlanNode:
         """Return the node of that id."""
         return self.nodes[node_id]

@@ -46,6 +46,7 @@ def build_descriptor(
     assert slot is not None, f"{vertex.name} has no slot"
     job_vertex = vertex.job_vertex
     sharing = [neighbour.job_vertex for neighbour in neighbours if neighbour.current.slot is slot]
+    pages = slot.managed_pages + (0 if job_graph.has_functions else slot.lent_pages)
     return TaskDeploymentDescriptor(
         job_id=job_graph.job_id,
         job_name=job_graph.name,
@@ -74,7 +75,7 @@ def build_descriptor(
             for step in job_vertex.chain
             if isinstance(step.operator, SinkOperator)
         ),
-        managed_pages=managed_pages(slot.managed_pages, job_vertex, sharing),
+        managed_pages=managed_pages(pages, job_vertex, sharing),
         configuration=job_graph.configuration,
         artifacts=job_graph.artifacts,
         feed=job_vertex.feed,

@@ -134,7 +134,12 @@ class JobScheduling:
         accepted = []
         for each in offer.slots:
             slot = AllocatedSlot(
-                each.allocation_id, offer.resource_id, offer.address, offer.data_address, each.managed_pages
+                each.allocation_id,
+                offer.resource_id,
+                offer.address,
+                offer.data_address,
+                each.managed_pages,
+                each.lent_pages,
             )
             if self._facts.pool.offer(each.request_id, slot):
                 accepted.append(each.allocation_id)

@@ -32,6 +32,8 @@ class AllocatedSlot(msgspec.Struct, frozen=True):
     data_address: str
     #: pages of managed memory for everything that runs in the slot
     managed_pages: int
+    #: more of them for a job without Python functions
+    lent_pages: int = 0
 
 
 class _SlotRequest(msgspec.Struct):

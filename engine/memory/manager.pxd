@@ -17,6 +17,7 @@ cdef class MemoryManager:
     cdef object _reclaiming                 # lock: one thread at a time has memory given back
     cdef list _leaks                        # (owner, pages) of pools that were closed with pages out
     cdef int64_t _pages_reserved            # sum of the open pools' limits
+    cdef int64_t _pages_withheld            # what others want: reserved only when nobody has anything left to give back
     cdef int32_t _last_id
     cdef bint _closed
 

@@ -4,6 +4,7 @@
     pool = manager.pool("sort of v3-0", pages=256)               a share for kernels; reserves, or MemoryBudgetError
     segments = manager.allocate("buffers", 4)                    or pages as MemorySegments, for Python
     manager.release("buffers", segments)
+    manager.withhold(64 << 20)                                   somebody else wants them: reserved last, not kept warm
     manager.leak_report()                                        [] when every owner has given everything back
     manager.close()                                              MemoryLeakError naming owners otherwise
 
@@ -36,6 +37,7 @@ from engine.memory.page_slabs cimport (
     slabs_create,
     slabs_destroy,
     slabs_hold_outside,
+    slabs_withhold,
 )
 from engine.memory.segment cimport MemorySegment, wrap_memory
 
@@ -91,7 +93,7 @@ cdef class MemoryManager:
             raise ValueError(f"a pool of {pages} pages for {owner}: at least one is needed")
         if self._closed:
             raise MemoryBudgetError(f"{owner} asks a closed memory manager for {pages} pages")
-        if self._pages_reserved + pages > self._slabs.page_count:
+        if self._pages_reserved + pages > self._slabs.page_count - self._pages_withheld:
             self._reclaim(pages)
         if self._pages_reserved + pages > self._slabs.page_count:
             raise MemoryBudgetError(self._refusal(owner, pages))
@@ -115,7 +117,7 @@ cdef class MemoryManager:
         """
         asked = set()
         with self._reclaiming:
-            while self._pages_reserved + pages > self._slabs.page_count:
+            while self._pages_reserved + pages > self._slabs.page_count - self._pages_withheld:
                 unasked = [pool_id for pool_id in list(self._lenders) if pool_id not in asked]
                 if not unasked:
                     return
@@ -158,6 +160,17 @@ cdef class MemoryManager:
             segment.forget()
             if pool.pages_used == 0:
                 pool.close()
+
+    def withhold(self, int64_t size):
+        """Keep so many bytes of the budget free for others, as far as owners have not reserved them; 0: none.
+
+        What owners keep for later is given back before a reservation takes any of it, and free pages' memory goes back
+        to the operating system. Those who may reserve are told so by their slots, so a reservation is not refused.
+        """
+        self._pages_withheld = (size + self.page_size - 1) // self.page_size
+        pthread_mutex_lock(&self._slabs.mutex)
+        slabs_withhold(self._slabs, self._pages_withheld)
+        pthread_mutex_unlock(&self._slabs.mutex)
 
     cdef void hold_outside(self, int64_t size) noexcept nogil:
         if self._slabs != NULL:
@@ -211,6 +224,11 @@ cdef class MemoryManager:
     def pages_unreserved(self):
         """Pages that a new pool can have."""
         return self.pages_total - self._pages_reserved
+
+    @property
+    def bytes_reserved(self):
+        """What the open pools may hold."""
+        return self._pages_reserved * self.page_size
 
     @property
     def pages_peak(self):

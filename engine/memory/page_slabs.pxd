@@ -40,6 +40,7 @@ cdef struct PageSlabs:
     int64_t pages_resident          # pages_mapped without those given back to the operating system
     int64_t large_pages             # part of pages_out that is large grants
     int64_t outside_pages           # what owners hold elsewhere of what they reserved here, in pages
+    int64_t withheld_pages          # what somebody else wants of the budget, in pages
     int64_t free_count              # pages on the free list
     int32_t* free_pages             # page numbers, a stack: the top is warmest
     int32_t* owners                 # of every page: pool id, 0 when free
@@ -66,5 +67,7 @@ cdef uint8_t* slabs_take_large(PageSlabs* slabs, int64_t size, int64_t pages, in
 cdef int64_t slabs_give_large(PageSlabs* slabs, uint8_t* memory, int64_t size, int32_t owner) noexcept nogil
 # Say how many pages' worth of memory owners hold elsewhere, within their reservations: as much free memory goes back.
 cdef void slabs_hold_outside(PageSlabs* slabs, int64_t pages) noexcept nogil
+# Say how many pages' worth of memory somebody else wants: as much free memory goes back, what is out stays out.
+cdef void slabs_withhold(PageSlabs* slabs, int64_t pages) noexcept nogil
 # Take back all pages and grants of an owner; returns the number of pages (a grant beyond its limit counts as one).
 cdef int64_t slabs_take_back(PageSlabs* slabs, int32_t owner) noexcept nogil

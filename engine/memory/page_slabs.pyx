@@ -8,8 +8,8 @@ Invariants
     pages_out + free_count + (pages never mapped) + large_pages fit page_count, because owners reserve their limits;
     owners[n] is 0 exactly when page n is on the free list or never was mapped;
     resident memory stays near the budget: when large grants (which lie beside the range), blocks of files that owners
-    read within their reservations, and resident pages exceed it together, the coldest free pages go back to the
-    operating system.
+    read within their reservations, what is withheld for others, and resident pages exceed it together, the coldest
+    free pages go back to the operating system.
 
 Huge pages save misses of the TLB (a hash join's table: a millisecond of CPU for each slab) and are cheap where memory
 is there. A virtual machine that gave free memory back to its host gets it again with the first touch, and huge pages
@@ -219,9 +219,10 @@ cdef bint grow(PageSlabs* slabs) noexcept nogil:
 cdef void drop_cold_pages(PageSlabs* slabs, int64_t pages_wanted) noexcept nogil:
     """Give memory of free pages back to the operating system until that many more pages fit the budget."""
     cdef int64_t index
+    cdef int64_t budget = slabs.page_count - slabs.withheld_pages
     cdef int32_t page_index
     for index in range(slabs.free_count):
-        if slabs.pages_resident + slabs.large_pages + slabs.outside_pages + pages_wanted <= slabs.page_count:
+        if slabs.pages_resident + slabs.large_pages + slabs.outside_pages + pages_wanted <= budget:
             return
         page_index = slabs.free_pages[index]
         if slabs.dropped[page_index] == 0:
@@ -372,4 +373,9 @@ cdef inline void free_grant(LargeGrant* grant) noexcept nogil:
 
 cdef void slabs_hold_outside(PageSlabs* slabs, int64_t pages) noexcept nogil:
     slabs.outside_pages = pages
+    drop_cold_pages(slabs, 0)
+
+
+cdef void slabs_withhold(PageSlabs* slabs, int64_t pages) noexcept nogil:
+    slabs.withheld_pages = pages
     drop_cold_pages(slabs, 0)

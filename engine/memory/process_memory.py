@@ -1,24 +1,25 @@
 """From the one number a person sets, the size of a TaskManager process, to the shares of everything in it.
 
     taskmanager.memory.process.size                       all of it; half of the machine's memory when nobody set it
-    ├── base                                              interpreter and libraries: fixed, 192 MiB or a quarter
+    ├── base                                              interpreter and libraries: 136 MiB or half, as measured
     └── rest
         ├── managed      taskmanager.memory.managed.size, or .fraction (0.4) of the rest: pages of operators
         ├── network      taskmanager.memory.network.fraction (0.1) of the rest, within .min and .max
         ├── arrow        half of what is left: record batches on their way, files that are read and written
-        └── workers      the rest: Python worker processes of all slots
+        └── workers      the rest: Python worker processes of all slots; pages in jobs that have no Python functions
 
     process_memory(configuration, slots, machine_bytes).table()      the lines that are logged at start
+                                          .of_job(has_functions)     what a job finds that has Python functions or none
     process_bytes_for(configuration, slots, machine_bytes, bytes)    in which workers have as much
     too_large_text(configuration, machine_bytes, count)              what is told where the machine has less
 
 The network share is a wish (the pool is sized from the job and degrades), so its minimum gives way before anything
 else does. An absolute managed size wins over the fraction and may be small: every operator runs with six pages, and
 pages get smaller with it (``page_size``). Who sets one that is small wants a small process, so Arrow gets as much and
-not less than 48 MiB and 16 MiB a slot. Network buffers are as large as pages, so that a page of rows is taken over
-by an operator as it came.
+not less than 48 MiB and 16 MiB a slot; it is what it says in every job, and the base no more than a quarter. Network
+buffers are as large as pages, so that a page of rows is taken over by an operator as it came.
 
-Invariant: the shares and the base add up to the process size exactly. Pure: looks at no machine.
+Invariant: the shares and the base add up to the process size exactly, in jobs of both kinds. Pure: looks at no machine.
 The shares are the limits of the four kinds of reservations (``budget``), and each has one who keeps to it:
 
     PAGES     managed    MemoryManager: each operator's PagePool is reserved, and spills beyond it
@@ -26,7 +27,10 @@ The shares are the limits of the four kinds of reservations (``budget``), and ea
     ARROW     Arrow      Budget: readers and writers of files, very wide rows; batches on their way are bounded besides
     WORKER    workers    WorkerWatch: ends the greediest where all parts together would pass the process size
 
-The base is what is there when nothing runs; nothing bounds it, and a script that runs embedded brings its own.
+What workers lend to pages is lent slot by slot (``worker_share``), so jobs of both kinds run side by side.
+
+The base is the resident size of a process that has run a first small job and rests: 134 to 145 MiB, half of it pages
+of libraries' files, of which a small process has less. Nothing bounds it; a script that runs embedded brings its own.
 
 Source: Flink's TaskExecutorProcessUtils; arrow and workers take the place of heap and framework memory.
 """
@@ -54,7 +58,7 @@ from engine.memory.page_size import page_size_for
 PROCESS_SIZE_MIN_BYTES = 32 << 20
 #: sizes that are advised are multiples of it
 SIZE_STEP_BYTES = 32 << 20
-_BASE_BYTES = 192 << 20
+BASE_BYTES = 136 << 20
 _MANAGED_MIN_BYTES = 6 * 4096
 #: of Arrow where managed memory was set to less
 _ARROW_BYTES = 48 << 20
@@ -69,6 +73,8 @@ class ProcessMemory(msgspec.Struct, frozen=True):
     network_bytes: int
     managed_bytes: int
     workers_bytes: int
+    #: the part of it that is pages where no Python function runs
+    lent_bytes: int
     arrow_bytes: int
     #: of a page of managed memory and of a network buffer
     page_bytes: int
@@ -77,6 +83,22 @@ class ProcessMemory(msgspec.Struct, frozen=True):
     network_segments_max: int
     #: where the managed share comes from: its key and value
     managed_source: str
+
+    def of_job(self, *, has_functions: bool) -> ProcessMemory:
+        """Return how it is divided while such a job runs alone."""
+        if has_functions:
+            return self
+        return msgspec.structs.replace(
+            self,
+            managed_bytes=self.managed_bytes + self.lent_bytes,
+            workers_bytes=self.workers_bytes - self.lent_bytes,
+            lent_bytes=0,
+        )
+
+    @property
+    def lent_pages(self) -> int:
+        """Pages that there are more where no Python function runs."""
+        return (self.managed_bytes + self.lent_bytes) // self.page_bytes - self.managed_bytes // self.page_bytes
 
     @property
     def limits(self) -> dict[Kind, int]:
@@ -107,7 +129,11 @@ class ProcessMemory(msgspec.Struct, frozen=True):
             ("network buffers", self.network_bytes, f"{NETWORK_FRACTION.key}, .min, .max"),
             ("managed (sort, join, group)", self.managed_bytes, self.managed_source),
             ("Arrow batches", self.arrow_bytes, "granted to readers and writers"),
-            ("Python workers", self.workers_bytes, "what is left; the largest is ended beyond it"),
+            (
+                "Python workers",
+                self.workers_bytes,
+                "what is left" + ("; pages have it in jobs without Python functions" if self.lent_bytes else ""),
+            ),
             ("process", self.process_bytes, PROCESS_SIZE.key),
         ]
         return "\n".join(
@@ -168,21 +194,24 @@ def _divided(configuration: Configuration, slots: int, process: int) -> ProcessM
             f"{PROCESS_SIZE.key}: {format_size(process)} is too small, at least {format_size(PROCESS_SIZE_MIN_BYTES)} "
             "are needed"
         )
-    base = min(_BASE_BYTES, process // 4)
+    is_set = configuration.get(MANAGED_SIZE) is not None
+    base = min(BASE_BYTES, process // (4 if is_set else 2))
     rest = process - base
     managed, source = _managed(configuration, rest)
     page = min(_segment_size(configuration), page_size_for(managed, slots))
     network_min = configuration.get(NETWORK_MIN)
     network = _network(configuration, rest, managed)
     arrow = (rest - managed - network) // 2
-    if configuration.get(MANAGED_SIZE) is not None:
+    if is_set:
         arrow = min(arrow, max(managed, _ARROW_BYTES + slots * _ARROW_SLOT_BYTES))
+    workers = rest - managed - network - arrow
     return ProcessMemory(
         process_bytes=process,
         base_bytes=base,
         network_bytes=network,
         managed_bytes=managed,
-        workers_bytes=rest - managed - network - arrow,
+        workers_bytes=workers,
+        lent_bytes=0 if is_set else workers,
         arrow_bytes=arrow,
         page_bytes=page,
         network_segments_min=max(1, min(network_min, network) // page),

@@ -43,6 +43,11 @@ class ClusterResources(TaskResources, Protocol):
         """Pages for all slots together."""
         ...
 
+    @property
+    def lent_pages(self) -> int:
+        """More of them for jobs without Python functions."""
+        ...
+
     def ensure_network(self, segment_count: int) -> None:
         """Grow the network pool; no task runs."""
         ...
@@ -92,6 +97,7 @@ class ClusterComponents:
             TaskExecutorSettings(
                 slot_count=settings.slot_count,
                 managed_pages=resources.managed_pages,
+                lent_pages=resources.lent_pages,
                 heartbeat_interval_s=settings.heartbeat_interval_s,
                 heartbeat_timeout_s=settings.heartbeat_timeout_s,
                 cancellation_timeout_s=settings.cancellation_timeout_s,

@@ -84,5 +84,6 @@ def overview_document(registered: TaskExecutorList, jobs: JobList) -> dict[str, 
         "flink-version": version(),
         "flink-commit": "",
         "managed-bytes-per-slot": min((each.managed_memory // slots for each, slots in hardware), default=0),
+        "lent-bytes-per-slot": min((each.lent_memory // slots for each, slots in hardware), default=0),
         "page-bytes": min((each.page_bytes for each, _ in hardware), default=0),
     }

@@ -35,7 +35,6 @@ from engine.errors import EngineError, JobNotFoundError, PlanError, ResourceErro
 from engine.gateways.messages import JobOutcome
 from engine.graph.exchange_mode import ExecutionMode
 from engine.graph.job_graph import JobArtifact, JobGraph
-from engine.graph.operator_descriptor import PythonOperator
 from engine.graph.plan import Plan, Source
 from engine.graph.source_spec import ArrowSource
 from engine.ids import JobId
@@ -72,13 +71,15 @@ class ClusterExecutor:
         chosen = configuration.get(PARALLELISM_DEFAULT)
         return int(chosen) if chosen is not None else max(1, self._slots(configuration).slots_total)
 
-    def optimizer_settings(self, configuration: Configuration) -> OptimizerSettings:
-        """Return what the planner needs to know of the cluster."""
+    def optimizer_settings(self, plan: Plan, configuration: Configuration) -> OptimizerSettings:
+        """Return what the planner of this plan needs to know of the cluster."""
         overview = self._slots(configuration)
         slot_bytes, page_bytes = overview.managed_bytes_per_slot, overview.page_bytes
+        if not plan.has_functions:
+            slot_bytes += overview.lent_bytes_per_slot
         if slot_bytes == 0 or page_bytes == 0:  # no TaskManager yet: what one with these settings would have
             slots = configuration.get(SLOTS)
-            sizes = configured_sizes(configuration, slots)
+            sizes = configured_sizes(configuration, slots).of_job(has_functions=plan.has_functions)
             slot_bytes, page_bytes = sizes.managed_bytes // slots, sizes.page_bytes
         return planner_settings(
             configuration, self.default_parallelism(configuration), ExecutionMode.BATCH, slot_bytes, page_bytes
@@ -89,7 +90,7 @@ class ClusterExecutor:
         is_detached = current_command_line().is_detached
         if is_detached:
             _check_detached(plan)
-        job = plan_job(plan, self.optimizer_settings(configuration), configuration)
+        job = plan_job(plan, self.optimizer_settings(plan, configuration), configuration)
         job_id, name = job.graph.job_id, job.graph.name
         with closing(cluster_client(configuration, current_listener().on_waiting)) as client:
             if is_detached:
@@ -123,7 +124,7 @@ def _check_detached(plan: Plan) -> None:
 
 def _with_modules(job_graph: JobGraph, client: ClusterClient) -> JobGraph:
     """Upload the modules that functions of the job import; return the graph that names them."""
-    if not any(isinstance(step.operator, PythonOperator) for vertex in job_graph.vertices for step in vertex.chain):
+    if not job_graph.has_functions:
         return job_graph
     command_line = current_command_line()
     started = sys.argv[0] if sys.argv else ""

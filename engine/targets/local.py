@@ -42,10 +42,10 @@ class LocalExecutor:
         """Return ``parallelism.default``, else the number of processors."""
         return configuration.get(PARALLELISM_DEFAULT) or len(os.sched_getaffinity(0))
 
-    def optimizer_settings(self, configuration: Configuration) -> OptimizerSettings:
-        """Return what the planner needs to know of the embedded cluster."""
+    def optimizer_settings(self, plan: Plan, configuration: Configuration) -> OptimizerSettings:
+        """Return what the planner of this plan needs to know of the embedded cluster."""
         parallelism = self.default_parallelism(configuration)
-        sizes = configured_sizes(configuration, parallelism)
+        sizes = configured_sizes(configuration, parallelism).of_job(has_functions=plan.has_functions)
         settings = planner_settings(
             configuration, parallelism, ExecutionMode.PIPELINED, sizes.managed_bytes // parallelism, sizes.page_bytes
         )
@@ -53,7 +53,7 @@ class LocalExecutor:
 
     def execute(self, plan: Plan, configuration: Configuration) -> JobResult:
         """Run a plan to its end; the process's listener is told what happens."""
-        job = plan_job(plan, self.optimizer_settings(configuration), configuration)
+        job = plan_job(plan, self.optimizer_settings(plan, configuration), configuration)
         load_classes(descriptor for vertex in job.graph.vertices for descriptor in vertex.steps)
         cluster = mini_cluster(configuration.as_texts(), owner=configuration)
         may_restart = configuration.get(RESTART_STRATEGY) not in (None, "none")
@@ -77,7 +77,7 @@ class ExplainExecutor(LocalExecutor):
 
     def execute(self, plan: Plan, configuration: Configuration) -> JobResult:
         """Print the explained plan to standard output and leave the script."""
-        optimized = optimize(plan, self.optimizer_settings(configuration))
+        optimized = optimize(plan, self.optimizer_settings(plan, configuration))
         sys.stdout.write("\n".join([*summary(optimized), ""]) if self._in_short else explain(optimized))
         UNWRITTEN.forget()  # the rest of the script does not run
         raise SystemExit(0)

@@ -36,6 +36,8 @@ class TaskSlot(msgspec.Struct):
     job_id: JobId
     job_master_address: str
     managed_pages: int
+    #: more of them for a job without Python functions
+    lent_pages: int = 0
     state: SlotState = SlotState.ALLOCATED
     attempts: set[ExecutionAttemptId] = msgspec.field(default_factory=set)
 
@@ -46,11 +48,12 @@ class TaskSlot(msgspec.Struct):
 
 
 class SlotTable:
-    """``slot_count`` slots that share ``pages_total`` pages."""
+    """``slot_count`` slots that share ``pages_total`` pages, and ``lent_total`` where no Python functions run."""
 
-    def __init__(self, slot_count: int, pages_total: int) -> None:
+    def __init__(self, slot_count: int, pages_total: int, lent_total: int = 0) -> None:
         self._count = slot_count
         self._pages_total = pages_total
+        self._lent_total = lent_total
         self._slots: dict[int, TaskSlot] = {}
 
     @property
@@ -87,7 +90,8 @@ class SlotTable:
             return slot
         if slot is not None or not 0 <= index < self._count:
             raise ResourceError(f"slot {index} of {self._count} is not free")
-        slot = TaskSlot(index, allocation_id, job_id, job_master_address, self._pages_total // self._count)
+        pages, lent = self._pages_total // self._count, self._lent_total // self._count
+        slot = TaskSlot(index, allocation_id, job_id, job_master_address, pages, lent)
         self._slots[index] = slot
         return slot
 

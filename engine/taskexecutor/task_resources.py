@@ -42,6 +42,7 @@ from engine.memory.control_group import machine_bytes
 from engine.memory.heap import choose_arrow_pool
 from engine.memory.manager import MemoryManager
 from engine.memory.process_memory import ProcessMemory, process_bytes_for, process_memory, too_large_text
+from engine.memory.worker_share import WorkerShare
 from engine.operators.batch_task import BatchTask
 from engine.operators.task_services import ModuleStore, TaskServices
 from engine.taskexecutor.task import Invokable
@@ -83,7 +84,7 @@ class ProcessResources:
         too_large = too_large_text(configuration, _machine_bytes())
         if too_large is not None:
             _log.warning("%s", too_large)
-        memory_manager = MemoryManager(self.sizes.managed_bytes, self.sizes.page_bytes)
+        memory_manager = MemoryManager(self.sizes.managed_bytes + self.sizes.lent_bytes, self.sizes.page_bytes)
         io_manager = IOManager(spill_directories(configuration), memory_manager=memory_manager)
         partition_manager = ResultPartitionManager()
         segments, plane = self.sizes.network_segments_min, None
@@ -103,7 +104,7 @@ class ProcessResources:
             partition_manager=partition_manager,
             output_flusher=OutputFlusher(),
             function_runner=FunctionRunner(
-                self.sizes.workers_bytes,
+                WorkerShare(self.sizes.workers_bytes, self.sizes.lent_bytes, memory_manager),
                 self.sizes.process_bytes,
                 partial(process_bytes_for, configuration, slot_count, _machine_bytes()),
                 configured_worker_user(configuration),
@@ -122,7 +123,12 @@ class ProcessResources:
     @property
     def managed_pages(self) -> int:
         """Pages of managed memory for all slots together."""
-        return self._services.memory_manager.pages_total
+        return self._services.memory_manager.pages_total - self.lent_pages
+
+    @property
+    def lent_pages(self) -> int:
+        """More of them for jobs without Python functions."""
+        return self.sizes.lent_pages
 
     @property
     def services(self) -> TaskServices:

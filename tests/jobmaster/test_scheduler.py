@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from engine.clock import ManualClock
 from engine.errors import MemoryBudgetError
 from engine.graph.deployment import PartitionLocation
+from engine.graph.operator_descriptor import PythonOperator
 from engine.ids import AllocationId, ResourceId
 from engine.jobmaster.deployment import build_descriptor, managed_pages
 from engine.jobmaster.execution_graph import build_execution_graph
@@ -146,6 +147,20 @@ def test_a_tdd_has_gates_channels_partitions_and_pages():
     assert [(p.id, p.subpartition_count, p.consumer_parallelism) for p in descriptor.partitions] == [
         (producer.partitions[0].id, 2, 2)
     ]
+
+
+@pytest.mark.parametrize("has_functions", [False, True])
+def test_pages_that_workers_do_not_need_go_to_the_operators_of_a_slot(has_functions):
+    graph = build_execution_graph(job_graph([1], weights={0: 1.0}))
+    (vertex,) = graph.job_graph.vertices
+    if has_functions:
+        function = PythonOperator("map", b"", "shout", "job.py", 3)
+        step = msgspec.structs.replace(vertex.chain[0], operator=function, memory_weight=0.0)
+        vertex = msgspec.structs.replace(vertex, chain=(*vertex.chain, step))
+    described = msgspec.structs.replace(graph.job_graph, vertices=(vertex,))
+    (subtask,) = graph.vertices[0].subtasks
+    subtask.current.slot = msgspec.structs.replace(slot(), lent_pages=60)
+    assert build_descriptor(subtask, described, [subtask], {}).managed_pages == (100 if has_functions else 160)
 
 
 def test_a_consumer_is_not_described_before_its_producer_has_a_slot():

@@ -7,7 +7,13 @@ from hypothesis import strategies as st
 from engine.config.loader import Configuration
 from engine.errors import ConfigurationError
 from engine.memory.page_size import page_size_for
-from engine.memory.process_memory import SIZE_STEP_BYTES, ProcessMemory, process_bytes_for, too_large_text
+from engine.memory.process_memory import (
+    BASE_BYTES,
+    SIZE_STEP_BYTES,
+    ProcessMemory,
+    process_bytes_for,
+    too_large_text,
+)
 from engine.memory.process_memory import process_memory as divide
 
 MIB = 1 << 20
@@ -43,6 +49,10 @@ def test_the_shares_add_up_to_the_process(
     assert sum(shares) == memory.process_bytes == size
     assert all(share >= 0 for share in shares)
     assert memory.network_bytes <= network_max
+    alone = memory.of_job(has_functions=False)
+    assert sum(share for name, share in alone.shares if name != "all") == size
+    assert (alone.managed_bytes, alone.workers_bytes) == (memory.managed_bytes + memory.workers_bytes, 0)
+    assert alone.managed_bytes // memory.page_bytes == memory.managed_bytes // memory.page_bytes + memory.lent_pages
 
 
 @given(
@@ -87,15 +97,16 @@ def test_an_absolute_managed_size_wins_over_the_fraction() -> None:
     memory = process_memory({"taskmanager.memory.managed.size": "16mb", "taskmanager.memory.managed.fraction": 0.9})
     assert memory.managed_bytes == 16 << 20
     assert memory.managed_source == "taskmanager.memory.managed.size: 16mb"
+    assert memory.of_job(has_functions=False).managed_bytes == 16 << 20, "it is what it says in every job"
 
 
 def test_the_defaults_and_their_table() -> None:
     memory = process_memory({"taskmanager.memory.process.size": "1216m"})
-    assert (memory.base_bytes, memory.managed_bytes) == (192 << 20, int((1024 << 20) * 0.4))
+    assert (memory.base_bytes, memory.managed_bytes) == (BASE_BYTES, int(((1216 << 20) - BASE_BYTES) * 0.4))
     assert sum(size for name, size in memory.shares if name != "all") == dict(memory.shares)["all"] == 1216 << 20
     table = memory.table().splitlines()
-    assert table[0].split() == ["interpreter", "and", "libraries", "192mb", "16%"]
-    assert table[2].endswith("409.6mb    34%  taskmanager.memory.managed.fraction: 0.4")
+    assert table[0].split() == ["interpreter", "and", "libraries", "136mb", "11%"]
+    assert table[2].endswith("432mb    36%  taskmanager.memory.managed.fraction: 0.4")
     assert table[-1].split() == ["process", "1.2gb", "100%", "taskmanager.memory.process.size"]
 
 

@@ -72,6 +72,7 @@ class FakeResources:
 
     def __init__(self, pages: int = 4096) -> None:
         self.managed_pages = pages
+        self.lent_pages = 0
         self.bodies: dict[str, Callable[[FakeTask], None]] = {}
         self.events: list[tuple[str, str, int]] = []
         self.descriptors: list[TaskDeploymentDescriptor] = []

@@ -25,6 +25,7 @@ class Resources(FakeResources):
     """Know whether they were given back."""
 
     managed_pages = 100
+    lent_pages = 0
     is_closed = False
 
     def close(self):

@@ -71,6 +71,12 @@ def test_pages_of_all_slots_together_are_never_more_than_there_are(count, pages,
     assert sum(shares) <= pages < sum(shares) + count
 
 
+def test_a_slot_has_its_part_of_what_workers_lend():
+    table = SlotTable(4, 100, 42)
+    slot = table.allocate(0, JOB, AllocationId.random(), "jm")
+    assert (slot.managed_pages, slot.lent_pages) == (25, 10)
+
+
 @given(st.integers(1, 20), st.integers(0, 10_000))
 def test_a_table_that_one_slot_built_fits_in_the_place_of_any_other_slots(count, pages):
     table = SlotTable(count, pages)

@@ -35,7 +35,7 @@ class PhysicalPlanBuilder:
         name_of: what a node of the plan is called.
     """
 
-    WEIGHT_MIN: ClassVar[float] = 0.25
+    WEIGHT_MIN: ClassVar[float] = 0.125
 
     def __init__(self, plan: Plan, settings: OptimizerSettings, name_of: Callable[[PlanNode], str]) -> None:
         self._sink_index = {node_id: index for index, node_id in enumerate(plan.sinks)}

@@ -49,6 +49,7 @@ cdef class ProbeMatches:
 
     cdef Emits _emits
     cdef int64_t _position
+    cdef int64_t _prefetched        # chains of chunk rows before this one are in the cache
     cdef int64_t _unmatched_position
     cdef uint8_t* _chain
     cdef uint8_t* _anchor           # the last row that stays in the chain, where the next one hangs
@@ -85,6 +86,7 @@ cdef class ProbeMatches:
     cdef void clear_pairs(self) noexcept nogil
 
     cdef void _next_single(self) noexcept nogil
+    cdef void _prefetch_window(self) noexcept nogil
     cdef void _next_chained(self) noexcept nogil
     cdef void _next_once(self) noexcept nogil
     cdef void _next_newly_matched(self) noexcept nogil

@@ -6,6 +6,7 @@
 A probe row's matches are the chain that begins at its head. Position and chain survive between two calls, so one probe
 row with millions of matches comes out as many outputs, each bounded by rows and bytes. When no build key occurs twice
 (a dimension table) there are no chains: one tight loop yields at most one pair for each probe row, in probe order.
+Chains lead anywhere in memory, so those of 256 probe rows are prefetched side by side before they are walked.
 
     every pair               all pairs along the chains, probe rows without match between them
     left once, left probed   whether there is a head decides; a condition is asked about a few pairs of each row at a
@@ -25,12 +26,15 @@ cimport cython
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
 
-from engine.join.entry_pages cimport LINK_MATCHED, next_of_key, row_link, set_next_of_key
+from engine.join.entry_pages cimport LINK_MATCHED, LINK_SIZE, next_of_key, row_link, set_next_of_key
 from engine.join.partition_set cimport CHUNK_ROWS
+from engine.records.byte_kernels cimport prefetch
 from engine.records.row_codec cimport row_size
 
 cdef enum:
     FIRST_TURN = 4                  # candidates of a probe row that needs one match, in the first round
+    WINDOW_ROWS = 256               # probe rows whose chains are prefetched at one time
+    WINDOW_DEPTH = 8                # rows of a chain that are: all of them together stay in the cache
 
 
 @cython.final
@@ -75,6 +79,7 @@ cdef class ProbeMatches:
     cdef void begin(self, const Emits* emits, bint emit_unmatched, bint unique, bint count_bytes) noexcept nogil:
         self._emits = emits[0]
         self._position = 0
+        self._prefetched = 0
         self._unmatched_position = 0
         self._chain = NULL
         self._anchor = NULL
@@ -152,6 +157,28 @@ cdef class ProbeMatches:
         self.pairs.null_count = nulls
         self.pairs.contiguous = pairs > 0 and rows[pairs - 1] - rows[0] == pairs - 1
 
+    # The chains of the next probe rows, all a step further at a time: the misses of a round overlap, where the steps of
+    # one chain wait for each other.
+    cdef void _prefetch_window(self) noexcept nogil:
+        cdef uint8_t* rows[WINDOW_ROWS]
+        cdef int64_t count = 0
+        cdef int64_t depth, index, left
+        cdef uint8_t* row
+        for index in range(self._prefetched, min(self._prefetched + WINDOW_ROWS, self.count)):
+            rows[count] = self.heads[index]
+            count += self.heads[index] != NULL
+        self._prefetched += WINDOW_ROWS
+        for depth in range(WINDOW_DEPTH):
+            left = 0
+            for index in range(count):
+                row = next_of_key(rows[index])
+                rows[left] = row
+                left += row != NULL
+                prefetch(row - LINK_SIZE if row != NULL else <uint8_t*>&rows[left])
+            count = left
+            if count == 0:
+                break
+
     # All pairs along the chains.
     cdef void _next_chained(self) noexcept nogil:
         cdef int64_t* rows = self.pairs.rows
@@ -163,6 +190,8 @@ cdef class ProbeMatches:
         cdef uint8_t* row
         while self._position < self.count and pairs < OUTPUT_ROWS:
             position = self._position
+            if position == self._prefetched:
+                self._prefetch_window()
             row = self._chain if self._chain != NULL else self.heads[position]
             if self.skip[position] or (row == NULL and (not self._emit_unmatched or self.matched_before[position])):
                 self._position += 1
@@ -259,6 +288,8 @@ cdef class ProbeMatches:
         cdef bint build_only = not self._emits.pairs
         cdef uint8_t* row
         while self._position < self.count:
+            if self._position == self._prefetched:
+                self._prefetch_window()
             row = self._chain
             if row == NULL:
                 self._anchor = NULL

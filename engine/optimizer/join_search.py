@@ -27,6 +27,8 @@ EXHAUSTIVE_MAX = 10
 ROW_BYTES = 16.0
 #: a byte of the build side is written and found again, one of the probe side only passes
 BUILD_WEIGHT = 3.0
+#: bytes that a join gets through while the search looks at one pair of sets
+PAIR_BYTES = 500.0
 
 
 class Relation(NamedTuple):
@@ -82,6 +84,12 @@ def best_order(problem: JoinProblem) -> Joined | None:
     return _exhaustive(problem, singles) if len(singles) <= EXHAUSTIVE_MAX else _greedy(problem, singles)
 
 
+def search_cost(problem: JoinProblem) -> float:
+    """Return what the search itself costs at most: joins that cost less are not worth one."""
+    count = len(problem.relations)
+    return PAIR_BYTES * (3**count / 2 if count <= EXHAUSTIVE_MAX else count**3)
+
+
 def cost_of(problem: JoinProblem, tree: Tree) -> Joined:
     """Return what a given tree costs; what no key connects is joined in all pairs."""
     if isinstance(tree, int):
@@ -102,14 +110,20 @@ def _exhaustive(problem: JoinProblem, singles: list[Joined]) -> Joined | None:
         found: set[int] = set()
         for smaller in range(1, size // 2 + 1):
             for first in by_size[smaller]:
+                one = best[first]
                 for second in by_size[size - smaller]:
-                    if first & second:
+                    # Two sets of one size meet once.
+                    if first & second or (2 * smaller == size and second < first):
                         continue
-                    domain = _domain_of(problem, best[first], best[second])
+                    other = best[second]
+                    known = best.get(first | second)
+                    # Where all relations have the same key nearly every pair ends here, before rows are estimated.
+                    if known is not None and one.cost + other.cost >= known.cost:
+                        continue
+                    domain = _domain_of(problem, one, other)
                     if domain is None:
                         continue
-                    joined = _join(problem, best[first], best[second], domain)
-                    known = best.get(joined.relations)
+                    joined = _join(problem, one, other, domain)
                     if known is None or joined.cost < known.cost:
                         best[joined.relations] = joined
                     found.add(joined.relations)

@@ -36,6 +36,7 @@ from engine.optimizer.join_search import (
     Tree,
     best_order,
     cost_of,
+    search_cost,
 )
 from engine.optimizer.logical_plan import LogicalPlan
 from engine.optimizer.rules.projection_pruning import used_columns
@@ -174,7 +175,10 @@ def _reorder(plan: LogicalPlan, top: PlanNode, tree: JoinTree, places: dict[str,
     if any(len({relation for relation, _ in members}) < len(members) for members in sets):
         return  # two columns of one relation are equal: that is a filter, which no key says
     problem = _problem(plan, tree, sets)
-    as_written, best = cost_of(problem, written), best_order(problem)
+    as_written = cost_of(problem, written)
+    if as_written.cost <= search_cost(problem):
+        return
+    best = best_order(problem)
     if best is None or best.cost > as_written.cost * WORTHWHILE:
         return
     _Building(plan, top, tree, sets).build(best, as_written, places)

@@ -42,11 +42,11 @@ def joined_sets(plan: Plan) -> list[set[str]]:
     return [relations_below(plan, node) for node in plan.nodes if isinstance(node.operator, Join)]
 
 
-def chain(**rest: object) -> Plan:
+def chain(scale: float = 1.0, **rest: object) -> Plan:
     """A large table with a middle one, then with a tiny one that has the middle one's key."""
     builder = Builder()
-    large = builder.source(schema(a="int64", b="int64"), rows=1e6, path="large")
-    middle = builder.source(schema(b2="int64", c="int64"), rows=1e5, path="middle")
+    large = builder.source(schema(a="int64", b="int64"), rows=1e6 * scale, path="large")
+    middle = builder.source(schema(b2="int64", c="int64"), rows=1e5 * scale, path="middle")
     tiny = builder.source(schema(c2="int64", d="int64"), rows=3, path="tiny")
     first = builder.join(large, middle, left_on="b", right_on="b2", **rest)
     builder.sink(builder.join(first, tiny, left_on="c", right_on="c2"))
@@ -59,6 +59,10 @@ def test_small_tables_are_joined_first():
     (sink,) = plan.sinks
     assert plan.node(sink).schema.names == ("a", "b", "b2", "c", "c2", "d")
     assert rewrite(plan) == plan
+
+
+def test_joins_of_a_few_rows_are_not_worth_a_search():
+    assert joined_sets(rewrite(chain(scale=1e-5))) == [{"large", "middle"}, {"large", "middle", "tiny"}]
 
 
 def test_explain_says_why():

@@ -197,7 +197,9 @@ def to_data_type(data_type: Any) -> pa.DataType:
     try:
         return pa.type_for_alias(data_type)
     except (ValueError, TypeError, AttributeError):
-        raise SchemaError(f"{data_type!r} is no type: use a pyarrow type such as pa.int64()") from None
+        raise SchemaError(
+            f"{data_type!r} is no type: use a pyarrow type such as pa.int64(), or its name such as 'int64'"
+        ) from None
 
 
 def to_expression(value: Any) -> Expression:

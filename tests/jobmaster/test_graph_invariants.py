@@ -36,7 +36,9 @@ def graph_of(builder: Builder, settings: OptimizerSettings) -> JobGraph:
 def self_join(how: JoinType = JoinType.CROSS) -> JobGraph:
     """A table and its projection: both branches are stored, the projection runs along with the join."""
     builder = Builder()
-    table = builder.source(schema(k="int64", v="int64"), rows=20, size=800_000, splits=1, path="table")
+    columns = schema(k="int64", v="int64")
+    # a source without a limit would be read by each of its uses
+    table = builder.source(columns, rows=20, size=800_000, splits=1, path="table", rate_limit=1e9)
     other = builder.project(table, (column("k2"), ColumnRef("k")), (column("v2"), ColumnRef("v")))
     keys = {} if how is JoinType.CROSS else {"left_on": "k", "right_on": "k2"}
     builder.sink(builder.join(table, other, how=how, hint=JoinHint.BROADCAST_HASH_SECOND, **keys))

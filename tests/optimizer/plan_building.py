@@ -69,6 +69,7 @@ class Builder:
         splits: int = 4,
         columns: dict[str, ColumnStatistics] | None = None,
         path: str = "data/part.parquet",
+        rate_limit: float | None = None,
         **rest: object,
     ) -> int:
         parts = tuple(SourceSplit(path, index, index + 1, 1000) for index in range(splits))
@@ -76,7 +77,7 @@ class Builder:
         if size is None and rows is not None:
             size = rows * node_schema.row_width_bytes
         statistics = SourceStatistics(rows, size, "parquet metadata", True, columns or {})
-        return self.add(Source(spec, statistics), (), node_schema, **rest)
+        return self.add(Source(spec, statistics, rate_limit=rate_limit), (), node_schema, **rest)
 
     def project(self, source: int, *columns: str | tuple[ColumnInfo, Expression], **rest: object) -> int:
         named, infos = [], []

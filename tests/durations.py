@@ -20,7 +20,7 @@ FILE = Path(__file__).with_name("durations.json")
 #: a share may differ by a half and by a hundredth of the run: machines, and what runs beside the tests, differ as well
 TIMES, POINTS = 1.5, 1.0
 #: percent of a quick run that a single test may take
-LONGEST = 2.0
+LONGEST = 4.0
 
 
 def add_options(parser):

@@ -37,7 +37,7 @@ def test_a_folder_that_has_grown_is_told_and_one_that_varies_is_not():
 
 def test_a_single_test_may_not_take_a_quick_run():
     assert too_long(dict.fromkeys(map(str, range(100)), 1.0)) == []
-    assert len(too_long({"a": 3.0} | dict.fromkeys(map(str, range(97)), 1.0))) == 1
+    assert len(too_long({"a": 5.0} | dict.fromkeys(map(str, range(95)), 1.0))) == 1
 
 
 def test_what_is_recorded_holds_but_for_tests_that_are_too_long(counted, tmp_path):

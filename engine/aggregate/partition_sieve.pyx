@@ -30,10 +30,12 @@ cdef class PartitionSieve(RowSieve):
     def begin(self, RowPartitions target not None):
         """Take all rows from now on."""
         self._target = target
+        self.takes_all = True
 
     def end(self):
         """Take none any more."""
         self._target = None
+        self.takes_all = False
 
     cdef int64_t sift(self, uint8_t** rows, int64_t count) except -1:
         if self._target is None:

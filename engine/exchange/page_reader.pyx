@@ -16,7 +16,8 @@ Pages that are there are taken together (``page_runs``), without the GIL.
 A row of more bytes than a batch may have is decoded where it lies, and forgotten before its batch is given out: it is
 in memory twice for a moment, then once.
 
-A sieve may take rows of pages before that (``RowSieve``): what it takes is neither staged nor decoded.
+A sieve may take rows of pages before that (``RowSieve``): what it takes is neither staged nor decoded. Once it takes all
+of them, what was staged before is handed over first, so that rows keep their order.
 
 Rows keep the order in which the gate gave them. Batches by reference pass through untouched.
 """
@@ -292,6 +293,8 @@ def gate_batches(gate not None, schema not None, int64_t max_rows=32768, int64_t
         element = runs.poll(LINGER_MS if reader.staged_rows > 0 else -1)
         if isinstance(element, list):
             try:
+                if sieve is not None and sieve.takes_all:
+                    yield from reader.take_batches()        # what is staged came before these rows
                 batches = () if reader.has_room_for(sum(map(len, element))) else reader.take_batches()
             except BaseException:
                 for page in element:

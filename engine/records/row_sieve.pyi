@@ -3,3 +3,4 @@ class RowSieve:
 
     row_count: int
     size_bytes: int
+    takes_all: bool

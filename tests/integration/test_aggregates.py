@@ -202,9 +202,13 @@ def test_first_and_last_of_every_type_are_values_of_their_group(two_environments
 
 
 @pytest.mark.quick
-def test_all_functions_in_six_pages(open_environment, tmp_path):
-    """Every subtask has the least memory that an operator takes, far less than the groups need."""
-    environment = open_environment(parallelism__default=2, taskmanager__memory__managed__size="1mb")
+@pytest.mark.parametrize("managed_size", ["1mb", "768kb"])
+def test_all_functions_in_few_pages(open_environment, tmp_path, managed_size):
+    """Groups need far more than a subtask has, and first and last keep the order of the sort.
+
+    With less memory, states go past the table while earlier ones still wait to be decoded.
+    """
+    environment = open_environment(parallelism__default=2, taskmanager__memory__managed__size=managed_size)
     rows = 60_000
     chance = random.Random(2)
     table = pa.table(
@@ -220,7 +224,6 @@ def test_all_functions_in_six_pages(open_environment, tmp_path):
         .group_by("k")
         .agg(n=count(), d=count_distinct("x"), a=first("x"), b=last("x"), s=stddev("x"), total=sum_("x"))
     )
-    assert "6 pages" in data.explain()
     data.write_parquet(tmp_path / "out")
     subtasks = [subtask for vertex in environment.execute().vertices for subtask in vertex.subtasks]
     assert sum(subtask.spilled_bytes for subtask in subtasks) > table.nbytes

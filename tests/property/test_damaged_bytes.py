@@ -195,9 +195,8 @@ def test_damaged_csv_is_read_or_refused_with_its_place(tmp_path_factory, data):
     path = tmp_path_factory.mktemp("csv") / "rows.csv"
     path.write_bytes(data.draw(damaged(CSV)))
     schema = pa.schema([("id", pa.int64()), ("text", pa.string()), ("number", pa.float64()), ("day", pa.date32())])
-    rows = ENVIRONMENT.read_csv(str(path), schema=schema)
     try:
-        rows.to_arrow().validate()
+        ENVIRONMENT.read_csv(str(path), schema=schema).to_arrow().validate()
     except EngineError as error:
         assert str(path) in str(error)
         assert json.dumps(str(error))

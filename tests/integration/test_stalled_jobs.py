@@ -33,7 +33,7 @@ def test_a_job_whose_tasks_wait_for_each_other_ends_and_says_who_for_whom(monkey
     monkeypatch.setattr(graph_revision, "_count_subpartitions", lambda graph: None)
     monkeypatch.setattr(run_time_planner, "check_readers", lambda graph: None)
     with Environment(config=QUICK) as env:
-        data = env.from_arrow(TABLE)
+        data = env.from_arrow(TABLE, rate_limit=1e9)  # else each of its uses reads it, and nothing is stored
         other = data.rename(a="a2", b="b2") if how == "cross" else data.rename(a="a2")
         keys = {"how": "cross"} if how == "cross" else {"on": "b", "hint": JoinHint.BROADCAST_HASH_SECOND}
         with pytest.raises(JobExecutionError) as raised:

@@ -16,8 +16,8 @@ Pages that are there are taken together (``page_runs``), without the GIL.
 A row of more bytes than a batch may have is decoded where it lies, and forgotten before its batch is given out: it is
 in memory twice for a moment, then once.
 
-A sieve may take rows of pages before that (``RowSieve``): what it takes is neither staged nor decoded. Once it takes all
-of them, what was staged before is handed over first, so that rows keep their order.
+A sieve may take rows of pages before that (``RowSieve``): what it takes is neither staged nor decoded. Once it takes
+all of them, what was staged before is handed over first, so that rows keep their order.
 
 Rows keep the order in which the gate gave them. Batches by reference pass through untouched.
 """

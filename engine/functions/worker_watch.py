@@ -13,8 +13,8 @@ the memory through which batches come and go, counted once although two processe
 share of the process (``worker_share``), and beyond it what the rest of the process does not use: what fits into
 ``taskmanager.memory.process.size`` is not refused. So one that is ended has the largest part of a sum that is too much.
 
-That share is the kind WORKER of the process's ``Budget``. Nothing is reserved of it: what a function will take nobody
-knows before, so it is looked at afterwards, and nobody waits for it.
+That share is the kind WORKER of the process's ``Budget``. Nothing is reserved of it: what a function takes is not known
+before it has run, so memory is looked at afterwards, and no thread waits for it.
 
 Why resident memory, and not a limit of the kernel on the process: RLIMIT_AS counts addresses, of which Arrow, NumPy,
 BLAS and thread stacks reserve gigabytes that nobody touches, and RLIMIT_DATA counts every private writable mapping, the

@@ -10,8 +10,8 @@
                      ├── 1/4 ──┤├1/4┤  of one that has none              of four slots
     workers                     ◄── lent ──┤  what slots of jobs without functions have not reserved
 
-The MemoryManager's budget holds both parts, and a slot offers both (``SlotOffer``): the JobMaster, who knows the plan,
-gives the lent part of its slots to operators where the job has no Python functions. So nobody waits and nothing is
+The MemoryManager's budget holds both parts, and a slot offers both (``SlotOffer``). The JobMaster knows the plan: it
+gives the lent part of its slots to operators where the job has no Python functions. So no job waits and nothing is
 moved: what jobs of both kinds may have side by side adds up to no more than the process has.
 
 While a job with functions runs, free pages of the lent part are not kept warm, and what earlier owners keep in it for

@@ -54,7 +54,7 @@ def _may_be_read_again(plan: LogicalPlan, node: PlanNode) -> bool:
 
 
 def _uses(plan: LogicalPlan) -> dict[int, list[Use]]:
-    """Return for each node who reads it."""
+    """Return for each node the nodes that read it, and as which of their inputs."""
     found: dict[int, list[Use]] = {}
     for node in plan.order():
         found.setdefault(node.id, [])

@@ -21,7 +21,7 @@ from engine.connectors.text_lines import LINE, lines_of
 from engine.csv.splits import provisional_splits
 from engine.files.paths import PathLike, expand_paths, refuse_compressed
 from engine.graph.source_spec import SourceStatistics, TextSource
-from engine.statistics.column_statistics import sample_statistics
+from engine.statistics.column_statistics import SampledPlaces, sample_statistics
 
 TEXT_SCHEMA: Final = pa.schema([pa.field(LINE, pa.string())])
 _WHOLE_BYTES = 1 << 20
@@ -58,7 +58,8 @@ def _statistics(paths: Sequence[str]) -> SourceStatistics:
     sampled_bytes = sum(len(block) for block in blocks)
     row_count = rows * total / sampled_bytes if rows else 0.0 if not total else None
     tables = [pa.table([one], schema=TEXT_SCHEMA) for one in lines]
-    columns = {} if row_count is None else sample_statistics(tables, row_count)
+    places = SampledPlaces(len(tables), rows)
+    columns = {} if row_count is None else sample_statistics(tables, row_count, places)
     origin = f"{'all' if is_whole else 'sample of'} {rows} lines"
     return SourceStatistics(row_count, float(total), origin, is_exact=is_whole, columns=columns)
 

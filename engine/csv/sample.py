@@ -21,7 +21,7 @@ from engine.csv.long_records import find_long_record
 from engine.csv.parse import BlockParser
 from engine.csv.scan import first_record_end, last_record_end
 from engine.graph.source_spec import CsvSource, SourceStatistics
-from engine.statistics.column_statistics import sample_statistics
+from engine.statistics.column_statistics import SampledPlaces, sample_statistics
 
 HEAD_BYTES = 1 << 20
 _BLOCK_BYTES = 64 << 10
@@ -125,7 +125,8 @@ def csv_statistics(spec: CsvSource, head: bytes, schema: pa.Schema, note: str) -
     tables, sampled_bytes, total, size_bytes = csv_sample(spec, head, schema, schema.names)
     sampled_rows = sum(table.num_rows for table in tables)
     row_count = total * sampled_rows / sampled_bytes if sampled_rows else 0.0 if not head.strip() else None
-    columns = {} if row_count is None else sample_statistics(tables, row_count)
+    places = SampledPlaces(len(tables), sampled_rows)
+    columns = {} if row_count is None else sample_statistics(tables, row_count, places)
     is_whole = sampled_bytes == total
     origin = f"{note}{'all' if is_whole else 'sample of'} {sampled_rows} rows"
     return SourceStatistics(row_count, float(size_bytes), origin, is_exact=is_whole, columns=columns)

@@ -27,7 +27,7 @@ from engine.graph.source_spec import ColumnStatistics, ParquetSource, SourceSpli
 from engine.parquet.footers import open_file
 from engine.parquet.pages import BUFFER_MAX, pages_of
 from engine.parquet.source import plain_file_schema
-from engine.statistics.column_statistics import SpreadSample, sample_statistics
+from engine.statistics.column_statistics import SampledPlaces, SpreadSample, sample_statistics
 
 #: decoded for one column, whatever the size of the source
 CHUNK_VALUES = 1 << 21
@@ -75,7 +75,10 @@ def _sampled(
     groups: tuple[SourceSplit, ...], _stamps: tuple[int, ...], column: str, row_count: float
 ) -> ColumnStatistics | None:
     rows = _rows(groups, [column])
-    return None if rows is None else sample_statistics([rows], row_count).get(column)
+    if rows is None:
+        return None
+    places = SampledPlaces(len(groups), max(rows.num_rows, sum(group.row_count for group in groups)))
+    return sample_statistics([rows], row_count, places).get(column)
 
 
 def _rows(groups: Sequence[SourceSplit], columns: Sequence[str]) -> pa.Table | None:

@@ -28,7 +28,7 @@ from engine.graph.source_spec import ColumnStatistics, ParquetSource, SourceSpli
 from engine.parquet.footers import open_file
 from engine.parquet.pages import chunks_of, pages_of, parts
 from engine.records.plain_types import plain_schema
-from engine.statistics.column_statistics import WIDE_COLUMN_BYTES, sample_statistics
+from engine.statistics.column_statistics import WIDE_COLUMN_BYTES, SampledPlaces, sample_statistics
 
 #: rows of all sampled row groups together
 _SAMPLE_ROWS: Final = 8192
@@ -116,7 +116,8 @@ def _sampled(
         if sum(table.nbytes for table in tables) >= _SAMPLE_BYTES:
             break
     rows = sum(table.num_rows for table in tables)
-    return _Sample(sample_statistics(tables, row_count), sum(table.nbytes for table in tables) / max(1, rows), rows)
+    columns_known = sample_statistics(tables, row_count, SampledPlaces(len(tables), rows))
+    return _Sample(columns_known, sum(table.nbytes for table in tables) / max(1, rows), rows)
 
 
 def _group_sample(group: SourceSplit, rows: int, columns: list[str]) -> pa.Table:

@@ -1,15 +1,17 @@
 """What a sample of rows says about the whole: widths, nulls, distinct values, heavy keys.
 
-    sample_statistics(tables, row_count) -> {column: ColumnStatistics}
+    sample_statistics(tables, row_count, places=None) -> {column: ColumnStatistics}
     key_text(value) -> the text of a key, or None
     footer_bounds(statistics of a Parquet chunk) -> (minimum, maximum), or None
     SpreadSample: rows spread evenly over a stream of unknown length
 
 Distinct values are scaled up by the Duj1 estimator: with f1 the values seen once, n sampled rows of N and d distinct
-in the sample, d / (1 - (1 - n/N) * f1/n); all different gives N, all repeated gives d. A heavy key makes at least
-HEAVY_SHARE of the sampled rows, and HEAVY_COUNT_MIN rows, so that chance makes none. A key is written as the text that
-Arrow casts back to it, also to the wider type of a join. Minimum and maximum of a sample are not those of the whole
-and are left out.
+in the sample, d / (1 - (1 - n/N) * f1/n); all different gives N, all repeated gives d. That takes the rows for drawn
+from everywhere. Rows of a few places tell nothing about the others where equal values lie side by side, as in a file
+that is sorted: the sample has each value in one run, the estimate is made for the places alone, and what changes there
+changes everywhere. A heavy key makes at least HEAVY_SHARE of the sampled rows, and HEAVY_COUNT_MIN rows, so that chance
+makes none. A key is written as the text that Arrow casts back to it, also to the wider type of a join. Minimum and
+maximum of a sample are not those of the whole and are left out.
 
 Source: Haas and Stokes, Estimating the Number of Classes in a Finite Population (1998).
 Held by: tests/statistics/test_heavy_key_statistics.py
@@ -20,6 +22,7 @@ from __future__ import annotations
 from collections.abc import Container, Sequence
 from typing import Any
 
+import msgspec
 import pyarrow as pa
 
 from engine.expressions.schema_bridge import is_key_type
@@ -40,35 +43,59 @@ _PIECES_MAX = 64
 WIDE_COLUMN_BYTES = 16 << 10
 
 
-def sample_statistics(tables: Sequence[pa.Table], row_count: float) -> dict[str, ColumnStatistics]:
-    """Return statistics by column from sampled rows of a whole of ``row_count`` rows; {} without rows."""
+class SampledPlaces(msgspec.Struct, frozen=True):
+    """Stretches of the whole that sampled rows come from, in their order; ``row_count``: all rows of the stretches."""
+
+    count: int
+    row_count: float
+
+
+def sample_statistics(
+    tables: Sequence[pa.Table], row_count: float, places: SampledPlaces | None = None
+) -> dict[str, ColumnStatistics]:
+    """Return statistics by column from sampled rows of a whole of ``row_count`` rows; {} without rows.
+
+    Without places the rows are drawn from everywhere.
+    """
     # Files may have the same column in several widths.
     table = pa.concat_tables(tables, promote_options="permissive") if tables else None
     if table is None or table.num_rows == 0:
         return {}
-    return {
-        field.name: _column_statistics(table.column(field.name), max(row_count, table.num_rows))
-        for field in table.schema
-    }
+    row_count = max(row_count, table.num_rows)
+    places = places or SampledPlaces(1, row_count)
+    return {field.name: _column_statistics(table.column(field.name), row_count, places) for field in table.schema}
 
 
-def _column_statistics(column: pa.ChunkedArray, row_count: float) -> ColumnStatistics:
+def _column_statistics(column: pa.ChunkedArray, row_count: float, places: SampledPlaces) -> ColumnStatistics:
     rows = len(column)
     null_fraction = column.null_count / rows
     if not is_key_type(column.type) or column.null_count == rows:
         return ColumnStatistics(null_fraction=null_fraction)
     counted = _value_counts(column)
-    counts = counted.field("counts")
-    seen_once = pc.sum(pc.equal(counts, scalar_of(1))).as_py() or 0
-    valid = rows - column.null_count
-    fraction = min(1.0, rows / row_count)
-    distinct = len(counts) / max(1e-9, 1 - (1 - fraction) * seen_once / valid)
+    if _is_clustered(column, len(counted)):
+        in_places = _scaled_up(counted, min(1.0, rows / places.row_count))
+        distinct = in_places + (row_count / places.row_count - 1) * max(0.0, in_places - places.count)
+    else:
+        distinct = _scaled_up(counted, min(1.0, rows / row_count))
     return ColumnStatistics(
-        distinct_count=min(distinct, row_count * (1 - null_fraction)),
+        distinct_count=min(max(distinct, len(counted)), row_count * (1 - null_fraction)),
         null_fraction=null_fraction,
         average_width_bytes=average_width(column),
         heavy_keys=_heavy_keys(counted, rows),
     )
+
+
+def _scaled_up(counted: pa.StructArray, fraction: float) -> float:
+    """Return the distinct values of the whole of which a fraction was counted."""
+    counts = counted.field("counts")
+    seen_once = pc.sum(pc.equal(counts, scalar_of(1))).as_py() or 0
+    return len(counts) / max(1e-9, 1.0 - (1.0 - fraction) * float(seen_once / pc.sum(counts).as_py()))
+
+
+def _is_clustered(column: pa.ChunkedArray, distinct: int) -> bool:
+    """Return whether some rows have equal values, and all of these lie side by side."""
+    values = pc.drop_null(column.combine_chunks())
+    return distinct < len(values) and len(pc.run_end_encode(values).values) == distinct
 
 
 def average_width(column: pa.ChunkedArray) -> float | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import decimal
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import msgspec
@@ -23,7 +24,13 @@ from engine.parquet import key_sample as parquet_keys
 from engine.parquet.key_sample import key_statistics
 from engine.parquet.sample import with_sample
 from engine.parquet.source import parquet_source
-from engine.statistics.column_statistics import HEAVY_KEYS_MAX, SpreadSample, key_text, sample_statistics
+from engine.statistics.column_statistics import (
+    HEAVY_KEYS_MAX,
+    SampledPlaces,
+    SpreadSample,
+    key_text,
+    sample_statistics,
+)
 from tests.heap import heap_bytes
 
 ROWS = 40_000
@@ -102,6 +109,30 @@ def test_a_key_has_the_text_that_casts_back_to_it(value: Any, data_type: pa.Data
     assert key_text(scalar) == text
     if text is not None:
         assert pa.scalar(text).cast(data_type) == scalar
+
+
+@pytest.mark.parametrize("run_length", [1, 4, 50])
+@pytest.mark.parametrize("thinned", [1, 7])
+def test_distinct_values_of_a_sorted_column_are_those_of_its_sampled_places_everywhere(
+    run_length: int, thinned: int
+) -> None:
+    rows, stretch = 1_000_000, 10_000
+    keys = pa.chunked_array([[row // run_length for row in range(rows)]])
+    starts = range(0, rows, rows // 5)
+    drawn = sorted(Random(1).sample(range(stretch), stretch // thinned))
+    tables = [pa.table({"k": keys.slice(start, stretch).take(drawn)}) for start in starts]
+    found = sample_statistics(tables, rows, SampledPlaces(5, 5 * stretch))["k"]
+    assert found.distinct_count == pytest.approx(rows / run_length, rel=0.3)
+
+
+def test_what_does_not_change_within_places_is_not_scaled_up() -> None:
+    tables = [pa.table({"k": [place] * 1000}) for place in range(5)]
+    assert sample_statistics(tables, 1_000_000, SampledPlaces(5, 5000))["k"].distinct_count == 5
+
+
+def test_equal_values_that_come_back_are_taken_for_drawn_from_everywhere() -> None:
+    tables = [pa.table({"k": [row // 10 % 100 for row in range(2000)]}) for _ in range(5)]
+    assert sample_statistics(tables, 1_000_000, SampledPlaces(5, 10_000))["k"].distinct_count == 100
 
 
 def test_nan_is_a_key_too() -> None:

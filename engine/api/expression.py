@@ -14,6 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from engine.api.number_functions import NumberFunctions
 from engine.api.python_habits import RowValue, warn_comparison_with_none, warn_plain_truth
 from engine.api.string_expressions import StringExpressions
 from engine.api.time_expressions import TimeExpressions
@@ -27,7 +28,7 @@ from engine.graph.expression import Call, Cast, ColumnRef, Expression, NamedExpr
 _PYTHON_TYPES: dict[Any, pa.DataType] = {int: pa.int64(), float: pa.float64(), str: pa.string(), bool: pa.bool_()}
 
 
-class Expr(RowValue):
+class Expr(NumberFunctions, RowValue):
     """A value computed for each row. ``name`` is what the column is called, "" when it was not given."""
 
     __slots__ = ("_name", "expression")
@@ -99,6 +100,12 @@ class Expr(RowValue):
     def __rmod__(self, other: Any) -> Expr:
         return self._reversed("modulo", other)
 
+    def __pow__(self, other: Any) -> Expr:
+        return self.call("power", other)
+
+    def __rpow__(self, other: Any) -> Expr:
+        return self._reversed("power", other)
+
     def __neg__(self) -> Expr:
         return self.call("negate")
 
@@ -148,27 +155,78 @@ class Expr(RowValue):
         return id(self)
 
     def is_null(self) -> Expr:
-        """Whether the value is null; never null itself."""
+        """Whether the value is null; never null itself.
+
+        >>> values(col("x").is_null(), x=[1, None])
+        [False, True]
+        """
         return self.call("is_null")
 
     def is_not_null(self) -> Expr:
-        """Whether there is a value; never null itself."""
+        """Whether there is a value; never null itself.
+
+        >>> values(col("x").is_not_null(), x=[1, None])
+        [True, False]
+        """
         return self.call("is_not_null")
 
+    def if_null(self, other: Any) -> Expr:
+        """Return the value, and another one where it is null; both widen to their common type.
+
+        >>> values(col("x").if_null(col("y")), x=[1, None], y=[5, 6])
+        [1, 6]
+        """
+        return self.call("coalesce", other)
+
+    def fill_null(self, value: Any) -> Expr:
+        """Return the value, and another one where it is null: ``if_null`` under the name that pandas and Polars have.
+
+        >>> values(col("x").fill_null(0), x=[1, None])
+        [1, 0]
+        """
+        return self.call("coalesce", value)
+
+    def nullif(self, other: Any) -> Expr:
+        """Return the value, null where it equals another one.
+
+        >>> values(col("x").nullif(""), x=["a", "", None])
+        ['a', None, None]
+        """
+        return self.call("nullif", other)
+
+    def eq_null_safe(self, other: Any) -> Expr:
+        """Whether both are equal or both null; never null itself.
+
+        >>> values(col("x").eq_null_safe(col("y")), x=[1, 1, None], y=[1, None, None])
+        [True, False, True]
+        """
+        return self.call("eq_null_safe", other)
+
     def is_in(self, *values: Any) -> Expr:
-        """Whether the value is one of some constants: ``is_in([1, 2])`` or ``is_in(1, 2)``; null as in SQL."""
+        """Whether the value is one of some constants: ``is_in([1, 2])`` or ``is_in(1, 2)``; null as in SQL.
+
+        >>> values(col("x").is_in(1, 2), x=[1, 3, None])
+        [True, False, None]
+        """
         if len(values) == 1 and isinstance(values[0], Iterable) and not isinstance(values[0], str | bytes | Expr):
             values = tuple(values[0])
         return self.call("is_in", *values)
 
     def between(self, lower: Any, upper: Any) -> Expr:
-        """Whether ``lower <= value <= upper``."""
+        """Whether ``lower <= value <= upper``.
+
+        >>> values(col("x").between(1, 2), x=[0, 1, 2, None])
+        [False, True, True, None]
+        """
         return self.call("between", lower, upper)
 
     def cast(self, data_type: pa.DataType | type | str) -> Expr:
         """Return the value as another type (a pyarrow type, its name, or int, float, str, bool).
 
         A value that the type cannot hold fails the job, naming the value.
+
+        >>> values(col("x").cast(int), x=["12", None])
+        [12, None]
         """
         target = to_data_type(data_type)
         return Expr(Cast(self.expression, type_to_ipc(target), str(target)), self._cast_name())

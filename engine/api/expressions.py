@@ -25,6 +25,7 @@ from engine.api.aggregates import (
 )
 from engine.api.expression import Expr, to_data_type, to_expression
 from engine.api.python_habits import warn_plain_truth
+from engine.api.row_functions import coalesce, greatest, least
 from engine.errors import SchemaError
 from engine.expressions.literals import make_literal
 from engine.graph.expression import Case, ColumnRef, Expression
@@ -32,11 +33,14 @@ from engine.graph.expression import Case, ColumnRef, Expression
 __all__ = [
     "Expr",
     "avg",
+    "coalesce",
     "col",
     "count",
     "count_distinct",
     "first",
+    "greatest",
     "last",
+    "least",
     "lit",
     "max_",
     "min_",

@@ -180,8 +180,9 @@ def bind_is_in(operands: Sequence[Operand], _options: Options) -> Binding:
     return Binding(is_in, (data_type, *(None for _ in choices)))
 
 
-def logical(kernel: Callable[..., Datum]) -> Callable[[Sequence[Operand], Options], Binding]:
-    """Return the binder of a function over bools."""
+def logical(name: str) -> Callable[[Sequence[Operand], Options], Binding]:
+    """Return the binder of a function of Arrow's over bools."""
+    kernel = getattr(pc, name)
 
     def bind(operands: Sequence[Operand], _options: Options) -> Binding:
         for operand in operands:
@@ -190,20 +191,3 @@ def logical(kernel: Callable[..., Datum]) -> Callable[[Sequence[Operand], Option
         return Binding(kernel, tuple(_BOOL for _ in operands))
 
     return bind
-
-
-def any_type(kernel: Callable[..., Datum]) -> Callable[[Sequence[Operand], Options], Binding]:
-    """Return the binder of a function that takes every type."""
-
-    def bind(operands: Sequence[Operand], _options: Options) -> Binding:
-        return Binding(kernel, tuple(None for _ in operands))
-
-    return bind
-
-
-def bind_coalesce(operands: Sequence[Operand], _options: Options) -> Binding:
-    """Bind the first value that is not null."""
-    data_type = common_type_of([operand.type for operand in operands])
-    if data_type is None:
-        raise NoMatchError("they have no common type: cast some of them")
-    return Binding(pc.coalesce, tuple(data_type for _ in operands))

@@ -11,7 +11,8 @@ from collections.abc import Callable, Sequence
 
 import pyarrow as pa
 
-from engine.expressions.binding import Binding, Datum, NoMatchError, Operand, Options, constant_text
+from engine.expressions.argument_kinds import text
+from engine.expressions.binding import Binding, Datum, Operand, Options, constant_text
 from engine.records.arrow_functions import pc
 from engine.records.plain_scalars import scalar_of
 
@@ -20,39 +21,24 @@ _SAMPLE = pa.nulls(1, pa.string())
 
 
 def _string_type(operand: Operand) -> pa.DataType:
-    data_type = operand.type
-    if pa.types.is_null(data_type):
-        return pa.string()
-    if not (pa.types.is_string(data_type) or pa.types.is_large_string(data_type)):
-        raise NoMatchError(".str works on strings; cast to pa.string() first")
-    return data_type
-
-
-def simple(kernel: Callable[..., Datum]) -> Callable[[Sequence[Operand], Options], Binding]:
-    """Return the binder of a function of one string."""
-
-    def bind(operands: Sequence[Operand], _options: Options) -> Binding:
-        return Binding(kernel, (_string_type(operands[0]),))
-
-    return bind
+    return text(operand.type)
 
 
 def bind_length(operands: Sequence[Operand], _options: Options) -> Binding:
     """Bind the number of characters, as int64."""
-    return Binding(lambda text: pc.cast(pc.utf8_length(text), pa.int64()), (_string_type(operands[0]),))
+    return Binding(lambda texts: pc.cast(pc.utf8_length(texts), pa.int64()), (_string_type(operands[0]),))
 
 
-def stripping(
-    whitespace: Callable[..., Datum], characters: Callable[..., Datum]
-) -> Callable[[Sequence[Operand], Options], Binding]:
-    """Return the binder that strips whitespace, or the characters of the option ``characters``."""
+def stripping(side: str) -> Callable[[Sequence[Operand], Options], Binding]:
+    """Return the binder that strips whitespace, or the characters of the option ``characters``: trim, ltrim, rtrim."""
+    whitespace, characters = getattr(pc, f"utf8_{side}_whitespace"), getattr(pc, f"utf8_{side}")
 
     def bind(operands: Sequence[Operand], options: Options) -> Binding:
         chosen = options.get("characters")
         types = (_string_type(operands[0]),)
         if chosen is None:
             return Binding(whitespace, types)
-        return Binding(lambda text: characters(text, characters=chosen), types)
+        return Binding(lambda texts: characters(texts, characters=chosen), types)
 
     return bind
 
@@ -63,15 +49,16 @@ def bind_contains(operands: Sequence[Operand], options: Options) -> Binding:
     if options.get("regex"):
         pc.match_substring_regex(_SAMPLE, pattern=pattern)
     kernel = pc.match_substring_regex if options.get("regex") else pc.match_substring
-    return Binding(lambda text, _pattern: kernel(text, pattern=pattern), (_string_type(operands[0]), None))
+    return Binding(lambda texts, _pattern: kernel(texts, pattern=pattern), (_string_type(operands[0]), None))
 
 
-def affix(kernel: Callable[..., Datum]) -> Callable[[Sequence[Operand], Options], Binding]:
+def affix(name: str) -> Callable[[Sequence[Operand], Options], Binding]:
     """Return the binder of starts_with or ends_with."""
+    kernel = getattr(pc, name)
 
     def bind(operands: Sequence[Operand], _options: Options) -> Binding:
         pattern = constant_text(operands, 1, "the pattern of starts_with and ends_with")
-        return Binding(lambda text, _pattern: kernel(text, pattern=pattern), (_string_type(operands[0]), None))
+        return Binding(lambda texts, _pattern: kernel(texts, pattern=pattern), (_string_type(operands[0]), None))
 
     return bind
 
@@ -88,8 +75,8 @@ def bind_replace(operands: Sequence[Operand], options: Options) -> Binding:
         is_regex, replacement = True, replacement.replace("\\", "\\\\")
     kernel = pc.replace_substring_regex if is_regex else pc.replace_substring
 
-    def replace(text: Datum, _pattern: Datum, _replacement: Datum) -> Datum:
-        return kernel(text, pattern=pattern, replacement=replacement)
+    def replace(texts: Datum, _pattern: Datum, _replacement: Datum) -> Datum:
+        return kernel(texts, pattern=pattern, replacement=replacement)
 
     return Binding(replace, (_string_type(operands[0]), None, None))
 
@@ -98,7 +85,7 @@ def bind_slice(operands: Sequence[Operand], options: Options) -> Binding:
     """Bind Python's ``text[start:stop]``."""
     start, stop = options.get("start") or 0, options.get("stop")
     types = (_string_type(operands[0]),)
-    return Binding(lambda text: pc.utf8_slice_codeunits(text, start=start, stop=stop), types)
+    return Binding(lambda texts: pc.utf8_slice_codeunits(texts, start=start, stop=stop), types)
 
 
 def bind_concat(operands: Sequence[Operand], options: Options) -> Binding:

@@ -16,6 +16,7 @@ import pyarrow as pa
 from engine.expressions.binding import Binding, Datum, NoMatchError, Operand, Options
 from engine.expressions.moments import begin_of, local_times, zone_of
 from engine.expressions.time_zones import UnknownZoneError
+from engine.records.arrow_functions import pc
 
 TRUNCATE_UNITS = ("year", "quarter", "month", "week", "day", "hour", "minute", "second", "millisecond", "microsecond")
 _DATE_UNITS = ("year", "quarter", "month", "week", "day")
@@ -46,8 +47,9 @@ def _part(kernel: Callable[..., Datum]) -> Callable[[Datum], Datum]:
     return _of_array(lambda moments: local_times(moments).part(kernel))
 
 
-def date_part(kernel: Callable[..., Datum]) -> Callable[[Sequence[Operand], Options], Binding]:
-    """Return the binder of a part of the date."""
+def date_part(name: str) -> Callable[[Sequence[Operand], Options], Binding]:
+    """Return the binder of a part of the date, by Arrow's name of it."""
+    kernel = getattr(pc, name)
 
     def bind(operands: Sequence[Operand], _options: Options) -> Binding:
         return Binding(_part(kernel), (_moment_type(operands[0]),))
@@ -55,8 +57,9 @@ def date_part(kernel: Callable[..., Datum]) -> Callable[[Sequence[Operand], Opti
     return bind
 
 
-def time_part(kernel: Callable[..., Datum]) -> Callable[[Sequence[Operand], Options], Binding]:
+def time_part(name: str) -> Callable[[Sequence[Operand], Options], Binding]:
     """Return the binder of a part of the day; times have it, too."""
+    kernel = getattr(pc, name)
 
     def bind(operands: Sequence[Operand], _options: Options) -> Binding:
         data_type = operands[0].type

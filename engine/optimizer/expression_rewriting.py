@@ -5,8 +5,8 @@
     substitute(expression, mapping)  -> the expression with columns replaced by expressions
 
 ``cannot_raise`` guards every rule that lets an expression see rows which it would not have seen as written: a division
-by zero, an overflow or a cast that fails there would fail a job that is fine. It is a list of what is safe; all else,
-also what is added later, counts as able to raise.
+by zero, an overflow or a cast that fails there would fail a job that is fine. The table of functions says which are
+safe; a function with another value each time is not, since it must not be evaluated elsewhere or twice.
 
 Held by: tests/optimizer/test_rules.py
 """
@@ -26,19 +26,10 @@ from engine.graph.expression import (
     children_of,
     with_children,
 )
+from engine.graph.function_table import SAFE_FUNCTIONS
 from engine.graph.plan_schema import PlanSchema
 
 _COMPARISONS = ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "between", "is_in")
-_LOGIC = ("and", "or", "not", "is_null", "is_not_null")
-#: the others of texts fail where a text is not UTF-8, which files and Arrow tables may hold
-_TEXT = ("length", "contains", "starts_with", "ends_with")
-_TIME = ("year", "quarter", "month", "week", "day", "weekday", "ordinal_day", "hour", "minute", "second")
-
-#: functions that return a value or null for every input, once their operands have the types they work in
-SAFE_FUNCTIONS = frozenset(
-    (*_COMPARISONS, *_LOGIC, *(f"str_{name}" for name in _TEXT), *(f"dt_{name}" for name in _TIME))
-)
-
 #: Arrow's names of floating-point types
 FLOATS = ("halffloat", "float", "double")
 #: integers of which some are not a float64

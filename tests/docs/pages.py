@@ -22,6 +22,7 @@ GENERATED = {
         "reference/api.md",
         "reference/cli.md",
         "reference/configuration.md",
+        "reference/functions.md",
         "reference/rest.md",
         "reference/openapi.json",
         "how-it-works/map.md",

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from engine.expressions.functions import FUNCTIONS
 from engine.graph.expression import Call, Case, ColumnRef, Expression, conjuncts
 from engine.graph.plan import Aggregate, Filter, Join, JoinType, Limit, Plan, PlanNode, Project, Sort, Source
-from engine.optimizer.expression_rewriting import SAFE_FUNCTIONS, cannot_raise
+from engine.optimizer.expression_rewriting import cannot_raise
 from engine.optimizer.operator_names import operator_name
 from engine.optimizer.planner import rewrite
 from tests.optimizer.plan_building import Builder, call, column, lit, schema
@@ -262,16 +261,3 @@ def test_unreachable_nodes_are_dropped():
 def test_widening_that_can_fail_for_a_value_counts(predicate, is_safe):
     types = schema(i="int64", n="int32", u="uint64", d="double", s="string", t="string")
     assert cannot_raise(predicate, types) is is_safe
-
-
-#: functions that have no value for some rows, or of which nobody has looked whether they have
-UNSAFE_FUNCTIONS = {
-    *("add", "subtract", "multiply", "divide", "floor_divide", "modulo", "negate", "coalesce"),
-    *("str_upper", "str_lower", "str_strip", "str_lstrip", "str_rstrip", "str_slice", "str_replace", "str_concat"),
-    *("dt_millisecond", "dt_microsecond", "dt_truncate"),
-}
-
-
-def test_every_function_is_known_to_be_safe_before_a_join_or_not_to_be():
-    assert set(FUNCTIONS) == SAFE_FUNCTIONS | UNSAFE_FUNCTIONS
-    assert not SAFE_FUNCTIONS & UNSAFE_FUNCTIONS

@@ -1,0 +1,96 @@
+"""The page of all functions: what the table says of each, with the text and example of its docstring."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from docs.generators.function_places import NAMESPACES, OPERATORS, face_of, faces
+from engine.graph.function_table import FUNCTION_TABLE
+
+_HEAD = """# Functions
+
+What `col("x")` offers, and the functions that `engine` has by name. Types are checked when an expression is used,
+before anything runs; the error names the expression, the types it met and what to do.
+
+`values(expression, x=[...])` in the examples stands for the result over a small table:
+`env.from_arrow(pa.table({"x": [...]})).select(expression).to_arrow()`.
+
+- **null**: a function with null among its arguments gives null, unless its text says otherwise.
+- **may fail**: for some values there is no result, and the job fails with an error that shows the row; `when`
+  keeps such values away. Filters with such a function are not moved before joins. Functions of text fail for bytes
+  that are no UTF-8.
+- **same type** means the common type of the arguments: the wider integer or float, the finer unit of time.
+
+## Where others differ
+
+| what | here | as | otherwise |
+|---|---|---|---|
+| `round` of a half | away from zero | SQL, Spark, DuckDB | Python, Polars: to the even digit |
+| `least`, `greatest` with null | null is passed over | Spark, DuckDB, Polars | MySQL, Snowflake: null |
+| NaN | the greatest number, equals itself | Spark, DuckDB, PostgreSQL | Polars' `min` and `max` pass it over |
+| `sqrt(-1)`, `ln(-1)` | NaN | Polars, Spark (`sqrt`) | DuckDB: an error; Spark's `ln`: null |
+| `ln(0)` | -inf | Polars, NumPy | DuckDB: an error; Spark: null |
+| `power` of integers | float64 | Spark, DuckDB | Python, Polars: an integer |
+| `floor`, `ceil` | the type stays | Polars | DuckDB: integers become floats, decimals lose their scale |
+| integers that overflow | an error | DuckDB, Spark's ANSI mode | Polars: wrap around |
+| bits that are moved out by `shift_left` | lost | Spark, Polars | DuckDB: an error |
+"""
+_GROUPS: tuple[tuple[str, str], ...] = (
+    ("Values", ""),
+    *((f"`.{name}`", prefix) for prefix, (name, _) in NAMESPACES.items()),
+)
+
+
+def _signature(face: str, function: Callable[..., Any]) -> str:
+    """Return how a function is called, without annotations."""
+    parameters = []
+    for parameter in inspect.signature(function).parameters.values():
+        if parameter.name == "self":
+            continue
+        star = {parameter.VAR_POSITIONAL: "*", parameter.VAR_KEYWORD: "**"}.get(parameter.kind, "")
+        default = "" if parameter.default is parameter.empty else f"={parameter.default!r}"
+        parameters.append(f"{star}{parameter.name}{default}")
+    return f"{face}({', '.join(parameters)})"
+
+
+def _facts(name: str) -> str:
+    """Return what the table says of a function, in words."""
+    row = FUNCTION_TABLE.get(name)
+    if row is None:
+        return ""
+    results = {"first": "the type of the value", "same": "the common type", "-": "see above"}
+    words = [f"arguments: {', '.join(row.arguments)}", f"result: {results.get(row.result, row.result)}"]
+    if row.fails != "never":
+        words.append("may fail" if row.fails == "values" else "fails for bytes that are no UTF-8")
+    if not row.is_deterministic:
+        words.append("another value each time")
+    return "; ".join(words).replace("*", "\\*")
+
+
+def _entry(face: str, function: Callable[..., Any], name: str) -> list[str]:
+    text, _, example = inspect.cleandoc(function.__doc__ or "").partition(">>> ")
+    lines = [f"### `{_signature(face, function)}`", "", text.strip(), ""]
+    if example:
+        lines += ["```pycon", f">>> {example.strip()}", "```", ""]
+    facts = _facts(name)
+    return [*lines, facts, ""] if facts else lines
+
+
+def function_page() -> str:
+    """Return the page, in Markdown."""
+    lines = [_HEAD, "## Operators", "", "| operator | arguments and result |", "|---|---|"]
+    for name, (written, _) in OPERATORS.items():
+        shown = written.replace("|", "&#124;")
+        lines.append(f"| <code>{shown}</code> | {_facts(name)} |")
+    lines.append("")
+    known = {face_of(name): name for name in FUNCTION_TABLE}
+    found = faces()
+    for title, prefix in _GROUPS:
+        namespace = NAMESPACES[prefix][0] + "." if prefix else ""
+        lines += [f"## {title}", ""]
+        for face, function in sorted(found.items()):
+            if face.startswith(namespace) if namespace else "." not in face:
+                lines += _entry(face, function, known.get(face, face))
+    return "\n".join(lines)

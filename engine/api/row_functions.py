@@ -1,0 +1,45 @@
+"""Functions of several values of a row, called by their names: ``coalesce(col("a"), col("b"), 0)``.
+
+Held by: tests/api/test_documented_functions.py
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from engine.api.expression import Expr, to_expression
+from engine.errors import SchemaError
+from engine.graph.expression import Call
+
+
+def _call(function: str, values: tuple[Any, ...]) -> Expr:
+    if not values:
+        raise SchemaError(f"{function}(): give it at least one value")
+    return Expr(Call(function, tuple(map(to_expression, values))))
+
+
+def coalesce(*values: Any) -> Expr:
+    """Return the first value that is not null; all widen to their common type.
+
+    >>> values(coalesce(col("x"), col("y"), 0), x=[1, None, None], y=[7, 8, None])
+    [1, 8, 0]
+    """
+    return _call("coalesce", values)
+
+
+def least(*values: Any) -> Expr:
+    """Return the least value; nulls are passed over, NaN is the greatest number.
+
+    >>> values(least(col("x"), col("y"), 3), x=[1, 5, None], y=[2, 4, 9])
+    [1, 3, 3]
+    """
+    return _call("least", values)
+
+
+def greatest(*values: Any) -> Expr:
+    """Return the greatest value; nulls are passed over, NaN is the greatest number.
+
+    >>> values(greatest(col("x"), col("y")), x=[1, 5, None], y=[2, 4, None])
+    [2, 5, None]
+    """
+    return _call("greatest", values)

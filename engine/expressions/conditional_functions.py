@@ -1,0 +1,72 @@
+"""Choices between values that need no condition: nullif, least, greatest, and equality that knows null.
+
+Arguments widen to their common type. ``least`` and ``greatest`` pass nulls over, as in Spark, DuckDB and Polars, and
+have the order of comparisons: NaN is the greatest number (Polars and DuckDB's ``least`` agree).
+
+Held by: tests/expressions/test_conditional_functions.py
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import reduce
+
+import pyarrow as pa
+
+from engine.expressions.argument_kinds import common
+from engine.expressions.binding import Binding, Datum, Operand, Options, cast_constant, fill_false
+from engine.expressions.comparison import compared_type, comparison_of
+from engine.records.arrow_functions import pc
+from engine.records.plain_scalars import scalar_of
+
+
+def bind_coalesce(operands: Sequence[Operand], _options: Options) -> Binding:
+    """Bind the first value that is not null."""
+    data_type = common(operands)
+    return Binding(pc.coalesce, tuple(data_type for _ in operands))
+
+
+def bind_nullif(operands: Sequence[Operand], _options: Options) -> Binding:
+    """Bind the first value, null where it equals the second."""
+    left, right = operands
+    data_type = compared_type(left, right)
+    right_constant = None if right.constant is None else cast_constant(right.constant, data_type)
+    equal = comparison_of("equal", data_type, right_constant)
+    own_type = left.type
+    is_widened = own_type != data_type and not pa.types.is_null(own_type)
+
+    def nullif(value: Datum, other: Datum) -> Datum:
+        one = pc.cast(value, data_type, safe=False) if is_widened else value
+        return pc.if_else(fill_false(equal(one, other)), scalar_of(None, value.type), value)
+
+    return Binding(nullif, (None if is_widened else data_type, data_type))
+
+
+def extreme(better: str) -> Callable[[Sequence[Operand], Options], Binding]:
+    """Return the binder of the value for which ``better`` holds with all others; nulls are passed over."""
+
+    def bind(operands: Sequence[Operand], _options: Options) -> Binding:
+        data_type = common(operands)
+        if pa.types.is_null(data_type) or len(operands) == 1:
+            return Binding(pc.coalesce, tuple(data_type for _ in operands))
+        if pa.types.is_float16(data_type):
+            data_type = pa.float32()
+        is_better = comparison_of(better, data_type)
+
+        def chosen(one: Datum, other: Datum) -> Datum:
+            return pc.coalesce(pc.if_else(is_better(one, other), one, other), one, other)
+
+        return Binding(lambda *data: reduce(chosen, data), tuple(data_type for _ in operands))
+
+    return bind
+
+
+def bind_eq_null_safe(operands: Sequence[Operand], _options: Options) -> Binding:
+    """Bind equality for which null equals null; the result is never null."""
+    data_type = compared_type(*operands)
+    equal = comparison_of("equal", data_type)
+
+    def same(one: Datum, other: Datum) -> Datum:
+        return pc.coalesce(equal(one, other), pc.and_(pc.is_null(one), pc.is_null(other)))
+
+    return Binding(same, (data_type, data_type))

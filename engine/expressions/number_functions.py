@@ -1,0 +1,127 @@
+"""Functions of numbers that Arrow has not as they are meant here; the others are rows of the table.
+
+round       half away from zero, as in SQL (Python's and Polars' ``round`` go to the even digit); digits may be
+            negative; what has no such digit is itself
+floor ceil  integers are themselves
+sign        -1, 0 or 1: of floats a float, and NaN of NaN
+clip        a bound that is left out does not bound; NaN stays
+cbrt        the C library's, exact where the root is whole
+
+Held by: tests/expressions/test_number_functions.py
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import pyarrow as pa
+
+from engine.expressions.argument_kinds import common, number, type_of_kind
+from engine.expressions.binding import Binding, Datum, Operand, Options
+from engine.expressions.number_kernels import cube_roots
+from engine.records.arrow_functions import pc
+from engine.records.plain_scalars import scalar_of
+
+#: from here on every float64 is whole, so that no digit behind the point can be rounded
+_WHOLE: Final = 2.0**52
+#: digits by which any smaller float can be shifted and still be one
+_DIGITS_MAX: Final = 290
+_FACTORS: Final = {"degrees": 180.0 / math.pi, "radians": math.pi / 180.0}
+
+
+def of_array(function: Callable[[pa.Array], Datum]) -> Callable[[Datum], Datum]:
+    """Return a function of arrays as one of constants too."""
+
+    def of_datum(datum: Datum) -> Datum:
+        if not isinstance(datum, pa.Scalar):
+            return function(datum)
+        return function(pa.repeat(datum, 1) if datum.is_valid else pa.nulls(1, datum.type))[0]
+
+    return of_datum
+
+
+def bind_round(operands: Sequence[Operand], options: Options) -> Binding:
+    """Bind rounding half away from zero to the option ``digits``."""
+    digits = int(options.get("digits") or 0)
+    data_type = number(operands[0].type)
+
+    def rounded(values: Datum) -> Datum:
+        return pc.round(values, ndigits=digits, round_mode="half_towards_infinity")
+
+    if not pa.types.is_floating(data_type):
+        return Binding(rounded, (data_type,), can_raise=True)
+    if digits > _DIGITS_MAX:
+        return Binding(lambda values: values, (data_type,))
+    whole = scalar_of(_WHOLE)
+    digits = max(digits, -300)
+
+    def rounded_float(values: Datum) -> Datum:
+        is_small = pc.less(pc.abs(values), whole)
+        if digits > 0:
+            return pc.if_else(is_small, rounded(pc.if_else(is_small, values, scalar_of(0.0))), values)
+        return rounded(values)
+
+    if data_type == pa.float64():
+        return Binding(rounded_float, (data_type,))
+    # 2.5e38 * 10 is no float32: round as float64
+    return Binding(
+        lambda values: pc.cast(rounded_float(pc.cast(values, pa.float64())), data_type, safe=False), (data_type,)
+    )
+
+
+def rounding(name: str) -> Callable[[Sequence[Operand], Options], Binding]:
+    """Return the binder of ``floor`` or ``ceil``."""
+    kernel = getattr(pc, name)
+
+    def bind(operands: Sequence[Operand], _options: Options) -> Binding:
+        data_type = number(operands[0].type)
+        if pa.types.is_integer(data_type):
+            return Binding(lambda values: values, (data_type,))
+        return Binding(kernel, (data_type,), can_raise=pa.types.is_decimal(data_type))
+
+    return bind
+
+
+def bind_sign(operands: Sequence[Operand], _options: Options) -> Binding:
+    """Bind -1, 0 or 1."""
+    data_type = number(operands[0].type)
+    if pa.types.is_floating(data_type):
+        return Binding(pc.sign, (data_type,))
+    return Binding(lambda values: pc.cast(pc.sign(values), pa.int64()), (data_type,))
+
+
+def bind_clip(operands: Sequence[Operand], _options: Options) -> Binding:
+    """Bind the nearest value between two bounds; a bound that is null by its type is none."""
+    for operand in operands:
+        number(operand.type)
+    data_type = number(common(operands))
+    has_lower, has_upper = (not pa.types.is_null(bound.type) for bound in operands[1:])
+
+    def clipped(values: Datum, lower: Datum, upper: Datum) -> Datum:
+        if has_lower:
+            values = pc.if_else(pc.less(values, lower), lower, values)
+        return pc.if_else(pc.greater(values, upper), upper, values) if has_upper else values
+
+    return Binding(clipped, (data_type,) * 3)
+
+
+def bind_cbrt(operands: Sequence[Operand], _options: Options) -> Binding:
+    """Bind the cube root."""
+    data_type = type_of_kind("float", operands[0].type) or operands[0].type
+    if data_type == pa.float64():
+        return Binding(of_array(cube_roots), (data_type,))
+    roots = of_array(lambda values: pc.cast(cube_roots(pc.cast(values, pa.float64())), data_type, safe=False))
+    return Binding(roots, (data_type,))
+
+
+def times(unit: str) -> Callable[[Sequence[Operand], Options], Binding]:
+    """Return the binder of angles in another unit."""
+
+    def bind(operands: Sequence[Operand], _options: Options) -> Binding:
+        data_type = type_of_kind("float", operands[0].type) or operands[0].type
+        factor = pa.scalar(_FACTORS[unit], data_type)
+        return Binding(lambda values: pc.multiply(values, factor), (data_type,))
+
+    return bind

@@ -1,0 +1,141 @@
+"""The table of functions: each function of expressions in one row.
+
+    FUNCTION_TABLE: name -> FunctionRow                     safe_functions(), is_deterministic(expression)
+
+What is driven by a row: how the function binds to types and what it says where it does not (``engine.expressions``),
+whether filters with it may move and whether it may be evaluated twice (``engine.optimizer``), its entry in the
+reference (``docs/generators/functions.py``) and which tests hold it. There is no pyarrow here: the JobMaster plans with
+this table. Who adds a function adds a row, a method in ``engine.api`` with an example, and a line to an oracle test.
+
+Held by: tests/expressions/test_function_table.py
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from engine.graph.expression import Call, Expression, children_of
+from engine.graph.function_row import BAD_TEXT, VALUES, FunctionRow
+
+Row = FunctionRow
+
+_OPERATORS: Final = (
+    Row("add", ("any", "any"), "arithmetic:bind_add", "-", VALUES),
+    Row("subtract", ("any", "any"), "arithmetic:bind_subtract", "-", VALUES),
+    Row("multiply", ("any", "any"), "arithmetic:bind_multiply", "-", VALUES),
+    Row("divide", ("number", "number"), "arithmetic:bind_divide", "float64", VALUES),
+    Row("floor_divide", ("number", "number"), "arithmetic:bind_floor_divide", "-", VALUES),
+    Row("modulo", ("number", "number"), "arithmetic:bind_modulo", "-", VALUES),
+    Row("negate", ("number",), "arithmetic:bind_negate", "first", VALUES),
+    Row("equal", ("same", "same"), "comparison:comparing:equal", "bool"),
+    Row("not_equal", ("same", "same"), "comparison:comparing:not_equal", "bool"),
+    Row("less", ("same", "same"), "comparison:comparing:less", "bool"),
+    Row("less_equal", ("same", "same"), "comparison:comparing:less_equal", "bool"),
+    Row("greater", ("same", "same"), "comparison:comparing:greater", "bool"),
+    Row("greater_equal", ("same", "same"), "comparison:comparing:greater_equal", "bool"),
+    Row("between", ("same", "same", "same"), "comparison:bind_between", "bool", nulls="own"),
+    Row("is_in", ("same", "constant*"), "comparison:bind_is_in", "bool", nulls="own"),
+    Row("and", ("bool", "bool"), "comparison:logical:and_kleene", "bool", nulls="own"),
+    Row("or", ("bool", "bool"), "comparison:logical:or_kleene", "bool", nulls="own"),
+    Row("not", ("bool",), "comparison:logical:invert", "bool"),
+)
+
+_NULLS: Final = (
+    Row("is_null", ("any",), "arrow:is_null", "bool", nulls="own"),
+    Row("is_not_null", ("any",), "arrow:is_valid", "bool", nulls="own"),
+    Row("coalesce", ("same", "same*"), "conditional_functions:bind_coalesce", "same", VALUES, "own"),
+    Row("nullif", ("same", "same"), "conditional_functions:bind_nullif", "first", VALUES, "own"),
+    Row("least", ("same", "same*"), "conditional_functions:extreme:less_equal", "same", VALUES, "own"),
+    Row("greatest", ("same", "same*"), "conditional_functions:extreme:greater_equal", "same", VALUES, "own"),
+    Row("eq_null_safe", ("same", "same"), "conditional_functions:bind_eq_null_safe", "bool", VALUES, "own"),
+)
+
+_NUMBERS: Final = (
+    Row("abs", ("number",), "arrow:abs_checked", "first", VALUES),
+    Row("sign", ("number",), "number_functions:bind_sign", "-"),
+    Row("round", ("number",), "number_functions:bind_round", "first", VALUES),
+    Row("floor", ("number",), "number_functions:rounding:floor", "first", VALUES),
+    Row("ceil", ("number",), "number_functions:rounding:ceil", "first", VALUES),
+    Row("clip", ("number", "number?", "number?"), "number_functions:bind_clip", "same", VALUES),
+    Row("sqrt", ("float",), "arrow:sqrt", "first"),
+    Row("cbrt", ("float",), "number_functions:bind_cbrt", "first"),
+    Row("exp", ("float",), "arrow:exp", "first"),
+    Row("ln", ("float",), "arrow:ln", "first"),
+    Row("log10", ("float",), "arrow:log10", "first"),
+    Row("log2", ("float",), "arrow:log2", "first"),
+    Row("power", ("float", "float"), "arrow:power", "same"),
+    Row("sin", ("float",), "arrow:sin", "first"),
+    Row("cos", ("float",), "arrow:cos", "first"),
+    Row("tan", ("float",), "arrow:tan", "first"),
+    Row("asin", ("float",), "arrow:asin", "first"),
+    Row("acos", ("float",), "arrow:acos", "first"),
+    Row("atan", ("float",), "arrow:atan", "first"),
+    Row("atan2", ("float", "float"), "arrow:atan2", "same"),
+    Row("degrees", ("float",), "number_functions:times:degrees", "first"),
+    Row("radians", ("float",), "number_functions:times:radians", "first"),
+    Row("is_nan", ("number",), "arrow:is_nan", "bool"),
+    Row("is_finite", ("number",), "arrow:is_finite", "bool"),
+    Row("is_infinite", ("number",), "arrow:is_inf", "bool"),
+    Row("bit_and", ("integer", "integer"), "arrow:bit_wise_and", "int64", VALUES),
+    Row("bit_or", ("integer", "integer"), "arrow:bit_wise_or", "int64", VALUES),
+    Row("bit_xor", ("integer", "integer"), "arrow:bit_wise_xor", "int64", VALUES),
+    Row("bit_not", ("integer",), "arrow:bit_wise_not", "int64", VALUES),
+    Row("shift_left", ("integer", "integer"), "arrow:shift_left_checked", "int64", VALUES),
+    Row("shift_right", ("integer", "integer"), "arrow:shift_right_checked", "int64", VALUES),
+)
+
+_TEXT: Final = (
+    Row("str_length", ("text",), "text_functions:bind_length", "int64"),
+    Row("str_upper", ("text",), "arrow:utf8_upper", "first", BAD_TEXT),
+    Row("str_lower", ("text",), "arrow:utf8_lower", "first", BAD_TEXT),
+    Row("str_strip", ("text",), "text_functions:stripping:trim", "first", BAD_TEXT),
+    Row("str_lstrip", ("text",), "text_functions:stripping:ltrim", "first", BAD_TEXT),
+    Row("str_rstrip", ("text",), "text_functions:stripping:rtrim", "first", BAD_TEXT),
+    Row("str_contains", ("text", "constant"), "text_functions:bind_contains", "bool"),
+    Row("str_starts_with", ("text", "constant"), "text_functions:affix:starts_with", "bool"),
+    Row("str_ends_with", ("text", "constant"), "text_functions:affix:ends_with", "bool"),
+    Row("str_replace", ("text", "constant", "constant"), "text_functions:bind_replace", "first", BAD_TEXT),
+    Row("str_slice", ("text",), "text_functions:bind_slice", "first", BAD_TEXT),
+    Row("str_concat", ("text", "text*"), "text_functions:bind_concat", "first", BAD_TEXT),
+)
+
+_TIMES: Final = (
+    *(
+        Row(f"dt_{name}", ("moment",), f"time_functions:date_part:{kernel}", "int64")
+        for name, kernel in (
+            ("year", "year"),
+            ("quarter", "quarter"),
+            ("month", "month"),
+            ("week", "iso_week"),
+            ("day", "day"),
+            ("weekday", "day_of_week"),
+            ("ordinal_day", "day_of_year"),
+        )
+    ),
+    *(
+        Row(f"dt_{name}", ("moment",), f"time_functions:time_part:{name}", "int64")
+        for name in ("hour", "minute", "second", "millisecond", "microsecond")
+    ),
+    Row("dt_truncate", ("moment",), "time_functions:bind_truncate", "first", VALUES),
+)
+
+FUNCTION_TABLE: Final = {row.name: row for row in (*_OPERATORS, *_NULLS, *_NUMBERS, *_TEXT, *_TIMES)}
+
+#: functions that have a value or null for every row, the same each time, over operands of the types they work in
+SAFE_FUNCTIONS: Final = frozenset(
+    name for name, row in FUNCTION_TABLE.items() if row.fails == "never" and row.is_deterministic
+)
+_INDETERMINATE: Final = frozenset(name for name, row in FUNCTION_TABLE.items() if not row.is_deterministic)
+
+
+def _functions_of(expression: Expression) -> Iterator[str]:
+    if isinstance(expression, Call):
+        yield expression.function
+    for child in children_of(expression):
+        yield from _functions_of(child)
+
+
+def is_deterministic(expression: Expression) -> bool:
+    """Whether an expression has the same value for a row each time it is evaluated."""
+    return not any(function in _INDETERMINATE for function in _functions_of(expression))

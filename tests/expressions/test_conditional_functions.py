@@ -1,0 +1,69 @@
+"""Choices between values agree with DuckDB over types and nulls."""
+
+import datetime
+import math
+from decimal import Decimal
+from itertools import product
+
+import pyarrow as pa
+import pytest
+
+from engine import SchemaError, coalesce, col, greatest, least
+from engine.expressions.infer import infer_type
+from tests.expressions.function_oracle import FLOATS, by_duckdb, compute, same, values
+
+X, Y = col("x"), col("y")
+KINDS = {
+    "integers": ([1, 2, -(2**63), None], pa.int64()),
+    "floats": ([1.5, -0.0, math.inf, math.nan, None], pa.float64()),
+    "texts": (["", "a", "ß", "😀", None], pa.string()),
+    "binaries": ([b"", b"\xff", None], pa.binary()),
+    "bools": ([True, False, None], pa.bool_()),
+    "dates": ([datetime.date(2024, 2, 29), datetime.date(1969, 1, 1), None], pa.date32()),
+    "moments": ([datetime.datetime(2024, 2, 29, 1), None], pa.timestamp("us")),
+    "decimals": ([Decimal("1.25"), Decimal("-7.00"), None], pa.decimal128(5, 2)),
+}
+FUNCTIONS = {
+    "coalesce": (coalesce(X, Y), "coalesce(x, y)"),
+    "if_null": (X.if_null(Y), "ifnull(x, y)"),
+    "nullif": (X.nullif(Y), "nullif(x, y)"),
+    "least": (least(X, Y), "least(x, y)"),
+    "greatest": (greatest(X, Y), "greatest(x, y)"),
+    "eq_null_safe": (X.eq_null_safe(Y), "x IS NOT DISTINCT FROM y"),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_choices_agree_with_duckdb(function, kind):
+    some, data_type = KINDS[kind]
+    pairs = list(product(some, some))
+    columns = {name: pa.array([pair[place] for pair in pairs], data_type) for place, name in enumerate("xy")}
+    expression, query = FUNCTIONS[function]
+    same(values(expression, **columns), by_duckdb(query, **columns))
+
+
+def test_arguments_widen_to_their_common_type():
+    assert compute(least(X, Y, 2), x=pa.array([1], pa.int8()), y=[1.5]).to_pylist() == [1.0]
+    assert compute(coalesce(X, 2.5), x=pa.array([None], pa.int64())).type == pa.float64()
+    found = compute(X.nullif(Y), x=pa.array([1, 2], pa.int8()), y=[1.0, 1.0])
+    assert found.type == pa.int8()
+    assert found.to_pylist() == [None, 2]
+    assert values(X.nullif(2.0), x=[1, 2, None]) == [1, None, None]
+    assert values(greatest(X), x=[1, None]) == [1, None]
+
+
+def test_not_a_number_is_the_greatest_number_and_null_is_passed_over():
+    largest = [1.0 if one is None else one if one != one else max(one, 1.0) for one in FLOATS]
+    same(values(greatest(X, 1.0), x=FLOATS), largest)
+    smallest = [1.0 if one is None or one != one else min(one, 1.0) for one in FLOATS]
+    same(values(least(X, 1.0), x=FLOATS), smallest)
+
+
+def test_types_without_a_common_one_are_refused():
+    schema = pa.schema({"x": pa.int64(), "y": pa.string()})
+    for expression in (coalesce(X, Y), least(X, Y), X.nullif(Y), X.eq_null_safe(Y), X.fill_null("a")):
+        with pytest.raises(SchemaError, match="they have no common type: cast"):
+            infer_type(expression.expression, schema)
+    with pytest.raises(SchemaError, match="at least one value"):
+        least()

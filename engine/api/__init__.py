@@ -21,6 +21,7 @@ logical_node.py        the program under construction, and the Plan made of it
 planning.py            exact splits, explain
 possible_splits.py     row groups that filters leave, by their statistics
 key_samples.py         join keys are sampled better than other columns
+source_filters.py      which predicates rows of sources meet first
 bad_rows.py            malformed rows that are left out, kept and told
 executor.py            where plans run
 results.py             tables and rows in the client

@@ -33,6 +33,7 @@ from engine.api.planning import analyzed_plan, explain_plan, with_exact_splits
 from engine.api.possible_splits import with_possible_splits
 from engine.api.results import read_parts
 from engine.api.schema_inference import plain_rows, schema_of_rows, schema_text
+from engine.api.source_filters import source_filters
 from engine.api.unwritten_outputs import UNWRITTEN
 from engine.client.job_result import JobResult
 from engine.client.termination import uninterrupted
@@ -307,7 +308,8 @@ class Environment:
 
 def _prepared(plan: Plan) -> Plan:
     """Return a plan with all that is looked up for it before it is optimized."""
-    return with_samples(with_possible_splits(plan))
+    filters = source_filters(plan)
+    return with_samples(with_possible_splits(plan, filters.sole), filters.every)
 
 
 def _remove(folder: ProcessFolder) -> None:

@@ -1,6 +1,7 @@
 """Samples of what a plan reads, taken when it is known: columns of Parquet files, join keys better than others.
 
-    with_samples(plan) -> Plan with statistics of the columns that are read, and of those that joins compare
+    with_samples(plan, filters) -> Plan with statistics of the columns that are read, of those that joins compare, and
+                                   of what filters keep
 
 Of a Parquet file only the columns that the plan reads are sampled; two sources at a time, for it is reading and
 decompressing. Heavy keys decide how a join is run, so more rows are looked at for them.
@@ -12,8 +13,9 @@ keys; Parquet does. A key that is computed from a source's columns is computed f
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from types import MappingProxyType
 
 import msgspec
 
@@ -33,13 +35,16 @@ _OPERANDS_MAX = 64
 _SAMPLE_THREADS = 2
 
 
-def with_samples(plan: Plan) -> Plan:
-    """Return the plan with better statistics of what it reads. Raises: DataError (a damaged page)."""
+def with_samples(plan: Plan, filters: Mapping[int, Sequence[Expression]] = MappingProxyType({})) -> Plan:
+    """Return the plan with better statistics of what it reads. Raises: DataError (a damaged page).
+
+    filters: predicates over the columns of sources, by their ids.
+    """
     keys = _compared(plan)
     used = used_columns(LogicalPlan(plan))
 
     def sampled(node: PlanNode) -> PlanNode:
-        return _with_keys(_with_columns(node, used[node.id]), keys.get(node.id, []))
+        return _with_keys(_with_columns(node, used[node.id], filters.get(node.id, ())), keys.get(node.id, []))
 
     sources = [node for node in plan.nodes if isinstance(node.operator, Source) and node.id in used]
     if len(sources) < _SAMPLE_THREADS:
@@ -63,13 +68,13 @@ def _compared(plan: Plan) -> dict[int, list[Expression]]:
     return wanted
 
 
-def _with_columns(node: PlanNode, names: Collection[str]) -> PlanNode:
-    """Return a source with a sample of the columns that are read."""
+def _with_columns(node: PlanNode, names: Collection[str], predicates: Sequence[Expression]) -> PlanNode:
+    """Return a source with a sample of the columns that are read, and of what predicates keep."""
     source = node.operator
     assert isinstance(source, Source)
     if not isinstance(source.spec, ParquetSource):
         return node
-    statistics = with_sample(source.spec, source.statistics, node.schema, names)
+    statistics = with_sample(source.spec, source.statistics, node.schema, names, predicates)
     return msgspec.structs.replace(node, operator=msgspec.structs.replace(source, statistics=statistics))
 
 
@@ -80,7 +85,7 @@ def _with_keys(node: PlanNode, keys: Sequence[Expression]) -> PlanNode:
         return node
     rows = source.statistics.row_count or 0.0
     columns = dict(source.statistics.columns)
-    computed: list[ComputedStatistics] = []
+    computed = list(source.statistics.computed)
     for key in keys:
         name = _column_of(key)
         if name is None and all(key != known.expression for known in computed):

@@ -1,8 +1,6 @@
 """Splits that need not be read: row groups of Parquet files that have no row for the filters above them.
 
-    with_possible_splits(plan) -> Plan whose sources have the other splits, and statistics of those
-
-    filter ─► ... ─► source          as near to the source as the optimizer will bring it: on a copy of the plan
+    with_possible_splits(plan, filters) -> Plan whose sources have the other splits, and statistics of those
 
 Looked at is what the footers say (``parquet.group_bounds``), so a row group that is left out is neither read nor
 planned for: fewer subtasks, smaller estimates, samples of the rest. Tasks look themselves at a source that several
@@ -13,6 +11,7 @@ A file that cannot be read is left to the job.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Final
 
@@ -22,31 +21,26 @@ import pyarrow as pa
 from engine.errors import EngineError
 from engine.expressions.schema_bridge import to_arrow_schema
 from engine.graph.expression import Expression, columns_of
-from engine.graph.plan import Filter, Plan, PlanNode, Source
+from engine.graph.plan import Plan, PlanNode, Source
 from engine.graph.source_spec import ColumnStatistics, ParquetSource, SourceSplit
-from engine.optimizer.logical_plan import LogicalPlan
-from engine.optimizer.planner import push_filters
 from engine.records.arrow_functions import pc
 from engine.statistics.bounds_predicate import highest, lowest
+from engine.statistics.column_statistics import plain_bound
 
 #: files whose footers are read again for a plan
 _FILES_MAX: Final = 64
 
 
-def with_possible_splits(plan: Plan) -> Plan:
-    """Return the plan without the row groups that have no row which its filters would leave."""
-    sources = [node for node in plan.nodes if _is_worth_a_look(node)]
-    if not sources or not any(isinstance(node.operator, Filter) for node in plan.nodes):
-        return plan
-    pushed = LogicalPlan(plan)
-    push_filters(pushed)
-    readers = pushed.consumers()
+def with_possible_splits(plan: Plan, filters: Mapping[int, Expression]) -> Plan:
+    """Return the plan without the row groups that have no row which its filters would leave.
+
+    filters: by the ids of sources, those that alone read them.
+    """
     nodes = list(plan.nodes)
-    for node in sources:
-        reading = [pushed.node(reader).operator for reader in readers.get(node.id, ())]
-        if len(reading) == 1 and isinstance(reading[0], Filter):
+    for source_id, predicate in filters.items():
+        if _is_worth_a_look(plan.nodes[source_id]):
             with suppress(OSError, pa.ArrowException, EngineError):
-                nodes[node.id] = _with_possible(node, reading[0].predicate)
+                nodes[source_id] = _with_possible(plan.nodes[source_id], predicate)
     return msgspec.structs.replace(plan, nodes=tuple(nodes))
 
 
@@ -114,5 +108,7 @@ def _with_bounds(column: ColumnStatistics, name: str, bounds: pa.Table | None) -
 def _whole(bounds: pa.Table, name: str, function: Any) -> bool | int | float | str | None:
     """Return the lowest or highest of all bounds; None where one is missing, or is no simple value."""
     values: pa.ChunkedArray = bounds.column(name)
-    found = None if values.null_count else function(values).as_py()
-    return found if isinstance(found, bool | int | float | str) else None
+    try:
+        return None if values.null_count else plain_bound(function(values).as_py())
+    except (ValueError, OverflowError):
+        return None  # a moment that Python has not

@@ -3,9 +3,11 @@
     projected   kept under the new name; through a cast heavy keys whose text is a value of the new type too; of a
                 computed column what was sampled for its expression
     carried     expressions that are yet to be computed, in terms of a projection's output
-    filtered    kept; column = constant leaves that key alone, column != constant all but that key
+    filtered    kept; column = constant leaves that key alone, column != constant all but that key; parts over one
+                column leave their share of its values
     joined      kept for the side with more rows, whose rows come out about once; a key column of the other side takes
-                what is known of its counterpart
+                what is known of its counterpart; keys have the values of the side that has fewer, where rows without
+                a match are not returned
     merged      of a union: shares weighted by rows, distinct counts the most of all inputs, widths as their average
 
 A Python function loses everything, an aggregate heavy keys and what is yet to be computed (``estimates.py``). Wrong
@@ -27,10 +29,13 @@ from engine.graph.expression import (
     Literal,
     NamedExpression,
     children_of,
+    columns_of,
+    conjuncts,
     with_children,
 )
 from engine.graph.plan import Join, JoinType
 from engine.graph.source_spec import ColumnStatistics, ComputedStatistics
+from engine.optimizer.selectivity import selectivity
 
 Columns = Mapping[str, ColumnStatistics]
 Computed = tuple[ComputedStatistics, ...]
@@ -99,10 +104,15 @@ def _cast(known: ColumnStatistics, type_text: str) -> ColumnStatistics:
     )
 
 
-def filtered(predicate: Expression, columns: Columns) -> dict[str, ColumnStatistics]:
+def filtered(predicate: Expression, columns: Columns, computed: Computed = ()) -> dict[str, ColumnStatistics]:
     """Return the statistics of the rows for which a predicate is true."""
     kept = dict(columns)
-    for part in _conjuncts(predicate):
+    for part in conjuncts(predicate):
+        (name, *others) = dict.fromkeys(columns_of(part)) or ("",)
+        known = kept.get(name)
+        if not others and known is not None and known.distinct_count is not None:
+            count = max(1.0, known.distinct_count * selectivity(part, columns, computed)[0])
+            kept[name] = msgspec.structs.replace(known, distinct_count=count)
         match part:
             case (
                 Call(
@@ -115,14 +125,6 @@ def filtered(predicate: Expression, columns: Columns) -> dict[str, ColumnStatist
                 keep = _only if function == "equal" else _without
                 kept[name] = msgspec.structs.replace(kept[name], heavy_keys=keep(kept[name].heavy_keys, constant))
     return kept
-
-
-def _conjuncts(predicate: Expression) -> Iterable[Expression]:
-    if isinstance(predicate, Call) and predicate.function == "and":
-        for argument in predicate.arguments:
-            yield from _conjuncts(argument)
-    else:
-        yield predicate
 
 
 def _text(constant: Literal) -> str:
@@ -142,6 +144,24 @@ def joined(
     join: Join, left: Columns, right: Columns, left_rows: float, right_rows: float
 ) -> dict[str, ColumnStatistics]:
     """Return the statistics of a join's columns by name, before its output leaves out some."""
+    found = _joined(join, left, right, left_rows, right_rows)
+    if join.how not in (JoinType.INNER, JoinType.SEMI):
+        return found
+    for left_key, right_key in zip(join.left_keys, join.right_keys, strict=True):
+        counts = [
+            min(count, max(1.0, rows))
+            for columns, key, rows in ((left, left_key, left_rows), (right, right_key, right_rows))
+            if key in columns and (count := columns[key].distinct_count) is not None
+        ]
+        returned = {left_key} if join.how is JoinType.SEMI else {left_key, right_key}
+        for name in returned.intersection(found if len(counts) > 1 else ()):
+            found[name] = msgspec.structs.replace(found[name], distinct_count=min(counts))
+    return found
+
+
+def _joined(
+    join: Join, left: Columns, right: Columns, left_rows: float, right_rows: float
+) -> dict[str, ColumnStatistics]:
     keys = tuple(zip(join.left_keys, join.right_keys, strict=True))
     if join.how in (JoinType.SEMI, JoinType.ANTI):
         return dict(left)

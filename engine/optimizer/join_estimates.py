@@ -41,6 +41,10 @@ class JoinInput(Protocol):
         """Return the distinct count of a column if it is known."""
         ...
 
+    def domain(self, name: str) -> float | None:
+        """Return the distinct count that a column had before rows were filtered, if it is known."""
+        ...
+
 
 def join_rows(
     join: Join, left: JoinInput, right: JoinInput, columns: Mapping[str, ColumnStatistics]
@@ -72,7 +76,8 @@ def join_rows(
 def _match_share(join: Join, left: JoinInput, right: JoinInput) -> tuple[float, str]:
     share, known = 1.0, False
     for left_key, right_key in zip(join.left_keys, join.right_keys, strict=True):
-        counts = left.distinct(left_key), right.distinct(right_key)
+        # a filter of the left leaves fewer values, each as likely to have a partner as before
+        counts = left.domain(left_key), right.distinct(right_key)
         if counts[0] is not None and counts[1] is not None:
             share, known = min(share, counts[1] / counts[0]), True
     what = "with" if join.how is JoinType.SEMI else "without"
@@ -85,17 +90,19 @@ def _match_share(join: Join, left: JoinInput, right: JoinInput) -> tuple[float, 
 
 
 def _key_domain(join: Join, left: JoinInput, right: JoinInput) -> tuple[float, str]:
-    """Return how many different keys there are on the side that has more of them."""
+    """Return how many different keys there are on the side that has more of them, before rows were filtered."""
     smaller = max(1.0, min(left.rows, right.rows))
     domain, is_known = 1.0, False
     for left_key, right_key in zip(join.left_keys, join.right_keys, strict=True):
-        counts = [left.distinct(left_key), right.distinct(right_key)]
+        counts = [left.domain(left_key), right.domain(right_key)]
         smaller_count = counts[0] if left.rows < right.rows else counts[1]
         if smaller_count is None:
             counts.append(smaller)
         domain *= max(count for count in counts if count is not None)
         is_known = is_known or smaller_count is not None
-    domain = min(domain, max(left.rows, right.rows))
+    if len(join.left_keys) > 1:
+        # values of several columns are not independent: there are no more combinations than rows
+        domain = min(domain, max(left.rows, right.rows))
     if is_known:
         return domain, f"left * right / {domain:.0f} distinct keys"
     return domain, f"left * right / {domain:.0f} keys: those of the smaller side taken as unique"

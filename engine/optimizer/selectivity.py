@@ -5,6 +5,7 @@
     not_equal                1 - equal                                     0.9
     less, greater, ...       position between minimum and maximum          1/3
     between                  covered part of [minimum, maximum]            1/4
+    less and greater         the same, of one column                       product
     is_null                  null fraction                                 0.05
     is_in (n values)         sum of equal for each, at most 1              n * 0.1, at most 0.5
     contains                 -                                             0.25
@@ -15,16 +16,22 @@
 Every share lies in (0, 1]; a constant true keeps all, a constant false one row in a thousand (never none: an estimate
 of no rows would make everything above it free).
 
+What a sample of the source kept of a predicate, or of parts of it, wins over all that: it knows texts, columns that are
+compared, and parts that are true of the same rows (``ComputedStatistics``: the share of "true"). So few rows of a
+sample that chance made them count half, as a power: what would have been said without it counts, too.
+
 Source: the defaults of System R (Selinger et al., 1979), adapted.
 Held by: tests/optimizer/test_estimates.py
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 
-from engine.graph.expression import Call, ColumnRef, Expression, Literal
-from engine.graph.source_spec import ColumnStatistics
+from engine.graph.expression import Call, ColumnRef, Expression, Literal, conjunction, conjuncts
+from engine.graph.source_spec import ColumnStatistics, ComputedStatistics
 
 DEFAULT_EQUAL = 0.1
 DEFAULT_RANGE = 1 / 3
@@ -45,14 +52,43 @@ _TEXT_DEFAULTS = {
     "str_ends_with": DEFAULT_PREFIX,
 }
 
+#: share of a sample from which on it is believed
+SAMPLED_SURELY = 0.001
+SAMPLED_LEAST = 0.00005
+_DAY_SECONDS = 86_400.0
+
 Columns = Mapping[str, ColumnStatistics]
 _NOTHING_KNOWN = ColumnStatistics()
 
 
-def selectivity(predicate: Expression, columns: Columns) -> tuple[float, str]:
-    """Return (share of rows kept, where it comes from: "statistics" or "default" and the kind)."""
-    share, origin = _share(predicate, columns)
-    return min(1.0, max(SMALLEST, share)), origin
+def selectivity(
+    predicate: Expression, columns: Columns, computed: Sequence[ComputedStatistics] = ()
+) -> tuple[float, str]:
+    """Return (share of rows kept, where it comes from: "sample", "statistics" or "default" and the kind).
+
+    computed: what samples say of expressions, predicates among them; those of more parts before those of fewer.
+    """
+    rest = list(conjuncts(predicate))
+    share = 1.0
+    origins: list[str] = []
+    for known in computed:
+        parts = conjuncts(known.expression)
+        sampled = next((part for text, part in known.statistics.heavy_keys if text == "true"), None)
+        if sampled is None or not all(part in rest for part in parts):
+            continue
+        rest = [part for part in rest if part not in parts]
+        if sampled < SAMPLED_SURELY:
+            guessed, origin = _share(conjunction(parts), columns)
+            sampled = max(SAMPLED_LEAST, math.sqrt(sampled * min(1.0, max(SMALLEST, guessed))))
+            origins.append(f"rare in the sample, {origin}")
+        else:
+            origins.append("sample")
+        share *= sampled
+    if not rest:
+        return min(1.0, share), _merge(origins)
+    other, origin = _share(conjunction(rest), columns)
+    share *= min(1.0, max(SMALLEST, other))
+    return share, _merge([*origins, origin])
 
 
 def _share(predicate: Expression, columns: Columns) -> tuple[float, str]:
@@ -61,6 +97,11 @@ def _share(predicate: Expression, columns: Columns) -> tuple[float, str]:
             return (1.0 if value is True else SMALLEST), "constant"
         case ColumnRef(name=name):
             return 0.5, f"default for {name}"
+        case Call(function="and", arguments=arguments) if ranges := _ranges(conjuncts(predicate), columns):
+            inside = [_covered(columns[name], parts) for name, parts in ranges.items()]
+            rest = [part for part in conjuncts(predicate) if not any(part in parts for parts in ranges.values())]
+            share, origin = _share(conjunction(rest), columns) if rest else (1.0, "")
+            return share * math.prod(inside), _merge(["statistics (range)", *([origin] if rest else [])])
         case Call(function="and" | "or" as function, arguments=arguments):
             parts = [_share(argument, columns) for argument in arguments]
             product = 1.0
@@ -123,13 +164,43 @@ def _number(value: object) -> float | None:
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
+def _position(bound: Expression) -> float | None:
+    """Return a constant as bounds have it: decimals as numbers, dates and times as days."""
+    if not isinstance(bound, Literal) or bound.value is not None:
+        return _number(bound.value) if isinstance(bound, Literal) else None
+    try:
+        return float(bound.text)
+    except ValueError:
+        try:
+            moment = datetime.fromisoformat(bound.text)
+            return moment.replace(tzinfo=moment.tzinfo or UTC).timestamp() / _DAY_SECONDS
+        except ValueError:
+            return None
+
+
 def _fraction_below(known: ColumnStatistics, bound: Expression) -> float | None:
     """Return the share of [minimum, maximum] below a constant, taking values as evenly spread."""
-    low, high = _number(known.minimum), _number(known.maximum)
-    at = _number(bound.value) if isinstance(bound, Literal) else None
+    low, high, at = _number(known.minimum), _number(known.maximum), _position(bound)
     if low is None or high is None or at is None or high <= low:
         return None
     return min(1.0, max(0.0, (at - low) / (high - low)))
+
+
+def _ranges(parts: Sequence[Expression], columns: Columns) -> dict[str, list[Call]]:
+    """Return by column the comparisons with constants that together leave a range of its values."""
+    found: dict[str, list[Call]] = {}
+    for part in parts:
+        match part:
+            case Call(function=function, arguments=(ColumnRef(name=name), Literal() as bound)) if function in _SWAPPED:
+                if _fraction_below(columns.get(name, _NOTHING_KNOWN), bound) is not None:
+                    found.setdefault(name, []).append(part)
+    return {name: listed for name, listed in found.items() if len({part.function[:4] for part in listed}) > 1}
+
+
+def _covered(known: ColumnStatistics, parts: Sequence[Call]) -> float:
+    """Return the share of [minimum, maximum] that comparisons of one column leave."""
+    at = [(part.function.startswith("less"), _fraction_below(known, part.arguments[1]) or 0.0) for part in parts]
+    return max(0.0, min(end for is_end, end in at if is_end) - max(begin for is_end, begin in at if not is_end))
 
 
 def _range_share(function: str, known: ColumnStatistics, arguments: tuple[Expression, ...]) -> tuple[float, str]:

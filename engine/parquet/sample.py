@@ -1,7 +1,8 @@
 """Statistics of the columns of a Parquet source that a plan reads, from rows of a few of its row groups.
 
     parquet_source(...) ─► footers: rows, nulls, minima, maxima, of every column
-    with_sample(spec, statistics, schema, columns) ─► widths, distinct values and heavy keys of these columns, too
+    with_sample(spec, statistics, schema, columns, predicates) ─► widths, distinct values and heavy keys of these
+                                                                 columns, and shares of rows that predicates keep
 
 To have rows of a column its first page is opened whole, so columns that the plan does not read are left alone. What
 was found is remembered for as long as the files stay as they are: a plan is explained and then run.
@@ -23,12 +24,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from engine.errors import DataError
+from engine.graph.expression import Expression, columns_of
 from engine.graph.plan_schema import ColumnInfo, PlanSchema
 from engine.graph.source_spec import ColumnStatistics, ParquetSource, SourceSplit, SourceStatistics
 from engine.parquet.footers import open_file
 from engine.parquet.pages import chunks_of, pages_of, parts
 from engine.records.plain_types import plain_schema
 from engine.statistics.column_statistics import WIDE_COLUMN_BYTES, SampledPlaces, sample_statistics
+from engine.statistics.predicate_shares import Counted, counted, measured, parts_of
 
 #: rows of all sampled row groups together
 _SAMPLE_ROWS: Final = 8192
@@ -40,18 +43,25 @@ _SAMPLED_AT_ONCE_BYTES: Final = 16 << 20
 #: left to itself pyarrow reads the columns of a row group whole, for a few rows of a sample
 _BUFFER_BYTES: Final = 64 << 10
 _REMEMBERED: Final = 64
+#: what was found is remembered by predicates, which have no hash
+_PREDICATES: Final = msgspec.msgpack.Decoder(tuple[Expression, ...])
 
 
 class _Sample(msgspec.Struct, frozen=True):
-    """What sampled rows say: of each column, and the bytes of a row in memory."""
+    """What sampled rows say: of each column, the bytes of a row in memory, and what predicates keep."""
 
     columns: dict[str, ColumnStatistics]
     row_bytes: float
     row_count: int
+    counted: Counted
 
 
 def with_sample(
-    spec: ParquetSource, statistics: SourceStatistics, schema: PlanSchema, names: Collection[str]
+    spec: ParquetSource,
+    statistics: SourceStatistics,
+    schema: PlanSchema,
+    names: Collection[str],
+    predicates: Sequence[Expression] = (),
 ) -> SourceStatistics:
     """Return statistics with what a sample says of some columns; what is known of them already stays.
 
@@ -65,9 +75,10 @@ def with_sample(
     groups = sampled_groups(spec.splits)
     if not groups or not narrow:
         return statistics
+    parts = tuple(part for part in parts_of(predicates) if set(columns_of(part)).issubset(narrow))
     try:
         stamps = tuple(Path(group.path).stat().st_mtime_ns for group in groups)
-        sample = _sampled(groups, stamps, tuple(narrow), statistics.row_count or 0.0)
+        sample = _sampled(groups, stamps, tuple(narrow), statistics.row_count or 0.0, msgspec.msgpack.encode(parts))
     except OSError:
         return statistics
     columns = dict(statistics.columns)
@@ -80,6 +91,7 @@ def with_sample(
         size_bytes=(statistics.row_count or 0.0) * (sample.row_bytes + others),
         origin=f"{statistics.origin}, sample of {sample.row_count} rows",
         columns=columns,
+        computed=(*statistics.computed, *measured(sample.counted, parts, statistics.columns)),
     )
 
 
@@ -108,7 +120,11 @@ def _filled(known: ColumnStatistics, sampled: ColumnStatistics) -> ColumnStatist
 
 @lru_cache(maxsize=_REMEMBERED)
 def _sampled(
-    groups: tuple[SourceSplit, ...], _stamps: tuple[int, ...], columns: tuple[str, ...], row_count: float
+    groups: tuple[SourceSplit, ...],
+    _stamps: tuple[int, ...],
+    columns: tuple[str, ...],
+    row_count: float,
+    predicates: bytes,
 ) -> _Sample:
     tables: list[pa.Table] = []
     for group in groups:
@@ -117,7 +133,9 @@ def _sampled(
             break
     rows = sum(table.num_rows for table in tables)
     columns_known = sample_statistics(tables, row_count, SampledPlaces(len(tables), rows))
-    return _Sample(columns_known, sum(table.nbytes for table in tables) / max(1, rows), rows)
+    found = counted(pa.concat_tables(tables, promote_options="permissive"), _PREDICATES.decode(predicates))
+    row_bytes = sum(table.nbytes for table in tables) / max(1, rows)
+    return _Sample(columns_known, row_bytes, rows, found)
 
 
 def _group_sample(group: SourceSplit, rows: int, columns: list[str]) -> pa.Table:

@@ -34,7 +34,7 @@ from engine.parquet.footers import open_file
 from engine.parquet.pages import pages_of
 from engine.parquet.sample import sampled_groups
 from engine.records.plain_types import plain_schema
-from engine.statistics.column_statistics import footer_bounds
+from engine.statistics.column_statistics import footer_bounds, plain_bound
 
 _BUFFER_BYTES = 64 << 10
 #: what Arrow raises for a type that it does not write; OSError where Parquet itself refuses its size
@@ -240,9 +240,10 @@ def _with_footer(
             nulls += known.null_count
             bounds = footer_bounds(known) if is_simple and known.has_min_max else None
             if bounds is not None:
-                is_simple = all(isinstance(value, bool | int | float | str) for value in bounds)
-                minima.append(bounds[0])
-                maxima.append(bounds[1])
+                low, high = map(plain_bound, bounds)
+                is_simple = low is not None and high is not None
+                minima.append(low)
+                maxima.append(high)
             elif is_simple and known.num_values:
                 return column
     result = msgspec.structs.replace(column, null_fraction=nulls / row_count if row_count else 0.0)

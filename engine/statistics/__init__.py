@@ -1,5 +1,6 @@
 """What is known of data: measured, sampled, estimated; and what it costs to move and to hold it.
 
+    predicate_shares.py    which share of the rows filters keep, counted in a sample
     column_statistics.py   what a sample of rows says of all of them: widths, nulls, distinct values, heavy keys
     distinct_sketch.pyx    about how many different values a column has, counted over all rows
     bounds_predicate.py    whether rows of which bounds are known can meet a predicate

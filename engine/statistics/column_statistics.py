@@ -3,6 +3,7 @@
     sample_statistics(tables, row_count, places=None) -> {column: ColumnStatistics}
     key_text(value) -> the text of a key, or None
     footer_bounds(statistics of a Parquet chunk) -> (minimum, maximum), or None
+    plain_bound(value) -> what statistics have as minimum or maximum, None for types that plans do not use
     SpreadSample: rows spread evenly over a stream of unknown length
 
 Distinct values are scaled up by the Duj1 estimator: with f1 the values seen once, n sampled rows of N and d distinct
@@ -20,6 +21,8 @@ Held by: tests/statistics/test_heavy_key_statistics.py
 from __future__ import annotations
 
 from collections.abc import Container, Sequence
+from datetime import UTC, date, datetime
+from decimal import Decimal
 from typing import Any
 
 import msgspec
@@ -39,6 +42,8 @@ _SPREAD_ROWS_MAX = 16_384
 _SPREAD_BYTES_MAX = 8 << 20
 #: batches that a sample is kept in: each takes some KB beside its rows, and most of a long stream give one row or none
 _PIECES_MAX = 64
+_DAY_SECONDS = 86_400.0
+_EPOCH_DAY = date(1970, 1, 1).toordinal()
 #: a column whose values are wider on average is not sampled: one value could fill the memory
 WIDE_COLUMN_BYTES = 16 << 10
 
@@ -151,6 +156,17 @@ def footer_bounds(known: Any) -> tuple[Any, Any] | None:
         return known.min, known.max
     except (UnicodeDecodeError, OverflowError, ValueError):
         return None
+
+
+def plain_bound(value: Any) -> bool | int | float | str | None:
+    """Return a bound as statistics have it: decimals as floats, dates and times as days since 1970."""
+    if isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, Decimal):
+        return float(value)
+    if isinstance(value, datetime):
+        return value.replace(tzinfo=value.tzinfo or UTC).timestamp() / _DAY_SECONDS
+    return float(value.toordinal() - _EPOCH_DAY) if isinstance(value, date) else None
 
 
 class SpreadSample:

@@ -43,6 +43,14 @@ class Estimates(msgspec.Struct, frozen=True):
             return None
         return max(1.0, min(known.distinct_count, self.rows))
 
+    def domain(self, name: str) -> float | None:
+        """Return how many values a column had before rows were filtered, if it is known.
+
+        Filters take rows, not what keys may be: one order of ten joins one item of ten.
+        """
+        known = self.columns.get(name)
+        return None if known is None or known.distinct_count is None else max(1.0, known.distinct_count)
+
     def heaviest_share(self, names: Iterable[str]) -> float:
         """Return the largest known share of rows with one value of a column, 0.0 when none is known.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,6 +12,8 @@ import pytest
 from engine import DataSet, Environment, JoinHint, col
 from engine.api.key_samples import with_samples
 from engine.api.logical_node import LogicalNode, build_plan
+from engine.api.source_filters import source_filters
+from engine.expressions.text import expression_text
 from engine.graph.plan import Sink, Source
 from engine.graph.source_spec import SinkSpec
 
@@ -60,3 +63,58 @@ def test_explain_splits_a_key_that_only_the_better_sample_shows(env: Environment
     lookup = env.read_parquet(tmp_path / "lookup.parquet")
     result = facts.join(lookup, left_on="k", right_on="id", hint=JoinHint.REPARTITION_HASH_SECOND)
     assert "heavy keys split: k=50000 (50." in result.explain() or "k=50000 (49." in result.explain()
+
+
+def shares_of(data: DataSet) -> dict[str, float]:
+    """Return the shares of rows that the plan's source says filters keep, by their text."""
+    sink = LogicalNode(Sink(SinkSpec("arrow", "x")), (data._node,), data._node.schema)
+    plan = build_plan([sink], "test")
+    plan = with_samples(plan, source_filters(plan).every)
+    (source,) = [node.operator for node in plan.nodes if isinstance(node.operator, Source)]
+    return {
+        expression_text(known.expression): share
+        for known in source.statistics.computed
+        for text, share in known.statistics.heavy_keys
+        if text == "true"
+    }
+
+
+@pytest.fixture
+def orders(tmp_path: Path) -> DataSet:
+    """1000 rows: n from 0 to 999, m is n for the even ones and more for the others, a text of three kinds."""
+    n = range(1000)
+    table = {"n": n, "m": [i + i % 2 for i in n], "t": [("red", "green", "gold")[i % 4 // 2 + (i % 8 == 7)] for i in n]}
+    pq.write_table(pa.table(table), tmp_path / "orders.parquet", row_group_size=250)
+    return Environment().read_parquet(tmp_path / "orders.parquet")
+
+
+def test_what_filters_keep_is_counted_in_the_sample(orders: DataSet) -> None:
+    assert shares_of(orders.filter(col("n") < col("m"))) == {"n < m": 0.5}
+    assert shares_of(orders.filter(col("t").str.starts_with("g"))) == {"starts_with(t, 'g')": 0.5}
+    assert shares_of(orders.filter((col("n") < col("m")) & (col("t") == "red"))) == {
+        "(n < m) & (t == 'red')": 0.25,
+        "n < m": 0.5,
+        "t == 'red'": 0.5,
+    }
+    assert shares_of(orders.filter(col("t") == "blue")) == {"t == 'blue'": 0.0005}
+
+
+def test_predicates_are_followed_through_projections(orders: DataSet) -> None:
+    late = orders.with_columns(late=col("m") - col("n"), colour=col("t")).filter(col("late") == 1)
+    assert shares_of(late) == {"m - n == 1": 0.5}
+    assert "0.5 of the input: sample" in late.explain()
+    assert shares_of(late.filter(col("colour") == "red"))["t == 'red'"] == 0.5
+
+
+def test_a_predicate_that_fails_for_a_row_has_no_share(orders: DataSet) -> None:
+    assert shares_of(orders.filter(col("t").cast(pa.int64()) == 1)) == {}
+
+
+def test_the_begin_of_a_sorted_file_is_not_asked(tmp_path: Path) -> None:
+    """60 000 days in one row group: the sample shows the first 8192."""
+    days = pa.table({"day": pa.array(range(60_000), pa.date32()), "even": [i % 2 == 0 for i in range(60_000)]})
+    pq.write_table(days, tmp_path / "days.parquet")
+    late = Environment().read_parquet(tmp_path / "days.parquet").filter(col("day") >= date(2093, 1, 1))
+    assert shares_of(late) == {}
+    assert "0.251 of the input: statistics (greater_equal)" in late.explain()
+    assert shares_of(late.filter(col("even"))) == {"even": 0.5}

@@ -7,6 +7,7 @@ import pytest
 from engine import Environment, col, count
 from engine.api.logical_node import LogicalNode, build_plan
 from engine.api.possible_splits import with_possible_splits
+from engine.api.source_filters import source_filters
 from engine.graph.plan import Sink, Source
 from engine.graph.source_spec import SinkSpec
 
@@ -29,7 +30,8 @@ def rows(tmp_path, env):
 
 def sources(*data_sets):
     sinks = [LogicalNode(Sink(SinkSpec("arrow", "(client)")), (one._node,), one._node.schema) for one in data_sets]
-    plan = with_possible_splits(build_plan(sinks, "test"))
+    built = build_plan(sinks, "test")
+    plan = with_possible_splits(built, source_filters(built).sole)
     return [node.operator for node in plan.nodes if isinstance(node.operator, Source)]
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from engine.graph.expression import ColumnRef, Literal
 from engine.graph.plan import CoGroup, GroupReduce, JoinType, PythonFunction
-from engine.graph.source_spec import ColumnStatistics
+from engine.graph.source_spec import ColumnStatistics, ComputedStatistics
 from engine.optimizer.estimates import estimate_plan
 from engine.optimizer.selectivity import SMALLEST, selectivity
 from engine.statistics.costs import Costs, broadcast_cost, hash_join_cost, repartition_cost
@@ -192,7 +192,14 @@ COLUMNS = {
     "high": ColumnStatistics(maximum=9),
     "same": ColumnStatistics(minimum=5, maximum=5),
     "one": ColumnStatistics(distinct_count=1),
+    "day": ColumnStatistics(minimum=9000.0, maximum=9100.0),
+    "price": ColumnStatistics(minimum=0.0, maximum=0.1),
 }
+
+
+def constant(text: str) -> Literal:
+    """Return a constant of a type that plans do not carry in clear: a date, a decimal."""
+    return Literal(b"ipc", text)
 
 
 @pytest.mark.parametrize(
@@ -241,6 +248,21 @@ COLUMNS = {
         (call("between", "n", lit(30), lit(10)), SMALLEST, "statistics (between)"),
         (call("starts_late", "n"), 1 / 3, "default for starts_late"),
         (call("and", call("is_null", "x"), "x"), 0.025, "default for is_null, default for x"),
+        (call("less", "day", constant("1994-09-17")), 0.25, "statistics (less)"),
+        (call("less", "day", constant("1994-09-17 12:00:00")), 0.255, "statistics (less)"),
+        (call("between", "price", constant("0.02"), constant("0.07")), 0.5, "statistics (between)"),
+        (call("greater", "day", constant("b'x'")), 1 / 3, "default for greater"),
+        (
+            call("and", call("greater", "n", lit(20)), call("less_equal", "n", lit(30))),
+            0.1,
+            "statistics (range)",
+        ),
+        (
+            call("and", call("and", call("greater", "n", lit(20)), call("is_null", "x")), call("less", "n", lit(30))),
+            0.005,
+            "statistics (range), default for is_null",
+        ),
+        (call("and", call("greater", "n", lit(30)), call("less", "n", lit(20))), SMALLEST, "statistics (range)"),
         (ColumnRef("x"), 0.5, "default for x"),
         (lit(True), 1.0, "constant"),
         (lit(False), SMALLEST, "constant"),
@@ -250,6 +272,63 @@ def test_predicates_keep_a_share_by_kind_and_statistics(predicate, share, origin
     found, words = selectivity(predicate, COLUMNS)
     assert found == pytest.approx(share)
     assert origin in (None, words)
+
+
+LATE, OF_N, RARE = call("less", "x", "d"), call("less", "n", lit(10)), call("equal", "d", lit("JPY"))
+BOTH = call("and", LATE, OF_N)
+SAMPLED = tuple(
+    ComputedStatistics(predicate, ColumnStatistics(heavy_keys=(("true", share),)))
+    for predicate, share in ((BOTH, 0.04), (LATE, 0.6), (OF_N, 0.08), (RARE, 0.0001))
+)
+
+
+@pytest.mark.parametrize(
+    ("predicate", "share", "origin"),
+    [
+        (LATE, 0.6, "sample"),
+        (call("and", OF_N, LATE), 0.04, "sample"),
+        (call("and", call("is_null", "x"), BOTH), 0.002, "sample, default for is_null"),
+        (call("and", LATE, call("is_null", "x")), 0.03, "sample, default for is_null"),
+        (call("or", LATE, OF_N), 0.55, "default for less of columns, statistics (less)"),
+        (RARE, (0.0001 * 0.02) ** 0.5, "rare in the sample, statistics (equal)"),
+    ],
+)
+def test_what_a_sample_kept_wins_over_what_is_known_of_columns(predicate, share, origin):
+    found, words = selectivity(predicate, COLUMNS, SAMPLED)
+    assert (found, words) == (pytest.approx(share), origin)
+
+
+def test_rows_that_are_filtered_do_not_make_fewer_keys():
+    """One supplier of ten in one nation, one item of a hundred that is late: one in a thousand is both."""
+    builder = Builder()
+    keys = {"k": ColumnStatistics(distinct_count=1000)}
+    items = builder.filter(builder.source(PAIR, rows=10_000, columns=keys), call("equal", "v", lit(1)))
+    others = builder.source(schema(k="int64", w="int64"), rows=1000, columns=keys)
+    builder.join(items, builder.filter(others, call("equal", "w", lit(1))), on="k")
+    assert last(builder).rows == pytest.approx(1000 * 100 / 1000)
+
+
+def test_what_is_left_by_an_anti_join_is_its_share_of_all_keys():
+    builder = Builder()
+    customers = builder.source(PAIR, rows=1000, columns={"k": ColumnStatistics(distinct_count=1000)})
+    orders = builder.source(schema(k="int64"), rows=9000, columns={"k": ColumnStatistics(distinct_count=600)})
+    builder.join(builder.filter(customers, call("equal", "v", lit(1))), orders, on="k", how=JoinType.ANTI)
+    assert last(builder).rows == pytest.approx(40)
+
+
+def test_groups_that_a_join_asks_for_find_their_partners():
+    """A semi join leaves keys of its right side, a join those of the side that has fewer."""
+    builder = Builder()
+    keys = {"k": ColumnStatistics(distinct_count=1000)}
+    items = builder.source(PAIR, rows=10_000, columns=keys)
+    parts = builder.source(schema(k="int64", w="int64"), rows=1000, columns=keys)
+    few = builder.filter(parts, call("equal", "w", lit(1)))
+    of_few = builder.join(items, few, on="k")
+    groups = builder.aggregate(builder.join(items, few, on="k", how=JoinType.SEMI), ("k",), ("count_all", None))
+    builder.join(of_few, groups, on="k")
+    builder.sink(len(builder.nodes) - 1)
+    found = estimate_plan(builder.plan())
+    assert (found[of_few].rows, found[groups].rows, found[-2].rows) == (1000, 100, 1000)
 
 
 def test_known_costs_compare_by_total_then_by_network():

@@ -53,9 +53,11 @@ class FilterEntry(RowWiseEntry[Filter]):
 
     def estimate(self, node: PlanNode, operator: Filter, inputs: Sequence[Estimates], *, legacy: bool) -> Estimates:
         """Return the share of the rows that the predicate keeps."""
-        share, origin = selectivity(operator.predicate, inputs[0].columns)
-        kept = scaled(inputs[0], share, f"{share:.3g} of the input: {origin}")
-        return msgspec.structs.replace(kept, columns=column_lineage.filtered(operator.predicate, kept.columns))
+        source = inputs[0]
+        share, origin = selectivity(operator.predicate, source.columns, source.computed)
+        kept = scaled(source, share, f"{share:.3g} of the input: {origin}")
+        columns = column_lineage.filtered(operator.predicate, source.columns, source.computed)
+        return msgspec.structs.replace(kept, columns=columns)
 
     def origins(
         self, operator: Filter, key: Expression, inputs: Sequence[PlanSchema]

@@ -33,6 +33,7 @@ from engine.exchange.partition_manager import ResultPartitionManager
 from engine.exchange.ready_queue import CLOSED, TIMED_OUT, ReadyQueue
 from engine.exchange.row_pieces import Arrivals
 from engine.graph.deployment import InputChannelDescriptor, InputGateDescriptor, PartitionLocation
+from engine.records.arrow_batch import batch_bytes
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -201,7 +202,7 @@ class InputGate:
         if isinstance(element, (Buffer, OversizedRow)):
             self.bytes += element.size
             return element
-        size_bytes = int(element.nbytes)
+        size_bytes = batch_bytes(element)
         self.bytes += size_bytes
         if size_bytes >= LARGE_BYTES:
             # Its writer waits until the gate is asked for more, whatever still holds the rows.

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 from engine.exchange.elements import LARGE_BYTES
 from engine.exchange.pipelined_partition import PipelinedPartition
+from engine.records.arrow_batch import batch_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,7 +51,7 @@ class BatchBroadcastWriter:
         self.partition.check_producing()
         if batch.num_rows == 0:
             return
-        size = max(int(batch.nbytes), 1)
+        size = max(batch_bytes(batch), 1)
         self.is_waiting = True
         try:
             if size < LARGE_BYTES:

@@ -42,7 +42,7 @@ from engine.graph.task_wait import TaskWait
 from engine.operators.chained_source import ChainedSource
 from engine.operators.drivers import Driver
 from engine.operators.operator import ChainedOperator, Output, TaskContext
-from engine.operators.operator_meters import ChainMeters, with_edges
+from engine.operators.operator_meters import ChainMeters, Meter, with_edges
 from engine.operators.registry import is_led, make_driver, make_operator
 from engine.operators.task_inputs import TaskInput
 from engine.operators.task_services import TaskServices
@@ -57,8 +57,20 @@ class TaskOutput:
 
     def __init__(self) -> None:
         self.writers: list[Writer] = []
-        self.rows_out = 0
-        self.bytes_out = 0
+        #: in front of this one: counts batches
+        self.meter: Meter | None = None
+        self._kept_rows = 0
+        self._kept_bytes = 0
+
+    @property
+    def rows_out(self) -> int:
+        """Rows that left the task."""
+        return self._kept_rows + (0 if self.meter is None else self.meter.rows)
+
+    @property
+    def bytes_out(self) -> int:
+        """Bytes that left the task."""
+        return self._kept_bytes + (0 if self.meter is None else self.meter.bytes)
 
     @property
     def is_waiting(self) -> bool:
@@ -76,9 +88,6 @@ class TaskOutput:
 
     def process(self, batch: pa.RecordBatch) -> None:
         """Write a batch to all data sets."""
-        size_bytes = batch.nbytes
-        self.rows_out += batch.num_rows
-        self.bytes_out += size_bytes
         for writer in self.writers:
             writer.emit(batch)
 
@@ -87,8 +96,8 @@ class TaskOutput:
         (writer,) = self.writers
         assert isinstance(writer, SortedRunsWriter), "runs go to a sorted partition"
         writer.keep(runs)
-        self.rows_out += writer.rows
-        self.bytes_out += writer.bytes
+        self._kept_rows += writer.rows
+        self._kept_bytes += writer.bytes
 
 
 class BatchTask:
@@ -269,7 +278,8 @@ class BatchTask:
         head, *rest = self._descriptor.chain
         chained = rest if is_led(head) else [head, *rest]
         operators = [make_operator(descriptor) for descriptor in chained]
-        output: Output = self._meters.before(self._output)
+        self._output.meter = self._meters.before(self._output)
+        output: Output = self._output.meter
         for operator in reversed(operators):
             operator.open(self._context, output)
             self._operators.insert(0, operator)

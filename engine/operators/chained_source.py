@@ -54,13 +54,22 @@ class ChainedSource:
         self._source = SourceDriver(feed[0])
         self._operators = [make_operator(step) for step in feed[1:]]
         self.meters = ChainMeters(feed, is_led=True)
-        self.rows_in = 0
-        self.bytes_in = 0
+        self._made = _Made()
+        self._counted = self.meters.before(self._made)
+
+    @property
+    def rows_in(self) -> int:
+        """Rows read so far, those of a batch that is about to be taken included."""
+        return self._counted.rows
+
+    @property
+    def bytes_in(self) -> int:
+        """Bytes of them."""
+        return self._counted.bytes
 
     def open(self, context: TaskContext) -> None:
         """Make all of it ready."""
-        self._made = _Made()
-        output: Output = self.meters.before(self._made)
+        output: Output = self._counted
         for operator in reversed(self._operators):
             operator.open(context, output)
             output = self.meters.before(operator)
@@ -71,8 +80,6 @@ class ChainedSource:
         made = self._made.batches
         for _ in self.meters.driving.each(self._source.steps()):
             while made:
-                self.rows_in += made[0].num_rows
-                self.bytes_in += made[0].nbytes
                 yield made.pop(0)  # a wide one is not kept while the next is read
 
     def close(self) -> None:

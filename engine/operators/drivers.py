@@ -58,8 +58,15 @@ class Driver(Protocol):
 class BatchInput(Protocol):
     """What comes as batches: from other tasks (TaskInput), or from a source that this task reads (ChainedSource)."""
 
-    rows_in: int
-    bytes_in: int
+    @property
+    def rows_in(self) -> int:
+        """Rows taken so far."""
+        ...
+
+    @property
+    def bytes_in(self) -> int:
+        """Bytes taken so far."""
+        ...
 
     @property
     def is_drained(self) -> bool:

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, TypeVar, cast
 import msgspec
 
 from engine.graph.deployment import OperatorCounters
+from engine.records.arrow_batch import batch_bytes
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -72,7 +73,7 @@ class Meter:
     def process(self, batch: pa.RecordBatch) -> None:
         """Hand a batch on."""
         self.rows += batch.num_rows
-        self.bytes += batch.nbytes
+        self.bytes += batch_bytes(batch)
         began = perf_counter_ns()
         self._inner.process(batch)
         self.busy_ns += perf_counter_ns() - began

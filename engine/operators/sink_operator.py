@@ -23,6 +23,7 @@ from engine.expressions.schema_bridge import to_arrow_schema
 from engine.graph.deployment import StagedFile
 from engine.graph.operator_descriptor import SinkOperator
 from engine.operators.operator import ChainedOperator, Output, TaskContext
+from engine.records.arrow_batch import batch_bytes
 from engine.records.wide_rows import room_for, width_of
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ class FileSink(ChainedOperator):
         if batch.num_rows == 0:
             return  # behind a file that is full, it needs no other one
         writer = self._writer or self._open_writer()
-        width = width_of(batch.nbytes, batch.num_rows)
+        width = width_of(batch_bytes(batch), batch.num_rows)
         with room_for(width, is_ended=lambda: self.context.is_cancelled), self._naming_the_output():
             writer.write(batch)
             self.context.arrow_peak.look()

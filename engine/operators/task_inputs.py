@@ -21,6 +21,7 @@ from engine.exchange.page_runs import PageRuns
 from engine.expressions.schema_bridge import to_arrow_schema
 from engine.graph.deployment import InputChannelDescriptor, InputGateDescriptor, PartitionLocation
 from engine.operators.task_services import TaskServices
+from engine.records.arrow_batch import batch_bytes
 from engine.records.row_sieve import RowSieve
 
 #: pages that are taken together
@@ -62,13 +63,13 @@ class TaskInput:
         """
         for batch in gate_batches(self._gate, self.schema, sieve=sieve):
             self.rows_in += batch.num_rows
-            self.bytes_in += batch.nbytes
+            self.bytes_in += batch_bytes(batch)
             yield batch
 
     def elements(self) -> Iterator[pa.RecordBatch | RowPage | OversizedRow]:
         """Yield everything as it comes; who takes a RowPage recycles it, and counts the rows."""
         while (element := self._gate.next()) is not None:
-            self.bytes_in += element.nbytes if isinstance(element, pa.RecordBatch) else element.size
+            self.bytes_in += batch_bytes(element) if isinstance(element, pa.RecordBatch) else element.size
             yield element
 
     def elements_together(self) -> Iterator[pa.RecordBatch | list[RowPage] | OversizedRow]:
@@ -79,7 +80,7 @@ class TaskInput:
             if isinstance(element, list):
                 self.bytes_in += sum(page.size for page in element)
             else:
-                self.bytes_in += element.nbytes if isinstance(element, pa.RecordBatch) else element.size
+                self.bytes_in += batch_bytes(element) if isinstance(element, pa.RecordBatch) else element.size
             yield element
 
     @property

@@ -33,6 +33,7 @@ from engine.parquet.group_bounds import possible_groups
 from engine.parquet.pages import Pages, buffer_bytes, check_fits, pages_of
 from engine.parquet.row_filter import RowFilter, kept
 from engine.parquet.source import plain_file_schema
+from engine.records.arrow_batch import batch_bytes
 from engine.records.arrow_functions import pc
 from engine.records.batch_limits import BATCH_BYTES_MAX, BATCH_ROWS_MAX
 from engine.records.bounded_batches import SmallBatches, bounded_batches
@@ -130,7 +131,7 @@ class ParquetReader:
                 self.pruned_groups += 1
                 continue
             for batch in self._read_group(split.path, group):
-                size_bytes = batch.nbytes
+                size_bytes = batch_bytes(batch)
                 self._row_bytes = size_bytes / batch.num_rows if batch.num_rows else self._row_bytes
                 yield from bounded_batches(batch, PARQUET_BATCH_ROWS_MAX, size_bytes)
                 del batch  # a wide one is not kept while the next is read
@@ -202,7 +203,7 @@ class ParquetReader:
         is_first = self._filter is not None
         for batch in self._checked(group, map(self._of_source, batches)):
             if is_first and batch.num_rows:
-                self._decoded_widths[columns[0]] = batch.nbytes / batch.num_rows
+                self._decoded_widths[columns[0]] = batch_bytes(batch) / batch.num_rows
                 is_first = False
             yield batch
             del batch

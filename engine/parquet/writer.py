@@ -28,6 +28,7 @@ import pyarrow.parquet as pq
 
 from engine.errors import DataError, SchemaError
 from engine.memory.budget import Kind, Role, process_budget
+from engine.records.arrow_batch import batch_bytes
 from engine.records.arrow_functions import pc
 from engine.records.bounded_batches import SmallBatches
 from engine.records.wide_rows import WIDE_BYTES, give_back, width_of
@@ -142,7 +143,7 @@ class ParquetWriter:
             return
         self._held += self._small.add(batch)
         self._held_rows += batch.num_rows
-        size_bytes = batch.nbytes
+        size_bytes = batch_bytes(batch)
         self._held_bytes += size_bytes
         self._holds_wide |= width_of(size_bytes, batch.num_rows) >= WIDE_BYTES
         if self._holds_wide or self._held_rows >= ROW_GROUP_ROWS or self._held_bytes >= self._group_bytes_max:

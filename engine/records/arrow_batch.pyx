@@ -3,6 +3,7 @@
     pyarrow.RecordBatch ──__arrow_c_array__()──► ArrowSchema (format strings) ──► kinds and widths
                                                  ArrowArray  (buffers)        ──► ColumnView for each column
     batch = ArrowBatch.open(record_batch)        # one call per batch; kernels then read batch.columns[c]
+    batch_bytes(record_batch)                    # what ``nbytes`` says, in a fraction of its time
 
 A column of nested type has views for its children. Dictionary, run-end and view types are converted to plain ones
 first (``plain_types``); extension types are seen as their storage.
@@ -60,6 +61,9 @@ cdef extern from *:
 
 #: bytes of one batch at most: every row made of it then fits the row format
 cdef int64_t BATCH_BYTES_MAX = 2 ** 31 - 1
+
+#: values whose nulls are counted in less time than it takes to give the GIL away and get it back
+cdef int64_t BRIEF_VALUES = 1 << 20
 
 cdef int32_t UNSUPPORTED = -1
 cdef int32_t NOT_PLAIN = -2
@@ -263,6 +267,64 @@ cdef void _settle_columns(ColumnView* columns, const ArrowArray* batch) noexcept
                 column.validity = NULL
 
 
+cdef int64_t _bits_size(int64_t first, int64_t count) noexcept nogil:
+    """Return how many bytes bits lie in."""
+    return ((first + count + 7) >> 3) - (first >> 3)
+
+
+cdef int64_t _values_size(const ArrowSchema* schema, const ArrowArray* array, int64_t first,
+                          int64_t count) noexcept nogil:
+    """Return the bytes of count values of a plain type from the one at first in the buffers on, as Arrow counts."""
+    cdef int32_t width
+    cdef int32_t kind = _kind_of_schema(schema, &width)
+    cdef int64_t size = 0
+    cdef int64_t begin, end, index
+    if kind == KIND_NULL:
+        return 0
+    if array.buffers[0] != NULL:
+        size += _bits_size(first, count)
+    if kind == KIND_BOOL:
+        return size + _bits_size(first, count)
+    if kind < KIND_BYTES:
+        return size + count * width
+    if kind == KIND_STRUCT or kind == KIND_FIXED_LIST:
+        width = max(width, 1 if kind == KIND_STRUCT else 0)
+        for index in range(array.n_children):
+            size += _values_size(schema.children[index], array.children[index],
+                                 array.children[index].offset + first * width, count * width)
+        return size
+    if array.buffers[1] == NULL or count == 0:
+        return size
+    if kind == KIND_LARGE_BYTES or kind == KIND_LARGE_LIST:
+        size += count * 8
+        begin, end = (<const int64_t*>array.buffers[1])[first], (<const int64_t*>array.buffers[1])[first + count]
+    else:
+        size += count * 4
+        begin, end = (<const int32_t*>array.buffers[1])[first], (<const int32_t*>array.buffers[1])[first + count]
+    if kind == KIND_BYTES or kind == KIND_LARGE_BYTES:
+        return size + end - begin
+    return size + _values_size(schema.children[0], array.children[0], array.children[0].offset + begin, end - begin)
+
+
+cdef int64_t _batch_size(const ArrowSchema* schema, const ArrowArray* batch) noexcept nogil:
+    """Return the bytes of all columns."""
+    cdef int64_t size = 0
+    cdef int64_t index
+    for index in range(batch.n_children):
+        size += _values_size(schema.children[index], batch.children[index],
+                             batch.children[index].offset + batch.offset, batch.length)
+    return size
+
+
+def batch_bytes(batch):
+    """Return how many bytes the rows of a batch have, of larger buffers that they lie in no more than their part."""
+    schema_capsule, array_capsule = batch.__arrow_c_array__()
+    cdef ArrowSchema* schema = <ArrowSchema*>PyCapsule_GetPointer(schema_capsule, b"arrow_schema")
+    if _check_schema(schema) < 0:
+        return batch.nbytes
+    return _batch_size(schema, <ArrowArray*>PyCapsule_GetPointer(array_capsule, b"arrow_array"))
+
+
 cdef object _unsupported(object schema, const ArrowSchema* exported):
     """Return the error that names the first unsupported column."""
     cdef int64_t index
@@ -320,6 +382,7 @@ cdef class ArrowBatch:
         cdef ArrowSchema* schema
         cdef ArrowArray* array
         cdef int32_t state
+        cdef int64_t size
         cdef ArrowBatch opened = ArrowBatch.__new__(ArrowBatch)
         schema_capsule, array_capsule = batch.__arrow_c_array__()
         schema = <ArrowSchema*>PyCapsule_GetPointer(schema_capsule, b"arrow_schema")
@@ -331,12 +394,13 @@ cdef class ArrowBatch:
             state = _check_schema(schema)
         if state < 0:
             raise _unsupported(batch.schema, schema)
-        if batch.nbytes > BATCH_BYTES_MAX:
+        array = <ArrowArray*>PyCapsule_GetPointer(array_capsule, b"arrow_array")
+        size = _batch_size(schema, array)
+        if size > BATCH_BYTES_MAX:
             raise DataError(
-                f"a batch of {batch.num_rows} rows has {batch.nbytes} bytes, more than the {BATCH_BYTES_MAX} that can "
+                f"a batch of {array.length} rows has {size} bytes, more than the {BATCH_BYTES_MAX} that can "
                 "be made into rows at one time; cut it into smaller batches"
             )
-        array = <ArrowArray*>PyCapsule_GetPointer(array_capsule, b"arrow_array")
         opened.batch = batch
         opened._capsules = (schema_capsule, array_capsule)
         opened.row_count = array.length
@@ -345,8 +409,11 @@ cdef class ArrowBatch:
         if opened._views == NULL:
             raise MemoryError
         opened.columns = <ColumnView*>opened._views
-        with nogil:
-            _fill_views(schema, array, opened.columns)
+        _fill_views(schema, array, opened.columns)
+        if array.length * array.n_children <= BRIEF_VALUES:
             _settle_columns(opened.columns, array)
+        else:
+            with nogil:
+                _settle_columns(opened.columns, array)
         return opened
 

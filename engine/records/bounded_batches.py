@@ -16,6 +16,7 @@ from typing import Final
 
 import pyarrow as pa
 
+from engine.records.arrow_batch import batch_bytes
 from engine.records.batch_limits import BATCH_BYTES_MAX, BATCH_ROWS_MAX
 
 #: a batch of this many rows or bytes is large enough for any operator
@@ -35,7 +36,7 @@ def bounded_batches(
     rows = batch.num_rows
     if rows == 0:
         return
-    row_bytes = max(1, (batch.nbytes if size_bytes is None else size_bytes) // rows)
+    row_bytes = max(1, (batch_bytes(batch) if size_bytes is None else size_bytes) // rows)
     step = max(1, min(rows_max, BATCH_BYTES_MAX // row_bytes))
     if rows <= step:
         yield batch
@@ -59,7 +60,7 @@ class SmallBatches:
 
     def add(self, batch: pa.RecordBatch) -> list[pa.RecordBatch]:
         """Take a batch; return those that are large enough, which are the caller's alone."""
-        size_bytes = batch.nbytes
+        size_bytes = batch_bytes(batch)
         if self._is_enough(batch.num_rows, size_bytes):
             ready = [*self.rest(), batch]
         else:

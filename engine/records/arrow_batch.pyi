@@ -1,0 +1,3 @@
+import pyarrow as pa
+
+def batch_bytes(batch: pa.RecordBatch) -> int: ...

@@ -13,7 +13,14 @@ from engine.api.executor import executor_of
 from engine.api.logical_node import LogicalNode
 from engine.client.job_result import JobResult
 from engine.config.loader import Configuration
-from engine.config.options import ADAPTIVE, EXECUTION_MODE, LEGACY_ESTIMATES, MANAGED_SIZE, SEGMENT_SIZE
+from engine.config.options import (
+    ADAPTIVE,
+    EXECUTION_MODE,
+    LEGACY_ESTIMATES,
+    MANAGED_SIZE,
+    RUNTIME_FILTERS,
+    SEGMENT_SIZE,
+)
 from engine.errors import NotYetSupportedError, PlanError
 from engine.graph.exchange_mode import ExecutionMode
 from engine.graph.plan import Operator, Plan, Source
@@ -96,6 +103,7 @@ def _settings(plan: Plan, target: str, configuration: Configuration, parallelism
         parallelism=parallelism,
         execution_mode=ExecutionMode(mode) if mode else defaults.execution_mode,
         legacy_estimates=configuration.get(LEGACY_ESTIMATES),
+        runtime_filters=configuration.get(RUNTIME_FILTERS),
         managed_bytes_per_slot=configuration.get(MANAGED_SIZE) or defaults.managed_bytes_per_slot,
         segment_size_bytes=configuration.get(SEGMENT_SIZE),
         is_adaptive=configuration.get(ADAPTIVE),

@@ -132,9 +132,8 @@ WORKER_USER = _option(
     "functions.worker-user",
     "string",
     None,
-    "User of the machine whose rights Python functions have; the TaskManager must run as root. Default: the "
-    "TaskManager's own user; then functions can read its files, the cluster's secret among them. Is read from the "
-    "TaskManager's own configuration, not from a job's.",
+    "User whose rights Python functions have; the TaskManager must run as root. Default: its own user; then functions "
+    "can read its files, the cluster's secret among them. Is read from the TaskManager's own configuration, not a job's.",
 )
 PYTHON_EXECUTION_MODE = _option(
     "python.execution-mode",
@@ -145,6 +144,9 @@ PYTHON_EXECUTION_MODE = _option(
 )
 LEGACY_ESTIMATES = _option(
     "optimizer.legacy-estimates", "bool", "false", "Estimate as Flink 1.x did, to see the plan it would have chosen."
+)
+RUNTIME_FILTERS = _option(
+    "table.optimizer.runtime-filter.enabled", "bool", "true", "Sources leave out rows that a join has no partner for."
 )
 FORCE_SPILL = _option(
     "debug.force-spill", "bool", "false", "Every blocking operator spills after a few rows, for tests of spilling."

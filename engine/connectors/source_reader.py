@@ -13,7 +13,7 @@ Held by: tests/connectors/test_sinks.py
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import pyarrow as pa
 
@@ -22,6 +22,7 @@ from engine.graph.source_spec import ArrowSource, CsvSource, ParquetSource, Sour
 
 if TYPE_CHECKING:
     from engine.iomanager.spill_space import SpillSpace
+    from engine.records.key_test import KeyTest
 
 
 class SourceReader(Protocol):
@@ -48,6 +49,15 @@ class SourceReader(Protocol):
 
     def close(self) -> None:
         """Close files; idempotent."""
+        ...
+
+
+@runtime_checkable
+class FilteringReader(Protocol):
+    """One that applies filters of keys where it reads them."""
+
+    def filter_by(self, tests: Sequence[KeyTest]) -> None:
+        """Leave out rows that a test says are not wanted; to be called before the first row is read."""
         ...
 
 

@@ -17,6 +17,7 @@ import msgspec
 from engine.graph.expression import ORDER_DEPENDENT_AGGREGATES, AggregateCall, Expression, NamedExpression
 from engine.graph.plan import JoinType
 from engine.graph.plan_schema import PlanSchema
+from engine.graph.runtime_filter import RuntimeFilter
 from engine.graph.ship_strategy import HeavyKeys
 from engine.graph.sort_key import SortKey
 from engine.graph.source_spec import SinkSpec, SourceSpec
@@ -43,6 +44,7 @@ class SourceOperator(msgspec.Struct, frozen=True, tag="source"):
     """Head: reads the splits assigned to the subtask.
 
     ``is_replicated``: every subtask is assigned all splits. ``rate_limit``: rows per second of all subtasks together.
+    ``filters``: made by joins while the job runs.
     """
 
     traits: ClassVar[Traits] = Traits(is_head=True, is_driver=True, is_repeatable=True)
@@ -50,6 +52,7 @@ class SourceOperator(msgspec.Struct, frozen=True, tag="source"):
     spec: SourceSpec
     is_replicated: bool = False
     rate_limit: float | None = None
+    filters: tuple[RuntimeFilter, ...] = ()
 
 
 class IdentityOperator(msgspec.Struct, frozen=True, tag="identity"):
@@ -107,6 +110,7 @@ class HashJoinOperator(msgspec.Struct, frozen=True, tag="hash_join"):
 
     ``output``: for each output column, the side it is taken from (0 left, 1 right) and its index there.
     ``condition`` and ``null_aware``: as in the plan's Join. ``heavy``: keys that are split, as the left side has them.
+    ``filters``: that it makes of its build side for the source of its probe side.
     """
 
     traits: ClassVar[Traits] = Traits(is_head=True, is_driver=True, is_repeatable=True)
@@ -119,6 +123,7 @@ class HashJoinOperator(msgspec.Struct, frozen=True, tag="hash_join"):
     condition: Expression | None = None
     null_aware: bool = False
     heavy: HeavyKeys | None = None
+    filters: tuple[RuntimeFilter, ...] = ()
 
     @property
     def first_input(self) -> int:

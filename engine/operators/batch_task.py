@@ -201,9 +201,10 @@ class BatchTask:
         )
         if feed is not None:
             operators = (*feed.meters.counters(accounts), *operators)
-        if self._context.pruned_groups:
+        pruned, filtered = self._context.pruned_groups, self._context.filtered_rows
+        if pruned or filtered:
             scan, *others = operators
-            operators = (msgspec.structs.replace(scan, pruned_groups=self._context.pruned_groups), *others)
+            operators = (msgspec.structs.replace(scan, pruned_groups=pruned, filtered_rows=filtered), *others)
         return operators
 
     def activity(self) -> TaskActivity:

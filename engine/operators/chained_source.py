@@ -1,6 +1,6 @@
 """ChainedSource: an input of a task that is read by the task itself, not by another one.
 
-    open(context) ─► for batch in batches(): ... ─► close()
+    open(context) ─► filter_by(filters) ─► for batch in batches(): ... ─► close()
 
     source ─► projections, filters ─► batches        read when a batch is asked for: nothing before the first one
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from engine.graph.operator_descriptor import OperatorDescriptor
     from engine.operators.operator import Output, TaskContext
+    from engine.operators.runtime_filters import RuntimeFilters
     from engine.records.row_sieve import RowSieve
 
 
@@ -74,6 +75,10 @@ class ChainedSource:
             operator.open(context, output)
             output = self.meters.before(operator)
         self._source.open(context, output)
+
+    def filter_by(self, filters: RuntimeFilters) -> None:
+        """Leave out rows that the filters of the join say have no match; to be called before the first batch."""
+        self._source.filter_by(filters)
 
     def batches(self, _sieve: RowSieve | None = None) -> Iterator[pa.RecordBatch]:
         """Yield everything; a sieve has nothing to do, for no rows come as pages."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol, cast
 
 import pyarrow as pa
 
-from engine.connectors.source_reader import open_source
+from engine.connectors.source_reader import FilteringReader, open_source
 from engine.exchange.elements import OversizedRow, RowPage
 from engine.graph.operator_descriptor import SourceOperator
 from engine.operators.operator import Output, RowsOutput, TaskContext
@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 
     from engine.aggregate.partition_sieve import PartitionSieve
     from engine.graph.operator_descriptor import OperatorDescriptor
+    from engine.operators.runtime_filters import RuntimeFilters
     from engine.operators.task_inputs import TaskInput
+    from engine.records.key_test import KeyTest
     from engine.records.row_sieve import RowSieve
 
 
@@ -94,6 +96,16 @@ class SourceDriver:
         self._context = context
         self._output = output
         self._reader = open_source(operator.spec, context.descriptor.splits, context.spill_space)
+        self._tests: list[KeyTest] = []
+
+    def filter_by(self, filters: RuntimeFilters) -> None:
+        """Leave out rows that a join has no partner for; to be called before the first one is read."""
+        operator = self._descriptor.operator
+        assert isinstance(operator, SourceOperator)
+        if isinstance(self._reader, FilteringReader):
+            tests = filters.tests(operator.filters)
+            self._tests.extend(tests)
+            self._reader.filter_by(self._tests)
 
     def run(self) -> None:
         """Read until the splits end or nothing more is needed."""
@@ -117,6 +129,7 @@ class SourceDriver:
     def _count_left_out(self) -> None:
         self._context.bad_rows = self._reader.bad_rows
         self._context.pruned_groups = self._reader.pruned_groups
+        self._context.filtered_rows = sum(test.rows_dropped for test in self._tests)
 
     def _batches(self) -> Iterable[pa.RecordBatch]:
         """Return the reader's batches, held back where the source has a rate limit."""

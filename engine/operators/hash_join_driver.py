@@ -5,6 +5,9 @@
     probe input ─► join ─► output, in the end what was spilled (of pages, by a SpillSieve, before they are decoded)
     or a feed: rows that this task reads itself (``chained_source``)
 
+Where the plan says so, the keys of the build side are a filter of the rows that are read for the probe side
+(``runtime_filters``).
+
 Subtasks that borrow take no memory of their own. Where the build side does not fit the first one's share, each has its
 own, copied from the first one's pages and files, and spills by itself.
 
@@ -24,9 +27,11 @@ from engine.join.hash_join import HashJoin
 from engine.join.join_spec import JoinInput, JoinSpec
 from engine.join.lent_build import borrow_build, can_lend, copy_build
 from engine.join.spill_sieve import SpillSieve
+from engine.operators.chained_source import ChainedSource
 from engine.operators.heavy_copies import copied_keys
 from engine.operators.larger_batches import larger
 from engine.operators.pair_conditions import pair_condition
+from engine.operators.runtime_filters import RuntimeFilters, make_filters
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -63,6 +68,8 @@ class HashJoinDriver:
         self._join: HashJoin | None = None
         self._seat: Seat | None = None
         self._sieve: SpillSieve | None = None
+        #: those that this subtask has made
+        self._filters: RuntimeFilters | None = None
 
     @property
     def rows_in(self) -> int:
@@ -93,14 +100,21 @@ class HashJoinDriver:
         seat = self._seat
         if seat is not None:
             join = self._build_shared(seat) if seat.is_builder else self._build_like_another(seat)
+            self._filter_probe(seat.filters)
         else:
             assert join is not None, "join is closed"
             self._fill(join)
+            self._filter_probe(self._filters)
         self._probe_with(join)
         if seat is not None and seat.is_builder:
             seat.wait_for_copies(self._context.check_cancelled)
         if not self._output.is_satisfied:
             self._emit(larger(join.finish_probe()))
+
+    def _filter_probe(self, filters: RuntimeFilters | None) -> None:
+        """Have the rows that this task reads itself filtered before they are read."""
+        if filters is not None and isinstance(self._probe, ChainedSource):
+            self._probe.filter_by(filters)
 
     def _probe_with(self, join: HashJoin) -> None:
         self._sieve = sieve = SpillSieve(join) if join.partitions_spilled else None
@@ -124,6 +138,8 @@ class HashJoinDriver:
             join.close()
         if seat is not None:
             seat.leave()
+        if self._filters is not None:
+            self._filters.close()
 
     def _own_join(self) -> HashJoin:
         self._pool = self._context.page_pool(self._descriptor)
@@ -164,6 +180,9 @@ class HashJoinDriver:
                 join.add_build_batch(element)
             self._build_rows = join.build_rows
         join.finish_build()
+        operator = self._operator
+        if operator.filters and not self._spec.emission(build_is_left=operator.build_left).unmatched_probe:
+            self._filters = make_filters(join, operator.filters)
 
     def _build_shared(self, seat: Seat) -> HashJoin:
         owner = self._join
@@ -173,12 +192,17 @@ class HashJoinDriver:
         except BaseException as error:
             seat.fail(error)
             raise
+        seat.filters = self._filters
         if not can_lend(owner):
             seat.offer_copy(owner)
             return owner
         pool, space = self._pool, self._space
 
+        filters, self._filters = self._filters, None
+
         def give_back() -> None:
+            if filters is not None:
+                filters.close()
             owner.close()
             space.close()
             pool.close()

@@ -91,6 +91,8 @@ class TaskContext:
         self.pages_peak = 0
         self.bad_rows = 0
         self.pruned_groups = 0
+        #: rows that filters of joins have left out of the source
+        self.filtered_rows = 0
         self.arrow_peak = ArrowPeak()
         #: most that one of its Python workers held
         self.worker_bytes_peak = 0

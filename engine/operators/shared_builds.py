@@ -32,6 +32,7 @@ from engine.errors import ProducerFailedError
 
 if TYPE_CHECKING:
     from engine.join.hash_join import HashJoin
+    from engine.operators.runtime_filters import RuntimeFilters
 
 _CHECK_EVERY_S = 0.1
 
@@ -51,6 +52,7 @@ class _SharedBuild:
     def __init__(self) -> None:
         self.state = BuildState.BUILDING
         self.join: HashJoin | None = None
+        self.filters: RuntimeFilters | None = None
         self.close: Callable[[], None] | None = None
         self.error: BaseException | None = None
         self.seats = 0
@@ -103,7 +105,19 @@ class Seat:
         """Whether the builder's rows may be probed by all."""
         return self._build.state is BuildState.LENT
 
+    @property
+    def filters(self) -> RuntimeFilters | None:
+        """What the builder has made of the build side's keys, once there is a build side."""
+        with self._changed:
+            return self._build.filters
+
     # ------------------------------------------------------------------ the builder
+
+    @filters.setter
+    def filters(self, filters: RuntimeFilters | None) -> None:
+        """Let all have them; to be called before the build side is lent or offered."""
+        with self._changed:
+            self._build.filters = filters
 
     def lend(self, join: HashJoin, close: Callable[[], None]) -> None:
         """Let all borrow this build side; ``close`` gives it back after the last has left."""
@@ -179,7 +193,7 @@ class Seat:
                     self._changed.wait()
             build.seats -= 1
             if build.seats == 0:
-                build.join, close = None, build.close
+                build.join, build.filters, close = None, None, build.close
                 self._forget()
         if close is not None:
             close()

@@ -39,6 +39,7 @@ optimizer.
     function_planning.py     functions over groups, and with broadcast data sets
     operator_names.py        short names for vertices, logs and explain
     scan_fusion.py           filters become part of the scans that they are right behind
+    runtime_filter_planning.py  sources leave out rows that a join will drop
     exchange_planning.py     exchange modes: closed branches, deadlocks, regions
     memory_plan.py           slot sharing: shares of managed memory; operators that would spill rows several times are
                              put into slots one after the other

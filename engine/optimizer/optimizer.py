@@ -1,7 +1,7 @@
 """The front door: ``optimize(plan, settings) -> OptimizedPlan``.
 
     rewrite the plan ─► estimate ─► enumerate and choose ─► physical operators ─► filters into scans ─► exchange modes
-    ─► memory shares
+    ─► run-time filters ─► memory shares
 
 Pure and deterministic: the same plan and settings give the same result, in any process.
 
@@ -19,6 +19,7 @@ from engine.optimizer.partition_planning import fold_partitions
 from engine.optimizer.physical_plan import OptimizedPlan
 from engine.optimizer.plan_enumerator import enumerate_plan
 from engine.optimizer.planner import rewrite
+from engine.optimizer.runtime_filter_planning import with_runtime_filters
 from engine.optimizer.scan_fusion import fuse_scans
 from engine.optimizer.settings import OptimizerSettings
 
@@ -39,5 +40,7 @@ def optimize(plan: Plan, settings: OptimizerSettings) -> OptimizedPlan:
     nodes = fuse_scans(fold_partitions(physical_nodes(rewritten, roots, settings), rewritten), rewritten)
     pages, page_bytes = settings.pages_per_slot, settings.segment_size_bytes
     planned = assign_exchange_modes(nodes, settings.execution_mode, pages, page_bytes)
+    if settings.runtime_filters:
+        planned = with_runtime_filters(planned)
     shared = with_memory_shares(planned, pages)
     return OptimizedPlan(shared, rewritten, plan, settings)

@@ -21,6 +21,7 @@ class OptimizerSettings(msgspec.Struct, frozen=True):
     legacy_estimates: configuration key ``optimizer.legacy-estimates``.
     is_adaptive, adaptive_bytes_per_subtask (0: never other than planned), skew_factor (0: nothing is split) and
     skew_bytes: keys ``execution.batch.adaptive.*``.
+    runtime_filters: key ``table.optimizer.runtime-filter.enabled``.
     """
 
     parallelism: int = 1
@@ -33,6 +34,7 @@ class OptimizerSettings(msgspec.Struct, frozen=True):
     skew_factor: float = 2.0
     skew_bytes: int = 1 << 20
     process_shares: tuple[tuple[str, int], ...] = ()
+    runtime_filters: bool = True
 
     @property
     def pages_per_slot(self) -> int:

@@ -1,6 +1,7 @@
 """What the footer of a file says of each row group's values, and which row groups may have rows that a filter keeps.
 
     possible_groups(footer, groups, predicate, schema) -> those of the groups that a row of the predicate may be in
+    matched_groups(footer, groups, tests, schema)      -> those that a row with a key of a join may be in
     bounds_of(footer, groups, columns, schema)         -> a row for each: lowest x, highest x, nulls x, row count
 
 The predicate is written anew over these bounds (``statistics.bounds_predicate``), each of its parts for itself, so that
@@ -27,6 +28,7 @@ from engine.errors import EngineError
 from engine.expressions.evaluate import evaluate
 from engine.graph.expression import Expression, columns_of, conjuncts
 from engine.records.arrow_functions import pc
+from engine.records.key_test import KeyTest
 from engine.records.plain_scalars import scalar_of
 from engine.records.plain_types import plain_type
 from engine.statistics.bounds_predicate import ROW_COUNT, highest, lowest, may_be_true, null_count
@@ -63,6 +65,18 @@ def possible_groups(
             continue  # of values that the job may never meet
         possible = pc.and_(possible, pc.fill_null(found, scalar_of(True)))
     return [group for group, is_possible in zip(groups, possible.to_pylist(), strict=True) if is_possible]
+
+
+def matched_groups(
+    footer: pq.FileMetaData, groups: Sequence[int], tests: Sequence[KeyTest], schema: pa.Schema
+) -> Sequence[int]:
+    """Return the row groups, of some, in which each column may have a value that its filter has."""
+    for test in tests:
+        if groups:
+            bounds = bounds_of(footer, groups, [test.column], schema)
+            possible = test.filter.may_lie_between(bounds[lowest(test.column)], bounds[highest(test.column)])
+            groups = [group for group, is_possible in zip(groups, possible, strict=True) if is_possible]
+    return groups
 
 
 def bounds_of(

@@ -29,7 +29,7 @@ from engine.graph.source_spec import ParquetSource, SourceSplit
 from engine.memory.budget import LEAST_BYTES, Kind, Role, process_budget
 from engine.parquet.column_passes import read_in_passes
 from engine.parquet.footers import open_shared
-from engine.parquet.group_bounds import possible_groups
+from engine.parquet.group_bounds import matched_groups, possible_groups
 from engine.parquet.pages import Pages, buffer_bytes, check_fits, pages_of
 from engine.parquet.row_filter import RowFilter, kept
 from engine.parquet.source import plain_file_schema
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
     from engine.iomanager.spill_space import SpillSpace
+    from engine.records.key_test import KeyTest
 
 #: rows of a batch, when they are narrow
 PARQUET_BATCH_ROWS_MAX = 65536
@@ -94,12 +95,18 @@ class ParquetReader:
         self._decoded_widths: dict[str, float] = {}
         #: while the last row group was read
         self._held_bytes = 0
+        #: made by joins while the job runs
+        self._tests: Sequence[KeyTest] = ()
         self.bytes_read = 0
         self.pruned_groups = 0
 
+    def filter_by(self, tests: Sequence[KeyTest]) -> None:
+        """Leave out rows that filters of keys say are not wanted; to be called before the first row is read."""
+        self._tests = tests
+
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows of all splits; DataError when a file cannot be read."""
-        if self._spec.predicate is None:
+        if self._spec.predicate is None and not self._tests:
             yield from self._rows()
             return
         # A filter leaves a few rows of each batch. The first ones are handed on at once, for who wants few.
@@ -144,14 +151,16 @@ class ParquetReader:
 
     def _find_possible_groups(self) -> None:
         """Look in which row groups of the file, of those that are to be read, there may be rows for the filter."""
-        predicate = self._spec.predicate
-        if predicate is None or self._spec.pruned_groups is not None:
+        predicate = self._spec.predicate if self._spec.pruned_groups is None else None
+        if predicate is None and not self._tests:
             return
         assert self._footer is not None
         assert self._schema is not None
         splits = [split for split in self._splits if split.path == self._path]
         groups = [group for split in splits for group in range(split.start, split.end)]
-        self._possible_groups = frozenset(possible_groups(self._footer, groups, predicate, self._schema))
+        if predicate is not None:
+            groups = possible_groups(self._footer, groups, predicate, self._schema)
+        self._possible_groups = frozenset(matched_groups(self._footer, groups, self._tests, self._schema))
 
     def _read_group(self, path: str, group: int) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a row group that are wanted, as wanted."""
@@ -189,11 +198,12 @@ class ParquetReader:
     def _whole(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield what is wanted of batches that have all of the columns."""
         for batch in batches:
-            mask = None if self._filter is None else self._filter.mask(batch)
-            if mask is None:
+            if self._filter is None:
                 yield batch
-            elif mask.true_count:
-                yield kept(batch, mask, self._spec.columns)
+            else:
+                mask = self._filter.mask(batch)
+                if mask is None or mask.true_count:
+                    yield kept(batch, mask, self._spec.columns)
             del batch
 
     def _batches_of(self, group: int, columns: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:
@@ -299,8 +309,8 @@ class ParquetReader:
         plain = [field for field in self._schema if field.name in self._columns and field.name not in coded]
         self._unlike = {field.name for field in plain if field.type != found.field(field.name).type}
         self._output_schema = pa.schema([self._schema.field(name) for name in self._spec.columns])
-        if self._spec.predicate is not None:
-            self._filter = RowFilter(self._spec.predicate, self._schema, coded)
+        if self._spec.predicate is not None or self._tests:
+            self._filter = RowFilter(self._spec.predicate, self._schema, coded, self._tests)
         self._find_possible_groups()
 
     def _close_file(self) -> None:

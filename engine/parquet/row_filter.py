@@ -1,6 +1,6 @@
 """RowFilter: the rows of a row group that meet a predicate, of which columns are read when they are needed.
 
-    filter = RowFilter(predicate, schema, coded)             coded: columns that come as Arrow's dictionaries
+    filter = RowFilter(predicate, schema, coded, tests)      coded: columns that come as Arrow's dictionaries
     filter.columns                                           what it looks at
     filter.batches(read, columns, rows)                      the rows that are left
 
@@ -12,6 +12,9 @@
 A part of the predicate that looks at one text alone, which is a number in the file, is evaluated for the texts of the
 dictionary, a handful, and looked up by number for the rows; no text is written out for it. Only where the part cannot
 fail: a dictionary may have texts that no row has. All other parts are one predicate over plain columns.
+
+``tests``: filters of keys, which joins have made while the job runs (``records.key_test``). They are asked after the
+predicate, each as long as it is of use.
 """
 
 from __future__ import annotations
@@ -25,6 +28,7 @@ from engine.expressions.evaluate import CompiledExpression, compile_predicate
 from engine.graph.expression import Expression, columns_of, conjunction, conjuncts
 from engine.parquet.column_passes import PartReader, joined, regular_batches
 from engine.records.arrow_functions import pc
+from engine.records.key_test import KeyTest
 from engine.records.plain_scalars import scalar_of
 from engine.records.plain_types import plain_batch
 
@@ -35,18 +39,28 @@ class RowFilter:
     """A predicate over batches of one schema.
 
     Args:
-        predicate: over columns of the schema.
+        predicate: over columns of the schema; None: there is none.
         schema: plain types of the columns.
         coded: columns that come as dictionaries.
+        tests: of columns of the schema.
     """
 
-    def __init__(self, predicate: Expression, schema: pa.Schema, coded: Collection[str]) -> None:
-        names = set(columns_of(predicate))
+    def __init__(
+        self,
+        predicate: Expression | None,
+        schema: pa.Schema,
+        coded: Collection[str],
+        tests: Sequence[KeyTest] = (),
+    ) -> None:
+        self._tests = tests
+        names = {test.column for test in tests}
+        if predicate is not None:
+            names.update(columns_of(predicate))
         self.columns = [name for name in schema.names if name in names]
         #: parts over numbers of texts: the column, the part over it
         self._by_code: list[tuple[str, CompiledExpression]] = []
         others: list[Expression] = []
-        for part in conjuncts(predicate):
+        for part in () if predicate is None else conjuncts(predicate):
             compiled = _over_code(part, schema, coded)
             if compiled is None:
                 others.append(part)
@@ -64,7 +78,7 @@ class RowFilter:
         skipped = 0
         for batch in regular_batches(read(self.columns, rows), rows):
             mask = self.mask(batch)
-            if not mask.true_count:
+            if mask is not None and not mask.true_count:
                 skipped += 1
                 continue
             if others and beside is None:
@@ -80,21 +94,24 @@ class RowFilter:
             yield kept(joined([batch, more]), mask, columns)
             del batch, more
 
-    def mask(self, batch: pa.RecordBatch) -> pa.BooleanArray:
-        """Return for each row of a batch, which has ``columns`` at least, whether it is kept."""
+    def mask(self, batch: pa.RecordBatch) -> pa.BooleanArray | None:
+        """Return for each row of a batch, which has ``columns`` at least, whether it is kept; None: all are."""
         found = [_looked_up(part, batch.column(name)) for name, part in self._by_code]
         if self._plain is not None:
             found.append(self._plain(plain_batch(batch.select(self._plain_columns))))
-        mask = found[0]
+        mask = found[0] if found else None
         for other in found[1:]:
             mask = pc.and_kleene(mask, other)
+        for test in self._tests:
+            if test.is_on and (mask is None or mask.true_count):
+                mask = test.mask(batch.column(test.column), mask)
         return mask
 
 
-def kept(batch: pa.RecordBatch, mask: pa.BooleanArray, columns: Sequence[str]) -> pa.RecordBatch:
+def kept(batch: pa.RecordBatch, mask: pa.BooleanArray | None, columns: Sequence[str]) -> pa.RecordBatch:
     """Return the rows of some columns that a mask leaves."""
     chosen = batch.select(list(columns))
-    return chosen if mask.true_count == batch.num_rows else pc.filter(chosen, mask)
+    return chosen if mask is None or mask.true_count == batch.num_rows else pc.filter(chosen, mask)
 
 
 def _over_code(part: Expression, schema: pa.Schema, coded: Collection[str]) -> tuple[str, CompiledExpression] | None:

@@ -55,6 +55,7 @@ def _operator_document(operator: OperatorCounters) -> dict[str, object]:
         "managed-bytes": operator.managed_bytes,
         "managed-bytes-peak": operator.managed_bytes_peak,
         "pruned-row-groups": operator.pruned_groups,
+        "filtered-rows": operator.filtered_rows,
     }
 
 
@@ -179,6 +180,7 @@ def subtask_metrics(attempt: AttemptDetails) -> dict[str, float]:
         numbers[f"{operator.name}.functionTimeMs"] = operator.function_us / 1000
         numbers[f"{operator.name}.managedMemoryPeak"] = operator.managed_bytes_peak
         numbers[f"{operator.name}.numRowGroupsPruned"] = operator.pruned_groups
+        numbers[f"{operator.name}.numRowsFilteredAtRunTime"] = operator.filtered_rows
     return {name: float(value) for name, value in numbers.items()}
 
 

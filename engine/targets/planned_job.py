@@ -28,6 +28,7 @@ from engine.config.options import (
     ADAPTIVE_SKEW,
     EXECUTION_MODE,
     LEGACY_ESTIMATES,
+    RUNTIME_FILTERS,
     SKEW_FACTOR,
     SKEW_THRESHOLD,
 )
@@ -61,6 +62,7 @@ def planner_settings(
         parallelism=parallelism,
         execution_mode=ExecutionMode(configuration.get(EXECUTION_MODE) or default_mode),
         legacy_estimates=configuration.get(LEGACY_ESTIMATES),
+        runtime_filters=configuration.get(RUNTIME_FILTERS),
         managed_bytes_per_slot=managed_bytes_per_slot,
         segment_size_bytes=segment_size_bytes,
         is_adaptive=configuration.get(ADAPTIVE),

@@ -22,6 +22,7 @@ from engine.graph.source_spec import (
     ColumnStatistics,
     CsvSource,
     ParquetSource,
+    SourceSpec,
     SourceStatistics,
     TextSource,
 )
@@ -57,17 +58,11 @@ class SourceEntry(OperatorEntry[Source]):
         return short(f"{kind} source {place}")
 
     def details(self, operator: PhysicalOperator) -> Sequence[str]:
-        """Return the filter that a scan evaluates, and how many row groups need not be read for it."""
-        spec = operator.spec if isinstance(operator, SourceOperator) else None
-        if not isinstance(spec, ParquetSource) or spec.predicate is None:
+        """Return the filters that a scan evaluates, and how many row groups need not be read for them."""
+        if not isinstance(operator, SourceOperator):
             return ()
-        lines = [f"filter {expression_text(spec.predicate)}"]
-        if spec.pruned_groups:
-            groups = spec.pruned_groups + len(spec.splits)
-            lines.append(
-                f"reads {len(spec.splits)} of {groups} row groups: by their statistics the others have no such row"
-            )
-        return lines
+        joins = [f"run-time filter on {each.column} from join [{each.join}]" for each in operator.filters]
+        return [*_scan_lines(operator.spec), *joins]
 
     def columns_used(
         self, plan: LogicalPlan, node: PlanNode, operator: Source, input_index: int, used: set[str]
@@ -114,6 +109,18 @@ class SourceEntry(OperatorEntry[Source]):
         """Add the source."""
         physical = SourceOperator(operator.spec, is_replicated(candidate), operator.rate_limit)
         return builder.add_plain(candidate, physical)
+
+
+def _scan_lines(spec: SourceSpec) -> list[str]:
+    if not isinstance(spec, ParquetSource) or spec.predicate is None:
+        return []
+    lines = [f"filter {expression_text(spec.predicate)}"]
+    if spec.pruned_groups:
+        groups = spec.pruned_groups + len(spec.splits)
+        lines.append(
+            f"reads {len(spec.splits)} of {groups} row groups: by their statistics the others have no such row"
+        )
+    return lines
 
 
 def _calibrated(

@@ -1,0 +1,64 @@
+"""RuntimeFilters: filters that a join makes of its complete build side, and what becomes of them.
+
+    made = make_filters(join, descriptions, buffers)       None: nothing is known, or it does not fit
+    made.tests(descriptions) -> KeyTests                    of a source that knows itself by those
+    made.close()                                            their memory is free for others
+
+The bits of a filter lie outside of the join's pages: they are reserved of what the process has for batches, and where
+there is no room for them there is no filter. A build side of more than KEYS_MAX rows has none, nor one whose keys are
+wider than KEY_BYTES_MAX together.
+
+Held by: tests/operators/test_runtime_filters.py
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+
+from engine.join.build_keys import build_keys
+from engine.memory.budget import Kind, process_budget
+from engine.records.key_filter import KeyFilter, key_filter
+from engine.records.key_test import KeyTest
+
+if TYPE_CHECKING:
+    from engine.graph.runtime_filter import RuntimeFilter
+    from engine.join.hash_join import HashJoin
+
+KEYS_MAX: Final = 2 << 20
+KEY_BYTES_MAX: Final = 32 << 20
+FILTER_BYTES_MAX: Final = 8 << 20
+
+
+class RuntimeFilters:
+    """The filters of one join, by its keys."""
+
+    def __init__(self, filters: Mapping[int, KeyFilter]) -> None:
+        self.filters = dict(filters)
+        self._reserved = process_budget.reserve(Kind.ARROW)
+
+    def reserve(self) -> bool:
+        """Take the memory of the filters; False: there is none."""
+        return self._reserved.resize(sum(each.size_bytes for each in self.filters.values()))
+
+    def tests(self, wanted: Sequence[RuntimeFilter]) -> list[KeyTest]:
+        """Return the tests of those columns of a source for which there is a filter."""
+        return [KeyTest(each.column, self.filters[each.key]) for each in wanted if each.key in self.filters]
+
+    def close(self) -> None:
+        """Give the memory back; idempotent. Who still holds a filter may use it."""
+        self._reserved.close()
+
+
+def make_filters(join: HashJoin, wanted: Sequence[RuntimeFilter]) -> RuntimeFilters | None:
+    """Return filters of keys of a join whose build side is complete; None: there are none."""
+    keys = sorted({each.key for each in wanted})
+    values = build_keys(join, keys, KEYS_MAX, KEY_BYTES_MAX) if keys else None
+    if values is None:
+        return None
+    filters = {key: key_filter(arrays, FILTER_BYTES_MAX) for key, arrays in zip(keys, values, strict=True)}
+    made = RuntimeFilters({key: found for key, found in filters.items() if found is not None})
+    if made.filters and made.reserve():
+        return made
+    made.close()
+    return None

@@ -1,0 +1,131 @@
+"""Run-time filters: which sources leave out rows because a join will have no partner for them.
+
+    source ─► projections, filters ─► probe side of a join ◄─ build side: complete before the first row is read
+       ▲                                     │
+       └──── keys of the build side ─────────┘
+
+A join that drops probe rows without match makes a filter of each key that its probe rows have from a column of a source
+as it was read. What lies between may drop and rename columns, and drop rows: nothing that comes from several rows. The
+column has the type of the key there, or it would be computed.
+
+It pays where few rows are kept, and where there are enough rows to spare: KEPT_SHARE_MAX and SOURCE_ROWS_MIN. The share
+that is kept is that of the build side's different keys in all keys that there are, on the side that has more of them.
+Expectations may be wrong: a filter that keeps too much is switched off where it is applied (``records.key_test``).
+
+Source: Flink's FlinkRuntimeFilterProgram, the dynamic filters of Trino.
+Held by: tests/optimizer/test_runtime_filters.py
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+import msgspec
+
+from engine.graph.expression import ColumnRef
+from engine.graph.operator_descriptor import FilterOperator, HashJoinOperator, ProjectOperator, SourceOperator
+from engine.graph.runtime_filter import RuntimeFilter
+from engine.graph.ship_strategy import ShipStrategy
+from engine.graph.source_spec import ParquetSource
+from engine.join.join_type import emission
+from engine.optimizer.physical_plan import Channel, PhysicalNode
+from engine.statistics.estimates import Estimates
+
+#: share of a source's rows that a filter is expected to keep, at most
+KEPT_SHARE_MAX: Final = 0.5
+#: rows of a source below which there is nothing to gain
+SOURCE_ROWS_MIN: Final = 100_000
+#: rows of a build side beyond which its keys are no small thing to look through; as many as a filter takes
+BUILD_ROWS_MAX: Final = 2_000_000
+
+
+class _Place(NamedTuple):
+    """A column of a source."""
+
+    source: int
+    column: str
+
+
+def with_runtime_filters(nodes: Sequence[PhysicalNode]) -> tuple[PhysicalNode, ...]:
+    """Return the nodes with filters in the joins that make them and in the sources that apply them."""
+    readers = Counter(channel.source for node in nodes for channel in node.inputs)
+    made: dict[int, list[RuntimeFilter]] = {}
+    applied: dict[int, list[RuntimeFilter]] = {}
+    for node in nodes:
+        for key, place in _keys_of_sources(nodes, readers, node):
+            found = RuntimeFilter(node.id, node.descriptor.name, key, place.column)
+            if _pays(nodes, node, key, place):
+                made.setdefault(node.id, []).append(found)
+                applied.setdefault(place.source, []).append(found)
+    return tuple(_with_filters(node, [*made.get(node.id, ()), *applied.get(node.id, ())]) for node in nodes)
+
+
+def _with_filters(node: PhysicalNode, filters: Sequence[RuntimeFilter]) -> PhysicalNode:
+    operator = node.descriptor.operator
+    if not filters or not isinstance(operator, HashJoinOperator | SourceOperator):
+        return node
+    filtering = msgspec.structs.replace(operator, filters=tuple(filters))
+    return msgspec.structs.replace(node, descriptor=msgspec.structs.replace(node.descriptor, operator=filtering))
+
+
+def _keys_of_sources(
+    nodes: Sequence[PhysicalNode], readers: Counter[int], node: PhysicalNode
+) -> list[tuple[int, _Place]]:
+    """Return the keys of a join that drops probe rows without match, with the places that these have them from."""
+    join = node.descriptor.operator
+    if not isinstance(join, HashJoinOperator) or join.null_aware or not join.left_keys:
+        return []
+    if emission(join.how, build_is_left=join.build_left).unmatched_probe:
+        return []
+    probe = [channel for channel in node.inputs if channel.input_index != join.first_input]
+    if len(probe) != 1:
+        return []
+    keys = join.right_keys if join.build_left else join.left_keys
+    places = [(key, _place_of(nodes, readers, probe[0], name)) for key, name in enumerate(keys)]
+    return [(key, place) for key, place in places if place is not None]
+
+
+def _place_of(nodes: Sequence[PhysicalNode], readers: Counter[int], channel: Channel, name: str) -> _Place | None:
+    """Return where a column of what comes through a channel is read, if all of it is read for this channel alone."""
+    while channel.is_pipelined and channel.ship_strategy is ShipStrategy.FORWARD and readers[channel.source] == 1:
+        node = nodes[channel.source]
+        operator = node.descriptor.operator
+        match operator:
+            case SourceOperator(spec=ParquetSource()):
+                return _Place(node.id, name)
+            case ProjectOperator(expressions=expressions):
+                computed = next(each.expression for each in expressions if each.name == name)
+                if not isinstance(computed, ColumnRef):
+                    return None
+                name = computed.name
+            case FilterOperator():
+                pass
+            case _:
+                return None
+        channel = node.inputs[0]
+    return None
+
+
+def _pays(nodes: Sequence[PhysicalNode], node: PhysicalNode, key: int, place: _Place) -> bool:
+    join = node.descriptor.operator
+    assert isinstance(join, HashJoinOperator)
+    source = nodes[place.source].estimates
+    build = next(nodes[each.source].estimates for each in node.inputs if each.input_index == join.first_input)
+    name = (join.left_keys if join.build_left else join.right_keys)[key]
+    if source.rows < SOURCE_ROWS_MIN or build.rows > min(BUILD_ROWS_MAX, source.rows):
+        return False
+    return kept_share(build, name, source, place.column) <= KEPT_SHARE_MAX
+
+
+def kept_share(build: Estimates, key: str, source: Estimates, column: str) -> float:
+    """Return which share of a source's rows has a partner on a build side, as far as is known: 1.0 at most."""
+    counts = [
+        known.distinct_count
+        for known in (build.columns.get(key), source.columns.get(column))
+        if known is not None and known.distinct_count is not None
+    ]
+    if not counts:
+        return 1.0
+    return min(1.0, (build.distinct(key) or build.rows) / max(1.0, *counts))

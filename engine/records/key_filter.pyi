@@ -1,0 +1,18 @@
+from collections.abc import Sequence
+from typing import final
+
+import pyarrow as pa
+
+@final
+class KeyFilter:
+    """Which values a key column has (see key_filter.pyx)."""
+
+    data_type: pa.DataType
+    value_count: int
+    size_bytes: int
+    is_exact: bool
+    def mask(self, array: pa.Array) -> pa.BooleanArray: ...
+    def may_lie_between(self, lows: pa.Array, highs: pa.Array) -> list[bool]: ...
+
+def key_filter(arrays: Sequence[pa.Array], bytes_max: int) -> KeyFilter | None: ...
+def merged(filters: Sequence[KeyFilter], bytes_max: int) -> KeyFilter | None: ...

@@ -1,0 +1,415 @@
+"""KeyFilter: which values a key column has, in a few bits for each, so that rows without a partner are known early.
+
+    key_filter(arrays, bytes_max) -> KeyFilter, or None: it would be too large
+    merged(filters, bytes_max)    -> of all their values together
+    filter.mask(array)            -> for each row: false where its value is none of them, or null
+    filter.may_lie_between(lows, highs) -> for each pair of bounds: false where no value lies between them
+
+    integers, dates, times close together     one bit for each number from the lowest to the highest: exact
+    all others                                a blocked Bloom filter, and the bounds
+
+        hash ──remix──► upper 32 bits: word     4 * 6 low bits: four bits of that word      one cache line for each key
+
+With 16 bits for each key a word of the Bloom filter lets 1 % of other values pass, with 8 bits 5 %; it is not made with
+less. A word of a filter that doubles stands for its two halves from then on, so filters of several sizes have a union.
+
+Values are equal here as they are in a join: hashes are those of ``hashing``, for which -0.0 is 0.0 and every NaN is one
+value, and null is equal to nothing. Both sides have one type. Bounds are kept where Parquet's order is the order of the
+values: of integers and the like, decimals, texts and bytes; a float has none.
+
+Invariants: no value that was given is ever said to be missing. Does not change once it is made: any number of threads.
+Source: the split block Bloom filters of Parquet and Impala; Putze, Sanders, Singler, "Cache-, hash- and space-efficient
+Bloom filters", with a block of one word as in Velox; the exact join filters of DuckDB.
+"""
+
+cimport cython
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t, uintptr_t
+from libc.stdlib cimport calloc, free
+from libc.string cimport memcpy
+
+from engine.records.arrow_batch cimport (
+    KIND_BYTES,
+    KIND_DECIMAL128,
+    KIND_INT8,
+    KIND_INT64,
+    KIND_LARGE_BYTES,
+    KIND_UINT64,
+    ArrowBatch,
+    ColumnView,
+    column_is_null,
+)
+from engine.records.hashing cimport hash_batch, rehash
+
+import pyarrow as pa
+
+from engine.records.arrow_functions import pc
+
+cdef enum:
+    HASHED_ROWS = 1024
+    WORD_BITS_PER_KEY = 16
+    WORD_BITS_PER_KEY_MIN = 8
+    WORDS_MIN_SHIFT = 3
+    # an exact filter may have as many bits for each key, and as many in any case
+    EXACT_BITS_PER_KEY = 64
+    EXACT_BITS_ANYWAY = 1 << 16
+    # seed of the remix, far from those of partitions and of a join's own filter
+    SEED = 0xF117
+
+ctypedef fused Word:
+    uint8_t
+    uint16_t
+    uint32_t
+    uint64_t
+
+
+cdef inline uint64_t _bits_of(uint64_t mixed) noexcept nogil:
+    return ((<uint64_t>1 << (mixed & 63)) | (<uint64_t>1 << ((mixed >> 6) & 63))
+            | (<uint64_t>1 << ((mixed >> 12) & 63)) | (<uint64_t>1 << ((mixed >> 18) & 63)))
+
+
+def key_filter(arrays, int64_t bytes_max):
+    """Return the filter of the values of some arrays of one type, at least one; None: it has no place in bytes_max."""
+    cdef KeyFilter made = KeyFilter(arrays[0].type)
+    cdef list listed = list(arrays)
+    made.value_count = sum(len(array) - array.null_count for array in listed)
+    made._find_bounds(listed)
+    return _filled(made, listed, bytes_max)
+
+
+def merged(filters, int64_t bytes_max):
+    """Return a filter of all values of some filters of one type; None: it has no place in bytes_max."""
+    cdef KeyFilter made
+    cdef KeyFilter one
+    cdef list listed = [one for one in filters if one.value_count]
+    cdef list exact = [one for one in listed if one.is_exact]
+    cdef list others = [one for one in listed if not one.is_exact]
+    if len(listed) <= 1:
+        return listed[0] if listed else filters[0]
+    made = KeyFilter(filters[0].data_type)
+    for one in listed:
+        made.value_count += one.value_count
+        made._lowest = min(made._lowest, one._lowest)
+        made._highest = max(made._highest, one._highest)
+    if made._has_order():
+        made._least = pc.min_element_wise(*[(<KeyFilter>one)._least for one in listed])
+        made._greatest = pc.max_element_wise(*[(<KeyFilter>one)._greatest for one in listed])
+    arrays = [(<KeyFilter>one)._numbers() for one in exact]
+    if not others:
+        return _filled(made, arrays, bytes_max)
+    if not made._take_words(made.value_count, bytes_max):
+        return None
+    for one in others:
+        if not made._merge_words(one):
+            return None
+    for array in arrays:
+        made._set_hashes(array)
+    return made
+
+
+cdef object _filled(KeyFilter made, list arrays, int64_t bytes_max):
+    cdef uint64_t span = made._highest - made._lowest
+    cdef bint fits = span < <uint64_t>8 * bytes_max and (
+        span < EXACT_BITS_ANYWAY or span // EXACT_BITS_PER_KEY < <uint64_t>made.value_count)
+    if made.value_count == 0:
+        return made
+    if made._width and made._lowest <= made._highest and fits:
+        made._take_bits()
+        for array in arrays:
+            made._set_numbers(array)
+        return made
+    if not made._take_words(made.value_count, bytes_max):
+        return None
+    for array in arrays:
+        made._set_hashes(array)
+    return made
+
+
+cdef ArrowBatch _opened(object array):
+    return ArrowBatch.open(pa.RecordBatch.from_arrays([array], names=["key"]))
+
+
+@cython.final
+cdef class KeyFilter:
+    """Made by ``key_filter`` and ``merged``."""
+
+    def __cinit__(self, data_type not None):
+        cdef ColumnView* column
+        cdef ArrowBatch batch = _opened(pa.nulls(0, data_type))
+        column = &batch.columns[0]
+        self.data_type = data_type
+        self._kind = column.kind
+        self._lowest = ~<uint64_t>0
+        if KIND_INT8 <= column.kind <= KIND_UINT64:
+            self._width = column.width
+            self._sign = <uint64_t>1 << (8 * self._width - 1) if column.kind <= KIND_INT64 else 0
+
+    def __dealloc__(self):
+        free(self._bits)
+        free(self._words)
+
+    def __str__(self):
+        kind = "exact" if self.is_exact else "Bloom"
+        return f"{kind} filter of {self.value_count} keys in {self.size_bytes} bytes"
+
+    # ------------------------------------------------------------------------------------------------ making
+
+    cdef int _find_bounds(self, list arrays) except -1:
+        cdef ArrowBatch batch
+        cdef ColumnView* column
+        for array in arrays:
+            if self._width:
+                batch = _opened(array)
+                column = &batch.columns[0]
+                with nogil:
+                    _widen_any(self, column, batch.row_count)
+        if not self._has_order():
+            return 0
+        self._least, self._greatest = pc.min_max(pa.chunked_array(arrays, self.data_type)).values()
+        return 0
+
+    def _has_order(self):
+        return self._kind in (KIND_BYTES, KIND_LARGE_BYTES, KIND_DECIMAL128)
+
+    cdef int _take_bits(self) except -1:
+        cdef uint64_t size = ((self._highest - self._lowest + 2) + 63) // 64 * 8
+        self._bits = <uint8_t*>calloc(size, 1)
+        if self._bits == NULL:
+            raise MemoryError("an exact filter of keys")
+        self.size_bytes = size
+        self.is_exact = True
+        return 0
+
+    cdef int _take_words(self, int64_t rows, int64_t bytes_max) except -1:
+        cdef int32_t shift = WORDS_MIN_SHIFT
+        while (<int64_t>64 << shift) < rows * WORD_BITS_PER_KEY and (<int64_t>16 << shift) <= bytes_max:
+            shift += 1
+        if (<int64_t>64 << shift) < rows * WORD_BITS_PER_KEY_MIN:
+            return 0
+        self._words = <uint64_t*>calloc(<size_t>1 << shift, sizeof(uint64_t))
+        if self._words == NULL:
+            raise MemoryError("a Bloom filter of keys")
+        self._word_shift = shift
+        self.size_bytes = <int64_t>8 << shift
+        return 1
+
+    cdef int _set_numbers(self, object array) except -1:
+        cdef ArrowBatch batch = _opened(array)
+        cdef ColumnView* column = &batch.columns[0]
+        cdef int64_t count = batch.row_count
+        with nogil:
+            if self._width == 8:
+                _set_bits(self, column, <const uint64_t*>column.values, self._sign, count)
+            elif self._width == 4:
+                _set_bits(self, column, <const uint32_t*>column.values, <uint32_t>self._sign, count)
+            elif self._width == 2:
+                _set_bits(self, column, <const uint16_t*>column.values, <uint16_t>self._sign, count)
+            else:
+                _set_bits(self, column, column.values, <uint8_t>self._sign, count)
+        return 0
+
+    cdef int _set_hashes(self, object array) except -1:
+        cdef ArrowBatch batch = _opened(array)
+        cdef ColumnView* column = &batch.columns[0]
+        cdef uint64_t hashes[HASHED_ROWS]
+        cdef int32_t key = 0
+        cdef int64_t start = 0
+        cdef int64_t count, index
+        cdef uint64_t mixed
+        with nogil:
+            while start < batch.row_count:
+                count = min(<int64_t>HASHED_ROWS, batch.row_count - start)
+                hash_batch(batch, &key, 1, start, count, hashes)
+                for index in range(count):
+                    if not column_is_null(column, start + index):
+                        mixed = rehash(hashes[index], SEED)
+                        self._words[(mixed >> 32) >> (32 - self._word_shift)] |= _bits_of(mixed)
+                start += count
+        return 0
+
+    # Words of the smaller filter stand for as many neighbours in the larger one. 0: this one is too small for that.
+    cdef int _merge_words(self, KeyFilter other) except -1:
+        cdef int64_t index
+        cdef int32_t more = self._word_shift - other._word_shift
+        if more < 0:
+            return 0
+        for index in range(<int64_t>1 << self._word_shift):
+            self._words[index] |= other._words[index >> more]
+        return 1
+
+    # The values of an exact filter, each once.
+    cdef object _numbers(self):
+        cdef uint64_t span = self._highest - self._lowest
+        cdef uint64_t word, number
+        cdef int64_t count = 0
+        cdef uint8_t* target
+        for word in range(span + 1):
+            count += (self._bits[word >> 3] >> (word & 7)) & 1
+        buffer = pa.allocate_buffer(count * self._width)
+        target = <uint8_t*><uintptr_t>buffer.address
+        for word in range(span + 1):
+            if (self._bits[word >> 3] >> (word & 7)) & 1:
+                number = (word + self._lowest) ^ self._sign
+                memcpy(target, &number, self._width)         # little-endian
+                target += self._width
+        return pa.Array.from_buffers(self.data_type, count, [None, buffer])
+
+    # ------------------------------------------------------------------------------------------------ asking
+
+    def mask(self, array not None):
+        """Return for each row of an array of the keys' type whether its value may be one of them; no null."""
+        cdef ArrowBatch batch
+        cdef ColumnView* column
+        cdef int64_t count = len(array)
+        cdef uint8_t* found
+        if array.type != self.data_type:
+            raise TypeError(f"the filter is of {self.data_type}, not of {array.type}")
+        buffer = pa.allocate_buffer((count + 7) // 8)
+        found = <uint8_t*><uintptr_t>buffer.address
+        batch = _opened(array)
+        column = &batch.columns[0]
+        with nogil:
+            self._look_up(batch, column, count, found)
+        mask = pa.Array.from_buffers(pa.bool_(), count, [None, buffer], 0)
+        return pc.and_(mask, pc.is_valid(array)) if array.null_count else mask
+
+    def may_lie_between(self, lows not None, highs not None):
+        """Return for each pair of bounds whether some value may lie between them; a null is no bound."""
+        cdef KeyFilter low, high
+        found = []
+        if self.value_count == 0:
+            return [False] * len(lows)
+        for index, (least, greatest) in enumerate(zip(lows, highs, strict=True)):
+            if not least.is_valid or not greatest.is_valid:
+                found.append(True)
+            elif self._width:
+                low, high = KeyFilter(self.data_type), KeyFilter(self.data_type)
+                low._find_bounds([lows.slice(index, 1)])
+                high._find_bounds([highs.slice(index, 1)])
+                found.append(self._has_number(low._lowest, high._highest))
+            elif self._least is None or not self._least.is_valid:
+                found.append(True)
+            else:
+                found.append(pc.less_equal(least, self._greatest).as_py()
+                             and pc.less_equal(self._least, greatest).as_py())
+        return found
+
+    def _has_number(self, uint64_t low, uint64_t high):
+        cdef uint64_t word
+        low = max(low, self._lowest)
+        high = min(high, self._highest)
+        if low > high or not self.is_exact:
+            return low <= high
+        low -= self._lowest
+        high -= self._lowest
+        word = low
+        while word <= high:
+            if (self._bits[word >> 3] >> (word & 7)) & 1:
+                return True
+            # nothing set in the rest of a byte
+            word = (word | 7) + 1 if self._bits[word >> 3] >> (word & 7) == 0 else word + 1
+        return False
+
+    cdef void _look_up(self, ArrowBatch batch, const ColumnView* column, int64_t count, uint8_t* found) noexcept nogil:
+        if self.value_count == 0:
+            _fill_zero(found, count)
+        elif not self.is_exact:
+            _find_hashes(self, batch, count, found)
+        elif self._width == 8:
+            _find_bits(self, <const uint64_t*>column.values + column.offset, self._sign, count, found)
+        elif self._width == 4:
+            _find_bits(self, <const uint32_t*>column.values + column.offset, <uint32_t>self._sign, count, found)
+        elif self._width == 2:
+            _find_bits(self, <const uint16_t*>column.values + column.offset, <uint16_t>self._sign, count, found)
+        else:
+            _find_bits(self, column.values + column.offset, <uint8_t>self._sign, count, found)
+
+
+# ---------------------------------------------------------------------------------------------------------- kernels
+
+cdef void _fill_zero(uint8_t* found, int64_t count) noexcept nogil:
+    cdef int64_t index
+    for index in range((count + 7) >> 3):
+        found[index] = 0
+
+
+cdef void _widen_any(KeyFilter made, const ColumnView* column, int64_t count) noexcept nogil:
+    if made._width == 8:
+        _widen(made, column, <const uint64_t*>column.values, made._sign, count)
+    elif made._width == 4:
+        _widen(made, column, <const uint32_t*>column.values, <uint32_t>made._sign, count)
+    elif made._width == 2:
+        _widen(made, column, <const uint16_t*>column.values, <uint16_t>made._sign, count)
+    else:
+        _widen(made, column, column.values, <uint8_t>made._sign, count)
+
+
+cdef void _widen(KeyFilter made, const ColumnView* column, const Word* values, Word sign, int64_t count) noexcept nogil:
+    cdef Word lowest = <Word>-1
+    cdef Word highest = 0
+    cdef Word word
+    cdef bint has_nulls = column.validity != NULL
+    cdef bint is_any = False
+    cdef int64_t index
+    values += column.offset
+    for index in range(count):
+        if has_nulls and column_is_null(column, index):
+            continue
+        word = values[index] ^ sign
+        lowest = min(lowest, word)
+        highest = max(highest, word)
+        is_any = True
+    if is_any:
+        made._lowest = min(made._lowest, <uint64_t>lowest)
+        made._highest = max(made._highest, <uint64_t>highest)
+
+
+cdef void _set_bits(KeyFilter made, const ColumnView* column, const Word* values, Word sign,
+                    int64_t count) noexcept nogil:
+    cdef bint has_nulls = column.validity != NULL
+    cdef uint64_t lowest = made._lowest
+    cdef uint64_t word
+    cdef int64_t index
+    values += column.offset
+    for index in range(count):
+        if has_nulls and column_is_null(column, index):
+            continue
+        word = <uint64_t><Word>(values[index] ^ sign) - lowest
+        made._bits[word >> 3] |= <uint8_t>(1 << (word & 7))
+
+
+# Words beyond the highest key look at the bit behind its own, so that there is nothing to guess for the processor.
+cdef void _find_bits(KeyFilter made, const Word* values, Word sign, int64_t count, uint8_t* found) noexcept nogil:
+    cdef const uint8_t* bits = made._bits
+    cdef uint64_t lowest = made._lowest
+    cdef uint64_t behind = made._highest - lowest + 1
+    cdef uint64_t word
+    cdef int64_t begin, index, end
+    cdef uint8_t byte
+    for begin in range(0, count, 8):
+        byte = 0
+        end = min(<int64_t>8, count - begin)
+        for index in range(end):
+            word = <uint64_t><Word>(values[begin + index] ^ sign) - lowest
+            word = word if word < behind else behind
+            byte |= ((bits[word >> 3] >> (word & 7)) & 1) << index
+        found[begin >> 3] = byte
+
+
+cdef void _find_hashes(KeyFilter made, ArrowBatch batch, int64_t count, uint8_t* found) noexcept nogil:
+    cdef uint64_t hashes[HASHED_ROWS]
+    cdef const uint64_t* words = made._words
+    cdef int32_t shift = 32 - made._word_shift
+    cdef int32_t key = 0
+    cdef int64_t start = 0
+    cdef int64_t rows, index
+    cdef uint64_t mixed, bits
+    _fill_zero(found, count)
+    while start < count:
+        rows = min(<int64_t>HASHED_ROWS, count - start)
+        hash_batch(batch, &key, 1, start, rows, hashes)
+        for index in range(rows):
+            mixed = rehash(hashes[index], SEED)
+            bits = _bits_of(mixed)
+            found[(start + index) >> 3] |= <uint8_t>(
+                <int32_t>(words[(mixed >> 32) >> shift] & bits == bits) << (index & 7))
+        start += rows

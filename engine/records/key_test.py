@@ -1,0 +1,66 @@
+"""KeyTest: a filter of keys at work on batches, for as long as it drops enough of their rows.
+
+    test.mask(array, mask) -> mask of the rows that are left of those of a mask, or of all
+    test.is_on, test.rows_dropped
+
+A filter that keeps more than KEPT_SHARE_MAX of TRIAL_ROWS rows costs more than it spares, and is switched off: its rows
+are dropped by the join, as they would have been. So a plan that expected too much of a filter pays for a few batches.
+
+Thread: one; the filter may be shared. Source: the adaptive filters of Impala and DuckDB.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+
+from engine.records.arrow_functions import pc
+from engine.records.plain_scalars import scalar_of
+
+if TYPE_CHECKING:
+    from engine.records.key_filter import KeyFilter
+
+#: rows after which it is known what a filter is good for
+TRIAL_ROWS: Final = 1 << 17
+KEPT_SHARE_MAX: Final = 0.7
+
+_FALSE = scalar_of(False)
+
+
+class KeyTest:
+    """A filter of one column, as one reader uses it."""
+
+    def __init__(self, column: str, key_filter: KeyFilter) -> None:
+        self.column = column
+        self.filter = key_filter
+        self.is_on = True
+        self.rows_dropped = 0
+        self._trial_rows = 0
+        self._trial_dropped = 0
+
+    def mask(self, array: pa.Array, mask: pa.BooleanArray | None = None) -> pa.BooleanArray:
+        """Return which of the rows that a mask leaves may have a partner; the array: plain, or a dictionary."""
+        found = self._found(array)
+        asked = len(array)
+        if mask is not None:
+            asked = mask.true_count
+            found = pc.and_(mask, found)
+        dropped = asked - found.true_count
+        self.rows_dropped += dropped
+        self._trial_rows += asked
+        self._trial_dropped += dropped
+        if self._trial_rows >= TRIAL_ROWS:
+            self.is_on = self._trial_dropped >= (1 - KEPT_SHARE_MAX) * self._trial_rows
+            self._trial_rows = self._trial_dropped = 0
+        return found
+
+    def _found(self, array: pa.Array) -> pa.BooleanArray:
+        if not pa.types.is_dictionary(array.type):
+            return self._plain(array)
+        of_rows = pc.take(self._plain(array.dictionary), array.indices)
+        return pc.fill_null(of_rows, _FALSE) if of_rows.null_count else of_rows
+
+    def _plain(self, array: pa.Array) -> pa.BooleanArray:
+        wanted = self.filter.data_type
+        return self.filter.mask(array if array.type == wanted else pc.cast(array, wanted))

@@ -1,0 +1,115 @@
+"""Which sources are filtered by the keys of a join, and by which columns of theirs."""
+
+from __future__ import annotations
+
+import pytest
+
+from engine.graph.expression import ColumnRef
+from engine.graph.operator_descriptor import HashJoinOperator, SourceOperator
+from engine.graph.plan import JoinHint, JoinType
+from engine.graph.source_spec import ColumnStatistics
+from engine.optimizer.explain import explain
+from engine.optimizer.optimizer import optimize
+from engine.optimizer.runtime_filter_planning import kept_share
+from engine.optimizer.settings import OptimizerSettings
+from engine.statistics.estimates import Estimates
+from tests.optimizer.plan_building import Builder, call, column, lit, schema
+
+FACTS = schema(k="int64", a="int64")
+DIMENSION = schema(d="int64", b="int64")
+BROADCAST_SECOND = JoinHint.BROADCAST_HASH_SECOND
+KEYS = {"k": ColumnStatistics(distinct_count=10_000.0)}
+
+
+def facts(builder, rows=1e6, **rest):
+    return builder.source(FACTS, rows, columns=KEYS, path="facts.parquet", **rest)
+
+
+def dimension(builder, rows=1000):
+    return builder.source(DIMENSION, rows, path="dimension.parquet")
+
+
+def filters(builder, **settings):
+    """(column, keys of the join) for each filter of a source; the joins make what sources apply."""
+    nodes = optimize(builder.plan(), OptimizerSettings(parallelism=2, **settings)).nodes
+    operators = [node.descriptor.operator for node in nodes]
+    made = [each for one in operators if isinstance(one, HashJoinOperator) for each in one.filters]
+    applied = [each for one in operators if isinstance(one, SourceOperator) for each in one.filters]
+    assert sorted(made, key=str) == sorted(applied, key=str)
+    assert all(isinstance(operators[each.join], HashJoinOperator) for each in made)
+    return [(each.column, each.key) for each in applied]
+
+
+def joined(how=JoinType.INNER, hint=BROADCAST_SECOND, probe=facts, build=dimension, **rest):
+    builder = Builder()
+    left, right = probe(builder), build(builder)
+    builder.sink(builder.join(left, right, how=how, hint=hint, left_on="k", right_on="d", **rest))
+    return builder
+
+
+@pytest.mark.parametrize(
+    ("how", "is_filtered"),
+    [
+        (JoinType.INNER, True),
+        (JoinType.SEMI, True),
+        (JoinType.LEFT, False),
+        (JoinType.ANTI, False),
+    ],
+)
+def test_rows_are_filtered_where_the_join_drops_those_without_match(how, is_filtered):
+    assert filters(joined(how)) == ([("k", 0)] if is_filtered else [])
+
+
+def test_null_keys_that_speak_for_others_are_read():
+    assert filters(joined(JoinType.ANTI, JoinHint.OPTIMIZER_CHOOSES, null_aware=True)) == []
+
+
+def test_a_computed_key_is_none_of_the_source():
+    builder = Builder()
+    computed = builder.project(facts(builder), (column("x"), call("add", "k", "a")))
+    builder.sink(builder.join(computed, dimension(builder), hint=BROADCAST_SECOND, left_on="x", right_on="d"))
+    assert filters(builder) == []
+
+
+def test_a_renamed_column_is_filtered_by_the_name_that_it_has_in_the_file():
+    builder = Builder()
+    kept = builder.filter(facts(builder), call("less", "a", lit(3)))
+    renamed = builder.project(kept, (column("x"), call("add", "a", "a")), (column("y"), ColumnRef("k")))
+    builder.sink(builder.join(renamed, dimension(builder), hint=BROADCAST_SECOND, left_on="y", right_on="d"))
+    assert filters(builder) == [("k", 0)]
+
+
+@pytest.mark.parametrize(
+    ("probe_rows", "build_rows", "is_filtered"),
+    [(1e6, 1000, True), (1e6, 4000, True), (1e6, 9000, False), (50_000, 100, False), (3e6, 2.5e6, False)],
+)
+def test_a_filter_has_to_pay(probe_rows, build_rows, is_filtered):
+    builder = joined(
+        probe=lambda builder: facts(builder, probe_rows), build=lambda builder: dimension(builder, build_rows)
+    )
+    assert bool(filters(builder)) is is_filtered
+
+
+def test_rows_that_others_read_too_are_all_read():
+    builder = Builder()
+    shared = facts(builder)
+    builder.sink(builder.join(shared, dimension(builder), hint=BROADCAST_SECOND, left_on="k", right_on="d"))
+    builder.sink(shared)
+    assert filters(builder) == []
+
+
+def test_filters_can_be_switched_off():
+    assert filters(joined(), runtime_filters=False) == []
+
+
+def test_explain_says_which_join_filters_a_source():
+    text = explain(optimize(joined().plan(), OptimizerSettings(parallelism=2)))
+    assert "run-time filter on k from join [2]" in text
+
+
+def test_the_share_that_is_kept_is_that_of_all_keys():
+    known = {"k": ColumnStatistics(distinct_count=400.0)}
+    build, source = Estimates(100, 1, "", known), Estimates(9000, 1, "", known)
+    assert kept_share(build, "k", source, "k") == 100 / 400
+    assert kept_share(Estimates(100, 1, ""), "k", Estimates(9000, 1, ""), "k") == 1.0
+    assert kept_share(Estimates(900, 1, "", known), "k", source, "k") == 1.0

@@ -1,0 +1,39 @@
+"""A test drops rows without a key for as long as it drops enough of them."""
+
+import pyarrow as pa
+import pytest
+
+from engine.records import key_test
+from engine.records.key_filter import key_filter
+from engine.records.key_test import KeyTest
+
+
+def test_rows_are_dropped_of_those_that_a_mask_leaves():
+    test = KeyTest("k", key_filter([pa.array([1, 2])], 64))
+    keys = pa.array([1, 2, 3, None, 1])
+    assert test.mask(keys).to_pylist() == [True, True, False, False, True]
+    mask = pa.array([True, False, True, True, None])
+    assert test.mask(keys, mask).true_count == 1
+    assert test.rows_dropped == 2 + 2
+
+
+def test_a_dictionary_is_looked_up_by_its_values():
+    test = KeyTest("k", key_filter([pa.array(["a", "c"])], 64))
+    keys = pa.array(["a", "b", None, "c", "b"]).dictionary_encode()
+    assert test.mask(keys).to_pylist() == [True, False, False, True, False]
+
+
+def test_texts_of_another_width_are_the_same_texts():
+    test = KeyTest("k", key_filter([pa.array(["a" * 90], pa.large_string())], 64))
+    assert test.mask(pa.array(["a" * 90, "b"])).to_pylist() == [True, False]
+
+
+@pytest.mark.parametrize(("keys", "is_on"), [([0, 1], True), ([0, 1, 2, 3, 4, 5, 6, 7], False)])
+def test_a_filter_that_keeps_nearly_all_is_switched_off(monkeypatch, keys, is_on):
+    monkeypatch.setattr(key_test, "TRIAL_ROWS", 100)
+    test = KeyTest("k", key_filter([pa.array(keys)], 64))
+    for _ in range(9):
+        test.mask(pa.array(range(10)))
+        assert test.is_on
+    test.mask(pa.array(range(10)))
+    assert test.is_on is is_on

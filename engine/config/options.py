@@ -133,7 +133,7 @@ WORKER_USER = _option(
     "string",
     None,
     "User whose rights Python functions have; the TaskManager must run as root. Default: its own user; then functions "
-    "can read its files, the cluster's secret among them. Is read from the TaskManager's own configuration, not a job's.",
+    "can read its files, the cluster's secret among them. Is read from the TaskManager's own configuration alone.",
 )
 PYTHON_EXECUTION_MODE = _option(
     "python.execution-mode",

@@ -35,6 +35,12 @@ before anything runs; the error names the expression, the types it met and what 
 | `power` of integers | float64 | Spark, DuckDB | Python, Polars: an integer |
 | `floor`, `ceil` | the type stays | Polars | DuckDB: integers become floats, decimals lose their scale |
 | integers that overflow | an error | DuckDB, Spark's ANSI mode | Polars: wrap around |
+| `extract` without a match | null | Polars | DuckDB, Spark: the empty text |
+| a group of `extract` that took no part | the empty text | DuckDB, Spark | Polars: null |
+| `split_part` beyond the last part | the empty text | PostgreSQL, DuckDB, Spark | Polars: null |
+| `find` where nothing is found | -1, and positions from 0 | Python | DuckDB: 0, from 1; Polars: null, in bytes |
+| `pad_left` of longer texts | they stay | Python, Polars | DuckDB, Spark: cut off |
+| `concat` with null | null | Spark, Polars | DuckDB: null is passed over, as in `concat_ws` |
 | bits that are moved out by `shift_left` | lost | Spark, Polars | DuckDB: an error |
 """
 _GROUPS: tuple[tuple[str, str], ...] = (

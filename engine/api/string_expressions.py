@@ -124,3 +124,183 @@ class StringExpressions(Generic[ExprT]):
         ['a-b', None]
         """
         return self._value.call("str_concat", *others, separator=separator)
+
+    def concat_ws(self, separator: str, *others: Any) -> ExprT:
+        """Return those that are not null of it and others, with a separator between them; "" where all are null.
+
+        >>> values(col("x").str.concat_ws("-", col("y"), "z"), x=["a", None], y=["b", None])
+        ['a-b-z', 'z']
+        """
+        return self._value.call("str_concat_ws", *others, separator=separator)
+
+    def title(self) -> ExprT:
+        """Return it with each word's first letter in upper case, the others in lower case.
+
+        >>> values(col("x").str.title(), x=["new YORK"])
+        ['New York']
+        """
+        return self._value.call("str_title")
+
+    def capitalize(self) -> ExprT:
+        """Return it with the first character in upper case, the others in lower case.
+
+        >>> values(col("x").str.capitalize(), x=["new YORK"])
+        ['New york']
+        """
+        return self._value.call("str_capitalize")
+
+    def reverse(self) -> ExprT:
+        """Return its characters in the opposite order.
+
+        >>> values(col("x").str.reverse(), x=["abc"])
+        ['cba']
+        """
+        return self._value.call("str_reverse")
+
+    def repeat(self, count: Any) -> ExprT:
+        """Return it written several times; "" for 0 and less.
+
+        >>> values(col("x").str.repeat(3), x=["ab"])
+        ['ababab']
+        """
+        return self._value.call("str_repeat", count)
+
+    def left(self, count: int) -> ExprT:
+        """Return the first characters; negative: all but the last ones.
+
+        >>> values(col("x").str.left(2), x=["abc", "a"])
+        ['ab', 'a']
+        """
+        return self.slice(0, count)
+
+    def right(self, count: int) -> ExprT:
+        """Return the last characters; negative: all but the first ones.
+
+        >>> values(col("x").str.right(2), x=["abc", "a"])
+        ['bc', 'a']
+        """
+        if not isinstance(count, int):
+            raise SchemaError(f"str.right({count!r}): the number of characters is an int")
+        return self.slice(-count) if count else self.slice(0, 0)
+
+    def pad_left(self, width: int, fill: str = " ") -> ExprT:
+        """Return it with a character in front as often as is needed for a width; longer texts stay.
+
+        >>> values(col("x").str.pad_left(3, "0"), x=["7", "1234"])
+        ['007', '1234']
+        """
+        return self._value.call("str_pad_left", **_padding(width, fill))
+
+    def pad_right(self, width: int, fill: str = " ") -> ExprT:
+        """Return it with a character behind as often as is needed for a width; longer texts stay.
+
+        >>> values(col("x").str.pad_right(3, "."), x=["7"])
+        ['7..']
+        """
+        return self._value.call("str_pad_right", **_padding(width, fill))
+
+    def strip_prefix(self, prefix: str) -> ExprT:
+        """Return it without a constant at the beginning, once.
+
+        >>> values(col("x").str.strip_prefix("re"), x=["rerun", "run"])
+        ['run', 'run']
+        """
+        return self._value.call("str_strip_prefix", prefix)
+
+    def strip_suffix(self, suffix: str) -> ExprT:
+        """Return it without a constant at the end, once.
+
+        >>> values(col("x").str.strip_suffix(".csv"), x=["a.csv", "b"])
+        ['a', 'b']
+        """
+        return self._value.call("str_strip_suffix", suffix)
+
+    def like(self, pattern: str) -> ExprT:
+        r"""Whether all of it matches SQL's pattern: % is any text, _ any character, a backslash takes their meaning.
+
+        >>> values(col("x").str.like("a%_"), x=["abc", "a", "xa"])
+        [True, False, False]
+        """
+        return self._value.call("str_like", pattern)
+
+    def ilike(self, pattern: str) -> ExprT:
+        """Whether all of it matches SQL's pattern, in upper or lower case.
+
+        >>> values(col("x").str.ilike("a%"), x=["Abc", "x"])
+        [True, False]
+        """
+        return self._value.call("str_ilike", pattern)
+
+    def matches(self, pattern: str) -> ExprT:
+        """Whether a regular expression (RE2) matches somewhere; ``^`` and ``$`` bind it to the whole.
+
+        >>> values(col("x").str.matches("^[0-9]+$"), x=["12", "1a"])
+        [True, False]
+        """
+        return self._value.call("str_matches", pattern)
+
+    def count_matches(self, pattern: str, regex: bool = False) -> ExprT:
+        """Return how often a constant, or a regular expression, occurs without overlap.
+
+        >>> values(col("x").str.count_matches("a"), x=["banana", ""])
+        [3, 0]
+        """
+        return self._value.call("str_count_matches", pattern, regex=regex)
+
+    def extract(self, pattern: str, group: int = 1) -> ExprT:
+        """Return a group of the first match of a regular expression, 0 is the whole match; null where none matches.
+
+        >>> values(col("x").str.extract("([a-z]+)-([0-9]+)", 2), x=["ab-12", "ab"])
+        ['12', None]
+        """
+        if isinstance(group, bool) or not isinstance(group, int):
+            raise SchemaError(f"str.extract(group={group!r}): the group is an int, 0 for the whole match")
+        return self._value.call("str_extract", pattern, group=group)
+
+    def extract_all(self, pattern: str) -> ExprT:
+        """Return all matches of a regular expression, as a list.
+
+        >>> values(col("x").str.extract_all("[0-9]+"), x=["a1b22", "c"])
+        [['1', '22'], []]
+        """
+        return self._value.call("str_extract_all", pattern)
+
+    def replace_all(self, pattern: str, replacement: str, regex: bool = False) -> ExprT:
+        """Return it with every occurrence replaced: ``replace`` under the name that Polars has.
+
+        >>> values(col("x").str.replace_all("[0-9]", "#", regex=True), x=["a1b2"])
+        ['a#b#']
+        """
+        return self.replace(pattern, replacement, regex)
+
+    def split(self, separator: str, regex: bool = False) -> ExprT:
+        """Return the parts between separators, as a list.
+
+        >>> values(col("x").str.split(","), x=["a,b,", ""])
+        [['a', 'b', ''], ['']]
+        """
+        return self._value.call("str_split", separator, regex=regex)
+
+    def split_part(self, separator: str, n: int) -> ExprT:
+        """Return the n-th part between separators, from 1, negative from the end; "" where there is none.
+
+        >>> values(col("x").str.split_part("/", 2), x=["a/b/c", "a"])
+        ['b', '']
+        """
+        if isinstance(n, bool) or not isinstance(n, int) or n == 0:
+            raise SchemaError(f"str.split_part(n={n!r}): parts are counted from 1, or from -1 backward")
+        return self._value.call("str_split_part", separator, n=n)
+
+    def find(self, text: str) -> ExprT:
+        """Return where a constant first occurs, in characters from 0, -1 where it does not, as in Python.
+
+        >>> values(col("x").str.find("b"), x=["äb", "c"])
+        [1, -1]
+        """
+        return self._value.call("str_find", text)
+
+
+def _padding(width: Any, fill: Any) -> dict[str, Any]:
+    if isinstance(width, bool) or not isinstance(width, int) or not isinstance(fill, str) or len(fill) != 1:
+        raise SchemaError(f"str.pad({width!r}, {fill!r}): the width is an int, and one character fills up")
+    return {"width": width, "fill": fill}

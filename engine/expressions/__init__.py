@@ -13,7 +13,8 @@ moments.py         moments as local times of any year and zone; where hours, day
 casting.py         casts that differ from Arrow's
 float_division     // of floats as Python's
 float_comparison   floats of two columns, NaN equal to itself and the greatest
-conditional_functions.py number_functions.py   more of them
+conditional_functions.py number_functions.py text_patterns.py   more of them
+list_parts.py      elements of lists by their positions
 number_kernels     loops over numbers that Arrow has not
 argument_kinds.py  which types a kind of argument takes
 functions.py       from a row of the table of functions (graph) to its binder

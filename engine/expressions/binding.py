@@ -26,7 +26,7 @@ from engine.records.plain_scalars import scalar_of
 #: a pa.Array as long as the batch, or a pa.Scalar that stands for one (pyarrow has no types that mypy knows)
 Datum: TypeAlias = Any
 #: what a kernel raises for a value; Arrow's text of one that is not UTF-8 cannot be decoded
-UNFIT = (pa.ArrowInvalid, UnicodeDecodeError)
+UNFIT = (pa.ArrowInvalid, pa.ArrowCapacityError, UnicodeDecodeError)
 _FALSE = scalar_of(False)
 Options = Mapping[str, bool | int | float | str | None]
 

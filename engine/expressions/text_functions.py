@@ -8,16 +8,19 @@ Held by: tests/expressions/test_evaluate.py
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import reduce
 
 import pyarrow as pa
 
-from engine.expressions.argument_kinds import text
+from engine.expressions.argument_kinds import text, type_of_kind
 from engine.expressions.binding import Binding, Datum, Operand, Options, constant_text
 from engine.records.arrow_functions import pc
 from engine.records.plain_scalars import scalar_of
 
 #: a malformed regular expression shows itself on a value only, not on an empty array
 _SAMPLE = pa.nulls(1, pa.string())
+#: bytes of one text that is made by repetition
+_REPEATED_MAX = 1 << 30
 
 
 def _string_type(operand: Operand) -> pa.DataType:
@@ -94,3 +97,65 @@ def bind_concat(operands: Sequence[Operand], options: Options) -> Binding:
     data_type = pa.large_string() if pa.large_string() in types else pa.string()
     separator = scalar_of(options.get("separator") or "", data_type)
     return Binding(lambda *texts: pc.binary_join_element_wise(*texts, separator), tuple(data_type for _ in operands))
+
+
+def padding(side: str) -> Callable[[Sequence[Operand], Options], Binding]:
+    """Return the binder that fills up to ``width`` characters: lpad, rpad."""
+    kernel = getattr(pc, f"utf8_{side}")
+
+    def bind(operands: Sequence[Operand], options: Options) -> Binding:
+        width, fill = int(options.get("width") or 0), str(options.get("fill") or " ")
+        return Binding(lambda texts: kernel(texts, width=width, padding=fill), (_string_type(operands[0]),))
+
+    return bind
+
+
+def bind_repeat(operands: Sequence[Operand], _options: Options) -> Binding:
+    """Bind the text written several times; less than once is no text."""
+
+    def repeated(texts: Datum, counts: Datum) -> Datum:
+        sizes = pc.cast(pc.binary_length(texts), pa.int64())
+        times = pc.max_element_wise(counts, 0, skip_nulls=False)
+        times = pc.if_else(pc.equal(sizes, 0), scalar_of(0), times)
+        if pc.any(pc.greater(times, pc.divide(_REPEATED_MAX, pc.max_element_wise(sizes, 1)))).as_py():
+            raise pa.ArrowInvalid("a text of more than 1 GiB")
+        return pc.binary_repeat(texts, times)
+
+    counts = type_of_kind("integer", operands[1].type) or operands[1].type
+    return Binding(repeated, (_string_type(operands[0]), counts), can_raise=True)
+
+
+def stripping_constant(end: str) -> Callable[[Sequence[Operand], Options], Binding]:
+    """Return the binder that takes a constant away once, from the begin (prefix) or the end (suffix)."""
+    is_prefix = end == "prefix"
+    test = pc.starts_with if is_prefix else pc.ends_with
+
+    def bind(operands: Sequence[Operand], _options: Options) -> Binding:
+        constant = constant_text(operands, 1, f"the {end}")
+        if not constant:
+            return Binding(lambda texts, _constant: texts, (_string_type(operands[0]), None))
+        start, stop = (len(constant), None) if is_prefix else (0, -len(constant))
+
+        def stripped(texts: Datum, _constant: Datum) -> Datum:
+            # Arrow's slice of bytes has a size below 0 for texts that are shorter
+            rest = pc.utf8_slice_codeunits(texts, start=start, stop=stop)
+            return pc.if_else(test(texts, pattern=constant), rest, texts)
+
+        return Binding(stripped, (_string_type(operands[0]), None))
+
+    return bind
+
+
+def bind_concat_ws(operands: Sequence[Operand], options: Options) -> Binding:
+    """Bind the strings that are not null, joined by the option ``separator``; never null."""
+    types = {_string_type(operand) for operand in operands}
+    data_type = pa.large_string() if pa.large_string() in types else pa.string()
+    separator = scalar_of(options.get("separator") or "", data_type)
+
+    def joined(first: Datum, *texts: Datum) -> Datum:
+        # Arrow leaves a row out where all are null
+        is_nothing = reduce(pc.and_, map(pc.is_null, (first, *texts)))
+        texts = (pc.if_else(is_nothing, scalar_of("", data_type), first), *texts)
+        return pc.binary_join_element_wise(*texts, separator, null_handling="skip")
+
+    return Binding(joined, tuple(data_type for _ in operands))

@@ -33,8 +33,8 @@ TEXTS = [
 
 def compute(expression, **columns):
     """Return what an expression is over columns, as an Arrow array."""
-    table = pa.table(columns)
-    return evaluate(expression.expression, table.combine_chunks().to_batches()[0])
+    arrays = [one if isinstance(one, pa.Array) else pa.array(one) for one in columns.values()]
+    return evaluate(expression.expression, pa.RecordBatch.from_arrays(arrays, list(columns)))
 
 
 def values(expression, **columns):

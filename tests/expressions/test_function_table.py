@@ -48,7 +48,7 @@ COLUMNS["float"] = COLUMNS["number"]
 COLUMNS["same"] = COLUMNS["any"] = [column for kind in ("number", "bool", "text", "moment") for column in COLUMNS[kind]]
 CONSTANTS = {"str_": "a", "dt_": "day", "is_in": 1}
 #: options without which a function means nothing
-OPTIONS = {"dt_truncate": {"unit": "day"}, "str_slice": {"start": 1}}
+OPTIONS = {"dt_truncate": {"unit": "day"}, "str_slice": {"start": 1}, "str_split_part": {"n": 1}}
 PLAIN = {"bool": pa.bool_(), "int64": pa.int64(), "float64": pa.float64(), "string": pa.string()}
 ROWS = list(FUNCTION_TABLE.values())
 IDS = list(FUNCTION_TABLE)

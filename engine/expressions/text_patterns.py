@@ -1,0 +1,196 @@
+"""Searching in texts: LIKE, regular expressions, parts between separators. Patterns are constants.
+
+Regular expressions have RE2's syntax, so they take a time that grows with the text and nothing else; there is no look
+around and no back reference. A pattern that is none is an error at plan time.
+
+    extract      Arrow wants names for groups: (a)(b) ──► (?P<g1>a)(?P<g2>b), the whole as (?P<g0>...)
+    extract_all  matches are set in marks, which no text has, and what lies between two of them is the separator:
+                 x12y3 ──► x[12]y[3] ──► ]x[12]y[3] split at ][^[]*[ ──► '', '12', '3]' ──► '12', '3'
+
+Held by: tests/expressions/test_text_functions.py
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import pyarrow as pa
+
+from engine.expressions.argument_kinds import text
+from engine.expressions.binding import Binding, Datum, NoMatchError, Operand, Options, constant_text
+from engine.expressions.list_parts import element_at
+from engine.expressions.number_functions import of_array
+from engine.records.arrow_functions import pc
+from engine.records.plain_scalars import scalar_of
+
+#: a malformed regular expression shows itself on a value only, not on an empty array
+_SAMPLE: Final = pa.nulls(1, pa.string())
+#: code points that stand for nothing, now and in future versions of Unicode
+_MARKS: Final = tuple(chr(code) for code in range(0xFDD0, 0xFDF0))
+
+
+def _text_type(operand: Operand) -> pa.DataType:
+    return text(operand.type)
+
+
+def _as_int64(counts: Datum) -> Datum:
+    return pc.cast(counts, pa.int64())
+
+
+def like(case: str) -> Callable[[Sequence[Operand], Options], Binding]:
+    """Return the binder of SQL's LIKE, which minds ``case`` or ignores it."""
+    ignores_case = case == "ignore_case"
+
+    def bind(operands: Sequence[Operand], _options: Options) -> Binding:
+        pattern = constant_text(operands, 1, "the pattern of like")
+        pc.match_like(_SAMPLE, pattern=pattern, ignore_case=ignores_case)
+
+        def matched(texts: Datum, _pattern: Datum) -> Datum:
+            return pc.match_like(texts, pattern=pattern, ignore_case=ignores_case)
+
+        return Binding(matched, (_text_type(operands[0]), None))
+
+    return bind
+
+
+def bind_matches(operands: Sequence[Operand], _options: Options) -> Binding:
+    """Bind whether a regular expression matches somewhere."""
+    pattern = constant_text(operands, 1, "the pattern of matches")
+    pc.match_substring_regex(_SAMPLE, pattern=pattern)
+    return Binding(
+        lambda texts, _pattern: pc.match_substring_regex(texts, pattern=pattern), (_text_type(operands[0]), None)
+    )
+
+
+def bind_count_matches(operands: Sequence[Operand], options: Options) -> Binding:
+    """Bind how often a constant, or a regular expression, occurs without overlap."""
+    pattern = constant_text(operands, 1, "the pattern of count_matches")
+    if not pattern:
+        raise NoMatchError("nothing occurs between all characters: give count_matches a pattern")
+    kernel = pc.count_substring_regex if options.get("regex") else pc.count_substring
+    kernel(_SAMPLE, pattern=pattern)
+    return Binding(lambda texts, _pattern: _as_int64(kernel(texts, pattern=pattern)), (_text_type(operands[0]), None))
+
+
+def named_groups(pattern: str) -> tuple[str, int]:
+    """Return a pattern whose groups are called g1, g2 and so on, as a whole g0, and how many they are."""
+    written, count, index, is_class = "", 0, 0, False
+    while index < len(pattern):
+        character = pattern[index]
+        if character == "\\":
+            end = pattern.find("\\E", index) if pattern.startswith("\\Q", index) else index
+            end = len(pattern) if end < 0 else end + 2
+            written, index = written + pattern[index:end], end
+            continue
+        if is_class:
+            is_class = character != "]"
+        elif character == "[":
+            first = index + (2 if pattern.startswith("[^", index) else 1)
+            if pattern.startswith("]", first):  # a bracket that stands first is one of the class
+                written, index, is_class = written + pattern[index : first + 1], first + 1, True
+                continue
+            is_class = True
+        elif character == "(":
+            is_named = pattern.startswith(("(?P<", "(?<"), index)
+            if is_named or not pattern.startswith("(?", index):
+                count += 1
+                end = pattern.find(">", index) + 1 if is_named else index + 1
+                written, index = f"{written}(?P<g{count}>", end
+                continue
+        written, index = written + character, index + 1
+    return f"(?P<g0>{written})", count
+
+
+def bind_extract(operands: Sequence[Operand], options: Options) -> Binding:
+    """Bind a group of the first match of a regular expression, null where there is none; group 0 is the match."""
+    pattern = constant_text(operands, 1, "the pattern of extract")
+    pc.match_substring_regex(_SAMPLE, pattern=pattern)
+    named, count = named_groups(pattern)
+    group = int(options.get("group") or 0)
+    if not 0 <= group <= count:
+        raise NoMatchError(f"there is no group {group}: the pattern has {count}, and 0 is the whole match")
+    name = f"g{group}"
+    data_type = _text_type(operands[0])
+
+    def extracted(texts: Datum, _pattern: Datum) -> Datum:
+        return pc.struct_field(pc.extract_regex(texts, pattern=named), indices=[name])
+
+    extracted(pa.nulls(1, data_type), None)
+    return Binding(extracted, (data_type, None))
+
+
+def bind_extract_all(operands: Sequence[Operand], _options: Options) -> Binding:
+    """Bind all matches of a regular expression, as a list."""
+    pattern = constant_text(operands, 1, "the pattern of extract_all")
+    pc.match_substring_regex(_SAMPLE, pattern=pattern)
+
+    def extracted(texts: pa.Array) -> pa.Array:
+        begin, end = _unused_marks(texts)
+        marked = pc.replace_substring_regex(texts, pattern=f"({pattern})", replacement=f"{begin}\\1{end}")
+        marked = pc.binary_join_element_wise(scalar_of(end, texts.type), marked, scalar_of("", texts.type))
+        parts = pc.split_pattern_regex(marked, pattern=f"{end}[^{begin}]*{begin}")
+        found = pc.list_slice(parts, start=1)
+        matches = pc.replace_substring_regex(pc.list_flatten(found), pattern=f"(?s){end}.*$", replacement="")
+        kind = type(found)
+        offsets, mask = found.offsets, pc.is_null(found)
+        offsets = pc.subtract(offsets, offsets[0]) if len(offsets) else offsets
+        if not found.null_count:
+            return kind.from_arrays(offsets, matches)
+        return kind.from_arrays(offsets, matches, mask=mask)
+
+    return Binding(lambda texts, _pattern: of_array(extracted)(texts), (_text_type(operands[0]), None))
+
+
+def _unused_marks(texts: pa.Array) -> tuple[str, str]:
+    """Return two marks that no text has."""
+    free = (mark for mark in _MARKS if not pc.any(pc.match_substring(texts, pattern=mark)).as_py())
+    first, second = next(free, None), next(free, None)
+    if first is None or second is None:
+        raise pa.ArrowInvalid("texts with all of U+FDD0 to U+FDEF, which are no characters, cannot be searched")
+    return first, second
+
+
+def _separator(operands: Sequence[Operand], what: str) -> str:
+    separator: str = constant_text(operands, 1, f"the separator of {what}")
+    if not separator:
+        raise NoMatchError(f"the separator of {what} must not be empty")
+    return separator
+
+
+def bind_split(operands: Sequence[Operand], options: Options) -> Binding:
+    """Bind the parts between separators, as a list; option ``regex``."""
+    separator = _separator(operands, "split")
+    kernel = pc.split_pattern_regex if options.get("regex") else pc.split_pattern
+    kernel(_SAMPLE, pattern=separator)
+    return Binding(lambda texts, _separator: kernel(texts, pattern=separator), (_text_type(operands[0]), None))
+
+
+def bind_split_part(operands: Sequence[Operand], options: Options) -> Binding:
+    """Bind the n-th part between separators, from 1 or, negative, from the end; empty where there is none."""
+    separator = _separator(operands, "split_part")
+    number = int(options.get("n") or 0)
+    if number == 0:
+        raise NoMatchError("split_part counts from 1, or from -1 backward")
+
+    def part(texts: pa.Array) -> pa.Array:
+        parts = pc.split_pattern(texts, pattern=separator)
+        found = element_at(parts, number - 1 if number > 0 else number)
+        return pc.if_else(pc.is_null(texts), found, pc.coalesce(found, scalar_of("", texts.type)))
+
+    return Binding(lambda texts, _separator: of_array(part)(texts), (_text_type(operands[0]), None))
+
+
+def bind_find(operands: Sequence[Operand], _options: Options) -> Binding:
+    """Bind the position of a constant, in characters from 0; -1 where it does not occur, as in Python."""
+    pattern = constant_text(operands, 1, "the text of find")
+
+    def found(texts: pa.Array) -> pa.Array:
+        places = _as_int64(pc.find_substring(texts, pattern=pattern))
+        if not pattern or pc.all(pc.string_is_ascii(texts)).as_py() is not False:
+            return places
+        quoted = pattern.replace("\\E", "\\E\\\\E\\Q")
+        before = pc.replace_substring_regex(texts, pattern=f"(?s)\\Q{quoted}\\E.*$", replacement="")
+        return pc.if_else(pc.less(places, 0), places, _as_int64(pc.utf8_length(before)))
+
+    return Binding(lambda texts, _pattern: of_array(found)(texts), (_text_type(operands[0]), None))

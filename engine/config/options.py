@@ -22,7 +22,7 @@ def find_option(key: str) -> ConfigOption | None:
 
 
 PARALLELISM_DEFAULT = _option(
-    "parallelism.default", "int", None, "Subtasks of each operator. Default: the number of processors.", minimum=1
+    "parallelism.default", "int", None, "Subtasks of each operator. Default: processors; 1 for small inputs.", minimum=1
 )
 EXECUTION_MODE = _option(
     "execution.mode",
@@ -42,7 +42,7 @@ ADAPTIVE_PARALLELISM = _option(
     "execution.batch.adaptive.auto-parallelism.enabled",
     "bool",
     "true",
-    "Readers of stored results get fewer subtasks where the results are small, unless a parallelism was set.",
+    "What reads little, stored results or files, gets fewer subtasks, unless a parallelism was set.",
 )
 ADAPTIVE_BYTES_PER_TASK = _option(
     "execution.batch.adaptive.auto-parallelism.avg-data-volume-per-task",

@@ -26,6 +26,7 @@ optimizer.
     join_planning.py         the alternatives of one join with costs, hints and reasons
     rejection_reasons.py     why its other alternatives lost, in words
     replication.py           sources that every subtask of a join reads by itself
+    small_parts.py           what runs in one subtask since it reads little
     sort_planning.py         sorts and limits, in one subtask or in order over several
     sorted_aggregates.py     groups that are sorted by their keys: the aggregate's second phase within the sort
     partition_planning.py    where rows go when the user says so

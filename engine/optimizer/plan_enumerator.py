@@ -12,9 +12,9 @@
     partition              see partition_planning.py            -
     reduce co_group        see function_planning.py             -
 
-Each operator's entry (``operators``) makes its own. Whatever follows a sort without destroying its order stays in the
-sort's subtasks. At the end the cheapest candidate of each sink is taken; a node with several consumers keeps one
-candidate, chosen before they are planned.
+The default is 1 in small parts of the plan (``small_parts``). Each operator's entry (``operators``) makes its own.
+Whatever follows a sort without destroying its order stays in the sort's subtasks. At the end the cheapest candidate of
+each sink is taken; a node with several consumers keeps one candidate, chosen before they are planned.
 
 Source: Flink's OptimizerNode.getAlternativePlans.
 Held by: tests/optimizer/test_physical_operators.py
@@ -22,18 +22,23 @@ Held by: tests/optimizer/test_physical_operators.py
 
 from __future__ import annotations
 
+import msgspec
+
 from engine.graph.plan import Plan
 from engine.optimizer.candidates import Candidate, cheapest, prune
 from engine.optimizer.operator_names import operator_name
 from engine.optimizer.operators.entry import Planning
 from engine.optimizer.operators.registry import entry_of
 from engine.optimizer.settings import OptimizerSettings
+from engine.optimizer.small_parts import small_parts
 from engine.statistics.estimates import Estimates
 
 
 def enumerate_plan(plan: Plan, estimates: tuple[Estimates, ...], settings: OptimizerSettings) -> list[Candidate]:
     """Return the chosen candidate of every sink, in the order of ``plan.sinks``."""
     planning = Planning(plan, settings, operator_name)
+    in_one = planning._replace(settings=msgspec.structs.replace(settings, parallelism=1))
+    is_small = small_parts(plan, estimates, settings)
     consumer_count = [0] * len(plan.nodes)
     for node in plan.nodes:
         for source in node.inputs:
@@ -42,6 +47,7 @@ def enumerate_plan(plan: Plan, estimates: tuple[Estimates, ...], settings: Optim
     for node in plan.nodes:
         inputs = [found[source] for source in node.inputs]
         entry = entry_of(node.operator)
-        candidates = entry.candidates(planning, node, node.operator, estimates[node.id], inputs)
+        planned_for = in_one if is_small[node.id] else planning
+        candidates = entry.candidates(planned_for, node, node.operator, estimates[node.id], inputs)
         found.append(prune(candidates, to_one=consumer_count[node.id] != 1))
     return [cheapest(found[sink]) for sink in plan.sinks]

@@ -28,6 +28,7 @@ from engine.config.options import (
     ADAPTIVE_SKEW,
     EXECUTION_MODE,
     LEGACY_ESTIMATES,
+    PARALLELISM_DEFAULT,
     RUNTIME_FILTERS,
     SKEW_FACTOR,
     SKEW_THRESHOLD,
@@ -61,6 +62,7 @@ def planner_settings(
     return OptimizerSettings(
         parallelism=parallelism,
         execution_mode=ExecutionMode(configuration.get(EXECUTION_MODE) or default_mode),
+        has_small_parts=configuration.get(PARALLELISM_DEFAULT) is None and configuration.get(ADAPTIVE_PARALLELISM),
         legacy_estimates=configuration.get(LEGACY_ESTIMATES),
         runtime_filters=configuration.get(RUNTIME_FILTERS),
         managed_bytes_per_slot=managed_bytes_per_slot,

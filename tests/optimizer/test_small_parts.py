@@ -1,0 +1,102 @@
+"""Small parts of a plan run in one subtask: what counts as small, and what the user has a say in does not."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from engine.graph.plan import JoinHint, JoinType, Partition, Source
+from engine.graph.ship_strategy import ShipStrategy
+from engine.optimizer.explain import explain
+from engine.optimizer.optimizer import optimize
+from engine.optimizer.settings import OptimizerSettings
+from tests.optimizer.plan_building import Builder, schema
+
+KEYED = schema(k="int64", a="int64")
+SETTINGS = OptimizerSettings(parallelism=4, has_small_parts=True)
+
+
+def parallelisms(builder, settings=SETTINGS):
+    return [node.parallelism for node in optimize(builder.plan(), settings).nodes]
+
+
+def grouped(builder, source):
+    return builder.sink(builder.aggregate(source, ("k",), ("sum", "a")))
+
+
+def test_a_plan_that_reads_little_has_one_subtask_and_no_exchange():
+    builder = Builder()
+    left, right = builder.source(KEYED), builder.source(KEYED)
+    grouped(builder, builder.join(left, right, left_on="k", right_on="k", how=JoinType.SEMI))
+    optimized = optimize(builder.plan(), SETTINGS)
+    assert {node.parallelism for node in optimized.nodes} == {1}
+    strategies = {channel.ship_strategy for node in optimized.nodes for channel in node.inputs}
+    assert strategies == {ShipStrategy.FORWARD}
+    assert "parallelism 4 (1 where up to 8 MB are read)" in explain(optimized)
+
+
+def test_what_is_read_counts_before_any_filter_and_together():
+    builder = Builder()
+    halves = [builder.source(KEYED, rows=300_000, path=f"half-{index}.parquet") for index in range(2)]
+    groups = [builder.aggregate(half, ("k",), ("sum", "a")) for half in halves]
+    builder.sink(builder.join(*groups, left_on="k", right_on="k", how=JoinType.SEMI))
+    found = [(node.descriptor.name, node.parallelism) for node in optimize(builder.plan(), SETTINGS).nodes]
+    assert [subtasks for name, subtasks in found if name == "aggregate by k"] == [1, 1]
+    assert ("semi join on k", 4) in found
+
+
+def test_a_small_part_stands_below_a_large_one():
+    builder = Builder()
+    large = builder.source(KEYED, rows=10_000_000)
+    small = builder.aggregate(builder.source(KEYED, path="few.parquet"), ("k",), ("sum", "a"))
+    builder.sink(builder.join(large, small, left_on="k", right_on="k", how=JoinType.SEMI))
+    found = {node.descriptor.name: node.parallelism for node in optimize(builder.plan(), SETTINGS).nodes}
+    assert found["aggregate by k"] == 1
+    assert found["semi join on k"] == 4
+
+
+def test_rows_that_a_join_multiplies_are_not_small():
+    builder = Builder()
+    sources = [builder.source(schema(**{name: "int64"}), rows=100_000) for name in "ab"]
+    grouped_pairs = builder.join(*sources, how=JoinType.CROSS)
+    builder.sink(builder.aggregate(grouped_pairs, ("a",), ("sum", "b")))
+    assert parallelisms(builder)[-1] == 4
+
+
+@pytest.mark.parametrize(
+    "changes", [{"parallelism": 4}, {"rate_limit": 10.0}, {"rows": None}], ids=["parallelism", "rate", "unknown"]
+)
+def test_a_source_that_the_user_said_something_of_or_nobody_knows_is_not_small(changes):
+    builder = Builder()
+    grouped(builder, builder.source(KEYED, **changes))
+    assert set(parallelisms(builder)) == {4}
+
+
+def test_a_replicated_source_is_not_small():
+    builder = Builder()
+    source = builder.source(KEYED)
+    operator = builder.nodes[source].operator
+    assert isinstance(operator, Source)
+    replicated = msgspec.structs.replace(operator, is_replicated=True)
+    builder.nodes[source] = msgspec.structs.replace(builder.nodes[source], operator=replicated)
+    grouped(builder, source)
+    assert parallelisms(builder)[-1] == 4
+
+
+def test_a_function_a_partitioning_and_a_hint_are_not_small():
+    for make in (
+        lambda builder, source: builder.python(source),
+        lambda builder, source: builder.add(Partition("REBALANCE"), (source,), KEYED),
+        lambda builder, source: builder.join(
+            source, builder.source(KEYED), on="k", how=JoinType.SEMI, hint=JoinHint.REPARTITION_HASH_SECOND
+        ),
+    ):
+        builder = Builder()
+        grouped(builder, make(builder, builder.source(KEYED)))
+        assert parallelisms(builder)[-1] == 4
+
+
+def test_who_sets_a_parallelism_gets_it():
+    builder = Builder()
+    grouped(builder, builder.source(KEYED))
+    assert set(parallelisms(builder, OptimizerSettings(parallelism=4))) == {4}

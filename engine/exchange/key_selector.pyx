@@ -25,6 +25,7 @@ from engine.errors import DataError, IllegalTransitionError, PlanError, SchemaEr
 from engine.exchange.channel_selector cimport ChannelSelector
 from engine.exchange.channel_selector import SubtaskStateMapper
 from engine.records.arrow_functions import pc
+from engine.records.kept_rows import kept_rows
 from engine.records.arrow_batch cimport ArrowBatch, KIND_INT32
 from engine.records.hashing cimport hash_batch, null_keys_of_batch
 from engine.records.key_group cimport KeyGroupAssigner, operator_of_group
@@ -151,7 +152,7 @@ cdef class HashSelector(KeySelector):
             free(hashes)
             free(flags)
         is_copied = pa.Array.from_buffers(pa.int8(), total, [None, buffer]).cast(pa.bool_())
-        return batch.filter(pc.invert(is_copied)), batch.filter(is_copied)
+        return kept_rows(batch, pc.invert(is_copied)), kept_rows(batch, is_copied)
 
     cdef uint64_t* hash_keys(self, ArrowBatch batch) except NULL:
         """Return the hashes of all rows, which the caller frees."""

@@ -34,23 +34,12 @@ from engine.records.arrow_batch cimport (
     KIND_UINT32,
     ColumnView,
 )
+from engine.records.byte_kernels cimport bits_from
 
 cdef extern from *:
     """
     #include <stdint.h>
     #include <string.h>
-
-    /* 64 bits from any bit on; bytes behind the last of `size` bits are not touched, bits behind it are 0. */
-    static inline uint64_t drey_bits_from(const uint8_t* bitmap, int64_t first, int64_t size) {
-        const int shift = (int)(first & 7);
-        const int64_t bytes = (shift + size + 7) >> 3;
-        uint64_t low = 0, high = 0;
-        memcpy(&low, bitmap + (first >> 3), bytes < 8 ? (size_t)bytes : 8);
-        if (bytes > 8) high = bitmap[(first >> 3) + 8];
-        low >>= shift;
-        if (shift) low |= high << (64 - shift);
-        return size < 64 ? low & ((1ULL << size) - 1) : low;
-    }
 
     /* Decimals of two words, or of four, in one; nonzero: some do not fit. */
     static int drey_halve(const uint8_t* source, int64_t* target, int64_t count) {
@@ -94,7 +83,6 @@ cdef extern from *:
         }
     }
     """
-    uint64_t bits_from "drey_bits_from" (const uint8_t* bitmap, int64_t first, int64_t size) noexcept nogil
     int halve "drey_halve" (const uint8_t* source, int64_t* target, int64_t count) noexcept nogil
     int quarter "drey_quarter" (const uint8_t* source, int64_t* target, int64_t count) noexcept nogil
     int lower_half "drey_lower_half" (const uint8_t* source, uint8_t* target, int64_t count) noexcept nogil

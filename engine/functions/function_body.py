@@ -38,6 +38,7 @@ from engine.functions.used_columns import used_columns
 from engine.functions.user_function import FunctionContext, close_function, function_of, open_function
 from engine.graph.operator_descriptor import PythonOperator
 from engine.records.batch_limits import BATCH_BYTES_MAX, BATCH_ROWS_MAX
+from engine.records.kept_rows import kept_rows
 from engine.records.python_values import python_values
 
 #: the column that a partition function's results become (int32)
@@ -388,5 +389,4 @@ class FunctionBody:
 
 def _kept(handed: list[pa.RecordBatch], mask: pa.Array) -> pa.RecordBatch:
     """Return the rows of the batch in the list that the mask keeps; all of them are the batch itself."""
-    batch = handed.pop()
-    return batch if mask.true_count == batch.num_rows else batch.filter(mask)
+    return kept_rows(handed.pop(), mask)

@@ -13,7 +13,7 @@ from engine.expressions.evaluate import compile_predicate, compile_projection
 from engine.expressions.schema_bridge import to_arrow_schema
 from engine.graph.operator_descriptor import FilterOperator, LimitOperator, ProjectOperator
 from engine.operators.operator import ChainedOperator, Output, TaskContext
-from engine.records.arrow_functions import pc
+from engine.records.kept_rows import kept_rows
 
 if TYPE_CHECKING:
     from engine.graph.operator_descriptor import OperatorDescriptor
@@ -58,12 +58,9 @@ class Filter(ChainedOperator):
 
     def process(self, batch: pa.RecordBatch) -> None:
         """Keep the rows whose predicate is true; null counts as false."""
-        mask = self._predicate(batch)
-        kept_rows = mask.true_count
-        if kept_rows == batch.num_rows:
-            self.output.process(batch)
-        elif kept_rows:
-            self.output.process(pc.filter(batch, mask))
+        kept = kept_rows(batch, self._predicate(batch))
+        if kept.num_rows:
+            self.output.process(kept)
 
 
 class Limit(ChainedOperator):

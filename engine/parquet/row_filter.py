@@ -28,6 +28,7 @@ from engine.expressions.evaluate import CompiledExpression, compile_predicate
 from engine.graph.expression import Expression, columns_of, conjunction, conjuncts
 from engine.parquet.column_passes import PartReader, joined, regular_batches
 from engine.records.arrow_functions import pc
+from engine.records.kept_rows import flags_of_codes, kept_rows
 from engine.records.key_test import KeyTest
 from engine.records.plain_scalars import scalar_of
 from engine.records.plain_types import plain_batch
@@ -111,7 +112,7 @@ class RowFilter:
 def kept(batch: pa.RecordBatch, mask: pa.BooleanArray | None, columns: Sequence[str]) -> pa.RecordBatch:
     """Return the rows of some columns that a mask leaves."""
     chosen = batch.select(list(columns))
-    return chosen if mask is None or mask.true_count == batch.num_rows else pc.filter(chosen, mask)
+    return chosen if mask is None else kept_rows(chosen, mask)
 
 
 def _over_code(part: Expression, schema: pa.Schema, coded: Collection[str]) -> tuple[str, CompiledExpression] | None:
@@ -130,6 +131,9 @@ def _looked_up(part: CompiledExpression, column: pa.DictionaryArray) -> pa.Boole
         return part(pa.RecordBatch.from_arrays([column], names=list(columns_of(part.expression))[:1]))
     texts = pa.concat_arrays([column.dictionary, pa.nulls(1, column.dictionary.type)])
     said = part(pa.RecordBatch.from_arrays([texts], names=list(columns_of(part.expression))[:1]))
+    flags = flags_of_codes(said, column.indices)
+    if flags is not None:
+        return flags
     of_rows = pc.take(said, column.indices)
     keeps_null = column.null_count and said[len(texts) - 1].as_py()
     return pc.fill_null(of_rows, _TRUE) if keeps_null else of_rows

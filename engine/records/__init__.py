@@ -6,6 +6,7 @@
     arrow_batch     an Arrow batch opened for kernels (Arrow C data interface)
     row_codec       batches to rows and back: column_writer, nested_value │ batch_decoder, column_reader, nested_reader
     text_gather     texts of a small dictionary by their numbers
+    kept_rows       rows that a mask keeps, masks of codes; kept_kernels: their loops
     utf8            strings within nested values are text
     row_batch       some rows, handed on without being decoded: the door between sorts and joins
     batch_limits    how large a batch is at most; bounded_batches: batches within the limits

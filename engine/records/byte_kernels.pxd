@@ -56,6 +56,18 @@ cdef extern from *:
 
     static inline uint64_t drey_swap64(uint64_t v) { return __builtin_bswap64(v); }
     static inline int64_t drey_ones(uint64_t v) { return __builtin_popcountll(v); }
+
+    /* 64 bits from any bit on; bytes behind the last of `size` bits are not touched, bits behind it are 0. */
+    static inline uint64_t drey_bits_from(const uint8_t* bitmap, int64_t first, int64_t size) {
+        const int shift = (int)(first & 7);
+        const int64_t bytes = (shift + size + 7) >> 3;
+        uint64_t low = 0, high = 0;
+        memcpy(&low, bitmap + (first >> 3), bytes < 8 ? (size_t)bytes : 8);
+        if (bytes > 8) high = bitmap[(first >> 3) + 8];
+        low >>= shift;
+        if (shift) low |= high << (64 - shift);
+        return size < 64 ? low & ((1ULL << size) - 1) : low;
+    }
     #define DREY_PREFETCH(address) __builtin_prefetch(address)
     """
     uint16_t load16 "drey_load16" (const uint8_t* address) noexcept nogil
@@ -69,4 +81,6 @@ cdef extern from *:
     uint64_t fold "drey_fold" (uint64_t left, uint64_t right) noexcept nogil
     uint64_t swap64 "drey_swap64" (uint64_t value) noexcept nogil
     int64_t count_ones "drey_ones" (uint64_t value) noexcept nogil
+    # 64 bits from any bit on; bytes behind the last of `size` bits are not touched, bits behind it are 0
+    uint64_t bits_from "drey_bits_from" (const uint8_t* bitmap, int64_t first, int64_t size) noexcept nogil
     void prefetch "DREY_PREFETCH" (const void* address) noexcept nogil

@@ -9,7 +9,7 @@ from engine.api.time_expressions import TimeExpressions
 _GROUPS = (
     ("Environment", ("Environment",)),
     ("DataSet", ("DataSet",)),
-    ("Expressions", ("col", "lit", "when", "coalesce", "greatest", "least")),
+    ("Expressions", ("col", "lit", "when", "coalesce", "greatest", "interval", "least")),
     ("Aggregates", ("count", "count_distinct", "sum_", "avg", "min_", "max_", "first", "last", "stddev", "variance")),
     ("Results", ("JobResult", "Row", "JoinHint")),
 )

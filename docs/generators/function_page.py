@@ -41,6 +41,12 @@ before anything runs; the error names the expression, the types it met and what 
 | `find` where nothing is found | -1, and positions from 0 | Python | DuckDB: 0, from 1; Polars: null, in bytes |
 | `pad_left` of longer texts | they stay | Python, Polars | DuckDB, Spark: cut off |
 | `concat` with null | null | Spark, Polars | DuckDB: null is passed over, as in `concat_ws` |
+| a date and `timedelta(days=1)` | a date | Python, Polars, Spark | DuckDB: a timestamp |
+| `interval(months=1)` after Jan 31 | the month's last day | SQL, Spark, DuckDB, Polars | |
+| `interval(days=1)` where clocks change | the same time of day | Spark, DuckDB, Polars | a `timedelta` is 24 hours |
+| `dt.diff` in months | whole months, by day and time of day | Java, Spark | DuckDB: Jan 31 to Feb 29 is one |
+| `last_day` of a timestamp | a date | Spark, DuckDB | Polars: a timestamp |
+| `weekday` | 0 on Monday | Python | Polars: 1 on Monday; DuckDB, Spark: from Sunday |
 | bits that are moved out by `shift_left` | lost | Spark, Polars | DuckDB: an error |
 """
 _GROUPS: tuple[tuple[str, str], ...] = (

@@ -11,6 +11,7 @@ from typing import Any
 
 from engine.api import row_functions
 from engine.api.expression import Expr
+from engine.api.intervals import interval
 from engine.api.string_expressions import StringExpressions
 from engine.api.time_expressions import TimeExpressions
 
@@ -58,4 +59,4 @@ def faces() -> dict[str, Callable[..., Any]]:
         found |= {f"{prefix}{name}": method for name, method in methods if name[0] != "_" and name not in _OTHERS}
     functions = inspect.getmembers(row_functions, inspect.isfunction)
     own = {name: each for name, each in functions if each.__module__ == row_functions.__name__}
-    return found | {name: each for name, each in own.items() if name[0] != "_"}
+    return found | {"interval": interval} | {name: each for name, each in own.items() if name[0] != "_"}

@@ -24,6 +24,7 @@ from engine.api.aggregates import (
     variance,
 )
 from engine.api.expression import Expr, to_data_type, to_expression
+from engine.api.intervals import interval
 from engine.api.python_habits import warn_plain_truth
 from engine.api.row_functions import coalesce, greatest, least
 from engine.errors import SchemaError
@@ -39,6 +40,7 @@ __all__ = [
     "count_distinct",
     "first",
     "greatest",
+    "interval",
     "last",
     "least",
     "lit",

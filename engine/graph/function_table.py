@@ -129,12 +129,25 @@ _TIMES: Final = (
             ("day", "day"),
             ("weekday", "day_of_week"),
             ("ordinal_day", "day_of_year"),
+            ("day_of_year", "day_of_year"),
+            ("iso_year", "iso_year"),
         )
     ),
     *(
         Row(f"dt_{name}", ("moment",), f"time_functions:time_part:{name}", "int64")
         for name in ("hour", "minute", "second", "millisecond", "microsecond")
     ),
+    Row("dt_first_day", ("moment",), "time_functions:month_end:first", "date32[day]", VALUES),
+    Row("dt_last_day", ("moment",), "time_functions:month_end:last", "date32[day]", VALUES),
+    Row("dt_month_name", ("moment",), "time_functions:names:month", "string"),
+    Row("dt_day_name", ("moment",), "time_functions:names:day", "string"),
+    Row("dt_epoch", ("moment",), "time_functions:bind_epoch", "int64", VALUES),
+    Row("dt_strftime", ("moment",), "time_functions:bind_strftime", "string", VALUES),
+    Row("dt_date", ("moment",), "time_functions:casting_to:date", "date32[day]", VALUES),
+    Row("dt_time", ("moment",), "time_functions:casting_to:time", "-", VALUES),
+    Row("dt_with_timezone", ("moment",), "time_functions:bind_with_timezone", "-", VALUES),
+    Row("dt_to_timezone", ("moment",), "time_functions:bind_to_timezone", "-"),
+    Row("dt_diff", ("moment", "moment"), "calendar_functions:bind_diff", "int64", VALUES),
     Row("dt_truncate", ("moment",), "time_functions:bind_truncate", "first", VALUES),
 )
 

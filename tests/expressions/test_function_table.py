@@ -49,7 +49,15 @@ COLUMNS["same"] = COLUMNS["any"] = [column for kind in ("number", "bool", "text"
 CONSTANTS = {"str_": "a", "dt_": "day", "is_in": 1}
 #: options without which a function means nothing
 OPTIONS = {"dt_truncate": {"unit": "day"}, "str_slice": {"start": 1}, "str_split_part": {"n": 1}}
-PLAIN = {"bool": pa.bool_(), "int64": pa.int64(), "float64": pa.float64(), "string": pa.string()}
+OPTIONS |= {"dt_epoch": {"unit": "s"}, "dt_strftime": {"format": "%Y"}, "dt_diff": {"unit": "days"}}
+OPTIONS |= {"dt_with_timezone": {"timezone": None}, "dt_to_timezone": {"timezone": "Asia/Tokyo"}}
+PLAIN = {
+    "bool": pa.bool_(),
+    "int64": pa.int64(),
+    "float64": pa.float64(),
+    "string": pa.string(),
+    "date32[day]": pa.date32(),
+}
 ROWS = list(FUNCTION_TABLE.values())
 IDS = list(FUNCTION_TABLE)
 

@@ -120,7 +120,8 @@ class Join(msgspec.Struct, frozen=True, tag="join"):
     ``condition`` is what a pair of rows with equal keys must meet besides (SQL's ON ... AND ...); its columns are those
     of both inputs, a name that both have (a coalesced key) is the left one. ``null_aware`` makes ANTI by one key what
     NOT IN is in SQL: nothing when the right has a null key, and a null key on the left only when the right is empty.
-    ``ordered``: why the joins below are not in the order as written; "" for those that are.
+    ``ordered``: why the joins below are not in the order as written; "" for those that are. ``implied``: what keys of
+    this join, and of those that were ordered with it, are filtered by, because the keys that they are equal to are.
     """
 
     how: JoinType
@@ -131,6 +132,7 @@ class Join(msgspec.Struct, frozen=True, tag="join"):
     condition: Expression | None = None
     null_aware: bool = False
     ordered: str = ""
+    implied: tuple[str, ...] = ()
 
 
 class Aggregate(msgspec.Struct, frozen=True, tag="aggregate"):

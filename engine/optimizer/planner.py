@@ -1,7 +1,7 @@
 """The planner's first half: rewrite rules over the logical plan, in a fixed order, until nothing changes.
 
     Plan ─► settle_partitions ─► disjunctions ─► [[join_conditions, combine_filters, filter_pushdown, limit_pushdown,
-            sort_elimination, combine_projects, shared_scans]*, semi_join_pushdown, join_order,
+            sort_elimination, combine_projects, shared_scans]*, equal_keys, semi_join_pushdown, join_order,
             aggregate_reduction]* ─► projection_pruning ─► combine_projects ─► Plan
 
 The list is the order. Each round moves filters and limits by one node, so rounds are bounded by the depth of the
@@ -23,6 +23,7 @@ from engine.optimizer.rules import (
     combine_filters,
     combine_projects,
     disjunctions,
+    equal_keys,
     filter_pushdown,
     join_conditions,
     join_order,
@@ -50,7 +51,12 @@ REPEATED_RULES: tuple[Rule, ...] = (
 )
 
 #: applied when those change nothing, since filters say how many rows there are
-COST_RULES: tuple[Rule, ...] = (semi_join_pushdown.apply, join_order.apply, aggregate_reduction.apply)
+COST_RULES: tuple[Rule, ...] = (
+    equal_keys.apply,
+    semi_join_pushdown.apply,
+    join_order.apply,
+    aggregate_reduction.apply,
+)
 
 #: those that bring filters nearer to the sources
 FILTER_RULES: tuple[Rule, ...] = (join_conditions.apply, combine_filters.apply, filter_pushdown.apply)
@@ -82,7 +88,7 @@ def push_filters(logical: LogicalPlan) -> None:
     """Bring filters as near to the sources as they come, and change nothing else."""
     for rule in FIRST_RULES:
         rule(logical)
-    _repeat(FILTER_RULES, logical)
+    _repeat((*FILTER_RULES, equal_keys.apply), logical)
 
 
 def _repeat(rules: Sequence[Rule], logical: LogicalPlan) -> None:

@@ -56,11 +56,11 @@ OVER_BOTH, OVER_KEY = call("less", "a", "b"), call("greater", "k", lit(0))
 @pytest.mark.parametrize(
     ("how", "to_left", "to_right", "rest"),
     [
-        (JoinType.INNER, (OVER_LEFT, OVER_KEY), (OVER_RIGHT,), (OVER_BOTH,)),
+        (JoinType.INNER, (OVER_LEFT, OVER_KEY), (OVER_RIGHT, OVER_KEY), (OVER_BOTH,)),
         (JoinType.LEFT, (), (OVER_RIGHT, OVER_KEY), (OVER_LEFT, OVER_BOTH)),
         (JoinType.RIGHT, (OVER_LEFT, OVER_KEY), (), (OVER_RIGHT, OVER_BOTH)),
         (JoinType.FULL, (), (), (OVER_LEFT, OVER_RIGHT, OVER_BOTH, OVER_KEY)),
-        (JoinType.SEMI, (OVER_LEFT, OVER_KEY), (OVER_RIGHT,), (OVER_BOTH,)),
+        (JoinType.SEMI, (OVER_LEFT, OVER_KEY), (OVER_RIGHT, OVER_KEY), (OVER_BOTH,)),
         (JoinType.ANTI, (), (OVER_RIGHT, OVER_KEY), (OVER_LEFT, OVER_BOTH)),
     ],
 )

@@ -101,6 +101,8 @@ class JoinEntry(OperatorEntry[Join]):
         rows, origin = join_rows(operator, left, right, columns)
         if operator.ordered:
             origin += f"; {operator.ordered}"
+        if operator.implied:
+            origin += f"; keys filtered as those on the other side: {', '.join(operator.implied)}"
         unset = not (left.is_size_known and right.is_size_known)
         kept = {name: columns[name] for name in node.schema.names if name in columns}
         computed = left.computed if left.rows >= right.rows else ()

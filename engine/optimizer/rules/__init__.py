@@ -8,6 +8,7 @@ their order.
     combine_filters.py      neighbouring filters become one
     combine_projects.py     neighbouring projections become one; one that changes nothing goes
     disjunctions.py         common parts of an OR's branches stand alone, and what it says of one table
+    equal_keys.py           filters of a key hold for the keys that it is equal to
     filter_pushdown.py      filters move towards the sources
     join_conditions.py      equalities in a cross join's condition become keys, parts over one side filters of it
     join_order.py           inner joins in the order that costs least

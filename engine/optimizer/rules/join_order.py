@@ -60,6 +60,8 @@ class JoinTree:
     relations: list[PlanNode] = field(default_factory=list)
     pairs: list[tuple[Place, Place]] = field(default_factory=list)
     conditions: list[tuple[Expression, dict[str, Place]]] = field(default_factory=list)
+    #: what keys are filtered by, because others are (``equal_keys``)
+    implied: list[str] = field(default_factory=list)
 
 
 def apply(plan: LogicalPlan) -> None:
@@ -111,6 +113,7 @@ class _TakingApart:
     def _join(self, node: PlanNode, depth: int) -> tuple[dict[str, Place], Tree]:
         join = node.operator
         assert isinstance(join, Join)
+        self.tree.implied += join.implied
         left, left_tree = self._input(self._plan.node(node.inputs[0]), depth + 1)
         right, right_tree = self._input(self._plan.node(node.inputs[1]), depth + 1)
         for left_key, right_key in zip(join.left_keys, join.right_keys, strict=True):
@@ -251,7 +254,9 @@ class _Building:
         node, _ = self._node(best.tree)
         why = f"order by cost: {size_text(best.cost)} touched, {size_text(written.cost)} as written"
         assert isinstance(node.operator, Join)
-        node = self._plan.replace(node, operator=msgspec.structs.replace(node.operator, ordered=why))
+        implied = dict.fromkeys(self._tree.implied)
+        join = msgspec.structs.replace(node.operator, ordered=why, implied=tuple(implied))
+        node = self._plan.replace(node, operator=join)
         restored = tuple(NamedExpression(name, ColumnRef(self._name(places[name]))) for name in self._top.schema.names)
         self._plan.replace(self._top, operator=Project(restored), inputs=(node.id,))
 

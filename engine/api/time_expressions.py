@@ -221,7 +221,8 @@ class TimeExpressions(Generic[ExprT]):
     def to_timezone(self, timezone: str) -> ExprT:
         """Return the same moment in another zone; it must have one.
 
-        >>> values(col("x").dt.with_timezone("UTC").dt.to_timezone("Japan").dt.hour(), x=[datetime.datetime(2024, 1, 1)])
+        >>> columns = {"x": [datetime.datetime(2024, 1, 1)]}
+        >>> values(col("x").dt.with_timezone("UTC").dt.to_timezone("Asia/Tokyo").dt.hour(), **columns)
         [9]
         """
         return self._value.call("dt_to_timezone", timezone=timezone)

@@ -47,6 +47,7 @@ before anything runs; the error names the expression, the types it met and what 
 | `dt.diff` in months | whole months, by day and time of day | Java, Spark | DuckDB: Jan 31 to Feb 29 is one |
 | `last_day` of a timestamp | a date | Spark, DuckDB | Polars: a timestamp |
 | `weekday` | 0 on Monday | Python | Polars: 1 on Monday; DuckDB, Spark: from Sunday |
+| `day < "1998-09-02"` | the text is a date | SQL, Spark, DuckDB | Polars: an error |
 | bits that are moved out by `shift_left` | lost | Spark, Polars | DuckDB: an error |
 """
 _GROUPS: tuple[tuple[str, str], ...] = (

@@ -42,7 +42,7 @@ from engine.api.projections import (
 from engine.api.python_habits import RowsLater, plain_truth
 from engine.api.results import format_table, table_to_rows
 from engine.errors import NotYetSupportedError, PlanError, SchemaError
-from engine.expressions.infer import check_predicate
+from engine.expressions.infer import check_predicate, with_typed_texts
 from engine.expressions.schema_bridge import is_key_type
 from engine.files.paths import local_path
 from engine.functions.first_calls import FIRST_ROWS
@@ -155,7 +155,7 @@ class DataSet(FunctionalCalls["DataSet"], PartitioningCalls["DataSet"], RowsLate
         """
         if isinstance(condition, Expr):
             check_predicate(condition.expression, self.schema)
-            return self._same_rows(Filter(condition.expression))
+            return self._same_rows(Filter(with_typed_texts(condition.expression, self.schema)))
         if isinstance(condition, bool):
             raise plain_truth(condition, "filter")
         if function_of("filter", condition) is None:

@@ -231,6 +231,15 @@ class Expr(NumberFunctions, RowValue):
         target = to_data_type(data_type)
         return Expr(Cast(self.expression, type_to_ipc(target), str(target)), self._cast_name())
 
+    def try_cast(self, data_type: pa.DataType | type | str) -> Expr:
+        """Return the value as another type, null where the type cannot hold it.
+
+        >>> values(col("x").try_cast(int), x=["12", "no", None])
+        [12, None, None]
+        """
+        nothing = make_literal(None, to_data_type(data_type))
+        return Expr(Call("try_cast", (self.expression, nothing)), self._cast_name())
+
     def _cast_name(self) -> str:
         """Return the name: a column that is cast keeps its own."""
         return self._name or (self.expression.name if isinstance(self.expression, ColumnRef) else "")

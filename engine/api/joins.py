@@ -19,7 +19,7 @@ from engine.api.logical_node import LogicalNode
 from engine.api.projections import cast_node, check_columns, column_names, project_node
 from engine.errors import NotYetSupportedError, SchemaError
 from engine.expressions.common_type import common_type, common_type_of
-from engine.expressions.infer import check_predicate
+from engine.expressions.infer import check_predicate, with_typed_texts
 from engine.expressions.schema_bridge import is_key_type
 from engine.graph.expression import ColumnRef, Expression, NamedExpression, columns_of
 from engine.graph.plan import Join, JoinHint, JoinType, Union
@@ -147,7 +147,7 @@ def _condition(condition: object, left: pa.Schema, right: pa.Schema, shared: Seq
     left_names = set(left.names)
     pair = pa.schema([*left, *(field for field in right if field.name not in left_names)])
     check_predicate(expression, pair)
-    return expression
+    return with_typed_texts(expression, pair)
 
 
 def _check_null_aware(kind: JoinType, keys: Sequence[str], condition: Expression | None) -> None:

@@ -5,18 +5,22 @@ timestamp, date         to dates, times of day and text: of the local time by th
                         text of a year beyond Arrow's is an error
 all else                Arrow's safe cast: what does not fit raises ArrowInvalid
 
+``try_cast`` gives null in its place: a batch with a value that does not fit is halved until that is alone; texts that
+cannot be a value by their characters are left out before.
+
 Held by: tests/expressions/test_time_zones.py
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pyarrow as pa
 
 from engine.expressions.arithmetic import floor_divide_integers
-from engine.expressions.binding import Datum
+from engine.expressions.binding import UNFIT, Binding, Datum, NoMatchError, Operand, Options
 from engine.expressions.moments import CYCLE_YEARS, LIMIT_YEARS, local_times, zone_of
+from engine.expressions.time_zones import UnknownZoneError
 from engine.expressions.zone_offsets import CYCLE_SECONDS
 from engine.records.arrow_functions import pc
 from engine.records.plain_scalars import scalar_of
@@ -96,3 +100,50 @@ def _offset_text(offsets: pa.Array, per_minute: int, target: pa.DataType) -> pa.
     padded = pc.utf8_lpad(pc.cast(digits, target), width=4, padding="0")
     sign = pc.if_else(pc.less(offsets, 0), scalar_of("-", target), scalar_of("+", target))
     return pc.binary_join_element_wise(sign, padded, scalar_of("", target))
+
+
+#: texts with other characters are no value of the type, so nobody needs to try them
+_POSSIBLE = (
+    (pa.types.is_integer, "^[-+0-9a-fA-FxX]+$"),
+    (pa.types.is_floating, "^[-+0-9.eEinfatyINFATY]+$"),
+    (pa.types.is_decimal, "^[-+0-9.eE]+$"),
+    (pa.types.is_temporal, "^[-+0-9:.TZ ]+$"),
+)
+
+
+def bind_try_cast(operands: Sequence[Operand], _options: Options) -> Binding:
+    """Bind the value as the type of the second argument, null where it does not fit."""
+    source, target = operands[0].type, operands[1].type
+    if source == target:
+        return Binding(lambda values, _type: values, (None, None))
+    try:
+        pc.cast(pa.nulls(0, source), target)
+        kernel = cast_kernel(source, target)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, UnknownZoneError) as error:
+        what = f"which cannot be cast to {target}" if isinstance(error, pa.ArrowException) else str(error)
+        raise NoMatchError(what) from None
+    is_text = pa.types.is_string(source) or pa.types.is_large_string(source)
+    pattern = next((pattern for is_of, pattern in _POSSIBLE if is_text and is_of(target)), None)
+
+    def tried(values: pa.Array) -> pa.Array:
+        try:
+            return kernel(values)
+        except UNFIT:
+            if len(values) == 1:
+                return pa.nulls(1, target)
+        half = len(values) // 2
+        return pa.concat_arrays([tried(values.slice(0, half)), tried(values.slice(half))])
+
+    def possible(values: pa.Array) -> pa.Array:
+        try:
+            return kernel(values)
+        except UNFIT:
+            if pattern is not None:
+                fits = pc.match_substring_regex(values, pattern=pattern)
+                values = pc.if_else(fits, values, scalar_of(None, source))
+            return tried(values)
+
+    def of_datum(values: Datum, _type: Datum) -> Datum:
+        return possible(pa.repeat(values, 1))[0] if isinstance(values, pa.Scalar) else possible(values)
+
+    return Binding(of_datum, (None, None))

@@ -20,8 +20,10 @@ from engine.expressions.functions import find_function
 from engine.expressions.literals import literal_scalar
 from engine.expressions.schema_bridge import type_from_ipc
 from engine.expressions.text import expression_text
+from engine.expressions.text_moments import moments_for_texts
 from engine.expressions.time_zones import UnknownZoneError
 from engine.graph.expression import Call, Case, Cast, ColumnRef, Expression, Literal, columns_of
+from engine.graph.function_table import FUNCTION_TABLE
 from engine.records.arrow_functions import pc
 
 _ARROW_ERRORS = (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, pa.ArrowKeyError)
@@ -74,6 +76,7 @@ def _compile_call(call: Call, schema: pa.Schema) -> Operand:
     operands = [compile_operand(argument, schema) for argument in call.arguments]
     entry = find_function(call.function, len(operands))
     try:
+        operands = moments_for_texts(FUNCTION_TABLE[call.function], operands)
         binding = entry.bind(operands, call.options)
         bound = [cast_operand(one, wanted) for one, wanted in zip(operands, binding.argument_types, strict=True)]
         result_type = _result_type(binding, bound)

@@ -11,8 +11,20 @@ import pyarrow as pa
 
 from engine.errors import SchemaError
 from engine.expressions.compile import compile_operand
+from engine.expressions.literals import make_literal
 from engine.expressions.text import expression_text
-from engine.graph.expression import ColumnRef, Expression, NamedExpression, depth_of
+from engine.expressions.text_moments import moments_for_texts
+from engine.graph.expression import (
+    Call,
+    ColumnRef,
+    Expression,
+    Literal,
+    NamedExpression,
+    children_of,
+    depth_of,
+    with_children,
+)
+from engine.graph.function_table import FUNCTION_TABLE
 
 #: every walk over an expression recurses, some with three calls a level, and Python allows a thousand of them
 DEPTH_MAX = 200
@@ -44,3 +56,19 @@ def check_predicate(expression: Expression, schema: pa.Schema) -> None:
     data_type = infer_type(expression, schema)
     if not (pa.types.is_boolean(data_type) or pa.types.is_null(data_type)):
         raise SchemaError(f"{expression_text(expression)} is {data_type}; a condition must be a bool")
+
+
+def with_typed_texts(expression: Expression, schema: pa.Schema) -> Expression:
+    """Return an expression with texts beside dates and times as what they are compared as, so that estimates know them.
+
+    It means the same without: texts are typed where an expression is compiled, too.
+    """
+    children = [with_typed_texts(child, schema) for child in children_of(expression)]
+    if isinstance(expression, Call) and any(isinstance(each, Literal) and type(each.value) is str for each in children):
+        operands = [compile_operand(child, schema) for child in children]
+        typed = moments_for_texts(FUNCTION_TABLE[expression.function], operands)
+        children = [
+            child if now is before or now.constant is None else make_literal(now.constant)
+            for child, before, now in zip(children, operands, typed, strict=True)
+        ]
+    return with_children(expression, children)

@@ -48,6 +48,7 @@ _NULLS: Final = (
     Row("nullif", ("same", "same"), "conditional_functions:bind_nullif", "first", VALUES, "own"),
     Row("least", ("same", "same*"), "conditional_functions:extreme:less_equal", "same", VALUES, "own"),
     Row("greatest", ("same", "same*"), "conditional_functions:extreme:greater_equal", "same", VALUES, "own"),
+    Row("try_cast", ("any", "constant"), "casting:bind_try_cast", "-", nulls="own"),
     Row("eq_null_safe", ("same", "same"), "conditional_functions:bind_eq_null_safe", "bool", VALUES, "own"),
 )
 

@@ -46,7 +46,7 @@ COLUMNS = {
 }
 COLUMNS["float"] = COLUMNS["number"]
 COLUMNS["same"] = COLUMNS["any"] = [column for kind in ("number", "bool", "text", "moment") for column in COLUMNS[kind]]
-CONSTANTS = {"str_": "a", "dt_": "day", "is_in": 1}
+CONSTANTS = {"try_cast": None, "str_": "a", "dt_": "day", "is_in": 1}
 #: options without which a function means nothing
 OPTIONS = {"dt_truncate": {"unit": "day"}, "str_slice": {"start": 1}, "str_split_part": {"n": 1}}
 OPTIONS |= {"dt_epoch": {"unit": "s"}, "dt_strftime": {"format": "%Y"}, "dt_diff": {"unit": "days"}}

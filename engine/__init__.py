@@ -17,7 +17,7 @@ Layers, lowest first: errors closing | private_folder | ids clock config fault_p
 shown_sizes shown_text user_warnings | log_format | process_folder task_log | memory | graph | records iomanager rpc |
 exchange gateways blob sort join aggregate expressions commit | files statistics | csv parquet |
 transport connectors functions insight adaptive | operators | optimizer taskexecutor jobmaster resourcemanager client |
-dispatcher api rest | spark | entrypoint minicluster | targets | cli.
+dispatcher api rest | spark sql | entrypoint minicluster | targets | cli.
 
 Where to start reading: ``graph/plan.py``, then ``operators/batch_task.py``, then ``records/layout.py``.
 

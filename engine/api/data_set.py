@@ -186,7 +186,9 @@ class DataSet(FunctionalCalls["DataSet"], PartitioningCalls["DataSet"], RowsLate
         """
         return self._same_rows(Sort(self._sort_keys(by, descending, nulls_last, "sort")))
 
-    def top(self, count: int, by: Any, descending: bool | list[bool] = True, nulls_last: bool = True) -> DataSet:
+    def top(
+        self, count: int, by: Any, descending: bool | list[bool] = True, nulls_last: bool | list[bool] = True
+    ) -> DataSet:
         """Return ``count`` rows with the largest values of ``by``, largest first (``descending=False``: smallest)."""
         keys = self._sort_keys(by, descending, nulls_last, "top")
         return self._same_rows(Sort(keys, limit=_row_count(count, "top")))

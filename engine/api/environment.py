@@ -31,6 +31,7 @@ from engine.api.logical_node import LogicalNode, build_plan
 from engine.api.partitioning import checked_rate
 from engine.api.planning import analyzed_plan, explain_plan, with_exact_splits
 from engine.api.possible_splits import with_possible_splits
+from engine.api.query_language import query_reader
 from engine.api.results import read_parts
 from engine.api.schema_inference import plain_rows, schema_of_rows, schema_text
 from engine.api.source_filters import source_filters
@@ -41,7 +42,7 @@ from engine.commit.output_check import check_outputs
 from engine.config.command_line import current_command_line
 from engine.config.loader import Configuration, load_configuration
 from engine.config.options import PARALLELISM_DEFAULT
-from engine.errors import NotYetSupportedError, PlanError
+from engine.errors import PlanError, SchemaError
 from engine.files.paths import PathLike
 from engine.graph.plan import Plan, Sink, Source
 from engine.graph.source_spec import SinkSpec, SourceSpec, SourceStatistics
@@ -61,6 +62,7 @@ class Environment:
         self._target = target or current_command_line().target or "local"
         check_target(self._target)
         self._sinks: list[LogicalNode] = []
+        self._tables: dict[str, DataSet] = {}
         self._bad_row_paths: set[str] = set()
         self._folder: ProcessFolder | None = None
         self._remove_folder: weakref.finalize[Any, Environment] | None = None
@@ -196,12 +198,16 @@ class Environment:
         return DataSet(self, LogicalNode(Source(spec, statistics, rate_limit=checked_rate(rate_limit)), (), schema))
 
     def register(self, name: str, data_set: DataSet) -> None:
-        """Give a data set a name for SQL."""
-        raise NotYetSupportedError("register")
+        """Give a data set a name for SQL; a name that is taken gets the new one."""
+        if not isinstance(name, str) or not name:
+            raise SchemaError(f"register({name!r}): expected a name")
+        if not isinstance(data_set, DataSet):
+            raise SchemaError(f"register({name!r}, {data_set!r}): expected a data set of this Environment")
+        self._tables[name] = data_set
 
     def sql(self, query: str) -> DataSet:
-        """Return the data set of a query."""
-        raise NotYetSupportedError("sql (and with it join hints in a query; write join(hint=...))")
+        """Return the data set of a query over registered data sets (the extra ``sql``); it runs when it is used."""
+        return query_reader()(query, self._tables, self.from_arrow)
 
     # execution -------------------------------------------------------------------------------------------------
 

@@ -6,12 +6,18 @@ planned_job.py      what both do with a plan: optimize, hand over, wait, tell th
 shipped_modules.py  what a job's functions import, packed to travel with it
 spark               the same plan as DataFrame operations: not yet
 
-Importing this package registers the executors with the API, which lies below and knows none of them.
+Importing this package registers the executors, and what reads SQL, with the API, which lies below and knows none.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+
+import pyarrow as pa
+
+from engine.api.data_set import DataSet
 from engine.api.executor import Executor, register_executor
+from engine.api.query_language import register_query_reader
 from engine.targets.local import LocalExecutor, explain_instead_of_running
 
 __all__ = ["LocalExecutor", "explain_instead_of_running"]
@@ -23,5 +29,12 @@ def _cluster_executor() -> Executor:
     return ClusterExecutor()
 
 
+def _read_query(text: str, tables: Mapping[str, DataSet], from_arrow: Callable[[pa.Table], DataSet]) -> DataSet:
+    from engine.sql.query import query_data_set  # noqa: PLC0415 - a script without SQL needs no planner
+
+    return query_data_set(text, tables, from_arrow)
+
+
+register_query_reader(_read_query)
 register_executor("local", LocalExecutor)
 register_executor("cluster", _cluster_executor)

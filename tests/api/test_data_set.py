@@ -250,15 +250,6 @@ def test_a_distinct_count_alone_is_two_aggregates_and_beside_others_a_union(data
     assert [call.function for call in mixed[-1].calls] == ["max", "max"]
 
 
-def test_what_is_not_built_of_the_environment_says_so(env, data):
-    for call in (
-        lambda: env.sql("SELECT 1"),
-        lambda: env.register("x", data),
-    ):
-        with pytest.raises(NotYetSupportedError):
-            call()
-
-
 # nodes and plans
 
 

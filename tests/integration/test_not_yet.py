@@ -11,8 +11,7 @@ SCHEMA = pa.schema([("a", pa.int64())])
 
 
 CALLS = {
-    "sql": lambda _, env: env.sql("SELECT 1"),
-    "register": lambda data, env: env.register("t", data),
+    "hints in a query": lambda _, env: env.sql("SELECT /*+ BROADCAST(b) */ * FROM a"),
     "null-aware": lambda data, _: data.with_columns(b=col("a")).join(
         data.with_columns(b=col("a")), on=["a", "b"], how="anti", null_aware=True
     ),

@@ -1,0 +1,20 @@
+"""SQL: text in, a DataSet out. Planning is here, in the client; what runs is the plan of every other data set.
+
+    text ─► planner ─► Substrait ─► relations, expressions ─► DataSet ─► our optimizer, which knows sizes and memory
+            (DataFusion: parser,      (this room: one class of
+             binder, rewriting of      relation, one kind of
+             subqueries into joins)    expression at a time)
+
+query.py            text to data set
+planner.py          DataFusion told of names and types, never of data; its errors as ours, with line and column
+null_aware.py       what Substrait drops: which joins are IN and NOT IN
+relations.py        relations of Substrait to data sets: reads, projections, sorts, unions
+joins.py            pairs, rows with and without a match, marks; join_conditions.py: keys, and the rest of ON
+groups.py           grouping sets and aggregates
+expressions.py      expressions of Substrait to ours
+functions.py        a table of functions by name
+types.py            types and constants
+column_names.py     Substrait counts columns, data sets name them
+
+``datafusion`` and the messages of Substrait are imported by the first query (the extra ``sql``).
+"""

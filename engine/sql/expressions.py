@@ -1,0 +1,89 @@
+"""Expressions of Substrait as ours.
+
+    selection(4)                    col(the name of the fourth column)
+    scalar_function(f, arguments)   functions.py
+    cast, if_then, singular_or_list cast(), when().then(), is_in()
+    subquery(scalar)                a column that scalar_queries.py has joined
+
+Held by: tests/sql/test_expressions.py
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from engine.api.expression import Expr
+from engine.api.expressions import col, lit, when
+from engine.errors import NotYetSupportedError
+from engine.sql.functions import FUNCTIONS
+from engine.sql.types import arrow_type, constant
+
+if TYPE_CHECKING:
+    from substrait.algebra_pb2 import Expression
+
+
+class ExpressionReader:
+    """Reads expressions over the columns of one relation."""
+
+    def __init__(
+        self,
+        columns: Sequence[str],
+        function_names: dict[int, str],
+        scalar_column: Callable[[Expression.Subquery], str],
+    ) -> None:
+        self._columns = columns
+        self._function_names = function_names
+        self._scalar_column = scalar_column
+
+    def read(self, message: Expression) -> Expr:
+        """Return an expression; NotYetSupportedError for a kind or a function that is not here."""
+        kind = str(message.WhichOneof("rex_type"))
+        match kind:
+            case "selection":
+                return col(self._columns[self.position(message)])
+            case "literal":
+                return lit(constant(message.literal))
+            case "scalar_function":
+                return self._call(message.scalar_function)
+            case "cast":
+                return self.read(message.cast.input).cast(arrow_type(message.cast.type))
+            case "if_then":
+                return self._case(message.if_then)
+            case "singular_or_list":
+                options = [self.read(option) for option in message.singular_or_list.options]
+                return self.read(message.singular_or_list.value).is_in(options)
+            case "subquery" if message.subquery.WhichOneof("subquery_type") == "scalar":
+                return col(self._scalar_column(message.subquery))
+            case "subquery":
+                what = message.subquery.WhichOneof("subquery_type")
+                raise NotYetSupportedError(f"a subquery of kind {what} in this place (write it as a join)")
+            case _:
+                raise NotYetSupportedError(f"the SQL expression {kind}")
+
+    def position(self, message: Expression) -> int:
+        """Return which column a reference means; NotYetSupportedError for a part of a nested value."""
+        reference = message.selection.direct_reference
+        if reference.WhichOneof("reference_type") != "struct_field" or reference.struct_field.HasField("child"):
+            raise NotYetSupportedError("a part of a nested column in SQL")
+        return int(reference.struct_field.field)
+
+    def _call(self, call: Expression.ScalarFunction) -> Expr:
+        name = self._function_names[call.function_reference]
+        if name not in FUNCTIONS:
+            raise NotYetSupportedError(f"the SQL function {name}()")
+        arguments = [self.read(argument.value) for argument in call.arguments]
+        return FUNCTIONS[name](arguments, arrow_type(call.output_type) if call.HasField("output_type") else None)
+
+    def _case(self, message: Expression.IfThen) -> Expr:
+        clauses, chain, compared = list(message.ifs), None, None
+        if clauses and not clauses[0].HasField("then"):
+            # CASE x WHEN 1 THEN ...: x stands in front, as a condition without a value
+            compared = self.read(getattr(clauses.pop(0), "if"))
+        for clause in clauses:
+            condition, value = self.read(getattr(clause, "if")), self.read(clause.then)
+            condition = condition if compared is None else compared == condition
+            chain = when(condition).then(value) if chain is None else chain.when(condition).then(value)
+        if chain is None:
+            raise NotYetSupportedError("a CASE without WHEN")
+        return chain.otherwise(self.read(getattr(message, "else"))) if message.HasField("else") else chain

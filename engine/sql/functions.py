@@ -1,0 +1,186 @@
+"""SQL's functions by the names that the planner gives them, as expressions of ours.
+
+A row is a function of arguments and of the type that SQL wants of the result. Where SQL and Python disagree SQL wins:
+integers divide and leave remainders cut toward zero, division of decimals gives a float as that of DuckDB.
+
+Held by: tests/sql/test_expressions.py
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from functools import reduce
+from typing import Any, Final
+
+import pyarrow as pa
+
+from engine.api.expression import Expr
+from engine.api.expressions import lit, when
+from engine.api.row_functions import coalesce, greatest, least
+from engine.errors import NotYetSupportedError
+from engine.graph.expression import Literal
+
+Arguments = Sequence[Expr]
+Function = Callable[[Arguments, pa.DataType | None], Expr]
+
+
+def _method(name: str) -> Function:
+    return lambda arguments, _: getattr(arguments[0], name)(*arguments[1:])
+
+
+def _all(name: str) -> Function:
+    """Return the function of two that goes over any number of arguments."""
+    return lambda arguments, _: reduce(lambda left, right: getattr(left, name)(right), arguments)
+
+
+def _divide(arguments: Arguments, wanted: pa.DataType | None) -> Expr:
+    left, right = arguments
+    return _cut_quotient(left, right) if wanted is not None and pa.types.is_integer(wanted) else left / right
+
+
+def _cut_quotient(left: Expr, right: Expr) -> Expr:
+    """Return the whole quotient, cut toward zero: that of ``//`` is cut toward the smaller number."""
+    floored = left // right
+    is_inexact = (left % right) != 0
+    return when(((left < 0) != (right < 0)) & is_inexact).then(floored + 1).otherwise(floored)
+
+
+def _remainder(arguments: Arguments, wanted: pa.DataType | None) -> Expr:
+    left, right = arguments
+    if wanted is not None and pa.types.is_integer(wanted):
+        return left - right * _cut_quotient(left, right)
+    raise NotYetSupportedError("the remainder of numbers that are no integers, in SQL")
+
+
+def _constant(argument: Expr, what: str) -> Any:
+    if not isinstance(argument.expression, Literal):
+        raise NotYetSupportedError(f"{what} that is no constant, in SQL")
+    return argument.expression.value
+
+
+_PARTS: Final = {"year", "quarter", "month", "week", "day", "hour", "minute", "second"}
+
+
+def _date_part(arguments: Arguments, _wanted: pa.DataType | None) -> Expr:
+    part = str(_constant(arguments[0], "a part of a date")).lower()
+    if part not in _PARTS:
+        raise NotYetSupportedError(f"EXTRACT({part.upper()} FROM ...)")
+    found: Expr = getattr(arguments[1].dt, part)()
+    return found
+
+
+def _substring(arguments: Arguments, _wanted: pa.DataType | None) -> Expr:
+    start = int(_constant(arguments[1], "the start of a substring"))
+    if len(arguments) == 2:
+        return arguments[0].str.slice(max(0, start - 1))
+    length = int(_constant(arguments[2], "the length of a substring"))
+    first = max(0, start - 1)
+    return arguments[0].str.slice(first, max(0, start - 1 + length - first))
+
+
+def _like(arguments: Arguments, _wanted: pa.DataType | None) -> Expr:
+    """Return whether a text is like a pattern: % is any text, _ any character, a backslash makes the next one plain."""
+    pattern = str(_constant(arguments[1], "a pattern of LIKE"))
+    if "_" not in pattern and "\\" not in pattern:
+        inner = pattern.strip("%")
+        if "%" not in inner and inner:
+            text = arguments[0]
+            match pattern.startswith("%"), pattern.endswith("%"):
+                case True, True:
+                    return text.str.contains(inner)
+                case True, False:
+                    return text.str.ends_with(inner)
+                case False, True:
+                    return text.str.starts_with(inner)
+                case _:
+                    return text == inner
+    return arguments[0].str.contains(f"(?s)^{_regex_of(pattern)}$", regex=True)
+
+
+_WILD: Final = {"%": ".*", "_": "."}
+
+
+def _regex_of(pattern: str) -> str:
+    parts, is_plain = [], False
+    for character in pattern:
+        if character == "\\" and not is_plain:
+            is_plain = True
+            continue
+        parts.append(
+            {"%": ".*", "_": "."}.get(character, re.escape(character)) if not is_plain else re.escape(character)
+        )
+        is_plain = False
+    return "".join(parts)
+
+
+def _round(arguments: Arguments, _wanted: pa.DataType | None) -> Expr:
+    digits = 0 if len(arguments) == 1 else int(_constant(arguments[1], "the digits of ROUND"))
+    return arguments[0].round(digits)
+
+
+FUNCTIONS: Final[dict[str, Function]] = {
+    "equal": _method("__eq__"),
+    "not_equal": _method("__ne__"),
+    "lt": _method("__lt__"),
+    "lte": _method("__le__"),
+    "gt": _method("__gt__"),
+    "gte": _method("__ge__"),
+    "and": _all("__and__"),
+    "or": _all("__or__"),
+    "not": _method("__invert__"),
+    "is_null": _method("is_null"),
+    "is_not_null": _method("is_not_null"),
+    "is_true": lambda arguments, _: arguments[0].eq_null_safe(lit(True)),
+    "is_false": lambda arguments, _: arguments[0].eq_null_safe(lit(False)),
+    "is_not_true": lambda arguments, _: ~arguments[0].eq_null_safe(lit(True)),
+    "is_not_false": lambda arguments, _: ~arguments[0].eq_null_safe(lit(False)),
+    "is_unknown": _method("is_null"),
+    "is_not_unknown": _method("is_not_null"),
+    "is_not_distinct_from": _method("eq_null_safe"),
+    "is_distinct_from": lambda arguments, _: ~arguments[0].eq_null_safe(arguments[1]),
+    "add": _all("__add__"),
+    "subtract": _method("__sub__"),
+    "multiply": _all("__mul__"),
+    "divide": _divide,
+    "modulus": _remainder,
+    "negate": _method("__neg__"),
+    "between": _method("between"),
+    "like": _like,
+    "date_part": _date_part,
+    "substring": _substring,
+    "coalesce": lambda arguments, _: coalesce(*arguments),
+    "least": lambda arguments, _: least(*arguments),
+    "greatest": lambda arguments, _: greatest(*arguments),
+    "nullif": _method("nullif"),
+    "bitwise_and": _method("bit_and"),
+    "bitwise_or": _method("bit_or"),
+    "bitwise_xor": _method("bit_xor"),
+    "bitwise_shift_left": _method("shift_left"),
+    "bitwise_shift_right": _method("shift_right"),
+    "abs": _method("abs"),
+    "sign": _method("sign"),
+    "floor": _method("floor"),
+    "ceil": _method("ceil"),
+    "round": _round,
+    "sqrt": _method("sqrt"),
+    "cbrt": _method("cbrt"),
+    "exp": _method("exp"),
+    "ln": _method("ln"),
+    "log10": _method("log10"),
+    "log2": _method("log2"),
+    "power": _method("power"),
+    "sin": _method("sin"),
+    "cos": _method("cos"),
+    "tan": _method("tan"),
+    "asin": _method("asin"),
+    "acos": _method("acos"),
+    "atan": _method("atan"),
+    "atan2": _method("atan2"),
+    "degrees": _method("degrees"),
+    "radians": _method("radians"),
+    "isnan": _method("is_nan"),
+    "upper": lambda arguments, _: arguments[0].str.upper(),
+    "lower": lambda arguments, _: arguments[0].str.lower(),
+    "character_length": lambda arguments, _: arguments[0].str.length(),
+}

@@ -1,0 +1,91 @@
+"""IN and NOT IN: which joins of a plan take a null on the right as "unknown".
+
+    k NOT IN (SELECT k FROM u)          with a null in u: no row        anti(null_aware=True)
+    NOT EXISTS (... u.k = t.k)          with a null in u: as without    anti()
+    v = 1 OR k NOT IN (SELECT ...)      "mark" join: a column that is true, false, or null for unknown
+    v = 1 OR EXISTS (...)               "mark" join: true or false
+
+An anti join that is NOT IN says so in DataFusion's text of it, and Substrait drops that. So both trees are walked side
+by side: the joins of the logical plan and those of the Substrait plan, in the same order. Where kinds or numbers do not
+agree nobody knows which join is which, and the query is refused. Of a mark join DataFusion itself forgets what it was;
+the plan before its rewriting has the words. A query that has both, IN and EXISTS, in such places is refused.
+
+Held by: tests/sql/test_null_logic.py
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+from engine.errors import NotYetSupportedError
+
+if TYPE_CHECKING:
+    from substrait.algebra_pb2 import JoinRel, Rel
+
+_MARK: Final = "null_aware"
+_KINDS: Final = {
+    "Inner": "inner",
+    "Left": "left",
+    "Right": "right",
+    "Full": "outer",
+    "LeftSemi": "left_semi",
+    "RightSemi": "right_semi",
+    "LeftAnti": "left_anti",
+    "RightAnti": "right_anti",
+    "LeftMark": "left_mark",
+    "RightMark": "right_mark",
+}
+
+
+def null_aware_joins(logical_plan: Any, root: Rel) -> frozenset[int]:
+    """Return the numbers, in the order of ``joins_of``, of the joins that are NOT IN.
+
+    Raises: NotYetSupportedError where the two plans do not have the same joins and one of them is NOT IN.
+    """
+    texts = list(_join_texts(logical_plan))
+    marked = frozenset(number for number, text in enumerate(texts) if text.rstrip().endswith(_MARK))
+    if not marked:
+        return marked
+    wanted = [_KINDS.get(text.split(" Join", 1)[0], "") for text in texts]
+    found = [_kind(join) for join in joins_of(root)]
+    if wanted != found:
+        raise NotYetSupportedError("NOT IN in this query; write NOT EXISTS (SELECT ... WHERE inner.key = outer.key)")
+    return marked
+
+
+def marks_are_null_aware(bound_plan: Any, root: Rel) -> bool:
+    """Return whether the mark joins of a query are IN, from the plan as it was before any rewriting.
+
+    Raises: NotYetSupportedError where some may be IN and others EXISTS.
+    """
+    if not any(_kind(join).endswith("_mark") for join in joins_of(root)):
+        return False
+    text = bound_plan.display_indent()
+    is_in = " IN (<subquery>)" in text
+    if is_in and re.search(r"(EXISTS|ANY|ALL) \(<subquery>\)", text):
+        raise NotYetSupportedError("a SQL query with both IN and EXISTS below OR; write one of them as a join")
+    return is_in
+
+
+def joins_of(relation: Any) -> Iterator[JoinRel]:
+    """Yield the joins of a message and of what is below it, each before its inputs, left before right."""
+    if relation.DESCRIPTOR.name == "JoinRel":
+        yield relation
+    for field, value in relation.ListFields():
+        if field.message_type is not None:
+            for child in value if field.is_repeated else (value,):
+                yield from joins_of(child)
+
+
+def _kind(join: JoinRel) -> str:
+    return str(join.JoinType.Name(join.type)).removeprefix("JOIN_TYPE_").lower()
+
+
+def _join_texts(plan: Any) -> Iterator[str]:
+    text = plan.display()
+    if " Join:" in text.split("\n", 1)[0]:
+        yield text
+    for child in plan.inputs():
+        yield from _join_texts(child)

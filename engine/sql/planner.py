@@ -1,0 +1,120 @@
+"""DataFusion as the planner: told of names and types, it parses, binds, and rewrites subqueries into joins.
+
+    Planner(tables).plan(text) -> PlannedQuery(relation, names, functions, null_aware)
+
+It never sees a row: each table is an empty data set of its schema. What it says of a text is turned into one clear
+sentence: its own words are kept, "Error during planning:" and the like are not.
+
+Held by: tests/sql/test_queries.py
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import pyarrow as pa
+
+from engine.errors import ConfigurationError, NotYetSupportedError, PlanError
+from engine.records.plain_types import plain_schema
+from engine.sql.null_aware import marks_are_null_aware, null_aware_joins
+
+if TYPE_CHECKING:
+    from substrait.algebra_pb2 import Rel
+
+#: plans of statements about queries
+_NO_QUERIES: Final = {"Explain", "DescribeTable", "Analyze"}
+_PREFIX: Final = re.compile(
+    r"^((\w+ caused by )?(Error during planning|Schema error|SQL error|This feature is not implemented): *)+"
+)
+
+
+class PlannedQuery(NamedTuple):
+    """A query as Substrait has it, and what Substrait does not say (see ``null_aware``)."""
+
+    relation: Rel
+    names: tuple[str, ...]
+    functions: dict[int, str]
+    #: numbers of the anti joins that are NOT IN
+    null_aware: frozenset[int]
+    #: whether the columns of mark joins are IN: true, false or unknown
+    marks_are_null_aware: bool
+
+
+def plan_query(text: str, tables: Mapping[str, pa.Schema]) -> PlannedQuery:
+    """Return the plan of a query over tables of those names and types.
+
+    Raises: PlanError for a text that is no query over them, NotYetSupportedError for one that Substrait cannot say.
+    """
+    _refuse_what_is_lost(text)
+    context, options, producer, message, dataset = _imports()
+    session = context()
+    for name, schema in tables.items():
+        session.register_dataset(f'"{name}"', dataset(plain_schema(schema).empty_table()))
+    # nothing that a text says is done: it could read files and make tables
+    only_plan = options().with_allow_ddl(False).with_allow_dml(False).with_allow_statements(False)
+    try:
+        frame = session.sql_with_options(text, only_plan)
+        logical = frame.optimized_logical_plan()
+    except Exception as error:
+        if " not supported: " in str(error):
+            raise _no_query(text) from None
+        raise PlanError(f"sql: {_with_tables(_reason(error), tables)}") from None
+    if type(logical.to_variant()).__name__ in _NO_QUERIES:
+        raise _no_query(text)
+    try:
+        encoded = producer.to_substrait_plan(logical, session).encode()
+    except Exception as error:
+        raise NotYetSupportedError(f"sql: this query ({_reason(error)})") from None
+    plan = message()
+    plan.ParseFromString(encoded)
+    root = plan.relations[0].root
+    functions = {one.extension_function.function_anchor: one.extension_function.name for one in plan.extensions}
+    null_aware = null_aware_joins(logical, root.input)
+    marks = marks_are_null_aware(frame.logical_plan(), root.input)
+    return PlannedQuery(root.input, tuple(root.names), functions, null_aware, marks)
+
+
+def _refuse_what_is_lost(text: str) -> None:
+    """Refuse what the planner reads over: hints, and ALL that would count how often a row is there."""
+    if "/*+" in text:
+        raise NotYetSupportedError("sql: join hints in a query (write join(hint=...))")
+    found = re.search(r"\b(INTERSECT|EXCEPT)\s+ALL\b", text, re.IGNORECASE)
+    if found:
+        raise NotYetSupportedError(f"{found[1].upper()} ALL in SQL")
+
+
+def _with_tables(reason: str, tables: Collection[str]) -> str:
+    """Return what is wrong, with the names of tables where one is missing."""
+    return f"{reason}; there are {', '.join(sorted(tables))}" if reason.startswith("table '") and tables else reason
+
+
+def _reason(error: Exception) -> str:
+    text = str(error).removeprefix("DataFusion error: ")
+    text = _PREFIX.sub("", text)
+    parser = re.fullmatch(r'ParserError\("(.*?)(?: at Line: (\d+), Column: (\d+))?"\)', text, re.DOTALL)
+    if parser is None:
+        plain = " ".join(text.replace("datafusion.public.", "").split()).rstrip(".")
+        return f"{plain[:1].lower()}{plain[1:]}"
+    place = f"line {parser[2]}, column {parser[3]}: " if parser[2] else ""
+    return f"{place}{parser[1][:1].lower()}{parser[1][1:]}"
+
+
+def _no_query(text: str) -> NotYetSupportedError:
+    return NotYetSupportedError(
+        f"sql: {text.split(maxsplit=1)[0].upper()} (a query begins with SELECT, WITH or VALUES)"
+    )
+
+
+def _imports() -> tuple[Any, Any, Any, Any, Any]:
+    """Return session, options, writer of Substrait, its message and what makes a table; only queries load them."""
+    from pyarrow.dataset import dataset  # noqa: PLC0415
+
+    try:
+        from datafusion import SessionContext, SQLOptions  # noqa: PLC0415
+        from datafusion.substrait import Producer  # noqa: PLC0415
+        from substrait.plan_pb2 import Plan  # noqa: PLC0415
+    except ImportError as error:
+        raise ConfigurationError(f"sql needs the extra: pip install 'drey[sql]' ({error})") from None
+    return SessionContext, SQLOptions, Producer, Plan, dataset

@@ -1,0 +1,273 @@
+"""Relations of Substrait as data sets.
+
+    read         a data set of the catalog, its columns under names of their own, filtered
+    project      positions; a projection where something is computed
+    join         keys are the equalities between the sides, the rest is the condition
+    aggregate    group_by().agg(), one for each grouping set
+    sort, fetch  sort(), top(), limit()
+    set          union() of columns by position
+
+Filters, the order of joins and what is pruned are the optimizer's: nothing here looks for a better plan.
+
+Held by: tests/sql/test_queries.py
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from engine.api.data_set import DataSet
+from engine.api.expressions import col
+from engine.errors import NotYetSupportedError, PlanError
+from engine.sql import joins
+from engine.sql.column_names import ColumnNames, Relation
+from engine.sql.expressions import ExpressionReader
+from engine.sql.groups import grouped
+from engine.sql.join_conditions import join_condition
+from engine.sql.planner import PlannedQuery
+from engine.sql.types import arrow_type, constant
+
+if TYPE_CHECKING:
+    from substrait.algebra_pb2 import (
+        AggregateRel,
+        Expression,
+        FetchRel,
+        FilterRel,
+        JoinRel,
+        ProjectRel,
+        ReadRel,
+        Rel,
+        SetRel,
+        SortRel,
+    )
+
+
+FromArrow = Callable[[pa.Table], DataSet]
+
+
+class RelationReader:
+    """Reads the relations of one query."""
+
+    def __init__(self, tables: Mapping[str, DataSet], query: PlannedQuery, from_arrow: FromArrow) -> None:
+        self._tables = tables
+        self._query = query
+        self._from_arrow = from_arrow
+        self._names = ColumnNames()
+        self._join_count = 0
+
+    def root(self, relation: Rel, names: Sequence[str]) -> DataSet:
+        """Return the data set of a whole query, its columns under the names that the query gives them."""
+        found = self.read(relation)
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise PlanError(
+                f"sql: column {', '.join(map(repr, twice))} would be there twice; write ... AS another_name"
+            )
+        return found.data.select([col(own).alias(name) for own, name in zip(found.columns, names, strict=True)])
+
+    def read(self, message: Rel) -> Relation:
+        """Return a relation; NotYetSupportedError for a kind that is not here."""
+        kind = str(message.WhichOneof("rel_type"))
+        reader = getattr(self, f"_{kind}", None)
+        if reader is None:
+            raise NotYetSupportedError(f"the SQL relation {kind}")
+        relation = getattr(message, kind)
+        found: Relation = reader(relation)
+        if relation.common.WhichOneof("emit_kind") == "emit":
+            return Relation(found.data, tuple(found.columns[index] for index in relation.common.emit.output_mapping))
+        return found
+
+    # rows in ---------------------------------------------------------------------------------------------------
+
+    def _read(self, message: ReadRel) -> Relation:
+        if message.WhichOneof("read_type") == "virtual_table":
+            return self._values(message)
+        name = message.named_table.names[-1]
+        if name not in self._tables:
+            raise NotYetSupportedError(f"the SQL table {'.'.join(message.named_table.names)}")
+        data = self._tables[name]
+        columns: list[str] = list(message.base_schema.names)
+        if message.HasField("filter"):
+            found = self._filtered(Relation(data, tuple(columns)), message.filter)
+            data = found.data
+        if message.HasField("projection"):
+            columns = [columns[item.field] for item in message.projection.select.struct_items]
+        # count(*) needs rows and none of their columns: one is there, which the query does not see
+        own = {column: self._names.unique(column) for column in columns or data.columns[:1]}
+        renamed = data.select([col(column).alias(name) for column, name in own.items()])
+        return Relation(renamed, tuple(own.values()) if columns else ())
+
+    def _values(self, message: ReadRel) -> Relation:
+        """Return the rows of VALUES; a query without FROM has one, without columns."""
+        rows = [row.fields for row in message.virtual_table.expressions]
+        if any(field.WhichOneof("rex_type") != "literal" for row in rows for field in row):
+            raise NotYetSupportedError("VALUES with what is no constant, in SQL")
+        names = [self._names.unique(name) for name in message.base_schema.names]
+        types = [arrow_type(one) for one in message.base_schema.struct.types]
+        columns = [
+            pa.array([constant(row[index].literal).as_py() for row in rows], one) for index, one in enumerate(types)
+        ]
+        # a row needs a column to be there, which the query does not see
+        held = (columns, names) if names else ([pa.nulls(len(rows))], [self._names.unique("row")])
+        return Relation(self._from_arrow(pa.table(*held)), tuple(names))
+
+    # rows as they come -----------------------------------------------------------------------------------------
+
+    def _project(self, message: ProjectRel) -> Relation:
+        found, reader = self._below(message.input, message.expressions)
+        columns, computed = list(found.columns), {}
+        for one in message.expressions:
+            if one.WhichOneof("rex_type") == "selection":
+                columns.append(found.columns[reader.position(one)])
+                continue
+            name = self._names.unique("computed")
+            computed[name] = reader.read(one)
+            columns.append(name)
+        return Relation(found.data.with_columns(**computed) if computed else found.data, tuple(columns))
+
+    def _filter(self, message: FilterRel) -> Relation:
+        return self._filtered(self.read(message.input), message.condition)
+
+    def _filtered(self, found: Relation, condition: Expression) -> Relation:
+        joined, reader = self._with_scalars(found, [condition])
+        return Relation(joined.data.filter(reader.read(condition)), found.columns)
+
+    def _sort(self, message: SortRel) -> Relation:
+        keyed, names, descending, nulls_last = self._sort_keys(message)
+        return Relation(keyed.data.sort(names, descending=descending, nulls_last=nulls_last), keyed.columns)
+
+    def _fetch(self, message: FetchRel) -> Relation:
+        count_, offset = self._bounds(message)
+        if offset:
+            raise NotYetSupportedError("OFFSET in SQL")
+        if count_ is None:
+            return self.read(message.input)
+        if message.input.WhichOneof("rel_type") == "sort" and count_ > 0:
+            keyed, names, descending, nulls_last = self._sort_keys(message.input.sort)
+            return Relation(keyed.data.top(count_, names, descending, nulls_last), keyed.columns)
+        found = self.read(message.input)
+        return Relation(found.data.limit(count_), found.columns)
+
+    def _bounds(self, message: FetchRel) -> tuple[int | None, int]:
+        """Return how many rows are wanted (None: all) after how many."""
+        count_ = int(message.count_expr.literal.i64) if message.HasField("count_expr") else None
+        offset = int(message.offset_expr.literal.i64) if message.HasField("offset_expr") else 0
+        return count_, offset
+
+    def _sort_keys(self, message: SortRel) -> tuple[Relation, list[str], list[bool], list[bool]]:
+        """Return the input with a column for each key, the keys, and for each: descending, nulls last."""
+        found, reader = self._below(message.input, [field.expr for field in message.sorts])
+        data, names, descending, nulls_last = found.data, [], [], []
+        for field in message.sorts:
+            name = self._key_name(reader, field.expr)
+            if name is None:
+                name = self._names.unique("sort_key")
+                data = data.with_columns(**{name: reader.read(field.expr)})
+            direction = field.SortDirection.Name(field.direction)
+            if name not in names:
+                names.append(name)
+                descending.append("DESC" in direction)
+                nulls_last.append("NULLS_LAST" in direction)
+        return Relation(data, found.columns), names, descending, nulls_last
+
+    def _key_name(self, reader: ExpressionReader, message: Expression) -> str | None:
+        """Return the name of a column as it is, None for what is computed."""
+        return reader.read(message).output_name if message.WhichOneof("rex_type") == "selection" else None
+
+    # rows of two -----------------------------------------------------------------------------------------------
+
+    def _join(self, message: JoinRel) -> Relation:
+        # counted before its inputs are read: null_aware.py counts them so
+        number, self._join_count = self._join_count, self._join_count + 1
+        left, right = self.read(message.left), self.read(message.right)
+        reader = self._reader(left.columns + right.columns)
+        on = message.expression if message.HasField("expression") else None
+        condition = join_condition(on, len(left.columns), reader, self._query.functions)
+        kind = message.JoinType.Name(message.type).removeprefix("JOIN_TYPE_").lower()
+        if kind in joins.BOTH_SIDES:
+            return joins.pairs(self._names, left, right, joins.BOTH_SIDES[kind], condition)
+        side, _, what = kind.partition("_")
+        if side == "right":
+            left, right, condition = right, left, condition.swapped()
+        match what:
+            case "semi":
+                return joins.matching(self._names, left, right, condition)
+            case "anti":
+                is_null_aware = number in self._query.null_aware
+                return joins.without_match(self._names, left, right, condition, is_null_aware)
+            case "mark":
+                return joins.marked(self._names, left, right, condition, self._query.marks_are_null_aware)
+        raise NotYetSupportedError(f"the SQL join {kind}")
+
+    def _set(self, message: SetRel) -> Relation:
+        operation = message.SetOp.Name(message.op).removeprefix("SET_OP_").lower()
+        if operation not in ("union_all", "union_distinct"):
+            raise NotYetSupportedError(f"the SQL set operation {operation}")
+        parts = [self.read(part) for part in message.inputs]
+        names = [self._names.unique(name.partition("#")[0]) for name in parts[0].columns]
+        data = [
+            part.data.select([col(own).alias(name) for own, name in zip(part.columns, names, strict=True)])
+            for part in parts
+        ]
+        union = data[0].union(*data[1:])
+        return Relation(union.distinct() if operation == "union_distinct" else union, tuple(names))
+
+    def _aggregate(self, message: AggregateRel) -> Relation:
+        arguments = [one.value for measure in message.measures for one in measure.measure.arguments]
+        filters = [measure.filter for measure in message.measures if measure.HasField("filter")]
+        found, reader = self._below(message.input, [*message.grouping_expressions, *arguments, *filters])
+        return grouped(self._names, found.data, message, reader, self._query.functions)
+
+    # what expressions need -------------------------------------------------------------------------------------
+
+    def _below(self, message: Rel, expressions: Sequence[Expression]) -> tuple[Relation, ExpressionReader]:
+        return self._with_scalars(self.read(message), expressions)
+
+    def _with_scalars(self, found: Relation, expressions: Sequence[Expression]) -> tuple[Relation, ExpressionReader]:
+        """Return the relation with a column for each query that stands for a value, and the reader of expressions."""
+        data, names = found.data, {}
+        for query in (query for one in expressions for query in _scalar_queries(one)):
+            row = self._one_row(query)
+            data = data.join(row.data, how="cross")
+            names[query.SerializeToString(deterministic=True)] = row.columns[0]
+        reader = self._reader(found.columns, names)
+        return Relation(data, found.columns), reader
+
+    def _one_row(self, query: Expression.Subquery) -> Relation:
+        """Return the relation of a query that has one row, whatever the data."""
+        relation = query.scalar.input
+        if not _has_one_row(relation):
+            raise NotYetSupportedError("a SQL query as a value that may have several rows; write max(...) or min(...)")
+        found = self.read(relation)
+        return Relation(found.data.select([found.columns[0]]), found.columns[:1])
+
+    def _reader(self, columns: Sequence[str], scalars: Mapping[bytes, str] | None = None) -> ExpressionReader:
+        known = scalars or {}
+        return ExpressionReader(
+            columns, self._query.functions, lambda query: known[query.SerializeToString(deterministic=True)]
+        )
+
+
+def _has_one_row(message: Rel) -> bool:
+    kind = message.WhichOneof("rel_type")
+    if kind == "project":
+        return _has_one_row(message.project.input)
+    if kind != "aggregate":
+        return False
+    return all(not group.expression_references for group in message.aggregate.groupings)
+
+
+def _scalar_queries(message: Expression) -> list[Expression.Subquery]:
+    """Return the queries in an expression that stand for a value, without those inside of them."""
+    if message.DESCRIPTOR.name == "Subquery":
+        return [message] if message.WhichOneof("subquery_type") == "scalar" else []
+    return [
+        query
+        for field, value in message.ListFields()
+        if field.message_type is not None
+        for child in (value if field.is_repeated else (value,))
+        for query in _scalar_queries(child)
+    ]

@@ -1,0 +1,100 @@
+"""Types and constants of Substrait as Arrow's.
+
+    i64 ─► int64      decimal(15, 2) ─► decimal128(15, 2)      precision_timestamp(6) ─► timestamp[us]
+
+A type that a table may have and that is not here is refused by name. Source: substrait.io/types.
+
+Held by: tests/sql/test_expressions.py
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import date, timedelta
+from decimal import Decimal
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+
+from engine.errors import NotYetSupportedError
+
+if TYPE_CHECKING:
+    from substrait.algebra_pb2 import Expression
+    from substrait.type_pb2 import Type
+
+_PLAIN: Final = {
+    "bool": pa.bool_(),
+    "boolean": pa.bool_(),
+    "i8": pa.int8(),
+    "i16": pa.int16(),
+    "i32": pa.int32(),
+    "i64": pa.int64(),
+    "fp32": pa.float32(),
+    "fp64": pa.float64(),
+    "string": pa.string(),
+    "varchar": pa.string(),
+    "fixed_char": pa.string(),
+    "binary": pa.binary(),
+    "date": pa.date32(),
+    "time": pa.time64("us"),
+    "timestamp": pa.timestamp("us"),
+    "timestamp_tz": pa.timestamp("us", "UTC"),
+}
+_UNITS: Final = {0: "s", 3: "ms", 6: "us", 9: "ns"}
+_EPOCH: Final = date(1970, 1, 1)
+#: unsigned integers are written as signed ones of another variation
+_UNSIGNED: Final = {"i8": pa.uint8(), "i16": pa.uint16(), "i32": pa.uint32(), "i64": pa.uint64()}
+
+
+def arrow_type(substrait_type: Type) -> pa.DataType:
+    """Return the Arrow type; NotYetSupportedError for one that has none here."""
+    kind = substrait_type.WhichOneof("kind")
+    message = getattr(substrait_type, str(kind))
+    if kind in _UNSIGNED and message.type_variation_reference == 1:
+        return _UNSIGNED[kind]
+    if kind in _PLAIN:
+        return _PLAIN[kind]
+    if kind == "decimal":
+        return pa.decimal128(message.precision, message.scale)
+    if kind in ("precision_timestamp", "precision_timestamp_tz") and message.precision in _UNITS:
+        return pa.timestamp(_UNITS[message.precision], "UTC" if kind.endswith("_tz") else None)
+    if kind == "user_defined":
+        # the one that the planner has: the type of NULL
+        return pa.null()
+    if kind == "list":
+        return pa.list_(arrow_type(message.type))
+    raise NotYetSupportedError(f"the SQL type {kind}")
+
+
+def constant(literal: Expression.Literal) -> pa.Scalar:
+    """Return a literal as a scalar of its exact type; NotYetSupportedError for a kind that has none here."""
+    kind = str(literal.WhichOneof("literal_type"))
+    value = getattr(literal, kind)
+    if kind == "null":
+        return pa.scalar(None, arrow_type(value))
+    if kind in _READERS:
+        return _READERS[kind](value)
+    if kind in _UNSIGNED and literal.type_variation_reference == 1:
+        return pa.scalar(value, _UNSIGNED[kind])
+    if kind in _PLAIN:
+        return pa.scalar(value, _PLAIN[kind])
+    raise NotYetSupportedError(f"the SQL constant of type {kind}")
+
+
+def _decimal(value: Expression.Literal.Decimal) -> pa.Scalar:
+    unscaled = int.from_bytes(value.value, "little", signed=True)
+    return pa.scalar(Decimal(unscaled).scaleb(-value.scale), pa.decimal128(value.precision, value.scale))
+
+
+def _timestamp(zone: str | None) -> Callable[[Expression.Literal.PrecisionTimestamp], pa.Scalar]:
+    return lambda value: pa.scalar(value.value, pa.timestamp(_UNITS[value.precision], zone))
+
+
+_READERS: Final[dict[str, Callable[..., pa.Scalar]]] = {
+    "decimal": _decimal,
+    "date": lambda days: pa.scalar(_EPOCH + timedelta(days=days), pa.date32()),
+    "var_char": lambda value: pa.scalar(value.value, pa.string()),
+    "fixed_char": lambda value: pa.scalar(value, pa.string()),
+    "precision_timestamp": _timestamp(None),
+    "precision_timestamp_tz": _timestamp("UTC"),
+}

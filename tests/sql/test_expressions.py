@@ -1,0 +1,76 @@
+"""Expressions in SQL over every row of tables with nulls: Drey's values are DuckDB's, or those of the standard."""
+
+from __future__ import annotations
+
+from datetime import date
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+
+from engine import Environment
+from tests.sql.conftest import Answers, rows_of
+
+EXPRESSIONS = (
+    "v + k * 2 - 1",
+    "-v",
+    "abs(k - 3)",
+    "v % k",
+    "CASE WHEN v > 20 THEN k END",
+    "CASE k WHEN 2 THEN v ELSE k END",
+    "coalesce(v, k)",
+    "nullif(k, 2)",
+    "least(v, k)",
+    "greatest(v, k, 3)",
+    "k & 3",
+    "k | 4",
+    "k << 2",
+    "round(v / 7.0, 2)",
+    "floor(v / 7.0)",
+    "sqrt(v)",
+    "power(k, 2)",
+    "upper(s)",
+    "substring(s, 1, 1)",
+    "substring(s, 1)",
+    "length(s)",
+    "s LIKE 'a%'",
+    "s LIKE '_'",
+    "s NOT LIKE '%b%'",
+    "s LIKE ''",
+    "s IN ('a', 'b')",
+    "k IN (1, 2, NULL)",
+    "k BETWEEN 1 AND 3",
+    "k = 1 OR v IS NULL",
+    "NOT (k = 1 AND v = 10)",
+    "k IS DISTINCT FROM v",
+    "(k > 1) IS NOT TRUE",
+    "(k > 1) IS UNKNOWN",
+    "extract(year FROM DATE '1995-03-15' + INTERVAL '1' DAY) + k",
+    "CAST(k AS VARCHAR)",
+    "CAST(k AS DOUBLE) / 4",
+    "CAST(v AS DECIMAL(10, 2)) * 1.05",
+)
+
+
+@pytest.mark.parametrize("expression", EXPRESSIONS)
+def test_the_value_is_duckdbs(answers: Answers, expression: str) -> None:
+    found, wanted = answers(f"SELECT k, v, s, {expression} AS value FROM t")
+    assert found == wanted
+
+
+def test_integers_are_divided_as_the_standard_says(environment: Environment) -> None:
+    query = (
+        "SELECT a / b AS q, a % b AS r FROM (VALUES (7, 2), (-7, 2), (7, -2), (-7, -2), (6, -3), (NULL, 2)) AS x (a, b)"
+    )
+    found = environment.sql(query).to_arrow()
+    assert found.to_pydict() == {"q": [3, -3, -3, 3, -2, None], "r": [1, -1, 1, -1, 0, None]}
+
+
+def test_constants_of_every_type_keep_it(environment: Environment) -> None:
+    query = "SELECT 1 AS i, 1.50 AS d, 'x' AS s, TRUE AS b, NULL AS n, DATE '2020-02-29' AS t, CAST(1 AS SMALLINT) AS h"
+    found = environment.sql(query).to_arrow()
+    assert rows_of(found) == [(1, 1.5, "x", True, None, date(2020, 2, 29), 1)]
+    assert found.schema.field("h").type == pa.int16()
+    assert environment.sql("SELECT CAST('12.50' AS DECIMAL(9, 2)) AS d").to_arrow()["d"].to_pylist() == [
+        Decimal("12.50")
+    ]

@@ -1,0 +1,32 @@
+"""Queries whose answers hang on nulls: Drey's are DuckDB's."""
+
+from __future__ import annotations
+
+import pytest
+
+from engine import Environment, NotYetSupportedError
+from tests.sql.conftest import Answers
+from tests.sql.null_queries import QUERIES
+
+REFUSED = {
+    "SELECT k IN (SELECT k FROM u) AS x FROM t": "subquery",
+    "SELECT k FROM t INTERSECT ALL SELECT k FROM u": "INTERSECT ALL",
+    "SELECT k FROM t except  all SELECT k FROM u": "EXCEPT ALL",
+    "SELECT k FROM t WHERE v = 1 OR k IN (SELECT k FROM u) OR EXISTS (SELECT 1 FROM n WHERE n.k = t.k)": "both IN",
+    "SELECT k FROM t WHERE v = 1 OR k NOT IN (SELECT k FROM u WHERE u.w = t.v)": "depends on the row outside",
+    "SELECT k FROM t WHERE v > (SELECT w FROM u)": "several rows",
+    "SELECT sum(DISTINCT v) AS x, count(*) AS n FROM t": r"sum\(DISTINCT",
+    "SELECT k FROM t ORDER BY k LIMIT 2 OFFSET 1": "OFFSET",
+}
+
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_the_answer_is_duckdbs(answers: Answers, query: str) -> None:
+    found, wanted = answers(query)
+    assert found == wanted
+
+
+@pytest.mark.parametrize("query", REFUSED)
+def test_what_would_be_wrong_is_refused_by_name(environment: Environment, query: str) -> None:
+    with pytest.raises(NotYetSupportedError, match=REFUSED[query]):
+        environment.sql(query).to_arrow()

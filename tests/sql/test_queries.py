@@ -1,0 +1,101 @@
+"""Whole queries: TPC-H's 22, and what is said of a text that is no query."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from engine import Environment, NotYetSupportedError, PlanError, SchemaError, col
+from tests.sql.conftest import Answers
+from tests.sql.null_queries import TABLES
+from tests.tpch import sql_queries
+from tests.tpch.answers import difference
+from tests.tpch.tables import write_small
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: Any) -> Path:
+    made: Path = tmp_path_factory.mktemp("tpch") / "small"
+    write_small(made)
+    return made
+
+
+@pytest.mark.parametrize("settings", [{}, {"execution.mode": "BATCH"}, {"taskmanager.memory.process.size": "64mb"}])
+def test_the_answers_of_tpch_are_duckdbs(folder: Path, settings: dict[str, object]) -> None:
+    with duckdb.connect() as oracle, Environment(config={"parallelism.default": 2, **settings}) as environment:
+        oracle.execute(sql_queries.views(folder))
+        for path in folder.glob("*.parquet"):
+            environment.register(path.stem, environment.read_parquet(path))
+        for number, query in sql_queries.QUERIES.items():
+            found = environment.sql(query).to_arrow()
+            assert difference(found, oracle.sql(query).to_arrow_table()) == "", f"Q{number}"
+
+
+def test_a_query_is_a_data_set_like_any_other(environment: Environment) -> None:
+    large = environment.sql("SELECT k, v FROM t WHERE v >= 30")
+    assert large.columns == ["k", "v"]
+    assert large.filter(col("k").is_not_null()).sort("v").to_arrow().to_pydict() == {"k": [2, 3], "v": [30, 40]}
+    environment.register("e", large)
+    assert environment.sql("SELECT count(*) AS n FROM e").to_arrow()["n"].to_pylist() == [3]
+    environment.register("e", environment.from_arrow(TABLES["e"]))
+    assert "filter" in environment.sql("SELECT k FROM t WHERE v >= 30").explain()
+
+
+def test_names_of_columns_are_those_of_the_query(environment: Environment) -> None:
+    assert environment.sql('SELECT k AS "The Key", count(*) AS n FROM t GROUP BY k').columns == ["The Key", "n"]
+    with pytest.raises(PlanError, match="'k' would be there twice; write AS another_name"):
+        environment.sql("SELECT t.k, u.k FROM t JOIN u ON t.k = u.k")
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT k FROM t UNION SELECT k FROM u UNION ALL SELECT w FROM u",
+        "WITH x AS (SELECT k, sum(v) AS total FROM t GROUP BY k)"
+        " SELECT a.k, b.total FROM x AS a JOIN x AS b ON a.k = b.k",
+        "SELECT v FROM t ORDER BY v + k DESC LIMIT 2",
+        "SELECT v FROM t ORDER BY v LIMIT 0",
+        "SELECT x.k FROM t AS x, LATERAL (SELECT w FROM u WHERE u.k = x.k) AS y",
+        "SELECT k, (SELECT max(w) FROM u WHERE u.k = t.k) AS most FROM t",
+        "SELECT count(*) AS n FROM t, u, n",
+        "SELECT 1 AS one WHERE 1 > 2",
+    ],
+)
+def test_the_answer_is_duckdbs(answers: Answers, query: str) -> None:
+    found, wanted = answers(query)
+    assert found == wanted
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("SELEC k FROM t", "sql: line 1, column 1: expected: an SQL statement, found: SELEC"),
+        ("SELECT k FRO t WHERE", "sql: line 1, column 14: expected: end of statement, found: t"),
+        ("SELECT nothing FROM t", "sql: no field named nothing"),
+        ("SELECT k FROM nowhere", "sql: table 'nowhere' not found; there are e, n, t, u"),
+        ("SELECT nonsense(k) FROM t", "sql: invalid function 'nonsense'"),
+        ("SELECT k + s FROM t", "sql: "),
+    ],
+)
+def test_what_is_no_query_is_said_in_one_line(environment: Environment, query: str, said: str) -> None:
+    with pytest.raises(PlanError) as caught:
+        environment.sql(query)
+    assert str(caught.value).startswith(said)
+    assert "\n" not in str(caught.value)
+
+
+def test_what_changes_data_is_not_there_yet(environment: Environment) -> None:
+    hinted = "SELECT /*+ BROADCAST(u) */ t.v FROM t JOIN u ON t.k = u.k"
+    for text in (hinted, "CREATE TABLE x AS SELECT 1", "INSERT INTO t SELECT * FROM t", "EXPLAIN SELECT 1", ""):
+        with pytest.raises((NotYetSupportedError, PlanError)):
+            environment.sql(text)
+
+
+def test_only_data_sets_are_registered(environment: Environment) -> None:
+    with pytest.raises(SchemaError, match="expected a data set"):
+        environment.register("x", [1, 2])  # type: ignore[arg-type]
+    with pytest.raises(SchemaError, match="expected a name"):
+        environment.register("", environment.sql("SELECT 1 AS x"))

@@ -9,7 +9,7 @@ from engine.api.time_expressions import TimeExpressions
 _GROUPS = (
     ("Environment", ("Environment",)),
     ("DataSet", ("DataSet",)),
-    ("Expressions", ("col", "lit", "when", "coalesce", "greatest", "interval", "least")),
+    ("Expressions", ("col", "lit", "when", "array", "coalesce", "greatest", "interval", "least", "map_from", "struct")),
     ("Aggregates", ("count", "count_distinct", "sum_", "avg", "min_", "max_", "first", "last", "stddev", "variance")),
     ("Results", ("JobResult", "Row", "JoinHint")),
 )

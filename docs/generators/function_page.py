@@ -48,6 +48,11 @@ before anything runs; the error names the expression, the types it met and what 
 | `last_day` of a timestamp | a date | Spark, DuckDB | Polars: a timestamp |
 | `weekday` | 0 on Monday | Python | Polars: 1 on Monday; DuckDB, Spark: from Sunday |
 | `day < "1998-09-02"` | the text is a date | SQL, Spark, DuckDB | Polars: an error |
+| `list.get` beyond the end | null | DuckDB, Spark's `get` | Polars: an error |
+| positions in lists | from 0 | Polars, Spark's `get` | DuckDB: from 1 |
+| nulls among elements in `sum`, `min`, `max`, `join` | passed over | Polars, DuckDB | |
+| `list.contains` where elements are null | false | DuckDB, Polars | Spark: null |
+| a key twice in a map | it stays, `get` finds the first | | Spark, DuckDB: an error |
 | bits that are moved out by `shift_left` | lost | Spark, Polars | DuckDB: an error |
 """
 _GROUPS: tuple[tuple[str, str], ...] = (

@@ -12,6 +12,7 @@ from typing import Any
 from engine.api import row_functions
 from engine.api.expression import Expr
 from engine.api.intervals import interval
+from engine.api.nested_expressions import ListExpressions, MapExpressions
 from engine.api.string_expressions import StringExpressions
 from engine.api.time_expressions import TimeExpressions
 
@@ -38,6 +39,8 @@ OPERATORS = {
 NAMESPACES: dict[str, tuple[str, Any]] = {
     "str_": ("str", StringExpressions),
     "dt_": ("dt", TimeExpressions),
+    "list_": ("list", ListExpressions),
+    "map_": ("map", MapExpressions),
 }
 #: methods of Expr that are no function of a row
 _OTHERS = {"call", "alias", "named"}
@@ -46,7 +49,7 @@ _OTHERS = {"call", "alias", "named"}
 def face_of(name: str) -> str:
     """Return how a function of the table is called: ``str.upper``, ``abs``."""
     for prefix, (namespace, _) in NAMESPACES.items():
-        if name.startswith(prefix):
+        if name != "map_from" and name.startswith(prefix):
             return f"{namespace}.{name.removeprefix(prefix)}"
     return name
 

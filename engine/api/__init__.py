@@ -8,7 +8,7 @@ aggregate_nodes.py     aggregates as operators of the plan
 grouped.py             group_by, agg, distinct
 partitioning.py        shuffle, rebalance, key_by and the like, replicated
 expression.py          Expr and its operators
-number_functions.py string_expressions.py time_expressions.py aggregates.py
+nested_expressions.py number_functions.py string_expressions.py time_expressions.py aggregates.py
 intervals.py           interval(months=1)
 row_functions.py       coalesce, least and the like: functions of several values
 python_habits.py       if, in, len, for and sum on expressions and data sets: what to write instead

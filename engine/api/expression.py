@@ -14,6 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from engine.api.nested_expressions import ListExpressions, MapExpressions
 from engine.api.number_functions import NumberFunctions
 from engine.api.python_habits import RowValue, warn_comparison_with_none, warn_plain_truth
 from engine.api.string_expressions import StringExpressions
@@ -244,6 +245,14 @@ class Expr(NumberFunctions, RowValue):
         """Return the name: a column that is cast keeps its own."""
         return self._name or (self.expression.name if isinstance(self.expression, ColumnRef) else "")
 
+    def field(self, name: str) -> Expr:
+        """Return a field of a struct; null where the struct is.
+
+        >>> values(col("x").field("a"), x=[{"a": 1}, None])
+        [1, None]
+        """
+        return Expr(Call("field", (self.expression,), {"name": name}), self._name or name)
+
     @property
     def str(self) -> StringExpressions[Expr]:
         """Functions of strings."""
@@ -253,6 +262,16 @@ class Expr(NumberFunctions, RowValue):
     def dt(self) -> TimeExpressions[Expr]:
         """Functions of dates and times."""
         return TimeExpressions(self)
+
+    @property
+    def list(self) -> ListExpressions[Expr]:
+        """Functions of lists."""
+        return ListExpressions(self)
+
+    @property
+    def map(self) -> MapExpressions[Expr]:
+        """Functions of maps."""
+        return MapExpressions(self)
 
 
 def to_data_type(data_type: Any) -> pa.DataType:

@@ -26,13 +26,14 @@ from engine.api.aggregates import (
 from engine.api.expression import Expr, to_data_type, to_expression
 from engine.api.intervals import interval
 from engine.api.python_habits import warn_plain_truth
-from engine.api.row_functions import coalesce, greatest, least
+from engine.api.row_functions import array, coalesce, greatest, least, map_from, struct
 from engine.errors import SchemaError
 from engine.expressions.literals import make_literal
 from engine.graph.expression import Case, ColumnRef, Expression
 
 __all__ = [
     "Expr",
+    "array",
     "avg",
     "coalesce",
     "col",
@@ -44,9 +45,11 @@ __all__ = [
     "last",
     "least",
     "lit",
+    "map_from",
     "max_",
     "min_",
     "stddev",
+    "struct",
     "sum_",
     "variance",
     "when",

@@ -9,6 +9,7 @@ from typing import Any
 
 from engine.api.expression import Expr, to_expression
 from engine.errors import SchemaError
+from engine.expressions.column_names import check_column_name
 from engine.graph.expression import Call
 
 
@@ -43,3 +44,34 @@ def greatest(*values: Any) -> Expr:
     [2, 5, None]
     """
     return _call("greatest", values)
+
+
+def array(*values: Any) -> Expr:
+    """Return the list of some values of each row; all widen to their common type.
+
+    >>> values(array(col("x"), 0), x=[1, None])
+    [[1, 0], [None, 0]]
+    """
+    return _call("array", values)
+
+
+def struct(**fields: Any) -> Expr:
+    """Return a struct of some values of each row, by their names.
+
+    >>> values(struct(a=col("x"), b="c"), x=[1, None])
+    [{'a': 1, 'b': 'c'}, {'a': None, 'b': 'c'}]
+    """
+    if not fields:
+        raise SchemaError("struct(): give it at least one field, as in struct(name=col('a'))")
+    names: dict[str, bool | int | float | str | None] = {}
+    names |= {str(index): check_column_name(name, "struct") for index, name in enumerate(fields)}
+    return Expr(Call("struct", tuple(map(to_expression, fields.values())), names))
+
+
+def map_from(keys: Any, values: Any) -> Expr:
+    """Return the map of a list of keys and a list of values; a null key, or lists of two lengths, fail the job.
+
+    >>> values(map_from(col("k"), col("v")), k=[["a", "b"], None], v=[[1, 2], [3]])
+    [[('a', 1), ('b', 2)], None]
+    """
+    return Expr(Call("map_from", (to_expression(keys), to_expression(values))))

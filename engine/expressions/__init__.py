@@ -16,7 +16,8 @@ float_comparison   floats of two columns, NaN equal to itself and the greatest
 conditional_functions.py number_functions.py text_patterns.py   more of them
 calendar_functions.py   intervals and differences on the calendar; calendar_kernels has its loops
 text_moments.py    constant texts beside dates and times
-list_parts.py      elements of lists by their positions
+nested_functions.py   lists, maps, structs
+list_parts.py      lists as their elements and back
 number_kernels     loops over numbers that Arrow has not
 argument_kinds.py  which types a kind of argument takes
 functions.py       from a row of the table of functions (graph) to its binder

@@ -152,7 +152,32 @@ _TIMES: Final = (
     Row("dt_truncate", ("moment",), "time_functions:bind_truncate", "first", VALUES),
 )
 
-FUNCTION_TABLE: Final = {row.name: row for row in (*_OPERATORS, *_NULLS, *_NUMBERS, *_TEXT, *_TIMES)}
+_NESTED: Final = (
+    Row("array", ("same", "same*"), "nested_functions:bind_array", "-", VALUES, "own"),
+    Row("struct", ("any", "any*"), "nested_functions:bind_struct", "-", nulls="own"),
+    Row("field", ("struct",), "nested_functions:bind_field", "-"),
+    Row("map_from", ("list", "list"), "nested_functions:bind_map_from", "-", VALUES),
+    Row("list_length", ("list",), "nested_functions:bind_length", "int64"),
+    Row("list_get", ("list", "integer"), "nested_functions:bind_get", "-", VALUES),
+    Row("list_slice", ("list",), "nested_functions:bind_slice", "-", VALUES),
+    Row("list_contains", ("list", "any"), "nested_functions:bind_contains", "bool", VALUES),
+    Row("list_sum", ("list",), "nested_functions:aggregate:sum", "-", VALUES),
+    Row("list_min", ("list",), "nested_functions:aggregate:min", "-", VALUES),
+    Row("list_max", ("list",), "nested_functions:aggregate:max", "-", VALUES),
+    Row("list_mean", ("list",), "nested_functions:aggregate:mean", "float64", VALUES),
+    Row("list_sort", ("list",), "nested_functions:bind_sort", "-", VALUES),
+    Row("list_distinct", ("list",), "nested_functions:bind_distinct", "-", VALUES),
+    Row("list_join", ("list",), "nested_functions:bind_join", "-", VALUES),
+    Row("list_concat", ("list", "list*"), "nested_functions:bind_concat", "-", VALUES),
+    Row("list_any", ("list",), "nested_functions:quantifier:any", "bool", VALUES),
+    Row("list_all", ("list",), "nested_functions:quantifier:all", "bool", VALUES),
+    Row("map_get", ("map", "constant"), "nested_functions:bind_map_get", "-"),
+    Row("map_keys", ("map",), "nested_functions:map_part:keys", "-"),
+    Row("map_values", ("map",), "nested_functions:map_part:values", "-"),
+)
+
+_ROWS: Final = (*_OPERATORS, *_NULLS, *_NUMBERS, *_TEXT, *_TIMES, *_NESTED)
+FUNCTION_TABLE: Final = {row.name: row for row in _ROWS}
 
 #: functions that have a value or null for every row, the same each time, over operands of the types they work in
 SAFE_FUNCTIONS: Final = frozenset(

@@ -40,15 +40,21 @@ COLUMNS = {
         pa.array([-(2**62), 0, 2**62, None], pa.timestamp("us")),
         pa.array([-(2**62), 0, 2**62, None], pa.timestamp("ns", "Europe/Berlin")),
     ],
-    "list": [pa.array([[1, None], [], None]), pa.array([["a"], None], pa.list_(pa.string(), 1))],
+    "list": [
+        pa.array([[1, None], [], None]),
+        pa.array([["a"], None], pa.list_(pa.string(), 1)),
+        pa.array([[True], [None, False], None]),
+        pa.array([[0.5], []], pa.large_list(pa.float64())),
+    ],
     "map": [pa.array([[("a", 1)], [], None], pa.map_(pa.string(), pa.int64()))],
     "struct": [pa.array([{"a": 1}, {"a": None}, None])],
 }
 COLUMNS["float"] = COLUMNS["number"]
 COLUMNS["same"] = COLUMNS["any"] = [column for kind in ("number", "bool", "text", "moment") for column in COLUMNS[kind]]
-CONSTANTS = {"try_cast": None, "str_": "a", "dt_": "day", "is_in": 1}
+CONSTANTS = {"try_cast": None, "map_get": "a", "str_": "a", "dt_": "day", "is_in": 1}
 #: options without which a function means nothing
 OPTIONS = {"dt_truncate": {"unit": "day"}, "str_slice": {"start": 1}, "str_split_part": {"n": 1}}
+OPTIONS |= {"struct": {"0": "a", "1": "b"}, "field": {"name": "a"}, "list_slice": {"start": 1}}
 OPTIONS |= {"dt_epoch": {"unit": "s"}, "dt_strftime": {"format": "%Y"}, "dt_diff": {"unit": "days"}}
 OPTIONS |= {"dt_with_timezone": {"timezone": None}, "dt_to_timezone": {"timezone": "Asia/Tokyo"}}
 PLAIN = {
@@ -76,7 +82,8 @@ def calls(row):
                 arguments.append(make_literal(constant_for(row)))
                 continue
             arguments.append(ColumnRef(f"c{len(columns)}"))
-            columns.append(column if row.kind(index) in (kind, "same", "any") else COLUMNS[row.kind(index)][0])
+            other = "number" if (kind, row.kind(index)) == ("list", "any") else row.kind(index)
+            columns.append(column if other in (kind, "same", "any") else COLUMNS[other][0])
         length = min(map(len, columns))
         names = [f"c{index}" for index in range(len(columns))]
         batch = pa.RecordBatch.from_arrays([each.slice(0, length) for each in columns], names)

@@ -17,6 +17,7 @@ from libc.stdlib cimport free, realloc
 from libc.string cimport memmove
 
 from engine.memory.page_pool cimport PagePool
+from engine.records.byte_kernels cimport WALK_AHEAD, prefetch
 
 
 cdef StorePage* next_page(GroupStore* store) noexcept nogil:
@@ -114,6 +115,7 @@ cdef uint8_t* store_next_group(const GroupStore* store, int64_t* page_index, int
         page = &store.pages[page_index[0]]
         while offset[0] < page.used:
             header = <const RecordHeader*> (page.memory + offset[0])
+            prefetch(page.memory + offset[0] + WALK_AHEAD)
             offset[0] += header.size
             if header.kind == RECORD_GROUP:
                 return <uint8_t*> header

@@ -22,6 +22,7 @@ from engine.aggregate.row_partitions import KeptRows
 from engine.aggregate.state_combiner import StateCombiner
 from engine.aggregate.state_partitions import StatePartitions
 from engine.aggregate.state_results import results_of_states
+from engine.aggregate.state_row_keys import may_be_merged
 from engine.aggregate.state_row_table import StateRowTable, state_row_table_of
 from engine.iomanager.spill_file import SpillFile
 from engine.memory.page_pool import PagePool
@@ -37,14 +38,18 @@ class PartitionMerger:
         #: groups for each row of the last source
         self.groups_per_row = 1.0
         codec = RowCodec(layout.state_schema)
-        #: bytes of a row of states, of variable size at least
-        self.row_size = codec.fixed_size
+        self._row_size = codec.fixed_size
         self._combiner: StateCombiner | None = None
-        if codec.is_fixed and self._key_count > 0:
+        if may_be_merged(codec, self._key_count):
             self._combiner = StateCombiner(
                 layout.state_schema, self._key_count, layout.merge_operations, layout.overflow_texts
             )
             self._groups = state_row_table_of(codec, self._key_count, self._combiner, pool, group_limit)
+
+    @property
+    def row_size(self) -> int:
+        """Bytes of a row of states; of variable size about, before any was merged at least."""
+        return self._row_size if self._groups is None else self._groups.row_size
 
     def merge_parts(self, partitions: StatePartitions) -> bool:
         """Let them merge its rows as they come; False: it does not."""
@@ -68,7 +73,7 @@ class PartitionMerger:
         return merged
 
     def _rows_of(self, source: SpillFile | KeptRows) -> int:
-        """Return how many rows a source has; those of a file are no smaller."""
+        """Return how many rows a source has, those of a file about."""
         return source.row_count if isinstance(source, KeptRows) else source.raw_bytes // self.row_size
 
     def groups_expected(self, source: SpillFile | KeptRows) -> int:

@@ -59,6 +59,7 @@ cdef class RowPartitions:
     cdef RowCodec _codec
     cdef object _files                  # PartitionFiles
     cdef object _when_full              # None: the largest partition is spilled
+    cdef object _spill                  # of a partition before a large row, None: spill()
     cdef int32_t _key_count
     cdef int32_t* _key_columns          # 0, 1, 2 ...
     cdef RowPart* _parts

@@ -37,7 +37,7 @@ from libc.string cimport memcpy
 from engine.iomanager.spill_writer cimport SpillWriter
 from engine.memory.page_pool cimport PagePool, take_for_row
 from engine.records.arrow_batch cimport ArrowBatch
-from engine.records.byte_kernels cimport prefetch
+from engine.records.byte_kernels cimport LINE_BYTES, prefetch
 from engine.records.hashing cimport hash_batch, hash_rows, partition_of_hash
 from engine.records.row_codec cimport RowCodec, row_size, rows_of_page
 
@@ -45,7 +45,6 @@ from engine.errors import CorruptBlockError, MemoryBudgetError
 from engine.records.wide_rows import room_for
 
 cdef enum:
-    LINE_BYTES = 64             # of the caches
     CHUNK_ROWS = 1024
     KEPT_ROWS = 32768           # rows of a batch that is read from memory
     KEPT_BYTES = 1 << 20        # bytes of it, and of values outside, but for a single page or row
@@ -197,9 +196,13 @@ cdef class RowPartitions:
             raise MemoryBudgetError("no page is left for the states of an aggregate")
         return 0
 
-    def on_full(self, when_full):
-        """Have add_rows call this where no page is left, in place of spill_largest()."""
+    def on_full(self, when_full, spill=None):
+        """Have add_rows call this where no page is left, in place of spill_largest().
+
+        Args: spill: what is called in place of spill() where a partition is written before a row larger than a page.
+        """
         self._when_full = when_full
+        self._spill = spill
 
     cdef void _look_at(self, uint8_t** rows, int64_t count) noexcept nogil:
         cdef int64_t row
@@ -253,7 +256,10 @@ cdef class RowPartitions:
     cdef int _write_behind(self, int32_t partition, const uint8_t* row, int64_t size) except -1:
         """Write a row to the file of a partition, whose other rows go there before it."""
         cdef SpillWriter writer
-        self.spill(partition)
+        if self._spill is None:
+            self.spill(partition)
+        else:
+            self._spill(partition)
         writer = self._files.writer(partition)
         with nogil:
             writer.write(row, size)
@@ -338,7 +344,7 @@ cdef class RowPartitions:
     def close(self):
         """Give every page back; idempotent."""
         cdef int32_t index
-        self._when_full = None
+        self._when_full = self._spill = None
         for index in range(self.partition_count):
             self._give_pages(&self._parts[index], 0)
 

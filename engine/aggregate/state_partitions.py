@@ -7,7 +7,7 @@ For groups that hardly repeat while they are in reach: the table would miss the 
 groups out unmerged. Rows of states are kept by partition instead (``row_partitions``), and the groups of each partition
 are found afterwards, in a table that fits the caches.
 
-Rows of a fixed size, where there are pages enough, are merged as they come (``state_row_table``), many at a time:
+Where there are pages enough, rows are merged as they come (``state_row_table``), many at a time:
 
     rows ─► wait in their partition ── as many as groups ──► merge: partition by partition into its groups, whose
                                                              │      directories stay; the pages that waited go back
@@ -15,7 +15,8 @@ Rows of a fixed size, where there are pages enough, are merged as they come (``s
                                                                  files, and what comes for them follows
 
 So each row is merged once, a partition's groups are fetched from memory a few times in all, and pages are touched for
-about twice the groups, not for all rows: the first touch of a page takes about as long as merging its rows. Others:
+about twice the groups, not for all rows: the first touch of a page takes about as long as merging its rows. Rows with
+keys or states that cannot be merged as rows are folded:
 
     a page is wanted, none is left ──► fold: every partition in memory is grouped and put back
                                        │ while that makes rows half as many
@@ -33,11 +34,12 @@ import pyarrow as pa
 
 from engine.aggregate.aggregate_layout import AggregateLayout
 from engine.aggregate.group_table import GroupTable, StateBinding
+from engine.aggregate.merge_scratch import MergeScratch
 from engine.aggregate.partition_files import PartitionFiles
 from engine.aggregate.row_partitions import KeptRows, RowPartitions
 from engine.aggregate.state_columns import GroupScan
 from engine.aggregate.state_combiner import StateCombiner
-from engine.aggregate.state_row_table import MergeScratch, StateRowTable, state_row_table_of
+from engine.aggregate.state_row_table import StateRowTable, state_row_table_of
 from engine.aggregate.table_insert import TableInsert
 from engine.closing import close_all
 from engine.errors import MemoryBudgetError
@@ -99,7 +101,7 @@ class StatePartitions:
                 return False
             self._groups[partition] = groups
         self._make_wait()
-        self.rows.on_full(self.make_room)
+        self.rows.on_full(self.make_room, self._spill_partition)
         return True
 
     def _make_wait(self) -> None:
@@ -153,6 +155,13 @@ class StatePartitions:
         if waiting is not None:
             self.rows.put(partition, waiting)
         self.rows.spill(partition)
+
+    def _spill_partition(self, partition: int) -> None:
+        """Write what a partition has in memory to its file."""
+        if partition in self._groups:
+            self._spill_groups(partition)
+        else:
+            self.rows.spill(partition)
 
     def fold_with(self, table: GroupTable, binding: StateBinding) -> None:
         """From now on fold with a table, which is empty and nobody else's until the level ends."""

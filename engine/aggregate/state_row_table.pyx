@@ -15,18 +15,24 @@
 States that come as rows and leave as rows are not made columns on their way to their groups, nor groups rows on their
 way out. The rows of the groups of a partition lie side by side, so that the caches hold twice as many as of a table.
 
-Invariants: groups are in order of their first rows, and a group's rows were merged in their order. No group holds more
-pages than rows that were read, but for one page and the directory.
+Keys, and states that are least, largest, first or last values, may be texts. A value that beats its group's is written
+over it where the row has room; else the group is written anew, behind the others, and the old row is dead (bit 0 of its
+size) until rows are moved together: before the directory grows, and before they leave.
 
-Limits: rows of a fixed size, at most 32 columns, no floating-point keys (-0.0 and NaN). About 24 KiB of scratch.
+Invariants: a group's rows were merged in their order. Groups are in order of their first rows, but for those that were
+written anew. A row with a value outside of it (``outside_values``) never becomes a group, nor is merged: it is as if
+it did not fit. Of rows of a fixed size, groups hold no more pages than rows that were read, but for one page and the
+directory.
+
+Limits: at most 32 columns, no floating-point keys (-0.0 and NaN). About 24 KiB of scratch, and a row.
 
 Source: as GroupTable; Chen et al., "Improving hash join performance through prefetching" (2004).
 """
 
 cimport cython
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
-from libc.stdlib cimport calloc, free, malloc, realloc
-from libc.string cimport memcmp, memcpy, memmove, memset
+from libc.stdlib cimport calloc, free, realloc
+from libc.string cimport memcpy, memmove, memset
 
 from engine.aggregate.group_directory cimport (
     directory_can_double,
@@ -37,15 +43,17 @@ from engine.aggregate.group_directory cimport (
     directory_slot,
     directory_take,
 )
+from engine.aggregate.merge_scratch cimport CHUNK_ROWS, MergeScratch
 from engine.aggregate.row_partitions cimport KeptRows, RowPage, append_page, copy_row
 from engine.aggregate.state_combiner cimport StateCombiner
+from engine.aggregate.state_row_keys cimport are_same_keys, has_value_outside, may_be_merged, row_keys_of
 from engine.iomanager.spill_file cimport SpillFile
 from engine.iomanager.spill_reader cimport SpillReader
 from engine.memory.page_pool cimport PagePool
-from engine.records.arrow_batch cimport KIND_FLOAT16, KIND_FLOAT64
-from engine.records.byte_kernels cimport load64, prefetch
+from engine.records.byte_kernels cimport LINE_BYTES, prefetch, store32
 from engine.records.hashing cimport hash_rows
-from engine.records.row_codec cimport NULL_COLUMNS, RowCodec, row_size, rows_of_page
+from engine.records.outside_values cimport values_lie_outside
+from engine.records.row_codec cimport RowCodec, row_size, rows_of_page
 
 from engine.errors import CorruptBlockError
 
@@ -54,6 +62,8 @@ cdef enum:
     GROUP_AHEAD = 20            # ... for whose groups is asked before
     FILL_GROUPS = 32            # groups entered together
     DAMAGED = -1
+    DEAD = 1                    # in the size of a row whose group was written anew
+    REWRITTEN_ROUND = 16        # a group that is written anew may be a little larger the next time
 
 
 def state_row_table_of(RowCodec codec not None, int32_t key_count, StateCombiner combiner not None,
@@ -63,28 +73,8 @@ def state_row_table_of(RowCodec codec not None, int32_t key_count, StateCombiner
     Args: combiner: of rows with equal keys; group_limit: full at so many groups, 0: no limit; scratch: of others that
         merge at other times on the same thread, None: its own.
     """
-    cdef int32_t column
-    if key_count == 0 or not codec.is_fixed or codec.column_count > NULL_COLUMNS or not combiner.keeps_size:
-        return None
-    for column in range(key_count):
-        if KIND_FLOAT16 <= codec.kinds[column] <= KIND_FLOAT64:
-            return None
-    return StateRowTable(codec, key_count, combiner, pool, group_limit, scratch or MergeScratch())
-
-
-@cython.final
-cdef class MergeScratch:
-    """See the .pxd."""
-
-    def __cinit__(self):
-        self.rows = <uint8_t**> malloc(CHUNK_ROWS * 3 * 8)
-        if self.rows == NULL:
-            raise MemoryError()
-        self.hashes = <uint64_t*> (self.rows + CHUNK_ROWS)
-        self.positions = <int64_t*> (self.rows + 2 * CHUNK_ROWS)
-
-    def __dealloc__(self):
-        free(self.rows)
+    if may_be_merged(codec, key_count):
+        return StateRowTable(codec, key_count, combiner, pool, group_limit, scratch or MergeScratch())
 
 
 @cython.final
@@ -106,8 +96,9 @@ cdef class StateRowTable:
         self._rows, self._hashes, self._positions = scratch.rows, scratch.hashes, scratch.positions
         for index in range(key_count):
             self._key_columns[index] = index
-        self._null_mask = ((<uint64_t> 1 << key_count) - 1) << 32
-        self._word_slot = codec.slots[0] if key_count == 1 and codec.widths[0] == 8 else -1
+        self._keys = row_keys_of(codec, key_count)
+        self._is_fixed = codec.is_fixed
+        self._row_size = codec.fixed_size
 
     def __dealloc__(self):
         free(self._key_columns)
@@ -125,6 +116,7 @@ cdef class StateRowTable:
         cdef RowPage* page
         cdef int64_t done
         cdef int failure = 0
+        self._rows_merged = 0
         with nogil:
             if self.group_count == 0:
                 self._begin(groups_expected)
@@ -183,6 +175,11 @@ cdef class StateRowTable:
         return self.take()
 
     @property
+    def row_size(self):
+        """Bytes of a row: the mean of a page that was merged, or what they are at least."""
+        return self._row_size
+
+    @property
     def page_count(self):
         """Pages of the pool that groups and their directory hold."""
         if self._directory.slots == NULL:
@@ -212,7 +209,7 @@ cdef class StateRowTable:
     cdef bint _fits(self, int64_t groups) noexcept nogil:
         """Whether pages for so many groups, and a directory of them, are free."""
         cdef int64_t slot_count = slots_for(groups, self._pool.page_size)
-        return (groups // max(self._pool.page_size // self._codec.fixed_size, <int64_t> 1)
+        return (groups // max(self._pool.page_size // self._row_size, <int64_t> 1)
                 + 8 * slot_count // self._pool.page_size + 2) <= self._pool.pages_free()
 
     cdef int64_t _merge_page(self, uint8_t* page, int64_t used, int* failure) noexcept nogil:
@@ -220,6 +217,8 @@ cdef class StateRowTable:
         cdef int64_t position = 0
         cdef int64_t count, done
         cdef int32_t size = self._codec.fixed_size
+        if not self._is_fixed:
+            return self._merge_any_page(page, used, failure)
         if used % size != 0:
             return DAMAGED
         while position < used and failure[0] == 0:
@@ -230,6 +229,24 @@ cdef class StateRowTable:
             position += done * size
             if done < count:
                 break
+        return position
+
+    cdef int64_t _merge_any_page(self, uint8_t* page, int64_t used, int* failure) noexcept nogil:
+        """The same for rows of any size."""
+        cdef int64_t position = 0
+        cdef int64_t rows = 0
+        cdef int64_t count, done
+        while position < used and failure[0] == 0:
+            count = rows_of_page(page + position, used - position, self._rows, CHUNK_ROWS)
+            if count < 0:
+                return DAMAGED
+            done = self._merge_rows(count, failure)
+            if done < count:
+                return self._rows[done] - page
+            position = self._rows[count - 1] + row_size(self._rows[count - 1]) - page
+            rows += count
+        if rows > 0:
+            self._row_size = max(position // rows, <int64_t> 1)
         return position
 
     cdef bint _find_rows(self, uint8_t* page, int64_t count) noexcept nogil:
@@ -248,6 +265,7 @@ cdef class StateRowTable:
         cdef int64_t mask, position, room
         cdef uint64_t tag, slot
         cdef uint8_t* group
+        cdef bint looks_outside = not self._is_fixed and values_lie_outside()
         self._grow(count)
         if self._directory.slots == NULL:
             return 0
@@ -261,6 +279,8 @@ cdef class StateRowTable:
             self._look_ahead(row, count)
             position = self._positions[row]
             tag = self._hashes[row] & 0xFFFF
+            if looks_outside and has_value_outside(&self._keys, self._rows[row]):
+                return row
             while True:
                 slot = self._directory.slots[position]
                 if slot == 0:
@@ -271,16 +291,22 @@ cdef class StateRowTable:
                     break
                 if slot >> 48 == tag:
                     group = directory_group(slot)
-                    if self._is_same(group, self._rows[row]):
+                    if are_same_keys(&self._keys, group, self._rows[row]):
                         if self._combiner.are_sums(group, self._rows[row]):
                             failure[0] = self._combiner.add_sums(group, self._rows[row])
-                        else:
+                        elif self._combiner.keeps_size:
                             failure[0] = self._combiner.combine(group, self._rows[row])
+                        else:
+                            group = self._combine_any(group, self._rows[row], failure)
+                            if group == NULL:
+                                return row
+                            self._directory.slots[position] = directory_slot(group, tag)
                         if failure[0] != 0:
                             return row
                         break
                 position = (position + 1) & mask
             row += 1
+            self._rows_merged += 1
         return row
 
     cdef inline void _look_ahead(self, int64_t row, int64_t count) noexcept nogil:
@@ -300,37 +326,81 @@ cdef class StateRowTable:
                 slot = self._directory.slots[position]
             self._positions[row] = position
             prefetch(directory_group(slot))
+            if not self._is_fixed:
+                prefetch(directory_group(slot) + LINE_BYTES)
 
-    cdef inline bint _is_same(self, const uint8_t* group, const uint8_t* row) noexcept nogil:
-        """Whether keys are equal: of these kinds, their bytes and null bits are."""
-        cdef int32_t index, slot
-        if (load64(group) ^ load64(row)) & self._null_mask:
-            return False
-        if self._word_slot >= 0:
-            return load64(group + self._word_slot) == load64(row + self._word_slot)
-        for index in range(self._key_count):
-            slot = self._codec.slots[index]
-            if memcmp(group + slot, row + slot, <size_t> self._codec.widths[index]) != 0:
-                return False
-        return True
+    cdef uint8_t* _combine_any(self, uint8_t* group, const uint8_t* row, int* failure) noexcept nogil:
+        """Merge a row whose values may be larger than its group's; returns where the group is, NULL: no room for it."""
+        cdef int64_t size = self._combiner.combined_size(group, row)
+        cdef int64_t room = row_size(group)
+        cdef uint8_t* combined
+        if size == 0:
+            failure[0] = self._combiner.combine(group, row)
+            return group
+        combined = self._scratch.row_of(size)
+        if combined == NULL:
+            return NULL
+        if size > room:
+            room = (size + REWRITTEN_ROUND - 1) & ~<int64_t> (REWRITTEN_ROUND - 1)
+            group = self._rewritten(group, room)
+            if group == NULL:
+                return NULL
+        failure[0] = self._combiner.combine_into(combined, group, row)
+        memcpy(group, combined, <size_t> size)
+        memset(group + size, 0, <size_t> (room - size))
+        store32(group, <uint32_t> room)
+        return group
+
+    cdef uint8_t* _rewritten(self, uint8_t* group, int64_t room) noexcept nogil:
+        """Copy a group to where there is more room; the old row is dead then."""
+        cdef uint8_t* copy = self._place_at(room)
+        if copy == NULL:
+            return NULL
+        memcpy(copy, group, <size_t> row_size(group))
+        store32(group, <uint32_t> row_size(group) | DEAD)
+        self._has_dead = True
+        return copy
 
     # ------------------------------------------------------------------------------------------------------- groups
 
     cdef uint8_t* _place(self, const uint8_t* row) noexcept nogil:
         """Copy a row to the groups; NULL: no page is left."""
-        cdef int64_t size = self._codec.fixed_size
+        cdef int64_t size = self._codec.fixed_size if self._is_fixed else <int64_t> row_size(row)
+        cdef uint8_t* group = self._place_at(size)
+        if group != NULL:
+            copy_row(group, row, <size_t> size)
+            self.group_count += 1
+        return group
+
+    cdef inline uint8_t* _place_at(self, int64_t size) noexcept nogil:
+        """Return where a row of a size may lie; NULL: no page is left."""
         cdef RowPage* page = self._pages + self._page_count - 1
-        cdef uint8_t* group
         if self._page_count == 0 or page.used + size > self._pool.page_size:
             if size > self._pool.page_size or not append_page(&self._pages, &self._page_count, &self._page_capacity,
                                                               self._pool):
                 return NULL
             page = self._pages + self._page_count - 1
-        group = page.memory + page.used
-        copy_row(group, row, <size_t> size)
         page.used += size
-        self.group_count += 1
-        return group
+        return page.memory + page.used - size
+
+    cdef void _move_together(self) noexcept nogil:
+        """Leave dead rows out: those behind them in their page move. No directory points to rows any more."""
+        cdef RowPage* page
+        cdef int64_t index, source, target, size
+        if not self._has_dead:
+            return
+        self._has_dead = False
+        for index in range(self._page_count):
+            page = self._pages + index
+            source = target = 0
+            while source < page.used:
+                size = row_size(page.memory + source) & ~<int64_t> DEAD
+                if not row_size(page.memory + source) & DEAD:
+                    if target < source:
+                        memmove(page.memory + target, page.memory + source, <size_t> size)
+                    target += size
+                source += size
+            page.used = target
 
     cdef void _grow(self, int64_t new_groups) noexcept nogil:
         """Double the directory where so many new groups may not find room, it is half full, and it fits."""
@@ -341,6 +411,7 @@ cdef class StateRowTable:
             directory_give(&self._directory, self._pool)
             if not directory_take(&self._directory, self._pool, 2 * slot_count):
                 directory_take(&self._directory, self._pool, slot_count)
+            self._move_together()
             self._fill()
 
     cdef void _fill(self) noexcept nogil:
@@ -360,13 +431,15 @@ cdef class StateRowTable:
                     prefetch(&self._directory.slots[directory_index(&self._directory, hashes[row])])
                 for row in range(count):
                     directory_insert(&self._directory, groups[row], hashes[row])
-                position += count * self._codec.fixed_size
+                position = groups[count - 1] + row_size(groups[count - 1]) - self._pages[index].memory
 
     # ------------------------------------------------------------------------------------------------------ leaving
 
     def take(self):
         """Return the groups, which are then the caller's to read or delete; the next are others."""
         cdef KeptRows kept = KeptRows.__new__(KeptRows)
+        with nogil:
+            self._move_together()
         kept._pool = self._pool
         kept._codec = self._codec
         kept._pages = self._pages
@@ -381,18 +454,17 @@ cdef class StateRowTable:
         """Put the groups in front of the rows that were not read."""
         cdef int64_t left = kept._page_count - kept._page_index
         cdef int64_t count = self._page_count + left
-        cdef int64_t page, used = 0
-        cdef RowPage* pages = <RowPage*> realloc(self._pages, <size_t> (count + 1) * sizeof(RowPage))
+        cdef RowPage* pages
+        with nogil:
+            self._move_together()
+        pages = <RowPage*> realloc(self._pages, <size_t> (count + 1) * sizeof(RowPage))
         if pages == NULL:
             raise MemoryError()
         memcpy(pages + self._page_count, kept._pages + kept._page_index, <size_t> left * sizeof(RowPage))
         free(kept._pages)
         kept._pages = pages
         kept._page_count = kept.page_count = count
-        with nogil:
-            for page in range(count):
-                used += pages[page].used
-        kept.row_count = used // self._codec.fixed_size
+        kept.row_count += self.group_count - self._rows_merged
         kept._page_index = kept._next_index = 0
         self._pages = NULL
         self._page_count = self._page_capacity = self.group_count = 0
@@ -403,6 +475,7 @@ cdef class StateRowTable:
             self._page_count -= 1
             self._pool.give(self._pages[self._page_count].memory)
         self.group_count = 0
+        self._has_dead = False
 
     def rest(self):
         """Give every page back until the next merge."""

@@ -12,6 +12,7 @@ from libc.stdlib cimport realloc
 from libc.string cimport memmove, memset
 
 from engine.memory.page_pool cimport PagePool
+from engine.records.byte_kernels cimport WALK_AHEAD, prefetch
 from engine.records.row_codec cimport row_size
 
 
@@ -52,6 +53,7 @@ cdef int64_t next_entries(const EntryPages* entries, EntryCursor* cursor, uint8_
             cursor.offset = 0
             continue
         row = entries.pages[cursor.page].memory + cursor.offset + LINK_SIZE
+        prefetch(row + WALK_AHEAD)
         cursor.offset += LINK_SIZE + <int64_t>row_size(row)
         rows[count] = row
         count += 1

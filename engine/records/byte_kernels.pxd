@@ -84,3 +84,9 @@ cdef extern from *:
     # 64 bits from any bit on; bytes behind the last of `size` bits are not touched, bits behind it are 0
     uint64_t bits_from "drey_bits_from" (const uint8_t* bitmap, int64_t first, int64_t size) noexcept nogil
     void prefetch "DREY_PREFETCH" (const void* address) noexcept nogil
+
+# Bytes between a row that a walk over rows side by side is at and what it asks for: a walk that reads one word of a row
+# to find the next one is as slow as its cache misses.
+cdef enum:
+    WALK_AHEAD = 1024
+    LINE_BYTES = 64             # of the caches

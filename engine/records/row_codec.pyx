@@ -25,7 +25,7 @@ from libc.string cimport memset
 from engine.errors import CorruptBlockError, SchemaError
 from engine.records.arrow_batch cimport ArrowBatch, ColumnView, KIND_BYTES, TypeNode, types_of_schema
 from engine.records.batch_decoder cimport decode_rows
-from engine.records.byte_kernels cimport load64, store32, store64
+from engine.records.byte_kernels cimport LINE_BYTES, WALK_AHEAD, load64, prefetch, store32, store64
 from engine.records.column_writer cimport add_variable_sizes, write_column
 from engine.records.layout import row_layout
 from engine.records.outside_values cimport (
@@ -53,11 +53,15 @@ cdef bint _same_types(const TypeNode* node, const ColumnView* view) noexcept nog
 
 
 cdef int64_t rows_of_page(const uint8_t* page, int64_t used, uint8_t** rows, int64_t capacity) noexcept nogil:
-    """Walk a page of rows."""
+    """Walk a page of rows; each size says where the next one lies, so lines to come are asked for by distance."""
+    cdef int64_t asked = 0
     cdef int64_t position = 0
     cdef int64_t count = 0
     cdef int64_t size
     while position < used and count < capacity:
+        while asked < position + WALK_AHEAD:
+            prefetch(page + asked)
+            asked += LINE_BYTES
         if used - position < 8:
             return -1
         size = (<const uint32_t*>(page + position))[0]
@@ -66,6 +70,7 @@ cdef int64_t rows_of_page(const uint8_t* page, int64_t used, uint8_t** rows, int
         rows[count] = <uint8_t*>page + position
         count += 1
         position += size
+        asked = max(asked, position)
     return count
 
 

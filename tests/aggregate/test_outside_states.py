@@ -115,6 +115,22 @@ def test_groups_take_references_when_the_first_wide_value_comes_late(workshop, w
     assert rows_of(result) == oracle(table, ("key",), calls)
 
 
+@pytest.mark.parametrize("pages", [66, 130, 600])
+@pytest.mark.parametrize("phases", [single, two_phases])
+def test_groups_in_partitions_are_left_to_the_table_where_values_lie_outside(
+    workshop, wide_from_100_bytes, monkeypatch, phases, pages
+):
+    """Rows are merged where they lie until one has a reference."""
+    monkeypatch.setattr("engine.aggregate.grouping_phase.CACHED_GROUPS", 64)
+    rng = random.Random(5)
+    keys = [f"{rng.randrange(900)}" * (1 + 60 * (row > 1200 and rng.random() < 0.1)) for row in range(2500)]
+    values = ["p" * rng.randrange(99) if row < 1200 else text for row, text in enumerate(texts(rng, 2500))]
+    calls = make_calls(TEXTS)
+    table = input_table(("key",), [pa.string()], calls, [pa.string()] * len(TEXTS), [keys, *[values] * len(TEXTS)])
+    result, *_ = phases(WideWorkshop(workshop), pages, table, ("key",), calls)
+    assert rows_of(result) == oracle(table, ("key",), calls)
+
+
 def keys_table(rows, distinct, size):
     keys = [f"{index % distinct:06}".encode() * (size // 6) for index in range(rows)]
     return input_table(("key",), [pa.binary()], [], [], [keys])

@@ -1,0 +1,3 @@
+from engine.records.row_codec import RowCodec
+
+def may_be_merged(codec: RowCodec, key_count: int) -> bool: ...

@@ -23,6 +23,7 @@ import msgspec
 from engine.graph.job_graph import JobArtifact
 from engine.graph.operator_descriptor import OperatorDescriptor
 from engine.graph.plan_schema import PlanSchema
+from engine.graph.runtime_filter import RuntimeFilter
 from engine.graph.ship_strategy import PartitionerSpec, ResultPartitionType
 from engine.graph.source_spec import SourceSplit
 from engine.graph.subpartition_share import WHOLE
@@ -88,6 +89,8 @@ class ResultPartitionDescriptor(msgspec.Struct, frozen=True):
     subpartition_count: int
     consumer_parallelism: int
     schema: PlanSchema
+    #: those that its consumers, which are all in the producer's process, make for its source
+    filters: tuple[RuntimeFilter, ...] = ()
 
 
 class SinkStaging(msgspec.Struct, frozen=True):

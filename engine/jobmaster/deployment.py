@@ -27,9 +27,10 @@ from engine.graph.deployment import (
     TaskDeploymentDescriptor,
 )
 from engine.graph.job_graph import JobGraph, JobVertex
-from engine.graph.operator_descriptor import DRIVER_PAGES_MIN, SinkOperator
+from engine.graph.operator_descriptor import DRIVER_PAGES_MIN, HashJoinOperator, SinkOperator
+from engine.graph.runtime_filter import RuntimeFilter
 from engine.graph.ship_strategy import SORTED_RUNS
-from engine.jobmaster.execution_vertex import ExecutionEdge, ExecutionVertex
+from engine.jobmaster.execution_vertex import ExecutionEdge, ExecutionVertex, IntermediateResultPartition
 from engine.jobmaster.range_bounds import consumer_range
 from engine.jobmaster.slot_pool import AllocatedSlot
 
@@ -67,6 +68,7 @@ def build_descriptor(
                 subpartition_count=partition.subpartition_count,
                 consumer_parallelism=job_graph.vertex(partition.data_set.consumer).parallelism,
                 schema=partition.data_set.partitioner.travelling(job_vertex.chain[-1].output_schema),
+                filters=_filters_of_consumers(vertex, partition, slot),
             )
             for partition in vertex.partitions
         ),
@@ -80,6 +82,27 @@ def build_descriptor(
         artifacts=job_graph.artifacts,
         feed=job_vertex.feed,
     )
+
+
+def _filters_of_consumers(
+    vertex: ExecutionVertex, partition: IntermediateResultPartition, slot: AllocatedSlot
+) -> tuple[RuntimeFilter, ...]:
+    """Return the run-time filters that all consumers of a result make for the source of its rows; () where they cannot.
+
+    They run while it is produced, in the process that produces it, and what they do not probe with nobody reads.
+    """
+    source = vertex.job_vertex.source
+    is_pipelined = partition.data_set.result_type.is_pipelined
+    if source is None or not source.filters or not is_pipelined or len(vertex.partitions) != 1:
+        return ()
+    heads = []
+    for edge in partition.consumers:
+        head, place = edge.consumer.job_vertex.chain[0].operator, edge.consumer.current.slot
+        is_here = place is not None and place.resource_id == slot.resource_id
+        if not is_here or not isinstance(head, HashJoinOperator) or edge.job_edge.input_index == head.first_input:
+            return ()
+        heads.append(head)
+    return tuple(each for each in source.filters if heads and each in heads[0].filters)
 
 
 def managed_pages(slot_pages: int, job_vertex: JobVertex, sharing: Sequence[JobVertex]) -> int:

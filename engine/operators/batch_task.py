@@ -181,18 +181,21 @@ class BatchTask:
             stored_bytes=sum(partition.file_bytes for partition in self._partitions),
             operators=self._operator_counters(idle_ns),
             back_pressured_ms=blocked_ns // 1_000_000,
-            idle_ms=idle_ns // 1_000_000,
+            idle_ms=(idle_ns + self._context.filter_wait_ns) // 1_000_000,
             output_us=max(0, self._meters.output_ns - blocked_ns) // 1000,
         )
 
     def _operator_counters(self, idle_ns: int) -> tuple[OperatorCounters, ...]:
         """Return those of the feed, if there is one, then those of the chain."""
         driver, feed, accounts = self._driver, self._feed, self._context.accounts
+        filter_wait_ns = self._context.filter_wait_ns
         if driver is None:
             return ()
         staged = self._context.staged_files
         operators = with_edges(
-            self._meters.counters(accounts, idle_ns + (0 if feed is None else feed.meters.driving.total_ns)),
+            self._meters.counters(
+                accounts, idle_ns + (filter_wait_ns if feed is None else feed.meters.driving.total_ns)
+            ),
             (driver.rows_in, driver.bytes_in),
             (
                 self._output.rows_out + sum(operator.rows_out for operator in self._operators),
@@ -200,7 +203,7 @@ class BatchTask:
             ),
         )
         if feed is not None:
-            operators = (*feed.meters.counters(accounts), *operators)
+            operators = (*feed.meters.counters(accounts, filter_wait_ns), *operators)
         pruned, filtered = self._context.pruned_groups, self._context.filtered_rows
         if pruned or filtered:
             scan, *others = operators

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from engine.graph.operator_descriptor import OperatorDescriptor
+    from engine.graph.runtime_filter import RuntimeFilter
     from engine.operators.operator import Output, TaskContext
     from engine.operators.runtime_filters import RuntimeFilters
     from engine.records.row_sieve import RowSieve
@@ -76,9 +77,9 @@ class ChainedSource:
             output = self.meters.before(operator)
         self._source.open(context, output)
 
-    def filter_by(self, filters: RuntimeFilters) -> None:
+    def filter_by(self, filters: RuntimeFilters, wanted: Sequence[RuntimeFilter]) -> None:
         """Leave out rows that the filters of the join say have no match; to be called before the first batch."""
-        self._source.filter_by(filters)
+        self._source.filter_by(filters, wanted)
 
     def batches(self, _sieve: RowSieve | None = None) -> Iterator[pa.RecordBatch]:
         """Yield everything; a sieve has nothing to do, for no rows come as pages."""

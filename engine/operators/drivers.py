@@ -10,6 +10,7 @@ chain. Counters are plain ints, written by the task's thread only and read by ot
 
 from __future__ import annotations
 
+from time import perf_counter_ns
 from typing import TYPE_CHECKING, Protocol, cast
 
 import pyarrow as pa
@@ -18,13 +19,15 @@ from engine.connectors.source_reader import FilteringReader, open_source
 from engine.exchange.elements import OversizedRow, RowPage
 from engine.graph.operator_descriptor import SourceOperator
 from engine.operators.operator import Output, RowsOutput, TaskContext
+from engine.operators.runtime_filters import together
 from engine.operators.source_pacing import paced, share_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from engine.aggregate.partition_sieve import PartitionSieve
     from engine.graph.operator_descriptor import OperatorDescriptor
+    from engine.graph.runtime_filter import RuntimeFilter
     from engine.operators.runtime_filters import RuntimeFilters
     from engine.operators.task_inputs import TaskInput
     from engine.records.key_test import KeyTest
@@ -85,6 +88,8 @@ class SourceDriver:
 
     def __init__(self, descriptor: OperatorDescriptor) -> None:
         self._descriptor = descriptor
+        #: filters that others have made for it
+        self._awaited: RuntimeFilters | None = None
         #: a source takes nothing from other tasks
         self.rows_in = 0
         self.bytes_in = 0
@@ -98,14 +103,28 @@ class SourceDriver:
         self._reader = open_source(operator.spec, context.descriptor.splits, context.spill_space)
         self._tests: list[KeyTest] = []
 
-    def filter_by(self, filters: RuntimeFilters) -> None:
+    def filter_by(self, filters: RuntimeFilters, wanted: Sequence[RuntimeFilter]) -> None:
         """Leave out rows that a join has no partner for; to be called before the first one is read."""
-        operator = self._descriptor.operator
-        assert isinstance(operator, SourceOperator)
         if isinstance(self._reader, FilteringReader):
-            tests = filters.tests(operator.filters)
-            self._tests.extend(tests)
+            self._tests.extend(filters.tests(wanted))
             self._reader.filter_by(self._tests)
+
+    def _await_filters(self) -> None:
+        """Wait for the filters of those that rows are sent to, where these are in this process and make some."""
+        context = self._context
+        for partition in context.descriptor.partitions:
+            if not partition.filters:
+                continue
+            context.waits_for = "the build side of the join that it sends rows to"
+            began = perf_counter_ns()
+            parts = context.services.filter_board.wait(
+                partition.id, partition.subpartition_count, context.check_cancelled
+            )
+            context.filter_wait_ns += perf_counter_ns() - began
+            context.waits_for = ""
+            self._awaited = None if parts is None else together(parts)
+            if self._awaited is not None:
+                self.filter_by(self._awaited, partition.filters)
 
     def run(self) -> None:
         """Read until the splits end or nothing more is needed."""
@@ -114,6 +133,7 @@ class SourceDriver:
 
     def steps(self) -> Iterator[None]:
         """Read as ``run`` does, one step after each batch."""
+        self._await_filters()
         for batch in self._batches():
             self._context.check_cancelled()
             self._context.arrow_peak.look()
@@ -144,6 +164,8 @@ class SourceDriver:
 
     def close(self) -> None:
         """Close the open file."""
+        if self._awaited is not None:
+            self._awaited.close()
         if hasattr(self, "_reader"):
             self._reader.close()
 

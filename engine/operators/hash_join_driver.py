@@ -32,19 +32,20 @@ from engine.operators.heavy_copies import copied_keys
 from engine.operators.larger_batches import larger
 from engine.operators.pair_conditions import pair_condition
 from engine.operators.runtime_filters import RuntimeFilters, make_filters
+from engine.operators.task_inputs import TaskInput, is_remote
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import pyarrow as pa
 
+    from engine.graph.deployment import InputChannelDescriptor
     from engine.graph.operator_descriptor import OperatorDescriptor
     from engine.iomanager.spill_space import SpillSpace
     from engine.memory.page_pool import PagePool
     from engine.operators.drivers import BatchInput
     from engine.operators.operator import Output, TaskContext
     from engine.operators.shared_builds import Seat
-    from engine.operators.task_inputs import TaskInput
 
 #: with debug.force-spill: build rows in memory at one time
 FORCED_ROW_LIMIT = 8
@@ -70,6 +71,8 @@ class HashJoinDriver:
         self._sieve: SpillSieve | None = None
         #: those that this subtask has made
         self._filters: RuntimeFilters | None = None
+        #: producers that have them
+        self._offered: list[InputChannelDescriptor] = []
 
     @property
     def rows_in(self) -> int:
@@ -112,9 +115,15 @@ class HashJoinDriver:
             self._emit(larger(join.finish_probe()))
 
     def _filter_probe(self, filters: RuntimeFilters | None) -> None:
-        """Have the rows that this task reads itself filtered before they are read."""
-        if filters is not None and isinstance(self._probe, ChainedSource):
-            self._probe.filter_by(filters)
+        """Have the rows of the probe side filtered where they are read: by this task itself, or by others."""
+        wanted = self._operator.filters
+        if isinstance(self._probe, TaskInput):
+            board = self._context.services.filter_board
+            self._offered = [channel for channel in self._probe.channels if wanted and not is_remote(channel)]
+            for channel in self._offered:
+                board.offer(channel.partition, channel.subpartition_index, filters)
+        elif filters is not None and isinstance(self._probe, ChainedSource):
+            self._probe.filter_by(filters, wanted)
 
     def _probe_with(self, join: HashJoin) -> None:
         self._sieve = sieve = SpillSieve(join) if join.partitions_spilled else None
@@ -138,6 +147,8 @@ class HashJoinDriver:
             join.close()
         if seat is not None:
             seat.leave()
+        for channel in self._offered:
+            self._context.services.filter_board.withdraw(channel.partition, channel.subpartition_index)
         if self._filters is not None:
             self._filters.close()
 

@@ -93,6 +93,8 @@ class TaskContext:
         self.pruned_groups = 0
         #: rows that filters of joins have left out of the source
         self.filtered_rows = 0
+        #: that the source has waited for them
+        self.filter_wait_ns = 0
         self.arrow_peak = ArrowPeak()
         #: most that one of its Python workers held
         self.worker_bytes_peak = 0

@@ -2,6 +2,7 @@
 
     made = make_filters(join, descriptions, buffers)       None: nothing is known, or it does not fit
     made.tests(descriptions) -> KeyTests                    of a source that knows itself by those
+    together(parts) -> RuntimeFilters                       of a build side that lies in several subtasks
     made.close()                                            their memory is free for others
 
 The bits of a filter lie outside of the join's pages: they are reserved of what the process has for batches, and where
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 
 from engine.join.build_keys import build_keys
 from engine.memory.budget import Kind, process_budget
-from engine.records.key_filter import KeyFilter, key_filter
+from engine.records.key_filter import KeyFilter, key_filter, merged
 from engine.records.key_test import KeyTest
 
 if TYPE_CHECKING:
@@ -58,6 +59,17 @@ def make_filters(join: HashJoin, wanted: Sequence[RuntimeFilter]) -> RuntimeFilt
         return None
     filters = {key: key_filter(arrays, FILTER_BYTES_MAX) for key, arrays in zip(keys, values, strict=True)}
     made = RuntimeFilters({key: found for key, found in filters.items() if found is not None})
+    if made.filters and made.reserve():
+        return made
+    made.close()
+    return None
+
+
+def together(parts: Sequence[RuntimeFilters]) -> RuntimeFilters | None:
+    """Return filters of all parts of a build side, to be closed; None: there are none."""
+    keys = set.intersection(*(set(part.filters) for part in parts))
+    whole = {key: merged([part.filters[key] for part in parts], FILTER_BYTES_MAX) for key in keys}
+    made = RuntimeFilters({key: found for key, found in whole.items() if found is not None})
     if made.filters and made.reserve():
         return made
     made.close()

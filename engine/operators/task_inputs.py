@@ -94,6 +94,11 @@ class TaskInput:
         return [channel.descriptor for channel in self._gate.channels if not channel.is_consumed]
 
     @property
+    def channels(self) -> list[InputChannelDescriptor]:
+        """What is read from which producer."""
+        return [channel.descriptor for channel in self._gate.channels]
+
+    @property
     def channel_index(self) -> int:
         """The producer that the last element came from."""
         return self._gate.channel_index

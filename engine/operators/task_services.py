@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
+from engine.operators.filter_board import FilterBoard
 from engine.operators.shared_builds import SharedBuilds
 
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ class TaskServices(msgspec.Struct, frozen=True):
     output_flusher: OutputFlusher
     function_runner: FunctionRunner
     shared_builds: SharedBuilds = msgspec.field(default_factory=SharedBuilds)
+    filter_board: FilterBoard = msgspec.field(default_factory=FilterBoard)
     #: None where there is one TaskExecutor only
     data_plane: DataPlane | None = None
     #: None where jobs bring no modules: the embedded cluster shares the script's own

@@ -5,8 +5,12 @@
        └──── keys of the build side ─────────┘
 
 A join that drops probe rows without match makes a filter of each key that its probe rows have from a column of a source
-as it was read. What lies between may drop and rename columns, and drop rows: nothing that comes from several rows. The
-column has the type of the key there, or it would be computed.
+as it was read. What lies between may drop and rename columns, and drop rows; it may be the probe side of another join,
+where no row of that one's build side comes out for itself: its result without the rows that have a key is that of its
+probe side without them. The column has the type of the key there, or it would be computed.
+
+The source is read by the join's own task, or by the tasks that send the join its probe rows: PIPELINED, hashed by their
+key or as they are. Then it waits for the build side (``operators.filter_board``), where both run in one process.
 
 It pays where few rows are kept, and where there are enough rows to spare: KEPT_SHARE_MAX and SOURCE_ROWS_MIN. The share
 that is kept is that of the build side's different keys in all keys that there are, on the side that has more of them.
@@ -39,6 +43,10 @@ KEPT_SHARE_MAX: Final = 0.5
 SOURCE_ROWS_MIN: Final = 100_000
 #: rows of a build side beyond which its keys are no small thing to look through; as many as a filter takes
 BUILD_ROWS_MAX: Final = 2_000_000
+
+
+#: how probe rows may come from other tasks
+_SHIPPED: Final = (ShipStrategy.FORWARD, ShipStrategy.PARTITION_HASH)
 
 
 class _Place(NamedTuple):
@@ -89,8 +97,22 @@ def _keys_of_sources(
 
 def _place_of(nodes: Sequence[PhysicalNode], readers: Counter[int], channel: Channel, name: str) -> _Place | None:
     """Return where a column of what comes through a channel is read, if all of it is read for this channel alone."""
-    while channel.is_pipelined and channel.ship_strategy is ShipStrategy.FORWARD and readers[channel.source] == 1:
-        node = nodes[channel.source]
+    if not channel.is_pipelined or channel.ship_strategy not in _SHIPPED or readers[channel.source] != 1:
+        return None
+    node = nodes[channel.source]
+    operator = node.descriptor.operator
+    if not isinstance(operator, HashJoinOperator):
+        return _place_behind(nodes, readers, node, name)
+    own_name = _probe_column(operator, node, name)
+    below = next((each for each in node.inputs if each.input_index != operator.first_input), None)
+    if own_name is None or below is None or not _is_beside(nodes, readers, below, node):
+        return None
+    return _place_behind(nodes, readers, nodes[below.source], own_name)
+
+
+def _place_behind(nodes: Sequence[PhysicalNode], readers: Counter[int], node: PhysicalNode, name: str) -> _Place | None:
+    """Return where a column of what a node emits is read by the same task."""
+    while True:
         operator = node.descriptor.operator
         match operator:
             case SourceOperator(spec=ParquetSource()):
@@ -104,8 +126,30 @@ def _place_of(nodes: Sequence[PhysicalNode], readers: Counter[int], channel: Cha
                 pass
             case _:
                 return None
-        channel = node.inputs[0]
-    return None
+        if not _is_beside(nodes, readers, node.inputs[0], node):
+            return None
+        node = nodes[node.inputs[0].source]
+
+
+def _is_beside(nodes: Sequence[PhysicalNode], readers: Counter[int], channel: Channel, node: PhysicalNode) -> bool:
+    is_forward = channel.is_pipelined and channel.ship_strategy is ShipStrategy.FORWARD
+    return is_forward and readers[channel.source] == 1 and nodes[channel.source].parallelism == node.parallelism
+
+
+def _probe_column(join: HashJoinOperator, node: PhysicalNode, name: str) -> str | None:
+    """Return which column of a join's probe side a column of its output is, row by row; None: it is none."""
+    emits = emission(join.how, build_is_left=join.build_left)
+    if emits.unmatched_build or emits.matched_build or join.null_aware:
+        return None
+    side, index = join.output[node.descriptor.output_schema.names.index(name)]
+    own = node.descriptor.input_schemas[side].names[index]
+    if side != join.first_input:
+        return own
+    # of a pair the keys of both sides are equal
+    build_keys, probe_keys = (join.left_keys, join.right_keys) if join.build_left else (join.right_keys, join.left_keys)
+    if emits.unmatched_probe or own not in build_keys:
+        return None
+    return probe_keys[build_keys.index(own)]
 
 
 def _pays(nodes: Sequence[PhysicalNode], node: PhysicalNode, key: int, place: _Place) -> bool:

@@ -1,6 +1,7 @@
 """Sources that leave out what a join would drop: the same rows come out, and fewer are read."""
 
 import functools
+import itertools
 import random
 from datetime import date, timedelta
 from decimal import Decimal
@@ -10,6 +11,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from engine import JoinHint, col
+from engine.config.options import EXECUTION_MODE
+from engine.fault_points import InjectedFaultError
+from engine.operators import hash_join_driver
+from engine.operators.hash_join_driver import HashJoinDriver
 from engine.optimizer import runtime_filter_planning
 from tests.integration.row_oracle import assert_same_rows, rows_of
 
@@ -61,42 +66,131 @@ def written(folder, kind):
     pq.write_table(small, folder / "small.parquet")
 
 
-def expected_rows(kind, how):
-    facts, small = (list(zip(*(c.to_pylist() for c in table.columns), strict=True)) for table in tables(kind))
+def key_of(value):
+    """A key as it compares in a join."""
+    return "NaN" if value != value else value
+
+
+def expected_rows(kind, how, is_right):
+    """The facts joined with the small table; ``is_right``: that one with the facts."""
+    left, right = (list(zip(*(c.to_pylist() for c in table.columns), strict=True)) for table in tables(kind))
+    if is_right:
+        left, right = right, left
     same = {}
-    for row in small:
-        same.setdefault(str(row[0] + 0.0 if row[0] == 0 else row[0]), []).append(row)
+    for row in right:
+        if row[0] is not None:
+            same.setdefault(key_of(row[0]), []).append(row)
     found = []
-    for row in facts:
-        matches = [] if row[0] is None else same.get(str(row[0] + 0.0 if row[0] == 0 else row[0]), [])
-        if how == "semi":
-            found += [row] * bool(matches)
+    for row in left:
+        matches = [] if row[0] is None else same.get(key_of(row[0]), [])
+        if how in ("semi", "anti"):
+            found += [row] * (bool(matches) == (how == "semi"))
         else:
             found += [(*row, *match) for match in matches]
+            if how == "left" and not matches:
+                found.append((*row, *[None] * len(right[0])))
     return found
 
 
+def joined(env, folder, how, hint, is_right=False):
+    facts = env.read_parquet(folder / "facts.parquet").filter(col("n") >= 0)
+    small = env.read_parquet(folder / "small.parquet")
+    if is_right:
+        return small.join(facts, left_on="d", right_on="k", how=how, hint=hint)
+    return facts.join(small, left_on="k", right_on="d", how=how, hint=hint)
+
+
 @pytest.mark.parametrize("kind", TYPES)
-@pytest.mark.parametrize("how", ["inner", "semi"])
-def test_rows_are_those_of_the_join(env, tmp_path, kind, how):
+@pytest.mark.parametrize(
+    ("how", "hint"),
+    [("inner", JoinHint.BROADCAST_HASH_SECOND), ("semi", JoinHint.REPARTITION_HASH_SECOND)],
+)
+def test_rows_are_those_of_the_join(env, tmp_path, kind, how, hint):
     written(tmp_path, kind)
-    facts = env.read_parquet(tmp_path / "facts.parquet").filter(col("n") >= 0)
-    small = env.read_parquet(tmp_path / "small.parquet")
-    joined = facts.join(small, left_on="k", right_on="d", how=how, hint=JoinHint.BROADCAST_HASH_SECOND)
-    assert "run-time filter on k" in joined.explain()
-    assert_same_rows(rows_of(joined.to_arrow()), expected_rows(kind, how))
+    data = joined(env, tmp_path, how, hint)
+    is_stored = env.configuration.get(EXECUTION_MODE) == "BATCH" and hint is JoinHint.REPARTITION_HASH_SECOND
+    assert ("run-time filter on k" in data.explain()) is not is_stored
+    assert_same_rows(rows_of(data.to_arrow()), expected_rows(kind, how, is_right=False))
 
 
-def test_explain_says_how_many_rows_were_left_out(open_environment, tmp_path):
+@pytest.mark.parametrize("kind", ["int64", "double"])
+@pytest.mark.parametrize("how", ["inner", "left", "semi", "anti"])
+def test_rows_of_the_right_side_are_left_out_where_they_only_answer_for_the_left(env, tmp_path, kind, how):
+    written(tmp_path, kind)
+    data = joined(env, tmp_path, how, JoinHint.REPARTITION_HASH_FIRST, is_right=True)
+    assert_same_rows(rows_of(data.to_arrow()), expected_rows(kind, how, is_right=True))
+
+
+@pytest.mark.parametrize("how", ["left", "anti"])
+@pytest.mark.parametrize("hint", [JoinHint.BROADCAST_HASH_SECOND, JoinHint.REPARTITION_HASH_SECOND])
+def test_rows_that_come_out_without_a_match_are_not_left_out(env, tmp_path, how, hint):
+    written(tmp_path, "int64")
+    data = joined(env, tmp_path, how, hint)
+    assert "run-time filter" not in data.explain()
+    assert_same_rows(rows_of(data.to_arrow()), expected_rows("int64", how, is_right=False))
+
+
+def test_a_filter_reaches_the_source_behind_another_joins_probe_side(open_environment, tmp_path):
     env = open_environment(**ENVIRONMENTS["two"])
     written(tmp_path, "int64")
     facts, small = tables("int64")
-    joined = env.read_parquet(tmp_path / "facts.parquet").join(
-        env.read_parquet(tmp_path / "small.parquet"), left_on="k", right_on="d", hint=JoinHint.BROADCAST_HASH_SECOND
+    by_number = env.from_arrow(pa.table({"e": range(0, 4000, 3)}))
+    first = env.read_parquet(tmp_path / "facts.parquet").join(
+        by_number, left_on="n", right_on="e", hint=JoinHint.BROADCAST_HASH_SECOND
     )
+    data = first.join(
+        env.read_parquet(tmp_path / "small.parquet"), left_on="k", right_on="d", hint=JoinHint.REPARTITION_HASH_SECOND
+    )
+    text = data.explain()
+    assert "run-time filter on n" in text
+    assert "run-time filter on k" in text
+    table = data.to_arrow()
+    found = sorted(zip(*(table[name].to_pylist() for name in ("n", "m")), strict=True))
+    keys = {}
+    for key, number in zip(small["d"].to_pylist(), small["m"].to_pylist(), strict=True):
+        keys.setdefault(key, []).append(number)
+    assert found == sorted(
+        (row, number)
+        for row, key in enumerate(facts["k"].to_pylist())
+        if row % 3 == 0 and key is not None
+        for number in keys.get(key, [])
+    )
+
+
+@pytest.mark.parametrize("how", ["inner", "semi"])
+@pytest.mark.parametrize("place", ["make_filters", "_probe_with"])
+def test_another_attempt_filters_by_its_own_build_side(open_environment, tmp_path, monkeypatch, how, place):
+    env = open_environment(
+        **{
+            "restart-strategy.type": "fixed-delay",
+            "restart-strategy.fixed-delay.attempts": 3,
+            "restart-strategy.fixed-delay.delay": "10 ms",
+        }
+    )
+    written(tmp_path, "int64")
+    owner = hash_join_driver if place == "make_filters" else HashJoinDriver
+    run, calls = getattr(owner, place), itertools.count()
+
+    def fails_once(*arguments):
+        if next(calls) == 1:
+            raise InjectedFaultError("once")
+        return run(*arguments)
+
+    monkeypatch.setattr(owner, place, fails_once)
+    data = joined(env, tmp_path, how, JoinHint.REPARTITION_HASH_SECOND)
+    assert_same_rows(rows_of(data.to_arrow()), expected_rows("int64", how, is_right=False))
+    assert next(calls) > 3
+
+
+@pytest.mark.parametrize("hint", [JoinHint.BROADCAST_HASH_SECOND, JoinHint.REPARTITION_HASH_SECOND])
+def test_explain_says_how_many_rows_were_left_out(open_environment, tmp_path, hint):
+    env = open_environment(**ENVIRONMENTS["two"])
+    written(tmp_path, "int64")
+    facts, small = tables("int64")
+    data = joined(env, tmp_path, "inner", hint)
     keys = set(small["d"].to_pylist()) - {None}
     left_out = sum(key not in keys for key in facts["k"].to_pylist())
-    assert f"left out {left_out:,} rows by run-time filters of joins".replace(",", " ") in joined.explain(analyze=True)
+    assert f"left out {left_out:,} rows by run-time filters of joins".replace(",", " ") in data.explain(analyze=True)
 
 
 @pytest.mark.parametrize("kind", ["int64", "text", "decimal", "date"])
@@ -104,20 +198,20 @@ def test_row_groups_without_such_keys_are_not_read(open_environment, tmp_path, k
     env = open_environment(**ENVIRONMENTS["one"])
     _, draw = TYPES[kind]
     keys = sorted({draw(random.Random(seed), 1000) for seed in range(900)})
-    pq.write_table(pa.table({"k": pa.array(keys, TYPES[kind][0])}), tmp_path / "facts.parquet", row_group_size=50)
-    pq.write_table(pa.table({"d": pa.array(keys[60:63], TYPES[kind][0])}), tmp_path / "small.parquet")
-    joined = env.read_parquet(tmp_path / "facts.parquet").join(
-        env.read_parquet(tmp_path / "small.parquet"), left_on="k", right_on="d", hint=JoinHint.BROADCAST_HASH_SECOND
+    pq.write_table(
+        pa.table({"k": pa.array(keys, TYPES[kind][0]), "n": range(len(keys))}),
+        tmp_path / "facts.parquet",
+        row_group_size=50,
     )
-    assert joined.to_arrow().num_rows == 3
+    pq.write_table(pa.table({"d": pa.array(keys[60:63], TYPES[kind][0])}), tmp_path / "small.parquet")
+    data = joined(env, tmp_path, "inner", JoinHint.BROADCAST_HASH_SECOND)
+    assert data.to_arrow().num_rows == 3
     groups = -(-len(keys) // 50)
-    assert f"left out {groups - 1} row groups" in joined.explain(analyze=True)
+    assert f"left out {groups - 1} row groups" in data.explain(analyze=True)
 
 
 def test_without_the_option_all_rows_are_read(open_environment, tmp_path):
     env = open_environment(**{"table.optimizer.runtime-filter.enabled": False})
     written(tmp_path, "int64")
-    joined = env.read_parquet(tmp_path / "facts.parquet").join(
-        env.read_parquet(tmp_path / "small.parquet"), left_on="k", right_on="d", hint=JoinHint.BROADCAST_HASH_SECOND
-    )
-    assert "run-time filter" not in joined.explain() + joined.explain(analyze=True)
+    data = joined(env, tmp_path, "inner", JoinHint.BROADCAST_HASH_SECOND)
+    assert "run-time filter" not in data.explain() + data.explain(analyze=True)

@@ -10,7 +10,11 @@ from hypothesis import strategies as st
 from engine.clock import ManualClock
 from engine.errors import MemoryBudgetError
 from engine.graph.deployment import PartitionLocation
-from engine.graph.operator_descriptor import PythonOperator
+from engine.graph.operator_descriptor import HashJoinOperator, PythonOperator, SourceOperator
+from engine.graph.plan import JoinType
+from engine.graph.runtime_filter import RuntimeFilter
+from engine.graph.ship_strategy import ResultPartitionType
+from engine.graph.source_spec import TextSource
 from engine.ids import AllocationId, ResourceId
 from engine.jobmaster.deployment import build_descriptor, managed_pages
 from engine.jobmaster.execution_graph import build_execution_graph
@@ -147,6 +151,49 @@ def test_a_tdd_has_gates_channels_partitions_and_pages():
     assert [(p.id, p.subpartition_count, p.consumer_parallelism) for p in descriptor.partitions] == [
         (producer.partitions[0].id, 2, 2)
     ]
+
+
+def filtering_graph(filters, build_left=False, result_type=None):
+    """Two subtasks of a source that send their rows, hashed, to those of a join that filters them."""
+    graph = job_graph([2, 2], [Edge(0, 1)])
+    source, join = graph.vertices
+    reading = SourceOperator(TextSource((), (), ()), filters=filters)
+    probing = HashJoinOperator(JoinType.INNER, ("k",), ("k",), build_left, (), filters=filters[:1])
+    edge = msgspec.structs.replace(join.inputs[0], input_index=0)
+    outputs = tuple(
+        msgspec.structs.replace(output, result_type=result_type or output.result_type) for output in source.outputs
+    )
+    vertices = (
+        msgspec.structs.replace(
+            source, chain=(msgspec.structs.replace(source.chain[0], operator=reading),), outputs=outputs
+        ),
+        msgspec.structs.replace(
+            join, chain=(msgspec.structs.replace(join.chain[0], operator=probing),), inputs=(edge,)
+        ),
+    )
+    return build_execution_graph(msgspec.structs.replace(graph, vertices=vertices))
+
+
+@pytest.mark.parametrize(
+    ("places", "build_left", "result_type", "is_awaited"),
+    [
+        ((HERE, HERE), False, None, True),
+        ((HERE, THERE), False, None, False),
+        ((HERE, HERE), True, None, False),
+        ((HERE, HERE), False, ResultPartitionType.BLOCKING, False),
+    ],
+)
+def test_a_source_awaits_filters_of_joins_in_its_process_that_probe_with_its_rows(
+    places, build_left, result_type, is_awaited
+):
+    filters = (RuntimeFilter(3, "join", 0, "k"), RuntimeFilter(4, "another join", 0, "k"))
+    graph = filtering_graph(filters, build_left, result_type)
+    producer = graph.vertices[0].subtasks[0]
+    for vertex in graph.vertices:
+        for subtask, place in zip(vertex.subtasks, places, strict=True):
+            subtask.current.slot = slot(place)
+    (described,) = build_descriptor(producer, graph.job_graph, [producer], {}).partitions
+    assert described.filters == (filters[:1] if is_awaited else ())
 
 
 @pytest.mark.parametrize("has_functions", [False, True])

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from engine.graph.exchange_mode import ExecutionMode
 from engine.graph.expression import ColumnRef
 from engine.graph.operator_descriptor import HashJoinOperator, SourceOperator
 from engine.graph.plan import JoinHint, JoinType
 from engine.graph.source_spec import ColumnStatistics
+from engine.optimizer import runtime_filter_planning
 from engine.optimizer.explain import explain
 from engine.optimizer.optimizer import optimize
 from engine.optimizer.runtime_filter_planning import kept_share
@@ -48,16 +50,49 @@ def joined(how=JoinType.INNER, hint=BROADCAST_SECOND, probe=facts, build=dimensi
 
 
 @pytest.mark.parametrize(
-    ("how", "is_filtered"),
+    ("how", "hint", "is_filtered"),
     [
-        (JoinType.INNER, True),
-        (JoinType.SEMI, True),
-        (JoinType.LEFT, False),
-        (JoinType.ANTI, False),
+        (JoinType.INNER, BROADCAST_SECOND, True),
+        (JoinType.SEMI, BROADCAST_SECOND, True),
+        (JoinType.LEFT, BROADCAST_SECOND, False),
+        (JoinType.ANTI, BROADCAST_SECOND, False),
+        (JoinType.INNER, JoinHint.REPARTITION_HASH_SECOND, True),
+        (JoinType.RIGHT, JoinHint.REPARTITION_HASH_SECOND, True),
+        (JoinType.LEFT, JoinHint.REPARTITION_HASH_SECOND, False),
+        (JoinType.FULL, JoinHint.REPARTITION_HASH_SECOND, False),
+        (JoinType.INNER, JoinHint.REPARTITION_SORT_MERGE, False),
     ],
 )
-def test_rows_are_filtered_where_the_join_drops_those_without_match(how, is_filtered):
-    assert filters(joined(how)) == ([("k", 0)] if is_filtered else [])
+def test_rows_are_filtered_where_the_join_drops_those_without_match(how, hint, is_filtered):
+    assert filters(joined(how, hint)) == ([("k", 0)] if is_filtered else [])
+
+
+def test_a_source_whose_rows_are_stored_first_is_not_filtered():
+    builder = joined(hint=JoinHint.REPARTITION_HASH_SECOND)
+    assert filters(builder, execution_mode=ExecutionMode.BATCH) == []
+
+
+def second_join(how, key="k", hint=BROADCAST_SECOND):
+    """A join with a small table of what comes from another one, whose build side has the columns c and f."""
+    builder = Builder()
+    other = builder.source(schema(c="int64", f="int64"), 900, path="other.parquet")
+    first = builder.join(facts(builder), other, how=how, hint=BROADCAST_SECOND, left_on="a", right_on="c")
+    builder.sink(builder.join(first, dimension(builder), hint=hint, left_on=key, right_on="d"))
+    return builder
+
+
+@pytest.mark.parametrize("how", [JoinType.INNER, JoinType.LEFT, JoinType.SEMI, JoinType.ANTI])
+@pytest.mark.parametrize("hint", [BROADCAST_SECOND, JoinHint.REPARTITION_HASH_SECOND])
+def test_the_probe_side_of_another_join_is_filtered(how, hint):
+    assert ("k", 0) in filters(second_join(how, hint=hint))
+
+
+def test_columns_of_another_joins_build_side_filter_nothing(monkeypatch):
+    monkeypatch.setattr(runtime_filter_planning, "KEPT_SHARE_MAX", 1.0)
+    assert filters(second_join(JoinType.LEFT, "f")) == []
+    # the key of a pair is that of the probe side
+    assert [column for column, _ in filters(second_join(JoinType.INNER, "c"))] == ["a", "a"]
+    assert filters(second_join(JoinType.LEFT, "c")) == []
 
 
 def test_null_keys_that_speak_for_others_are_read():

@@ -1,0 +1,76 @@
+"""FilterBoard: run-time filters go from a join to the tasks of the same process that send it rows to probe with.
+
+    consumer   offer(partition, subpartition, filters)   its build side is complete; None: there is no filter of it
+               withdraw(partition, subpartition)         it needs no rows any more
+    producer   wait(partition, parts, check) ─► the filters of all consumers, or None: one of them has none
+
+Each consumer has a part of the build side, so a row may be left out only where all parts say so: a filter that is not
+there yet could have its key. The producer waits for them before it reads its first row. It would be held up anyway as
+soon as its first buffers are full, since a join takes no probe row before its build side is complete; so nothing waits
+that would not wait without filters, and no circle can come of it.
+
+A partition's id names the attempt that produces it: a new attempt of either side, which means one of both, since they
+are in one pipelined region, asks and offers anew, and filters of rows that an earlier attempt had are never seen.
+
+Waits end when the task is cancelled (``check`` is called ten times a second). Thread: any.
+
+Source: Impala's coordinator, which puts the filters of partitioned joins together and hands them to the scans.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from engine.ids import ResultPartitionId
+    from engine.operators.runtime_filters import RuntimeFilters
+
+_CHECK_EVERY_S = 0.1
+
+
+class FilterBoard:
+    """What the consumers of this process's partitions have offered."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        # guarded by: self._changed
+        self._offers: dict[ResultPartitionId, dict[int, RuntimeFilters | None]] = {}
+
+    @property
+    def partition_count(self) -> int:
+        """Partitions for which there is an offer."""
+        with self._changed:
+            return len(self._offers)
+
+    def offer(self, partition: ResultPartitionId, subpartition: int, filters: RuntimeFilters | None) -> None:
+        """Let the producer of a partition have the filters of the one who reads a subpartition."""
+        with self._changed:
+            self._offers.setdefault(partition, {})[subpartition] = filters
+            self._changed.notify_all()
+
+    def withdraw(self, partition: ResultPartitionId, subpartition: int) -> None:
+        """Forget an offer. No effect when there is none."""
+        with self._changed:
+            offers = self._offers.get(partition, {})
+            offers.pop(subpartition, None)
+            if not offers:
+                self._offers.pop(partition, None)
+
+    def wait(
+        self, partition: ResultPartitionId, part_count: int, check: Callable[[], None]
+    ) -> list[RuntimeFilters] | None:
+        """Return the filters of all who read a partition; None as soon as one of them has none.
+
+        Raises: what ``check`` raises.
+        """
+        with self._changed:
+            while True:
+                offers = self._offers.get(partition, {})
+                if None in offers.values():
+                    return None
+                if len(offers) == part_count:
+                    return [filters for filters in offers.values() if filters is not None]
+                check()
+                self._changed.wait(_CHECK_EVERY_S)

@@ -63,9 +63,7 @@ class RelationReader:
         found = self.read(relation)
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
-            raise PlanError(
-                f"sql: column {', '.join(map(repr, twice))} would be there twice; write ... AS another_name"
-            )
+            raise PlanError(f"sql: column {', '.join(map(repr, twice))} would be there twice; write AS another_name")
         return found.data.select([col(own).alias(name) for own, name in zip(found.columns, names, strict=True)])
 
     def read(self, message: Rel) -> Relation:

@@ -15,6 +15,7 @@ their order.
     limit_pushdown.py       limits move below projections and into sorts, which become top-n
     projection_pruning.py   nothing is read or carried that nobody uses
     semi_join_pushdown.py   semi and anti joins move below inner joins that leave no fewer rows
+    semi_join_pullup.py     inner joins that leave fewer rows come before semi and anti joins
     shared_scans.py         scans are read by each of their uses where that costs less than storing their rows
     sort_elimination.py     sorts whose order nobody sees go
 """

@@ -17,7 +17,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from engine.join.build_keys import build_keys
 from engine.memory.budget import Kind, process_budget
 from engine.records.key_filter import KeyFilter, key_filter, merged
 from engine.records.key_test import KeyTest
@@ -53,6 +52,8 @@ class RuntimeFilters:
 
 def make_filters(join: HashJoin, wanted: Sequence[RuntimeFilter]) -> RuntimeFilters | None:
     """Return filters of keys of a join whose build side is complete; None: there are none."""
+    from engine.join.build_keys import build_keys  # noqa: PLC0415 - a job without joins loads none
+
     keys = sorted({each.key for each in wanted})
     values = build_keys(join, keys, KEYS_MAX, KEY_BYTES_MAX) if keys else None
     if values is None:

@@ -17,7 +17,8 @@ ALIKE = [
 TEXTS = {
     "few": ["1-URGENT", "2-HIGH", "3-MEDIUM", "4-NOT SPECIFIED", "5-LOW"],
     "alike": ALIKE,
-    "more than places": [str(number) for number in range(3000)],
+    "hundreds": [f"id{number:03}" for number in range(400)],
+    "more than places": [str(number) for number in range(9000)],
     "long": [f"{number % 7} {'x' * 30}" for number in range(40)],
     "long among short": ["yes", "no", "a text that is longer than sixteen bytes"],
     "with null": ["yes", "no", None],

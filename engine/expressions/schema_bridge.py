@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+import msgspec
 import pyarrow as pa
 
 from engine.errors import SchemaError
@@ -102,21 +103,18 @@ def is_key_type(data_type: pa.DataType) -> bool:
 
 def to_column_info(field: pa.Field) -> ColumnInfo:
     """Return what planning knows of a field."""
-    width, exact = value_width(field.type)
     if field.metadata:
         plain = pa.field("", _plain_type(field.type), metadata=field.metadata)
         ipc = pa.schema([plain]).serialize().to_pybytes()
-    else:
-        ipc = type_to_ipc(field.type)
-    return ColumnInfo(
-        name=field.name,
-        type_text=str(_plain_type(field.type)),
-        width_bytes=width,
-        width_is_exact=exact,
-        nullable=field.nullable,
-        is_key_type=is_key_type(field.type),
-        ipc=ipc,
-    )
+        return msgspec.structs.replace(_plain_info(field.name, field.type, nullable=field.nullable), ipc=ipc)
+    return _plain_info(field.name, field.type, nullable=field.nullable)
+
+
+@lru_cache(maxsize=4096)
+def _plain_info(name: str, data_type: pa.DataType, *, nullable: bool) -> ColumnInfo:
+    width, exact = value_width(data_type)
+    text, is_key = str(_plain_type(data_type)), is_key_type(data_type)
+    return ColumnInfo(name, text, width, exact, nullable, is_key, type_to_ipc(data_type))
 
 
 def to_plan_schema(schema: pa.Schema) -> PlanSchema:

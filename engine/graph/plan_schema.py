@@ -12,6 +12,7 @@ pyarrow.Schema and back.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import cached_property
 
 import msgspec
 
@@ -39,12 +40,12 @@ class ColumnInfo(msgspec.Struct, frozen=True):
     ipc: bytes
 
 
-class PlanSchema(msgspec.Struct, frozen=True):
+class PlanSchema(msgspec.Struct, frozen=True, dict=True):
     """Columns of a data set, in order. Names are unique."""
 
     columns: tuple[ColumnInfo, ...]
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         """Column names in order."""
         return tuple(column.name for column in self.columns)

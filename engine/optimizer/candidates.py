@@ -12,6 +12,7 @@ Held by: tests/optimizer/test_physical_operators.py
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import NamedTuple
 
 import msgspec
@@ -19,7 +20,7 @@ import msgspec
 from engine.graph.plan import PlanNode
 from engine.graph.ship_strategy import PartitionerSpec, ShipStrategy
 from engine.optimizer.properties import RANDOM, GlobalProperties, LocalProperties
-from engine.statistics.costs import NO_COST, Costs, forward_cost, repartition_cost
+from engine.statistics.costs import NO_COST, Costs, forward_cost, repartition_cost, total_costs
 from engine.statistics.estimates import Estimates
 
 #: most candidates kept for one node
@@ -61,7 +62,7 @@ class CandidateInput(msgspec.Struct, frozen=True, eq=False):
     shipping: Shipping
 
 
-class Candidate(msgspec.Struct, frozen=True, eq=False):
+class Candidate(msgspec.Struct, frozen=True, eq=False, dict=True):
     """One way to compute a node. ``strategy`` names the algorithm; empty where there is no choice."""
 
     node: PlanNode
@@ -82,27 +83,22 @@ class Candidate(msgspec.Struct, frozen=True, eq=False):
         """Whether its rows have a total order that must survive."""
         return bool(self.order.order) and (self.parallelism == 1 or self.order.is_total)
 
-    @property
+    @cached_property
     def own_costs(self) -> Costs:
         """Costs of the node with the channels into it."""
-        total = self.costs
-        for each in self.inputs:
-            total += each.shipping.costs
-        return total
+        return total_costs((self.costs, *(each.shipping.costs for each in self.inputs)))
 
-    @property
+    @cached_property
     def cumulative_costs(self) -> Costs:
         """Own costs with those of everything below; a result that is read twice counts once."""
-        total = NO_COST
-        seen: set[int] = set()
+        found: dict[int, Candidate] = {}
         stack = [self]
         while stack:
             candidate = stack.pop()
-            if id(candidate) not in seen:
-                seen.add(id(candidate))
-                total += candidate.own_costs
+            if id(candidate) not in found:
+                found[id(candidate)] = candidate
                 stack.extend(each.candidate for each in candidate.inputs)
-        return total
+        return total_costs(candidate.own_costs for candidate in found.values())
 
 
 def move(source: Candidate, parallelism: int) -> Shipping:

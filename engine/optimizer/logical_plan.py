@@ -5,17 +5,23 @@
 Nodes are frozen PlanNodes kept by id; a rule puts a new node under an id (``replace``), adds one (``insert``) or lets
 the consumers of one read another (``redirect``). Ids stay stable while rules run; ``to_plan`` drops what no sink
 reaches and numbers the rest anew in topological order, so the result is a valid Plan again. ``changed`` tells the
-planner whether another round is worth it.
+planner whether another round is worth it. What is found out about the whole plan (``order``, ``consumers``, ``known``)
+is kept until a node changes: most rules, most times, change nothing.
 
 Held by: tests/optimizer/test_rules.py
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from typing import TypeVar, cast
+
 import msgspec
 
 from engine.graph.plan import Operator, Plan, PlanNode
 from engine.graph.plan_schema import PlanSchema
+
+T = TypeVar("T")
 
 
 class LogicalPlan:
@@ -28,50 +34,38 @@ class LogicalPlan:
         self._nodes: dict[int, PlanNode] = {node.id: node for node in plan.nodes}
         self._next_id = len(plan.nodes)
         self.changed = False
+        self._known: dict[Callable[[LogicalPlan], object], object] = {}
 
     def node(self, node_id: int) -> PlanNode:
         """Return the node under an id."""
         return self._nodes[node_id]
 
-    def order(self) -> list[PlanNode]:
-        """Return the nodes that sinks reach, inputs before their consumers, in a stable order."""
-        ordered: dict[int, PlanNode] = {}
-        for sink in self.sinks:
-            stack = [(sink, False)]
-            while stack:
-                node_id, inputs_done = stack.pop()
-                if node_id in ordered:
-                    continue
-                node = self._nodes[node_id]
-                if inputs_done:
-                    ordered[node_id] = node
-                else:
-                    stack.append((node_id, True))
-                    stack.extend((source, False) for source in reversed(node.inputs))
-        return list(ordered.values())
+    def known(self, find: Callable[[LogicalPlan], T]) -> T:
+        """Return what a function finds out about the plan as it is now; not to be changed by who asks."""
+        found = self._known.get(find, self)
+        if found is self:
+            found = self._known[find] = find(self)
+        return cast("T", found)
 
-    def consumers(self) -> dict[int, list[int]]:
+    def order(self) -> tuple[PlanNode, ...]:
+        """Return the nodes that sinks reach, inputs before their consumers, in a stable order."""
+        return self.known(_order)
+
+    def consumers(self) -> Mapping[int, list[int]]:
         """Return for each reachable node the ids that read it, once for each input."""
-        found: dict[int, list[int]] = {}
-        for node in self.order():
-            found.setdefault(node.id, [])
-            for source in node.inputs:
-                found[source].append(node.id)
-        return found
+        return self.known(_consumers)
 
     def replace(self, node: PlanNode, **changes: object) -> PlanNode:
         """Put a changed copy of a node under its id and return it."""
         changed = msgspec.structs.replace(node, **changes)
-        self._nodes[node.id] = changed
-        self.changed = True
+        self._put(changed)
         return changed
 
     def insert(self, operator: Operator, inputs: tuple[int, ...], schema: PlanSchema, like: PlanNode) -> PlanNode:
         """Add a node that no one reads yet; it takes the parallelism of ``like``."""
         node = PlanNode(self._next_id, operator, inputs, schema, parallelism=like.parallelism)
-        self._nodes[node.id] = node
+        self._put(node)
         self._next_id += 1
-        self.changed = True
         return node
 
     def redirect(self, old_id: int, new_id: int) -> None:
@@ -79,7 +73,12 @@ class LogicalPlan:
         for node in list(self._nodes.values()):
             if old_id in node.inputs and node.id != new_id:
                 inputs = tuple(new_id if source == old_id else source for source in node.inputs)
-                self._nodes[node.id] = msgspec.structs.replace(node, inputs=inputs)
+                self._put(msgspec.structs.replace(node, inputs=inputs))
+        self.changed = True
+
+    def _put(self, node: PlanNode) -> None:
+        self._nodes[node.id] = node
+        self._known.clear()
         self.changed = True
 
     def to_plan(self) -> Plan:
@@ -93,3 +92,29 @@ class LogicalPlan:
             for node in order
         )
         return Plan(nodes, tuple(position[sink] for sink in self.sinks), self.name)
+
+
+def _order(plan: LogicalPlan) -> tuple[PlanNode, ...]:
+    ordered: dict[int, PlanNode] = {}
+    for sink in plan.sinks:
+        stack = [(sink, False)]
+        while stack:
+            node_id, inputs_done = stack.pop()
+            if node_id in ordered:
+                continue
+            node = plan.node(node_id)
+            if inputs_done:
+                ordered[node_id] = node
+            else:
+                stack.append((node_id, True))
+                stack.extend((source, False) for source in reversed(node.inputs))
+    return tuple(ordered.values())
+
+
+def _consumers(plan: LogicalPlan) -> dict[int, list[int]]:
+    found: dict[int, list[int]] = {}
+    for node in plan.order():
+        found.setdefault(node.id, [])
+        for source in node.inputs:
+            found[source].append(node.id)
+    return found

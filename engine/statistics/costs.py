@@ -20,6 +20,8 @@ Source: Flink's Costs and DefaultCostEstimator; there network decides alone and 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import msgspec
 
 from engine.statistics.estimates import UNKNOWN, Estimates
@@ -30,10 +32,6 @@ CPU_WEIGHT = 0.1
 HEURISTIC_BASE = 1_000_000_000.0
 #: broadcasting something of unknown size counts this many times a repartitioning, per receiver
 HEURISTIC_BROADCAST = 10.0
-
-
-def _plus(first: float, second: float) -> float:
-    return UNKNOWN if UNKNOWN in (first, second) else first + second
 
 
 class Costs(msgspec.Struct, frozen=True):
@@ -47,14 +45,7 @@ class Costs(msgspec.Struct, frozen=True):
     heuristic_cpu: float = 0.0
 
     def __add__(self, other: Costs) -> Costs:
-        return Costs(
-            _plus(self.network, other.network),
-            _plus(self.disk, other.disk),
-            _plus(self.cpu, other.cpu),
-            self.heuristic_network + other.heuristic_network,
-            self.heuristic_disk + other.heuristic_disk,
-            self.heuristic_cpu + other.heuristic_cpu,
-        )
+        return total_costs((self, other))
 
     @property
     def is_known(self) -> bool:
@@ -75,6 +66,19 @@ class Costs(msgspec.Struct, frozen=True):
 
 
 NO_COST = Costs()
+
+
+def total_costs(parts: Iterable[Costs]) -> Costs:
+    """Return the sum of costs, added from the first to the last."""
+    network = disk = cpu = heuristic_network = heuristic_disk = heuristic_cpu = 0.0
+    for part in parts:
+        network = UNKNOWN if UNKNOWN in (network, part.network) else network + part.network
+        disk = UNKNOWN if UNKNOWN in (disk, part.disk) else disk + part.disk
+        cpu = UNKNOWN if UNKNOWN in (cpu, part.cpu) else cpu + part.cpu
+        heuristic_network += part.heuristic_network
+        heuristic_disk += part.heuristic_disk
+        heuristic_cpu += part.heuristic_cpu
+    return Costs(network, disk, cpu, heuristic_network, heuristic_disk, heuristic_cpu)
 
 
 def forward_cost() -> Costs:

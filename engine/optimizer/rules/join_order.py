@@ -17,7 +17,7 @@ Held by: tests/optimizer/test_join_order.py
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
@@ -89,7 +89,7 @@ def _is_free_join(node: PlanNode) -> bool:
 class _TakingApart:
     """The way down from the top; ``taken`` are the joins that belong to the tree."""
 
-    def __init__(self, plan: LogicalPlan, consumers: dict[int, list[int]]) -> None:
+    def __init__(self, plan: LogicalPlan, consumers: Mapping[int, list[int]]) -> None:
         self._plan = plan
         self._consumers = consumers
         self.tree = JoinTree()

@@ -14,6 +14,8 @@ Held by: tests/optimizer/test_rules.py
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from engine.graph.expression import columns_of
 from engine.graph.plan import Filter, PlanNode
 from engine.graph.plan_schema import PlanSchema
@@ -30,8 +32,12 @@ def apply(plan: LogicalPlan) -> None:
         entry_of(current.operator).prune(plan, current, current.operator, used[node.id])
 
 
-def used_columns(plan: LogicalPlan) -> dict[int, set[str]]:
+def used_columns(plan: LogicalPlan) -> Mapping[int, set[str]]:
     """Return for each node the columns that its consumers use, at least one."""
+    return plan.known(_used_columns)
+
+
+def _used_columns(plan: LogicalPlan) -> dict[int, set[str]]:
     order = plan.order()
     used: dict[int, set[str]] = {node.id: set() for node in order}
     for node in reversed(order):

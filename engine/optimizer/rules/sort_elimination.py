@@ -10,6 +10,8 @@ Held by: tests/optimizer/test_rules.py
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from engine.graph.plan import PlanNode, Sort
 from engine.optimizer.logical_plan import LogicalPlan
 from engine.optimizer.operators.entry import OrderUse
@@ -28,12 +30,12 @@ def apply(plan: LogicalPlan) -> None:
             consumers = plan.consumers()
 
 
-def _order_is_lost(plan: LogicalPlan, node: PlanNode, consumers: dict[int, list[int]]) -> bool:
+def _order_is_lost(plan: LogicalPlan, node: PlanNode, consumers: Mapping[int, list[int]]) -> bool:
     readers = [plan.node(consumer) for consumer in consumers[node.id]]
     return bool(readers) and all(_loses_order(plan, reader, consumers) for reader in readers)
 
 
-def _loses_order(plan: LogicalPlan, reader: PlanNode, consumers: dict[int, list[int]]) -> bool:
+def _loses_order(plan: LogicalPlan, reader: PlanNode, consumers: Mapping[int, list[int]]) -> bool:
     use = entry_of(reader.operator).order_use(reader.operator)
     if use is OrderUse.PASSED_ON:
         return _order_is_lost(plan, reader, consumers)

@@ -31,6 +31,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
 import shutil
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -337,8 +338,10 @@ class StoredJobs:
         with contextlib.suppress(FileNotFoundError):
             shutil.rmtree(folder)
         self._handles.remove(job_id)
-        for path in self._folder.path.glob(f"results/{job_id}-*.json"):
-            path.unlink(missing_ok=True)
+        with contextlib.suppress(FileNotFoundError):
+            for entry in os.scandir(self._folder.path / "results"):
+                if entry.name.startswith(f"{job_id}-") and entry.name.endswith(".json"):
+                    Path(entry.path).unlink(missing_ok=True)
 
     def _remove_stagings(self, job_id: JobId, journal: Path) -> None:
         for staging in self._stagings(job_id, journal):

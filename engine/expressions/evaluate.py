@@ -8,6 +8,8 @@
 What has native steps is computed by one program for all expressions of a projection (``vector_program``); what has
 none, and batches for which the program has no result, by Arrow's functions.
 
+What was compiled is kept: a job compiles the same in each subtask, and a filter for each file (``_Meaning``).
+
 A value that makes an expression fail (an overflow, a division by zero, a cast) raises DataError: it names the
 expression and shows the first row that fails, found by halving the batch.
 """
@@ -15,7 +17,10 @@ expression and shows the first row that fails, found by halving the batch.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
+from typing import Final, TypeVar
 
+import msgspec
 import pyarrow as pa
 
 from engine.errors import DataError, SchemaError
@@ -29,6 +34,10 @@ from engine.graph.expression import Expression, NamedExpression, columns_of
 from engine.records.python_values import shown_value
 
 _VALUE_TEXT_MAX = 80
+#: of what was compiled, each of three kinds, and the largest of it that is kept
+_KEPT_MAX: Final = 256
+_KEPT_BYTES_MAX: Final = 4096
+_KEPT_COLUMNS_MAX: Final = 100
 _NEWLINE = "\n"
 LOWERINGS = {**NUMBER_LOWERINGS, **LOGIC_LOWERINGS}
 
@@ -40,6 +49,11 @@ class CompiledExpression:
         self.expression = expression
         self._operand = operand
         self._program = program
+
+    @property
+    def has_given_up(self) -> bool:
+        """Whether its native steps had no result for values that Arrow has one for."""
+        return self._program is not None and self._program.has_given_up
 
     @property
     def type(self) -> pa.DataType:
@@ -112,9 +126,52 @@ def describe_values(row: pa.RecordBatch, names: Iterable[str]) -> str:
     return ", ".join(parts) or "no columns"
 
 
+class _Meaning:
+    """What is compiled: expressions over a schema, which are equal when their bytes are and when the types are."""
+
+    __slots__ = ("_encoded", "expressions", "schema")
+
+    def __init__(self, expressions: Sequence[Expression], schema: pa.Schema) -> None:
+        self.expressions = expressions
+        self.schema = schema
+        self._encoded = _encoder.encode(expressions)
+
+    @property
+    def is_small(self) -> bool:
+        """Whether it is worth to be kept: a list of values may be of any length."""
+        return len(self._encoded) <= _KEPT_BYTES_MAX and len(self.schema) <= _KEPT_COLUMNS_MAX
+
+    def __hash__(self) -> int:
+        return hash(self._encoded)
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, _Meaning)
+            and self._encoded == other._encoded
+            and bool(self.schema.equals(other.schema, check_metadata=True))
+        )
+
+
+Compiled = TypeVar("Compiled", "CompiledExpression", "_CompiledProjection")
+
+
+def _compiled(
+    meaning: _Meaning, kept: Callable[[_Meaning], Compiled], compile_anew: Callable[[_Meaning], Compiled]
+) -> Compiled:
+    """Return what is kept of a meaning, else compile it."""
+    if meaning.is_small and not (found := kept(meaning)).has_given_up:
+        return found
+    return compile_anew(meaning)
+
+
 def compile_expression(expression: Expression, schema: pa.Schema) -> CompiledExpression:
     """Return an expression ready for batches of a schema; SchemaError when it has no meaning there."""
-    return _with_program(expression, compile_operand(expression, schema))
+    return _compiled(_Meaning((expression,), schema), _kept_expression, _new_expression)
+
+
+def _new_expression(meaning: _Meaning) -> CompiledExpression:
+    (expression,) = meaning.expressions
+    return _with_program(expression, compile_operand(expression, meaning.schema))
 
 
 def _with_program(expression: Expression, operand: Operand) -> CompiledExpression:
@@ -124,7 +181,12 @@ def _with_program(expression: Expression, operand: Operand) -> CompiledExpressio
 
 def compile_predicate(expression: Expression, schema: pa.Schema) -> CompiledExpression:
     """Return a condition ready for batches of a schema; SchemaError when it is not a bool."""
-    operand = compile_operand(expression, schema)
+    return _compiled(_Meaning((expression,), schema), _kept_predicate, _new_predicate)
+
+
+def _new_predicate(meaning: _Meaning) -> CompiledExpression:
+    (expression,) = meaning.expressions
+    operand = compile_operand(expression, meaning.schema)
     if pa.types.is_null(operand.type):
         operand = cast_operand(operand, pa.bool_())
     if not pa.types.is_boolean(operand.type):
@@ -132,28 +194,53 @@ def compile_predicate(expression: Expression, schema: pa.Schema) -> CompiledExpr
     return _with_program(expression, operand)
 
 
+class _CompiledProjection:
+    """Expressions of a projection bound to its input; immutable, usable from any thread."""
+
+    def __init__(self, expressions: Sequence[Expression], schema: pa.Schema) -> None:
+        operands = [compile_operand(expression, schema) for expression in expressions]
+        self.columns = [CompiledExpression(*each) for each in zip(expressions, operands, strict=True)]
+        self._program, self._positions = build_program(operands, LOWERINGS)
+
+    @property
+    def has_given_up(self) -> bool:
+        return self._program is not None and self._program.has_given_up
+
+    def __call__(self, batch: pa.RecordBatch) -> list[pa.Array]:
+        """Return the columns of the result."""
+        found = None if self._program is None else self._program(batch)
+        computed = {} if found is None else dict(zip(self._positions, found, strict=True))
+        columns = [computed.get(index) for index in range(len(self.columns))]
+        for index, expression in enumerate(self.columns):
+            if columns[index] is None:
+                columns[index] = expression.by_arrow(batch)
+        if self._program is not None and found is None:
+            self._program.give_up()
+        return columns
+
+
+def _new_projection(meaning: _Meaning) -> _CompiledProjection:
+    return _CompiledProjection(meaning.expressions, meaning.schema)
+
+
+_encoder: Final = msgspec.msgpack.Encoder()
+_kept_expression: Final = lru_cache(_KEPT_MAX)(_new_expression)
+_kept_predicate: Final = lru_cache(_KEPT_MAX)(_new_predicate)
+_kept_projection: Final = lru_cache(_KEPT_MAX)(_new_projection)
+
+
 def compile_projection(
     named: Sequence[NamedExpression], input_schema: pa.Schema, output_schema: pa.Schema
 ) -> Callable[[pa.RecordBatch], pa.RecordBatch]:
     """Return what makes batches of the output schema, column by column, from those of the input schema."""
-    operands = [compile_operand(one.expression, input_schema) for one in named]
-    compiled = [CompiledExpression(one.expression, operand) for one, operand in zip(named, operands, strict=True)]
-    for one, expression, field in zip(named, compiled, output_schema, strict=True):
+    meaning = _Meaning(tuple(one.expression for one in named), input_schema)
+    compiled = _compiled(meaning, _kept_projection, _new_projection)
+    for one, expression, field in zip(named, compiled.columns, output_schema, strict=True):
         if expression.type != field.type:
             raise SchemaError(f"column {one.name!r} is {expression.type}, the output schema says {field.type}")
 
-    program, positions = build_program(operands, LOWERINGS)
-
     def project_batch(batch: pa.RecordBatch) -> pa.RecordBatch:
-        found = None if program is None else program(batch)
-        computed = {} if found is None else dict(zip(positions, found, strict=True))
-        columns = [computed.get(index) for index in range(len(compiled))]
-        for index, expression in enumerate(compiled):
-            if columns[index] is None:
-                columns[index] = expression.by_arrow(batch)
-        if program is not None and found is None:
-            program.give_up()
-        return pa.RecordBatch.from_arrays(columns, schema=output_schema)
+        return pa.RecordBatch.from_arrays(compiled(batch), schema=output_schema)
 
     return project_batch
 

@@ -225,6 +225,11 @@ class BatchProgram:
         except (DataError, SchemaError):
             return None  # larger than a kernel may see at once, or of a type that none knows
 
+    @property
+    def has_given_up(self) -> bool:
+        """Whether it is no longer asked."""
+        return not self._is_of_use
+
     def give_up(self) -> None:
         """Note that Arrow has found results where the program had none: these values are not for it."""
         self._is_of_use = False

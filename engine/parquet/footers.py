@@ -5,7 +5,8 @@
     footer = read_footer(path)
 
 A footer of a hundred row groups and twenty columns takes 1.6 MB decoded and 7 ms to decode. It is shared while
-a reader holds it; a file that has changed since is another one.
+a reader holds it, and small ones are kept for whoever comes next, the last ``_KEPT_MAX`` of them; a file that has
+changed since is another one.
 
 Texts that are numbers of a small dictionary in all row groups are read as such (``coded_columns``): Arrow takes ten
 times as long to write them out one by one, and ``text_gather`` half of that. That is how they lie in the file, whatever
@@ -16,7 +17,9 @@ Thread: any.
 
 from __future__ import annotations
 
+import threading
 import weakref
+from collections import OrderedDict
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Final
@@ -26,9 +29,13 @@ import pyarrow.parquet as pq
 
 from engine.records.plain_types import plain_type
 
-#: by path, inode, size and time of the last change
-_footers: Final[weakref.WeakValueDictionary[tuple[str, int, int, int], pq.FileMetaData]] = weakref.WeakValueDictionary()
+#: path, inode, size and time of the last change
+Key = tuple[str, int, int, int]
 
+_footers: Final[weakref.WeakValueDictionary[Key, pq.FileMetaData]] = weakref.WeakValueDictionary()
+#: small footers that are kept, and how large the largest of these is in the file
+_KEPT_MAX: Final = 64
+_KEPT_BYTES_MAX: Final = 32 << 10
 
 _FOOTER_BUFFER_BYTES: Final = 64 << 10
 #: bytes of a dictionary in the file, and of a text's number in a row
@@ -36,6 +43,39 @@ _DICTIONARY_BYTES_MAX: Final = 8 << 10
 _NUMBER_BYTES_MAX: Final = 1.25
 #: rows of a row group, on average, in which so few texts come again often enough
 _ROWS_MIN: Final = 4096
+
+
+class _KeptFooters:
+    """Small footers that were read last, with what was found out about them."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        #: footers, with the coded columns by those that were asked for; guarded by: self._lock
+        self._found: OrderedDict[Key, tuple[pq.FileMetaData, dict[frozenset[str], list[str]]]] = OrderedDict()
+
+    def keep(self, key: Key, footer: pq.FileMetaData) -> None:
+        """Keep a footer, and let go of the one that was used longest ago when there are too many."""
+        with self._lock:
+            self._found.setdefault(key, (footer, {}))
+            if len(self._found) > _KEPT_MAX:
+                self._found.popitem(last=False)
+
+    def coded_columns(self, key: Key, footer: pq.FileMetaData, columns: Collection[str]) -> list[str]:
+        """Return the coded ones of some columns of a footer, be it kept or not."""
+        asked = frozenset(columns)
+        with self._lock:
+            kept = self._found.get(key)
+            if kept is not None:
+                self._found.move_to_end(key)
+                if asked in kept[1]:
+                    return kept[1][asked]
+        coded = coded_columns(footer, columns)
+        if kept is not None and len(kept[1]) < _KEPT_MAX:
+            kept[1][asked] = coded
+        return coded
+
+
+_kept: Final = _KeptFooters()
 
 
 def open_shared(path: str, buffer_bytes: int, columns: Collection[str] = ()) -> tuple[pq.ParquetFile, pq.FileMetaData]:
@@ -50,7 +90,9 @@ def open_shared(path: str, buffer_bytes: int, columns: Collection[str] = ()) -> 
     if footer is None:
         file = open_file(path, buffer_bytes, None)
         footer = _footers.setdefault(key, file.metadata)
-    coded = coded_columns(footer, columns)
+        if footer.serialized_size <= _KEPT_BYTES_MAX:
+            _kept.keep(key, footer)
+    coded = _kept.coded_columns(key, footer, columns)
     if file is not None and (coded or footer is not file.metadata):  # another reader was faster
         file.close()
         file = None

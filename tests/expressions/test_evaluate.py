@@ -435,3 +435,23 @@ def test_a_constant_that_arrow_cannot_hold_is_refused_by_name(value):
         make_literal(value)
     assert make_literal(datetime.timedelta.max, pa.duration("s")).text
     assert make_literal(pa.scalar(2**62, pa.duration("s"))).text == "4611686018427387904 (duration[s])"
+
+
+def test_what_was_compiled_is_kept_for_the_same_types_and_as_long_as_its_program_is_of_use():
+    expression = call("multiply", call("add", A, B), A)
+    schema = pa.schema({"a": pa.int64(), "b": pa.int64()})
+    first = compile_expression(expression, schema)
+    assert compile_expression(call("multiply", call("add", A, B), A), schema) is first
+    other = compile_expression(expression, pa.schema({"a": pa.int32(), "b": pa.int64()}))
+    assert other is not first and other(batch([2], [3], pa.int32())).to_pylist() == [10]
+    assert compile_expression(call("multiply", call("add", A, 1), A), schema) is not first
+    assert compile_expression(call("multiply", call("add", A, 1.0), A), schema).type == pa.float64()
+    first._program.give_up()
+    anew = compile_expression(expression, schema)
+    assert anew is not first and anew(batch([2], [3])).to_pylist() == [10]
+
+
+def test_what_is_long_is_compiled_each_time():
+    expression = call("is_in", A, *range(2000))
+    schema = pa.schema({"a": pa.int64()})
+    assert compile_expression(expression, schema) is not compile_expression(expression, schema)

@@ -1,4 +1,4 @@
-"""Footers of Parquet files are shared by those that read a file at the same time, and by nobody else."""
+"""Footers of Parquet files are shared by those that read a file at the same time; the last small ones are kept."""
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -24,6 +24,27 @@ def test_readers_of_a_file_share_its_footer_while_it_is_open(tmp_path):
     third, footer = open_shared(path, 1 << 16)
     assert footer.num_rows == 10
     third.close()
+
+
+def test_a_small_footer_is_kept_and_a_large_one_is_not(tmp_path, monkeypatch):
+    path, many = str(tmp_path / "t.parquet"), str(tmp_path / "many.parquet")
+    pq.write_table(pa.table({"a": range(10)}), path)
+    pq.write_table(pa.table({f"column_{index}": [index] for index in range(1000)}), many)
+    given = []
+    really_open = parquet_footers.open_file
+    monkeypatch.setattr(parquet_footers, "open_file", lambda *a: given.append(a[2]) or really_open(*a))
+    for opened in (path, path, many, many):
+        parquet_footers.read_footer(opened)
+    assert [footer is None for footer in given] == [True, False, True, True]
+
+
+def test_so_many_footers_are_kept(tmp_path):
+    kept = parquet_footers._KeptFooters()
+    pq.write_table(pa.table({"a": range(10)}), tmp_path / "t.parquet")
+    footer = pq.read_metadata(tmp_path / "t.parquet")
+    for inode in range(parquet_footers._KEPT_MAX + 3):
+        kept.keep(("t.parquet", inode, 1, 1), footer)
+    assert [key[1] for key in kept._found] == list(range(3, parquet_footers._KEPT_MAX + 3))
 
 
 def test_a_file_that_was_replaced_has_a_footer_of_its_own(tmp_path):

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
@@ -33,9 +33,11 @@ from engine.graph.operator_descriptor import FilterOperator, HashJoinOperator, P
 from engine.graph.runtime_filter import RuntimeFilter
 from engine.graph.ship_strategy import ShipStrategy
 from engine.graph.source_spec import ParquetSource
-from engine.join.join_type import emission
 from engine.optimizer.physical_plan import Channel, PhysicalNode
 from engine.statistics.estimates import Estimates
+
+if TYPE_CHECKING:
+    from engine.join.join_type import Emission
 
 #: share of a source's rows that a filter is expected to keep, at most
 KEPT_SHARE_MAX: Final = 0.5
@@ -85,7 +87,7 @@ def _keys_of_sources(
     join = node.descriptor.operator
     if not isinstance(join, HashJoinOperator) or join.null_aware or not join.left_keys:
         return []
-    if emission(join.how, build_is_left=join.build_left).unmatched_probe:
+    if _emission(join).unmatched_probe:
         return []
     probe = [channel for channel in node.inputs if channel.input_index != join.first_input]
     if len(probe) != 1:
@@ -131,6 +133,12 @@ def _place_behind(nodes: Sequence[PhysicalNode], readers: Counter[int], node: Ph
         node = nodes[node.inputs[0].source]
 
 
+def _emission(join: HashJoinOperator) -> Emission:
+    from engine.join.join_type import emission  # noqa: PLC0415 - a plan without joins loads none of their modules
+
+    return emission(join.how, build_is_left=join.build_left)
+
+
 def _is_beside(nodes: Sequence[PhysicalNode], readers: Counter[int], channel: Channel, node: PhysicalNode) -> bool:
     is_forward = channel.is_pipelined and channel.ship_strategy is ShipStrategy.FORWARD
     return is_forward and readers[channel.source] == 1 and nodes[channel.source].parallelism == node.parallelism
@@ -138,7 +146,7 @@ def _is_beside(nodes: Sequence[PhysicalNode], readers: Counter[int], channel: Ch
 
 def _probe_column(join: HashJoinOperator, node: PhysicalNode, name: str) -> str | None:
     """Return which column of a join's probe side a column of its output is, row by row; None: it is none."""
-    emits = emission(join.how, build_is_left=join.build_left)
+    emits = _emission(join)
     if emits.unmatched_build or emits.matched_build or join.null_aware:
         return None
     side, index = join.output[node.descriptor.output_schema.names.index(name)]

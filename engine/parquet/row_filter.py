@@ -11,7 +11,8 @@
 
 A part of the predicate that looks at one text alone, which is a number in the file, is evaluated for the texts of the
 dictionary, a handful, and looked up by number for the rows; no text is written out for it. Only where the part cannot
-fail: a dictionary may have texts that no row has. All other parts are one predicate over plain columns.
+fail: a dictionary may have texts that no row has. All other parts are one predicate over plain columns, of the rows
+that are left by then where those are few and it cannot fail.
 
 ``tests``: filters of keys, which joins have made while the job runs (``records.key_test``). They are asked after the
 predicate, each as long as it is of use.
@@ -28,12 +29,14 @@ from engine.expressions.evaluate import CompiledExpression, compile_predicate
 from engine.graph.expression import Expression, columns_of, conjunction, conjuncts
 from engine.parquet.column_passes import PartReader, joined, regular_batches
 from engine.records.arrow_functions import pc
-from engine.records.kept_rows import flags_of_codes, kept_rows
+from engine.records.kept_rows import flags_of_codes, kept_rows, narrowed_mask
 from engine.records.key_test import KeyTest
 from engine.records.plain_scalars import scalar_of
 from engine.records.plain_types import plain_batch
 
 _TRUE = scalar_of(True)
+#: of a batch: so many rows at most are copied for the rest of a predicate to look at them alone
+_FEW_ROWS_SHARE = 0.25
 
 
 class RowFilter:
@@ -97,16 +100,27 @@ class RowFilter:
 
     def mask(self, batch: pa.RecordBatch) -> pa.BooleanArray | None:
         """Return for each row of a batch, which has ``columns`` at least, whether it is kept; None: all are."""
-        found = [_looked_up(part, batch.column(name)) for name, part in self._by_code]
+        mask: pa.BooleanArray | None = None
+        for name, part in self._by_code:
+            found = _looked_up(part, batch.column(name))
+            mask = found if mask is None else pc.and_kleene(mask, found)
         if self._plain is not None:
-            found.append(self._plain(plain_batch(batch.select(self._plain_columns))))
-        mask = found[0] if found else None
-        for other in found[1:]:
-            mask = pc.and_kleene(mask, other)
+            mask = self._narrowed(batch, self._plain, mask)
         for test in self._tests:
             if test.is_on and (mask is None or mask.true_count):
                 mask = test.mask(batch.column(test.column), mask)
         return mask
+
+    def _narrowed(
+        self, batch: pa.RecordBatch, plain: CompiledExpression, mask: pa.BooleanArray | None
+    ) -> pa.BooleanArray:
+        """Return the mask and what the part over plain columns says."""
+        columns = batch.select(self._plain_columns)
+        if mask is None:
+            return plain(plain_batch(columns))
+        if plain.can_raise or mask.true_count > _FEW_ROWS_SHARE * batch.num_rows:
+            return pc.and_kleene(mask, plain(plain_batch(columns)))
+        return narrowed_mask(mask, plain(plain_batch(kept_rows(columns, mask)))) if mask.true_count else mask
 
 
 def kept(batch: pa.RecordBatch, mask: pa.BooleanArray | None, columns: Sequence[str]) -> pa.RecordBatch:

@@ -34,11 +34,13 @@ def gathered_texts(dictionary, indices):
     """
     cdef int64_t count = len(indices)
     cdef int64_t text_count = len(dictionary)
-    cdef int64_t index_offset, text_offset, total
+    cdef int64_t index_offset, text_offset, size, total
     cdef const int32_t* numbers
     cdef const int32_t* offsets
     cdef const uint8_t* bits = NULL
     cdef const uint8_t* texts = NULL
+    cdef int32_t* new_offsets
+    cdef uint8_t* new_texts
     if indices.type != INT32 or dictionary.type not in TYPES:
         return None
     validity, index_buffer = indices.buffers()
@@ -61,7 +63,11 @@ def gathered_texts(dictionary, indices):
     else:
         validity = None
     with nogil:
-        total = _total_bytes(numbers, bits, count, offsets, text_count)
+        size = _size_of_all(offsets, text_count) if bits == NULL else -1
+        if size < 0:
+            total = _total_bytes(numbers, bits, count, offsets, text_count)
+        else:
+            total = size * count if _are_known(numbers, count, text_count) else -1
     if total < 0:
         raise pa.ArrowInvalid(f"{count} numbers of texts in a dictionary of {text_count} go beyond it")
     if (text_count > TEXTS_MAX or count < ROWS_FOR_A_TEXT * text_count or total > TOTAL_BYTES_MAX
@@ -69,8 +75,12 @@ def gathered_texts(dictionary, indices):
         return None
     target_offsets = pa.allocate_buffer((count + 1) * sizeof(int32_t))
     target_texts = pa.allocate_buffer(total + TEXT_BYTES_MAX)
-    if not _gather(numbers, bits, count, texts, offsets, text_count,
-                   <int32_t*><uintptr_t>target_offsets.address, <uint8_t*><uintptr_t>target_texts.address):
+    new_offsets = <int32_t*><uintptr_t>target_offsets.address
+    new_texts = <uint8_t*><uintptr_t>target_texts.address
+    if size == 1:
+        with nogil:
+            _gather_letters(numbers, count, texts + offsets[0], new_offsets, new_texts)
+    elif not _gather(numbers, bits, count, texts, offsets, text_count, new_offsets, new_texts):
         raise MemoryError("a small dictionary of texts")
     return pa.Array.from_buffers(dictionary.type, count, [validity, target_offsets, target_texts], indices.null_count)
 
@@ -91,6 +101,36 @@ cdef int64_t _total_bytes(const int32_t* numbers, const uint8_t* bits, int64_t c
             return -1
         total += offsets[numbers[row] + 1] - offsets[numbers[row]]
     return total
+
+
+# Whether all numbers are those of texts.
+cdef bint _are_known(const int32_t* numbers, int64_t count, int64_t text_count) noexcept nogil:
+    cdef uint32_t over = 0
+    cdef uint32_t last = <uint32_t>(text_count - 1)
+    cdef int64_t row
+    for row in range(count):
+        over |= <uint32_t>numbers[row] > last
+    return not over
+
+
+# Bytes of each text where all are as long; else -1.
+cdef int64_t _size_of_all(const int32_t* offsets, int64_t text_count) noexcept nogil:
+    cdef int64_t size = offsets[1] - offsets[0]
+    cdef int64_t index
+    for index in range(1, text_count):
+        if offsets[index + 1] - offsets[index] != size:
+            return -1
+    return size
+
+
+# Texts of one byte each, as flags have.
+cdef void _gather_letters(const int32_t* numbers, int64_t count, const uint8_t* letters, int32_t* target_offsets,
+                          uint8_t* target) noexcept nogil:
+    cdef int64_t row
+    for row in range(count):
+        target[row] = letters[numbers[row]]
+    for row in range(count + 1):
+        target_offsets[row] = <int32_t>row
 
 
 cdef int64_t _longest(const int32_t* offsets, int64_t text_count) noexcept nogil:

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from engine.records.kept_rows import flags_of_codes, kept_rows
+from engine.records.kept_rows import flags_of_codes, kept_rows, narrowed_mask
 
 ROWS = 1000
 TYPES = [
@@ -131,3 +131,14 @@ def test_codes_of_which_nothing_is_said_are_damage():
         with pytest.raises(pa.ArrowInvalid, match="go beyond it"):
             flags_of_codes(pa.array([True, True, False]), pa.array([0, code], pa.int32()))
     assert flags_of_codes(pa.array([True, False]), pa.array([0], pa.int64())) is None
+
+
+@pytest.mark.parametrize("rows", [0, 1, 64, 65, ROWS])
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.9, 1.0])
+def test_a_mask_of_the_rows_that_are_kept_narrows_the_mask_that_kept_them(rows, share):
+    mask = mask_of(share, nulls=0.1, offset=3, rows=rows)
+    both = mask_of(0.4, nulls=0.2, rows=rows)
+    found = narrowed_mask(mask, pc.filter(both, mask))
+    assert found.equals(pc.fill_null(pc.and_(pc.fill_null(mask, False), pc.fill_null(both, False)), False))
+    with pytest.raises(pa.ArrowInvalid, match="that are kept"):
+        narrowed_mask(mask, mask_of(0.4, rows=rows + 1))

@@ -13,6 +13,8 @@ TEXTS = {
     "short": ["", "a", "5-LOW", "4-NOT SPECIFIED", "x" * 16],
     "longer": ["", "y" * 17, "z" * 32],
     "one": ["only"],
+    "letters": ["R", "A", "N"],
+    "as long": ["xy", "yz", "zx"],
     "empty": [""],
     "many": [f"text {number}" for number in range(1024)],
 }

@@ -19,8 +19,9 @@ Why, measured
                   second in a busy task; while modules come, and when the interpreter ends, longer than a small job
     holes         after some jobs half of the C library's heap, 40 MB of 210; to have them back costs 1 to 4 ms
     arenas        glibc gives threads up to eight for each processor, which kept 60 MB of a job over 6 GB
-    jemalloc      gives back what is not used again within DECAY_MS; Arrow's default keeps half as much again, and forty
-                  readers 50 MB that nobody had asked for in a while
+    jemalloc      gives back what is not used again within DECAY_MS; 100 had the kernel clear twice as many pages for a
+                  join of TPC-H, a tenth of its time; Arrow's 1000 keep half as much again, and forty readers 50 MB
+                  that nobody had asked for in a while
     BLAS          a thread for each processor spins 2**26 cycles before it sleeps; 2**20 still bridge pauses
 
 Limits: holes and arenas for glibc, others are left alone. Thread: any.
@@ -50,8 +51,8 @@ from engine.clock import Clock, SystemClock
 GROWTH: Final = 1.25
 #: new objects of a worker before its collector looks at them: rows come and go by the thousand and are no cycles
 WORKER_THRESHOLD: Final = 100_000
-#: Arrow's unused memory goes back after so long; its own 1000 hold what a task frees in a second
-DECAY_MS: Final = 100
+#: Arrow's unused memory goes back after so long; what the batches of a scan need again is still there
+DECAY_MS: Final = 500
 #: what libraries read when they are loaded, where nobody has set it
 _LIBRARY_VARIABLES: Final = {
     "ARROW_DEFAULT_MEMORY_POOL": "jemalloc",

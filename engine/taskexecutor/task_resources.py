@@ -6,7 +6,7 @@
                       OutputFlusher; between TaskManagers a DataPlane
     functions      ── FunctionRunner (workers start with the first Python function)
     Arrow          ── its buffers come from jemalloc, which recycles them and gives back what is not used again within
-                      100 ms; Arrow's own default keeps half as much again (ARROW_DEFAULT_MEMORY_POOL still wins)
+                      500 ms; Arrow's own default keeps half as much again (ARROW_DEFAULT_MEMORY_POOL still wins)
 
 The process size is the number a person sets (half of the machine's memory by default); managed and network memory
 follow from it, or are set themselves (``engine.memory.process_memory``).

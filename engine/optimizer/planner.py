@@ -1,8 +1,9 @@
 """The planner's first half: rewrite rules over the logical plan, in a fixed order, until nothing changes.
 
     Plan ─► settle_partitions ─► disjunctions ─► [[join_conditions, combine_filters, filter_pushdown, limit_pushdown,
-            sort_elimination, combine_projects, shared_scans]*, equal_keys, semi_join_pullup,
-            semi_join_pushdown, join_order, aggregate_reduction]* ─► projection_pruning ─► combine_projects ─► Plan
+            sort_elimination, combine_projects, shared_scans]*, equal_keys, shared_joins,
+            semi_join_pullup, semi_join_pushdown, join_order, aggregate_reduction]* ─► projection_pruning ─►
+            combine_projects ─► Plan
 
 The list is the order. Each round moves filters and limits by one node, so rounds are bounded by the depth of the
 plan; ROUNDS_MAX only guards against two rules that undo each other. Joins are ordered when every filter stands where
@@ -31,6 +32,7 @@ from engine.optimizer.rules import (
     projection_pruning,
     semi_join_pullup,
     semi_join_pushdown,
+    shared_joins,
     shared_scans,
     sort_elimination,
 )
@@ -54,6 +56,7 @@ REPEATED_RULES: tuple[Rule, ...] = (
 #: applied when those change nothing, since filters say how many rows there are
 COST_RULES: tuple[Rule, ...] = (
     equal_keys.apply,
+    shared_joins.apply,
     semi_join_pullup.apply,
     semi_join_pushdown.apply,
     join_order.apply,

@@ -33,18 +33,19 @@ Use = tuple[int, int]
 
 def apply(plan: LogicalPlan) -> None:
     """Give every use of a shared scan a scan of its own where that costs less."""
-    uses = _uses(plan)
+    uses = uses_of(plan)
     for scan in reversed(plan.order()):
         of_scan = uses[scan.id]
-        if len(of_scan) < 2 or not _may_be_read_again(plan, scan) or not _meet_again(plan, uses, of_scan):
+        if len(of_scan) < 2 or not may_be_read_again(plan, scan) or not _meet_again(plan, uses, of_scan):
             continue
         if _own_costs(plan, scan, of_scan) < _shared_cost(plan, scan, len(of_scan)):
             for use in of_scan[1:]:
-                _redirect(plan, use, _copy(plan, scan))
-            uses = _uses(plan)
+                redirect(plan, use, read_again(plan, scan))
+            uses = uses_of(plan)
 
 
-def _may_be_read_again(plan: LogicalPlan, node: PlanNode) -> bool:
+def may_be_read_again(plan: LogicalPlan, node: PlanNode) -> bool:
+    """Whether a node is a scan of columns that can be read twice."""
     while isinstance(node.operator, Filter | Project):
         node = plan.node(node.inputs[0])
     source = node.operator
@@ -53,7 +54,7 @@ def _may_be_read_again(plan: LogicalPlan, node: PlanNode) -> bool:
     return isinstance(source.spec, ParquetSource | ArrowSource)
 
 
-def _uses(plan: LogicalPlan) -> dict[int, list[Use]]:
+def uses_of(plan: LogicalPlan) -> dict[int, list[Use]]:
     """Return for each node the nodes that read it, and as which of their inputs."""
     found: dict[int, list[Use]] = {}
     for node in plan.order():
@@ -114,7 +115,7 @@ def _scan_bytes(plan: LogicalPlan, node: PlanNode, wanted: set[str]) -> float:
     return decoded.rows * row_width(read, decoded.columns)
 
 
-def _copy(plan: LogicalPlan, node: PlanNode) -> PlanNode:
+def read_again(plan: LogicalPlan, node: PlanNode) -> PlanNode:
     """Return the same operator once more, over the same input; a source says why in the origin of its numbers."""
     operator = node.operator
     if isinstance(operator, Source):
@@ -125,7 +126,8 @@ def _copy(plan: LogicalPlan, node: PlanNode) -> PlanNode:
     return plan.replace(added, name=node.name)
 
 
-def _redirect(plan: LogicalPlan, use: Use, source: PlanNode) -> None:
+def redirect(plan: LogicalPlan, use: Use, source: PlanNode) -> None:
+    """Let one use of a node read another one."""
     consumer = plan.node(use[0])
     inputs = tuple(source.id if index == use[1] else old for index, old in enumerate(consumer.inputs))
     plan.replace(consumer, inputs=inputs)

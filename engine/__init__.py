@@ -15,7 +15,7 @@ The life of a job:
 
 Layers, lowest first: errors closing | private_folder | ids clock config fault_points log_output python_command
 shown_sizes shown_text user_warnings | log_format | process_folder task_log | memory | graph | records iomanager rpc |
-exchange gateways blob sort join aggregate expressions commit | files statistics | csv parquet |
+exchange gateways blob sort join aggregate expressions commit | files statistics window | csv parquet |
 transport connectors functions insight adaptive | operators | optimizer taskexecutor jobmaster resourcemanager client |
 dispatcher api rest | spark sql | entrypoint minicluster | targets | cli.
 
@@ -58,6 +58,19 @@ if TYPE_CHECKING:
         variance,
         when,
     )
+    from engine.api.windows import (
+        cume_dist,
+        dense_rank,
+        first_value,
+        lag,
+        last_value,
+        lead,
+        nth_value,
+        ntile,
+        percent_rank,
+        rank,
+        row_number,
+    )
     from engine.client.job_result import JobResult
     from engine.errors import (
         ConfigurationError,
@@ -76,12 +89,26 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
+_WINDOW_FUNCTIONS = (
+    "cume_dist",
+    "dense_rank",
+    "first_value",
+    "lag",
+    "last_value",
+    "lead",
+    "nth_value",
+    "ntile",
+    "percent_rank",
+    "rank",
+    "row_number",
+)
 _HOMES = {
     "Environment": "engine.api.environment",
     "DataSet": "engine.api.data_set",
     "JobResult": "engine.client.job_result",
     "JoinHint": "engine.graph.plan",
     "Row": "engine.functions.row",
+    **dict.fromkeys(_WINDOW_FUNCTIONS, "engine.api.windows"),
 }
 _EXPRESSIONS_HOME = "engine.api.expressions"
 _ERRORS_HOME = "engine.errors"
@@ -108,15 +135,26 @@ __all__ = [
     "col",
     "count",
     "count_distinct",
+    "cume_dist",
+    "dense_rank",
     "first",
+    "first_value",
     "greatest",
     "interval",
+    "lag",
     "last",
+    "last_value",
+    "lead",
     "least",
     "lit",
     "map_from",
     "max_",
     "min_",
+    "nth_value",
+    "ntile",
+    "percent_rank",
+    "rank",
+    "row_number",
     "stddev",
     "struct",
     "sum_",

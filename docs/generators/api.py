@@ -11,6 +11,13 @@ _GROUPS = (
     ("DataSet", ("DataSet",)),
     ("Expressions", ("col", "lit", "when", "array", "coalesce", "greatest", "interval", "least", "map_from", "struct")),
     ("Aggregates", ("count", "count_distinct", "sum_", "avg", "min_", "max_", "first", "last", "stddev", "variance")),
+    (
+        "Window functions",
+        (
+            *("row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile"),
+            *("lag", "lead", "first_value", "last_value", "nth_value"),
+        ),
+    ),
     ("Results", ("JobResult", "Row", "JoinHint")),
 )
 #: what is reached from a public name, by the place where it is defined
@@ -21,6 +28,7 @@ _REACHED = {
         f"{TimeExpressions.__module__}.{TimeExpressions.__qualname__}",
     ),
     "DataSet": ("engine.api.grouped.GroupedDataSet",),
+    "Window functions": ("engine.api.windows.WindowFunction",),
     "Python functions": ("engine.functions.user_function.FunctionContext", "engine.functions.user_function.Counter"),
 }
 

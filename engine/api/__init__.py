@@ -6,6 +6,9 @@ projections.py         select, with_columns, drop, rename
 joins.py               join, union
 aggregate_nodes.py     aggregates as operators of the plan
 grouped.py             group_by, agg, distinct
+windows.py             row_number, lag and the like, over
+window_nodes.py        window functions as operators of the plan
+window_distances.py    distances of range frames in units of their key
 partitioning.py        shuffle, rebalance, key_by and the like, replicated
 expression.py          Expr and its operators
 nested_expressions.py number_functions.py string_expressions.py time_expressions.py aggregates.py

@@ -12,7 +12,7 @@ from typing import Any
 from engine.api.expression import Expr, to_expression
 from engine.errors import SchemaError
 from engine.expressions.text import aggregate_text
-from engine.graph.expression import AggregateCall, ColumnRef, Expression
+from engine.graph.expression import AggregateCall, ColumnRef, Expression, Over
 
 
 class Aggregate:
@@ -28,6 +28,25 @@ class Aggregate:
     def alias(self, name: str) -> Aggregate:
         """Return the same aggregate under a column name."""
         return Aggregate(self.aggregate_function, self.argument, name)
+
+    def over(
+        self,
+        partition_by: Any = None,
+        order_by: Any = None,
+        descending: bool | list[bool] = False,
+        nulls_last: bool | list[bool] = False,
+        rows: tuple[int | None, int | None] | None = None,
+        range: tuple[Any, Any] | None = None,  # noqa: A002
+    ) -> Expr:
+        """Return the aggregate over rows around each row, as an expression: see ``row_number().over``.
+
+        Without a frame it is over the whole partition, or with an order over all rows up to this one and its equals.
+        """
+        from engine.api.windows import over  # noqa: PLC0415 - start-up time
+
+        base = Over(self.aggregate_function, self.argument)
+        found = over(base, partition_by, order_by, descending, nulls_last, rows, range)
+        return found.alias(self.name) if self.name else found
 
     def to_call(self, name: str) -> AggregateCall:
         """Return the plan's form."""

@@ -47,7 +47,7 @@ from engine.expressions.schema_bridge import is_key_type
 from engine.files.paths import local_path
 from engine.functions.first_calls import FIRST_ROWS
 from engine.functions.user_function import function_of
-from engine.graph.expression import AggregateCall, ColumnRef, NamedExpression
+from engine.graph.expression import AggregateCall, ColumnRef, NamedExpression, has_window
 from engine.graph.plan import Filter, JoinHint, Limit, Operator, PythonFunction, Sink, Sort
 from engine.graph.sort_key import SortKey
 from engine.graph.source_spec import SinkSpec
@@ -128,14 +128,21 @@ class DataSet(FunctionalCalls["DataSet"], PartitioningCalls["DataSet"], RowsLate
 
     def select(self, *columns: Any) -> DataSet:
         """Return these columns, names or expressions, in this order."""
-        return self._with(project_node(self._node, [to_named(value) for value in flattened(columns)], "select"))
+        return self._project([to_named(value) for value in flattened(columns)], "select")
 
     def with_columns(self, *columns: Expr, **named: Any) -> DataSet:
         """Return all columns and these; a new one replaces the column of the same name, in its place.
 
         Expressions see the columns as they were before.
         """
-        return self._with(project_node(self._node, with_columns(self.schema, columns, named), "with_columns"))
+        return self._project(with_columns(self.schema, columns, named), "with_columns")
+
+    def _project(self, named: list[NamedExpression], what: str) -> DataSet:
+        if not any(has_window(one.expression) for one in named):
+            return self._with(project_node(self._node, named, what))
+        from engine.api.window_nodes import windowed_project  # noqa: PLC0415 - start-up time
+
+        return self._with(windowed_project(self._node, named, what))
 
     def drop(self, *columns: Any) -> DataSet:
         """Return all columns except these."""
@@ -153,6 +160,10 @@ class DataSet(FunctionalCalls["DataSet"], PartitioningCalls["DataSet"], RowsLate
 
         ``col("a") is None`` is decided by Python and is always False; write ``col("a").is_null()``.
         """
+        if isinstance(condition, Expr) and has_window(condition.expression):
+            from engine.api.window_nodes import windowed_filter  # noqa: PLC0415 - start-up time
+
+            return self._with(windowed_filter(self._node, condition.expression))
         if isinstance(condition, Expr):
             check_predicate(condition.expression, self.schema)
             return self._same_rows(Filter(with_typed_texts(condition.expression, self.schema)))

@@ -293,5 +293,9 @@ def to_expression(value: Any) -> Expression:
     if isinstance(value, Expr):
         return value.expression
     if hasattr(value, "aggregate_function"):
-        raise SchemaError(f"{value!r} is an aggregate: it stands in group_by(...).agg(name=...) only")
+        raise SchemaError(
+            f"{value!r} is an aggregate: it stands in group_by(...).agg(name=...), or over a window: .over(...)"
+        )
+    if hasattr(value, "over"):
+        raise SchemaError(f"{value!r} waits for its window: say .over(partition_by, order_by)")
     return make_literal(value)

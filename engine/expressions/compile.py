@@ -22,7 +22,7 @@ from engine.expressions.schema_bridge import type_from_ipc
 from engine.expressions.text import expression_text
 from engine.expressions.text_moments import moments_for_texts
 from engine.expressions.time_zones import UnknownZoneError
-from engine.graph.expression import Call, Case, Cast, ColumnRef, Expression, Literal, columns_of
+from engine.graph.expression import Call, Case, Cast, ColumnRef, Expression, Literal, Over, columns_of
 from engine.graph.function_table import FUNCTION_TABLE
 from engine.records.arrow_functions import pc
 
@@ -53,6 +53,11 @@ def compile_operand(expression: Expression, schema: pa.Schema) -> Operand:
             return _compile_cast(expression, schema)
         case Case():
             return _compile_case(expression, schema)
+        case Over():
+            raise SchemaError(
+                f"{expression_text(expression)}: a window function stands in select, with_columns and filter only, and "
+                "not within another one; make it a column by with_columns(name=...) first"
+            )
 
 
 def _compile_column(name: str, schema: pa.Schema) -> Operand:

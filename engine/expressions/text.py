@@ -9,7 +9,7 @@ Held by: tests/api/test_expression.py
 
 from __future__ import annotations
 
-from engine.graph.expression import AggregateCall, Call, Case, Cast, ColumnRef, Expression, Literal
+from engine.graph.expression import AggregateCall, Call, Case, Cast, ColumnRef, Expression, Literal, Over
 
 #: function -> (operator, strength): stronger binds tighter, in Python's order
 _INFIX = {
@@ -61,9 +61,28 @@ def _text(expression: Expression, strength: int) -> str:
             text = ".".join(f"when({_text(test, 0)}).then({_text(value, 0)})" for test, value in branches)
             if otherwise is not None:
                 text += f".otherwise({_text(otherwise, 0)})"
+        case Over():
+            text = _over_text(expression)
         case Call():
             text, own = _call_text(expression)
     return f"({text})" if own < strength else text
+
+
+def _over_text(over: Over) -> str:
+    """Return a window function as SQL writes it."""
+    given = [] if over.argument is None else [_text(over.argument, 0)]
+    given += [str(over.count)] if over.count else []
+    given += [] if over.default is None else [_text(over.default, 0)]
+    within = []
+    if over.partition_by:
+        within.append(f"partition by {', '.join(_text(key, 0) for key in over.partition_by)}")
+    if over.order_by:
+        keys = (f"{_text(key.expression, 0)}{' descending' * key.descending}" for key in over.order_by)
+        within.append(f"order by {', '.join(keys)}")
+    if over.frame is not None:
+        within.append(f"{over.frame.kind} {over.frame.start} to {over.frame.end}")
+    function = "count" if over.function == "count_all" else over.function
+    return f"{function}({', '.join(given)}) over ({' '.join(within)})"
 
 
 def expression_text(expression: Expression) -> str:

@@ -5,6 +5,7 @@
     Call(function, arguments, options)   every operator, method and function, by name
     Cast(operand, type_ipc, type_text)   conversion to an exact type
     Case(branches, otherwise)            when/then/otherwise
+    Over(function, ...)                  a window function; it is taken out of expressions before a plan is made
 
     conjuncts(a and b and c) -> (a, b, c)          conjunction((a, b, c)) -> a and b and c
     disjuncts, disjunction   the same of "or"
@@ -23,6 +24,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
+
+from engine.graph.window import WindowFrame
 
 
 class ColumnRef(msgspec.Struct, frozen=True, tag="column"):
@@ -62,7 +65,31 @@ class Case(msgspec.Struct, frozen=True, tag="case"):
     otherwise: Expression | None = None
 
 
-Expression = ColumnRef | Literal | Call | Cast | Case
+class OrderedBy(msgspec.Struct, frozen=True):
+    """One key of the order within a window."""
+
+    expression: Expression
+    descending: bool = False
+    nulls_last: bool = False
+
+
+class Over(msgspec.Struct, frozen=True, tag="over"):
+    """A window function for each row. No plan has one: it becomes a column of a Window operator below.
+
+    ``argument`` and ``default`` may be None; ``count`` is the n of ntile, lag, lead and nth_value. ``frame`` None: as
+    SQL has it.
+    """
+
+    function: str
+    argument: Expression | None
+    partition_by: tuple[Expression, ...] = ()
+    order_by: tuple[OrderedBy, ...] = ()
+    frame: WindowFrame | None = None
+    count: int = 0
+    default: Expression | None = None
+
+
+Expression = ColumnRef | Literal | Call | Cast | Case | Over
 
 
 class NamedExpression(msgspec.Struct, frozen=True):
@@ -95,6 +122,9 @@ def children_of(expression: Expression) -> tuple[Expression, ...]:
         case Case(branches=branches, otherwise=otherwise):
             operands = tuple(part for branch in branches for part in branch)
             return operands if otherwise is None else (*operands, otherwise)
+        case Over(argument=argument, partition_by=keys, order_by=order, default=default):
+            optional = tuple(one for one in (argument, default) if one is not None)
+            return (*optional, *keys, *(key.expression for key in order))
         case _:
             return ()
 
@@ -109,8 +139,20 @@ def with_children(expression: Expression, operands: Sequence[Expression]) -> Exp
         case Case(branches=branches, otherwise=otherwise):
             pairs = tuple((operands[2 * index], operands[2 * index + 1]) for index in range(len(branches)))
             return Case(pairs, None if otherwise is None else operands[-1])
+        case Over():
+            return _over_children(expression, list(operands))
         case _:
             return expression
+
+
+def _over_children(over: Over, operands: list[Expression]) -> Over:
+    argument = None if over.argument is None else operands.pop(0)
+    default = None if over.default is None else operands.pop(0)
+    keys, rest = operands[: len(over.partition_by)], operands[len(over.partition_by) :]
+    order = [msgspec.structs.replace(key, expression=one) for key, one in zip(over.order_by, rest, strict=True)]
+    return msgspec.structs.replace(
+        over, argument=argument, default=default, partition_by=tuple(keys), order_by=tuple(order)
+    )
 
 
 def columns_of(expression: Expression) -> Iterator[str]:
@@ -152,6 +194,17 @@ def _joined(function: str, parts: Iterable[Expression]) -> Expression:
     for part in others:
         first = Call(function, (first, part))
     return first
+
+
+def has_window(expression: Expression) -> bool:
+    """Whether there is a window function in an expression."""
+    stack = [expression]
+    while stack:
+        one = stack.pop()
+        if isinstance(one, Over):
+            return True
+        stack.extend(children_of(one))
+    return False
 
 
 def depth_of(expression: Expression) -> int:

@@ -21,6 +21,7 @@ from engine.graph.runtime_filter import RuntimeFilter
 from engine.graph.ship_strategy import HeavyKeys
 from engine.graph.sort_key import SortKey
 from engine.graph.source_spec import SinkSpec, SourceSpec
+from engine.graph.window import WindowCall
 
 
 class Traits(msgspec.Struct, frozen=True):
@@ -212,6 +213,16 @@ class HashAggregateOperator(msgspec.Struct, frozen=True, tag="hash_aggregate"):
         return Traits(takes_any_rows=is_partial, is_repeatable=is_repeatable, absorbs=not is_partial)
 
 
+class WindowOperator(msgspec.Struct, frozen=True, tag="window"):
+    """Window functions over rows that come sorted by ``partition_by``, then ``order_by``."""
+
+    traits: ClassVar[Traits] = Traits(keeps_size=True)
+
+    partition_by: tuple[str, ...]
+    order_by: tuple[SortKey, ...]
+    calls: tuple[WindowCall, ...]
+
+
 class LimitOperator(msgspec.Struct, frozen=True, tag="limit"):
     """At most ``count`` rows of this subtask."""
 
@@ -241,6 +252,7 @@ PhysicalOperator = (
     | SortRunsOperator
     | MergeRunsOperator
     | HashAggregateOperator
+    | WindowOperator
     | LimitOperator
     | SinkOperator
 )

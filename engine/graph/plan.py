@@ -22,6 +22,7 @@ from engine.graph.expression import AggregateCall, Expression, NamedExpression
 from engine.graph.plan_schema import ColumnInfo, PlanSchema
 from engine.graph.sort_key import SortKey
 from engine.graph.source_spec import SinkSpec, SourceSpec, SourceStatistics
+from engine.graph.window import WindowCall
 
 
 class JoinHint(StrEnum):
@@ -175,6 +176,18 @@ class Sort(msgspec.Struct, frozen=True, tag="sort"):
     limit: int | None = None
 
 
+class Window(msgspec.Struct, frozen=True, tag="window"):
+    """The same rows with a column behind theirs for each call: functions of other rows of their partition.
+
+    Rows of a partition are equal in ``partition_by`` (null equals null), in ``order_by`` they are ordered; a call may
+    use the first order keys only.
+    """
+
+    partition_by: tuple[str, ...]
+    order_by: tuple[SortKey, ...]
+    calls: tuple[WindowCall, ...]
+
+
 class Limit(msgspec.Struct, frozen=True, tag="limit"):
     """At most ``count`` rows, over all subtasks; the first ones when the input is ordered."""
 
@@ -199,6 +212,7 @@ Operator = (
     | Union
     | Partition
     | Sort
+    | Window
     | Limit
     | Sink
 )

@@ -30,6 +30,7 @@ from engine.graph.operator_descriptor import (
     SortOperator,
     SortRunsOperator,
     SourceOperator,
+    WindowOperator,
 )
 from engine.graph.source_spec import ParquetSource
 from engine.operators.drivers import BatchInput, Driver, InputDriver, SourceDriver
@@ -47,6 +48,7 @@ _CLASSES: Final[dict[type[PhysicalOperator], tuple[str, str]]] = {
     SortOperator: ("sort_operator", "Sort"),
     SortRunsOperator: ("sort_exchange", "SortRuns"),
     HashAggregateOperator: ("aggregate_operator", "Aggregate"),
+    WindowOperator: ("window_operator", "Window"),
     PythonOperator: ("python_operator", "PythonFunctionOperator"),
     SinkOperator: ("sink_operator", "FileSink"),
 }

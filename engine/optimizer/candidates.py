@@ -19,6 +19,7 @@ import msgspec
 
 from engine.graph.plan import PlanNode
 from engine.graph.ship_strategy import PartitionerSpec, ShipStrategy
+from engine.graph.sort_key import SortKey
 from engine.optimizer.properties import RANDOM, GlobalProperties, LocalProperties
 from engine.statistics.costs import NO_COST, Costs, forward_cost, repartition_cost, total_costs
 from engine.statistics.estimates import Estimates
@@ -75,6 +76,8 @@ class Candidate(msgspec.Struct, frozen=True, eq=False, dict=True):
     properties: GlobalProperties = RANDOM
     order: LocalProperties = LocalProperties()
     report: JoinReport | None = None
+    #: how the rows of each subtask lie, by the names they have now, whether or not anybody asked for it
+    sorted_by: tuple[SortKey, ...] = ()
     #: the aggregate whose second phase a sort does as well
     combined: Candidate | None = None
 
@@ -126,9 +129,9 @@ def prune(candidates: list[Candidate], *, to_one: bool) -> list[Candidate]:
     """Keep the cheapest candidate of each outcome, at most CANDIDATES_MAX, or of all when ``to_one``."""
     if to_one:
         return [cheapest(candidates)]
-    by_outcome: dict[tuple[int, GlobalProperties, LocalProperties], list[Candidate]] = {}
+    by_outcome: dict[tuple[int, GlobalProperties, LocalProperties, tuple[SortKey, ...]], list[Candidate]] = {}
     for candidate in candidates:
-        outcome = (candidate.parallelism, candidate.properties, candidate.order)
+        outcome = (candidate.parallelism, candidate.properties, candidate.order, candidate.sorted_by)
         by_outcome.setdefault(outcome, []).append(candidate)
     kept = [cheapest(group) for group in by_outcome.values()]
     while len(kept) > CANDIDATES_MAX:

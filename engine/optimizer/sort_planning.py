@@ -86,6 +86,7 @@ def _in_one(
         "LOCAL_TOP" if is_top and source.parallelism > 1 else "SORT",
         costs=local_cost(source.estimates, memory, 1, keeps_rows=not is_top),
         order=LocalProperties(sort.keys, is_total=True),
+        sorted_by=sort.keys,
     )
 
 
@@ -109,6 +110,7 @@ def _ranges(
         "SORT_RANGES",
         costs=local_cost(source.estimates, memory, source.parallelism, keeps_rows=True),
         order=LocalProperties(sort.keys, is_total=True),
+        sorted_by=sort.keys,
     )
 
 

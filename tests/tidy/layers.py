@@ -15,7 +15,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("graph",),
     ("records", "iomanager", "rpc"),
     ("exchange", "gateways", "blob", "sort", "join", "aggregate", "expressions", "commit"),
-    ("files", "statistics"),
+    ("files", "statistics", "window"),
     ("csv", "parquet"),
     ("transport", "connectors", "functions", "insight", "adaptive"),
     ("operators",),

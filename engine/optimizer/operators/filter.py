@@ -15,6 +15,7 @@ from engine.graph.expression import Expression, columns_of
 from engine.graph.operator_descriptor import FilterOperator
 from engine.graph.plan import Filter, PlanNode
 from engine.graph.plan_schema import PlanSchema
+from engine.graph.sort_key import SortKey
 from engine.optimizer import column_lineage
 from engine.optimizer.candidates import Candidate
 from engine.optimizer.input_changes import follow_input
@@ -46,6 +47,10 @@ class FilterEntry(RowWiseEntry[Filter]):
     def prune(self, plan: LogicalPlan, node: PlanNode, operator: Filter, used: set[str]) -> None:
         """Return the columns of the input."""
         follow_input(plan, node)
+
+    def order_kept(self, operator: Filter, order: tuple[SortKey, ...]) -> tuple[SortKey, ...]:
+        """Rows stay as they lie."""
+        return order
 
     def order_use(self, operator: Filter) -> OrderUse:
         """Rows stay in their order."""

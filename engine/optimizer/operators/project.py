@@ -14,6 +14,7 @@ from engine.graph.expression import Call, ColumnRef, Expression, Literal, column
 from engine.graph.operator_descriptor import ProjectOperator
 from engine.graph.plan import Limit, PlanNode, Project
 from engine.graph.plan_schema import PlanSchema
+from engine.graph.sort_key import SortKey
 from engine.optimizer import column_lineage
 from engine.optimizer.candidates import Candidate
 from engine.optimizer.expression_rewriting import cannot_raise, mapping_of, substitute
@@ -23,6 +24,7 @@ from engine.optimizer.operators.entry import OrderUse
 from engine.optimizer.operators.row_wise import RowWiseEntry
 from engine.optimizer.physical_plan_builder import PhysicalPlanBuilder
 from engine.optimizer.properties import GlobalProperties
+from engine.optimizer.window_planning import sorted_columns
 from engine.statistics.estimates import Estimates, sized
 
 
@@ -91,6 +93,14 @@ class ProjectEntry(RowWiseEntry[Project]):
     def properties(self, operator: Project, source: Candidate) -> GlobalProperties:
         """Rows lie as they did, by the new names of the columns that are kept."""
         return source.properties.projected(operator.expressions)
+
+    def order_kept(self, operator: Project, order: tuple[SortKey, ...]) -> tuple[SortKey, ...]:
+        """Rows stay as they lie, by the keys that are kept."""
+        names: dict[str, str] = {}
+        for named in operator.expressions:
+            if isinstance(named.expression, ColumnRef):
+                names.setdefault(named.expression.name, named.name)
+        return sorted_columns(order, names)
 
     def translate(self, builder: PhysicalPlanBuilder, candidate: Candidate, operator: Project) -> int:
         """Add the projection."""

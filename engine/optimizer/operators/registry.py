@@ -23,6 +23,7 @@ from engine.optimizer.operators.sink import SinkEntry
 from engine.optimizer.operators.sort import SortEntry
 from engine.optimizer.operators.source import SourceEntry
 from engine.optimizer.operators.union import UnionEntry
+from engine.optimizer.operators.window import WindowEntry
 
 ENTRIES: tuple[OperatorEntry[Any], ...] = (
     SourceEntry(),
@@ -36,6 +37,7 @@ ENTRIES: tuple[OperatorEntry[Any], ...] = (
     UnionEntry(),
     PartitionEntry(),
     SortEntry(),
+    WindowEntry(),
     LimitEntry(),
     SinkEntry(),
 )

@@ -12,6 +12,8 @@ from abc import abstractmethod
 from typing import TypeVar
 
 from engine.graph.plan import PlanNode
+from engine.graph.ship_strategy import ShipStrategy
+from engine.graph.sort_key import SortKey
 from engine.optimizer.candidates import Candidate, CandidateInput, move
 from engine.optimizer.function_planning import with_broadcasts
 from engine.optimizer.operators.entry import OperatorEntry, Planning
@@ -50,4 +52,9 @@ class RowWiseEntry(OperatorEntry[Op]):
             costs=local_cost(source.estimates, 0, parallelism),
             properties=self.properties(operator, source) if stays else RANDOM,
             order=source.order if stays else LocalProperties(),
+            sorted_by=self.order_kept(operator, source.sorted_by) if shipping.strategy is ShipStrategy.FORWARD else (),
         )
+
+    def order_kept(self, operator: Op, order: tuple[SortKey, ...]) -> tuple[SortKey, ...]:
+        """Return how the rows of a subtask lie, by the names they have in the result."""
+        return ()

@@ -1,0 +1,68 @@
+"""Window functions as plain typed data: what a plan and its operators carry.
+
+    WindowFrame(kind, start, end)      which rows of its partition a function sees for a row; bounds are offsets, None
+                                       is unbounded
+    WindowCall(function, argument, ..) one function over columns of its node's input
+
+    kind     an offset counts             0 is
+    rows     rows                         the row itself
+    range    in the order key's values    the row and those that are equal in the order (its peers)
+
+Offsets of ``range`` are whole units of the key: its integer, days of dates, ticks of times, units in the last place of
+decimals; of floats they are floats. They count in the direction of the order: -7 is before, also where it descends.
+
+Held by: tests/api/test_windows.py
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+#: functions of a row's place in its partition: no argument, no frame
+RANKING_FUNCTIONS = frozenset({"row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile"})
+#: functions that take a value of another row of the partition: no frame
+SHIFT_FUNCTIONS = frozenset({"lag", "lead"})
+#: functions that take a value of a row of the frame
+FRAME_VALUE_FUNCTIONS = frozenset({"first_value", "last_value", "nth_value"})
+#: rankings that depend on nothing but which rows are equal in the order
+PEER_RANKINGS = frozenset({"rank", "dense_rank", "percent_rank", "cume_dist"})
+
+
+class WindowFrame(msgspec.Struct, frozen=True):
+    """Which rows a function sees; ``start`` and ``end`` belong to it.
+
+    Text ("7 days") is what a user wrote, and in no plan.
+    """
+
+    kind: str
+    start: int | float | str | None
+    end: int | float | str | None
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is all of the partition."""
+        return self.start is None and self.end is None
+
+
+#: SQL's frames where nobody gives one: with an order, without
+RUNNING_FRAME = WindowFrame("range", None, 0)
+WHOLE_FRAME = WindowFrame("range", None, None)
+
+
+class WindowCall(msgspec.Struct, frozen=True):
+    """One function of a window operator.
+
+    ``order_count``: how many of the operator's order keys are the call's own; rows equal in those are its peers.
+    """
+
+    function: str
+    #: column; None for those that need none
+    argument: str | None
+    name: str
+    #: None for functions that have no frame
+    frame: WindowFrame | None = None
+    order_count: int = 0
+    #: n of ntile, lag, lead and nth_value
+    count: int = 0
+    #: lag, lead: column with the value where there is no such row
+    default: str | None = None

@@ -1,0 +1,162 @@
+"""Window functions: candidates and operators.
+
+    input ──HASH by partition keys──► sort by partition and order keys ──► window        SORTED_WINDOW
+    input that lies in this order already ──► window                                    WINDOW
+
+Rows are not moved where those of a partition are together: in one subtask, or hashed by some of the partition keys.
+They are not sorted where each subtask has them in an order that begins with the partition keys, whichever comes first
+and in whichever direction, and goes on with the order keys: after another window of the same order, or a sort in one
+subtask.
+
+Without partition keys there is one partition, in one subtask. An input up to ``SMALL_SORT_BYTES`` that is in one
+subtask stays there, too. Rows that are equal in all keys keep the order of the input where it has one.
+
+Limits: one partition is not divided among subtasks.
+
+Source: Graefe, "Query evaluation techniques" (1993), on interesting orders.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from engine.graph.operator_descriptor import OperatorDescriptor, SortOperator, WindowOperator
+from engine.graph.plan import PlanNode, Window
+from engine.graph.ship_strategy import PartitionerSpec, ShipStrategy
+from engine.graph.sort_key import SortKey
+from engine.graph.window import WindowCall
+from engine.optimizer.candidates import FORWARD, Candidate, CandidateInput, Shipping, move
+from engine.optimizer.physical_plan import Channel, PhysicalNode
+from engine.optimizer.physical_plan_builder import PhysicalPlanBuilder, channel_of
+from engine.optimizer.properties import RANDOM, hashed_by
+from engine.optimizer.settings import OptimizerSettings
+from engine.optimizer.sort_planning import SMALL_SORT_BYTES, in_order
+from engine.statistics.costs import NO_COST, local_cost, repartition_cost
+from engine.statistics.estimates import Estimates
+
+#: wish for memory of functions that know their result with the row
+LIGHT_WEIGHT: Final = 0.05
+#: ... that wait for the end of the partition, or reach back
+HEAVY_WEIGHT: Final = 0.25
+_ENDS_WITH_PARTITION: Final = frozenset({"percent_rank", "cume_dist", "ntile"})
+
+
+def window_candidate(
+    node: PlanNode, window: Window, estimates: Estimates, source: Candidate, settings: OptimizerSettings
+) -> Candidate:
+    """Return how window functions over this input run."""
+    parallelism = _parallelism(node, window, source, settings)
+    shipping = _shipping(window, source, parallelism)
+    moves = shipping.strategy.is_network
+    order = None if moves else order_within(window, source.sorted_by)
+    is_sorted = order is not None
+    if order is None:
+        order = (*(SortKey(key) for key in window.partition_by), *window.order_by)
+    memory = settings.managed_bytes_per_slot // 2
+    costs = local_cost(source.estimates, memory, parallelism, keeps_rows=not is_sorted)
+    properties = hashed_by(window.partition_by) if window.partition_by and moves else RANDOM
+    return Candidate(
+        node,
+        estimates,
+        parallelism,
+        (CandidateInput(source, shipping),),
+        "WINDOW" if is_sorted else "SORTED_WINDOW",
+        costs=costs,
+        properties=properties if moves else source.properties,
+        sorted_by=order,
+    )
+
+
+def _parallelism(node: PlanNode, window: Window, source: Candidate, settings: OptimizerSettings) -> int:
+    if not window.partition_by:
+        return 1
+    if node.parallelism is not None:
+        return node.parallelism
+    if source.parallelism == 1:
+        is_small = source.estimates.is_size_known and source.estimates.size_bytes <= SMALL_SORT_BYTES
+        if is_small or order_within(window, source.sorted_by) is not None:
+            return 1
+    return settings.parallelism
+
+
+def _shipping(window: Window, source: Candidate, parallelism: int) -> Shipping:
+    is_grouped = source.parallelism == 1 or source.properties.groups(window.partition_by)
+    if parallelism == 1 or (is_grouped and source.parallelism == parallelism):
+        shipping = move(source, parallelism)
+    else:
+        share = source.estimates.heaviest_share(window.partition_by)
+        costs = repartition_cost(source.estimates, parallelism, share)
+        shipping = Shipping(ShipStrategy.PARTITION_HASH, PartitionerSpec("HASH", window.partition_by), costs)
+    return in_order(source, shipping)
+
+
+def order_within(window: Window, order: tuple[SortKey, ...]) -> tuple[SortKey, ...] | None:
+    """Return the part of an order by which a window's rows are sorted already; None: they are not."""
+    count = len(window.partition_by)
+    first, rest = order[:count], order[count : count + len(window.order_by)]
+    if {key.column for key in first} == set(window.partition_by) and rest == window.order_by:
+        return (*first, *rest)
+    return None
+
+
+def window_weight(calls: tuple[WindowCall, ...], held: float) -> float:
+    """Return the wish for memory of window functions; held: that of a sort of the same rows."""
+    return min(HEAVY_WEIGHT, held) if any(_keeps_rows(call) for call in calls) else LIGHT_WEIGHT
+
+
+def _keeps_rows(call: WindowCall) -> bool:
+    if call.frame is None:
+        return call.function in _ENDS_WITH_PARTITION or call.count > 0
+    is_running = call.frame.start is None and call.frame.end == 0
+    return not is_running
+
+
+def add_window(builder: PhysicalPlanBuilder, candidate: Candidate, window: Window) -> int:
+    """Add the sort, where one is needed, and the window functions."""
+    below = builder.input_node(candidate)
+    schema = below.descriptor.output_schema
+    channel = channel_of(below.id, 0, candidate.inputs[0].shipping)
+    partition = tuple(key.column for key in candidate.sorted_by[: len(window.partition_by)])
+    if candidate.strategy == "SORTED_WINDOW":
+        sort = OperatorDescriptor(
+            candidate.node.id,
+            f"sort for {builder.name_of(candidate.node)}",
+            SortOperator(candidate.sorted_by),
+            (schema,),
+            schema,
+            builder.weight(below.estimates, candidate.parallelism),
+        )
+        # the costs of shipping and sorting are those of the window
+        sorting = PhysicalNode(
+            builder.next_id,
+            candidate.node.id,
+            sort,
+            candidate.parallelism,
+            (channel,),
+            below.estimates,
+            "SORT",
+            costs=NO_COST,
+            cumulative_costs=below.cumulative_costs,
+        )
+        channel = Channel(builder.add_node(sorting), 0, ShipStrategy.FORWARD, FORWARD)
+    descriptor = OperatorDescriptor(
+        candidate.node.id,
+        builder.name_of(candidate.node),
+        WindowOperator(partition, window.order_by, window.calls),
+        (schema,),
+        candidate.node.schema,
+        window_weight(window.calls, builder.weight(below.estimates, candidate.parallelism)),
+    )
+    return builder.add(candidate, descriptor, (channel,), "WINDOW")
+
+
+def sorted_columns(order: tuple[SortKey, ...], names: dict[str, str]) -> tuple[SortKey, ...]:
+    """Return what a projection leaves of an order: up to the first key that it drops, under the new names."""
+    kept: list[SortKey] = []
+    for key in order:
+        if key.column not in names:
+            break
+        kept.append(msgspec.structs.replace(key, column=names[key.column]))
+    return tuple(kept)

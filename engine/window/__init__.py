@@ -1,0 +1,25 @@
+"""Window functions over rows that come sorted by their partition and order: one pass, constant work a row.
+
+evaluator         WindowEvaluator: the room's entrance; sorted batches in, the same with results out
+functions         which functions there are: types of arguments and results, the form that kernels read
+key_levels        in which key each row differs from the one before it
+row_block         a batch of sorted rows opened for kernels, positions for its rows
+block_queue       rows that wait or that frames still have, in memory and spilled
+block_bounds      where partitions, peers and frames of a block's rows begin and end
+group_bounds      kernel: groups of equal keys
+range_bound       kernel: frames by distances in the order key's values
+rank_kernels      kernels: rankings, bounds by rows, places of single values
+calls             functions at work: what they wait for, their results, the rows they still need
+row_values        a column's values at other rows
+frame_aggregates  aggregates over frames that only move forward
+exact_sum         a float sum without rounding, from which values can be taken out again
+extremes          the least value of a frame that slides
+
+        │ 4 4 5 7 7 7 9 │ 1 2 2 ...      rows of two partitions in order
+              └──┬──┘
+        start ───┘    └─── end           of a row's frame: both only move forward, so a row enters and leaves once
+
+Source: Leis, Kundhikanjana, Kemper, Neumann, "Efficient processing of window functions in analytical SQL queries"
+(2015), from which we differ: where it has a segment tree, sums here are exact and can be taken back, and extremes are
+kept in order.
+"""

@@ -1,0 +1,85 @@
+"""How window functions run: what is moved and sorted for them, what passes below them, and what explain says."""
+
+import pyarrow as pa
+import pytest
+
+from engine import Environment, avg, col, count, rank, row_number, sum_
+from engine.optimizer import sort_planning, window_planning
+
+TABLE = pa.table({"k": ["a", "b"] * 50, "j": list(range(100)), "x": [1.5] * 100})
+
+
+@pytest.fixture
+def data(monkeypatch):
+    monkeypatch.setattr(sort_planning, "SMALL_SORT_BYTES", 0)
+    monkeypatch.setattr(window_planning, "SMALL_SORT_BYTES", 0)
+    return Environment(config={"parallelism.default": 3}).from_arrow(TABLE)
+
+
+def test_rows_are_moved_by_partition_and_sorted(data):
+    text = data.select(rank().over("k", order_by="j").alias("r")).explain()
+    assert "PARTITION_HASH(k)" in text
+    assert "sort for window by k in order of j: rank()" in text
+    assert "WINDOW, parallelism 3" in text
+
+
+def test_small_inputs_in_one_subtask_stay_there(monkeypatch):
+    data = Environment(config={"parallelism.default": 3}).from_arrow(TABLE)
+    text = data.select(rank().over("k", order_by="j").alias("r")).explain()
+    assert "PARTITION_HASH" not in text
+    assert "WINDOW, parallelism 1" in text
+
+
+def test_without_partition_keys_there_is_one_subtask(data):
+    text = data.rebalance().select(rank().over(order_by="j").alias("r")).explain()
+    assert "WINDOW, parallelism 1" in text
+    assert "GLOBAL" in text
+
+
+def test_an_order_that_is_there_is_used(data):
+    ordered = data.sort(["k", "j"]).set_parallelism(1)
+    assert "SORT, " not in ordered.select(rank().over("k", order_by="j").alias("r")).explain().split("sort by k, j")[0]
+    twice = data.with_columns(r=rank().over("k", order_by="j")).with_columns(s=sum_("x").over("k", order_by="j"))
+    renamed = data.with_columns(r=rank().over("k", order_by="j")).rename(k="key").with_columns(s=count().over("key"))
+    for made in (twice, renamed):
+        text = made.explain()
+        assert text.count("sort for window") == 1
+        assert text.count("PARTITION_HASH") == 1
+    other = data.with_columns(r=rank().over("k", order_by="j")).with_columns(s=sum_("x").over("k", order_by="x"))
+    assert other.explain().count("sort for window") == 2
+    assert other.explain().count("PARTITION_HASH") == 1
+
+
+def test_a_name_that_another_column_took_is_no_order(data):
+    made = data.with_columns(r=rank().over("k", order_by="j")).select(col("x").alias("k"), "j")
+    assert made.select(rank().over("k", order_by="j").alias("r")).explain().count("sort for window") == 1
+
+
+def test_filters_on_partition_keys_pass_and_others_stay(data):
+    ranked = data.with_columns(r=rank().over("k", order_by="j"))
+    below = ranked.filter((col("k") == "a") & (col("j") > 5)).explain()
+    assert below.index("j > 5") < below.index("window by k") < below.index("k == 'a'")
+
+
+def test_functions_that_nobody_reads_are_not_computed(data):
+    made = data.with_columns(r=rank().over("k", order_by="j"), m=avg("x").over("k"))
+    assert "avg" not in made.select("k", "r").explain()
+    assert "window" not in made.select("k", "x").explain()
+
+
+def test_functions_that_keep_rows_wish_for_memory(data):
+    def weight(expression):
+        (window,) = [node for node in _nodes(data.select(expression.alias("a"))) if hasattr(node.operator, "calls")]
+        return window_planning.window_weight(window.operator.calls, 1.0)
+
+    assert weight(row_number().over("k")) == window_planning.LIGHT_WEIGHT
+    assert weight(sum_("x").over("k", order_by="j")) == window_planning.LIGHT_WEIGHT
+    assert weight(sum_("x").over("k")) == window_planning.HEAVY_WEIGHT
+    assert weight(sum_("x").over("k", order_by="j", rows=(-1, 0))) == window_planning.HEAVY_WEIGHT
+
+
+def _nodes(data):
+    nodes = [data._node]
+    for node in nodes:
+        nodes += node.inputs
+    return nodes

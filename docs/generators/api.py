@@ -9,7 +9,10 @@ from engine.api.time_expressions import TimeExpressions
 _GROUPS = (
     ("Environment", ("Environment",)),
     ("DataSet", ("DataSet",)),
-    ("Expressions", ("col", "lit", "when", "array", "coalesce", "greatest", "interval", "least", "map_from", "struct")),
+    (
+        "Expressions",
+        ("col", "lit", "when", "array", "coalesce", "greatest", "hash64", "interval", "least", "map_from", "struct"),
+    ),
     ("Aggregates", ("count", "count_distinct", "sum_", "avg", "min_", "max_", "first", "last", "stddev", "variance")),
     (
         "Window functions",

@@ -53,6 +53,8 @@ before anything runs; the error names the expression, the types it met and what 
 | nulls among elements in `sum`, `min`, `max`, `join` | passed over | Polars, DuckDB | |
 | `list.contains` where elements are null | false | DuckDB, Polars | Spark: null |
 | a key twice in a map | it stays, `get` finds the first | | Spark, DuckDB: an error |
+| `hash64` | XXH64 with seed 42, chained | Spark's `xxhash64` | DuckDB, Polars: hashes of their own, of one release |
+| `levenshtein` | counts characters | Spark | DuckDB: bytes |
 | bits that are moved out by `shift_left` | lost | Spark, Polars | DuckDB: an error |
 """
 _GROUPS: tuple[tuple[str, str], ...] = (

@@ -245,6 +245,22 @@ class Expr(NumberFunctions, RowValue):
         """Return the name: a column that is cast keeps its own."""
         return self._name or (self.expression.name if isinstance(self.expression, ColumnRef) else "")
 
+    def md5(self) -> Expr:
+        """Return the MD5 digest of a text's or binary value's bytes, as 32 hex digits.
+
+        >>> values(col("x").md5(), x=["abc"])
+        ['900150983cd24fb0d6963f7d28e17f72']
+        """
+        return self.call("md5")
+
+    def sha256(self) -> Expr:
+        """Return the SHA-256 digest of a text's or binary value's bytes, as 64 hex digits.
+
+        >>> values(col("x").sha256().str.left(16), x=["abc"])
+        ['ba7816bf8f01cfea']
+        """
+        return self.call("sha256")
+
     def field(self, name: str) -> Expr:
         """Return a field of a struct; null where the struct is.
 

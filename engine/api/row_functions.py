@@ -75,3 +75,14 @@ def map_from(keys: Any, values: Any) -> Expr:
     [[('a', 1), ('b', 2)], None]
     """
     return Expr(Call("map_from", (to_expression(keys), to_expression(values))))
+
+
+def hash64(*values: Any) -> Expr:
+    """Return a hash of some values as int64: Spark's xxhash64, the same everywhere and in every release.
+
+    The type counts: an int32 and an int64 of the same value differ. Null leaves the hash of the values before it.
+
+    >>> values(hash64(col("x"), col("y")), x=[1, None], y=["a", "a"])
+    [-8527884376001292090, -8582455328737087284]
+    """
+    return _call("hash64", values)

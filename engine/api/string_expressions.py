@@ -299,6 +299,38 @@ class StringExpressions(Generic[ExprT]):
         """
         return self._value.call("str_find", text)
 
+    def encode(self, encoding: str) -> ExprT:
+        """Return its bytes as digits, ``hex`` or ``base64``, or as binary of ``utf-8``.
+
+        >>> values(col("x").str.encode("base64"), x=["abc", None])
+        ['YWJj', None]
+        """
+        return self._value.call("str_encode", encoding=encoding)
+
+    def decode(self, encoding: str) -> ExprT:
+        """Return what digits in ``hex`` or ``base64`` stand for, as binary, or the text of ``utf-8`` bytes.
+
+        >>> values(col("x").str.decode("hex").str.decode("utf-8"), x=["616263"])
+        ['abc']
+        """
+        return self._value.call("str_decode", encoding=encoding)
+
+    def url_decode(self) -> ExprT:
+        """Return it with %20 and + as the characters that they stand for in addresses.
+
+        >>> values(col("x").str.url_decode(), x=["a+b%C3%A9"])
+        ['a bé']
+        """
+        return self._value.call("str_url_decode")
+
+    def levenshtein(self, other: Any) -> ExprT:
+        """Return the edits (insert, delete, replace a character) that make it another text.
+
+        >>> values(col("x").str.levenshtein("kitten"), x=["sitting", "kitten"])
+        [3, 0]
+        """
+        return self._value.call("str_levenshtein", other)
+
 
 def _padding(width: Any, fill: Any) -> dict[str, Any]:
     if isinstance(width, bool) or not isinstance(width, int) or not isinstance(fill, str) or len(fill) != 1:

@@ -176,7 +176,17 @@ _NESTED: Final = (
     Row("map_values", ("map",), "nested_functions:map_part:values", "-"),
 )
 
-_ROWS: Final = (*_OPERATORS, *_NULLS, *_NUMBERS, *_TEXT, *_TIMES, *_NESTED)
+_DIGESTS: Final = (
+    Row("hash64", ("any", "any*"), "digest_functions:bind_hash64", "int64", VALUES, "own"),
+    Row("md5", ("binary",), "digest_functions:digest:md5", "string"),
+    Row("sha256", ("binary",), "digest_functions:digest:sha256", "string"),
+    Row("str_encode", ("binary",), "digest_functions:bind_encode", "-", VALUES),
+    Row("str_decode", ("binary",), "digest_functions:bind_decode", "-", VALUES),
+    Row("str_url_decode", ("text",), "digest_functions:bind_url_decode", "first", VALUES),
+    Row("str_levenshtein", ("text", "text"), "digest_functions:bind_levenshtein", "int64"),
+)
+
+_ROWS: Final = (*_OPERATORS, *_NULLS, *_NUMBERS, *_TEXT, *_TIMES, *_NESTED, *_DIGESTS)
 FUNCTION_TABLE: Final = {row.name: row for row in _ROWS}
 
 #: functions that have a value or null for every row, the same each time, over operands of the types they work in

@@ -1,0 +1,13 @@
+import pyarrow as pa
+
+def transform(values: pa.Array, name: str) -> pa.Array:
+    """Return binary values under a transformation, as large binary; ArrowInvalid where one cannot be decoded."""
+
+def fold_words(values: pa.Array, hashes: pa.Array) -> pa.Array:
+    """Return the hashes of int32 or int64 values, seeded with hashes so far."""
+
+def fold_bytes(values: pa.Array, hashes: pa.Array) -> pa.Array:
+    """Return the hashes of binary values, seeded with hashes so far."""
+
+def levenshtein(left: pa.Array, right: pa.Array) -> pa.Array:
+    """Return the edits between texts of two binary arrays, row by row."""

@@ -169,8 +169,8 @@ class JobScheduling:
 
     def _is_stuck(self, *, is_running: bool) -> bool:
         """Whether nothing runs, and what waits needs more slots than there are; to wait for others is not to be."""
-        is_idle = is_running and self._facts.graph.active_count == 0
-        return is_idle and self.is_short and bool(self._facts.scheduler.waiting)
+        waits = is_running and self.is_short and bool(self._facts.scheduler.waiting)
+        return waits and self._facts.graph.active_count == 0
 
     def timed_out(self, overview: SlotOverview, *, is_running: bool) -> FailureInfo | None:
         """Return why the job fails after it has waited for slots that are not there; None when they are."""

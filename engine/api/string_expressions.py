@@ -323,6 +323,22 @@ class StringExpressions(Generic[ExprT]):
         """
         return self._value.call("str_url_decode")
 
+    def to_date(self, format: str = "%Y-%m-%d", strict: bool = True) -> ExprT:  # noqa: A002 - as in Polars
+        """Return the date that it is by a format of strptime; what is none fails the job, or is null if not strict.
+
+        >>> values(col("x").str.to_date("%d.%m.%Y", strict=False), x=["29.2.2024", "29.2.2023"])
+        [datetime.date(2024, 2, 29), None]
+        """
+        return self._value.call("str_to_date", format=format, strict=strict)
+
+    def to_timestamp(self, format: str = "%Y-%m-%d %H:%M:%S", strict: bool = True) -> ExprT:  # noqa: A002
+        """Return the timestamp that it is by a format of strptime, in which %f at the end are digits of a fraction.
+
+        >>> values(col("x").str.to_timestamp("%Y%m%d %H:%M:%S.%f"), x=["20240229 12:30:00.25"])
+        [datetime.datetime(2024, 2, 29, 12, 30, 0, 250000)]
+        """
+        return self._value.call("str_to_timestamp", format=format, strict=strict)
+
     def levenshtein(self, other: Any) -> ExprT:
         """Return the edits (insert, delete, replace a character) that make it another text.
 

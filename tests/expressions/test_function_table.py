@@ -56,6 +56,7 @@ CONSTANTS = {"try_cast": None, "map_get": "a", "str_": "a", "dt_": "day", "is_in
 OPTIONS = {"dt_truncate": {"unit": "day"}, "str_slice": {"start": 1}, "str_split_part": {"n": 1}}
 OPTIONS |= {"struct": {"0": "a", "1": "b"}, "field": {"name": "a"}, "list_slice": {"start": 1}}
 OPTIONS |= {"str_encode": {"encoding": "hex"}, "str_decode": {"encoding": "base64"}}
+OPTIONS |= {"str_to_date": {"format": "%Y-%m-%d"}, "str_to_timestamp": {"format": "%H:%M:%S"}}
 OPTIONS |= {"dt_epoch": {"unit": "s"}, "dt_strftime": {"format": "%Y"}, "dt_diff": {"unit": "days"}}
 OPTIONS |= {"dt_with_timezone": {"timezone": None}, "dt_to_timezone": {"timezone": "Asia/Tokyo"}}
 PLAIN = {

@@ -29,6 +29,7 @@ from engine.graph.plan import (
     Sort,
     Source,
     Union,
+    Window,
 )
 from engine.optimizer.settings import OptimizerSettings
 from engine.statistics.estimates import Estimates
@@ -37,7 +38,7 @@ from engine.statistics.estimates import Estimates
 SMALL_BYTES = 8e6
 
 #: their work is as large as their rows
-_PLAIN = (Project, Filter, Join, Aggregate, Union, Sort, Limit, Sink)
+_PLAIN = (Project, Filter, Join, Aggregate, Union, Sort, Window, Limit, Sink)
 
 
 def small_parts(plan: Plan, estimates: Sequence[Estimates], settings: OptimizerSettings) -> list[bool]:

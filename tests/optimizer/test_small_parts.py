@@ -5,8 +5,9 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from engine.graph.plan import JoinHint, JoinType, Partition, Source
+from engine.graph.plan import JoinHint, JoinType, Partition, Source, Window
 from engine.graph.ship_strategy import ShipStrategy
+from engine.graph.sort_key import SortKey
 from engine.optimizer.explain import explain
 from engine.optimizer.optimizer import optimize
 from engine.optimizer.settings import OptimizerSettings
@@ -43,6 +44,12 @@ def test_what_is_read_counts_before_any_filter_and_together():
     found = [(node.descriptor.name, node.parallelism) for node in optimize(builder.plan(), SETTINGS).nodes]
     assert [subtasks for name, subtasks in found if name == "aggregate by k"] == [1, 1]
     assert ("semi join on k", 4) in found
+
+
+def test_what_reads_a_window_of_few_rows_is_small():
+    builder = Builder()
+    grouped(builder, builder.add(Window(("k",), (SortKey("a"),), ()), (builder.source(KEYED),), KEYED))
+    assert set(parallelisms(builder)) == {1}
 
 
 def test_a_small_part_stands_below_a_large_one():

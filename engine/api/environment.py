@@ -205,9 +205,14 @@ class Environment:
             raise SchemaError(f"register({name!r}, {data_set!r}): expected a data set of this Environment")
         self._tables[name] = data_set
 
+    @property
+    def tables(self) -> Mapping[str, DataSet]:
+        """Data sets that are registered, by name."""
+        return self._tables
+
     def sql(self, query: str) -> DataSet:
         """Return the data set of a query over registered data sets (the extra ``sql``); it runs when it is used."""
-        return query_reader()(query, self._tables, self.from_arrow)
+        return query_reader()(query, self)
 
     # execution -------------------------------------------------------------------------------------------------
 

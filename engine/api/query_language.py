@@ -5,15 +5,14 @@ Held by: tests/sql/test_queries.py
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-
-import pyarrow as pa
+from collections.abc import Callable
+from typing import Any
 
 from engine.api.data_set import DataSet
 from engine.errors import NotYetSupportedError
 
-#: (text, data sets by name, how rows that stand in the text become a data set) -> the query's data set
-QueryReader = Callable[[str, Mapping[str, DataSet], Callable[[pa.Table], DataSet]], DataSet]
+#: (text, the Environment with its tables) -> the query's data set
+QueryReader = Callable[[str, Any], DataSet]
 
 _readers: list[QueryReader] = []
 

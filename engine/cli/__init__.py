@@ -4,6 +4,7 @@
     run_script.py    a job script as the program: its arguments, its path, its exit code
     submit.py        job submit: runs a script and says what became of its jobs
     info.py          job info: the plan of a script, nothing executed
+    sql_statements.py  sql: statements of a command line or a file
     cluster_jobs.py  job list, status, cancel, logs: jobs of a running cluster
     job_trace.py     job trace: the run of a job as a trace for Perfetto
     ha_gc.py         ha gc: what a cluster has stored and no job needs any more

@@ -3,6 +3,7 @@
 flink-run job submit [options] JOB.py [args]     run a job          (short: flink-run [options] JOB.py [args])
 flink-run job info   [options] JOB.py [args]     explain its plan
 flink-run job list | status ID | cancel ID | logs ID [FILE] | trace ID [FILE]      jobs of a cluster
+flink-run sql -e QUERY --table NAME=PATH         queries over files
 flink-run config show                            effective settings
 flink-run --print-completion bash                completion of commands and options for a shell
 flink-run ha gc [--delete]                       what a cluster has stored and no job needs any more
@@ -22,6 +23,7 @@ from engine.cli.cluster_jobs import add_cluster_arguments, asking, cancel_job, l
 from engine.cli.config_show import show_config
 from engine.cli.job_trace import write_trace
 from engine.cli.run_script import report_error
+from engine.cli.sql_statements import add_sql_arguments
 from engine.cli.submit import add_script_arguments, submit
 from engine.config.durations import parse_duration_ms
 from engine.errors import EngineError
@@ -75,6 +77,12 @@ def _run_info(options: argparse.Namespace) -> int:
     return info(options)
 
 
+def _run_sql(options: argparse.Namespace) -> int:
+    from engine.cli.sql_statements import run_sql  # noqa: PLC0415 - loads the whole engine
+
+    return run_sql(options)
+
+
 def _run_gc(options: argparse.Namespace) -> int:
     from engine.cli.ha_gc import collect_garbage  # noqa: PLC0415 - loads ZooKeeper's client
 
@@ -99,6 +107,11 @@ def build_parser() -> Parser:
     )
     _add_script_commands(jobs)
     _add_cluster_commands(jobs)
+
+    querying = _add_action(groups, "sql", "run statements of SQL over files and show their rows")
+    querying.add_argument("-m", "--master", metavar="HOST:PORT,...", help="JobManager to talk to (cluster)")
+    add_sql_arguments(querying)
+    querying.set_defaults(run=_run_sql)
 
     settings = groups.add_parser("config", help="show settings and where they come from").add_subparsers(
         title="actions", metavar="ACTION", required=True

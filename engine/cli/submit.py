@@ -109,9 +109,8 @@ def parse_target(text: str) -> str:
     return text
 
 
-def add_script_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what every command that runs a script understands."""
-    parser.usage = "%(prog)s [options] JOB.py [args ...]"
+def add_setting_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what every command that runs jobs understands."""
     parser.add_argument(
         "-t",
         "--target",
@@ -133,11 +132,17 @@ def add_script_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--priority", type=int, metavar="N", help="jobs of higher priority get slots first (default 0; cluster)"
     )
+    parser.add_argument("--verbose", action="store_true", help="show what each vertex did, and whole errors")
+
+
+def add_script_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what every command that runs a script understands."""
+    parser.usage = "%(prog)s [options] JOB.py [args ...]"
+    add_setting_arguments(parser)
     parser.add_argument("-n", "--name", metavar="NAME", help="name of the job, instead of the script's")
     modules = parser.add_argument(
         "--py-files", default="", metavar="FILE,...", help="modules, folders or archives to import from"
     )
-    parser.add_argument("--verbose", action="store_true", help="show what each vertex did, and whole errors")
     script = parser.add_argument(
         "script", type=Path, metavar="JOB.py", help="a script that builds a plan and executes it"
     )
@@ -153,13 +158,13 @@ def install_settings(options: argparse.Namespace) -> None:
         settings["parallelism.default"] = str(options.parallelism)
     if options.priority is not None:
         settings["job.priority"] = str(options.priority)
-    py_files = tuple(entry for entry in options.py_files.split(",") if entry)
+    py_files = tuple(entry for entry in getattr(options, "py_files", "").split(",") if entry)
     install_command_line(
         CommandLine(
             settings,
             _target(options),
-            options.name,
-            options.script,
+            getattr(options, "name", None),
+            getattr(options, "script", None),
             py_files,
             is_detached=getattr(options, "detached", False),
             master=getattr(options, "master", None),

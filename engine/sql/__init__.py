@@ -6,6 +6,7 @@
              subqueries into joins)    expression at a time)
 
 query.py            text to data set
+statements.py       a text of statements taken apart
 planner.py          DataFusion told of names and types, never of data; its errors as ours, with line and column
 null_aware.py       what Substrait drops: which joins are IN and NOT IN
 relations.py        relations of Substrait to data sets: reads, projections, sorts, unions

@@ -1,21 +1,39 @@
-"""A query over registered data sets as a data set.
+"""A query over registered data sets, and over files that it names, as a data set.
+
+    FROM sales                    the data set of env.register("sales", ...)
+    FROM 'sales/*.parquet'        what read_table makes of the path
 
 Held by: tests/sql/test_queries.py
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from pathlib import Path
+from typing import Final
 
 from engine.api.data_set import DataSet
+from engine.api.environment import Environment
 from engine.sql.planner import plan_query
-from engine.sql.relations import FromArrow, RelationReader
+from engine.sql.relations import RelationReader
+
+_PATH: Final = re.compile(r"\b(?:FROM|JOIN)\s+'((?:[^']|'')+)'", re.IGNORECASE)
 
 
-def query_data_set(text: str, tables: Mapping[str, DataSet], from_arrow: FromArrow) -> DataSet:
-    """Return the data set of a query; PlanError, SchemaError or NotYetSupportedError for what cannot be one.
-
-    from_arrow: makes a data set of rows that are written in the query.
-    """
+def query_data_set(text: str, environment: Environment) -> DataSet:
+    """Return the data set of a query; PlanError, SchemaError or NotYetSupportedError for what cannot be one."""
+    tables = dict(environment.tables)
+    for path in _PATH.findall(text):
+        if path not in tables:
+            tables[path] = read_table(environment, path)
     planned = plan_query(text, {name: data_set.schema for name, data_set in tables.items()})
-    return RelationReader(tables, planned, from_arrow).root(planned.relation, planned.names)
+    return RelationReader(tables, planned, environment.from_arrow).root(planned.relation, planned.names)
+
+
+def read_table(environment: Environment, path: str) -> DataSet:
+    """Return what lies at a path: CSV by its ending, a record data set by its manifest, else Parquet."""
+    if path.lower().endswith((".csv", ".csv.gz")):
+        return environment.read_csv(path, header=True)
+    if (Path(path) / "manifest.json").is_file():
+        return environment.read_records(path)
+    return environment.read_parquet(path)

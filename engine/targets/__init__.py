@@ -11,14 +11,15 @@ Importing this package registers the executors, and what reads SQL, with the API
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
-import pyarrow as pa
-
-from engine.api.data_set import DataSet
 from engine.api.executor import Executor, register_executor
 from engine.api.query_language import register_query_reader
 from engine.targets.local import LocalExecutor, explain_instead_of_running
+
+if TYPE_CHECKING:
+    from engine.api.data_set import DataSet
+    from engine.api.environment import Environment
 
 __all__ = ["LocalExecutor", "explain_instead_of_running"]
 
@@ -29,10 +30,10 @@ def _cluster_executor() -> Executor:
     return ClusterExecutor()
 
 
-def _read_query(text: str, tables: Mapping[str, DataSet], from_arrow: Callable[[pa.Table], DataSet]) -> DataSet:
+def _read_query(text: str, environment: Environment) -> DataSet:
     from engine.sql.query import query_data_set  # noqa: PLC0415 - a script without SQL needs no planner
 
-    return query_data_set(text, tables, from_arrow)
+    return query_data_set(text, environment)
 
 
 register_query_reader(_read_query)

@@ -1,0 +1,92 @@
+"""``flink-run sql``: statements from a command line, a file and a pipe; rows in every format."""
+
+import io
+import json
+import subprocess
+import sys
+
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
+import pytest
+
+QUERY = "SELECT shop, sum(price) AS total FROM sales GROUP BY shop ORDER BY shop"
+
+
+@pytest.fixture
+def sales(tmp_path):
+    pq.write_table(pa.table({"shop": ["a", "b", "a"], "price": [1.5, 2.0, 3.0]}), tmp_path / "sales.parquet")
+    return tmp_path / "sales.parquet"
+
+
+def run(*words, cwd=None, text=None, binary=False):
+    done = subprocess.run(
+        [sys.executable, "-m", "engine.cli.main", "sql", *map(str, words)],
+        check=False,
+        capture_output=True,
+        input=None if text is None else text.encode(),
+        timeout=120,
+        cwd=cwd,
+    )
+    out = done.stdout if binary else done.stdout.decode()
+    return done.returncode, out, done.stderr.decode()
+
+
+def test_a_table_for_people(sales):
+    code, out, err = run("--table", f"sales={sales}", "-e", QUERY)
+    assert (code, err) == (0, "")
+    assert out.splitlines()[0].split() == ["shop", "|", "total"]
+    assert [line.split(" | ") for line in out.splitlines()[3:5]] == [["a     ", "   4.5"], ["b     ", "   2.0"]]
+
+
+def test_rows_for_programs(sales):
+    table = f"sales={sales}"
+    wanted = [{"shop": "a", "total": 4.5}, {"shop": "b", "total": 2.0}]
+    code, out, _ = run("--table", table, "-e", QUERY, "--format", "json")
+    assert (code, [json.loads(line) for line in out.splitlines()]) == (0, wanted)
+    code, out, _ = run("--table", table, "-e", QUERY, "--format", "csv", binary=True)
+    assert (code, pa_csv.read_csv(io.BytesIO(out)).to_pylist()) == (0, wanted)
+    code, out, _ = run("--table", table, "-e", QUERY, "--format", "arrow", binary=True)
+    assert (code, pa.ipc.open_stream(out).read_all().to_pylist()) == (0, wanted)
+
+
+def test_statements_of_a_file_and_of_a_pipe_follow_each_other(sales, tmp_path):
+    statements = f"""
+        -- a report
+        CREATE VIEW totals AS {QUERY.replace("sales", f"'{sales}'").split(" ORDER")[0]};
+        SHOW TABLES;
+        DESCRIBE totals;
+        COPY (SELECT * FROM totals WHERE total > 3) TO '{tmp_path / "out.csv"}';
+        SELECT count(*) AS n FROM '{tmp_path / "sales.parquet"}' AS s;
+    """
+    (tmp_path / "report.sql").write_text(statements)
+    code, out, err = run("-f", tmp_path / "report.sql")
+    assert (code, err) == (0, "")
+    assert out.splitlines()[:3] == ["totals", "shop  string", "total  double"]
+    assert out.splitlines()[-2].strip() == "3"
+    (tmp_path / "out.csv").rename(tmp_path / "first")
+    assert run("-f", "-", text=statements)[:2] == (0, out)
+
+
+def test_a_plan_is_explained_and_nothing_runs(sales):
+    code, out, _ = run("--table", f"sales={sales}", "-e", f"EXPLAIN {QUERY}")
+    assert code == 0
+    assert "aggregate by shop" in out
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("-e", "SELEC 1"), "PlanError: sql: line 1, column 1: expected: an SQL statement"),
+        (("-e", "SELECT 1 AS a; SELECT b FROM nowhere"), "PlanError: sql: table 'nowhere' not found"),
+        (("-e", "DESCRIBE nowhere"), "PlanError: DESCRIBE nowhere: there is no such table; there are: none"),
+        (("-f", "no.sql"), "ConfigurationError: sql -f no.sql: No such file or directory"),
+        ((), "ConfigurationError: sql: nothing to run; give -e QUERY or -f FILE"),
+        (("--table", "a=nowhere.parquet", "-e", "SELECT 1 AS a"), "nowhere.parquet"),
+    ],
+)
+def test_what_is_wrong_is_said_in_a_line_and_ends_with_one(words, said, tmp_path):
+    code, _, err = run(*words, cwd=tmp_path)
+    assert code == 1
+    assert said in err
+    assert len(err.splitlines()) == 1

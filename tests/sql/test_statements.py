@@ -1,0 +1,56 @@
+"""Texts of several statements, and what each of them is."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine import PlanError
+from engine.sql.statements import CopyTo, CreateView, Describe, Explain, Query, ShowTables, split, statement
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("SELECT 1; SELECT 2", ["SELECT 1", "SELECT 2"]),
+        ("SELECT ';', \";\" -- a ; b\n; SELECT 2;;", ["SELECT ';', \";\" -- a ; b", "SELECT 2"]),
+        ("/* ; */ SELECT 'it''s;' ;  -- end;", ["/* ; */ SELECT 'it''s;'"]),
+        ("  ;\n-- nothing\n", []),
+        ("SELECT 4 / 2 - 1", ["SELECT 4 / 2 - 1"]),
+    ],
+)
+def test_statements_end_with_semicolons_that_stand_alone(text: str, parts: list[str]) -> None:
+    assert split(text) == parts
+
+
+@given(st.lists(st.text(alphabet=";'\"-/* \nab", max_size=12), max_size=4))
+def test_no_character_is_lost(parts: list[str]) -> None:
+    text = ";".join(parts)
+    kept = "".join(split(text))
+    assert sum(kept.count(letter) for letter in "ab") <= sum(text.count(letter) for letter in "ab")
+    assert all(one == one.strip() and one for one in split(text))
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("SELECT 1", Query("SELECT 1")),
+        ("-- why\nEXPLAIN SELECT 1", Explain("SELECT 1", False)),
+        ("explain analyze\nSELECT 1", Explain("SELECT 1", True)),
+        ('CREATE OR REPLACE VIEW "Big" AS SELECT 1', CreateView("Big", "SELECT 1")),
+        ("create view Big as SELECT 1", CreateView("big", "SELECT 1")),
+        ("COPY (SELECT (1)) TO 'out.csv'", CopyTo("SELECT (1)", "out.csv", "csv")),
+        ("COPY (SELECT 1) TO 'it''s' (FORMAT parquet)", CopyTo("SELECT 1", "it's", "parquet")),
+        ("SHOW TABLES", ShowTables()),
+        ("DESCRIBE Orders", Describe("orders")),
+        ("/*+ BROADCAST */ SELECT 1", Query("/*+ BROADCAST */ SELECT 1")),
+    ],
+)
+def test_a_statement_is_what_its_words_say(text: str, wanted: object) -> None:
+    assert statement(text) == wanted
+
+
+def test_a_copy_says_its_format() -> None:
+    with pytest.raises(PlanError, match=r"COPY TO 'out': write \(FORMAT parquet\|csv\|records\) behind it"):
+        statement("COPY (SELECT 1) TO 'out'")

@@ -2,6 +2,7 @@
 
     selection(4)                    col(the name of the fourth column)
     scalar_function(f, arguments)   functions.py
+    window_function                 windows.py
     cast, if_then, singular_or_list cast(), when().then(), is_in()
     subquery(scalar)                a column that scalar_queries.py has joined
 
@@ -18,6 +19,7 @@ from engine.api.expressions import col, lit, when
 from engine.errors import NotYetSupportedError
 from engine.sql.functions import FUNCTIONS
 from engine.sql.types import arrow_type, constant
+from engine.sql.windows import window
 
 if TYPE_CHECKING:
     from substrait.algebra_pb2 import Expression
@@ -46,6 +48,9 @@ class ExpressionReader:
                 return lit(constant(message.literal))
             case "scalar_function":
                 return self._call(message.scalar_function)
+            case "window_function":
+                call = message.window_function
+                return window(self, self._function_names[call.function_reference], call)
             case "cast":
                 return self.read(message.cast.input).cast(arrow_type(message.cast.type))
             case "if_then":

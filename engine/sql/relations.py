@@ -21,6 +21,7 @@ import pyarrow as pa
 
 from engine.api.data_set import DataSet
 from engine.api.expressions import col
+from engine.api.windows import row_number
 from engine.errors import NotYetSupportedError, PlanError
 from engine.sql import joins
 from engine.sql.column_names import ColumnNames, Relation
@@ -140,7 +141,7 @@ class RelationReader:
     def _fetch(self, message: FetchRel) -> Relation:
         count_, offset = self._bounds(message)
         if offset:
-            raise NotYetSupportedError("OFFSET in SQL")
+            return self._behind(message, count_, offset)
         if count_ is None:
             return self.read(message.input)
         if message.input.WhichOneof("rel_type") == "sort" and count_ > 0:
@@ -148,6 +149,23 @@ class RelationReader:
             return Relation(keyed.data.top(count_, names, descending, nulls_last), keyed.columns)
         found = self.read(message.input)
         return Relation(found.data.limit(count_), found.columns)
+
+    def _behind(self, message: FetchRel, count_: int | None, offset: int) -> Relation:
+        """Return rows behind the first ones: those are counted in the order that the query has."""
+        below = message.input
+        if below.WhichOneof("rel_type") == "fetch":
+            # the planner keeps as many as both numbers together before it counts
+            below = below.fetch.input
+        if below.WhichOneof("rel_type") != "sort":
+            raise NotYetSupportedError("OFFSET without ORDER BY, in SQL")
+        keyed, names, descending, nulls_last = self._sort_keys(below.sort)
+        data = keyed.data
+        if count_ is not None:
+            data = data.top(count_ + offset, names, descending, nulls_last)
+        number = self._names.unique("row_number")
+        place = row_number().over(order_by=names, descending=descending, nulls_last=nulls_last)
+        numbered = data.with_columns(**{number: place}).filter(col(number) > offset)
+        return Relation(numbered.sort(number), keyed.columns)
 
     def _bounds(self, message: FetchRel) -> tuple[int | None, int]:
         """Return how many rows are wanted (None: all) after how many."""

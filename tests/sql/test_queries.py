@@ -58,6 +58,8 @@ def test_names_of_columns_are_those_of_the_query(environment: Environment) -> No
         " SELECT a.k, b.total FROM x AS a JOIN x AS b ON a.k = b.k",
         "SELECT v FROM t ORDER BY v + k DESC LIMIT 2",
         "SELECT v FROM t ORDER BY v LIMIT 0",
+        "SELECT v, k, s FROM t ORDER BY v, k, s LIMIT 2 OFFSET 1",
+        "SELECT v, k, s FROM t ORDER BY v DESC, k, s OFFSET 3",
         "SELECT x.k FROM t AS x, LATERAL (SELECT w FROM u WHERE u.k = x.k) AS y",
         "SELECT k, (SELECT max(w) FROM u WHERE u.k = t.k) AS most FROM t",
         "SELECT count(*) AS n FROM t, u, n",

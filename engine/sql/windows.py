@@ -1,0 +1,118 @@
+"""Functions over windows: ``sum(v) OVER (PARTITION BY k ORDER BY d ROWS BETWEEN 2 PRECEDING AND CURRENT ROW)``.
+
+    partitions, sorts           over(partition_by=, order_by=, descending=, nulls_last=)
+    ROWS, RANGE with offsets    rows=(-2, 0), range=(-2, 0); None is unbounded
+    what SQL means without      no frame: the same default
+
+Held by: tests/sql/test_windows.py
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from engine.api.aggregates import avg, count, max_, min_, sum_
+from engine.api.expression import Expr
+from engine.api.windows import (
+    cume_dist,
+    dense_rank,
+    first_value,
+    lag,
+    last_value,
+    lead,
+    nth_value,
+    ntile,
+    percent_rank,
+    rank,
+    row_number,
+)
+from engine.errors import NotYetSupportedError
+from engine.graph.expression import Literal
+
+if TYPE_CHECKING:
+    from substrait.algebra_pb2 import Expression
+
+    from engine.sql.expressions import ExpressionReader
+
+_RANKS: Final[dict[str, Callable[[], Any]]] = {
+    "row_number": row_number,
+    "rank": rank,
+    "dense_rank": dense_rank,
+    "percent_rank": percent_rank,
+    "cume_dist": cume_dist,
+}
+_VALUES: Final[dict[str, Callable[[Expr], Any]]] = {
+    "first_value": first_value,
+    "last_value": last_value,
+    "sum": sum_,
+    "avg": avg,
+    "min": min_,
+    "max": max_,
+}
+_SHIFTS: Final[dict[str, Callable[..., Any]]] = {"lag": lag, "lead": lead}
+
+
+def window(reader: ExpressionReader, name: str, message: Expression.WindowFunction) -> Expr:
+    """Return a function over a window; NotYetSupportedError for one that is not here."""
+    arguments = [reader.read(argument.value) for argument in message.arguments]
+    directions = [field.SortDirection.Name(field.direction) for field in message.sorts]
+    settings: dict[str, Any] = {
+        "partition_by": [reader.read(key) for key in message.partitions],
+        "order_by": [reader.read(field.expr) for field in message.sorts],
+        "descending": ["DESC" in direction for direction in directions],
+        "nulls_last": ["NULLS_LAST" in direction for direction in directions],
+    }
+    function, has_frame = _function(name, arguments)
+    if has_frame:
+        settings |= _frame(message)
+    found: Expr = function.over(**settings)
+    return found
+
+
+def _function(name: str, arguments: Sequence[Expr]) -> tuple[Any, bool]:
+    """Return a function, and whether it looks at a frame of its partition."""
+    if name in _RANKS:
+        return _RANKS[name](), False
+    if name == "ntile":
+        return ntile(_constant(arguments[0], "the number of NTILE")), False
+    if name in _SHIFTS:
+        distance = _constant(arguments[1], f"the distance of {name.upper()}") if len(arguments) > 1 else 1
+        return _SHIFTS[name](arguments[0], distance, *arguments[2:3]), False
+    if name == "nth_value":
+        return nth_value(arguments[0], _constant(arguments[1], "the number of NTH_VALUE")), True
+    if name == "count":
+        return (
+            count(arguments[0]) if arguments and not isinstance(arguments[0].expression, Literal) else count()
+        ), True
+    if name in _VALUES:
+        return _VALUES[name](arguments[0]), True
+    raise NotYetSupportedError(f"the SQL function {name}() over a window")
+
+
+def _constant(argument: Expr, what: str) -> int:
+    value = argument.expression.value if isinstance(argument.expression, Literal) else None
+    if not isinstance(value, int):
+        raise NotYetSupportedError(f"{what} that is no constant, in SQL")
+    return value
+
+
+def _frame(message: Expression.WindowFunction) -> dict[str, tuple[int | None, int | None]]:
+    """Return ``rows=`` or ``range=``; {} for what SQL means where nothing is written."""
+    bounds = _bound(message.lower_bound), _bound(message.upper_bound)
+    if message.BoundsType.Name(message.bounds_type).endswith("ROWS"):
+        return {"rows": bounds}
+    is_default = bounds == (None, 0) or (bounds == (None, None) and not message.sorts)
+    return {} if is_default else {"range": bounds}
+
+
+def _bound(bound: Any) -> int | None:
+    match bound.WhichOneof("kind"):
+        case "preceding":
+            return -int(bound.preceding.offset)
+        case "following":
+            return int(bound.following.offset)
+        case "current_row":
+            return 0
+        case _:
+            return None

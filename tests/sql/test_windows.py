@@ -1,0 +1,53 @@
+"""Functions over windows in SQL: Drey's values are DuckDB's."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.sql.conftest import Answers
+
+#: orders have no equals where a function depends on which of them comes first
+FUNCTIONS = (
+    "row_number() OVER (ORDER BY v, k, s)",
+    "rank() OVER (PARTITION BY k ORDER BY v)",
+    "dense_rank() OVER (ORDER BY k DESC)",
+    "percent_rank() OVER (ORDER BY k NULLS FIRST)",
+    "cume_dist() OVER (ORDER BY k)",
+    "ntile(3) OVER (ORDER BY v, k, s)",
+    "lag(v) OVER (ORDER BY k, v, s)",
+    "lag(v, 2, 0) OVER (ORDER BY k, v, s)",
+    "lead(s, 1) OVER (PARTITION BY k ORDER BY v, s)",
+    "first_value(v) OVER (PARTITION BY s ORDER BY k, v)",
+    "last_value(v) OVER (PARTITION BY s ORDER BY k, v ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING)",
+    "nth_value(v, 2) OVER (ORDER BY k, v, s)",
+    "sum(v) OVER ()",
+    "sum(v) OVER (PARTITION BY k)",
+    "sum(v) OVER (ORDER BY k)",
+    "count(*) OVER (PARTITION BY s)",
+    "count(v) OVER (PARTITION BY s ORDER BY k)",
+    "sum(v) OVER (ORDER BY k, v, s ROWS BETWEEN 2 PRECEDING AND 1 FOLLOWING)",
+    "min(v) OVER (ORDER BY k, v, s ROWS BETWEEN 1 FOLLOWING AND UNBOUNDED FOLLOWING)",
+    "max(v) OVER (ORDER BY k RANGE BETWEEN 1 PRECEDING AND 1 FOLLOWING)",
+    "avg(v) OVER (PARTITION BY k + 1 ORDER BY v % 7, s, v)",
+)
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_the_value_is_duckdbs(answers: Answers, function: str) -> None:
+    found, wanted = answers(f"SELECT k, v, s, {function} AS x FROM t")
+    assert found == wanted
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT * FROM (SELECT k, v, row_number() OVER (PARTITION BY k ORDER BY v, s) AS p FROM t) WHERE p <= 1",
+        "SELECT k, sum(sum(v)) OVER (ORDER BY k) AS running FROM t GROUP BY k",
+        "SELECT k, sum(v) OVER (PARTITION BY k) AS a, rank() OVER (ORDER BY v) AS b, v - lag(v) OVER (ORDER BY v) AS c"
+        " FROM t WHERE v IS NOT NULL",
+        "SELECT k, v FROM t QUALIFY rank() OVER (PARTITION BY k ORDER BY v DESC) = 1",
+    ],
+)
+def test_windows_in_queries(answers: Answers, query: str) -> None:
+    found, wanted = answers(query)
+    assert found == wanted

@@ -23,7 +23,7 @@ from engine.aggregate.functions import (
     state_specs,
 )
 from engine.errors import SchemaError
-from engine.graph.expression import AggregateCall
+from engine.graph.expression import AggregateCall, ColumnRef
 from engine.records.plain_scalars import array_of
 from engine.records.plain_types import plain_type
 
@@ -45,6 +45,9 @@ VARIANCE = -2
 STDDEV = -3
 _MADE_OF_MOMENTS = {"variance": VARIANCE, "stddev": STDDEV}
 
+#: states that one table keeps once for several calls: numbers, whatever comes in
+_SHARED_OPERATIONS = frozenset({"sum", "count"})
+
 
 class AggregateLayout(msgspec.Struct, frozen=True):
     """What a HashAggregate works by. Lists of states are parallel: one entry for each state, in order of calls."""
@@ -65,11 +68,38 @@ class AggregateLayout(msgspec.Struct, frozen=True):
     results: list[tuple[int, int]]
     #: input columns that are read as float64 and are of other types
     columns_as_double: list[int]
+    #: the first state that is the same, of the same column of what the aggregate reads: itself where there is none
+    twins: list[int]
 
     @property
     def states(self) -> list[tuple[int, int]]:
         """The states as they are, in the form of `results`."""
         return [(index, -1) for index in range(len(self.specs))]
+
+    @property
+    def without_twins(self) -> AggregateLayout:
+        """The layout of a table that keeps each state once, for input as it comes in."""
+        kept = [index for index, twin in enumerate(self.twins) if twin == index]
+        key_count = len(self.key_columns)
+        fields = list(self.state_schema)
+        return msgspec.structs.replace(
+            self,
+            specs=[self.specs[index] for index in kept],
+            columns=[self.columns[index] for index in kept],
+            operations=[self.operations[index] for index in kept],
+            merge_columns=list(range(key_count, key_count + len(kept))),
+            merge_operations=[self.merge_operations[index] for index in kept],
+            overflow_texts=[self.overflow_texts[index] for index in kept],
+            state_schema=pa.schema([*fields[:key_count], *(fields[key_count + index] for index in kept)]),
+            results=[(place, -1) for place in range(len(kept))],
+            twins=list(range(len(kept))),
+        )
+
+    @property
+    def places_without_twins(self) -> list[tuple[int, int]]:
+        """All states, in the form of `results`, by their places in a table of the layout without twins."""
+        kept = [index for index, twin in enumerate(self.twins) if twin == index]
+        return [(kept.index(twin), -1) for twin in self.twins]
 
     @property
     def empty_states(self) -> pa.RecordBatch:
@@ -98,6 +128,20 @@ def _column(schema: pa.Schema, name: str) -> int:
     if index < 0:
         raise SchemaError(f"the input of an aggregate has no column {name!r}; there are: {', '.join(schema.names)}")
     return int(index)
+
+
+def _twins(calls: tuple[AggregateCall, ...], results: list[tuple[int, int]], specs: list[StateSpec]) -> list[int]:
+    """Return for each state the first one like it: sum(x) and avg(x) add up the same."""
+    twins = list(range(len(specs)))
+    first: dict[tuple[str, str, str], int] = {}
+    for call, states in zip(calls, results, strict=True):
+        for index in states:
+            if index < 0 or specs[index].operation not in _SHARED_OPERATIONS:
+                continue
+            if isinstance(call.argument, ColumnRef):
+                key = (call.argument.name, specs[index].operation, str(specs[index].type))
+                twins[index] = first.setdefault(key, index)
+    return twins
 
 
 def _columns_as_double(schema: pa.Schema, specs: list[StateSpec], columns: list[int]) -> list[int]:
@@ -163,6 +207,7 @@ def aggregate_layout(
         state_schema=pa.schema([*key_schema, *state_fields]),
         results=results,
         columns_as_double=[] if merging else _columns_as_double(input_schema, specs, columns),
+        twins=list(range(len(specs))) if merging else _twins(calls, results, specs),
     )
 
 

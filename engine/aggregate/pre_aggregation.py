@@ -52,9 +52,11 @@ class PreAggregation:
     ) -> None:
         """Take a page of the pool. Raises: MemoryBudgetError."""
         self._spec, self._layout, self._space = spec, layout, space
-        self._table = table_of(layout, pool, 1, separate_stores=False, force_spill=spec.force_spill)
+        # sum(x) and avg(x) add up once: they are two again when they are given out
+        kept = layout.without_twins
+        self._table = table_of(kept, pool, 1, separate_stores=False, force_spill=spec.force_spill)
         self._table.keep_outside(value_owner)
-        self._binding = self._table.bind(layout.operations, layout.columns)
+        self._binding = self._table.bind(kept.operations, kept.columns)
         self._progress = AggregateProgress()
         #: states given out so far
         self.group_count = 0
@@ -102,7 +104,7 @@ class PreAggregation:
 
     def _give_out(self) -> Iterator[pa.RecordBatch]:
         """Yield all groups as states, and empty the table."""
-        schema, columns = self._spec.output_schema, self._layout.states
+        schema, columns = self._spec.output_schema, self._layout.places_without_twins
         for states in GroupScan(self._table, 0, -1, schema, columns, BATCH_ROWS_MAX, BATCH_BYTES_MAX):
             self.group_count += states.num_rows
             yield states

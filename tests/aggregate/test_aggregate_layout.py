@@ -5,6 +5,7 @@ import pytest
 
 from engine.aggregate.aggregate_layout import STDDEV, VARIANCE, aggregate_layout, check_output, result_of_nothing
 from engine.errors import SchemaError
+from engine.graph.expression import AggregateCall, Call, ColumnRef
 from tests.aggregate.group_oracle import make_calls
 
 INPUT = pa.schema([("__arg0", pa.int32()), ("key", pa.string()), ("__arg1", pa.int32()), ("__arg2", pa.int32())])
@@ -53,3 +54,25 @@ def test_columns_that_are_not_there_are_named():
         layout_of("sum", keys=("country",))
     with pytest.raises(SchemaError, match="no column __state0_0"):
         layout_of("sum", merging=True)
+
+
+def test_states_that_are_the_same_of_the_same_column_are_kept_once():
+    schema = pa.schema([("__arg0", pa.float64()), ("key", pa.string()), *((f"__arg{k}", pa.float64()) for k in (1, 2))])
+    layout = layout_of("avg", "count", "sum", schema=schema)
+    assert layout.twins == [0, 1, 1, 0]
+    assert layout.places_without_twins == [(0, -1), (1, -1), (1, -1), (0, -1)]
+    kept = layout.without_twins
+    assert kept.columns == [0, 0]
+    assert kept.state_schema == pa.schema(list(layout.state_schema)[:3])
+    assert len(kept.specs) == len(kept.operations) == len(kept.overflow_texts) == kept.empty_states.num_columns == 2
+    # integers add up in 128 bits for an average
+    assert layout_of("sum", "avg").twins == [0, 1, 2]
+    other = aggregate_layout(
+        schema, ("key",), tuple(AggregateCall("sum", ColumnRef(name), name) for name in ("x", "y", "x")), merging=False
+    )
+    assert other.twins == [0, 1, 0]
+    computed = Call("add", (ColumnRef("x"), ColumnRef("y")))
+    both = tuple(AggregateCall("sum", computed, name) for name in ("one", "other"))
+    assert aggregate_layout(schema, ("key",), both, merging=False).twins == [0, 1]
+    merging = layout_of("avg", "count", "sum", schema=layout.state_schema, merging=True)
+    assert merging.twins == [0, 1, 2, 3]

@@ -12,6 +12,7 @@ from tests.aggregate.group_oracle import (
     VALUE_TYPES,
     argument_types_of,
     input_table,
+    make_calls,
     make_table,
     oracle,
     rows_of,
@@ -68,3 +69,18 @@ def test_a_full_partial_gives_out_states_and_writes_no_file(workshop):
         assert operator.spilled_bytes == 0
     assert early > 0
     assert 700 < early + late <= 3000
+
+
+def test_sums_that_are_kept_once_are_given_out_for_each_call(workshop):
+    rng = random.Random(5)
+    calls = make_calls(["sum", "avg", "count", "max", "avg", "sum", "count_all"])
+    for value_type in ("int64", "float", "decimal"):
+        data_type, draw = VALUE_TYPES[value_type]
+        values = [None if index % 5 == 0 else draw(rng) for index in range(500)]
+        keys = [f"key {index % 7}" for index in range(500)]
+        types = [None if call.argument is None else data_type for call in calls]
+        columns = [keys, *[values for call in calls if call.argument is not None]]
+        table = input_table(("key",), [pa.string()], calls, types, columns)
+        result, _, partial = two_phases(workshop, 100, table, ("key",), calls, 100, force_spill=False)
+        assert rows_of(result) == oracle(table, ("key",), calls)
+        assert str(partial.column("__state0_0")) == str(partial.column("__state5_0"))

@@ -9,10 +9,8 @@ from engine.api.time_expressions import TimeExpressions
 _GROUPS = (
     ("Environment", ("Environment",)),
     ("DataSet", ("DataSet",)),
-    (
-        "Expressions",
-        ("col", "lit", "when", "array", "coalesce", "greatest", "hash64", "interval", "least", "map_from", "struct"),
-    ),
+    ("Expressions", ("col", "lit", "when")),
+    ("Several values", ("array", "coalesce", "greatest", "hash64", "interval", "least", "map_from", "rand", "struct")),
     ("Aggregates", ("count", "count_distinct", "sum_", "avg", "min_", "max_", "first", "last", "stddev", "variance")),
     (
         "Window functions",

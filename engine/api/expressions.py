@@ -26,7 +26,7 @@ from engine.api.aggregates import (
 from engine.api.expression import Expr, to_data_type, to_expression
 from engine.api.intervals import interval
 from engine.api.python_habits import warn_plain_truth
-from engine.api.row_functions import array, coalesce, greatest, hash64, least, map_from, struct
+from engine.api.row_functions import array, coalesce, greatest, hash64, least, map_from, rand, struct
 from engine.errors import SchemaError
 from engine.expressions.literals import make_literal
 from engine.graph.expression import Case, ColumnRef, Expression
@@ -49,6 +49,7 @@ __all__ = [
     "map_from",
     "max_",
     "min_",
+    "rand",
     "stddev",
     "struct",
     "sum_",

@@ -5,6 +5,7 @@ Held by: tests/api/test_documented_functions.py
 
 from __future__ import annotations
 
+import secrets
 from typing import Any
 
 from engine.api.expression import Expr, to_expression
@@ -86,3 +87,19 @@ def hash64(*values: Any) -> Expr:
     [-8527884376001292090, -8582455328737087284]
     """
     return _call("hash64", values)
+
+
+def rand(seed: int | None = None) -> Expr:
+    """Return a number from 0 up to 1 for each row, in ``select`` and ``with_columns``.
+
+    A seed gives the same numbers to the same rows with a parallelism of 1; which subtask reads which rows is decided
+    while a job runs. Without a seed one is drawn here. For a value that stays with the row take ``hash64`` of its key.
+
+    >>> values(rand(7) < 1)
+    [True]
+    """
+    if seed is None:
+        seed = secrets.randbits(62)
+    if isinstance(seed, bool) or not isinstance(seed, int) or not -(2**63) <= seed < 2**63:
+        raise SchemaError(f"rand({seed!r}): the seed is an int of 64 bits")
+    return Expr(Call("rand", (), {"seed": seed}))

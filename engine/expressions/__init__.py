@@ -17,6 +17,7 @@ conditional_functions.py number_functions.py text_patterns.py   more of them
 calendar_functions.py   intervals and differences on the calendar; calendar_kernels has its loops
 digest_functions.py  hashes, digests, encodings; byte_transforms has their loops, digest_kernels.pxd the digests
 time_texts.py      dates and timestamps from texts by a format
+random_numbers.py  rand
 text_moments.py    constant texts beside dates and times
 nested_functions.py   lists, maps, structs
 list_parts.py      lists as their elements and back

@@ -24,14 +24,26 @@ from engine.graph.expression import (
     depth_of,
     with_children,
 )
-from engine.graph.function_table import FUNCTION_TABLE
+from engine.graph.function_table import FUNCTION_TABLE, is_deterministic
 
 #: every walk over an expression recurses, some with three calls a level, and Python allows a thousand of them
 DEPTH_MAX = 200
 
 
 def infer_type(expression: Expression, schema: pa.Schema) -> pa.DataType:
-    """Return the type of an expression over a schema; SchemaError when it has none, or is nested too deep to walk."""
+    """Return the type of an expression over a schema; SchemaError when it has none, or is nested too deep to walk.
+
+    One with another value each time is refused: only a projection takes it, which is evaluated once for each row.
+    """
+    if not is_deterministic(expression):
+        raise SchemaError(
+            f"{expression_text(expression)}: rand() stands in select and with_columns only; make it a column first, "
+            "with_columns(r=rand()), and use the column"
+        )
+    return _type_of(expression, schema)
+
+
+def _type_of(expression: Expression, schema: pa.Schema) -> pa.DataType:
     depth = depth_of(expression)
     if depth > DEPTH_MAX:
         raise SchemaError(
@@ -45,7 +57,7 @@ def infer_schema(named: Sequence[NamedExpression], schema: pa.Schema) -> pa.Sche
     """Return the schema that a projection makes; a column that is only renamed keeps its nullability."""
     fields = []
     for one in named:
-        data_type = infer_type(one.expression, schema)
+        data_type = _type_of(one.expression, schema)
         nullable = not isinstance(one.expression, ColumnRef) or schema.field(one.expression.name).nullable
         fields.append(pa.field(one.name, data_type, nullable))
     return pa.schema(fields)

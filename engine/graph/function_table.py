@@ -184,6 +184,7 @@ _DIGESTS: Final = (
     Row("sha256", ("binary",), "digest_functions:digest:sha256", "string"),
     Row("str_encode", ("binary",), "digest_functions:bind_encode", "-", VALUES),
     Row("str_decode", ("binary",), "digest_functions:bind_decode", "-", VALUES),
+    Row("rand", (), "random_numbers:random_numbers", "float64", nulls="own", is_deterministic=False),
     Row("str_url_decode", ("text",), "digest_functions:bind_url_decode", "first", VALUES),
     Row("str_levenshtein", ("text", "text"), "digest_functions:bind_levenshtein", "int64"),
 )

@@ -15,6 +15,7 @@ from typing import ClassVar
 import msgspec
 
 from engine.graph.expression import ORDER_DEPENDENT_AGGREGATES, AggregateCall, Expression, NamedExpression
+from engine.graph.function_table import is_deterministic
 from engine.graph.plan import JoinType
 from engine.graph.plan_schema import PlanSchema
 from engine.graph.runtime_filter import RuntimeFilter
@@ -65,9 +66,13 @@ class IdentityOperator(msgspec.Struct, frozen=True, tag="identity"):
 class ProjectOperator(msgspec.Struct, frozen=True, tag="project"):
     """Evaluates expressions."""
 
-    traits: ClassVar[Traits] = Traits(takes_any_rows=True, keeps_size=True, is_repeatable=True)
-
     expressions: tuple[NamedExpression, ...]
+
+    @property
+    def traits(self) -> Traits:
+        """Repeatable unless an expression has another value each time."""
+        is_repeatable = all(is_deterministic(named.expression) for named in self.expressions)
+        return Traits(takes_any_rows=True, keeps_size=True, is_repeatable=is_repeatable)
 
 
 class FilterOperator(msgspec.Struct, frozen=True, tag="filter"):

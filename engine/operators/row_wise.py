@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from engine.expressions.evaluate import compile_predicate, compile_projection
+from engine.expressions.random_numbers import SUBTASK
 from engine.expressions.schema_bridge import to_arrow_schema
 from engine.graph.operator_descriptor import FilterOperator, LimitOperator, ProjectOperator
 from engine.operators.operator import ChainedOperator, Output, TaskContext
@@ -35,6 +36,7 @@ class Project(ChainedOperator):
         super().open(context, output)
         operator = self.descriptor.operator
         assert isinstance(operator, ProjectOperator)
+        SUBTASK.set(context.descriptor.subtask_index)
         self._project = compile_projection(
             operator.expressions,
             to_arrow_schema(self.descriptor.input_schemas[0]),

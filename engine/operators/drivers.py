@@ -21,6 +21,7 @@ from engine.graph.operator_descriptor import SourceOperator
 from engine.operators.operator import Output, RowsOutput, TaskContext
 from engine.operators.runtime_filters import together
 from engine.operators.source_pacing import paced, share_of
+from engine.records.key_test import mask_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -105,8 +106,8 @@ class SourceDriver:
 
     def filter_by(self, filters: RuntimeFilters, wanted: Sequence[RuntimeFilter]) -> None:
         """Leave out rows that a join has no partner for; to be called before the first one is read."""
+        self._tests.extend(filters.tests(wanted))
         if isinstance(self._reader, FilteringReader):
-            self._tests.extend(filters.tests(wanted))
             self._reader.filter_by(self._tests)
 
     def _await_filters(self) -> None:
@@ -137,14 +138,25 @@ class SourceDriver:
         for batch in self._batches():
             self._context.check_cancelled()
             self._context.arrow_peak.look()
-            if batch.num_rows:
-                self._output.process(batch)
+            left = self._left_of(batch)
+            if left.num_rows:
+                self._output.process(left)
+            del left  # a wide one is not kept while the next is read
             self._count_left_out()
             yield
             if self._output.is_satisfied:
                 break
         # What was left out after the last batch counts too.
         self._count_left_out()
+
+    def _left_of(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the rows that filters of joins leave, where the reader does not leave out the others itself."""
+        if not self._tests or isinstance(self._reader, FilteringReader):
+            return batch
+        from engine.records.kept_rows import kept_rows  # noqa: PLC0415 - start-up time
+
+        mask = mask_of(self._tests, batch)
+        return batch if mask is None else kept_rows(batch, mask)
 
     def _count_left_out(self) -> None:
         self._context.bad_rows = self._reader.bad_rows

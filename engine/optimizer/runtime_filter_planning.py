@@ -9,8 +9,9 @@ as it was read. What lies between may drop and rename columns, and drop rows; it
 where no row of that one's build side comes out for itself: its result without the rows that have a key is that of its
 probe side without them. The column has the type of the key there, or it would be computed.
 
-The source is read by the join's own task, or by the tasks that send the join its probe rows: PIPELINED, hashed by their
-key or as they are. Then it waits for the build side (``operators.filter_board``), where both run in one process.
+The source is read by the join's own task, or by the tasks that send the join its probe rows, PIPELINED: hashed by their
+key, in turn, or as they are. Then it waits for the build side (``operators.filter_board``), where all of them run in
+one process.
 
 It pays where few rows are kept, and where there are enough rows to spare: KEPT_SHARE_MAX and SOURCE_ROWS_MIN. The share
 that is kept is that of the build side's different keys in all keys that there are, on the side that has more of them.
@@ -32,7 +33,6 @@ from engine.graph.expression import ColumnRef
 from engine.graph.operator_descriptor import FilterOperator, HashJoinOperator, ProjectOperator, SourceOperator
 from engine.graph.runtime_filter import RuntimeFilter
 from engine.graph.ship_strategy import ShipStrategy
-from engine.graph.source_spec import ParquetSource
 from engine.optimizer.physical_plan import Channel, PhysicalNode
 from engine.statistics.estimates import Estimates
 
@@ -48,7 +48,7 @@ BUILD_ROWS_MAX: Final = 2_000_000
 
 
 #: how probe rows may come from other tasks
-_SHIPPED: Final = (ShipStrategy.FORWARD, ShipStrategy.PARTITION_HASH)
+_SHIPPED: Final = (ShipStrategy.FORWARD, ShipStrategy.PARTITION_HASH, ShipStrategy.PARTITION_FORCED_REBALANCE)
 
 
 class _Place(NamedTuple):
@@ -117,7 +117,7 @@ def _place_behind(nodes: Sequence[PhysicalNode], readers: Counter[int], node: Ph
     while True:
         operator = node.descriptor.operator
         match operator:
-            case SourceOperator(spec=ParquetSource()):
+            case SourceOperator():
                 return _Place(node.id, name)
             case ProjectOperator(expressions=expressions):
                 computed = next(each.expression for each in expressions if each.name == name)

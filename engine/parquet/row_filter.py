@@ -30,7 +30,7 @@ from engine.graph.expression import Expression, columns_of, conjunction, conjunc
 from engine.parquet.column_passes import PartReader, joined, regular_batches
 from engine.records.arrow_functions import pc
 from engine.records.kept_rows import flags_of_codes, kept_rows, narrowed_mask
-from engine.records.key_test import KeyTest
+from engine.records.key_test import KeyTest, mask_of
 from engine.records.plain_scalars import scalar_of
 from engine.records.plain_types import plain_batch
 
@@ -106,10 +106,7 @@ class RowFilter:
             mask = found if mask is None else pc.and_kleene(mask, found)
         if self._plain is not None:
             mask = self._narrowed(batch, self._plain, mask)
-        for test in self._tests:
-            if test.is_on and (mask is None or mask.true_count):
-                mask = test.mask(batch.column(test.column), mask)
-        return mask
+        return mask_of(self._tests, batch, mask)
 
     def _narrowed(
         self, batch: pa.RecordBatch, plain: CompiledExpression, mask: pa.BooleanArray | None

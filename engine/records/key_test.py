@@ -2,6 +2,7 @@
 
     test.mask(array, mask) -> mask of the rows that are left of those of a mask, or of all
     test.is_on, test.rows_dropped
+    mask_of(tests, batch, mask) -> mask after all of some tests
 
 A filter that keeps more than KEPT_SHARE_MAX of TRIAL_ROWS rows costs more than it spares, and is switched off: its rows
 are dropped by the join, as they would have been. So a plan that expected too much of a filter pays for a few batches.
@@ -11,6 +12,7 @@ Thread: one; the filter may be shared. Source: the adaptive filters of Impala an
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -26,6 +28,16 @@ TRIAL_ROWS: Final = 1 << 17
 KEPT_SHARE_MAX: Final = 0.7
 
 _FALSE = scalar_of(False)
+
+
+def mask_of(
+    tests: Sequence[KeyTest], batch: pa.RecordBatch, mask: pa.BooleanArray | None = None
+) -> pa.BooleanArray | None:
+    """Return which rows tests leave of those that a mask leaves, or of all; None: all of them."""
+    for test in tests:
+        if test.is_on and (mask is None or mask.true_count):
+            mask = test.mask(batch.column(test.column), mask)
+    return mask
 
 
 class KeyTest:

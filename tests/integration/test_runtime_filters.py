@@ -7,6 +7,7 @@ from datetime import date, timedelta
 from decimal import Decimal
 
 import pyarrow as pa
+import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
@@ -119,6 +120,22 @@ def test_rows_of_the_right_side_are_left_out_where_they_only_answer_for_the_left
     written(tmp_path, kind)
     data = joined(env, tmp_path, how, JoinHint.REPARTITION_HASH_FIRST, is_right=True)
     assert_same_rows(rows_of(data.to_arrow()), expected_rows(kind, how, is_right=True))
+
+
+@pytest.mark.parametrize("source", ["from_arrow", "read_csv"])
+@pytest.mark.parametrize("hint", [JoinHint.BROADCAST_HASH_SECOND, JoinHint.REPARTITION_HASH_SECOND])
+def test_sources_of_other_formats_are_filtered_behind_the_reader(open_environment, tmp_path, source, hint):
+    env = open_environment(**ENVIRONMENTS["two"])
+    facts, small = tables("int64")
+    pyarrow.csv.write_csv(facts, tmp_path / "facts.csv")
+    read = (
+        env.from_arrow(facts)
+        if source == "from_arrow"
+        else env.read_csv(tmp_path / "facts.csv", schema=facts.schema, header=True)
+    )
+    data = read.join(env.from_arrow(small), left_on="k", right_on="d", hint=hint)
+    assert "rows by run-time filters of joins" in data.explain(analyze=True)
+    assert_same_rows(rows_of(data.to_arrow()), expected_rows("int64", "inner", is_right=False))
 
 
 @pytest.mark.parametrize("how", ["left", "anti"])

@@ -5,7 +5,7 @@ import pytest
 
 from engine.records import key_test
 from engine.records.key_filter import key_filter
-from engine.records.key_test import KeyTest
+from engine.records.key_test import KeyTest, mask_of
 
 
 def test_rows_are_dropped_of_those_that_a_mask_leaves():
@@ -37,3 +37,16 @@ def test_a_filter_that_keeps_nearly_all_is_switched_off(monkeypatch, keys, is_on
         assert test.is_on
     test.mask(pa.array(range(10)))
     assert test.is_on is is_on
+
+
+def test_several_tests_leave_what_each_of_them_leaves():
+    batch = pa.record_batch({"a": [1, 2, 3, 4], "b": [1, 1, 2, 2]})
+    tests = [
+        KeyTest("a", key_filter([pa.array([1, 3, 4])], 64)),
+        KeyTest("b", key_filter([pa.array([2])], 64)),
+    ]
+    assert mask_of([], batch) is None
+    assert mask_of(tests, batch).to_pylist() == [False, False, True, True]
+    assert mask_of(tests, batch, pa.array([True, True, False, True])).to_pylist() == [False, False, False, True]
+    tests[1].is_on = False
+    assert mask_of(tests, batch).true_count == 3

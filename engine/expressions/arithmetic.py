@@ -5,7 +5,7 @@
     floats       float32 with float32 stays, else float64; // and % floor as Python's do
     decimals     exact; digits grow as Arrow defines, into decimal256 where 38 are not enough; / gives float64
     times        timestamp - timestamp = duration, timestamp + duration = timestamp, as Arrow has them;
-                 a date and whole days is a date; intervals move on the calendar (calendar_functions.py)
+                 what moves on the calendar is bound before (calendar_functions.py)
     strings      + joins them
 
 Null with anything is null.
@@ -95,31 +95,11 @@ def _bind_other(kernel: Callable[..., Datum], left: Operand, right: Operand) -> 
     """Bind + - * for what is not a number: strings join, times move."""
     if pa.types.is_boolean(left.type) or pa.types.is_boolean(right.type):
         raise NoMatchError("bool is not a number; cast it to pa.int64() first")
-    if kernel is not pc.multiply_checked:
-        moved = _bind_calendar(kernel, left, right)
-        if moved is not None:
-            return moved
     strings = common_type(left.type, right.type)
     if kernel is pc.add_checked and strings in (pa.string(), pa.large_string()):
         separator = scalar_of("", strings)
         return Binding(lambda one, other: pc.binary_join_element_wise(one, other, separator), (strings, strings))
     return Binding(kernel, (None, None), can_raise=True)
-
-
-def _bind_calendar(kernel: Callable[..., Datum], left: Operand, right: Operand) -> Binding | None:
-    """Bind a time moved by an interval, and a date by a timedelta of whole days; None: Arrow's kernel does it."""
-    from engine.expressions import calendar_functions  # noqa: PLC0415 - it is made of this module
-
-    if pa.types.is_interval(left.type) and kernel is pc.add_checked:
-        moved = calendar_functions.bind_interval(kernel, right, left)
-        return Binding(lambda one, other: moved.kernel(other, one), moved.argument_types[::-1], moved.can_raise)
-    if pa.types.is_interval(right.type):
-        return calendar_functions.bind_interval(kernel, left, right)
-    if pa.types.is_date(left.type) and pa.types.is_duration(right.type) and right.constant is not None:
-        seconds = pc.cast(right.constant, pa.duration("us"), safe=False).as_py()
-        if seconds is not None and not seconds.seconds and not seconds.microseconds:
-            return calendar_functions.bind_whole_days(kernel, seconds.days)
-    return None
 
 
 def bind_divide(operands: Sequence[Operand], _options: Options) -> Binding:

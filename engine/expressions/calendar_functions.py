@@ -12,13 +12,13 @@ Held by: tests/expressions/test_calendar_functions.py
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import pyarrow as pa
 
 from engine.expressions.argument_kinds import common
-from engine.expressions.arithmetic import floor_divide_integers
+from engine.expressions.arithmetic import bind_add, bind_subtract, floor_divide_integers
 from engine.expressions.binding import Binding, Datum, NoMatchError, Operand, Options, as_array
 from engine.expressions.calendar_kernels import add_months, month_places
 from engine.expressions.moments import zone_of
@@ -140,6 +140,26 @@ def bind_whole_days(kernel: Any, days: int) -> Binding:
         return pc.add_checked(values.view(_INT64), sign * days * _DAY * 1000).view(values.type)
 
     return Binding(lambda values, _days: of_array(moved)(values), (None, None), can_raise=True)
+
+
+def summing(name: str) -> Callable[[Sequence[Operand], Options], Binding]:
+    """Return the binder of ``add`` or ``subtract``: on the calendar, or else as arithmetic."""
+    kernel, otherwise = (pc.add_checked, bind_add) if name == "add" else (pc.subtract_checked, bind_subtract)
+
+    def bind(operands: Sequence[Operand], options: Options) -> Binding:
+        left, right = operands
+        if pa.types.is_interval(left.type) and name == "add":
+            moved = bind_interval(kernel, right, left)
+            return Binding(lambda one, other: moved.kernel(other, one), moved.argument_types[::-1], moved.can_raise)
+        if pa.types.is_interval(right.type):
+            return bind_interval(kernel, left, right)
+        if pa.types.is_date(left.type) and pa.types.is_duration(right.type) and right.constant is not None:
+            by = pc.cast(right.constant, pa.duration("us"), safe=False).as_py()
+            if by is not None and not by.seconds and not by.microseconds:
+                return bind_whole_days(kernel, by.days)
+        return otherwise(operands, options)
+
+    return bind
 
 
 def bind_diff(operands: Sequence[Operand], options: Options) -> Binding:

@@ -21,8 +21,8 @@ from engine.graph.function_row import BAD_TEXT, VALUES, FunctionRow
 Row = FunctionRow
 
 _OPERATORS: Final = (
-    Row("add", ("any", "any"), "arithmetic:bind_add", "-", VALUES),
-    Row("subtract", ("any", "any"), "arithmetic:bind_subtract", "-", VALUES),
+    Row("add", ("any", "any"), "calendar_functions:summing:add", "-", VALUES),
+    Row("subtract", ("any", "any"), "calendar_functions:summing:subtract", "-", VALUES),
     Row("multiply", ("any", "any"), "arithmetic:bind_multiply", "-", VALUES),
     Row("divide", ("number", "number"), "arithmetic:bind_divide", "float64", VALUES),
     Row("floor_divide", ("number", "number"), "arithmetic:bind_floor_divide", "-", VALUES),

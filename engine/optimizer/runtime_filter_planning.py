@@ -8,6 +8,7 @@ A join that drops probe rows without match makes a filter of each key that its p
 as it was read. What lies between may drop and rename columns, and drop rows; it may be the probe side of another join,
 where no row of that one's build side comes out for itself: its result without the rows that have a key is that of its
 probe side without them. The column has the type of the key there, or it would be computed.
+Nothing passes numbers that are drawn for rows by their place.
 
 The source is read by the join's own task, or by the tasks that send the join its probe rows, PIPELINED: hashed by their
 key, in turn, or as they are. Then it waits for the build side (``operators.filter_board``), where all of them run in
@@ -119,7 +120,7 @@ def _place_behind(nodes: Sequence[PhysicalNode], readers: Counter[int], node: Ph
         match operator:
             case SourceOperator():
                 return _Place(node.id, name)
-            case ProjectOperator(expressions=expressions):
+            case ProjectOperator(expressions=expressions) if operator.traits.is_repeatable:
                 computed = next(each.expression for each in expressions if each.name == name)
                 if not isinstance(computed, ColumnRef):
                     return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from engine.graph.exchange_mode import ExecutionMode
-from engine.graph.expression import ColumnRef
+from engine.graph.expression import Call, ColumnRef
 from engine.graph.operator_descriptor import HashJoinOperator, SourceOperator
 from engine.graph.plan import JoinHint, JoinType
 from engine.graph.source_spec import ColumnStatistics
@@ -112,6 +112,13 @@ def test_a_renamed_column_is_filtered_by_the_name_that_it_has_in_the_file():
     renamed = builder.project(kept, (column("x"), call("add", "a", "a")), (column("y"), ColumnRef("k")))
     builder.sink(builder.join(renamed, dimension(builder), hint=BROADCAST_SECOND, left_on="y", right_on="d"))
     assert filters(builder) == [("k", 0)]
+
+
+def test_numbers_that_are_drawn_for_all_rows_are_those_of_all_rows():
+    builder = Builder()
+    drawn = builder.project(facts(builder), (column("x", "double"), Call("rand", (), {"seed": 1})), "k")
+    builder.sink(builder.join(drawn, dimension(builder), hint=BROADCAST_SECOND, left_on="k", right_on="d"))
+    assert filters(builder) == []
 
 
 @pytest.mark.parametrize(

@@ -55,6 +55,7 @@ before anything runs; the error names the expression, the types it met and what 
 | a key twice in a map | it stays, `get` finds the first | | Spark, DuckDB: an error |
 | `hash64` | XXH64 with seed 42, chained | Spark's `xxhash64` | DuckDB, Polars: hashes of their own, of one release |
 | `levenshtein` | counts characters | Spark | DuckDB: bytes |
+| `json_get` of what is no JSON | null | Spark | DuckDB, Polars: an error |
 | bits that are moved out by `shift_left` | lost | Spark, Polars | DuckDB: an error |
 """
 _GROUPS: tuple[tuple[str, str], ...] = (

@@ -339,6 +339,16 @@ class StringExpressions(Generic[ExprT]):
         """
         return self._value.call("str_to_timestamp", format=format, strict=strict)
 
+    def json_get(self, path: str) -> ExprT:
+        """Return what lies at a path of a JSON text: texts as they are, all else as JSON; null where nothing is.
+
+        Each text is read by Python's json, which takes about a microsecond for a row.
+
+        >>> values(col("x").str.json_get("$.a[0].b"), x=['{"a": [{"b": "c"}]}', '{"a": []}', "no JSON"])
+        ['c', None, None]
+        """
+        return self._value.call("str_json_get", path=path)
+
     def levenshtein(self, other: Any) -> ExprT:
         """Return the edits (insert, delete, replace a character) that make it another text.
 

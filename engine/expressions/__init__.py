@@ -18,6 +18,7 @@ calendar_functions.py   intervals and differences on the calendar; calendar_kern
 digest_functions.py  hashes, digests, encodings; byte_transforms has their loops, digest_kernels.pxd the digests
 time_texts.py      dates and timestamps from texts by a format
 random_numbers.py  rand
+json_texts.py      values out of JSON texts
 text_moments.py    constant texts beside dates and times
 nested_functions.py   lists, maps, structs
 list_parts.py      lists as their elements and back

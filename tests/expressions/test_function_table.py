@@ -57,6 +57,7 @@ OPTIONS = {"dt_truncate": {"unit": "day"}, "str_slice": {"start": 1}, "str_split
 OPTIONS |= {"struct": {"0": "a", "1": "b"}, "field": {"name": "a"}, "list_slice": {"start": 1}}
 OPTIONS |= {"str_encode": {"encoding": "hex"}, "str_decode": {"encoding": "base64"}}
 OPTIONS |= {"str_to_date": {"format": "%Y-%m-%d"}, "str_to_timestamp": {"format": "%H:%M:%S"}}
+OPTIONS |= {"str_json_get": {"path": "$.a"}}
 OPTIONS |= {"dt_epoch": {"unit": "s"}, "dt_strftime": {"format": "%Y"}, "dt_diff": {"unit": "days"}}
 OPTIONS |= {"dt_with_timezone": {"timezone": None}, "dt_to_timezone": {"timezone": "Asia/Tokyo"}}
 PLAIN = {

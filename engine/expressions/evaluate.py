@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
-from typing import Final, TypeVar
+from typing import Final, TypeVar, cast
 
 import msgspec
 import pyarrow as pa
@@ -201,6 +201,8 @@ class _CompiledProjection:
         operands = [compile_operand(expression, schema) for expression in expressions]
         self.columns = [CompiledExpression(*each) for each in zip(expressions, operands, strict=True)]
         self._program, self._positions = build_program(operands, LOWERINGS)
+        #: which columns of a batch they are, None where one of them is more than a column
+        self.chosen = _column_indexes(operands)
 
     @property
     def has_given_up(self) -> bool:
@@ -239,10 +241,28 @@ def compile_projection(
         if expression.type != field.type:
             raise SchemaError(f"column {one.name!r} is {expression.type}, the output schema says {field.type}")
 
+    if (chosen := compiled.chosen) is not None:
+
+        def choose_columns(batch: pa.RecordBatch) -> pa.RecordBatch:
+            found = batch.select(chosen)
+            if found.schema.equals(output_schema, check_metadata=True):
+                return found
+            return pa.RecordBatch.from_arrays(found.columns, schema=output_schema)
+
+        return choose_columns
+
     def project_batch(batch: pa.RecordBatch) -> pa.RecordBatch:
         return pa.RecordBatch.from_arrays(compiled(batch), schema=output_schema)
 
     return project_batch
+
+
+def _column_indexes(operands: Sequence[Operand]) -> list[int] | None:
+    """Return which columns of a batch the operands are, None where one of them is more than a column."""
+    forms = [operand.form for operand in operands]
+    if not all(form is not None and form.function == "column" for form in forms):
+        return None
+    return [cast("int", form.options["index"]) for form in forms if form is not None]
 
 
 def evaluate(expression: Expression, batch: pa.RecordBatch) -> pa.Array:

@@ -202,7 +202,7 @@ class BatchProgram:
         inputs = [(register, operand) for register, operand in builder.inputs if register in used]
         self.inputs = [operand for _, operand in inputs]
         self.step_count = len(builder.steps)
-        self._names = [""] * len(inputs)
+        self._schema = pa.schema([pa.field("", operand.type) for operand in self.inputs])
         self._program = VectorProgram(
             builder.kinds,
             [register for register, _ in inputs],
@@ -218,10 +218,11 @@ class BatchProgram:
             return None
         try:
             columns = [as_array(operand.evaluate(batch), batch.num_rows) for operand in self.inputs]
+            inputs = pa.RecordBatch.from_arrays(columns, schema=self._schema)
         except UNFIT:
             return None
         try:
-            return self._program.run(pa.RecordBatch.from_arrays(columns, names=self._names))
+            return self._program.run(inputs)
         except (DataError, SchemaError):
             return None  # larger than a kernel may see at once, or of a type that none knows
 

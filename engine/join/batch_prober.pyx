@@ -75,7 +75,7 @@ cdef class BatchProber:
                     pairs = matches.next_pairs()
                 if pairs == 0:
                     break
-                yield from self.roles.output.pieces(arrow.batch, matches)
+                yield from self.roles.output.pieces(arrow, matches)
 
     # Whether rows that all find one may skip what is for those that do not, or find several.
     cdef bint _finds_indices(self, ArrowBatch batch) noexcept:
@@ -98,7 +98,7 @@ cdef class BatchProber:
             found = self.roles.tables.table.find_indices(batch, start, count, indices)
         if found < count:
             return None
-        return self.roles.output.numbered(batch.batch, start, count, buffer)
+        return self.roles.output.numbered(batch, start, count, buffer)
 
     # The output of a chunk whose pairs must meet a condition.
     def _confirmed(self, ArrowBatch arrow):
@@ -109,15 +109,15 @@ cdef class BatchProber:
                 count = matches.next_candidates()
             if count == 0:
                 break
-            self.roles.condition.confirm(arrow.batch, matches)
+            self.roles.condition.confirm(arrow, matches)
             if matches.is_full():
                 matches.close_pairs()
-                yield from self.roles.output.pieces(arrow.batch, matches)
+                yield from self.roles.output.pieces(arrow, matches)
                 matches.clear_pairs()
         if self.matched is not None:
             self.matched.write(matches.matched_before, matches.matched, matches.count)
         while matches.next_unmatched() > 0:
-            yield from self.roles.output.pieces(arrow.batch, matches)
+            yield from self.roles.output.pieces(arrow, matches)
             matches.clear_pairs()
 
     cdef int _look_up(self, ArrowBatch batch, int64_t start, int64_t count, bint emit_unmatched) except -1:

@@ -5,6 +5,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 
 from engine.join.join_side cimport JoinSide
 from engine.join.probe_matches cimport PairRun
+from engine.records.arrow_batch cimport ArrowBatch
 
 
 @cython.final
@@ -17,6 +18,10 @@ cdef class MatchOutput:
     cdef int32_t _variable_count        # build columns whose values may lie outside; their slots stand behind
     cdef int32_t* _build_columns         # needed column indexes of the build schema
     cdef int32_t _build_column_count
+    cdef int32_t* _places               # of the build columns in the output
+    cdef object _build_schema
+    cdef bint _is_direct                # batches are built natively
+    cdef object _known_schema           # of probe batches whose columns have the output's types
     cdef list _numbered                  # build columns as Arrow arrays, gathered by row number; None: decode rows
 
     # Keep the columns of these build rows as Arrow arrays; row i must carry number i in its link.
@@ -28,18 +33,21 @@ cdef class MatchOutput:
     # How many pairs from begin on are one output: at most OUTPUT_BYTES of values that lie outside, at least one pair.
     cdef int64_t pairs_within(self, const PairRun* pairs, int64_t begin) noexcept nogil
     # The output of some of the pairs.
-    cdef object piece(self, object batch, const PairRun* pairs, int64_t begin, int64_t count)
+    cdef object piece(self, ArrowBatch batch, const PairRun* pairs, int64_t begin, int64_t count)
     # The same of build rows.
     cdef int64_t rows_within(self, uint8_t** rows, int64_t count) noexcept nogil
     # Pairs of rows of this batch as an output batch.
-    cdef object pairs(self, object batch, const PairRun* pairs)
+    cdef object pairs(self, ArrowBatch batch, const PairRun* pairs)
     # Whether build columns are gathered by the numbers of rows.
     cdef bint is_numbered(self) noexcept
     # The output of rows start.. of the batch, at least half of it, each with one build row, by their int32 numbers.
-    cdef object numbered(self, object batch, int64_t start, int64_t count, object numbers)
+    cdef object numbered(self, ArrowBatch batch, int64_t start, int64_t count, object numbers)
     # Build rows with nulls for the probe side.
     cdef object unmatched_build(self, uint8_t** rows, int64_t count)
 
+    cdef bint _can_be_built(self, columns, list build_columns)
+    cdef bint _fits(self, object batch)
+    cdef object _built(self, ArrowBatch batch, int64_t start, int64_t count, list taken, uint8_t** rows, list arrays)
     cdef list _probe_arrays(self, object batch, const PairRun* pairs)
     cdef list _build_arrays(self, uint8_t** rows, int64_t count, int64_t null_count)
     cdef list _decoded(self, uint8_t** rows, int64_t count)

@@ -26,8 +26,10 @@ import pyarrow as pa
 from engine.join.entry_pages cimport LINK_NUMBER_SHIFT, row_link
 from engine.join.join_side cimport JoinSide
 from engine.join.probe_matches cimport OUTPUT_BYTES, PairRun, ProbeMatches
-from engine.records.arrow_batch cimport KIND_BYTES
+from engine.records.arrow_batch cimport KIND_BYTES, ArrowBatch
+from engine.records.batch_builder cimport BatchBuilder
 from engine.records.outside_values cimport outside_bytes, values_lie_outside
+from engine.records.row_columns cimport decode_into
 
 from engine.records.arrow_functions import pc
 from engine.records.text_gather import gathered_texts
@@ -63,6 +65,15 @@ cdef class MatchOutput:
             for is_build, column in columns
         ]
         self._build_column_count = len(build_columns)
+        self._build_schema = pa.schema([build.schema.field(column) for column in build_columns])
+        self._is_direct = self._can_be_built(columns, build_columns)
+        self._known_schema = None
+        self._places = <int32_t*>malloc((len(build_columns) + 1) * sizeof(int32_t))
+        if self._places == NULL:
+            raise MemoryError("columns of a join's output")
+        for position, (is_build, side_position) in enumerate(self._columns):
+            if is_build:
+                self._places[side_position] = position
         self._build_columns = <int32_t*>malloc((2 * len(build_columns) + 1) * sizeof(int32_t))
         if self._build_columns == NULL:
             raise MemoryError("columns of a join's output")
@@ -73,7 +84,27 @@ cdef class MatchOutput:
                     build.codec.slots[build_columns[position]])
                 self._variable_count += 1
 
+    # Whether each build column comes out once and as the type it has, so that batches need no check of Arrow's.
+    cdef bint _can_be_built(self, columns, list build_columns):
+        once = sum(is_build for is_build, _ in columns) == len(build_columns)
+        return once and all(
+            not is_build or self._build.codec.schema.field(column).type == field.type
+            for (is_build, column), field in zip(columns, self.schema, strict=True)
+        )
+
+    # Whether columns of a batch are of the types that the output says.
+    cdef bint _fits(self, object batch):
+        schema = batch.schema
+        if self._known_schema is not None and schema.equals(self._known_schema):
+            return True
+        for (is_build, position), field in zip(self._columns, self.schema, strict=True):
+            if not is_build and schema.field(self._probe_columns[position]).type != field.type:
+                return False
+        self._known_schema = schema
+        return True
+
     def __dealloc__(self):
+        free(self._places)
         free(self._build_columns)
 
     cdef int keep_columns(self, uint8_t** rows, int64_t count) except -1:
@@ -114,7 +145,7 @@ cdef class MatchOutput:
     cdef int64_t pairs_within(self, const PairRun* pairs, int64_t begin) noexcept nogil:
         return self.rows_within(pairs.build + begin, pairs.count - begin)
 
-    def pieces(self, batch, ProbeMatches matches not None):
+    def pieces(self, ArrowBatch batch not None, ProbeMatches matches not None):
         """Yield the output of the pairs: one batch, or several where build rows have wide values outside."""
         cdef int64_t begin = 0
         cdef int64_t count
@@ -123,7 +154,7 @@ cdef class MatchOutput:
             yield self.piece(batch, &matches.pairs, begin, count)
             begin += count
 
-    cdef object piece(self, object batch, const PairRun* pairs, int64_t begin, int64_t count):
+    cdef object piece(self, ArrowBatch batch, const PairRun* pairs, int64_t begin, int64_t count):
         cdef PairRun piece
         cdef int64_t index
         if count == pairs.count:
@@ -137,20 +168,50 @@ cdef class MatchOutput:
             piece.null_count += piece.build[index] == NULL
         return self.pairs(batch, &piece)
 
-    cdef object pairs(self, object batch, const PairRun* pairs):
-        return self._assemble(self._probe_arrays(batch, pairs),
-                              self._build_arrays(pairs.build, pairs.count, pairs.null_count))
+    cdef object pairs(self, ArrowBatch batch, const PairRun* pairs):
+        cdef int64_t count = pairs.count
+        cdef bint is_run = pairs.contiguous and 2 * count >= batch.row_count
+        cdef bint is_decoded = self._numbered is None and pairs.null_count < count
+        if not self._is_direct or not self._fits(batch.batch):
+            return self._assemble(self._probe_arrays(batch.batch, pairs),
+                                  self._build_arrays(pairs.build, count, pairs.null_count))
+        return self._built(batch, pairs.rows[0], count,
+                           None if is_run else self._probe_arrays(batch.batch, pairs), pairs.build,
+                           None if is_decoded else self._build_arrays(pairs.build, count, pairs.null_count))
+
+    # The output of count rows of a batch: its columns from row start on, or taken; build rows decoded, or as arrays.
+    cdef object _built(self, ArrowBatch batch, int64_t start, int64_t count, list taken, uint8_t** rows, list arrays):
+        cdef BatchBuilder builder = BatchBuilder.begin(self.schema, count)
+        cdef int32_t place = 0
+        cdef int32_t position
+        cdef bint is_build
+        for is_build, position in self._columns:
+            if is_build:
+                if arrays is not None:
+                    builder.set_array(place, arrays[position])
+            elif taken is None:
+                builder.set_column(place, batch, self._probe_columns[position], start)
+            else:
+                builder.set_array(place, taken[position])
+            place += 1
+        if arrays is None and self._build_column_count:
+            decode_into(&self._build.codec._shape, self._build_schema, rows, count, self._build_columns,
+                        self._build_column_count, builder, self._places)
+        return builder.build()
 
     cdef bint is_numbered(self) noexcept:
         return self._numbered is not None
 
-    cdef object numbered(self, object batch, int64_t start, int64_t count, object numbers):
+    cdef object numbered(self, ArrowBatch batch, int64_t start, int64_t count, object numbers):
         cdef PairRun whole
         whole.rows = &start
         whole.count = count
         whole.contiguous = True
         values = pa.Array.from_buffers(INT32, count, [None, numbers], 0)
-        return self._assemble(self._probe_arrays(batch, &whole), [_taken(column, values) for column in self._numbered])
+        arrays = [_taken(column, values) for column in self._numbered]
+        if self._is_direct and self._fits(batch.batch):
+            return self._built(batch, start, count, None, NULL, arrays)
+        return self._assemble(self._probe_arrays(batch.batch, &whole), arrays)
 
     cdef object unmatched_build(self, uint8_t** rows, int64_t count):
         cdef list nulls = [pa.nulls(count, self._probe.schema.field(column).type) for column in self._probe_columns]

@@ -5,6 +5,7 @@ from libc.stdint cimport int64_t, uint8_t
 
 from engine.join.match_output cimport MatchOutput
 from engine.join.probe_matches cimport ProbeMatches
+from engine.records.arrow_batch cimport ArrowBatch
 
 
 @cython.final
@@ -14,5 +15,5 @@ cdef class PairFilter:
     cdef uint8_t* _flags            # scratch
 
     # Have the condition decide about matches.candidates; what it confirms is in matches.pairs.
-    cdef int confirm(self, object batch, ProbeMatches matches) except -1
+    cdef int confirm(self, ArrowBatch batch, ProbeMatches matches) except -1
     cdef int _ask(self, object pairs, int64_t begin, int64_t count) except -1

@@ -18,6 +18,7 @@ import pyarrow as pa
 from engine.join.join_side cimport JoinSide
 from engine.join.match_output cimport MatchOutput
 from engine.join.probe_matches cimport OUTPUT_ROWS, ProbeMatches
+from engine.records.arrow_batch cimport ArrowBatch
 
 from engine.errors import SchemaError
 
@@ -39,7 +40,7 @@ cdef class PairFilter:
     def __dealloc__(self):
         free(self._flags)
 
-    cdef int confirm(self, object batch, ProbeMatches matches) except -1:
+    cdef int confirm(self, ArrowBatch batch, ProbeMatches matches) except -1:
         cdef int64_t begin = 0
         cdef int64_t count
         while begin < matches.candidates.count:

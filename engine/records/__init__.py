@@ -4,7 +4,8 @@
     plain_types     dictionary, run-end and view types as the ordinary types of the same values
     key_types       which columns can be keys
     arrow_batch     an Arrow batch opened for kernels (Arrow C data interface)
-    row_codec       batches to rows and back: column_writer, nested_value │ batch_decoder, column_reader, nested_reader
+    row_codec       batches to rows and back: column_writer, nested_value │ column_reader, nested_reader
+    row_columns     columns of rows, set in a batch that a batch_builder makes without pyarrow's functions
     text_gather     texts of a small dictionary by their numbers
     kept_rows       rows that a mask keeps, masks of codes; kept_kernels: their loops
     utf8            strings within nested values are text

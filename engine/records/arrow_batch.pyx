@@ -23,41 +23,9 @@ from libc.stdlib cimport calloc, free, strtol
 from libc.string cimport strcmp, strncmp
 
 from engine.errors import DataError, SchemaError
+from engine.records.arrow_c_data cimport ArrowArray, ArrowSchema
 from engine.records.byte_kernels cimport count_ones, load64
 from engine.records.plain_types import plain_batch
-
-cdef extern from *:
-    """
-    #ifndef ARROW_C_DATA_INTERFACE
-    #define ARROW_C_DATA_INTERFACE
-    #define ARROW_FLAG_NULLABLE 2
-    struct ArrowSchema {
-        const char* format; const char* name; const char* metadata; int64_t flags; int64_t n_children;
-        struct ArrowSchema** children; struct ArrowSchema* dictionary;
-        void (*release)(struct ArrowSchema*); void* private_data;
-    };
-    struct ArrowArray {
-        int64_t length; int64_t null_count; int64_t offset; int64_t n_buffers; int64_t n_children;
-        const void** buffers; struct ArrowArray** children; struct ArrowArray* dictionary;
-        void (*release)(struct ArrowArray*); void* private_data;
-    };
-    #endif
-    """
-    struct ArrowSchema:
-        const char* format
-        int64_t flags
-        int64_t n_children
-        ArrowSchema** children
-        ArrowSchema* dictionary
-
-    struct ArrowArray:
-        int64_t length
-        int64_t null_count
-        int64_t offset
-        int64_t n_buffers
-        int64_t n_children
-        const void** buffers
-        ArrowArray** children
 
 #: bytes of one batch at most: every row made of it then fits the row format
 cdef int64_t BATCH_BYTES_MAX = 2 ** 31 - 1

@@ -24,7 +24,6 @@ from libc.string cimport memset
 
 from engine.errors import CorruptBlockError, SchemaError
 from engine.records.arrow_batch cimport ArrowBatch, ColumnView, KIND_BYTES, TypeNode, types_of_schema
-from engine.records.batch_decoder cimport decode_rows
 from engine.records.byte_kernels cimport LINE_BYTES, WALK_AHEAD, load64, prefetch, store32, store64
 from engine.records.column_writer cimport add_variable_sizes, write_column
 from engine.records.layout import row_layout
@@ -35,6 +34,7 @@ from engine.records.outside_values cimport (
     outside_bytes,
     values_lie_outside,
 )
+from engine.records.row_columns cimport decode_rows
 from engine.records.plain_types import plain_schema
 
 cdef enum:

@@ -1,4 +1,4 @@
-"""Rows of one shape into a record batch, column by column.
+"""Columns of rows of one shape, set in a batch that is being built.
 
     scan      every row once: sizes sound? which columns have a null at all? which rows are missing?
     allocate  Arrow buffers of the known sizes (GIL)
@@ -6,7 +6,6 @@
     allocate  buffers for the bytes of variable values (GIL)
     copy      in chunks again: the bytes (no GIL)
     nested    columns one by one through builders
-    assemble  pyarrow arrays over the buffers (GIL)
 
 A chunk of rows stays in the cache while its columns are read. A column without nulls gets no validity buffer. A
 missing row (NULL) is replaced by a row of nulls beforehand, so no loop asks.
@@ -15,8 +14,6 @@ Invariants: see column_reader. Limits: below 2 GiB behind 32-bit offsets, more i
 
 Held by: tests/records/test_row_codec.py
 """
-
-import pyarrow as pa
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
@@ -30,6 +27,8 @@ from engine.records.arrow_batch cimport (
     KIND_LARGE_BYTES,
     KIND_NULL,
 )
+from engine.records.batch_builder cimport BatchBuilder, padded
+from engine.records.batch_decoder cimport RowShape
 from engine.records.byte_kernels cimport load64
 from engine.records.column_reader cimport (
     read_bools,
@@ -48,6 +47,7 @@ cdef int64_t CHUNK_ROWS = 512
 # One column on its way; the pointers lead into Arrow buffers that the caller holds.
 cdef struct Output:
     int32_t column             # index in the rows
+    int32_t place              # in the batch
     int32_t kind
     int32_t width              # of the slot
     int32_t slot
@@ -58,6 +58,7 @@ cdef struct Output:
     int64_t total              # bytes of variable values
     int64_t null_count
     bint outside               # some values are references
+    bint has_nulls             # some row may have none
 
 
 cdef int _raise_status(int status) except -1:
@@ -66,13 +67,6 @@ cdef int _raise_status(int status) except -1:
     if status != STATUS_OK:
         raise CorruptBlockError("a row is damaged: a size or an offset in it leads outside the row")
     return 0
-
-
-cdef uint8_t* _allocate(list buffers, int64_t size) except NULL:
-    """Append an Arrow buffer of size bytes to buffers; return its address."""
-    buffer = pa.allocate_buffer(size)
-    buffers.append(buffer)
-    return <uint8_t*><size_t>buffer.address
 
 
 cdef uint8_t** _without_missing(uint8_t** rows, int64_t count, uint8_t* null_row) except NULL:
@@ -86,24 +80,41 @@ cdef uint8_t** _without_missing(uint8_t** rows, int64_t count, uint8_t* null_row
     return present
 
 
-cdef list _allocate_fixed(Output* output, int64_t count, bint nulls):
-    """Allocate what can be before the rows are read: [validity, values or offsets]."""
-    cdef list buffers = []
-    if nulls:
-        output.validity = _allocate(buffers, (count + 7) >> 3)
-    else:
-        buffers.append(None)
+cdef int64_t _fixed_size(const Output* output, int64_t count) noexcept nogil:
+    """Return how many bytes are known before the rows are read: of values, or of offsets."""
     if output.kind == KIND_BOOL:
-        output.values = _allocate(buffers, (count + 7) >> 3)
-    elif output.kind == KIND_BYTES:
-        output.offsets = _allocate(buffers, (count + 1) * 4)
-        memset(output.offsets, 0, 4)
-    elif output.kind == KIND_LARGE_BYTES:
-        output.offsets = _allocate(buffers, (count + 1) * 8)
-        memset(output.offsets, 0, 8)
-    elif output.kind < KIND_BYTES and output.kind != KIND_NULL:
-        output.values = _allocate(buffers, count * output.width)
-    return buffers
+        return (count + 7) >> 3
+    if output.kind == KIND_BYTES:
+        return (count + 1) * 4
+    if output.kind == KIND_LARGE_BYTES:
+        return (count + 1) * 8
+    return count * output.width if output.kind < KIND_BYTES and output.kind != KIND_NULL else 0
+
+
+cdef int _allocate_fixed(BatchBuilder builder, Output* outputs, int32_t output_count, int64_t count) except -1:
+    """Allocate what can be before the rows are read, for all columns at once."""
+    cdef int64_t bits_size = padded((count + 7) >> 3)
+    cdef int64_t total = 0
+    cdef Output* output
+    cdef uint8_t* memory
+    cdef int64_t size
+    cdef int32_t index
+    for index in range(output_count):
+        total += padded(_fixed_size(&outputs[index], count)) + (bits_size if outputs[index].has_nulls else 0)
+    memory = builder.allocate(total)
+    for index in range(output_count):
+        output = &outputs[index]
+        if output.has_nulls:
+            output.validity = memory
+            memory += bits_size
+        size = padded(_fixed_size(output, count))
+        if output.kind == KIND_BYTES or output.kind == KIND_LARGE_BYTES:
+            output.offsets = memory
+            memset(memory, 0, 8)
+        elif output.kind < KIND_BYTES and output.kind != KIND_NULL:
+            output.values = memory
+        memory += size
+    return 0
 
 
 cdef int _gather_chunk(Output* output, uint8_t** rows, int64_t begin, int64_t count) noexcept nogil:
@@ -262,29 +273,45 @@ cdef object _nested_array(const RowShape* shape, object field, int32_t column, u
         free_builder(builder)
 
 
-cdef object _array(object data_type, int64_t count, list buffers, int64_t null_count):
-    """Return an array over buffers; extension types around their storage."""
-    if isinstance(data_type, pa.BaseExtensionType):
-        return pa.ExtensionArray.from_storage(data_type, _array(data_type.storage_type, count, buffers, null_count))
-    return pa.Array.from_buffers(data_type, count, buffers, null_count)
-
-
-cdef object _decode(const RowShape* shape, object schema, uint8_t** rows, int64_t count, Output* outputs,
-                    int32_t output_count, const uint8_t* null_union, bint missing):
-    """Allocate, gather, allocate, copy, assemble; rows has no NULL, outputs know their columns."""
+cdef int _decode(const RowShape* shape, object schema, uint8_t** rows, int64_t count, Output* outputs,
+                 int32_t output_count, const uint8_t* null_union, BatchBuilder builder) except -1:
+    """Allocate, gather, allocate, copy, assemble; rows has no NULL, outputs know their columns and places."""
     cdef Output* output
     cdef int32_t index, column
     cdef int status
-    cdef list buffers = []
     for index in range(output_count):
         column = outputs[index].column
-        nulls = missing or (null_union[column >> 3] >> (column & 7)) & 1
-        buffers.append(_allocate_fixed(&outputs[index], count, nulls and outputs[index].kind != KIND_NULL))
+        outputs[index].has_nulls = (outputs[index].kind != KIND_NULL and outputs[index].kind <= KIND_LARGE_BYTES and
+                                    (null_union[column >> 3] >> (column & 7)) & 1)
+    _allocate_fixed(builder, outputs, output_count, count)
     with nogil:
         status = _gather(outputs, output_count, rows, count)
         if status == STATUS_CORRUPT:        # or values lie outside: to ordinary rows, references look damaged
             status = _resolve_all(outputs, output_count, rows, count)
     _raise_status(status)
+    if _allocate_values(builder, schema, outputs, output_count, count):
+        with nogil:
+            _copy(outputs, output_count, rows, count)
+    for index in range(output_count):
+        if outputs[index].outside:
+            _read_resolved(&outputs[index], rows, count)
+    for index in range(output_count):
+        output = &outputs[index]
+        if output.kind > KIND_LARGE_BYTES:
+            builder.set_array(output.place, _nested_array(shape, schema.field(index), output.column, rows, count))
+        elif output.kind == KIND_NULL:
+            builder.set_values(output.place, count, NULL, NULL, NULL)
+        else:
+            builder.set_values(output.place, output.null_count, output.validity, output.offsets, output.values)
+    return 0
+
+
+cdef bint _allocate_values(BatchBuilder builder, object schema, Output* outputs, int32_t output_count,
+                           int64_t count) except -1:
+    """Allocate the bytes of variable values; whether there are such columns."""
+    cdef bint has_some = False
+    cdef Output* output
+    cdef int32_t index
     for index in range(output_count):
         output = &outputs[index]
         if output.offsets == NULL:
@@ -292,30 +319,15 @@ cdef object _decode(const RowShape* shape, object schema, uint8_t** rows, int64_
         if output.kind == KIND_BYTES and output.total > 0x7FFFFFFF:
             raise DataError(f"column '{schema.field(index).name}': {count} rows have {output.total} bytes of values, a "
                             "batch holds 2147483647; use smaller batches, or the large form of the type")
-        output.values = _allocate(buffers[index], output.total)
+        has_some = True
+        output.values = builder.allocate(output.total)
         output.end = output.values + output.total
-    with nogil:
-        _copy(outputs, output_count, rows, count)
-    for index in range(output_count):
-        if outputs[index].outside:
-            _read_resolved(&outputs[index], rows, count)
-    arrays = []
-    for index in range(output_count):
-        output = &outputs[index]
-        field = schema.field(index)
-        if output.kind > KIND_LARGE_BYTES:
-            arrays.append(_nested_array(shape, field, output.column, rows, count))
-        else:
-            null_count = count if output.kind == KIND_NULL else output.null_count
-            arrays.append(_array(field.type, count, buffers[index], null_count))
-    if output_count == 0:
-        return pa.RecordBatch.from_struct_array(pa.Array.from_buffers(pa.struct([]), count, [None], 0))
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+    return has_some
 
 
-cdef object decode_rows(const RowShape* shape, object schema, uint8_t** rows, int64_t count, const int32_t* columns,
-                        int32_t column_count):
-    """Return the chosen columns of count rows as a record batch."""
+cdef int decode_into(const RowShape* shape, object schema, uint8_t** rows, int64_t count, const int32_t* columns,
+                     int32_t column_count, BatchBuilder builder, const int32_t* places) except -1:
+    """Set the chosen columns of count rows in a batch that has as many."""
     cdef uint8_t* null_union = <uint8_t*>calloc(<size_t>shape.null_bytes + 4, 1)
     cdef Output* outputs = <Output*>calloc(<size_t>column_count + 1, sizeof(Output))
     cdef uint8_t** present = NULL
@@ -330,15 +342,25 @@ cdef object decode_rows(const RowShape* shape, object schema, uint8_t** rows, in
         _raise_status(status)
         if missing:
             present = _without_missing(rows, count, shape.null_row)
+            memset(null_union, 0xFF, <size_t>shape.null_bytes)
         for index in range(column_count):
             column = columns[index] if columns != NULL else index
             outputs[index].column = column
+            outputs[index].place = places[index] if places != NULL else index
             outputs[index].kind = shape.types[column].kind
             outputs[index].width = shape.widths[column]
             outputs[index].slot = shape.slots[column]
         return _decode(shape, schema, present if missing else rows, count, outputs, column_count, null_union,
-                       missing > 0)
+                       builder)
     finally:
         free(null_union)
         free(outputs)
         free(present)
+
+
+cdef object decode_rows(const RowShape* shape, object schema, uint8_t** rows, int64_t count, const int32_t* columns,
+                        int32_t column_count):
+    """Return the chosen columns of count rows as a record batch."""
+    cdef BatchBuilder builder = BatchBuilder.begin(schema, count)
+    decode_into(shape, schema, rows, count, columns, column_count, builder, NULL)
+    return builder.build()

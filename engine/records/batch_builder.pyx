@@ -1,0 +1,166 @@
+"""BatchBuilder: a record batch of buffers and of columns of another batch, handed to pyarrow in one call.
+
+    builder = BatchBuilder.begin(schema, row_count)
+    values = builder.allocate(size)                              written by a kernel
+    builder.set_values(column, null_count, validity, offsets, values)
+    builder.set_column(column, source, source_column, start)     by reference, from an ArrowBatch
+    builder.set_array(column, array)                             what others have made
+    batch = builder.build()
+
+Arrays and a batch made of them by pyarrow's functions are checked one by one, and each check gives the GIL away: two
+tasks that make batches at the same time hand it to and fro. Here the batch goes over as one structure of the Arrow C
+data interface, whose makers answer for it: values match the schema, a column has row_count of them.
+
+The columns of a batch have one life: one of them that is kept keeps the others, and a source batch that one refers to.
+
+Invariants: what a batch refers to is given back when pyarrow drops the last of its columns, in whatever thread.
+Source: the Arrow C data interface, release callbacks.
+
+Held by: tests/records/test_row_codec.py
+"""
+
+cimport cython
+from cpython.pycapsule cimport PyCapsule_GetPointer
+from cpython.ref cimport PyObject, Py_INCREF, Py_XDECREF
+from libc.stdint cimport int32_t, int64_t, uint8_t, uintptr_t
+from libc.stdlib cimport calloc, free
+
+import pyarrow as pa
+
+from engine.records.arrow_batch cimport ArrowBatch
+from engine.records.arrow_c_data cimport ArrowArray
+
+cdef extern from "Python.h":
+    int Py_IsInitialized() noexcept nogil
+
+cdef enum:
+    BUFFERS_MAX = 3             # validity, offsets, values
+    BOUNDARY = 64
+
+cdef object import_batch = pa.RecordBatch._import_from_c
+
+# In one block with its columns, their buffers and the pointers to them.
+cdef struct Block:
+    ArrowArray batch
+    PyObject* kept              # list of what the columns lie in
+    const void* no_validity     # of the batch itself: NULL
+    ArrowArray** children
+
+
+cdef int64_t padded(int64_t size) noexcept nogil:
+    return (size + BOUNDARY - 1) & ~<int64_t>(BOUNDARY - 1)
+
+
+cdef void _release_column(ArrowArray* array) noexcept nogil:
+    array.release = NULL
+
+
+cdef void _forget(PyObject* kept) noexcept with gil:
+    Py_XDECREF(kept)
+
+
+cdef void _free_block(Block* block) noexcept nogil:
+    cdef int64_t index
+    cdef ArrowArray* column
+    for index in range(block.batch.n_children):
+        column = block.children[index]
+        if column.release != NULL:
+            column.release(column)
+    # What is dropped after the interpreter stays: the process ends.
+    if block.kept != NULL and Py_IsInitialized():
+        _forget(block.kept)
+    free(block)
+
+
+cdef void _release_batch(ArrowArray* array) noexcept nogil:
+    array.release = NULL
+    _free_block(<Block*>array.private_data)
+
+
+@cython.final
+cdef class BatchBuilder:
+    """One record batch while it is made. Made by ``BatchBuilder.begin`` (Cython) only."""
+
+    def __dealloc__(self):
+        if self._block != NULL:
+            _free_block(<Block*>self._block)
+
+    @staticmethod
+    cdef BatchBuilder begin(object schema, int64_t row_count):
+        cdef BatchBuilder builder = BatchBuilder.__new__(BatchBuilder)
+        cdef int32_t column_count = <int32_t>len(schema)
+        cdef size_t column_size = sizeof(ArrowArray) + sizeof(ArrowArray*) + BUFFERS_MAX * sizeof(void*)
+        cdef Block* block = <Block*>calloc(sizeof(Block) + <size_t>column_count * column_size, 1)
+        cdef const void** buffers
+        cdef int32_t index
+        if block == NULL:
+            raise MemoryError("the columns of a batch")
+        builder._block = block
+        builder._schema = schema
+        builder._column_count = column_count
+        builder._row_count = row_count
+        builder._kept = []
+        builder._columns = <ArrowArray*>(block + 1)
+        block.children = <ArrowArray**>(builder._columns + column_count)
+        buffers = <const void**>(block.children + column_count)
+        for index in range(column_count):
+            block.children[index] = &builder._columns[index]
+            builder._columns[index].buffers = buffers + index * BUFFERS_MAX
+        block.batch.length = row_count
+        block.batch.n_buffers = 1
+        block.batch.buffers = &block.no_validity
+        block.batch.n_children = column_count
+        block.batch.children = block.children
+        block.batch.release = _release_batch
+        block.batch.private_data = block
+        return builder
+
+    cdef uint8_t* allocate(self, int64_t size) except NULL:
+        buffer = pa.allocate_buffer(max(size, <int64_t>1))
+        self._kept.append(buffer)
+        return <uint8_t*><uintptr_t>buffer.address
+
+    cdef int set_values(self, int32_t column, int64_t null_count, uint8_t* validity, uint8_t* offsets,
+                        uint8_t* values) except -1:
+        cdef ArrowArray* array = &self._columns[column]
+        array.length = self._row_count
+        array.null_count = null_count
+        array.release = _release_column
+        array.buffers[0] = validity if null_count else NULL
+        if offsets != NULL:
+            array.buffers[1] = offsets
+            array.buffers[2] = values
+            array.n_buffers = 3
+        elif values != NULL:
+            array.buffers[1] = values
+            array.n_buffers = 2
+        else:
+            array.n_buffers = 0
+        return 0
+
+    cdef int set_column(self, int32_t column, ArrowBatch source, int32_t source_column, int64_t start) except -1:
+        cdef ArrowArray* array = &self._columns[column]
+        # As it was opened: views may have been replaced since.
+        cdef const ArrowArray* batch = <const ArrowArray*>PyCapsule_GetPointer(source._capsules[1], b"arrow_array")
+        cdef const ArrowArray* taken = batch.children[source_column]
+        if not self._kept or self._kept[len(self._kept) - 1] is not source:
+            self._kept.append(source)
+        array[0] = taken[0]
+        array.offset += batch.offset + start
+        array.length = self._row_count
+        if array.null_count != 0:
+            array.null_count = -1
+        array.release = _release_column
+        array.private_data = NULL
+        return 0
+
+    cdef int set_array(self, int32_t column, object array) except -1:
+        array._export_to_c(<uintptr_t>&self._columns[column])
+        return 0
+
+    cdef object build(self):
+        cdef Block* block = <Block*>self._block
+        self._block = NULL          # the import releases it, whatever comes
+        block.kept = <PyObject*>self._kept
+        Py_INCREF(self._kept)
+        return import_batch(<uintptr_t>&block.batch, self._schema)

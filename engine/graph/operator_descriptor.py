@@ -22,7 +22,7 @@ from engine.graph.runtime_filter import RuntimeFilter
 from engine.graph.ship_strategy import HeavyKeys
 from engine.graph.sort_key import SortKey
 from engine.graph.source_spec import SinkSpec, SourceSpec
-from engine.graph.window import WindowCall
+from engine.graph.window import GroupLimit, WindowCall
 
 
 class Traits(msgspec.Struct, frozen=True):
@@ -169,6 +169,8 @@ class SortOperator(msgspec.Struct, frozen=True, tag="sort"):
 
     keys: tuple[SortKey, ...]
     limit: int | None = None
+    #: rows beyond it may be left out
+    top: GroupLimit | None = None
 
 
 class GroupedStates(msgspec.Struct, frozen=True):

@@ -22,7 +22,7 @@ from engine.graph.expression import AggregateCall, Expression, NamedExpression
 from engine.graph.plan_schema import ColumnInfo, PlanSchema
 from engine.graph.sort_key import SortKey
 from engine.graph.source_spec import SinkSpec, SourceSpec, SourceStatistics
-from engine.graph.window import WindowCall
+from engine.graph.window import GroupLimit, WindowCall
 
 
 class JoinHint(StrEnum):
@@ -186,6 +186,8 @@ class Window(msgspec.Struct, frozen=True, tag="window"):
     partition_by: tuple[str, ...]
     order_by: tuple[SortKey, ...]
     calls: tuple[WindowCall, ...]
+    #: rows beyond it are not wanted, and may be missing
+    top: GroupLimit | None = None
 
 
 class Limit(msgspec.Struct, frozen=True, tag="limit"):

@@ -66,3 +66,15 @@ class WindowCall(msgspec.Struct, frozen=True):
     count: int = 0
     #: lag, lead: column with the value where there is no such row
     default: str | None = None
+
+
+class GroupLimit(msgspec.Struct, frozen=True):
+    """Of sorted rows only those are wanted whose ``function`` (row_number, rank, dense_rank) is at most ``count``.
+
+    The sort's first keys are those of the partition, the next ``order_count`` say which rows are equal.
+    """
+
+    function: str
+    count: int
+    partition_count: int
+    order_count: int

@@ -44,6 +44,8 @@ class Sort(ChainedOperator):
             reader_count=context.descriptor.parallelism if isinstance(operator, SortRunsOperator) else 1,
             combiner=state_combiner(getattr(operator, "groups", None), self.descriptor),
         )
+        if isinstance(operator, SortOperator) and operator.top is not None:
+            self._sorter.cut_groups(operator.top)
 
     @property
     def _open_sorter(self) -> ExternalSorter:

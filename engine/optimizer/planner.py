@@ -3,7 +3,7 @@
     Plan ─► settle_partitions ─► disjunctions ─► [[join_conditions, combine_filters, filter_pushdown, limit_pushdown,
             sort_elimination, combine_projects, shared_scans]*, equal_keys, shared_joins,
             semi_join_pullup, semi_join_pushdown, join_order, aggregate_reduction]* ─► projection_pruning ─►
-            combine_projects ─► Plan
+            combine_projects ─► window_top ─► Plan
 
 The list is the order. Each round moves filters and limits by one node, so rounds are bounded by the depth of the
 plan; ROUNDS_MAX only guards against two rules that undo each other. Joins are ordered when every filter stands where
@@ -35,6 +35,7 @@ from engine.optimizer.rules import (
     shared_joins,
     shared_scans,
     sort_elimination,
+    window_top,
 )
 
 Rule = Callable[[LogicalPlan], None]
@@ -67,7 +68,7 @@ COST_RULES: tuple[Rule, ...] = (
 FILTER_RULES: tuple[Rule, ...] = (join_conditions.apply, combine_filters.apply, filter_pushdown.apply)
 
 #: applied once afterwards
-FINAL_RULES: tuple[Rule, ...] = (projection_pruning.apply, combine_projects.apply)
+FINAL_RULES: tuple[Rule, ...] = (projection_pruning.apply, combine_projects.apply, window_top.apply)
 
 ROUNDS_MAX = 200
 

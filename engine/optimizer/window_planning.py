@@ -8,6 +8,9 @@ They are not sorted where each subtask has them in an order that begins with the
 and in whichever direction, and goes on with the order keys: after another window of the same order, or a sort in one
 subtask.
 
+Where only the first rows of each group are wanted (``rules.window_top``), runs of the sort keep no others, and where
+that leaves few, producers sort theirs before they send them.
+
 Without partition keys there is one partition, in one subtask. An input up to ``SMALL_SORT_BYTES`` that is in one
 subtask stays there, too. Rows that are equal in all keys keep the order of the input where it has one.
 
@@ -40,6 +43,8 @@ from engine.statistics.estimates import Estimates
 LIGHT_WEIGHT: Final = 0.05
 #: ... that wait for the end of the partition, or reach back
 HEAVY_WEIGHT: Final = 0.25
+#: producers cut their groups where at most this share of the rows is left
+TOP_SHARE: Final = 0.25
 _ENDS_WITH_PARTITION: Final = frozenset({"percent_rank", "cume_dist", "ntile"})
 
 
@@ -120,14 +125,15 @@ def add_window(builder: PhysicalPlanBuilder, candidate: Candidate, window: Windo
     channel = channel_of(below.id, 0, candidate.inputs[0].shipping)
     partition = tuple(key.column for key in candidate.sorted_by[: len(window.partition_by)])
     if candidate.strategy == "SORTED_WINDOW":
-        sort = OperatorDescriptor(
-            candidate.node.id,
-            f"sort for {builder.name_of(candidate.node)}",
-            SortOperator(candidate.sorted_by),
-            (schema,),
-            schema,
-            builder.weight(below.estimates, candidate.parallelism),
-        )
+        name = f"{_top_text(window)}sort for {builder.name_of(candidate.node)}"
+        operator = SortOperator(candidate.sorted_by, top=window.top)
+        weight = builder.weight(below.estimates, candidate.parallelism)
+        sort = OperatorDescriptor(candidate.node.id, name, operator, (schema,), schema, weight)
+        if _cuts_before_shipping(window, candidate):
+            # the first rows of each producer's groups travel
+            before = msgspec.structs.replace(sort, name=f"local {name}")
+            below = builder.node(builder.add_phase(candidate, below.id, before, below.estimates, "LOCAL_TOP"))
+            channel = channel_of(below.id, 0, candidate.inputs[0].shipping)
         # the costs of shipping and sorting are those of the window
         sorting = PhysicalNode(
             builder.next_id,
@@ -150,6 +156,21 @@ def add_window(builder: PhysicalPlanBuilder, candidate: Candidate, window: Windo
         window_weight(window.calls, builder.weight(below.estimates, candidate.parallelism)),
     )
     return builder.add(candidate, descriptor, (channel,), "WINDOW")
+
+
+def _top_text(window: Window) -> str:
+    return "" if window.top is None else f"{window.top.function} up to {window.top.count}: "
+
+
+def _cuts_before_shipping(window: Window, candidate: Candidate) -> bool:
+    """Whether so few rows of each group are wanted that producers sort theirs, too, to send only those."""
+    below = candidate.inputs[0]
+    if window.top is None or not below.shipping.strategy.is_network:
+        return False
+    groups = 1.0
+    for key in window.partition_by:
+        groups *= below.candidate.estimates.distinct(key) or below.candidate.estimates.rows
+    return groups * window.top.count * below.candidate.parallelism < TOP_SHARE * below.candidate.estimates.rows
 
 
 def sorted_columns(order: tuple[SortKey, ...], names: dict[str, str]) -> tuple[SortKey, ...]:

@@ -6,6 +6,7 @@
     for batch in sorter.batches(max_rows, max_bytes): ...                           or row_batches: not decoded
     sorter.close()                                                                  always; idempotent
 
+    sorter.cut_groups(limit)                            before the first row: the first rows of each group are enough
     or, in place of finish:  runs = sorter.take_runs()      SortedRuns for readers of ranges elsewhere; pages and files
                                                             are theirs from then on
 
@@ -46,6 +47,7 @@ from engine.records.arrow_batch cimport ArrowBatch
 from engine.records.row_check cimport check_rows
 from engine.records.row_codec cimport row_size, rows_of_page
 from engine.records.row_combiner cimport RowCombiner
+from engine.sort.group_cut cimport GroupCut
 from engine.sort.record_sorter cimport RecordSorter
 from engine.sort.sort_worker cimport SortWorker, sort_rows, spill_rows
 from engine.sort.sorted_run cimport run_in_memory
@@ -78,7 +80,9 @@ cdef class ExternalSorter:
     cdef SortedRuns _runs           # None once they are taken
     cdef RecordSorter _sorter       # being filled
     cdef RecordSorter _other        # the other half of the memory: None, the worker's, in memory, or empty
+    cdef GroupCut _cut              # None: all rows are wanted
     cdef SortWorker _worker         # None where there is one memory only
+    cdef tuple _keys
     cdef bint _has_spilled          # the worker has been told to
     cdef object _output             # MergedBatches, after finish
     cdef int _state
@@ -103,6 +107,7 @@ cdef class ExternalSorter:
         self._reader_count = reader_count
         self._runs = SortedRuns(schema, keys, space, block_size_bytes(pool.page_limit * pool.page_size // reader_count),
                                 combiner)
+        self._keys = tuple(keys)
         self._row_limit = FORCED_RUN_ROWS if force_spill else 0
         if limit is None and pool.page_limit >= 2 * HALF_PAGES_MIN:
             self._worker = SortWorker(self._runs)
@@ -119,7 +124,15 @@ cdef class ExternalSorter:
     cdef RecordSorter _new_sorter(self):
         """Return memory to fill: all of the pool, or a half."""
         cdef int64_t pages = self._pool.page_limit if self._worker is None else self._pool.page_limit // 2
-        return RecordSorter(self._pool, self._runs.normalized_key, self._runs.comparator, self._row_limit, pages)
+        cdef RecordSorter made = RecordSorter(self._pool, self._runs.normalized_key, self._runs.comparator,
+                                              self._row_limit, pages)
+        made.cut = self._cut
+        return made
+
+    def cut_groups(self, limit not None):
+        """Have runs keep the first rows of each group only, as a GroupLimit says; before the first row."""
+        self._cut = GroupCut(self._runs.codec, self._keys, limit)
+        self._sorter.cut = self._cut
 
     def __dealloc__(self):
         free(self._sizes)

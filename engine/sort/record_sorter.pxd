@@ -7,6 +7,7 @@ from engine.memory.page_pool cimport PagePool
 from engine.records.comparator cimport RowComparator
 from engine.records.normalized_key cimport NormalizedKey
 from engine.records.row_combiner cimport RowCombiner
+from engine.sort.group_cut cimport GroupCut
 from engine.sort.radix_sort cimport IndexEntry
 
 cdef enum:
@@ -41,6 +42,7 @@ cdef class RecordSorter:
     cdef IndexEntry* entries            # sorted after sort(), row_count of them
     cdef int64_t row_count
     cdef int64_t used_bytes             # bytes of all rows
+    cdef GroupCut cut                   # None, or what sort_rows keeps of each group
     cdef bint is_sorted                 # entries are there and in order
 
     # Room for the next row, or NULL: full. With beyond_limit an empty sorter takes a row that is larger than

@@ -46,6 +46,8 @@ cdef int sort_rows(RecordSorter sorter, RowCombiner combiner) except -1:
         status = sorter.sort()
         if status == STATUS_OK and combiner is not None:
             failure = sorter.combine(combiner)
+        if status == STATUS_OK and sorter.cut is not None:
+            sorter.row_count = sorter.cut.apply(sorter.entries, sorter.row_count, &sorter.used_bytes)
     raise_failed_comparison()
     if failure != 0:
         combiner.raise_failure(failure)

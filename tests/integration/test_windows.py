@@ -121,8 +121,10 @@ def test_all_functions_in_one_select_agree_with_duckdb(open_environment, rows, m
     assert_same(found, wanted(rows, ", ".join(["id", *(f"{text} as {name}" for name, (_, text) in FUNCTIONS.items())])))
 
 
+@pytest.mark.parametrize("before_shipping", [False, True])
 @pytest.mark.parametrize("mode", MODES)
-def test_filters_on_ranks_keep_the_first_rows_of_each_group(open_environment, rows, mode):
+def test_filters_on_ranks_keep_the_first_rows_of_each_group(open_environment, monkeypatch, rows, mode, before_shipping):
+    monkeypatch.setattr(window_planning, "TOP_SHARE", 1e9 if before_shipping else 0)
     data = open_environment(**MODES[mode]).from_arrow(rows).rebalance()
     for function, text in ((row_number(), "row_number()"), (rank(), "rank()"), (dense_rank(), "dense_rank()")):
         order = ["j", "id"] if text == "row_number()" else "j"

@@ -83,3 +83,16 @@ def _nodes(data):
     for node in nodes:
         nodes += node.inputs
     return nodes
+
+
+def test_a_filter_on_a_rank_says_which_rows_of_each_group_are_enough(data):
+    ranked = data.with_columns(r=rank().over("k", order_by="j"), n=row_number().over("k", order_by="j"))
+    assert "rank up to 3: sort for" in ranked.filter(col("r") <= 3).explain()
+    assert "row_number up to 1: sort for" in ranked.filter((col("n") < 2) & (col("x") > 0)).explain()
+    assert "rank up to 2: sort for" in data.filter(rank().over("k", order_by="j") == 2).explain()
+    assert "up to" not in ranked.filter((col("r") <= 3) | (col("x") > 0)).explain()
+    assert "up to" not in ranked.filter(col("r") >= 3).explain()
+    totals = data.with_columns(r=rank().over("k", order_by="j"), t=sum_("x").over("k"))
+    assert "up to" not in totals.filter(col("r") <= 3).explain()
+    both = ranked.filter(col("r") <= 3).select("k", "r").union(ranked.select("k", "r"))
+    assert "up to" not in both.explain().replace("up to 4 MB", "")

@@ -57,7 +57,8 @@ class WindowEntry(OperatorEntry[Window]):
         results = node.schema.select(call.name for call in calls)
         schema = PlanSchema((*below.columns, *results.columns))
         if calls != operator.calls or schema != node.schema:
-            plan.replace(current, operator=Window(operator.partition_by, operator.order_by, calls), schema=schema)
+            narrowed = Window(operator.partition_by, operator.order_by, calls, operator.top)
+            plan.replace(current, operator=narrowed, schema=schema)
 
     def take_filter(
         self, plan: LogicalPlan, node: PlanNode, operator: Window, parts: list[Expression]

@@ -19,4 +19,5 @@ their order.
     shared_joins.py         joins that are asked for few rows are done by each of their uses
     shared_scans.py         scans are read by each of their uses where that costs less than storing their rows
     sort_elimination.py     sorts whose order nobody sees go
+    window_top.py           a filter on a ranking says which rows of each group are enough
 """

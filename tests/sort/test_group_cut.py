@@ -1,0 +1,64 @@
+"""Sorts whose reader wants the first rows of each group: those are there, and runs are small."""
+
+import random
+
+import pyarrow as pa
+import pytest
+
+from engine.graph.sort_key import SortKey
+from engine.graph.window import GroupLimit
+from engine.sort.external_sorter import ExternalSorter
+
+KEYS = (SortKey("k"), SortKey("d"), SortKey("id"))
+ROWS = 1_500
+
+
+def rows():
+    rng = random.Random(3)
+    keys = [rng.choice([None, "a", "b", "a long key that has no room in a prefix"]) for _ in range(ROWS)]
+    return pa.record_batch({"k": keys, "d": [rng.randrange(50) for _ in keys], "id": list(range(ROWS))})
+
+
+def place(function, row, group):
+    if function == "row_number":
+        return 1 + sum((other["d"], other["id"]) < (row["d"], row["id"]) for other in group)
+    before = [other["d"] for other in group if other["d"] < row["d"]]
+    return 1 + len(before if function == "rank" else set(before))
+
+
+@pytest.mark.parametrize("pages", [6, 16, 400])
+@pytest.mark.parametrize("function", ["row_number", "rank", "dense_rank"])
+@pytest.mark.parametrize("count", [0, 1, 7])
+def test_rows_up_to_the_limit_are_there_and_few_others(workshop, pages, function, count):
+    batch = rows()
+    with workshop.operator(pages) as (pool, space):
+        sorter = ExternalSorter(batch.schema, KEYS, pool, space)
+        sorter.cut_groups(GroupLimit(function, count, 1, 1))
+        for start in range(0, ROWS, 500):
+            sorter.add_batch(batch.slice(start, 500))
+        sorter.finish()
+        found = [row for made in sorter.batches() for row in made.to_pylist()]
+        spilled = sorter.spilled_bytes
+        sorter.close()
+    plain = batch.to_pylist()
+    groups = {}
+    for row in plain:
+        groups.setdefault(row["k"], []).append(row)
+    wanted = {row["id"] for group in groups.values() for row in group if place(function, row, group) <= count}
+    assert wanted <= {row["id"] for row in found}
+    order = [(row["k"] is not None, row["k"] or "", row["d"], row["id"]) for row in found]
+    assert order == sorted(order)
+    assert (spilled > 0) == (pages < 400 and count > 0)
+    if function == "row_number":
+        assert len(found) < ROWS // 2
+
+
+def test_without_keys_all_rows_are_one_group(workshop):
+    batch = rows()
+    with workshop.operator(400) as (pool, space):
+        sorter = ExternalSorter(batch.schema, (SortKey("id"),), pool, space)
+        sorter.cut_groups(GroupLimit("row_number", 5, 0, 0))
+        sorter.add_batch(batch)
+        sorter.finish()
+        assert [row for made in sorter.batches() for row in made.column("id").to_pylist()] == [0, 1, 2, 3, 4]
+        sorter.close()

@@ -50,7 +50,7 @@ class ExpressionReader:
                 return self._call(message.scalar_function)
             case "window_function":
                 call = message.window_function
-                return window(self, self._function_names[call.function_reference], call)
+                return window(self.read, self._function_names[call.function_reference], call)
             case "cast":
                 return self.read(message.cast.input).cast(arrow_type(message.cast.type))
             case "if_then":

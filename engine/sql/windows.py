@@ -33,8 +33,6 @@ from engine.graph.expression import Literal
 if TYPE_CHECKING:
     from substrait.algebra_pb2 import Expression
 
-    from engine.sql.expressions import ExpressionReader
-
 _RANKS: Final[dict[str, Callable[[], Any]]] = {
     "row_number": row_number,
     "rank": rank,
@@ -53,13 +51,13 @@ _VALUES: Final[dict[str, Callable[[Expr], Any]]] = {
 _SHIFTS: Final[dict[str, Callable[..., Any]]] = {"lag": lag, "lead": lead}
 
 
-def window(reader: ExpressionReader, name: str, message: Expression.WindowFunction) -> Expr:
-    """Return a function over a window; NotYetSupportedError for one that is not here."""
-    arguments = [reader.read(argument.value) for argument in message.arguments]
+def window(read: Callable[[Expression], Expr], name: str, message: Expression.WindowFunction) -> Expr:
+    """Return a function over a window, whose parts ``read`` reads; NotYetSupportedError for one that is not here."""
+    arguments = [read(argument.value) for argument in message.arguments]
     directions = [field.SortDirection.Name(field.direction) for field in message.sorts]
     settings: dict[str, Any] = {
-        "partition_by": [reader.read(key) for key in message.partitions],
-        "order_by": [reader.read(field.expr) for field in message.sorts],
+        "partition_by": [read(key) for key in message.partitions],
+        "order_by": [read(field.expr) for field in message.sorts],
         "descending": ["DESC" in direction for direction in directions],
         "nulls_last": ["NULLS_LAST" in direction for direction in directions],
     }

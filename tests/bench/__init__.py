@@ -12,6 +12,7 @@
     sort.py              W2: 10 M records of 100 bytes by a random key of 10 bytes; free and capped
     lineitem_join.py     W3: lineitem joined with orders, grouped by five priorities; free and capped
     group.py             W4: 20 M rows into 5 M groups; free and capped
+    windows.py           W5: 10 M rows in partitions of a thousand: row number, running sum, sliding average
     kernels.py           encode, hash, partition, sort, join, aggregate, spill on one thread: nanoseconds a row
     sorted_groups.py     groups sorted by their keys, combined in the sort and not: ratios of CPU seconds
     start.py             the first job of a process and later ones, of ten rows: milliseconds of CPU

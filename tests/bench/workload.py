@@ -31,6 +31,7 @@ TABLE = (
     Row("lineitem_join", 200),
     Row("group"),
     Row("group", 200),
+    Row("windows"),
 )
 
 

@@ -6,7 +6,8 @@ source.py  sample.py  key_sample.py    reader.py  writer.py
 footers.py             one footer for all readers of a file
 group_bounds.py        row groups that a filter leaves, by what footers say of their values
 row_filter.py          rows that it leaves, before all of their columns are read
-sample.py              what a sample of rows says of the columns; key_sample.py: a better sample of key columns
+sample.py              what a sample of rows says of the columns; kept_samples.py: sampled columns for later plans
+key_sample.py          a better sample of key columns
 pages.py               whether pages can be what their headers say (page_sizes.pyx), and what reading them holds
 column_passes.py       row groups whose columns do not fit side by side
 """

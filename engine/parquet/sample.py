@@ -28,6 +28,7 @@ from engine.graph.expression import Expression, columns_of
 from engine.graph.plan_schema import ColumnInfo, PlanSchema
 from engine.graph.source_spec import ColumnStatistics, ParquetSource, SourceSplit, SourceStatistics
 from engine.parquet.footers import open_file
+from engine.parquet.kept_samples import KeptSamples
 from engine.parquet.pages import chunks_of, pages_of, parts
 from engine.records.plain_types import plain_schema
 from engine.statistics.column_statistics import WIDE_COLUMN_BYTES, SampledPlaces, sample_statistics
@@ -121,14 +122,14 @@ def _filled(known: ColumnStatistics, sampled: ColumnStatistics) -> ColumnStatist
 @lru_cache(maxsize=_REMEMBERED)
 def _sampled(
     groups: tuple[SourceSplit, ...],
-    _stamps: tuple[int, ...],
+    stamps: tuple[int, ...],
     columns: tuple[str, ...],
     row_count: float,
     predicates: bytes,
 ) -> _Sample:
     tables: list[pa.Table] = []
-    for group in groups:
-        tables.append(_group_sample(group, _SAMPLE_ROWS // len(groups), list(columns)))
+    for group, stamp_ns in zip(groups, stamps, strict=True):
+        tables.append(_kept.rows(group, stamp_ns, _SAMPLE_ROWS // len(groups), list(columns)))
         if sum(table.nbytes for table in tables) >= _SAMPLE_BYTES:
             break
     rows = sum(table.num_rows for table in tables)
@@ -153,6 +154,9 @@ def _group_sample(group: SourceSplit, rows: int, columns: list[str]) -> pa.Table
     selected = table.select(columns).replace_schema_metadata()
     plain = plain_schema(selected.schema)
     return selected if selected.schema.equals(plain) else selected.cast(plain)
+
+
+_kept: Final = KeptSamples(_group_sample)
 
 
 def _first_rows(file: pq.ParquetFile, group: int, rows: int, columns: list[str]) -> pa.Table:

@@ -1,0 +1,66 @@
+"""KeptSamples: sampled columns of row groups, kept for the plans that come after.
+
+    (path, time of change, row group, rows, column) ─► column        the least recently used ones go first
+
+A session asks many questions of the same files, and each plan samples the columns that it reads: most of them were
+sampled for another plan. What is kept takes BYTES_MAX of a process; a column of wide values is not kept.
+
+Held by: tests/parquet/test_kept_samples.py
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Final
+
+import pyarrow as pa
+
+from engine.graph.source_spec import SourceSplit
+
+BYTES_MAX: Final = 4 << 20
+#: so that many columns fit
+_COLUMN_BYTES_MAX: Final = BYTES_MAX // 64
+
+_Key = tuple[str, int, int, int, str]
+#: (row group, rows, columns) -> a table of these columns
+ReadRows = Callable[[SourceSplit, int, list[str]], pa.Table]
+
+
+class KeptSamples:
+    """First rows of row groups, by column; for any thread."""
+
+    def __init__(self, read: ReadRows, bytes_max: int = BYTES_MAX) -> None:
+        self._read = read
+        self._bytes_max = bytes_max
+        self._columns: OrderedDict[_Key, pa.ChunkedArray] = OrderedDict()
+        self._bytes = 0
+        self._lock = threading.Lock()
+
+    def rows(self, group: SourceSplit, stamp_ns: int, count: int, columns: list[str]) -> pa.Table:
+        """Return the first ``count`` rows of columns; those that are not kept are read. Raises what reading does."""
+        keys = {name: (group.path, stamp_ns, group.start, count, name) for name in columns}
+        with self._lock:
+            found = {name: self._columns[key] for name, key in keys.items() if key in self._columns}
+            for name in found:
+                self._columns.move_to_end(keys[name])
+        missing = [name for name in columns if name not in found]
+        if missing:
+            read = self._read(group, count, missing)
+            for name, column in zip(missing, read.columns, strict=True):
+                found[name] = column
+                self._keep(keys[name], column)
+        return pa.table([found[name] for name in columns], columns)
+
+    def _keep(self, key: _Key, column: pa.ChunkedArray) -> None:
+        size = column.nbytes
+        if size > _COLUMN_BYTES_MAX:
+            return
+        with self._lock:
+            if key not in self._columns:
+                self._columns[key] = column
+                self._bytes += size
+            while self._bytes > self._bytes_max:
+                _, dropped = self._columns.popitem(last=False)
+                self._bytes -= dropped.nbytes

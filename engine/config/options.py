@@ -146,7 +146,7 @@ LEGACY_ESTIMATES = _option(
     "optimizer.legacy-estimates", "bool", "false", "Estimate as Flink 1.x did, to see the plan it would have chosen."
 )
 RUNTIME_FILTERS = _option(
-    "table.optimizer.runtime-filter.enabled", "bool", "true", "Sources leave out rows that a join has no partner for."
+    "table.optimizer.runtime-filter.enabled", "bool", "true", "Sources leave out rows that a join or a top-n will drop."
 )
 FORCE_SPILL = _option(
     "debug.force-spill", "bool", "false", "Every blocking operator spills after a few rows, for tests of spilling."

@@ -23,6 +23,7 @@ from engine.graph.source_spec import ArrowSource, CsvSource, ParquetSource, Sour
 if TYPE_CHECKING:
     from engine.iomanager.spill_space import SpillSpace
     from engine.records.key_test import KeyTest
+    from engine.records.top_keys import TopTest
 
 
 class SourceReader(Protocol):
@@ -54,10 +55,14 @@ class SourceReader(Protocol):
 
 @runtime_checkable
 class FilteringReader(Protocol):
-    """One that applies filters of keys where it reads them."""
+    """One that leaves out rows where it reads them."""
 
     def filter_by(self, tests: Sequence[KeyTest]) -> None:
         """Leave out rows that a test says are not wanted; to be called before the first row is read."""
+        ...
+
+    def keep_first(self, top: TopTest) -> None:
+        """Leave out rows that cannot be among the first; to be called before the first row is read."""
         ...
 
 

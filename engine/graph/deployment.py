@@ -158,7 +158,7 @@ class OperatorCounters(msgspec.Struct, frozen=True):
     managed_bytes_peak: int = 0
     #: row groups that a scan has left out for its filter, beside those that are no splits of the plan
     pruned_groups: int = 0
-    #: rows that a scan has left out because a join has no partner for them
+    #: rows that a scan has left out because a join has no partner for them, or a top-n has better ones
     filtered_rows: int = 0
 
 

@@ -18,7 +18,7 @@ from engine.graph.expression import ORDER_DEPENDENT_AGGREGATES, AggregateCall, E
 from engine.graph.function_table import is_deterministic
 from engine.graph.plan import JoinType
 from engine.graph.plan_schema import PlanSchema
-from engine.graph.runtime_filter import RuntimeFilter
+from engine.graph.runtime_filter import RuntimeFilter, TopThreshold
 from engine.graph.ship_strategy import HeavyKeys
 from engine.graph.sort_key import SortKey
 from engine.graph.source_spec import SinkSpec, SourceSpec
@@ -46,7 +46,7 @@ class SourceOperator(msgspec.Struct, frozen=True, tag="source"):
     """Head: reads the splits assigned to the subtask.
 
     ``is_replicated``: every subtask is assigned all splits. ``rate_limit``: rows per second of all subtasks together.
-    ``filters``: made by joins while the job runs.
+    ``filters``: made by joins while the job runs. ``top``: rows are wanted that may be among the first.
     """
 
     traits: ClassVar[Traits] = Traits(is_head=True, is_driver=True, is_repeatable=True)
@@ -55,6 +55,7 @@ class SourceOperator(msgspec.Struct, frozen=True, tag="source"):
     is_replicated: bool = False
     rate_limit: float | None = None
     filters: tuple[RuntimeFilter, ...] = ()
+    top: TopThreshold | None = None
 
 
 class IdentityOperator(msgspec.Struct, frozen=True, tag="identity"):

@@ -1,16 +1,23 @@
-"""RuntimeFilter: rows of a source that a join will drop are left out where they are read.
+"""What sources leave out because of what comes behind them. RuntimeFilter: rows that a join will drop.
 
     join ── keys of its complete build side ──► filter ──► source of its probe side: rows without such a key are gone
 
 The same description is with both ends: the join makes the filters that it names, the source applies those that name it.
 
-Source: Flink's runtime filters, Impala's, the dynamic filters of Trino.
+TopThreshold: rows that a top-n will drop. The source finds out itself, since all of its rows go there.
+
+    source: n rows have come with a key of 7 at most ──► rows with a key above 7 are gone ──► top n
+
+Source: Flink's runtime filters, Impala's, the dynamic filters of Trino; of top-n those of DuckDB and DataFusion.
 Held by: tests/optimizer/test_runtime_filters.py
+Held by: tests/optimizer/test_top_planning.py
 """
 
 from __future__ import annotations
 
 import msgspec
+
+from engine.graph.sort_key import SortKey
 
 
 class RuntimeFilter(msgspec.Struct, frozen=True):
@@ -23,3 +30,16 @@ class RuntimeFilter(msgspec.Struct, frozen=True):
     key: int
     #: of the source
     column: str
+
+
+class TopThreshold(msgspec.Struct, frozen=True):
+    """The first key of a top-n, which is a column of a source."""
+
+    #: the top's number in the optimized plan
+    top: int
+    #: its column is the source's
+    key: SortKey
+    #: rows that are asked for
+    count: int
+    #: rows with equal keys are equal to the top, and it takes the first ones
+    is_only_key: bool

@@ -22,6 +22,7 @@ from engine.operators.operator import Output, RowsOutput, TaskContext
 from engine.operators.runtime_filters import together
 from engine.operators.source_pacing import paced, share_of
 from engine.records.key_test import mask_of
+from engine.records.top_keys import TopTest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -103,6 +104,10 @@ class SourceDriver:
         self._output = output
         self._reader = open_source(operator.spec, context.descriptor.splits, context.spill_space)
         self._tests: list[KeyTest] = []
+        self._top: TopTest | None = None
+        if operator.top is not None and isinstance(self._reader, FilteringReader):
+            self._top = TopTest(operator.top.key, operator.top.count, is_only_key=operator.top.is_only_key)
+            self._reader.keep_first(self._top)
 
     def filter_by(self, filters: RuntimeFilters, wanted: Sequence[RuntimeFilter]) -> None:
         """Leave out rows that a join has no partner for; to be called before the first one is read."""
@@ -161,7 +166,8 @@ class SourceDriver:
     def _count_left_out(self) -> None:
         self._context.bad_rows = self._reader.bad_rows
         self._context.pruned_groups = self._reader.pruned_groups
-        self._context.filtered_rows = sum(test.rows_dropped for test in self._tests)
+        dropped = 0 if self._top is None else self._top.rows_dropped
+        self._context.filtered_rows = dropped + sum(test.rows_dropped for test in self._tests)
 
     def _batches(self) -> Iterable[pa.RecordBatch]:
         """Return the reader's batches, held back where the source has a rate limit."""

@@ -91,7 +91,7 @@ class TaskContext:
         self.pages_peak = 0
         self.bad_rows = 0
         self.pruned_groups = 0
-        #: rows that filters of joins have left out of the source
+        #: rows that filters of joins, or a top-n behind it, have left out of the source
         self.filtered_rows = 0
         #: that the source has waited for them
         self.filter_wait_ns = 0

@@ -42,6 +42,7 @@ optimizer.
     operator_names.py        short names for vertices, logs and explain
     scan_fusion.py           filters become part of the scans that they are right behind
     runtime_filter_planning.py  sources leave out rows that a join will drop
+    top_planning.py             ... and rows that a top-n will drop
     exchange_planning.py     exchange modes: closed branches, deadlocks, regions
     memory_plan.py           slot sharing: shares of managed memory; operators that would spill rows several times are
                              put into slots one after the other

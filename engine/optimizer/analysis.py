@@ -144,7 +144,7 @@ def _facts(actual: OperatorCounters, whole_s: float) -> list[str]:
     if actual.pruned_groups:
         lines.append(f"left out {actual.pruned_groups} row groups, which by their statistics have no such row")
     if actual.filtered_rows:
-        lines.append(f"left out {rows_text(actual.filtered_rows)} rows by run-time filters of joins")
+        lines.append(f"left out {rows_text(actual.filtered_rows)} rows at run time, for joins or a top-n")
     if actual.managed_bytes:
         used, asked = size_text(actual.managed_bytes_peak), size_text(actual.managed_bytes)
         lines.append(f"memory   {used} used of {asked}")

@@ -22,6 +22,7 @@ from engine.optimizer.planner import rewrite
 from engine.optimizer.runtime_filter_planning import with_runtime_filters
 from engine.optimizer.scan_fusion import fuse_scans
 from engine.optimizer.settings import OptimizerSettings
+from engine.optimizer.top_planning import with_top_thresholds
 
 
 def optimize(plan: Plan, settings: OptimizerSettings) -> OptimizedPlan:
@@ -41,6 +42,6 @@ def optimize(plan: Plan, settings: OptimizerSettings) -> OptimizedPlan:
     pages, page_bytes = settings.pages_per_slot, settings.segment_size_bytes
     planned = assign_exchange_modes(nodes, settings.execution_mode, pages, page_bytes)
     if settings.runtime_filters:
-        planned = with_runtime_filters(planned)
+        planned = with_top_thresholds(with_runtime_filters(planned))
     shared = with_memory_shares(planned, pages)
     return OptimizedPlan(shared, rewritten, plan, settings)

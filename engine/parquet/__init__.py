@@ -5,6 +5,7 @@ source.py  sample.py  key_sample.py    reader.py  writer.py
 
 footers.py             one footer for all readers of a file
 group_bounds.py        row groups that a filter leaves, by what footers say of their values
+top_groups.py          row groups that may have rows among the first n
 row_filter.py          rows that it leaves, before all of their columns are read
 sample.py              what a sample of rows says of the columns; kept_samples.py: sampled columns for later plans
 key_sample.py          a better sample of key columns

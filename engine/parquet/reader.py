@@ -18,6 +18,7 @@ an error.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -33,6 +34,7 @@ from engine.parquet.group_bounds import matched_groups, possible_groups
 from engine.parquet.pages import Pages, buffer_bytes, check_fits, pages_of
 from engine.parquet.row_filter import RowFilter, kept
 from engine.parquet.source import plain_file_schema
+from engine.parquet.top_groups import TopGroups
 from engine.records.arrow_batch import batch_bytes
 from engine.records.arrow_functions import pc
 from engine.records.batch_limits import BATCH_BYTES_MAX, BATCH_ROWS_MAX
@@ -45,6 +47,7 @@ if TYPE_CHECKING:
 
     from engine.iomanager.spill_space import SpillSpace
     from engine.records.key_test import KeyTest
+    from engine.records.top_keys import TopTest
 
 #: rows of a batch, when they are narrow
 PARQUET_BATCH_ROWS_MAX = 65536
@@ -97,6 +100,10 @@ class ParquetReader:
         self._held_bytes = 0
         #: made by joins while the job runs
         self._tests: Sequence[KeyTest] = ()
+        #: for what wants the first rows of an order alone; of the file that is open; (path, group) whose keys are known
+        self._top: TopTest | None = None
+        self._top_groups: TopGroups | None = None
+        self._looked_at: set[tuple[str, int]] = set()
         self.bytes_read = 0
         self.pruned_groups = 0
 
@@ -104,9 +111,15 @@ class ParquetReader:
         """Leave out rows that filters of keys say are not wanted; to be called before the first row is read."""
         self._tests = tests
 
+    def keep_first(self, top: TopTest) -> None:
+        """Leave out rows that cannot be among the first; to be called before the first row is read."""
+        self._top = top
+
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows of all splits; DataError when a file cannot be read."""
-        if self._spec.predicate is None and not self._tests:
+        if self._top is not None:
+            yield from self._look_ahead(self._top)
+        if self._spec.predicate is None and not self._tests and self._top is None:
             yield from self._rows()
             return
         # A filter leaves a few rows of each batch. The first ones are handed on at once, for who wants few.
@@ -117,26 +130,51 @@ class ParquetReader:
 
     def _rows(self) -> Iterator[pa.RecordBatch]:
         for split in self._splits:
-            try:
+            with _named(f"file {split.path}, row groups {split.start} to {split.end}"):
                 yield from self._read_split(split)
-            except SpillError:
-                # An OSError too, but not about the file: columns were put aside.
-                raise
-            except (pa.ArrowInvalid, OSError) as error:
-                if isinstance(error, OSError) and error.errno is not None:
-                    # The system's error, not Arrow's about what is in the file.
-                    raise
-                reason = str(error).partition("\n")[0]
-                raise DataError(f"file {split.path}, row groups {split.start} to {split.end}: {reason}") from error
+
+    def _look_ahead(self, top: TopTest) -> Iterator[pa.RecordBatch]:
+        """Find the threshold by keys of row groups; yields batches of no rows, for who wants to stop."""
+        top.is_dropping = False
+        for path in dict.fromkeys(split.path for split in self._splits):
+            with _named(f"file {path}"):
+                self._open_file(path)
+                assert self._filter is not None
+                assert self._top_groups is not None
+                for group in self._top_groups.to_look_at(self._columns, self._filter.columns):
+                    if self._top_groups.may_have(group):
+                        for batch in self._key_batches(path, group):
+                            self._filter.mask(batch)
+                            del batch
+                            assert self._output_schema is not None
+                            yield pa.RecordBatch.from_pylist([], schema=self._output_schema)
+        top.keys.settle()
+        top.is_dropping = True
+
+    def _key_batches(self, path: str, group: int) -> Iterator[pa.RecordBatch]:
+        """Yield what the filter looks at of a row group; nothing where that is not to be had now."""
+        assert self._footer is not None
+        assert self._filter is not None
+        columns = self._filter.columns
+        held = {name: found.held_bytes for name, found in pages_of(path, self._footer, group, columns).items()}
+        is_one_row = self._footer.row_group(group).num_rows == 1
+        if is_one_row or not self._reserved.resize(2 * sum(held.values())):
+            return
+        self._looked_at.add((path, group))
+        rows = self._rows_at_once(self._encoded_row_bytes(group, columns), columns)
+        yield from self._batches_of(group, columns, rows)
+        self._reserved.resize(0)
 
     def _read_split(self, split: SourceSplit) -> Iterator[pa.RecordBatch]:
         if split.path != self._path:
             self._open_file(split.path)
         assert self._footer is not None
         for group in range(split.start, split.end):
-            if self._possible_groups is not None and group not in self._possible_groups:
+            if not self._is_possible(group):
                 self.pruned_groups += 1
                 continue
+            if self._top is not None:
+                self._top.is_learning = (split.path, group) not in self._looked_at
             for batch in self._read_group(split.path, group):
                 size_bytes = batch_bytes(batch)
                 self._row_bytes = size_bytes / batch.num_rows if batch.num_rows else self._row_bytes
@@ -149,10 +187,15 @@ class ParquetReader:
         if self._held_bytes >= _RELEASED_BYTES:
             pa.default_memory_pool().release_unused()
 
+    def _is_possible(self, group: int) -> bool:
+        if self._possible_groups is not None and group not in self._possible_groups:
+            return False
+        return self._top_groups is None or self._top_groups.may_have(group)
+
     def _find_possible_groups(self) -> None:
         """Look in which row groups of the file, of those that are to be read, there may be rows for the filter."""
         predicate = self._spec.predicate if self._spec.pruned_groups is None else None
-        if predicate is None and not self._tests:
+        if predicate is None and not self._tests and self._top is None:
             return
         assert self._footer is not None
         assert self._schema is not None
@@ -160,7 +203,10 @@ class ParquetReader:
         groups = [group for split in splits for group in range(split.start, split.end)]
         if predicate is not None:
             groups = possible_groups(self._footer, groups, predicate, self._schema)
-        self._possible_groups = frozenset(matched_groups(self._footer, groups, self._tests, self._schema))
+        groups = list(matched_groups(self._footer, groups, self._tests, self._schema))
+        self._possible_groups = frozenset(groups)
+        if self._top is not None:
+            self._top_groups = TopGroups(self._top, self._footer, groups, self._schema)
 
     def _read_group(self, path: str, group: int) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a row group that are wanted, as wanted."""
@@ -309,8 +355,9 @@ class ParquetReader:
         plain = [field for field in self._schema if field.name in self._columns and field.name not in coded]
         self._unlike = {field.name for field in plain if field.type != found.field(field.name).type}
         self._output_schema = pa.schema([self._schema.field(name) for name in self._spec.columns])
-        if self._spec.predicate is not None or self._tests:
-            self._filter = RowFilter(self._spec.predicate, self._schema, coded, self._tests)
+        tests = [*self._tests, *(() if self._top is None else (self._top,))]
+        if self._spec.predicate is not None or tests:
+            self._filter = RowFilter(self._spec.predicate, self._schema, coded, tests)
         self._find_possible_groups()
 
     def _close_file(self) -> None:
@@ -319,6 +366,22 @@ class ParquetReader:
             self._file.close()
             self._file = self._footer = None
             self._path = ""
+
+
+@contextmanager
+def _named(place: str) -> Iterator[None]:
+    """Say where it is that a file cannot be read."""
+    try:
+        yield
+    except SpillError:
+        # An OSError too, but not about the file: columns were put aside.
+        raise
+    except (pa.ArrowInvalid, OSError) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            # The system's error, not Arrow's about what is in the file.
+            raise
+        reason = str(error).partition("\n")[0]
+        raise DataError(f"{place}: {reason}") from error
 
 
 def _converted(array: pa.Array, wanted: pa.DataType) -> pa.Array:

@@ -15,7 +15,7 @@ fail: a dictionary may have texts that no row has. All other parts are one predi
 that are left by then where those are few and it cannot fail.
 
 ``tests``: filters of keys, which joins have made while the job runs (``records.key_test``). They are asked after the
-predicate, each as long as it is of use.
+predicate, each as long as it is of use. The last of them may be the threshold of a top-n (``records.top_keys``).
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ from engine.records.kept_rows import flags_of_codes, kept_rows, narrowed_mask
 from engine.records.key_test import KeyTest, mask_of
 from engine.records.plain_scalars import scalar_of
 from engine.records.plain_types import plain_batch
+from engine.records.top_keys import TopTest
 
 _TRUE = scalar_of(True)
 #: of a batch: so many rows at most are copied for the rest of a predicate to look at them alone
@@ -54,7 +55,7 @@ class RowFilter:
         predicate: Expression | None,
         schema: pa.Schema,
         coded: Collection[str],
-        tests: Sequence[KeyTest] = (),
+        tests: Sequence[KeyTest | TopTest] = (),
     ) -> None:
         self._tests = tests
         names = {test.column for test in tests}

@@ -22,6 +22,7 @@ from engine.records.plain_scalars import scalar_of
 
 if TYPE_CHECKING:
     from engine.records.key_filter import KeyFilter
+    from engine.records.top_keys import TopTest
 
 #: rows after which it is known what a filter is good for
 TRIAL_ROWS: Final = 1 << 17
@@ -31,7 +32,7 @@ _FALSE = scalar_of(False)
 
 
 def mask_of(
-    tests: Sequence[KeyTest], batch: pa.RecordBatch, mask: pa.BooleanArray | None = None
+    tests: Sequence[KeyTest | TopTest], batch: pa.RecordBatch, mask: pa.BooleanArray | None = None
 ) -> pa.BooleanArray | None:
     """Return which rows tests leave of those that a mask leaves, or of all; None: all of them."""
     for test in tests:

@@ -62,7 +62,9 @@ class SourceEntry(OperatorEntry[Source]):
         if not isinstance(operator, SourceOperator):
             return ()
         joins = [f"run-time filter on {each.column} from join [{each.join}]" for each in operator.filters]
-        return [*_scan_lines(operator.spec), *joins]
+        top = operator.top
+        tops = [] if top is None else [f"top-n threshold on {top.key.column} from top [{top.top}]"]
+        return [*_scan_lines(operator.spec), *joins, *tops]
 
     def columns_used(
         self, plan: LogicalPlan, node: PlanNode, operator: Source, input_index: int, used: set[str]

@@ -12,7 +12,7 @@ Held by: tests/sql/test_expressions.py
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from engine.api.expression import Expr
 from engine.api.expressions import col, lit, when
@@ -23,6 +23,9 @@ from engine.sql.windows import window
 
 if TYPE_CHECKING:
     from substrait.algebra_pb2 import Expression
+
+#: of a cast: null for what the type cannot hold
+_RETURN_NULL: Final = 1
 
 
 class ExpressionReader:
@@ -52,7 +55,8 @@ class ExpressionReader:
                 call = message.window_function
                 return window(self.read, self._function_names[call.function_reference], call)
             case "cast":
-                return self.read(message.cast.input).cast(arrow_type(message.cast.type))
+                value, wanted = self.read(message.cast.input), arrow_type(message.cast.type)
+                return value.try_cast(wanted) if message.cast.failure_behavior == _RETURN_NULL else value.cast(wanted)
             case "if_then":
                 return self._case(message.if_then)
             case "singular_or_list":

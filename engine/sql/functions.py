@@ -8,7 +8,6 @@ Held by: tests/sql/test_expressions.py
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from functools import reduce
 from typing import Any, Final
@@ -79,39 +78,15 @@ def _substring(arguments: Arguments, _wanted: pa.DataType | None) -> Expr:
     return arguments[0].str.slice(first, max(0, start - 1 + length - first))
 
 
-def _like(arguments: Arguments, _wanted: pa.DataType | None) -> Expr:
-    """Return whether a text is like a pattern: % is any text, _ any character, a backslash makes the next one plain."""
-    pattern = str(_constant(arguments[1], "a pattern of LIKE"))
-    if "_" not in pattern and "\\" not in pattern:
-        inner = pattern.strip("%")
-        if "%" not in inner and inner:
-            text = arguments[0]
-            match pattern.startswith("%"), pattern.endswith("%"):
-                case True, True:
-                    return text.str.contains(inner)
-                case True, False:
-                    return text.str.ends_with(inner)
-                case False, True:
-                    return text.str.starts_with(inner)
-                case _:
-                    return text == inner
-    return arguments[0].str.contains(f"(?s)^{_regex_of(pattern)}$", regex=True)
+def _text(name: str, *whats: str) -> Function:
+    """Return a function of texts whose further arguments are constants."""
 
+    def call(arguments: Arguments, _wanted: pa.DataType | None) -> Expr:
+        constants = [_constant(each, what) for each, what in zip(arguments[1:], whats, strict=False)]
+        found: Expr = getattr(arguments[0].str, name)(*constants)
+        return found
 
-_WILD: Final = {"%": ".*", "_": "."}
-
-
-def _regex_of(pattern: str) -> str:
-    parts, is_plain = [], False
-    for character in pattern:
-        if character == "\\" and not is_plain:
-            is_plain = True
-            continue
-        parts.append(
-            {"%": ".*", "_": "."}.get(character, re.escape(character)) if not is_plain else re.escape(character)
-        )
-        is_plain = False
-    return "".join(parts)
+    return call
 
 
 def _round(arguments: Arguments, _wanted: pa.DataType | None) -> Expr:
@@ -146,7 +121,19 @@ FUNCTIONS: Final[dict[str, Function]] = {
     "modulus": _remainder,
     "negate": _method("__neg__"),
     "between": _method("between"),
-    "like": _like,
+    "like": _text("like", "a pattern of LIKE"),
+    "ilike": _text("ilike", "a pattern of ILIKE"),
+    "str_concat": _all("__add__"),
+    "btrim": _text("strip", "what BTRIM takes away"),
+    "ltrim": _text("lstrip", "what LTRIM takes away"),
+    "rtrim": _text("rstrip", "what RTRIM takes away"),
+    "left": _text("left", "the length of LEFT"),
+    "right": _text("right", "the length of RIGHT"),
+    "replace": _text("replace", "what REPLACE looks for", "what REPLACE writes"),
+    "strpos": lambda arguments, _: arguments[0].str.find(_constant(arguments[1], "what STRPOS looks for")) + 1,
+    "starts_with": _text("starts_with", "a prefix"),
+    "ends_with": _text("ends_with", "a suffix"),
+    "reverse": _text("reverse"),
     "date_part": _date_part,
     "substring": _substring,
     "coalesce": lambda arguments, _: coalesce(*arguments),

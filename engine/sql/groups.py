@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from engine.api.aggregates import Aggregate, avg, count, count_distinct, max_, min_, sum_
+from engine.api.aggregates import Aggregate, avg, count, count_distinct, max_, min_, stddev, sum_, variance
 from engine.api.data_set import DataSet
 from engine.api.expression import Expr
 from engine.api.expressions import col, lit, when
@@ -29,7 +29,14 @@ if TYPE_CHECKING:
     from substrait.algebra_pb2 import AggregateRel, Expression
 
 _DISTINCT: Final = 2
-_AGGREGATES: Final[dict[str, Callable[[Expr], Aggregate]]] = {"sum": sum_, "avg": avg, "min": min_, "max": max_}
+_AGGREGATES: Final[dict[str, Callable[[Expr], Aggregate]]] = {
+    "sum": sum_,
+    "avg": avg,
+    "min": min_,
+    "max": max_,
+    "stddev": stddev,
+    "var": variance,
+}
 #: the type of a set's number by how many keys there are
 _NUMBER_TYPES: Final = ((8, pa.uint8()), (16, pa.uint16()), (32, pa.uint32()), (64, pa.uint64()))
 

@@ -13,6 +13,7 @@ Held by: tests/sql/test_joins.py
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Final
 
 import pyarrow as pa
@@ -132,8 +133,18 @@ def _with_constant(value: Expr, data: DataSet) -> list[Expr]:
     """Return whether a value is null, and the value with a constant in its place where it is."""
     data_type = infer_type(value.expression, data.schema)
     try:
-        constant = pa.scalar("" if pa.types.is_string(data_type) or pa.types.is_large_string(data_type) else 0)
-        in_place = lit(constant.cast(data_type))
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        in_place = lit(pa.scalar(_some_value(data_type), data_type))
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, TypeError):
         raise NotYetSupportedError(f"INTERSECT, EXCEPT or IS NOT DISTINCT FROM as a join key of {data_type}") from None
     return [value.is_null(), value.fill_null(in_place)]
+
+
+def _some_value(data_type: pa.DataType) -> object:
+    """Return a value that a type has."""
+    if pa.types.is_decimal(data_type):
+        return Decimal(0)
+    if pa.types.is_boolean(data_type):
+        return False
+    if pa.types.is_string(data_type) or pa.types.is_large_string(data_type):
+        return ""
+    return b"" if pa.types.is_binary(data_type) or pa.types.is_large_binary(data_type) else 0

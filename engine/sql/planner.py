@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from engine.errors import ConfigurationError, NotYetSupportedError, PlanError
 from engine.records.plain_types import plain_schema
+from engine.sql.lost_meaning import check_bound_plan, check_text
 from engine.sql.null_aware import marks_are_null_aware, null_aware_joins
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def plan_query(text: str, tables: Mapping[str, pa.Schema]) -> PlannedQuery:
 
     Raises: PlanError for a text that is no query over them, NotYetSupportedError for one that Substrait cannot say.
     """
-    _refuse_what_is_lost(text)
+    check_text(text)
     context, options, producer, message, dataset = _imports()
     session = context()
     for name, schema in tables.items():
@@ -56,7 +57,11 @@ def plan_query(text: str, tables: Mapping[str, pa.Schema]) -> PlannedQuery:
     only_plan = options().with_allow_ddl(False).with_allow_dml(False).with_allow_statements(False)
     try:
         frame = session.sql_with_options(text, only_plan)
+        bound = frame.logical_plan()
+        check_bound_plan(bound.display_indent())
         logical = frame.optimized_logical_plan()
+    except NotYetSupportedError:
+        raise
     except Exception as error:
         if " not supported: " in str(error):
             raise _no_query(text) from None
@@ -66,23 +71,14 @@ def plan_query(text: str, tables: Mapping[str, pa.Schema]) -> PlannedQuery:
     try:
         encoded = producer.to_substrait_plan(logical, session).encode()
     except Exception as error:
-        raise NotYetSupportedError(f"sql: this query ({_reason(error)})") from None
+        raise NotYetSupportedError(f"sql: this query ({_in_short(_reason(error))})") from None
     plan = message()
     plan.ParseFromString(encoded)
     root = plan.relations[0].root
     functions = {one.extension_function.function_anchor: one.extension_function.name for one in plan.extensions}
     null_aware = null_aware_joins(logical, root.input)
-    marks = marks_are_null_aware(frame.logical_plan(), root.input)
+    marks = marks_are_null_aware(bound, root.input)
     return PlannedQuery(root.input, tuple(root.names), functions, null_aware, marks)
-
-
-def _refuse_what_is_lost(text: str) -> None:
-    """Refuse what the planner reads over: hints, and ALL that would count how often a row is there."""
-    if "/*+" in text:
-        raise NotYetSupportedError("sql: join hints in a query (write join(hint=...))")
-    found = re.search(r"\b(INTERSECT|EXCEPT)\s+ALL\b", text, re.IGNORECASE)
-    if found:
-        raise NotYetSupportedError(f"{found[1].upper()} ALL in SQL")
 
 
 def _with_tables(reason: str, tables: Collection[str]) -> str:
@@ -99,6 +95,13 @@ def _reason(error: Exception) -> str:
         return f"{plain[:1].lower()}{plain[1:]}"
     place = f"line {parser[2]}, column {parser[3]}: " if parser[2] else ""
     return f"{place}{parser[1][:1].lower()}{parser[1][1:]}"
+
+
+def _in_short(reason: str) -> str:
+    """Return what is said of a plan that has no form in Substrait, without the plan."""
+    quoted = re.search(r'"((?:[^"\\]|\\.)*)', reason)
+    text = quoted[1] if quoted else reason
+    return re.split(r"[{\[]", text, maxsplit=1)[0].strip(" :.")[:120] or "the planner has no form for it"
 
 
 def _no_query(text: str) -> NotYetSupportedError:

@@ -12,6 +12,7 @@ QUERIES = (
     "SELECT count(DISTINCT k) AS a, count(v) AS b, count(1) AS c FROM t",
     "SELECT s, min(v) AS a, max(s) AS b FROM t GROUP BY s HAVING max(v) > 20",
     "SELECT sum(v) FILTER (WHERE k > 1) AS a, count(*) FILTER (WHERE k > 1) AS b FROM t",
+    "SELECT k, stddev(v) AS a, var_samp(v) AS b FROM t GROUP BY k",
     "SELECT k FROM t GROUP BY k",
     "SELECT k, s FROM t GROUP BY CUBE (k, s)",
     "SELECT k, s, v, count(*) AS n FROM t GROUP BY ROLLUP (k, s, v)",

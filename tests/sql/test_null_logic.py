@@ -10,8 +10,6 @@ from tests.sql.null_queries import QUERIES
 
 REFUSED = {
     "SELECT k IN (SELECT k FROM u) AS x FROM t": "subquery",
-    "SELECT k FROM t INTERSECT ALL SELECT k FROM u": "INTERSECT ALL",
-    "SELECT k FROM t except  all SELECT k FROM u": "EXCEPT ALL",
     "SELECT k FROM t WHERE v = 1 OR k IN (SELECT k FROM u) OR EXISTS (SELECT 1 FROM n WHERE n.k = t.k)": "both IN",
     "SELECT k FROM t WHERE v = 1 OR k NOT IN (SELECT k FROM u WHERE u.w = t.v)": "depends on the row outside",
     "SELECT k FROM t WHERE v > (SELECT w FROM u)": "several rows",

@@ -1,0 +1,54 @@
+"""What the planner would answer wrongly is refused, and what only looks like it is not."""
+
+from __future__ import annotations
+
+import pytest
+
+from engine import Environment, NotYetSupportedError
+from tests.sql.conftest import Answers
+
+REFUSED = {
+    "SELECT k FROM t INTERSECT ALL SELECT k FROM u": "INTERSECT ALL",
+    "SELECT k FROM t except  all SELECT k FROM u": "EXCEPT ALL",
+    "SELECT /*+ BROADCAST(u) */ t.v FROM t JOIN u ON t.k = u.k": "join hints",
+    "SELECT s FROM t WHERE s LIKE 'a!_b' ESCAPE '!'": "ESCAPE",
+    "SELECT k FROM t TABLESAMPLE BERNOULLI (0)": "TABLESAMPLE",
+    "SELECT count(*) OVER (ORDER BY DATE '2020-01-01' + v RANGE BETWEEN INTERVAL '3' DAY PRECEDING AND CURRENT ROW)"
+    " AS n FROM t": "",
+    "SELECT max(k) OVER (ORDER BY CAST(v AS DOUBLE) RANGE BETWEEN 0.5 PRECEDING AND CURRENT ROW) AS n FROM t": "whole",
+    "SELECT sum(v) OVER (ORDER BY k GROUPS BETWEEN 1 PRECEDING AND CURRENT ROW) AS n FROM t": "GROUPS",
+    "SELECT sum(v) FILTER (WHERE v > 1) OVER (ORDER BY v) AS n FROM t": "FILTER",
+    "SELECT count(DISTINCT s) OVER () AS n FROM t": "DISTINCT",
+    "SELECT first_value(s) IGNORE NULLS OVER (ORDER BY v) AS n FROM t": "IGNORE NULLS",
+    "SELECT rank() OVER (w ORDER BY v) AS n FROM t WINDOW w AS (PARTITION BY k)": "extends a named one",
+    "SELECT rank() OVER z AS n FROM t WINDOW w AS (PARTITION BY k), z AS (w ORDER BY v)": "extends a named one",
+    "SELECT k FROM t WHERE (k IN (SELECT k FROM u)) IS NULL": "NULL and FALSE",
+    "SELECT k FROM t WHERE (k IN (SELECT k FROM u) OR v = 1) IS NULL": "NULL and FALSE",
+    "SELECT k FROM t WHERE (k IN (SELECT k FROM u) OR v = k) IS NULL": "NULL and FALSE",
+    "SELECT k FROM t WHERE (k NOT IN (SELECT k FROM u)) IS NOT NULL": "NULL and FALSE",
+    "SELECT k FROM t WHERE coalesce(k IN (SELECT k FROM u), TRUE)": "NULL and FALSE",
+    "SELECT k FROM t WHERE (k IN (SELECT k FROM u)) IS DISTINCT FROM TRUE": "NULL and FALSE",
+    "SELECT k FROM t WHERE EXISTS (SELECT count(*) FROM u WHERE u.k = t.k)": "aggregate of all rows",
+    "SELECT k FROM t WHERE v > (SELECT avg(w) FROM u) AND NOT EXISTS (SELECT max(w) FROM u WHERE u.k = t.k)": "all rows",
+}
+ANSWERED = (
+    "SELECT k, 'LIKE ESCAPE; INTERSECT ALL' AS s FROM t /* TABLESAMPLE */ -- GROUPS BETWEEN",
+    "SELECT k FROM t WHERE k IS NULL OR k NOT IN (SELECT k FROM n)",
+    "SELECT k FROM t WHERE NOT (k IN (SELECT k FROM u) OR s IS NULL)",
+    "SELECT k FROM t WHERE EXISTS (SELECT k FROM u WHERE u.k = t.k GROUP BY k) AND v > (SELECT avg(w) FROM u)",
+    "SELECT rank() OVER w AS n FROM t WINDOW w AS (PARTITION BY k ORDER BY v)",
+    "WITH a AS (SELECT k FROM t), b AS (SELECT k FROM u) SELECT a.k FROM a JOIN b ON a.k = b.k",
+    "SELECT sum(v) FILTER (WHERE v > 10) AS n, count(DISTINCT s) AS m FROM t",
+)
+
+
+@pytest.mark.parametrize("query", REFUSED)
+def test_what_would_be_answered_wrongly_is_refused_by_name(environment: Environment, query: str) -> None:
+    with pytest.raises(NotYetSupportedError, match=REFUSED[query]):
+        environment.sql(query)
+
+
+@pytest.mark.parametrize("query", ANSWERED)
+def test_what_only_looks_like_it_is_answered(answers: Answers, query: str) -> None:
+    found, wanted = answers(query)
+    assert found == wanted

@@ -29,7 +29,7 @@ REFUSED = {
     "SELECT k FROM t WHERE coalesce(k IN (SELECT k FROM u), TRUE)": "NULL and FALSE",
     "SELECT k FROM t WHERE (k IN (SELECT k FROM u)) IS DISTINCT FROM TRUE": "NULL and FALSE",
     "SELECT k FROM t WHERE EXISTS (SELECT count(*) FROM u WHERE u.k = t.k)": "aggregate of all rows",
-    "SELECT k FROM t WHERE v > (SELECT avg(w) FROM u) AND NOT EXISTS (SELECT max(w) FROM u WHERE u.k = t.k)": "all rows",
+    "SELECT k FROM t WHERE v > (SELECT avg(w) FROM u) AND NOT EXISTS (SELECT max(w) FROM u WHERE u.k = t.k)": "rows",
 }
 ANSWERED = (
     "SELECT k, 'LIKE ESCAPE; INTERSECT ALL' AS s FROM t /* TABLESAMPLE */ -- GROUPS BETWEEN",

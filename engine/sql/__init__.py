@@ -6,7 +6,7 @@
              subqueries into joins)    expression at a time)
 
 query.py            text to data set
-statements.py       a text of statements taken apart
+statements.py       a text of statements taken apart; text_pieces.py: its strings, names and comments
 planner.py          DataFusion told of names and types, never of data; its errors as ours, with line and column
 lost_meaning.py     what a query says and the planner loses: refused by name
 null_aware.py       what Substrait drops: which joins are IN and NOT IN
@@ -16,7 +16,7 @@ groups.py           grouping sets and aggregates
 windows.py          functions over windows
 expressions.py      expressions of Substrait to ours
 functions.py        a table of functions by name
-types.py            types and constants
+types.py            types and constants; messages.py: messages of Substrait as trees
 column_names.py     Substrait counts columns, data sets name them
 
 ``datafusion`` and the messages of Substrait are imported by the first query (the extra ``sql``).

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from engine.api.expression import Expr
 from engine.sql.expressions import ExpressionReader
+from engine.sql.messages import messages_below
 
 if TYPE_CHECKING:
     from substrait.algebra_pb2 import Expression
@@ -90,10 +91,4 @@ def _positions(message: Expression) -> set[int]:
     """Return which columns an expression reads."""
     if message.DESCRIPTOR.name == "FieldReference":
         return {int(message.direct_reference.struct_field.field)}
-    return {
-        position
-        for field, value in message.ListFields()
-        if field.message_type is not None
-        for child in (value if field.is_repeated else (value,))
-        for position in _positions(child)
-    }
+    return {position for child in messages_below(message) for position in _positions(child)}

@@ -16,9 +16,8 @@ import re
 from typing import Final
 
 from engine.errors import NotYetSupportedError
+from engine.sql.text_pieces import is_comment, is_quoted, pieces
 
-#: strings and comments, in which words mean nothing; hints stay
-_QUOTED: Final = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|--[^\n]*|/\*(?!\+).*?\*/", re.DOTALL)
 _NO_NAME: Final = r"(?!(?:PARTITION|ORDER|ROWS|RANGE|GROUPS)\b)"
 _IN_TEXT: Final = {
     r"/\*\+": "join hints in a query (write join(hint=...))",
@@ -49,10 +48,15 @@ _SUBQUERY: Final = re.compile(r"(EXISTS )?\(<subquery>\)")
 
 def check_text(text: str) -> None:
     """Raise NotYetSupportedError for words that the planner reads over."""
-    plain = _QUOTED.sub("''", text)
+    plain = "".join("''" if _means_nothing(piece) else piece for piece in pieces(text))
     for pattern, what in _IN_TEXT.items():
         if re.search(pattern, plain, re.IGNORECASE | re.DOTALL):
             raise NotYetSupportedError(f"sql: {what}")
+
+
+def _means_nothing(piece: str) -> bool:
+    """Return whether words in a piece are none of the query's; a hint is a comment that means something."""
+    return is_quoted(piece) or (is_comment(piece) and not piece.startswith("/*+"))
 
 
 def check_bound_plan(shown: str) -> None:

@@ -20,6 +20,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from engine.errors import NotYetSupportedError
+from engine.sql.messages import messages_below
 
 if TYPE_CHECKING:
     from substrait.algebra_pb2 import JoinRel, Rel
@@ -73,10 +74,8 @@ def joins_of(relation: Any) -> Iterator[JoinRel]:
     """Yield the joins of a message and of what is below it, each before its inputs, left before right."""
     if relation.DESCRIPTOR.name == "JoinRel":
         yield relation
-    for field, value in relation.ListFields():
-        if field.message_type is not None:
-            for child in value if field.is_repeated else (value,):
-                yield from joins_of(child)
+    for child in messages_below(relation):
+        yield from joins_of(child)
 
 
 def _kind(join: JoinRel) -> str:

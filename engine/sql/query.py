@@ -16,18 +16,32 @@ from engine.api.data_set import DataSet
 from engine.api.environment import Environment
 from engine.sql.planner import plan_query
 from engine.sql.relations import RelationReader
+from engine.sql.text_pieces import is_comment, is_quoted, pieces
 
-_PATH: Final = re.compile(r"\b(?:FROM|JOIN)\s+'((?:[^']|'')+)'", re.IGNORECASE)
+_BEFORE_PATH: Final = re.compile(r"\b(?:FROM|JOIN)\s*$", re.IGNORECASE)
 
 
 def query_data_set(text: str, environment: Environment) -> DataSet:
     """Return the data set of a query; PlanError, SchemaError or NotYetSupportedError for what cannot be one."""
     tables = dict(environment.tables)
-    for path in _PATH.findall(text):
+    for path in paths_in(text):
         if path not in tables:
             tables[path] = read_table(environment, path)
     planned = plan_query(text, {name: data_set.schema for name, data_set in tables.items()})
     return RelationReader(tables, planned, environment.from_arrow).root(planned.relation, planned.names)
+
+
+def paths_in(text: str) -> list[str]:
+    """Return the paths behind FROM and JOIN; words of strings and comments are none."""
+    found, before = [], ""
+    for piece in pieces(text):
+        if is_quoted(piece):
+            if piece.startswith("'") and _BEFORE_PATH.search(before):
+                found.append(piece[1:-1])
+            before = ""
+        elif not is_comment(piece):
+            before += piece
+    return found
 
 
 def read_table(environment: Environment, path: str) -> DataSet:

@@ -28,6 +28,7 @@ from engine.sql.column_names import ColumnNames, Relation
 from engine.sql.expressions import ExpressionReader
 from engine.sql.groups import grouped
 from engine.sql.join_conditions import join_condition
+from engine.sql.messages import messages_below
 from engine.sql.planner import PlannedQuery
 from engine.sql.types import arrow_type, constant
 
@@ -65,7 +66,7 @@ class RelationReader:
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
             raise PlanError(f"sql: column {', '.join(map(repr, twice))} would be there twice; write AS another_name")
-        return found.data.select([col(own).alias(name) for own, name in zip(found.columns, names, strict=True)])
+        return _renamed(found, names)
 
     def read(self, message: Rel) -> Relation:
         """Return a relation; NotYetSupportedError for a kind that is not here."""
@@ -153,7 +154,7 @@ class RelationReader:
     def _behind(self, message: FetchRel, count_: int | None, offset: int) -> Relation:
         """Return rows behind the first ones: those are counted in the order that the query has."""
         below = message.input
-        if below.WhichOneof("rel_type") == "fetch":
+        if below.WhichOneof("rel_type") == "fetch" and self._bounds(below.fetch) == ((count_ or 0) + offset, 0):
             # the planner keeps as many as both numbers together before it counts
             below = below.fetch.input
         if below.WhichOneof("rel_type") != "sort":
@@ -224,10 +225,7 @@ class RelationReader:
             raise NotYetSupportedError(f"the SQL set operation {operation}")
         parts = [self.read(part) for part in message.inputs]
         names = [self._names.unique(name.partition("#")[0]) for name in parts[0].columns]
-        data = [
-            part.data.select([col(own).alias(name) for own, name in zip(part.columns, names, strict=True)])
-            for part in parts
-        ]
+        data = [_renamed(part, names) for part in parts]
         union = data[0].union(*data[1:])
         return Relation(union.distinct() if operation == "union_distinct" else union, tuple(names))
 
@@ -267,6 +265,11 @@ class RelationReader:
         )
 
 
+def _renamed(relation: Relation, names: Sequence[str]) -> DataSet:
+    """Return the columns that a query sees, and no others, under other names."""
+    return relation.data.select([col(own).alias(name) for own, name in zip(relation.columns, names, strict=True)])
+
+
 def _has_one_row(message: Rel) -> bool:
     kind = message.WhichOneof("rel_type")
     if kind == "project":
@@ -280,10 +283,4 @@ def _scalar_queries(message: Expression) -> list[Expression.Subquery]:
     """Return the queries in an expression that stand for a value, without those inside of them."""
     if message.DESCRIPTOR.name == "Subquery":
         return [message] if message.WhichOneof("subquery_type") == "scalar" else []
-    return [
-        query
-        for field, value in message.ListFields()
-        if field.message_type is not None
-        for child in (value if field.is_repeated else (value,))
-        for query in _scalar_queries(child)
-    ]
+    return [query for child in messages_below(message) for query in _scalar_queries(child)]

@@ -20,6 +20,7 @@ import re
 from typing import Final, NamedTuple
 
 from engine.errors import PlanError
+from engine.sql.text_pieces import pieces
 
 
 class Query(NamedTuple):
@@ -63,8 +64,6 @@ class Describe(NamedTuple):
 Statement = Query | Explain | CreateView | CopyTo | ShowTables | Describe
 
 FORMATS: Final = ("parquet", "csv", "records")
-#: strings, quoted names and comments, in which a semicolon ends nothing
-_PIECES: Final = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|--[^\n]*|/\*.*?\*/|;|[^'\"\-/;]+|.", re.DOTALL)
 _NAME: Final = r"(\"[^\"]+\"|\w+)"
 _EXPLAIN: Final = re.compile(r"EXPLAIN\s+(ANALYZE\s+)?(.+)", re.IGNORECASE | re.DOTALL)
 _VIEW: Final = re.compile(rf"CREATE\s+(?:OR\s+REPLACE\s+)?VIEW\s+{_NAME}\s+AS\s+(.+)", re.IGNORECASE | re.DOTALL)
@@ -78,7 +77,7 @@ _DESCRIBE: Final = re.compile(rf"(?:DESCRIBE|DESC)\s+{_NAME}", re.IGNORECASE)
 def split(text: str) -> list[str]:
     """Return the statements of a text without their semicolons; what is only space and comments is none."""
     statements, current = [], ""
-    for piece in _PIECES.findall(text):
+    for piece in pieces(text):
         if piece == ";":
             statements.append(current)
             current = ""

@@ -9,6 +9,7 @@ import duckdb
 import pytest
 
 from engine import Environment, NotYetSupportedError, PlanError, SchemaError, col
+from engine.sql.query import paths_in
 from tests.sql.conftest import Answers
 from tests.sql.null_queries import TABLES
 from tests.tpch import sql_queries
@@ -101,3 +102,23 @@ def test_only_data_sets_are_registered(environment: Environment) -> None:
         environment.register("x", [1, 2])  # type: ignore[arg-type]
     with pytest.raises(SchemaError, match="expected a name"):
         environment.register("", environment.sql("SELECT 1 AS x"))
+
+
+def test_paths_stand_behind_from_and_join_and_nowhere_else() -> None:
+    text = """SELECT 'x FROM ''no.csv''' AS "FROM" -- FROM 'old.csv'
+        FROM 'a/*.parquet' AS a /* JOIN 'no' */ JOIN
+        'b.csv' ON a.x = b.x AND a.s = 'c.csv'"""
+    assert paths_in(text) == ["a/*.parquet", "b.csv"]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT v FROM (SELECT v, k, s FROM t ORDER BY v, k, s LIMIT 4) AS x ORDER BY v OFFSET 1",
+        "SELECT v FROM (SELECT v, k, s FROM t ORDER BY v, k, s LIMIT 4 OFFSET 1) AS x ORDER BY v LIMIT 2 OFFSET 1",
+        "SELECT v FROM (SELECT v, k, s FROM t ORDER BY v, k, s LIMIT 3) AS x ORDER BY v LIMIT 5 OFFSET 1",
+    ],
+)
+def test_rows_behind_rows_that_were_counted(answers: Answers, query: str) -> None:
+    found, wanted = answers(query)
+    assert found == wanted

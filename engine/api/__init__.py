@@ -1,7 +1,14 @@
 """What a user's script holds: Environment, DataSet, expressions.
 
 environment.py         Environment: sources, sinks that wait, execute
-data_set.py            DataSet: an immutable handle on a node
+data_set.py            DataSet: an immutable handle on a node; its calls are in groups:
+  calls.py             what every group stands on
+  relational_calls.py  select, filter, sort, group_by and the like
+  join_calls.py        joins
+  functional.py        map, map_partition, co_group and the like, broadcast data sets
+  partitioning.py      shuffle, rebalance, key_by and the like, replicated
+  output_calls.py      write_*
+  result_calls.py      collect, to_arrow, count, show, explain
 projections.py         select, with_columns, drop, rename
 joins.py               join, union
 aggregate_nodes.py     aggregates as operators of the plan
@@ -9,14 +16,12 @@ grouped.py             group_by, agg, distinct
 windows.py             row_number, lag and the like, over
 window_nodes.py        window functions as operators of the plan
 window_distances.py    distances of range frames in units of their key
-partitioning.py        shuffle, rebalance, key_by and the like, replicated
 expression.py          Expr and its operators
 nested_expressions.py number_functions.py string_expressions.py time_expressions.py aggregates.py
 intervals.py           interval(months=1)
 row_functions.py       coalesce, least and the like: functions of several values
 python_habits.py       if, in, len, for and sum on expressions and data sets: what to write instead
 expressions.py         col, lit, when, and all names of expressions
-functional.py          map, map_partition, co_group and the like, broadcast data sets
 schema_inference.py    schemas of rows and functions, from type hints or the first rows
 functions.py           Python functions as bytes of the plan
 unwritten_outputs.py   write_* without an execute() behind it

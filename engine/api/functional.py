@@ -1,6 +1,6 @@
 """The functional calls of DataSet: Python functions over rows, batches, subtasks and groups.
 
-    map flat_map map_batches map_partition     one input         filter(callable) is in data_set.py
+    map flat_map map_batches map_partition     one input         filter(callable): relational_calls.py
     group_by(k).reduce                         grouped.py        co_group(other, on, fn, schema)
     with_broadcast(name=data_set)              behind any of them: data sets that every subtask sees whole
 
@@ -13,11 +13,12 @@ Held by: tests/api/test_data_set.py
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Generic, TypeVar
+from typing import Any, Self
 
 import msgspec
 import pyarrow as pa
 
+from engine.api.calls import Calls
 from engine.api.functions import python_function
 from engine.api.logical_node import LogicalNode
 from engine.api.projections import cast_node, check_columns, column_names
@@ -28,12 +29,10 @@ from engine.expressions.infer import infer_schema
 from engine.expressions.literals import make_literal
 from engine.expressions.schema_bridge import is_key_type, to_plan_schema
 from engine.functions.batch_formats import FORMATS
+from engine.functions.first_calls import FIRST_ROWS
 from engine.functions.group_rows import SIDE
 from engine.graph.expression import ColumnRef, NamedExpression
-from engine.graph.plan import CoGroup, GroupReduce, PythonFunction
-
-#: the class that has these calls: what users pass and get is of one class
-DataSet = TypeVar("DataSet")
+from engine.graph.plan import CoGroup, GroupReduce, Limit, PythonFunction
 
 
 def output_schema(schema: Any, what: str) -> pa.Schema:
@@ -44,20 +43,10 @@ def output_schema(schema: Any, what: str) -> pa.Schema:
     return pa.schema([pa.field(field.name, field.type) for field in schema])
 
 
-class FunctionalCalls(Generic[DataSet]):
+class FunctionalCalls(Calls):
     """Base of DataSet with the calls that take Python functions."""
 
-    _node: LogicalNode
-
-    def _with(self, node: LogicalNode) -> DataSet:
-        """Return the data set of a node."""
-        raise NotImplementedError
-
-    def _partner(self, other: Any, what: str) -> LogicalNode:
-        """Return the node of another data set of the same environment."""
-        raise NotImplementedError
-
-    def map(self, fn: Any, schema: pa.Schema | None = None) -> DataSet:
+    def map(self, fn: Any, schema: pa.Schema | None = None) -> Self:
         """Return one row (tuple, dict or row) for each row, made by a Python function.
 
         Without ``schema``, the function's return type says it (a NamedTuple, ``tuple[int, str]``), or the
@@ -65,11 +54,11 @@ class FunctionalCalls(Generic[DataSet]):
         """
         return self._python("map", fn, schema)
 
-    def flat_map(self, fn: Any, schema: pa.Schema | None = None) -> DataSet:
+    def flat_map(self, fn: Any, schema: pa.Schema | None = None) -> Self:
         """Return any number of rows for each row: the function gives an iterable of them. ``schema`` as for ``map``."""
         return self._python("flat_map", fn, schema)
 
-    def map_batches(self, fn: Any, schema: pa.Schema, format: str = "arrow") -> DataSet:  # noqa: A002
+    def map_batches(self, fn: Any, schema: pa.Schema, format: str = "arrow") -> Self:  # noqa: A002
         """Return the rows of the batch, or of the iterable of batches, that a function gives for each batch.
 
         format: "arrow" (pyarrow.RecordBatch), "pandas" (DataFrame) or "numpy" (dict of arrays), in and out.
@@ -78,7 +67,7 @@ class FunctionalCalls(Generic[DataSet]):
             raise SchemaError(f"map_batches: format {format!r} is none of {', '.join(FORMATS)}")
         return self._python(f"map_batches:{format}", fn, schema)
 
-    def map_partition(self, fn: Any, schema: pa.Schema | None = None) -> DataSet:
+    def map_partition(self, fn: Any, schema: pa.Schema | None = None) -> Self:
         """Return the rows of the iterable that a function gives for an iterator over all rows of a subtask.
 
         The function is called once in each subtask. It may read as far as it likes and return rows while it reads;
@@ -86,7 +75,7 @@ class FunctionalCalls(Generic[DataSet]):
         """
         return self._python("map_partition", fn, schema)
 
-    def co_group(self, other: DataSet, on: Any, fn: Any, schema: pa.Schema | None = None) -> DataSet:
+    def co_group(self, other: Self, on: Any, fn: Any, schema: pa.Schema | None = None) -> Self:
         """Return the rows that a function gives for the left and the right rows of each key that either side has.
 
         ``fn(left_rows, right_rows)`` is given two iterators that read on demand; reading left rows first is cheapest.
@@ -95,7 +84,7 @@ class FunctionalCalls(Generic[DataSet]):
         right = self._partner(other, "co_group")
         return self._with(co_group_node(self._node, right, column_names(on, "co_group on"), fn, schema))
 
-    def with_broadcast(self, **data_sets: DataSet) -> DataSet:
+    def with_broadcast(self, **data_sets: Self) -> Self:
         """Return the same rows, the function that makes them being given whole data sets: ``broadcast(name)``.
 
         Goes right behind a functional call, whose function is an object with ``open(context)``;
@@ -107,9 +96,10 @@ class FunctionalCalls(Generic[DataSet]):
 
     def _first_results(self, function: PythonFunction, schema: pa.Schema) -> pa.Table:
         """Run a function over the first rows and return its results."""
-        raise NotImplementedError
+        first = LogicalNode(Limit(FIRST_ROWS), (self._node,), self.schema)
+        return self._environment.sample(LogicalNode(function, (first,), schema, parallelism=1))
 
-    def _python(self, kind: str, function: Any, schema: pa.Schema | None) -> DataSet:
+    def _python(self, kind: str, function: Any, schema: pa.Schema | None) -> Self:
         plain = output_schema(function_schema(kind, function, schema, self._first_results), kind)
         return self._with(LogicalNode(python_function(kind, function), (self._node,), plain))
 

@@ -23,21 +23,17 @@ Held by: tests/integration/test_partitioning.py
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Self
 
 import pyarrow as pa
 from msgspec.structs import replace
 
+from engine.api.calls import Calls
 from engine.api.functions import python_function
 from engine.api.projections import check_columns, column_names
 from engine.errors import PlanError, SchemaError
 from engine.expressions.schema_bridge import is_key_type, to_column_info
-from engine.graph.plan import Operator, Partition, Source
-
-if TYPE_CHECKING:
-    from engine.api.logical_node import LogicalNode
-
-D = TypeVar("D")
+from engine.graph.plan import Partition, Source
 
 
 def checked_rate(rate_limit: Any) -> float | None:
@@ -50,35 +46,25 @@ def checked_rate(rate_limit: Any) -> float | None:
     return float(rate_limit)
 
 
-class PartitioningCalls(Generic[D]):
+class PartitioningCalls(Calls):
     """Base of DataSet with the calls that say where rows go."""
 
-    _node: LogicalNode
-
-    def _same_rows(self, operator: Operator) -> D:
-        """Return the data set of an operator over this one, of the same columns."""
-        raise NotImplementedError
-
-    def _with(self, node: LogicalNode) -> D:
-        """Return the data set of a node."""
-        raise NotImplementedError
-
-    def shuffle(self) -> D:
+    def shuffle(self) -> Self:
         """Return the same rows, each in a random subtask: uniform, independent, different at each run."""
         return self._same_rows(Partition("SHUFFLE"))
 
-    def rebalance(self) -> D:
+    def rebalance(self) -> Self:
         """Return the same rows, given out in turn: of each producer, subtasks get equally many, give or take one."""
         return self._same_rows(Partition("REBALANCE"))
 
-    def rescale(self) -> D:
+    def rescale(self) -> Self:
         """Return the same rows, given out in turn among the subtasks nearby: less traffic than ``rebalance``.
 
         From 2 to 4 subtasks each producer feeds two of its own, from 4 to 2 two producers feed one.
         """
         return self._same_rows(Partition("RESCALE"))
 
-    def broadcast(self) -> D:
+    def broadcast(self) -> Self:
         """Return every row once in each subtask: with p subtasks what follows sees p copies of each row.
 
         Made for ``map_partition`` and its like, each subtask of which then has all rows. A join needs none of this: it
@@ -86,18 +72,18 @@ class PartitioningCalls(Generic[D]):
         """
         return self._same_rows(Partition("BROADCAST"))
 
-    def global_(self) -> D:
+    def global_(self) -> Self:
         """Return the same rows, all of them in subtask 0; the other subtasks have none."""
         return self._same_rows(Partition("GLOBAL"))
 
-    def forward(self) -> D:
+    def forward(self) -> Self:
         """Return the same rows, each in the subtask of the number it came from.
 
         Raises: PlanError, when the plan is made, if what follows has another parallelism.
         """
         return self._same_rows(Partition("FORWARD"))
 
-    def key_by(self, *keys: Any) -> D:
+    def key_by(self, *keys: Any) -> Self:
         """Return the same rows, equal keys in one subtask, by Flink's key groups (128 of them up to 85 subtasks).
 
         Args:
@@ -108,7 +94,7 @@ class PartitioningCalls(Generic[D]):
         """
         return self._same_rows(Partition("KEYGROUP", self._partition_keys(keys, "key_by")))
 
-    def partition_by_range(self, *keys: Any) -> D:
+    def partition_by_range(self, *keys: Any) -> Self:
         """Return the same rows, subtask i with smaller keys than subtask i + 1, equal keys in one; nulls come first.
 
         The bounds come from samples of all rows, so subtasks get about equally many. It is done by a sort: inside a
@@ -121,7 +107,7 @@ class PartitioningCalls(Generic[D]):
         """
         return self._same_rows(Partition("RANGE", self._partition_keys(keys, "partition_by_range")))
 
-    def partition_custom(self, fn: Any, *keys: Any) -> D:
+    def partition_custom(self, fn: Any, *keys: Any) -> Self:
         """Return the same rows, each in the subtask that a Python function says.
 
         Args:
@@ -143,7 +129,7 @@ class PartitioningCalls(Generic[D]):
         channel = to_column_info(pa.field(CHANNEL_COLUMN, pa.int32()))
         return self._same_rows(Partition("CUSTOM", names, python_function("partition", fn), channel))
 
-    def replicated(self) -> D:
+    def replicated(self) -> Self:
         """Return the same rows, with leave for each subtask of a join to read all of them by itself.
 
         A hint for a small side that is read from outside (behind it only ``select``, ``filter`` and their like): such

@@ -1,0 +1,71 @@
+"""The calls of DataSet that run what it needs, at once, and give rows or numbers; and ``explain``.
+
+    to_arrow collect to_pandas count show         explain
+
+Held by: tests/api/test_environment.py
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from engine.api.aggregate_nodes import aggregate_node
+from engine.api.calls import Calls, row_count
+from engine.api.results import format_table, table_to_rows
+from engine.errors import NotYetSupportedError
+from engine.graph.expression import AggregateCall
+from engine.graph.plan import Limit
+from engine.records.python_values import check_times
+
+if TYPE_CHECKING:
+    import pandas as pd  # type: ignore[import-untyped, unused-ignore]
+
+    from engine.functions.row import Row
+
+
+class ResultCalls(Calls):
+    """Base of DataSet with its results."""
+
+    def to_arrow(self) -> pa.Table:
+        """Run what this data set needs and return its rows; their order follows a sort."""
+        return self._environment.run_to_table(self._node)
+
+    def collect(self) -> list[Row]:
+        """Run what this data set needs and return its rows: ``row.x``, ``row["x"]``, or unpacked."""
+        return table_to_rows(self.to_arrow())
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Run what this data set needs and return a pandas frame (pandas must be installed)."""
+        table = self.to_arrow()
+        for name, column in zip(table.column_names, table.columns, strict=True):
+            check_times(name, column)
+        return table.to_pandas()
+
+    def count(self) -> int:
+        """Run what this data set needs and return the number of rows."""
+        counted = aggregate_node(self._node, (), (AggregateCall("count_all", None, "count"),))
+        return int(self._environment.run_to_table(counted).column(0)[0].as_py())
+
+    def show(self, count: int = 20) -> None:
+        """Run what the first rows need and print them as a table."""
+        rows = self._same_rows(Limit(row_count(count, "show") + 1)).to_arrow()
+        sys.stdout.write(format_table(rows, count))
+
+    def explain(self, analyze: bool = False, format: str = "text") -> str:  # noqa: A002
+        """Return how the data set would be computed: strategies, sizes and their origin, costs, what lost and why.
+
+        analyze: compute it, keep no rows, and return for each operator what was expected beside what happened: rows,
+        bytes, its own time, managed memory, what it spilled, processor time of its function.
+        format: "text", or "json" with analyze.
+        """
+        if format not in ("text", "json"):
+            known = "not there yet" if format == "html" else "unknown"
+            raise NotYetSupportedError(f"explain(format={format!r}): {known}; choose text, or json with analyze=True")
+        if analyze:
+            return self._environment.analyze_node(self._node, as_json=format == "json")
+        if format == "json":
+            raise NotYetSupportedError("explain(format='json') without analyze=True; choose text")
+        return self._environment.explain_node(self._node)

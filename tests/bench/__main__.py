@@ -9,23 +9,12 @@ import tempfile
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from tests.bench import dbbench, kernels, sorted_groups, start, tpch
+from tests.bench import dbbench, kernels, sorted_groups, splits, start, tpch
 from tests.bench.machine_limits import machine_limits, warm_memory
 from tests.bench.measured_run import MeasuredRun, idle_bytes, measured_run
 from tests.bench.output_fingerprint import output_fingerprint
 from tests.bench.report import limits_line, table
-from tests.bench.workload import ENGINES, TABLE, Job, Row, load_workload, rows_named
-
-
-def prepared_input(name: str, rows: int, folder: Path) -> Path:
-    """Return the folder of a workload's input, made unless it is there already."""
-    wanted = folder / f"{name}-{rows}"
-    if not wanted.exists():
-        unfinished = wanted.with_suffix(".unfinished")
-        shutil.rmtree(unfinished, ignore_errors=True)
-        load_workload(name).prepare(unfinished, rows)
-        unfinished.rename(wanted)
-    return wanted
+from tests.bench.workload import ENGINES, TABLE, Job, Row, load_workload, prepared_input, rows_named
 
 
 def idle_sizes(engines: list[str], folder: Path) -> dict[str, int]:
@@ -99,7 +88,7 @@ def main() -> None:
         "workloads",
         nargs="*",
         metavar="WORKLOAD",
-        help=f"of {names} (default: all), kernels, sorted_groups, start, tpch, or dbbench",
+        help=f"of {names} (default: all), kernels, sorted_groups, splits, start, tpch, or dbbench",
     )
     parser.add_argument("--rows", type=int, help="rows of the input (default: the workload's)")
     parser.add_argument("--scale", type=float, default=tpch.SCALE, help="scale factor of tpch (default 1)")
@@ -119,6 +108,9 @@ def main() -> None:
         return
     if options.workloads == ["start"]:
         sys.stdout.write(start.report(options.runs) + "\n")
+        return
+    if options.workloads[:1] == ["splits"]:
+        sys.stdout.write(splits.report(options.workloads[1:], options.rows, options.runs, options.folder) + "\n")
         return
     if options.workloads == ["tpch"]:
         engines = options.engines.split(",")

@@ -2,6 +2,7 @@
 
 import importlib
 import re
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -105,3 +106,14 @@ def rows_named(names: list[str]) -> list[Row]:
             raise SystemExit(f"no workload {name}: choose from kernels, {', '.join(row.name for row in TABLE)}")
         found += matching
     return found
+
+
+def prepared_input(name: str, rows: int, folder: Path) -> Path:
+    """Return the folder of a workload's input, made unless it is there already."""
+    wanted = folder / f"{name}-{rows}"
+    if not wanted.exists():
+        unfinished = wanted.with_suffix(".unfinished")
+        shutil.rmtree(unfinished, ignore_errors=True)
+        load_workload(name).prepare(unfinished, rows)
+        unfinished.rename(wanted)
+    return wanted

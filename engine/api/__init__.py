@@ -11,6 +11,8 @@ data_set.py            DataSet: an immutable handle on a node; its calls are in 
   result_calls.py      collect, to_arrow, count, show, explain
 projections.py         select, with_columns, drop, rename
 joins.py               join, union
+join_keys.py           keys of joins: expressions, null-safe ones, names that both sides have
+null_aware_joins.py    NOT IN by several keys
 aggregate_nodes.py     aggregates as operators of the plan
 grouped.py             group_by, agg, distinct
 windows.py             row_number, lag and the like, over

@@ -1,7 +1,7 @@
 """Joins and unions: keys and columns widened to their common types, names checked.
 
     join     left columns, then right ones; on= gives one key column, left_on=/right_on= keep both; condition= is over
-             the columns of both sides: what ON ... AND ... says behind the keys
+             the columns of both sides: what ON ... AND ... says behind the keys. Keys: ``join_keys``
     union    UNION ALL by name, in the order of the first
 
 Where types differ a projection that casts is put in front, so the plan's Join and Union see equal types.
@@ -10,39 +10,21 @@ Where types differ a projection that casts is put in front, so the plan's Join a
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import pyarrow as pa
 
 from engine.api.expression import Expr
+from engine.api.join_keys import JoinKeys, join_type, key_pairs, keyed_sides, shown
 from engine.api.logical_node import LogicalNode
-from engine.api.projections import cast_node, check_columns, column_names, project_node
-from engine.errors import NotYetSupportedError, SchemaError
-from engine.expressions.common_type import common_type, common_type_of
+from engine.api.null_aware_joins import not_in_node
+from engine.api.projections import cast_node, project_node
+from engine.errors import SchemaError
+from engine.expressions.common_type import common_type_of
 from engine.expressions.infer import check_predicate, with_typed_texts
-from engine.expressions.schema_bridge import is_key_type
 from engine.graph.expression import ColumnRef, Expression, NamedExpression, columns_of
 from engine.graph.plan import Join, JoinHint, JoinType, Union
 
 _LEFT_ONLY = (JoinType.SEMI, JoinType.ANTI)
-
-Keys = object
-
-
-class JoinKeys(NamedTuple):
-    """The keys of a join as they are given: ``on``, or ``left_on`` and ``right_on``."""
-
-    on: Keys = None
-    left_on: Keys = None
-    right_on: Keys = None
-
-
-def join_type(how: str) -> JoinType:
-    """Return the join type of a word; SchemaError listing them for another."""
-    try:
-        return JoinType(how)
-    except ValueError:
-        raise SchemaError(f"join how={how!r}: choose one of {', '.join(JoinType)}") from None
 
 
 def join_hint(hint: JoinHint | str | None) -> JoinHint:
@@ -58,77 +40,45 @@ def join_hint(hint: JoinHint | str | None) -> JoinHint:
         ) from None
 
 
-def _key_columns(how: JoinType, keys: JoinKeys) -> tuple[list[str], list[str]]:
-    """Return the key columns of both sides, as many."""
-    given = [name for name, value in keys._asdict().items() if value is not None]
-    if how is JoinType.CROSS:
-        if given:
-            raise SchemaError(f"a cross join has no keys; leave {' and '.join(given)} out")
-        return [], []
-    if given == ["on"]:
-        left_keys = column_names(keys.on, "join on")
-        right_keys = list(left_keys)
-    elif given == ["left_on", "right_on"]:
-        left_keys = column_names(keys.left_on, "join left_on")
-        right_keys = column_names(keys.right_on, "join right_on")
-    else:
-        raise SchemaError(
-            f"join: give on=, or left_on= and right_on=; {' and '.join(given) or 'neither'} given"
-            " (pairs by a condition alone: how='cross', condition=...)"
-        )
-    if not left_keys or len(left_keys) != len(right_keys):
-        raise SchemaError(f"join: {len(left_keys)} keys left, {len(right_keys)} right; they go in pairs")
-    for names in (left_keys, right_keys):
-        if len(set(names)) < len(names):
-            raise SchemaError(f"join: a key is given twice: {', '.join(names)}")
-    return left_keys, right_keys
-
-
-def _common_key(left: pa.Field, right: pa.Field) -> pa.DataType:
-    for field in (left, right):
-        if not is_key_type(field.type):
-            raise SchemaError(f"join: column {field.name!r} is {field.type}, which cannot be a key")
-    wanted = common_type(left.type, right.type)
-    if wanted is None:
-        raise SchemaError(
-            f"join: {left.name!r} is {left.type} left, {right.name!r} is {right.type} right;"
-            " they have no common type: cast one of them"
-        )
-    return wanted
-
-
 def join_node(
     left: LogicalNode,
     right: LogicalNode,
     how: str,
     keys: JoinKeys,
-    hint: JoinHint | str | None,
-    condition: object = None,
+    hint: JoinHint | str | None = None,
+    condition: Expr | None = None,
     null_aware: bool = False,
+    suffix: str | None = None,
 ) -> LogicalNode:
     """Return the join of two nodes; SchemaError for keys, names or a condition that do not fit."""
     kind = join_type(how)
-    left_keys, right_keys = _key_columns(kind, keys)
-    check_columns(left_keys, left.schema)
-    check_columns(right_keys, right.schema)
-    types = [
-        _common_key(left.schema.field(one), right.schema.field(other))
-        for one, other in zip(left_keys, right_keys, strict=True)
-    ]
-    left = cast_node(left, dict(zip(left_keys, types, strict=True)))
-    right = cast_node(right, dict(zip(right_keys, types, strict=True)))
-    coalesce = keys.on is not None
-    schema = (
-        left.schema if kind in _LEFT_ONLY else _joined_schema(left.schema, right.schema, kind, right_keys, coalesce)
-    )
-    shared = left_keys if coalesce else []
+    if null_aware and kind is not JoinType.ANTI:
+        raise SchemaError(f"join null_aware=True is NOT IN and goes with how='anti', not {kind.value!r}")
+    pairs = key_pairs(kind, keys, condition is not None)
+    if kind is JoinType.INNER and not _has_keys(keys):
+        kind, pairs = JoinType.CROSS, []
+    sides = keyed_sides(left, right, keys, pairs, suffix)
+    left, right = sides.left, sides.right
+    schema = left.schema
+    if kind not in _LEFT_ONLY:
+        schema = _joined_schema(left.schema, right.schema, kind, sides.right_keys, sides.coalesce)
+    shared = sides.left_keys if sides.coalesce else ()
     residual = None if condition is None else _condition(condition, left.schema, right.schema, shared)
-    if null_aware:
-        _check_null_aware(kind, left_keys, residual)
+    is_not_in = null_aware and _has_keys(keys)
+    if is_not_in and (len(pairs) > 1 or condition is not None):
+
+        def anti(left: LogicalNode, right: LogicalNode, keys: JoinKeys, condition: Expr | None) -> LogicalNode:
+            return join_node(left, right, "anti", keys, hint, condition)
+
+        return shown(not_in_node(sides, condition, anti), sides, kind)
     operator = Join(
-        kind, tuple(left_keys), tuple(right_keys), coalesce, join_hint(hint), residual, null_aware=bool(null_aware)
+        kind, sides.left_keys, sides.right_keys, sides.coalesce, join_hint(hint), residual, null_aware=is_not_in
     )
-    return LogicalNode(operator, (left, right), schema)
+    return shown(LogicalNode(operator, (left, right), schema), sides, kind)
+
+
+def _has_keys(keys: JoinKeys) -> bool:
+    return keys.on is not None or keys.left_on is not None or keys.right_on is not None
 
 
 def _condition(condition: object, left: pa.Schema, right: pa.Schema, shared: Sequence[str]) -> Expression:
@@ -143,20 +93,11 @@ def _condition(condition: object, left: pa.Schema, right: pa.Schema, shared: Seq
     clashes = [name for name in dict.fromkeys(columns_of(expression)) if name in both]
     if clashes:
         names = ", ".join(map(repr, clashes))
-        raise SchemaError(f"join condition: both sides have a column {names}; rename() it on one side")
+        raise SchemaError(f"join condition: both sides have a column {names}; rename() it on one side, or give suffix=")
     left_names = set(left.names)
     pair = pa.schema([*left, *(field for field in right if field.name not in left_names)])
     check_predicate(expression, pair)
     return with_typed_texts(expression, pair)
-
-
-def _check_null_aware(kind: JoinType, keys: Sequence[str], condition: Expression | None) -> None:
-    if kind is not JoinType.ANTI:
-        raise SchemaError(f"join null_aware=True is NOT IN and goes with how='anti', not {kind.value!r}")
-    if len(keys) != 1:
-        raise NotYetSupportedError(f"a null-aware anti join by {len(keys)} keys")
-    if condition is not None:
-        raise NotYetSupportedError("a null-aware anti join with a condition")
 
 
 def _joined_schema(
@@ -168,7 +109,10 @@ def _joined_schema(
     clashes = [field.name for field in taken if field.name in left_names]
     if clashes:
         names = ", ".join(map(repr, clashes))
-        raise SchemaError(f"join: both sides have a column {names}; rename() or drop() it on one side (a key: use on=)")
+        raise SchemaError(
+            f"join: both sides have a column {names}; rename() or drop() it on one side, or give suffix='_right'"
+            " (a key: use on=)"
+        )
     left_missing = kind in (JoinType.RIGHT, JoinType.FULL)
     right_missing = kind in (JoinType.LEFT, JoinType.FULL)
     fields = [field.with_nullable(field.nullable or left_missing) for field in left]

@@ -1,19 +1,17 @@
 """The joins of a query as joins of data sets.
 
-    inner left right full      pairs; without keys a cross join, or one key that all rows share
+    inner left right full      pairs; without keys those that meet the condition
     semi anti                  rows of one side; NOT IN is anti(null_aware=True)
     mark                       rows of one side, and whether each has a match: true, false, or null for "unknown"
 
-A key where null equals null is two keys: whether it is null, and its value with some constant in place of null. A mark
-is a join with the different keys of the other side. Where the condition is more than keys it is the rows that have a
-match, and those that have none.
+A mark is a join with the different keys of the other side. Where the condition is more than keys it is the rows that
+have a match, and those that have none.
 
 Held by: tests/sql/test_joins.py
 """
 
 from __future__ import annotations
 
-from decimal import Decimal
 from typing import Final
 
 import pyarrow as pa
@@ -23,33 +21,27 @@ from engine.api.data_set import DataSet
 from engine.api.expression import Expr
 from engine.api.expressions import col, lit, when
 from engine.errors import NotYetSupportedError
-from engine.expressions.infer import infer_type
 from engine.sql.column_names import ColumnNames, Relation
 from engine.sql.join_conditions import JoinCondition, JoinKey
 
 #: what Substrait calls joins of both sides
 BOTH_SIDES: Final = {"inner": "inner", "outer": "full", "left": "left", "right": "right"}
-_SHARED: Final = JoinKey(lit(1), lit(1), False)
 
 
-def pairs(names: ColumnNames, left: Relation, right: Relation, how: str, condition: JoinCondition) -> Relation:
+def pairs(left: Relation, right: Relation, how: str, condition: JoinCondition) -> Relation:
     """Return the columns of both sides; ``how`` in inner, left, right, full."""
     columns = left.columns + right.columns
-    if how == "inner" and not condition.keys:
-        return Relation(left.data.join(right.data, how="cross", condition=condition.rest), columns)
-    return Relation(_joined(names, left.data, right.data, how, condition), columns)
+    return Relation(_joined(left.data, right.data, how, condition), columns)
 
 
-def matching(names: ColumnNames, left: Relation, right: Relation, condition: JoinCondition) -> Relation:
+def matching(left: Relation, right: Relation, condition: JoinCondition) -> Relation:
     """Return the rows of the left that have a match."""
-    return Relation(_joined(names, left.data, right.data, "semi", condition), left.columns)
+    return Relation(_joined(left.data, right.data, "semi", condition), left.columns)
 
 
-def without_match(
-    names: ColumnNames, left: Relation, right: Relation, condition: JoinCondition, null_aware: bool
-) -> Relation:
+def without_match(left: Relation, right: Relation, condition: JoinCondition, null_aware: bool) -> Relation:
     """Return the rows of the left without a match; ``null_aware``: of which it is known that they have none."""
-    return Relation(_joined(names, left.data, right.data, "anti", condition, null_aware), left.columns)
+    return Relation(_joined(left.data, right.data, "anti", condition, null_aware), left.columns)
 
 
 def marked(names: ColumnNames, left: Relation, right: Relation, condition: JoinCondition, null_aware: bool) -> Relation:
@@ -63,7 +55,7 @@ def marked(names: ColumnNames, left: Relation, right: Relation, condition: JoinC
             raise NotYetSupportedError("IN below OR with a query that looks at other columns outside; write EXISTS")
         seen = list(dict.fromkeys(left.columns))
         parts = [
-            _joined(names, left.data, right.data, how, condition).select([*seen, lit(how == "semi").alias(mark)])
+            _joined(left.data, right.data, how, condition).select([*seen, lit(how == "semi").alias(mark)])
             for how in ("semi", "anti")
         ]
         return Relation(parts[0].union(parts[1]), (*left.columns, mark))
@@ -74,7 +66,7 @@ def marked(names: ColumnNames, left: Relation, right: Relation, condition: JoinC
     different = right.data.select([key.right.alias(name) for key, name in zip(condition.keys, keys, strict=True)])
     flagged = different.distinct().with_columns(**{found: lit(True)})
     own = tuple(JoinKey(key.left, col(name), key.null_safe) for key, name in zip(condition.keys, keys, strict=True))
-    data = _joined(names, left.data, flagged, "left", JoinCondition(own, None))
+    data = _joined(left.data, flagged, "left", JoinCondition(own, None))
     has_match = col(found).is_not_null()
     if not null_aware:
         return Relation(data.with_columns(**{mark: has_match}), (*left.columns, mark))
@@ -99,52 +91,16 @@ def keyed(names: ColumnNames, data: DataSet, keys: list[Expr]) -> tuple[DataSet,
     return data, found
 
 
-def _joined(
-    names: ColumnNames,
-    left: DataSet,
-    right: DataSet,
-    how: str,
-    condition: JoinCondition,
-    null_aware: bool = False,
-) -> DataSet:
-    left_keys: list[Expr] = []
-    right_keys: list[Expr] = []
-    for key in condition.keys or (_SHARED,):
-        one, other = _null_safe(key, left, right) if key.null_safe else ([key.left], [key.right])
-        left_keys += one
-        right_keys += other
-    left_data, left_names = keyed(names, left, left_keys)
-    right_data, right_names = keyed(names, right, right_keys)
-    return left_data.join(
-        right_data,
-        left_on=left_names,
-        right_on=right_names,
+def _joined(left: DataSet, right: DataSet, how: str, condition: JoinCondition, null_aware: bool = False) -> DataSet:
+    if not condition.keys and condition.rest is None:
+        condition = condition._replace(rest=None if how == "inner" else lit(True))
+        how = "cross" if how == "inner" else how
+    return left.join(
+        right,
+        left_on=[key.left for key in condition.keys] or None,
+        right_on=[key.right for key in condition.keys] or None,
+        null_safe=[key.null_safe for key in condition.keys] or False,
         how=how,
         condition=condition.rest,
         null_aware=null_aware,
     )
-
-
-def _null_safe(key: JoinKey, left: DataSet, right: DataSet) -> tuple[list[Expr], list[Expr]]:
-    return _with_constant(key.left, left), _with_constant(key.right, right)
-
-
-def _with_constant(value: Expr, data: DataSet) -> list[Expr]:
-    """Return whether a value is null, and the value with a constant in its place where it is."""
-    data_type = infer_type(value.expression, data.schema)
-    try:
-        in_place = lit(pa.scalar(_some_value(data_type), data_type))
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, TypeError):
-        raise NotYetSupportedError(f"INTERSECT, EXCEPT or IS NOT DISTINCT FROM as a join key of {data_type}") from None
-    return [value.is_null(), value.fill_null(in_place)]
-
-
-def _some_value(data_type: pa.DataType) -> object:
-    """Return a value that a type has."""
-    if pa.types.is_decimal(data_type):
-        return Decimal(0)
-    if pa.types.is_boolean(data_type):
-        return False
-    if pa.types.is_string(data_type) or pa.types.is_large_string(data_type):
-        return ""
-    return b"" if pa.types.is_binary(data_type) or pa.types.is_large_binary(data_type) else 0

@@ -205,16 +205,16 @@ class RelationReader:
         condition = join_condition(on, len(left.columns), reader, self._query.functions)
         kind = message.JoinType.Name(message.type).removeprefix("JOIN_TYPE_").lower()
         if kind in joins.BOTH_SIDES:
-            return joins.pairs(self._names, left, right, joins.BOTH_SIDES[kind], condition)
+            return joins.pairs(left, right, joins.BOTH_SIDES[kind], condition)
         side, _, what = kind.partition("_")
         if side == "right":
             left, right, condition = right, left, condition.swapped()
         match what:
             case "semi":
-                return joins.matching(self._names, left, right, condition)
+                return joins.matching(left, right, condition)
             case "anti":
                 is_null_aware = number in self._query.null_aware
-                return joins.without_match(self._names, left, right, condition, is_null_aware)
+                return joins.without_match(left, right, condition, is_null_aware)
             case "mark":
                 return joins.marked(self._names, left, right, condition, self._query.marks_are_null_aware)
         raise NotYetSupportedError(f"the SQL join {kind}")

@@ -5,8 +5,8 @@ import pytest
 
 from engine.api.expressions import col
 from engine.api.logical_node import build_plan
-from engine.errors import NotYetSupportedError, SchemaError
-from engine.graph.plan import Join, decode_plan, encode_plan
+from engine.errors import SchemaError
+from engine.graph.plan import Join, JoinType, decode_plan, encode_plan
 
 LEFT = pa.schema([("k", pa.int32()), ("low", pa.int64()), ("x", pa.string())])
 RIGHT = pa.schema([("k", pa.int64()), ("high", pa.float64()), ("y", pa.string())])
@@ -44,9 +44,12 @@ def test_a_cross_join_takes_a_condition_and_no_keys(left, right):
     assert (join.left_keys, join.right_keys) == ((), ())
 
 
-def test_a_condition_alone_is_told_to_be_a_cross_join(left, right):
-    with pytest.raises(SchemaError, match=r"neither given \(pairs by a condition alone: how='cross', condition="):
-        left.join(right, condition=col("low") < col("high"))
+def test_a_condition_alone_makes_a_cross_join_and_other_types_get_one_key_that_all_rows_share(left, right):
+    other = right.rename(k="k2")
+    condition = col("low") < col("high")
+    assert join_of(left.join(other, condition=condition)).how is JoinType.CROSS
+    assert len(join_of(left.join(other, how="left", condition=condition)).left_keys) == 1
+    assert left.join(other, how="left", condition=condition).columns == ["k", "low", "x", "k2", "high", "y"]
 
 
 @pytest.mark.parametrize(
@@ -80,14 +83,10 @@ def test_a_clash_of_names_says_rename(left, right):
         left.join(right, how="cross")
 
 
-def test_null_aware_goes_with_an_anti_join_by_one_key(left, right):
+def test_null_aware_goes_with_an_anti_join(left, right):
     assert join_of(left.join(right, on="k", how="anti", null_aware=True)).null_aware
     with pytest.raises(SchemaError, match="NOT IN and goes with how='anti', not 'left'"):
         left.join(right, on="k", how="left", null_aware=True)
-    with pytest.raises(NotYetSupportedError, match="by 2 keys"):
-        left.join(right.rename(y="x"), on=["k", "x"], how="anti", null_aware=True)
-    with pytest.raises(NotYetSupportedError, match="with a condition"):
-        left.join(right, on="k", how="anti", null_aware=True, condition=col("low") < col("high"))
 
 
 @pytest.mark.parametrize("how", ["inner", "left", "right", "full", "semi", "anti"])

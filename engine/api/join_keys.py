@@ -1,0 +1,288 @@
+"""What a join is asked for, brought to the form of the plan: two inputs, key columns with names of their own.
+
+    left_on=col("a") % 10        a hidden column on that side, which the result does not have
+    null_safe=True               a key as two hidden ones: whether it is null, and its value with a constant for null
+    suffix="_right"              right columns whose names the left has too, renamed
+    no keys but a condition      one hidden key that all rows share; of an inner join, a cross join
+
+    keyed_sides(...) ─► KeyedSides(left, right, keys) ─► Join ─► shown(...)     the columns that the user sees
+
+Held by: tests/integration/test_join_forms.py
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from decimal import Decimal
+from typing import Any, Final, NamedTuple
+
+import pyarrow as pa
+
+from engine.api.expression import Expr, to_expression
+from engine.api.logical_node import LogicalNode
+from engine.api.projections import cast_node, check_columns, column_name, flattened, project_node, renamed
+from engine.errors import NotYetSupportedError, SchemaError
+from engine.expressions.common_type import common_type
+from engine.expressions.schema_bridge import is_key_type
+from engine.graph.expression import Call, Case, ColumnRef, NamedExpression
+from engine.graph.plan import JoinType
+
+#: how Spark, Polars, pandas and DuckDB spell the types, without underscores, hyphens and spaces
+_SPELLINGS: Final = {
+    **{how.value: how for how in JoinType},
+    **dict.fromkeys(("outer", "fullouter"), JoinType.FULL),
+    "leftouter": JoinType.LEFT,
+    "rightouter": JoinType.RIGHT,
+    "leftsemi": JoinType.SEMI,
+    "leftanti": JoinType.ANTI,
+    "crossjoin": JoinType.CROSS,
+}
+#: names that people write for what is called otherwise here
+_ELSEWHERE: Final = {
+    "asof": "data_set.asof_join(other, on=..., by=...) joins with the nearest row in time",
+    "positional": "with_row_index() on both sides makes a key",
+    "rightsemi": "exchange the data sets: right.join(left, how='semi')",
+    "rightanti": "exchange the data sets: right.join(left, how='anti')",
+    "natural": "name the columns: on=[...]",
+}
+
+
+class JoinKeys(NamedTuple):
+    """The keys of a join as they are given: ``on``, or ``left_on`` and ``right_on``."""
+
+    on: object = None
+    left_on: object = None
+    right_on: object = None
+    #: for all keys, or for each
+    null_safe: bool | Sequence[bool] = False
+
+
+class KeyedSides(NamedTuple):
+    """Two inputs with a column for each key, of pairwise equal types."""
+
+    left: LogicalNode
+    right: LogicalNode
+    left_keys: tuple[str, ...]
+    right_keys: tuple[str, ...]
+    #: the keys of both sides have the same names and come out once
+    coalesce: bool
+    #: names of the left that come out
+    left_shown: tuple[str, ...]
+    #: names of the right that come out beside them
+    right_shown: tuple[str, ...]
+    #: coalesced keys where null equals null: where the right's value lies
+    right_of: dict[str, str]
+
+
+def join_type(how: object) -> JoinType:
+    """Return the join type of a word, in any of the usual spellings; SchemaError listing them for another."""
+    word = how.lower().replace("_", "").replace("-", "").replace(" ", "") if isinstance(how, str) else ""
+    found = _SPELLINGS.get(word) or _SPELLINGS.get(word.removesuffix("join"))
+    if found is None:
+        instead = f" ({_ELSEWHERE[word]})" if word in _ELSEWHERE else ""
+        raise SchemaError(f"join how={how!r}: choose one of {', '.join(JoinType)}{instead}")
+    return found
+
+
+def keyed_sides(left: LogicalNode, right: LogicalNode, keys: JoinKeys, pairs: _Pairs, suffix: str | None) -> KeyedSides:
+    """Return both inputs with columns for the keys; SchemaError for keys or names that do not fit."""
+    coalesce = keys.on is not None
+    shown = (tuple(left.schema.names), tuple(right.schema.names))
+    names = _FreeNames((*left.schema.names, *right.schema.names))
+    left, left_keys = _with_key_columns(left, [one for one, _ in pairs], names, "" if coalesce else "left_")
+    right, right_keys = _with_key_columns(right, [other for _, other in pairs], names, "" if coalesce else "right_")
+    types = [
+        _common_key(left.schema.field(one), right.schema.field(other))
+        for one, other in zip(left_keys, right_keys, strict=True)
+    ]
+    left = cast_node(left, dict(zip(left_keys, types, strict=True)))
+    right = cast_node(right, dict(zip(right_keys, types, strict=True)))
+    coalesced = [name for name in right_keys if coalesce and name in shown[1]]
+    right_of: dict[str, str] = {}
+    safe = _null_safe_flags(keys.null_safe, len(pairs))
+    safe = [
+        is_safe and left.schema.field(one).nullable and right.schema.field(other).nullable
+        for is_safe, one, other in zip(safe, left_keys, right_keys, strict=True)
+    ]
+    if any(safe):
+        if coalesce:
+            right_of = {
+                name: names.free(f"right_{name}")
+                for name, is_safe in zip(left_keys, safe, strict=True)
+                if is_safe and name in coalesced
+            }
+        left, left_keys = _null_safe(left, left_keys, safe, "" if coalesce else "left_", names)
+        right, right_keys = _null_safe(right, right_keys, safe, "" if coalesce else "right_", names)
+    new_names = {**_suffixed(shown, coalesced, suffix), **right_of}
+    if new_names:
+        right = project_node(right, renamed(right.schema, new_names), "join suffix")
+        right_keys = [new_names.get(name, name) for name in right_keys]
+    right_shown = tuple(new_names.get(name, name) for name in shown[1] if name not in coalesced)
+    return KeyedSides(left, right, tuple(left_keys), tuple(right_keys), coalesce, shown[0], right_shown, right_of)
+
+
+def shown(joined: LogicalNode, sides: KeyedSides, how: JoinType) -> LogicalNode:
+    """Return a join without the columns that were added for its keys."""
+    visible = sides.left_shown + (() if how in (JoinType.SEMI, JoinType.ANTI) else sides.right_shown)
+    if tuple(joined.schema.names) == visible:
+        return joined
+    named = []
+    for name in visible:
+        column = ColumnRef(name)
+        right = ColumnRef(sides.right_of.get(name, name))
+        if how is JoinType.RIGHT:
+            named.append(NamedExpression(name, right))
+        elif how is JoinType.FULL and right != column:
+            named.append(NamedExpression(name, Case(((Call("is_null", (column,)), right),), column)))
+        else:
+            named.append(NamedExpression(name, column))
+    return project_node(joined, named, "join")
+
+
+# keys as they are given --------------------------------------------------------------------------------------------
+
+_Pairs = Sequence[tuple[object, object]]
+
+
+def key_pairs(how: JoinType, keys: JoinKeys, has_condition: bool) -> _Pairs:
+    """Return the keys of both sides, names or expressions, pairwise; of a join without any, one that all rows share."""
+    given = [name for name in ("on", "left_on", "right_on") if getattr(keys, name) is not None]
+    if how is JoinType.CROSS:
+        if given:
+            raise SchemaError(f"a cross join has no keys; leave {' and '.join(given)} out")
+        return []
+    if given == ["on"]:
+        values = flattened([keys.on])
+        pairs = list(zip(values, values, strict=True))
+    elif given == ["left_on", "right_on"]:
+        lefts, rights = flattened([keys.left_on]), flattened([keys.right_on])
+        if not lefts or len(lefts) != len(rights):
+            raise SchemaError(f"join: {len(lefts)} keys left, {len(rights)} right; they go in pairs")
+        pairs = list(zip(lefts, rights, strict=True))
+    elif not given and has_condition:
+        return [(Expr(to_expression(1)), Expr(to_expression(1)))]
+    else:
+        raise SchemaError(
+            f"join: give on=, or left_on= and right_on=, or condition=; {' and '.join(given) or 'neither'} given"
+        )
+    if not pairs:
+        raise SchemaError("join on=[]: name at least one key; all pairs of rows are how='cross'")
+    named = [pair for pair in pairs if isinstance(pair[0], str) and isinstance(pair[1], str)]
+    if len(set(named)) < len(named):
+        raise SchemaError(f"join: a key is given twice: {', '.join(str(one) for one, _ in named)}")
+    return pairs
+
+
+class _FreeNames:
+    """Names for hidden columns that nobody uses."""
+
+    def __init__(self, used: Iterable[str]) -> None:
+        self._used = set(used)
+
+    def free(self, name: str) -> str:
+        """Return a name like this one that is not a user's."""
+        found = f"__{name}"
+        while found in self._used:
+            found = f"_{found}"
+        return found
+
+
+def _with_key_columns(
+    source: LogicalNode, keys: Sequence[object], names: _FreeNames, side: str
+) -> tuple[LogicalNode, list[str]]:
+    """Return an input with a column for each key that is an expression, and the names of all."""
+    found: list[str] = []
+    computed: list[NamedExpression] = []
+    for index, key in enumerate(keys):
+        if isinstance(key, Expr) and not isinstance(key.expression, ColumnRef):
+            name = names.free(f"{side}key{index}")
+            computed.append(NamedExpression(name, key.expression))
+        else:
+            name = column_name(key, "join keys")
+            check_columns([name], source.schema)
+            if name in found:
+                computed.append(NamedExpression(names.free(f"{side}key{index}"), ColumnRef(name)))
+                name = computed[-1].name
+        found.append(name)
+    return _with_added(source, computed, "join key"), found
+
+
+def _with_added(source: LogicalNode, added: Sequence[NamedExpression], what: str) -> LogicalNode:
+    if not added:
+        return source
+    kept = [NamedExpression(name, ColumnRef(name)) for name in source.schema.names]
+    return project_node(source, [*kept, *added], what)
+
+
+def _common_key(left: pa.Field, right: pa.Field) -> pa.DataType:
+    for field in (left, right):
+        if not is_key_type(field.type):
+            raise SchemaError(f"join: column {field.name!r} is {field.type}, which cannot be a key")
+    wanted = common_type(left.type, right.type)
+    if wanted is None:
+        raise SchemaError(
+            f"join: {left.name!r} is {left.type} left, {right.name!r} is {right.type} right;"
+            " they have no common type: cast one of them"
+        )
+    return wanted
+
+
+def _suffixed(
+    shown: tuple[Sequence[str], Sequence[str]], coalesced: Sequence[str], suffix: str | None
+) -> dict[str, str]:
+    if suffix is None:
+        return {}
+    if not isinstance(suffix, str) or not suffix:
+        raise SchemaError(f"join suffix={suffix!r}: a text that makes other names, such as '_right'")
+    lefts, rights = shown
+    new_names = {name: name + suffix for name in rights if name in lefts and name not in coalesced}
+    taken = [name for name in new_names.values() if name in lefts or name in rights]
+    if taken:
+        raise SchemaError(f"join suffix={suffix!r}: there is a column {taken[0]!r} already; choose another suffix")
+    return new_names
+
+
+# keys where null equals null ---------------------------------------------------------------------------------------
+
+
+def _null_safe_flags(null_safe: Any, count: int) -> list[bool]:
+    flags = [null_safe] * count if isinstance(null_safe, bool) else list(null_safe)
+    if len(flags) != count or not all(isinstance(flag, bool) for flag in flags):
+        raise SchemaError(f"join null_safe={null_safe!r}: True, False, or one of them for each of {count} keys")
+    return flags
+
+
+def _null_safe(
+    source: LogicalNode, keys: Sequence[str], safe: Sequence[bool], side: str, names: _FreeNames
+) -> tuple[LogicalNode, list[str]]:
+    """Return an input with two columns for each null-safe key: whether it is null, and its value or a constant."""
+    found: list[str] = []
+    added: list[NamedExpression] = []
+    for index, (key, is_safe) in enumerate(zip(keys, safe, strict=True)):
+        if not is_safe:
+            found.append(key)
+            continue
+        value = Expr(ColumnRef(key))
+        data_type = source.schema.field(key).type
+        try:
+            constant = pa.scalar(_some_value(data_type), data_type)
+            columns = {"null": value.is_null(), "value": value.fill_null(constant)}
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, TypeError):
+            raise NotYetSupportedError(f"a join key where null equals null of {data_type}") from None
+        for what, column in columns.items():
+            found.append(names.free(f"{side}{what}{index}"))
+            added.append(NamedExpression(found[-1], column.expression))
+    return _with_added(source, added, "join null_safe"), found
+
+
+def _some_value(data_type: pa.DataType) -> object:
+    """Return a value that a type has."""
+    if pa.types.is_decimal(data_type):
+        return Decimal(0)
+    if pa.types.is_boolean(data_type):
+        return False
+    if pa.types.is_string(data_type) or pa.types.is_large_string(data_type):
+        return ""
+    if pa.types.is_fixed_size_binary(data_type):
+        return bytes(data_type.byte_width)
+    return b"" if pa.types.is_binary(data_type) or pa.types.is_large_binary(data_type) else 0

@@ -203,6 +203,14 @@ class Expr(NumberFunctions, RowValue):
         """
         return self.call("eq_null_safe", other)
 
+    def require(self, condition: Any, message: str) -> Expr:
+        """Return the value as it is; a row of which the condition is false or null ends the job with the message.
+
+        >>> values(col("price").require(col("price") > 0, "a price is above zero"), price=[1, 2])
+        [1, 2]
+        """
+        return self.call("require", condition, message=message)
+
     def is_in(self, *values: Any) -> Expr:
         """Whether the value is one of some constants: ``is_in([1, 2])`` or ``is_in(1, 2)``; null as in SQL.
 

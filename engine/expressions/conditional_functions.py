@@ -1,4 +1,4 @@
-"""Choices between values that need no condition: nullif, least, greatest, and equality that knows null.
+"""Choices between values: nullif, least, greatest; equality that knows null; a value with a condition that must hold.
 
 Arguments widen to their common type. ``least`` and ``greatest`` pass nulls over, as in Spark, DuckDB and Polars, and
 have the order of comparisons: NaN is the greatest number (Polars and DuckDB's ``least`` agree).
@@ -70,3 +70,16 @@ def bind_eq_null_safe(operands: Sequence[Operand], _options: Options) -> Binding
         return pc.coalesce(equal(one, other), pc.and_(pc.is_null(one), pc.is_null(other)))
 
     return Binding(same, (data_type, data_type))
+
+
+def bind_require(operands: Sequence[Operand], options: Options) -> Binding:
+    """Bind the value itself; a row of which the condition is not true is an error."""
+    message = str(options.get("message", "a row does not meet a required condition"))
+
+    def checked(value: Datum, condition: Datum) -> Datum:
+        is_met = fill_false(condition)
+        if not (is_met.as_py() if isinstance(is_met, pa.Scalar) else pc.all(is_met, min_count=0).as_py()):
+            raise pa.ArrowInvalid(message)
+        return value
+
+    return Binding(checked, (None, pa.bool_()))

@@ -50,6 +50,7 @@ _NULLS: Final = (
     Row("greatest", ("same", "same*"), "conditional_functions:extreme:greater_equal", "same", VALUES, "own"),
     Row("try_cast", ("any", "constant"), "casting:bind_try_cast", "-", nulls="own"),
     Row("eq_null_safe", ("same", "same"), "conditional_functions:bind_eq_null_safe", "bool", VALUES, "own"),
+    Row("require", ("any", "bool"), "conditional_functions:bind_require", "first", VALUES, "own"),
 )
 
 _NUMBERS: Final = (

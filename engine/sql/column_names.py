@@ -4,13 +4,15 @@
 
 Data sets know columns by name, and joins want the names of both sides to differ. Substrait knows columns by position
 and may have one several times. A relation is a data set and, for each position, the name of the column that is there:
-what a query leaves out or puts in another order costs no projection.
+what a query leaves out or puts in another order costs no projection. Where a whole query has two columns ``a`` the
+second one is ``a_1``, as in DuckDB.
 
 Held by: tests/sql/test_joins.py
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from engine.api.data_set import DataSet
@@ -39,3 +41,15 @@ class ColumnNames:
             if numbered not in self._given:
                 self._given[numbered] = 1
                 return numbered
+
+
+def different_names(names: Sequence[str]) -> list[str]:
+    """Return names of which no two are the same: "a", "b", "a" are "a", "b", "a_1"."""
+    found: dict[str, None] = {}
+    for name in names:
+        own, number = name, 0
+        while own in found or (number and own in names):
+            number += 1
+            own = f"{name}_{number}"
+        found[own] = None
+    return list(found)

@@ -14,9 +14,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
+import pyarrow as pa
+
+from engine.api.data_set import DataSet
 from engine.api.expression import Expr
 from engine.api.expressions import col, lit, when
 from engine.errors import NotYetSupportedError
+from engine.expressions.infer import infer_type
 from engine.sql.functions import FUNCTIONS
 from engine.sql.types import arrow_type, constant
 from engine.sql.windows import window
@@ -34,10 +38,12 @@ class ExpressionReader:
     def __init__(
         self,
         columns: Sequence[str],
+        data: Sequence[DataSet],
         function_names: dict[int, str],
         scalar_column: Callable[[Expression.Subquery], str],
     ) -> None:
         self._columns = columns
+        self._data = data
         self._function_names = function_names
         self._scalar_column = scalar_column
 
@@ -82,7 +88,13 @@ class ExpressionReader:
         if name not in FUNCTIONS:
             raise NotYetSupportedError(f"the SQL function {name}()")
         arguments = [self.read(argument.value) for argument in call.arguments]
+        if name == "subtract" and call.output_type.WhichOneof("kind") == "i64" and self._is_date(arguments[0]):
+            return arguments[0].dt.diff(arguments[1], "days")
         return FUNCTIONS[name](arguments, arrow_type(call.output_type) if call.HasField("output_type") else None)
+
+    def _is_date(self, value: Expr) -> bool:
+        fields = [field for each in self._data for field in each.schema]
+        return bool(pa.types.is_date(infer_type(value.expression, pa.schema(fields))))
 
     def _case(self, message: Expression.IfThen) -> Expr:
         clauses, chain, compared = list(message.ifs), None, None

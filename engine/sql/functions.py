@@ -9,7 +9,8 @@ Held by: tests/sql/test_expressions.py
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import reduce
+from functools import partial, reduce
+from operator import add
 from typing import Any, Final
 
 import pyarrow as pa
@@ -58,15 +59,43 @@ def _constant(argument: Expr, what: str) -> Any:
     return argument.expression.value
 
 
-_PARTS: Final = {"year", "quarter", "month", "week", "day", "hour", "minute", "second"}
+def _part(moment: Expr, part: str) -> Expr:
+    found: Expr = getattr(moment.dt, part)()
+    return found
+
+
+_PARTS: Final[dict[str, Callable[[Expr], Expr]]] = {
+    **{part: partial(_part, part=part) for part in ("year", "quarter", "month", "week", "day")},
+    **{part: partial(_part, part=part) for part in ("hour", "minute", "second")},
+    # the seconds of a minute, in a smaller unit
+    "millisecond": lambda moment: moment.dt.second() * 10**3 + moment.dt.millisecond(),
+    "microsecond": lambda moment: _PARTS["millisecond"](moment) * 10**3 + moment.dt.microsecond(),
+    "dow": lambda moment: (moment.dt.weekday() + 1) % 7,
+    "isodow": lambda moment: moment.dt.weekday() + 1,
+    "doy": partial(_part, part="day_of_year"),
+    "isoyear": partial(_part, part="iso_year"),
+    "decade": lambda moment: moment.dt.year() // 10,
+    "century": lambda moment: (moment.dt.year() + 99) // 100,
+    "millennium": lambda moment: (moment.dt.year() + 999) // 1000,
+    "epoch": lambda moment: moment.dt.epoch("us") / 10**6,
+}
 
 
 def _date_part(arguments: Arguments, _wanted: pa.DataType | None) -> Expr:
     part = str(_constant(arguments[0], "a part of a date")).lower()
     if part not in _PARTS:
         raise NotYetSupportedError(f"EXTRACT({part.upper()} FROM ...)")
-    found: Expr = getattr(arguments[1].dt, part)()
-    return found
+    return _PARTS[part](arguments[1])
+
+
+_TRUNCATED: Final = ("year", "quarter", "month", "week", "day", "hour", "minute", "second", "millisecond")
+
+
+def _date_trunc(arguments: Arguments, _wanted: pa.DataType | None) -> Expr:
+    unit = str(_constant(arguments[0], "the unit of date_trunc")).lower()
+    if unit not in _TRUNCATED:
+        raise NotYetSupportedError(f"date_trunc('{unit}', ...) (there are {', '.join(_TRUNCATED)})")
+    return arguments[1].dt.truncate(unit)
 
 
 def _substring(arguments: Arguments, _wanted: pa.DataType | None) -> Expr:
@@ -124,6 +153,8 @@ FUNCTIONS: Final[dict[str, Function]] = {
     "like": _text("like", "a pattern of LIKE"),
     "ilike": _text("ilike", "a pattern of ILIKE"),
     "str_concat": _all("__add__"),
+    # concat() passes nulls over, || does not
+    "concat": lambda arguments, _: reduce(add, (coalesce(one, "") for one in arguments)),
     "btrim": _text("strip", "what BTRIM takes away"),
     "ltrim": _text("lstrip", "what LTRIM takes away"),
     "rtrim": _text("rstrip", "what RTRIM takes away"),
@@ -135,6 +166,7 @@ FUNCTIONS: Final[dict[str, Function]] = {
     "ends_with": _text("ends_with", "a suffix"),
     "reverse": _text("reverse"),
     "date_part": _date_part,
+    "date_trunc": _date_trunc,
     "substring": _substring,
     "coalesce": lambda arguments, _: coalesce(*arguments),
     "least": lambda arguments, _: least(*arguments),

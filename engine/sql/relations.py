@@ -19,16 +19,18 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from engine.api.aggregates import count, first
 from engine.api.data_set import DataSet
 from engine.api.expressions import col
 from engine.api.windows import row_number
-from engine.errors import NotYetSupportedError, PlanError
+from engine.errors import NotYetSupportedError
 from engine.sql import joins
-from engine.sql.column_names import ColumnNames, Relation
+from engine.sql.column_names import ColumnNames, Relation, different_names
 from engine.sql.expressions import ExpressionReader
 from engine.sql.groups import grouped
 from engine.sql.join_conditions import join_condition
 from engine.sql.messages import messages_below
+from engine.sql.null_aware import joins_of
 from engine.sql.planner import PlannedQuery
 from engine.sql.types import arrow_type, constant
 
@@ -63,10 +65,7 @@ class RelationReader:
     def root(self, relation: Rel, names: Sequence[str]) -> DataSet:
         """Return the data set of a whole query, its columns under the names that the query gives them."""
         found = self.read(relation)
-        twice = sorted({name for name in names if names.count(name) > 1})
-        if twice:
-            raise PlanError(f"sql: column {', '.join(map(repr, twice))} would be there twice; write AS another_name")
-        return _renamed(found, names)
+        return _renamed(found, different_names(names))
 
     def read(self, message: Rel) -> Relation:
         """Return a relation; NotYetSupportedError for a kind that is not here."""
@@ -200,7 +199,7 @@ class RelationReader:
         # counted before its inputs are read: null_aware.py counts them so
         number, self._join_count = self._join_count, self._join_count + 1
         left, right = self.read(message.left), self.read(message.right)
-        reader = self._reader(left.columns + right.columns)
+        reader = self._reader(left.columns + right.columns, (left.data, right.data))
         on = message.expression if message.HasField("expression") else None
         condition = join_condition(on, len(left.columns), reader, self._query.functions)
         kind = message.JoinType.Name(message.type).removeprefix("JOIN_TYPE_").lower()
@@ -244,24 +243,34 @@ class RelationReader:
         """Return the relation with a column for each query that stands for a value, and the reader of expressions."""
         data, names = found.data, {}
         for query in (query for one in expressions for query in _scalar_queries(one)):
+            written = query.SerializeToString(deterministic=True)
+            if written in names:
+                self._join_count += sum(1 for _ in joins_of(query))
+                continue
             row = self._one_row(query)
             data = data.join(row.data, how="cross")
-            names[query.SerializeToString(deterministic=True)] = row.columns[0]
-        reader = self._reader(found.columns, names)
+            names[written] = row.columns[0]
+        reader = self._reader(found.columns, (data,), names)
         return Relation(data, found.columns), reader
 
     def _one_row(self, query: Expression.Subquery) -> Relation:
-        """Return the relation of a query that has one row, whatever the data."""
+        """Return the relation of a query that has one row: null where the query has none, an error where several."""
         relation = query.scalar.input
-        if not _has_one_row(relation):
-            raise NotYetSupportedError("a SQL query as a value that may have several rows; write max(...) or min(...)")
         found = self.read(relation)
-        return Relation(found.data.select([found.columns[0]]), found.columns[:1])
+        own = col(found.columns[0])
+        if _has_one_row(relation):
+            return Relation(found.data.select([own]), found.columns[:1])
+        name, rows = self._names.unique("value"), self._names.unique("rows")
+        counted = found.data.group_by().agg(**{name: first(own), rows: count()})
+        value = col(name).require(col(rows) <= 1, "a SQL query that stands for a value has more than one row")
+        return Relation(counted.select([value.alias(name)]), (name,))
 
-    def _reader(self, columns: Sequence[str], scalars: Mapping[bytes, str] | None = None) -> ExpressionReader:
+    def _reader(
+        self, columns: Sequence[str], data: Sequence[DataSet], scalars: Mapping[bytes, str] | None = None
+    ) -> ExpressionReader:
         known = scalars or {}
         return ExpressionReader(
-            columns, self._query.functions, lambda query: known[query.SerializeToString(deterministic=True)]
+            columns, data, self._query.functions, lambda query: known[query.SerializeToString(deterministic=True)]
         )
 
 

@@ -90,11 +90,19 @@ def _timestamp(zone: str | None) -> Callable[[Expression.Literal.PrecisionTimest
     return lambda value: pa.scalar(value.value, pa.timestamp(_UNITS[value.precision], zone))
 
 
+def _interval(value: Expression.Literal.IntervalCompound) -> pa.Scalar:
+    calendar, elapsed = value.interval_year_to_month, value.interval_day_to_second
+    fraction = elapsed.subseconds * 10 ** (9 - elapsed.precision)
+    months = 12 * calendar.years + calendar.months
+    return pa.scalar(pa.MonthDayNano([months, elapsed.days, elapsed.seconds * 10**9 + fraction]))
+
+
 _READERS: Final[dict[str, Callable[..., pa.Scalar]]] = {
     "decimal": _decimal,
     "date": lambda days: pa.scalar(_EPOCH + timedelta(days=days), pa.date32()),
     "var_char": lambda value: pa.scalar(value.value, pa.string()),
     "fixed_char": lambda value: pa.scalar(value, pa.string()),
+    "interval_compound": _interval,
     "precision_timestamp": _timestamp(None),
     "precision_timestamp_tz": _timestamp("UTC"),
 }

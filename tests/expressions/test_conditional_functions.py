@@ -8,7 +8,7 @@ from itertools import product
 import pyarrow as pa
 import pytest
 
-from engine import SchemaError, coalesce, col, greatest, least
+from engine import DataError, SchemaError, coalesce, col, greatest, least, lit
 from engine.expressions.infer import infer_type
 from tests.expressions.function_oracle import FLOATS, by_duckdb, compute, same, values
 
@@ -58,6 +58,17 @@ def test_not_a_number_is_the_greatest_number_and_null_is_passed_over():
     same(values(greatest(X, 1.0), x=FLOATS), largest)
     smallest = [1.0 if one is None or one != one else min(one, 1.0) for one in FLOATS]
     same(values(least(X, 1.0), x=FLOATS), smallest)
+
+
+def test_a_condition_that_must_hold_fails_with_its_message_where_it_is_false_or_null():
+    expression = X.require(Y > 0, "prices are above zero")
+    assert values(expression, x=["a", None], y=[1, 2]) == ["a", None]
+    assert values(expression, x=pa.array([], pa.string()), y=pa.array([], pa.int64())) == []
+    for bad in (0, None):
+        with pytest.raises(DataError, match=r"prices are above zero; in a row with x='b', y="):
+            values(expression, x=["a", "b"], y=[1, bad])
+    with pytest.raises(DataError, match="never"):
+        values(X.require(lit(False), "never"), x=[1])
 
 
 def test_types_without_a_common_one_are_refused():

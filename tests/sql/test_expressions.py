@@ -39,6 +39,8 @@ EXPRESSIONS = (
     "s LIKE ''",
     "s ILIKE 'A%'",
     "trim(s) || '!'",
+    "concat(s, '-', k)",
+    "concat(NULL, s)",
     "left(s, 1)",
     "right(s, 1)",
     "replace(s, 'a', 'xy')",
@@ -62,6 +64,33 @@ EXPRESSIONS = (
 @pytest.mark.parametrize("expression", EXPRESSIONS)
 def test_the_value_is_duckdbs(answers: Answers, expression: str) -> None:
     found, wanted = answers(f"SELECT k, v, s, {expression} AS value FROM t")
+    assert found == wanted
+
+
+OF_TIMES = ("year", "quarter", "month", "week", "day", "hour", "minute", "second", "millisecond", "microsecond")
+OF_TIMES += ("doy", "dow", "isodow", "epoch", "isoyear", "decade", "century", "millennium")
+OF_DATES = ("year", "quarter", "month", "week", "day", "doy", "dow", "isodow", "epoch", "isoyear")
+MOMENTS = (
+    *(f"extract({part} FROM ts)" for part in OF_TIMES),
+    *(f"extract({part} FROM d)" for part in OF_DATES),
+    *(f"date_trunc('{unit}', ts)" for unit in OF_TIMES[:9]),
+    "CAST(date_trunc('month', d) AS DATE)",
+    "CAST(d + INTERVAL '5' DAY AS DATE)",
+    "CAST(d - INTERVAL '1 month' AS DATE)",
+    "CAST(d + INTERVAL '1 year 2 months 3 days' AS DATE)",
+    "ts + INTERVAL '5 days 3 hours'",
+    "ts - INTERVAL '90 minutes'",
+    "ts + INTERVAL '1.5 seconds'",
+    "d - DATE '2024-01-01'",
+)
+
+
+@pytest.mark.parametrize("expression", MOMENTS)
+def test_the_value_of_a_moment_is_duckdbs(answers: Answers, expression: str) -> None:
+    moments = "(NULL), ('2024-02-29 13:14:15.678901'), ('1969-12-31 23:59:59.999999'), ('2020-12-31 00:00:00')"
+    source = f"(SELECT CAST(x AS TIMESTAMP) AS ts FROM (VALUES {moments}) AS v (x)) AS m"
+    both = f"(SELECT ts, CAST(ts AS DATE) AS d FROM {source}) AS b"
+    found, wanted = answers(f"SELECT d, {expression} AS value FROM {both}")
     assert found == wanted
 
 

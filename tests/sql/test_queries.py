@@ -8,7 +8,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from engine import Environment, NotYetSupportedError, PlanError, SchemaError, col
+from engine import DataError, Environment, NotYetSupportedError, PlanError, SchemaError, col
 from engine.sql.query import paths_in
 from tests.sql.conftest import Answers
 from tests.sql.null_queries import TABLES
@@ -47,8 +47,15 @@ def test_a_query_is_a_data_set_like_any_other(environment: Environment) -> None:
 
 def test_names_of_columns_are_those_of_the_query(environment: Environment) -> None:
     assert environment.sql('SELECT k AS "The Key", count(*) AS n FROM t GROUP BY k').columns == ["The Key", "n"]
-    with pytest.raises(PlanError, match="'k' would be there twice; write AS another_name"):
-        environment.sql("SELECT t.k, u.k FROM t JOIN u ON t.k = u.k")
+    assert environment.sql("SELECT t.k, u.k, v AS k_1 FROM t JOIN u ON t.k = u.k").columns == ["k", "k_2", "k_1"]
+
+
+def test_a_query_as_a_value_has_one_row_or_none(environment: Environment, answers: Answers) -> None:
+    for value in ("SELECT DISTINCT w FROM u WHERE w = 1", "SELECT w FROM u WHERE w > 100", "SELECT k FROM e"):
+        found, wanted = answers(f"SELECT k, ({value}) AS x, ({value}) IS NULL AS y FROM t")
+        assert found == wanted
+    with pytest.raises(DataError, match="a SQL query that stands for a value has more than one row"):
+        environment.sql("SELECT k FROM t WHERE v > (SELECT w FROM u)").to_arrow()
 
 
 @pytest.mark.parametrize(

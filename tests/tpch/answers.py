@@ -41,5 +41,6 @@ def _place(row: tuple[object, ...]) -> tuple[list[str], list[float]]:
 
 def _is_same(one: object, other: object) -> bool:
     if isinstance(one, float) and isinstance(other, float):
-        return math.isclose(one, other, rel_tol=_TOLERANCE, abs_tol=_TOLERANCE)
+        both_nan = math.isnan(one) and math.isnan(other)
+        return both_nan or math.isclose(one, other, rel_tol=_TOLERANCE, abs_tol=_TOLERANCE)
     return one == other

@@ -1,20 +1,19 @@
 """The eight tables, one Parquet file each: those of the specification, and small ones of our own for tests.
 
-``generate`` calls tpchgen-cli, a generator in Rust (the extra ``bench`` installs it). ``write_small`` needs nothing but
+``generate`` calls tpcgen-cli, a generator in Rust (the extra ``bench`` installs it). ``write_small`` needs nothing but
 DuckDB: 10,000 orders whose columns have the types, keys and words of the specification, and about its distributions,
 with rare things made common enough that every query has an answer. Strings are ``string_view``, as the generator's.
 
 Held by: tests/integration/test_tpch.py
 """
 
-import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
+
+from tests.tpcds.tables import generate_tables
 
 _ROWS_PER_GROUP = 8192
 
@@ -101,10 +100,7 @@ _TABLES = {
 
 def generate(folder: Path, scale: float) -> None:
     """Write the tables of a scale factor into a new folder."""
-    program = shutil.which("tpchgen-cli", path=Path(sys.executable).parent) or shutil.which("tpchgen-cli")
-    if program is None:
-        raise SystemExit("tpchgen-cli is not installed: pip install tpchgen-cli, or make bench, which installs it")
-    subprocess.run([program, "parquet", "-s", f"{scale:g}", "-o", folder, "--quiet", "--no-progress"], check=True)
+    generate_tables("tpch", folder, scale)
 
 
 def write_small(folder: Path) -> None:

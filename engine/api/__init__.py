@@ -1,6 +1,7 @@
 """What a user's script holds: Environment, DataSet, expressions.
 
-environment.py         Environment: sources, sinks that wait, execute
+environment.py         Environment: sinks that wait, execute
+  source_calls.py      read_*, from_arrow, from_rows
 data_set.py            DataSet: an immutable handle on a node; its calls are in groups:
   calls.py             what every group stands on
   relational_calls.py  select, filter, sort, group_by and the like

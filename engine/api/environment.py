@@ -17,7 +17,7 @@ import os
 import shutil
 import sys
 import weakref
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -28,12 +28,11 @@ from engine.api.data_set import DataSet
 from engine.api.executor import check_target, executor_of
 from engine.api.key_samples import with_samples
 from engine.api.logical_node import LogicalNode, build_plan
-from engine.api.partitioning import checked_rate
 from engine.api.planning import analyzed_plan, explain_plan, with_exact_splits
 from engine.api.possible_splits import with_possible_splits
 from engine.api.query_language import query_reader
 from engine.api.results import read_parts
-from engine.api.schema_inference import plain_rows, schema_of_rows, schema_text
+from engine.api.source_calls import SourceCalls
 from engine.api.source_filters import source_filters
 from engine.api.unwritten_outputs import UNWRITTEN
 from engine.client.job_result import JobResult
@@ -43,17 +42,14 @@ from engine.config.command_line import current_command_line
 from engine.config.loader import Configuration, load_configuration
 from engine.config.options import PARALLELISM_DEFAULT
 from engine.errors import PlanError, SchemaError
-from engine.files.paths import PathLike
-from engine.graph.plan import Plan, Sink, Source
-from engine.graph.source_spec import SinkSpec, SourceSpec, SourceStatistics
+from engine.graph.plan import Plan, Sink
+from engine.graph.source_spec import SinkSpec
 from engine.private_folder import scratch_folder
 from engine.process_folder import FolderPrefix, ProcessFolder, sweep
-from engine.user_warnings import calling_place, warn_user
-
-Paths = PathLike | Iterable[PathLike]
+from engine.user_warnings import calling_place
 
 
-class Environment:
+class Environment(SourceCalls):
     """Sources, settings and declared outputs of a script. Not for several threads at once."""
 
     def __init__(self, config: Mapping[str, object] | None = None, target: str | None = None) -> None:
@@ -91,6 +87,9 @@ class Environment:
             if self._remove_folder is not None:
                 self._remove_folder()
 
+    def _data_set(self, node: LogicalNode) -> DataSet:
+        return DataSet(self, node)
+
     @property
     def configuration(self) -> Configuration:
         """Effective settings."""
@@ -107,95 +106,7 @@ class Environment:
         chosen = self._configuration.get(PARALLELISM_DEFAULT)
         return int(chosen) if chosen is not None else executor_of(self._target).default_parallelism(self._configuration)
 
-    # sources ---------------------------------------------------------------------------------------------------
-
-    def read_csv(
-        self,
-        path: Paths,
-        schema: pa.Schema | None = None,
-        *,
-        header: bool = False,
-        delimiter: str = ",",
-        quote: str | None = '"',
-        null_values: Sequence[str] = ("",),
-        on_bad_row: str = "fail",
-        encoding: str | None = None,
-        bad_rows_path: PathLike | None = None,
-        rate_limit: float | None = None,
-    ) -> DataSet:
-        """Read delimited text: a file, a folder, a glob, or a list of those.
-
-        Without ``schema`` types come from a sample, which ``explain`` shows. A column whose digits would be lost in a
-        number (007, ids beyond int64) stays text. Without ``header`` columns are called column_0, column_1 and so on.
-        An unquoted empty field is null, a quoted one the empty string. ``on_bad_row``: "fail" with file, line and
-        column, or "skip" and count (``JobResult.bad_rows``). With "skip", each job that reads the source writes a
-        folder of CSV, ``bad_rows_path``: file, line, reason and text of each row that it left out. ``encoding``:
-        UTF-8, or another one by Python's name, such as "cp1252". ``rate_limit``, on any source: the most rows a second
-        of all subtasks together, spread evenly.
-        """
-        # Sources that a script does not read are not loaded.
-        from engine.csv.options import CsvOptions  # noqa: PLC0415
-        from engine.csv.source import csv_source  # noqa: PLC0415
-
-        options = CsvOptions(
-            header=header,
-            delimiter=delimiter,
-            quote=quote,
-            null_values=null_values,
-            on_bad_row=on_bad_row,
-            encoding=encoding,
-            bad_rows_path=bad_rows_path,
-        )
-        source = csv_source(path, schema, options, self.parallelism)
-        return self._source(*source, rate_limit)
-
-    def read_parquet(self, path: Paths, rate_limit: float | None = None) -> DataSet:
-        """Read Parquet: a file, a folder, a glob, or a list of those, all of one schema."""
-        from engine.parquet.source import parquet_source  # noqa: PLC0415
-
-        return self._source(*parquet_source(path), rate_limit)
-
-    def read_records(self, path: PathLike, rate_limit: float | None = None) -> DataSet:
-        """Read a record data set: the folder of a Spark export or of ``write_records``, with its manifest."""
-        from engine.connectors.records_source import records_source  # noqa: PLC0415
-
-        return self._source(*records_source(path), rate_limit)
-
-    def read_text(self, path: Paths, rate_limit: float | None = None) -> DataSet:
-        r"""Read the lines of text as one column ``line`` (string): a file, a folder, a glob, or a list of those.
-
-        A line ends with ``\n`` or ``\r\n``; empty lines are rows. What is not UTF-8 fails the job with a DataError
-        that names file and line.
-        """
-        from engine.connectors.text_source import text_source  # noqa: PLC0415
-
-        return self._source(*text_source(path, self.parallelism), rate_limit)
-
-    def from_arrow(self, data: Any, rate_limit: float | None = None) -> DataSet:
-        """Take anything with the Arrow C stream interface: pyarrow, Polars, DuckDB, pandas. The data is copied."""
-        from engine.connectors.arrow_source import arrow_source  # noqa: PLC0415
-
-        return self._source(*arrow_source(data, self.temporary_folder), rate_limit)
-
-    def from_rows(
-        self, rows: Iterable[Any], schema: pa.Schema | None = None, rate_limit: float | None = None
-    ) -> DataSet:
-        """Take Python rows: tuples, lists, dicts or rows, in the order or by the names of the schema.
-
-        Without ``schema`` the rows decide names and types, and a warning says which; dataclass instances are rows too.
-        """
-        from engine.connectors.row_source import rows_to_table  # noqa: PLC0415
-
-        if schema is None:
-            rows = plain_rows(rows)
-            schema = schema_of_rows(rows, "from_rows")
-            warn_user(f"from_rows: no schema= was passed, {len(rows)} rows decided it; pass {schema_text(schema)}")
-        return self.from_arrow(rows_to_table(rows, schema), rate_limit)
-
-    def _source(
-        self, spec: SourceSpec, statistics: SourceStatistics, schema: pa.Schema, rate_limit: float | None
-    ) -> DataSet:
-        return DataSet(self, LogicalNode(Source(spec, statistics, rate_limit=checked_rate(rate_limit)), (), schema))
+    # tables ----------------------------------------------------------------------------------------------------
 
     def register(self, name: str, data_set: DataSet) -> None:
         """Give a data set a name for SQL; a name that is taken gets the new one."""

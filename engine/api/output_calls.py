@@ -11,6 +11,7 @@ import os
 
 from engine.api.calls import Calls
 from engine.api.logical_node import LogicalNode
+from engine.files.compression import written_codec
 from engine.files.paths import local_path
 from engine.graph.plan import Sink
 from engine.graph.source_spec import SinkSpec
@@ -22,24 +23,49 @@ PathLike = str | os.PathLike[str]
 class OutputCalls(Calls):
     """Base of DataSet with its outputs."""
 
-    def write_csv(self, path: PathLike, header: bool = False, delimiter: str = ",", overwrite: bool = False) -> None:
+    def write_csv(
+        self,
+        path: PathLike,
+        header: bool = False,
+        delimiter: str = ",",
+        overwrite: bool = False,
+        *,
+        compression: str | None = None,
+    ) -> None:
         """Let the next ``env.execute()`` write a folder of ``part-00000.csv`` and so on.
 
-        A null is written as nothing, an empty string as ``""``. A path that exists is an error unless ``overwrite``.
+        A null is written as nothing, an empty string as ``""``. ``compression``: gzip, zstd, bz2, xz or lz4, which
+        makes ``part-00000.csv.gz`` and the like. A path that exists is an error unless ``overwrite``.
         """
         from engine.csv.writer import check_csv_sink  # noqa: PLC0415 - start-up time
 
         check_csv_sink(self.schema, delimiter)
-        self._add_sink(SinkSpec("csv", local_path(path, "write_csv"), overwrite, header, delimiter))
+        codec = written_codec(compression, "write_csv")
+        place = local_path(path, "write_csv")
+        self._add_sink(SinkSpec("csv", place, overwrite, header, delimiter, compression=codec))
 
-    def write_parquet(self, path: PathLike, overwrite: bool = False) -> None:
+    def write_parquet(
+        self,
+        path: PathLike,
+        overwrite: bool = False,
+        *,
+        compression: str = "snappy",
+        compression_level: int | None = None,
+    ) -> None:
         """Let the next ``env.execute()`` write a folder of ``part-00000.parquet`` and so on.
 
         A column of a type that Parquet does not have is a SchemaError; seconds (timestamp[s], time32[s]) are written as
-        milliseconds, date64 as date32. A path that exists is an error unless ``overwrite``.
+        milliseconds, date64 as date32. ``compression``: snappy, zstd, gzip, brotli, lz4 or none; ``compression_level``
+        where the codec has levels. A path that exists is an error unless ``overwrite``.
         """
+        from engine.parquet.writer import check_compression  # noqa: PLC0415 - start-up time
+
         stored_schema(self.schema, "write_parquet")
-        self._add_sink(SinkSpec("parquet", local_path(path, "write_parquet"), overwrite))
+        check_compression(compression, compression_level)
+        place = local_path(path, "write_parquet")
+        self._add_sink(
+            SinkSpec("parquet", place, overwrite, compression=compression, compression_level=compression_level)
+        )
 
     def write_records(self, path: PathLike, overwrite: bool = False) -> None:
         """Let the next ``env.execute()`` write a record data set: ``part-00000.parquet`` and so on, and a manifest.
@@ -53,16 +79,18 @@ class OutputCalls(Calls):
         schema_ipc = plain_file_schema(self.schema).serialize().to_pybytes()
         self._add_sink(SinkSpec("records", local_path(path, "write_records"), overwrite, schema_ipc=schema_ipc))
 
-    def write_text(self, path: PathLike, overwrite: bool = False) -> None:
+    def write_text(self, path: PathLike, overwrite: bool = False, *, compression: str | None = None) -> None:
         r"""Let the next ``env.execute()`` write a folder of ``part-00000.txt`` and so on: a line for each row.
 
         There must be exactly one column, of strings (SchemaError). As in Spark a null is an empty line, and a value
-        with a line end in it reads back as several lines. A path that exists is an error unless ``overwrite``.
+        with a line end in it reads back as several lines. ``compression`` as in ``write_csv``. A path that exists is an
+        error unless ``overwrite``.
         """
         from engine.connectors.text_writer import check_text_sink  # noqa: PLC0415 - start-up time
 
         check_text_sink(self.schema)
-        self._add_sink(SinkSpec("text", local_path(path, "write_text"), overwrite))
+        codec = written_codec(compression, "write_text")
+        self._add_sink(SinkSpec("text", local_path(path, "write_text"), overwrite, compression=codec))
 
     def _add_sink(self, spec: SinkSpec) -> None:
         self._environment.add_sink(LogicalNode(Sink(spec), (self._node,), self.schema))

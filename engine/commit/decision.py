@@ -66,10 +66,15 @@ def decided_output(
     """Return the output of one sink from the staged files of its finished attempts, numbered by subtask."""
     ordered = sorted(staged, key=lambda file: (file.subtask_index, file.name))
     files = tuple(
-        DecidedFile(file.name, f"part-{index:05d}{Path(file.name).suffix}", file.row_count, file.size_bytes)
+        DecidedFile(file.name, f"part-{index:05d}{_extension(file.name)}", file.row_count, file.size_bytes)
         for index, file in enumerate(ordered)
     )
     return DecidedOutput(sink_index, str(target), str(staging), overwrite, files)
+
+
+def _extension(name: str) -> str:
+    """Return what is behind the first dot of a staged file's name, with it: ".csv.gz"."""
+    return name[name.index(".") :] if "." in name else ""
 
 
 def encode_decision(decision: Decision) -> bytes:

@@ -55,7 +55,9 @@ def _rows(spec: SourceSpec, columns: Sequence[str]) -> pa.Table | None:
         case CsvSource():
             dialect = CsvDialect.of(spec.delimiter, spec.quote)
             schema = pa.ipc.read_schema(pa.py_buffer(spec.file_schema_ipc))
-            return pa.concat_tables(csv_sample(spec, first_head(spec.paths, dialect), schema, columns).tables)
+            return pa.concat_tables(
+                csv_sample(spec, first_head(spec.paths, dialect, spec.compression), schema, columns).tables
+            )
         case ArrowSource():
             return _arrow_rows(msgspec.structs.replace(spec, columns=tuple(columns)))
         case _:

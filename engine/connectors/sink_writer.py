@@ -48,11 +48,11 @@ def open_sink_writer(spec: SinkSpec, schema: pa.Schema, path: Path) -> SinkWrite
     if spec.format == "csv":
         from engine.csv.writer import CsvWriter  # noqa: PLC0415
 
-        return CsvWriter(schema, path, spec.header, spec.delimiter)
+        return CsvWriter(schema, path, spec.header, spec.delimiter, spec.compression)
     if spec.format == "parquet":
         from engine.parquet.writer import ParquetWriter  # noqa: PLC0415
 
-        return ParquetWriter(schema, path)
+        return ParquetWriter(schema, path, spec.compression or "snappy", spec.compression_level)
     if spec.format == "records":
         from engine.connectors.records_writer import RecordsWriter  # noqa: PLC0415
 
@@ -60,7 +60,7 @@ def open_sink_writer(spec: SinkSpec, schema: pa.Schema, path: Path) -> SinkWrite
     if spec.format == "text":
         from engine.connectors.text_writer import TextWriter  # noqa: PLC0415
 
-        return TextWriter(schema, path)
+        return TextWriter(schema, path, spec.compression)
     if spec.format == "arrow":
         from engine.connectors.arrow_writer import ArrowWriter  # noqa: PLC0415
 

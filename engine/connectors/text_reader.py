@@ -5,8 +5,8 @@
     lines    |  first, second  |  third        |  fourth   |        each read by the split in which it begins
 
 A file's byte order mark is passed over. A line end is LF or CR LF; empty lines are rows, and so is a last line
-without a line end. A line longer than a block is read by itself, once its end is found. What is not UTF-8 is a
-DataError that names file, line and column.
+without a line end. A line longer than a block is read by itself, once its end is found. A compressed file is one split,
+read as a stream. What is not UTF-8 is a DataError that names file, line and column.
 
 Held by: tests/connectors/test_text.py
 """
@@ -16,14 +16,14 @@ from __future__ import annotations
 import os
 import struct
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import BinaryIO
 
 import pyarrow as pa
 
 from engine.connectors.text_lines import LINE, lines_of
-from engine.csv.dialect import BYTE_ORDER_MARK
 from engine.errors import DataError
+from engine.files.compression import codec_of, open_text
+from engine.files.line_blocks import count_line_ends_before, line_blocks, line_start
 from engine.graph.source_spec import SourceSplit, TextSource
 from engine.memory.budget import Kind, Role, process_budget
 from engine.records.bounded_batches import bounded_batches
@@ -46,6 +46,7 @@ class TextReader:
         self._schema = pa.schema([pa.field(LINE, pa.string())])
         self._columns = list(spec.columns)
         self._splits = splits
+        self._compression = spec.compression
         self._block_bytes = block_bytes
         self._file: BinaryIO | None = None
         self._member = process_budget.reserve(Kind.ARROW, role=Role.READER)
@@ -54,36 +55,37 @@ class TextReader:
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         """Yield the lines of all splits; DataError for one that is not UTF-8 or longer than 2 GiB."""
         for split in self._splits:
-            with Path(split.path).open("rb", buffering=0) as self._file:
-                size = os.fstat(self._file.fileno()).st_size
-                begin = self._line_start(self._file, split.start, size)
-                end = self._line_start(self._file, split.end, size)
-                for block in self._blocks(self._file, split.path, begin, end):
+            codec = codec_of(split.path, self._compression)
+            with open_text(split.path, codec) as self._file:
+                blocks = self._streamed if codec else self._cut_out
+                for block in blocks(self._file, split):
                     batch = pa.record_batch([block], schema=self._schema)
                     yield from bounded_batches(batch.select(self._columns))
             self.bytes_read += split.size_bytes
 
-    def _line_start(self, file: BinaryIO, position: int, size: int) -> int:
-        """Return where the first line begins that begins at or behind a position; the size when none does."""
-        if position == 0:
-            file.seek(0)
-            return len(BYTE_ORDER_MARK) if file.read(len(BYTE_ORDER_MARK)) == BYTE_ORDER_MARK else 0
-        position -= 1
-        file.seek(position)
-        while position < size and (data := file.read(self._block_bytes)):
-            found = data.find(b"\n")
-            if found >= 0:
-                return position + found + 1
-            position += len(data)
-        return size
+    def _streamed(self, file: BinaryIO, split: SourceSplit) -> Iterator[pa.Array]:
+        """Yield the lines of a compressed file."""
+        for position, block in line_blocks(file, line_start(file, 0, 0), None, self._wanted_bytes):
+            if len(block) > _LINE_BYTES_MAX:
+                raise DataError(f"file {split.path}: the line at byte {position} of its text is longer than 2 GiB")
+            yield self._lines(split.path, position, block)
+
+    def _cut_out(self, file: BinaryIO, split: SourceSplit) -> Iterator[pa.Array]:
+        """Yield the lines of a split."""
+        size = os.fstat(file.fileno()).st_size
+        begin = line_start(file, split.start, size, self._block_bytes)
+        end = line_start(file, split.end, size, self._block_bytes)
+        yield from self._blocks(file, split.path, begin, end)
+
+    def _wanted_bytes(self) -> int:
+        return min(self._block_bytes, max(BLOCK_BYTES_MIN, self._member.part_bytes))
 
     def _blocks(self, file: BinaryIO, path: str, begin: int, end: int) -> Iterator[pa.Array]:
         """Yield the lines of [begin, end), which begins with one and ends behind one."""
         file.seek(begin)
         position, held = begin, b""
         while position + len(held) < end:
-            block_bytes = min(self._block_bytes, max(BLOCK_BYTES_MIN, self._member.part_bytes))
-            data = file.read(min(block_bytes, end - position - len(held)))
+            data = file.read(min(self._wanted_bytes(), end - position - len(held)))
             if not data:
                 raise _changed(path, end - position - len(held))
             block = held + data
@@ -93,7 +95,7 @@ class TextReader:
                 yield self._lines(path, position, block[:cut])
                 position, held = position + cut, block[cut:]
                 continue
-            line_end = min(end, self._line_start(file, position + len(block), end))
+            line_end = min(end, line_start(file, position + len(block), end, self._block_bytes))
             held = block = data = b""
             process_budget.check_record(line_end - position, f"file {path}: the line at byte {position},")
             with room_for(line_end - position):
@@ -101,8 +103,7 @@ class TextReader:
             yield line
             position = line_end
 
-    @staticmethod
-    def _long_line(file: BinaryIO, path: str, begin: int, end: int) -> pa.Array:
+    def _long_line(self, file: BinaryIO, path: str, begin: int, end: int) -> pa.Array:
         """Return the line of [begin, end), longer than a block: it is in memory once. The file is behind it then."""
         if end - begin > _LINE_BYTES_MAX:
             raise DataError(f"file {path}: the line at byte {begin} is longer than 2 GiB")
@@ -122,15 +123,26 @@ class TextReader:
         try:
             line.validate(full=True)
         except pa.ArrowInvalid as error:
-            raise _not_utf8(path, begin, bytes(view)) from error
+            raise self._not_utf8(path, begin, bytes(view)) from error
         return line
 
-    @staticmethod
-    def _lines(path: str, position: int, block: bytes) -> pa.Array:
+    def _lines(self, path: str, position: int, block: bytes) -> pa.Array:
         try:
             return lines_of(block)
         except pa.ArrowInvalid as error:
-            raise _not_utf8(path, position, block) from error
+            raise self._not_utf8(path, position, block) from error
+
+    def _not_utf8(self, path: str, position: int, block: bytes) -> DataError:
+        """Return the error for the first bytes of a block that are not UTF-8."""
+        try:
+            block.decode()
+        except UnicodeDecodeError as error:
+            before = count_line_ends_before(path, codec_of(path, self._compression), position)
+            line = before + block.count(b"\n", 0, error.start) + 1
+            column = error.start - (block.rfind(b"\n", 0, error.start) + 1) + 1
+            found = block[error.start : error.start + 1].hex()
+            return DataError(f"file {path}, line {line}: byte {column} of the line (0x{found}) is not UTF-8")
+        return DataError(f"file {path}: not UTF-8 behind byte {position}")
 
     def close(self) -> None:
         """Close the file that is being read."""
@@ -142,24 +154,3 @@ class TextReader:
 
 def _changed(path: str, missing_bytes: int) -> DataError:
     return DataError(f"file {path}: ends {missing_bytes} bytes early; it changed meanwhile")
-
-
-def _not_utf8(path: str, position: int, block: bytes) -> DataError:
-    """Return the error for the first bytes of a block that are not UTF-8."""
-    try:
-        block.decode()
-    except UnicodeDecodeError as error:
-        line = _count_line_ends(path, position) + block.count(b"\n", 0, error.start) + 1
-        column = error.start - (block.rfind(b"\n", 0, error.start) + 1) + 1
-        found = block[error.start : error.start + 1].hex()
-        return DataError(f"file {path}, line {line}: byte {column} of the line (0x{found}) is not UTF-8")
-    return DataError(f"file {path}: not UTF-8 behind byte {position}")
-
-
-def _count_line_ends(path: str, position: int) -> int:
-    count = 0
-    with Path(path).open("rb") as file:
-        while position > 0 and (data := file.read(min(position, BLOCK_BYTES))):
-            count += data.count(b"\n")
-            position -= len(data)
-    return count

@@ -19,7 +19,8 @@ import pyarrow as pa
 
 from engine.connectors.text_lines import LINE, lines_of
 from engine.csv.splits import provisional_splits
-from engine.files.paths import PathLike, expand_paths, refuse_compressed
+from engine.files.compression import checked_codec, codec_of, heads, text_sizes
+from engine.files.paths import PathLike, expand_paths
 from engine.graph.source_spec import SourceStatistics, TextSource
 from engine.statistics.column_statistics import SampledPlaces, sample_statistics
 
@@ -30,28 +31,33 @@ _BLOCK_COUNT = 12
 
 
 def text_source(
-    path: PathLike | Iterable[PathLike], parallelism: int
+    path: PathLike | Iterable[PathLike], parallelism: int, compression: str | None = None
 ) -> tuple[TextSource, SourceStatistics, pa.Schema]:
     """Return a text source, what is known of its size, and its schema.
 
-    Raises: PlanError (no such file), NotYetSupportedError (compressed as a whole).
+    Raises: PlanError (no such file), ConfigurationError (no such codec), NotYetSupportedError (an archive).
     """
+    codec = checked_codec(compression, "read_text")
     paths = expand_paths(path, "read_text")
-    refuse_compressed(paths, "read_text")
-    spec = TextSource(paths, provisional_splits(paths, parallelism), (LINE,))
-    return spec, _statistics(paths), TEXT_SCHEMA
+    spec = TextSource(paths, provisional_splits(paths, parallelism, codec), (LINE,), codec)
+    return spec, _statistics(paths, codec), TEXT_SCHEMA
 
 
 def with_splits(spec: TextSource, parallelism: int) -> TextSource:
     """Return the source with splits for so many subtasks, of its files as they are now."""
-    return msgspec.structs.replace(spec, splits=provisional_splits(spec.paths, parallelism))
+    return msgspec.structs.replace(spec, splits=provisional_splits(spec.paths, parallelism, spec.compression))
 
 
-def _statistics(paths: Sequence[str]) -> SourceStatistics:
-    sizes = [Path(path).stat().st_size for path in paths]
-    total = sum(sizes)
-    is_whole = total <= _WHOLE_BYTES
-    blocks = [Path(path).read_bytes() for path in paths] if is_whole else _spread_blocks(paths, sizes)
+def _statistics(paths: Sequence[str], compression: str) -> SourceStatistics:
+    known = text_sizes(paths, compression)
+    total = known.total
+    is_whole = known.is_exact and total <= _WHOLE_BYTES
+    if is_whole:
+        blocks = heads(paths, compression, _WHOLE_BYTES, len(paths))
+    elif any(codec_of(path, compression) for path in paths):
+        blocks = [lines[: lines.rfind(b"\n") + 1] for lines in heads(paths, compression, _BLOCK_BYTES, _BLOCK_COUNT)]
+    else:
+        blocks = _spread_blocks(paths, known.sizes)
     # A sample that is not UTF-8 says nothing; the reader of the line says where it is.
     lines = [lines_of(block) for block in blocks if block and _is_text(block)]
     rows = sum(len(one) for one in lines)

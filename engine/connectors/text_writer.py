@@ -36,10 +36,10 @@ class TextWriter:
 
     is_full = False
 
-    def __init__(self, schema: pa.Schema, path: Path) -> None:
+    def __init__(self, schema: pa.Schema, path: Path, compression: str = "") -> None:
         check_text_sink(schema)
         self._row_count = 0
-        self._file = OutputFile(path)
+        self._file = OutputFile(path, compression)
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Append a line for each row."""

@@ -28,6 +28,8 @@ class CsvOptions:
     #: None: UTF-8
     encoding: str | None = None
     bad_rows_path: PathLike | None = None
+    #: None: by the ending of each file
+    compression: str | None = None
 
     def __post_init__(self) -> None:
         """Check what can be checked without a file."""

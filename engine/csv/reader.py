@@ -12,6 +12,8 @@ mark and header, which are passed over here; a header is compared with the names
 A record that is longer than a block is a block of its own, of just its size (long_records.py). One that is larger than
 what the process has for a record is an error that names file, line and size.
 
+A compressed file is one split, read as a stream: a long record makes its block longer.
+
 A malformed record is an error that names file, line, column and value, or is counted and skipped
 (``on_bad_row="skip"``). Skipping reads every column of the file, wanted or not, so that which rows are there does not
 depend on the query. Lines are counted only when an error needs one.
@@ -21,7 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 import pyarrow as pa
 
@@ -32,6 +34,7 @@ from engine.csv.long_records import LongRecord, find_long_record, read_exactly
 from engine.csv.parse import UNCLOSED, BadRecord, BlockParser, header_fields, unclosed_quote
 from engine.csv.scan import count_line_ends, ends_quoted, first_record_end, last_record_end
 from engine.errors import DataError
+from engine.files.compression import codec_of, open_text
 from engine.graph.source_spec import CsvSource, SourceSplit
 from engine.memory.budget import Kind, Role, process_budget
 from engine.records.batch_limits import BATCH_ROWS_MAX
@@ -47,7 +50,17 @@ _REFUSALS_MAX = 16
 _FILL = 0.97
 
 
+#: bytes to be read of a stream
+_ENDLESS = 1 << 62
 _SKIPS_REST = "(on_bad_row='skip' leaves out what follows, as one row)"
+
+
+class _Passed(NamedTuple):
+    """The block of a stream that is being read, and the lines that end before it."""
+
+    offset: int
+    lines: int
+    block: memoryview
 
 
 class CsvReader:
@@ -71,6 +84,9 @@ class CsvReader:
         self._refusals = 0
         self._take_bytes = block_bytes
         self._file: BinaryIO | None = None
+        #: of the split; -1: that of a stream, which is not known yet
+        self._end = -1
+        self._passed: _Passed | None = None
         self._member = process_budget.reserve(Kind.ARROW, role=Role.READER)
         self.bad_rows = 0
         self.bytes_read = 0
@@ -89,23 +105,33 @@ class CsvReader:
             yield from self._read_split(split)
 
     def _read_split(self, split: SourceSplit) -> Iterator[pa.RecordBatch]:
-        with Path(split.path).open("rb", buffering=0) as self._file:
+        codec = codec_of(split.path, self._spec.compression)
+        # Where a stream ends is known when it is there; its lines are counted on the way.
+        self._end, self._passed = -1 if codec else split.end, None
+        with open_text(split.path, codec) as self._file:
             begin = split.start
             if begin == 0 and self._file.read(len(BYTE_ORDER_MARK)) == BYTE_ORDER_MARK:
                 begin = len(BYTE_ORDER_MARK)
             self.bytes_read += begin - split.start
+            if codec:
+                self._passed = _Passed(begin, 0, memoryview(b""))
             for offset, block in self._blocks(self._file, split, begin):
                 is_first = split.start == 0 and offset == begin
                 if isinstance(block, LongRecord):
                     yield from self._long_rows(self._file, split, offset, block, is_first)
                     self.bytes_read += block.size_bytes
                 else:
+                    if self._passed is not None:
+                        self._passed = self._passed._replace(block=block)
                     yield from self._rows_of(split, offset, block, is_first)
                     self.bytes_read += len(block)
+                    if self._passed is not None:
+                        end = offset + len(block)
+                        self._passed = _Passed(end, self._line_ends_before(split.path, end), memoryview(b""))
 
     def _rows_of(self, split: SourceSplit, offset: int, data: memoryview, is_first: bool) -> Iterator[pa.RecordBatch]:
         """Yield the rows of whole records; the first ones of a file may begin with a header."""
-        is_last = offset + len(data) == split.end
+        is_last = offset + len(data) == self._end
         size = self._header_size(split.path, data) if is_first and self._spec.header else 0
         if size < len(data):
             yield from self._parse(split.path, offset + size, data[size:], is_last=is_last)
@@ -119,7 +145,7 @@ class CsvReader:
                 data = memoryview(bytearray(record.size_bytes))
                 read_exactly(file, offset, data)
                 return list(self._rows_of(split, offset, data, is_first))
-        line = count_lines_before(split.path, offset) + 1
+        line = self._line_ends_before(split.path, offset) + 1
         if record.is_closed:
             process_budget.check_record(record.size_bytes, f"file {split.path}, line {line}: a record")
         if not self._skips or (is_first and self._spec.header):
@@ -130,7 +156,7 @@ class CsvReader:
     def _blocks(self, file: BinaryIO, split: SourceSplit, begin: int) -> Iterator[tuple[int, memoryview | LongRecord]]:
         """Yield (position in the file, whole records); their memory is reused. A record may be longer than a block."""
         buffer = memoryview(bytearray(self._block_bytes))
-        offset, used, left = begin, 0, split.end - begin
+        offset, used, left = begin, 0, (_ENDLESS if self._end < 0 else self._end) - begin
         file.seek(begin)
         while left or used:
             limit = min(self._take_bytes, len(buffer))
@@ -140,6 +166,9 @@ class CsvReader:
                 limit = min(limit, part)
             while left and used < limit:
                 count = file.readinto(buffer[used : min(limit, used + left)])  # type: ignore[attr-defined]
+                if not count and self._end < 0:
+                    self._end, left = offset + used, 0
+                    break
                 if not count:
                     raise DataError(f"file {split.path}: ends {left} bytes early; it changed while it was read")
                 used, left = used + count, left - count
@@ -152,6 +181,12 @@ class CsvReader:
                 offset, used = offset + whole, used - whole
             elif used < len(buffer):
                 self._take_bytes = len(buffer)
+            elif self._end < 0:
+                # What a stream has given cannot be read again: the record comes into memory as it is found.
+                more = memoryview(bytearray(2 * len(buffer)))
+                more[:used] = buffer
+                buffer, self._take_bytes = more, len(more)
+                process_budget.check_record(used, f"file {split.path}: the record at byte {offset} of its text")
             else:
                 record = find_long_record(file, offset, split.end, self._dialect)
                 yield offset, record
@@ -221,7 +256,7 @@ class CsvReader:
         if unclosed is not None:
             field_index, quote_position = unclosed
             return self._unclosed_error(path, field_index, position + quote_position)
-        line = count_lines_before(path, position) + 1
+        line = self._line_ends_before(path, position) + 1
         return DataError(
             f"file {path}, line {line}, {self._parser.explain(record)} (on_bad_row='skip' counts such rows and goes on)"
         )
@@ -229,10 +264,15 @@ class CsvReader:
     def _unclosed_error(self, path: str, field_index: int, position: int) -> DataError:
         names = self._file_schema.names
         name = f" ({names[field_index]})" if field_index < len(names) else ""
-        return DataError(
-            f"file {path}, line {count_lines_before(path, position) + 1}, column {field_index + 1}{name}: {UNCLOSED} "
-            f"{_SKIPS_REST}"
-        )
+        line = self._line_ends_before(path, position) + 1
+        return DataError(f"file {path}, line {line}, column {field_index + 1}{name}: {UNCLOSED} {_SKIPS_REST}")
+
+    def _line_ends_before(self, path: str, position: int) -> int:
+        """Return how many lines end before a position: of a stream, in the block that was read last or at its end."""
+        if self._passed is None:
+            return count_lines_before(path, position)
+        offset, lines, block = self._passed
+        return lines + count_line_ends(block[: position - offset])
 
     def close(self) -> None:
         """Close the file that is being read."""

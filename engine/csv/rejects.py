@@ -66,6 +66,8 @@ class CsvRejects(CsvReader):
 
     def _line(self, path: str, position: int) -> int:
         """Return the line of a position, counting from the last one that was asked for."""
+        if self._passed is not None:
+            return self._line_ends_before(path, position) + 1
         last_path, last, lines = self._counted
         if path != last_path or position < last:
             last, lines = 0, 0

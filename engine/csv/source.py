@@ -25,7 +25,8 @@ from engine.csv.parse import BlockParser, other_delimiter
 from engine.csv.sample import csv_statistics, first_head, sample_blocks
 from engine.csv.splits import provisional_splits
 from engine.errors import SchemaError
-from engine.files.paths import PathLike, expand_paths, local_path, refuse_compressed
+from engine.files.compression import checked_codec
+from engine.files.paths import PathLike, expand_paths, local_path
 from engine.graph.source_spec import CsvSource, SourceStatistics
 
 _DEFAULTS = CsvOptions()
@@ -44,13 +45,13 @@ def csv_source(
         that does not end).
     """
     dialect = CsvDialect.of(options.delimiter, options.quote)
+    codec = checked_codec(options.compression, "read_csv")
     paths = expand_paths(path, "read_csv")
-    refuse_compressed(paths, "read_csv")
-    head = first_head(paths, dialect)
+    head = first_head(paths, dialect, codec)
     refuse_utf16(head, paths[0])
     spec = CsvSource(
         paths=paths,
-        splits=provisional_splits(paths, parallelism),
+        splits=provisional_splits(paths, parallelism, codec),
         file_schema_ipc=b"",
         columns=(),
         header=options.header,
@@ -60,6 +61,7 @@ def csv_source(
         on_bad_row=options.on_bad_row,
         encoding=checked_encoding(options.encoding, options.delimiter, options.quote),
         bad_rows_path="" if options.bad_rows_path is None else local_path(options.bad_rows_path, "bad_rows_path"),
+        compression=codec,
     )
     is_inferred = schema is None
     note = ""

@@ -9,7 +9,8 @@
 Splits are given out as contiguous runs of about equal size, so files are cut only where one share ends and the next
 begins, and not even there when a file ends nearby. Where a byte lies relative to quotes is known only from the begin
 of its file: such a file is scanned up to its last cut (in blocks, far faster than it is read later); without any quote
-up to there (one pass of memchr) each cut needs a look only. Files are scanned by two threads.
+up to there (one pass of memchr) each cut needs a look only. Files are scanned by two threads. A compressed file is one
+split, whatever its size.
 
 Held by: tests/csv/test_reader.py
 """
@@ -25,6 +26,7 @@ import msgspec
 
 from engine.csv.dialect import BYTE_ORDER_MARK, CsvDialect
 from engine.csv.scan import RecordScanner, contains_byte
+from engine.files.compression import codec_of, split_weights
 from engine.graph.source_spec import CsvSource, SourceSplit
 
 #: a share is not made smaller than this, and a file no larger stays whole
@@ -50,18 +52,21 @@ def share_boundaries(sizes: Sequence[int], parallelism: int) -> list[list[int]]:
     return cuts
 
 
-def _to_splits(path: str, boundaries: Sequence[int]) -> list[SourceSplit]:
+def _to_splits(path: str, boundaries: Sequence[int], compression: str) -> list[SourceSplit]:
+    if codec_of(path, compression):
+        # A stream, whose text weighs what the last boundary says.
+        return [SourceSplit(path, 0, Path(path).stat().st_size, boundaries[-1])] if boundaries[-1] else []
     return [SourceSplit(path, start, end, end - start) for start, end in pairwise(boundaries) if end > start]
 
 
-def provisional_splits(paths: Sequence[str], parallelism: int) -> tuple[SourceSplit, ...]:
+def provisional_splits(paths: Sequence[str], parallelism: int, compression: str = "") -> tuple[SourceSplit, ...]:
     """Return splits by size alone; they may cut records and are not for reading."""
-    sizes = [Path(path).stat().st_size for path in paths]
+    sizes = split_weights(paths, compression)
     cuts = share_boundaries(sizes, parallelism)
     return tuple(
         split
         for path, size, inner in zip(paths, sizes, cuts, strict=True)
-        for split in _to_splits(path, [0, *inner, size])
+        for split in _to_splits(path, [0, *inner, size], compression)
     )
 
 
@@ -142,10 +147,12 @@ def _scan_chunk(scanner: RecordScanner, chunk: memoryview, position: int, pendin
 def exact_splits(spec: CsvSource, parallelism: int) -> CsvSource:
     """Return the source with splits that are ready to be read."""
     dialect = CsvDialect.of(spec.delimiter, spec.quote)
-    sizes = [Path(path).stat().st_size for path in spec.paths]
+    sizes = split_weights(spec.paths, spec.compression)
 
     def splits_of(path: str, size: int, cuts: list[int]) -> list[SourceSplit]:
-        return _to_splits(path, [0, *record_boundaries(path, cuts, dialect), size])
+        if codec_of(path, spec.compression):
+            cuts = []
+        return _to_splits(path, [0, *record_boundaries(path, cuts, dialect), size], spec.compression)
 
     with ThreadPoolExecutor(_SCAN_THREADS, "csv-scan") as pool:
         found = list(pool.map(splits_of, spec.paths, sizes, share_boundaries(sizes, parallelism)))

@@ -90,13 +90,15 @@ class CsvWriter:
 
     is_full = False
 
-    def __init__(self, schema: pa.Schema, path: Path, header: bool = False, delimiter: str = ",") -> None:
+    def __init__(
+        self, schema: pa.Schema, path: Path, header: bool = False, delimiter: str = ",", compression: str = ""
+    ) -> None:
         check_csv_sink(schema, delimiter)
         self._delimiter = delimiter
         self._formatter = RowFormatter(len(schema), ord(delimiter))
         self._text_columns: set[int] = set()
         self._row_count = 0
-        self._file = OutputFile(path)
+        self._file = OutputFile(path, compression)
         if header:
             self._put_rows([(pa.repeat(scalar_of(name), 1), FieldKind.TEXT) for name in schema.names], 1)
 

@@ -16,11 +16,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from urllib.parse import unquote
 
-from engine.errors import NotYetSupportedError, PlanError
+from engine.errors import PlanError
 
 PathLike = str | os.PathLike[str]
-_COMPRESSED = {".gz", ".bz2", ".xz", ".zst", ".lz4", ".zip"}
-
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(?=/)")
 
@@ -97,10 +95,3 @@ def expand_paths(path: PathLike | Iterable[PathLike], reader: str) -> tuple[str,
         for pattern in patterns
         for file in _expand_one(local_path(pattern, reader), reader)
     )
-
-
-def refuse_compressed(paths: Iterable[str], reader: str) -> None:
-    """Raise NotYetSupportedError for files that are compressed as a whole."""
-    for path in paths:
-        if Path(path).suffix.lower() in _COMPRESSED:
-            raise NotYetSupportedError(f"{reader} of compressed text ({path})")

@@ -17,8 +17,8 @@ class SourceSplit(msgspec.Struct, frozen=True):
     """A piece of a source that one subtask reads.
 
     CSV: bytes [start, end) of the file, both on record boundaries. Parquet: row groups [start, end). Arrow IPC file:
-    record batches [start, end). Text: bytes [start, end) wherever they lie. ``size_bytes`` weighs it; ``row_count`` is
-    -1 when unknown.
+    record batches [start, end). Text: bytes [start, end) wherever they lie. Of a compressed file all bytes are one.
+    ``size_bytes`` weighs it; ``row_count`` is -1 when unknown.
     """
 
     path: str
@@ -46,6 +46,8 @@ class CsvSource(msgspec.Struct, frozen=True, tag="csv"):
     bad_rows_path: str = ""
     #: whether the rows are the malformed records (``csv.rejects``)
     is_rejects: bool = False
+    #: codec of all files, "none" for none; "": by the ending of each
+    compression: str = ""
 
 
 class ParquetSource(msgspec.Struct, frozen=True, tag="parquet"):
@@ -77,6 +79,8 @@ class TextSource(msgspec.Struct, frozen=True, tag="text"):
     paths: tuple[str, ...]
     splits: tuple[SourceSplit, ...]
     columns: tuple[str, ...]
+    #: as of ``CsvSource``
+    compression: str = ""
 
 
 SourceSpec = CsvSource | ParquetSource | ArrowSource | TextSource
@@ -129,3 +133,7 @@ class SinkSpec(msgspec.Struct, frozen=True):
     header: bool = False
     delimiter: str = ","
     schema_ipc: bytes = b""
+    #: codec of each file; "": the format's own choice
+    compression: str = ""
+    #: of Parquet's codec; None: the codec's own
+    compression_level: int | None = None

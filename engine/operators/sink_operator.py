@@ -20,8 +20,10 @@ import msgspec
 from engine.connectors.sink_writer import SinkWriter, open_sink_writer
 from engine.errors import EngineError, ResourceError
 from engine.expressions.schema_bridge import to_arrow_schema
+from engine.files.compression import ENDING_OF
 from engine.graph.deployment import StagedFile
 from engine.graph.operator_descriptor import SinkOperator
+from engine.graph.source_spec import SinkSpec
 from engine.operators.operator import ChainedOperator, Output, TaskContext
 from engine.records.arrow_batch import batch_bytes
 from engine.records.wide_rows import room_for, width_of
@@ -38,6 +40,12 @@ EXTENSIONS = {
     "arrow": "arrow",
     "discard": "none",
 }
+
+
+def extension_of(spec: SinkSpec) -> str:
+    """Return what is behind the first dot of the names of a sink's files."""
+    extension = EXTENSIONS.get(spec.format, spec.format)
+    return extension if spec.format == "parquet" else extension + ENDING_OF.get(spec.compression, "")
 
 
 class FileSink(ChainedOperator):
@@ -69,7 +77,7 @@ class FileSink(ChainedOperator):
         """Create the attempt's next file."""
         attempt = self.context.descriptor.attempt
         stem = f"{self._sink_index}-{attempt.subtask_index:05d}-{attempt.nonce}-{self._file_count:05d}"
-        self._name = f"{stem}.{EXTENSIONS.get(self._spec.format, self._spec.format)}"
+        self._name = f"{stem}.{extension_of(self._spec)}"
         self._file_count += 1
         with self._naming_the_output():
             schema = to_arrow_schema(self.descriptor.input_schemas[0])

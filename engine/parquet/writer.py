@@ -1,4 +1,4 @@
-"""ParquetWriter: batches gathered into row groups, compressed by snappy.
+"""ParquetWriter: batches gathered into row groups, compressed by snappy or the codec that is chosen.
 
 A row group is written when ROW_GROUP_ROWS rows or ROW_GROUP_BYTES bytes of Arrow data are gathered; about twice that
 much memory a sink holds. Where many are open, or Arrow's share is small, it is written earlier (``memory.budget``). A
@@ -22,11 +22,12 @@ import fcntl
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from engine.errors import DataError, SchemaError
+from engine.errors import ConfigurationError, DataError, SchemaError
 from engine.memory.budget import Kind, Role, process_budget
 from engine.records.arrow_batch import batch_bytes
 from engine.records.arrow_functions import pc
@@ -64,18 +65,46 @@ PLAIN_WIDTH_MIN = 1 << 20
 #: Parquet's timestamps begin with milliseconds
 _SECONDS_MAX = (2**63 - 1) // 1000
 
+#: codecs, and the levels of those that have some
+_CODECS: Final[dict[str, range | None]] = {
+    "snappy": None,
+    "zstd": range(1, 23),
+    "gzip": range(1, 10),
+    "brotli": range(12),
+    "lz4": range(1, 13),
+    "none": None,
+}
+
 _VARIABLE = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
+
+
+def check_compression(compression: str, level: int | None) -> None:
+    """Raise ConfigurationError for a codec that Parquet files do not have here, or a level that it does not."""
+    if compression not in _CODECS:
+        raise ConfigurationError(f"write_parquet: compression={compression!r}: choose one of {', '.join(_CODECS)}")
+    levels = _CODECS[compression]
+    if level is None or (not isinstance(level, bool) and levels is not None and level in levels):
+        return
+    known = f"{levels[0]} to {levels[-1]}" if levels else "no levels; leave it out"
+    raise ConfigurationError(f"write_parquet: compression_level={level!r}: {compression} has {known}")
 
 
 class ParquetWriter:
     """Writes one Parquet file; also one without rows has the schema. ``has_checksums``: one in each page."""
 
     def __init__(
-        self, schema: pa.Schema, path: Path, compression: str = "snappy", *, has_checksums: bool = False
+        self,
+        schema: pa.Schema,
+        path: Path,
+        compression: str = "snappy",
+        compression_level: int | None = None,
+        *,
+        has_checksums: bool = False,
     ) -> None:
         self._schema = schema
         self._path = path
         self._compression = compression
+        self._level = compression_level
         self._has_checksums = has_checksums
         #: of the row group, behind them those that are still small
         self._held: list[pa.RecordBatch] = []
@@ -106,9 +135,7 @@ class ParquetWriter:
                 self._writer = pq.ParquetWriter(
                     self._file,
                     self._schema,
-                    compression={path: "none" if path in huge else self._compression for path, _ in _leaves_of(first)}
-                    if huge and first is not None
-                    else self._compression,
+                    **self._codecs(first, huge),
                     use_dictionary=_repeating(first, huge) if first is not None else False,
                     write_statistics=_narrow(first, huge) if first is not None else False,
                     write_page_index=False,
@@ -122,6 +149,15 @@ class ParquetWriter:
                 self.abort()
                 raise SchemaError(f"write_parquet: {str(error).partition(chr(10))[0]}") from error
         return self._writer
+
+    def _codecs(self, first: pa.RecordBatch | None, huge: set[str]) -> dict[str, Any]:
+        """Return the codec and its level: of all columns, or of each where some are written as they are."""
+        if not huge or first is None:
+            return {"compression": self._compression, "compression_level": self._level}
+        paths = [path for path, _ in _leaves_of(first)]
+        codecs = {path: "none" if path in huge else self._compression for path in paths}
+        levels = None if self._level is None else {path: self._level for path in paths if path not in huge}
+        return {"compression": codecs, "compression_level": levels}
 
     @property
     def is_full(self) -> bool:

@@ -14,6 +14,7 @@ from typing import Final
 
 from engine.api.data_set import DataSet
 from engine.api.environment import Environment
+from engine.files.compression import plain_ending
 from engine.sql.planner import plan_query
 from engine.sql.relations import RelationReader
 from engine.sql.text_pieces import is_comment, is_quoted, pieces
@@ -46,7 +47,7 @@ def paths_in(text: str) -> list[str]:
 
 def read_table(environment: Environment, path: str) -> DataSet:
     """Return what lies at a path: CSV by its ending, a record data set by its manifest, else Parquet."""
-    if path.lower().endswith((".csv", ".csv.gz")):
+    if plain_ending(path) == ".csv":
         return environment.read_csv(path, header=True)
     if (Path(path) / "manifest.json").is_file():
         return environment.read_records(path)

@@ -1,0 +1,139 @@
+"""The calls of Environment that read: each makes a data set of one source.
+
+    read_csv read_parquet read_records read_text    from_arrow from_rows
+
+Files are looked at when a source is made: names, types, sizes and a sample; rows are read by the job.
+
+Held by: tests/api/test_environment.py
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from engine.api.logical_node import LogicalNode
+from engine.api.partitioning import checked_rate
+from engine.api.schema_inference import plain_rows, schema_of_rows, schema_text
+from engine.files.paths import PathLike
+from engine.graph.plan import Source
+from engine.graph.source_spec import SourceSpec, SourceStatistics
+from engine.user_warnings import warn_user
+
+if TYPE_CHECKING:
+    from engine.api.data_set import DataSet
+
+Paths = PathLike | Iterable[PathLike]
+
+
+class SourceCalls(ABC):
+    """Base of Environment with its sources."""
+
+    @property
+    @abstractmethod
+    def parallelism(self) -> int:
+        """Default number of subtasks."""
+
+    @abstractmethod
+    def temporary_folder(self) -> Path:
+        """Return a folder that lives as long as this environment."""
+
+    @abstractmethod
+    def _data_set(self, node: LogicalNode) -> DataSet:
+        """Return the data set of a node."""
+
+    def read_csv(
+        self,
+        path: Paths,
+        schema: pa.Schema | None = None,
+        *,
+        header: bool = False,
+        delimiter: str = ",",
+        quote: str | None = '"',
+        null_values: Sequence[str] = ("",),
+        on_bad_row: str = "fail",
+        encoding: str | None = None,
+        bad_rows_path: PathLike | None = None,
+        compression: str | None = None,
+        rate_limit: float | None = None,
+    ) -> DataSet:
+        """Read delimited text: a file, a folder, a glob, or a list of those.
+
+        Without ``schema`` types come from a sample, which ``explain`` shows. A column whose digits would be lost in a
+        number (007, ids beyond int64) stays text. Without ``header`` columns are called column_0, column_1 and so on.
+        An unquoted empty field is null, a quoted one the empty string. ``on_bad_row``: "fail" with file, line and
+        column, or "skip" and count (``JobResult.bad_rows``). With "skip", each job that reads the source writes a
+        folder of CSV, ``bad_rows_path``: file, line, reason and text of each row that it left out. ``encoding``:
+        UTF-8, or another one by Python's name, such as "cp1252". ``compression``: gzip, zstd, bz2, xz, lz4 or none
+        where the ending of a file does not say it. ``rate_limit``, on any source: the most rows a second of all
+        subtasks together, spread evenly.
+        """
+        # Sources that a script does not read are not loaded.
+        from engine.csv.options import CsvOptions  # noqa: PLC0415
+        from engine.csv.source import csv_source  # noqa: PLC0415
+
+        options = CsvOptions(
+            header=header,
+            delimiter=delimiter,
+            quote=quote,
+            null_values=null_values,
+            on_bad_row=on_bad_row,
+            encoding=encoding,
+            bad_rows_path=bad_rows_path,
+            compression=compression,
+        )
+        source = csv_source(path, schema, options, self.parallelism)
+        return self._source(*source, rate_limit)
+
+    def read_parquet(self, path: Paths, rate_limit: float | None = None) -> DataSet:
+        """Read Parquet: a file, a folder, a glob, or a list of those, all of one schema."""
+        from engine.parquet.source import parquet_source  # noqa: PLC0415
+
+        return self._source(*parquet_source(path), rate_limit)
+
+    def read_records(self, path: PathLike, rate_limit: float | None = None) -> DataSet:
+        """Read a record data set: the folder of a Spark export or of ``write_records``, with its manifest."""
+        from engine.connectors.records_source import records_source  # noqa: PLC0415
+
+        return self._source(*records_source(path), rate_limit)
+
+    def read_text(self, path: Paths, rate_limit: float | None = None, *, compression: str | None = None) -> DataSet:
+        r"""Read the lines of text as one column ``line`` (string): a file, a folder, a glob, or a list of those.
+
+        A line ends with ``\n`` or ``\r\n``; empty lines are rows. What is not UTF-8 fails the job with a DataError
+        that names file and line. ``compression`` as in ``read_csv``.
+        """
+        from engine.connectors.text_source import text_source  # noqa: PLC0415
+
+        return self._source(*text_source(path, self.parallelism, compression), rate_limit)
+
+    def from_arrow(self, data: Any, rate_limit: float | None = None) -> DataSet:
+        """Take anything with the Arrow C stream interface: pyarrow, Polars, DuckDB, pandas. The data is copied."""
+        from engine.connectors.arrow_source import arrow_source  # noqa: PLC0415
+
+        return self._source(*arrow_source(data, self.temporary_folder), rate_limit)
+
+    def from_rows(
+        self, rows: Iterable[Any], schema: pa.Schema | None = None, rate_limit: float | None = None
+    ) -> DataSet:
+        """Take Python rows: tuples, lists, dicts or rows, in the order or by the names of the schema.
+
+        Without ``schema`` the rows decide names and types, and a warning says which; dataclass instances are rows too.
+        """
+        from engine.connectors.row_source import rows_to_table  # noqa: PLC0415
+
+        if schema is None:
+            rows = plain_rows(rows)
+            schema = schema_of_rows(rows, "from_rows")
+            warn_user(f"from_rows: no schema= was passed, {len(rows)} rows decided it; pass {schema_text(schema)}")
+        return self.from_arrow(rows_to_table(rows, schema), rate_limit)
+
+    def _source(
+        self, spec: SourceSpec, statistics: SourceStatistics, schema: pa.Schema, rate_limit: float | None
+    ) -> DataSet:
+        operator = Source(spec, statistics, rate_limit=checked_rate(rate_limit))
+        return self._data_set(LogicalNode(operator, (), schema))

@@ -1,0 +1,227 @@
+"""Files that are compressed as a whole: which codec, and their text as a stream.
+
+    codec_of("a.csv.gz", "")              "gzip": by the ending, or as the user says
+    with open_text(path, codec) as file:  readinto, read, seek, tell: of the text; "" opens the file as it is
+
+    part-00000.csv.gz ──► ReadableText ──► text, a block at a time; nothing of it is kept
+
+Going back in a compressed file reads it again from its begin; readers only do that for errors and samples. What is
+damaged or ends early is a DataError that says how far the text came. A file of no bytes is one of no text.
+
+Held by: tests/files/test_compression.py
+"""
+
+from __future__ import annotations
+
+import io
+import lzma
+import os
+import zlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, BinaryIO, Final, NamedTuple
+
+import pyarrow as pa
+
+from engine.errors import ConfigurationError, DataError, NotYetSupportedError
+
+#: codec by the ending of a file
+_ENDINGS: Final = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2", ".xz": "xz", ".lz4": "lz4"}
+ENDING_OF: Final = {codec: ending for ending, codec in _ENDINGS.items()}
+#: archives of several files, and codecs that no reader here knows
+_REFUSED: Final = {".zip": "zip", ".7z": "7z", ".rar": "rar", ".tar": "tar", ".tgz": "tar", ".z": "compress"}
+#: whatever the ending, the file is not compressed
+PLAIN: Final = "none"
+CODECS: Final = tuple(ENDING_OF)
+#: text of a compressed file, in bytes of the file, where nothing is known of it
+GUESSED_RATIO: Final = 4.0
+_BUFFER_BYTES: Final = 256 << 10
+_SKIP_BYTES: Final = 1 << 20
+#: compressed files that are looked into when a plan is built
+_LOOKED_FILES: Final = 4
+#: what the libraries raise for bytes that are none of theirs
+_DAMAGED: Final = (OSError, EOFError, lzma.LZMAError, zlib.error, pa.ArrowInvalid)
+
+
+def checked_codec(compression: str | None, what: str) -> str:
+    """Return the codec that a user named, "" for none named; ConfigurationError for one that does not exist."""
+    if compression is None:
+        return ""
+    if compression != PLAIN and compression not in ENDING_OF:
+        known = ", ".join((*CODECS, PLAIN))
+        raise ConfigurationError(f"{what}: compression={compression!r}: choose one of {known}")
+    return compression
+
+
+def written_codec(compression: str | None, what: str) -> str:
+    """Return the codec that files are written with; "" for plain ones."""
+    codec = checked_codec(compression, what)
+    return "" if codec == PLAIN else codec
+
+
+def codec_of(path: str, compression: str = "", what: str = "read") -> str:
+    """Return the codec of a file: the one that is named, else by the file's ending; "" for one that is plain."""
+    if compression:
+        return "" if compression == PLAIN else compression
+    ending = Path(path).suffix.lower()
+    if ending in _REFUSED:
+        raise NotYetSupportedError(
+            f"{what}({path!r}): {_REFUSED[ending]} archives; unpack it, or compress with one of {', '.join(CODECS)}"
+        )
+    return _ENDINGS.get(ending, "")
+
+
+def plain_ending(path: str) -> str:
+    """Return the ending of a file without that of its codec, in small letters: ".csv" of "A.CSV.gz"."""
+    name = Path(path)
+    return Path(name.stem if name.suffix.lower() in _ENDINGS else name.name).suffix.lower()
+
+
+def open_text(path: str, codec: str) -> BinaryIO:
+    """Open a file for reading, as it is or as the text in it; without a buffer."""
+    return Path(path).open("rb", buffering=0) if not codec else ReadableText(path, codec)  # type: ignore[return-value]
+
+
+class ReadableText(io.RawIOBase):
+    """The text of a compressed file, front to back."""
+
+    def __init__(self, path: str, codec: str) -> None:
+        super().__init__()
+        self.name = path
+        self._codec = codec
+        self._position = 0
+        self._file: BinaryIO = Path(path).open("rb", buffering=0)  # noqa: SIM115 - closed in close
+        self._text = self._opened()
+
+    def _opened(self) -> Any:
+        self._file.seek(0)
+        self._position = 0
+        if not os.fstat(self._file.fileno()).st_size:
+            return io.BytesIO()
+        if self._codec == "xz":
+            return lzma.LZMAFile(io.BufferedReader(_Unclosed(self._file), _BUFFER_BYTES))
+        return pa.CompressedInputStream(pa.PythonFile(_Unclosed(self._file), "r"), self._codec)
+
+    def readable(self) -> bool:
+        """Return whether it can be read."""
+        return True
+
+    def readinto(self, target: Any) -> int:
+        """Read text; fewer bytes than asked for only at its end. DataError where the file is damaged."""
+        view = memoryview(target).cast("B")
+        used = 0
+        while used < len(view):
+            try:
+                count = self._text.readinto(view[used:])
+            except _DAMAGED as error:
+                if isinstance(error, OSError) and error.errno is not None:
+                    raise
+                raise self._damaged(error) from None
+            if not count:
+                break
+            used += count
+            self._position += count
+        return used
+
+    def _damaged(self, error: Exception) -> DataError:
+        reason = str(error).partition("\n")[0].rstrip(".") or type(error).__name__
+        return DataError(
+            f"file {self.name}: no whole {self._codec} file: {reason}, behind {self._position} bytes of its text, near"
+            f" byte {self._file.tell()} of the file; where it is none, pass compression='none' or another one"
+        )
+
+    def tell(self) -> int:
+        """Return the position in the text."""
+        return self._position
+
+    @property
+    def compressed_position(self) -> int:
+        """Bytes of the file that were taken, some of which may wait in a buffer."""
+        return self._file.tell()
+
+    def seek(self, position: int, whence: int = io.SEEK_SET) -> int:
+        """Go to a position in the text, or to its end; going back begins anew."""
+        if whence == io.SEEK_END:
+            while self.read(_SKIP_BYTES):
+                pass
+            return self._position
+        if whence != io.SEEK_SET:
+            raise io.UnsupportedOperation("seek from the current position")
+        if position < self._position:
+            self._text = self._opened()
+        while self._position < position and self.read(min(_SKIP_BYTES, position - self._position)):
+            pass
+        return self._position
+
+    def close(self) -> None:
+        """Close the file; idempotent."""
+        if not self.closed:
+            self._file.close()
+        super().close()
+
+
+class _Unclosed(io.RawIOBase):
+    """A file that stays open when a decompressor over it is thrown away."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        super().__init__()
+        self._file = file
+
+    def readable(self) -> bool:
+        """Return whether it can be read."""
+        return True
+
+    def readinto(self, target: Any) -> int:
+        """Read from the file."""
+        return int(self._file.readinto(target))  # type: ignore[attr-defined]
+
+
+class TextSizes(NamedTuple):
+    """Bytes of text in each of some files."""
+
+    sizes: list[int]
+    #: whether the files say so, and nothing is guessed
+    is_exact: bool
+
+    @property
+    def total(self) -> int:
+        """Bytes of all of them."""
+        return sum(self.sizes)
+
+
+def text_sizes(paths: Sequence[str], compression: str) -> TextSizes:
+    """Return how much text files hold: of those that are compressed as much as the first ones let expect."""
+    sizes = [Path(path).stat().st_size for path in paths]
+    codecs = [codec_of(path, compression) for path in paths]
+    looked: dict[int, tuple[int, int]] = {}
+    is_exact = True
+    for index in [index for index, codec in enumerate(codecs) if codec][:_LOOKED_FILES]:
+        with open_text(paths[index], codecs[index]) as file:
+            assert isinstance(file, ReadableText)
+            head = len(file.read(_SKIP_BYTES) or b"")
+            is_whole = head < _SKIP_BYTES
+            looked[index] = (head, sizes[index] if is_whole else max(1, min(sizes[index], file.compressed_position)))
+            is_exact &= is_whole
+    is_exact &= len(looked) == sum(map(bool, codecs))
+    text, taken = (sum(each) for each in zip(*looked.values(), strict=True)) if looked else (0, 0)
+    ratio = text / taken if taken else GUESSED_RATIO
+    for index, codec in enumerate(codecs):
+        if codec:
+            own, of_file = looked.get(index, (0, 0))
+            sizes[index] = round(sizes[index] * (own / of_file if of_file else ratio))
+    return TextSizes(sizes, is_exact)
+
+
+def split_weights(paths: Sequence[str], compression: str) -> list[int]:
+    """Return about how much text files hold, without a look into them."""
+    factors = [GUESSED_RATIO if codec_of(path, compression) else 1 for path in paths]
+    return [round(Path(path).stat().st_size * factor) for path, factor in zip(paths, factors, strict=True)]
+
+
+def heads(paths: Sequence[str], compression: str, size: int, count: int) -> list[bytes]:
+    """Return the begin of the text of ``count`` files at most, spread over all of them."""
+    found = []
+    for path in paths[:: -(-len(paths) // count)]:
+        with open_text(path, codec_of(path, compression)) as file:
+            found.append(file.read(size))
+    return found

@@ -51,7 +51,10 @@ def plan_query(text: str, tables: Mapping[str, pa.Schema]) -> PlannedQuery:
     check_text(text)
     context, options, producer, message, dataset = _imports()
     session = context()
+    words = text.lower()
     for name, schema in tables.items():
+        if name.lower() not in words:
+            continue  # each table costs its time, and hundreds may be there
         session.register_dataset(f'"{name}"', dataset(plain_schema(schema).empty_table()))
     # nothing that a text says is done: it could read files and make tables
     only_plan = options().with_allow_ddl(False).with_allow_dml(False).with_allow_statements(False)

@@ -7,7 +7,8 @@
     sort, fetch  sort(), top(), limit()
     set          union() of columns by position
 
-Filters, the order of joins and what is pruned are the optimizer's: nothing here looks for a better plan.
+What stands in a query several times, as the planner leaves WITH, is one data set with several uses if it is mostly
+aggregates. Filters, the order of joins and what is pruned are the optimizer's: nothing here looks for a better plan.
 
 Held by: tests/sql/test_queries.py
 """
@@ -15,7 +16,7 @@ Held by: tests/sql/test_queries.py
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -61,6 +62,8 @@ class RelationReader:
         self._from_arrow = from_arrow
         self._names = ColumnNames()
         self._join_count = 0
+        #: relations by what they say, with the number of their first join
+        self._known: dict[bytes, tuple[Relation, int]] = {}
 
     def root(self, relation: Rel, names: Sequence[str]) -> DataSet:
         """Return the data set of a whole query, its columns under the names that the query gives them."""
@@ -68,7 +71,31 @@ class RelationReader:
         return _renamed(found, different_names(names))
 
     def read(self, message: Rel) -> Relation:
-        """Return a relation; NotYetSupportedError for a kind that is not here."""
+        """Return a relation, the same one again for what was read before."""
+        written = message.SerializeToString(deterministic=True)
+        joins_before = self._join_count
+        if written in self._known and _is_mostly_aggregates(message):
+            found, known_joins_before = self._known[written]
+            self._join_count += sum(1 for _ in joins_of(message))
+            if self._null_aware(joins_before) == self._null_aware(known_joins_before, self._join_count - joins_before):
+                return self._again(found)
+            self._join_count = joins_before
+        found = self._read_one(message)
+        self._known[written] = found, joins_before
+        return found
+
+    def _null_aware(self, start: int, count_: int | None = None) -> set[int]:
+        """Return which joins of a relation are NOT IN, of those from its first one to its last one."""
+        end = self._join_count if count_ is None else start + count_
+        return {number - start for number in self._query.null_aware if start <= number < end}
+
+    def _again(self, found: Relation) -> Relation:
+        """Return a relation under other names: it is computed once, and joined with itself as any other."""
+        own = {column: self._names.unique(column.partition("#")[0]) for column in dict.fromkeys(found.columns)}
+        data = found.data.select([col(column).alias(name) for column, name in own.items()])
+        return Relation(data, tuple(own[column] for column in found.columns))
+
+    def _read_one(self, message: Rel) -> Relation:
         kind = str(message.WhichOneof("rel_type"))
         reader = getattr(self, f"_{kind}", None)
         if reader is None:
@@ -277,6 +304,25 @@ class RelationReader:
 def _renamed(relation: Relation, names: Sequence[str]) -> DataSet:
     """Return the columns that a query sees, and no others, under other names."""
     return relation.data.select([col(own).alias(name) for own, name in zip(relation.columns, names, strict=True)])
+
+
+def _is_mostly_aggregates(message: Any) -> bool:
+    """Return whether most of the tables that a relation reads are below its aggregates.
+
+    Its rows are worth keeping then. Others are made again with less work than they are kept, for what is read by each
+    use is pruned and filtered for it.
+    """
+    below, beside = _reads(message, is_below=False)
+    return below > beside
+
+
+def _reads(message: Any, is_below: bool) -> tuple[int, int]:
+    """Return how many tables are read below aggregates and beside them."""
+    if message.DESCRIPTOR.name == "ReadRel":
+        return (1, 0) if is_below else (0, 1)
+    is_below = is_below or message.DESCRIPTOR.name == "AggregateRel"
+    counted = [_reads(child, is_below) for child in messages_below(message)]
+    return sum(below for below, _ in counted), sum(beside for _, beside in counted)
 
 
 def _has_one_row(message: Rel) -> bool:

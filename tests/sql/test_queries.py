@@ -58,6 +58,23 @@ def test_a_query_as_a_value_has_one_row_or_none(environment: Environment, answer
         environment.sql("SELECT k FROM t WHERE v > (SELECT w FROM u)").to_arrow()
 
 
+def test_groups_that_a_query_uses_twice_are_made_once(environment: Environment, answers: Answers) -> None:
+    groups = "WITH x AS (SELECT k, sum(v) AS total FROM t GROUP BY k)"
+    query = f"{groups} SELECT a.k, a.total, b.total AS other FROM x AS a JOIN x AS b ON a.k = b.k"
+    assert "(above)" in environment.sql(query).explain()
+    assert "(above)" not in environment.sql("SELECT a.k FROM t AS a JOIN t AS b ON a.k = b.k").explain()
+    found, wanted = answers(query)
+    assert found == wanted
+
+
+def test_not_in_and_not_exists_are_two_relations_though_substrait_writes_them_alike(answers: Answers) -> None:
+    not_in = "SELECT count(*) AS c FROM n WHERE k NOT IN (SELECT k FROM u)"
+    not_exists = "SELECT count(*) AS c FROM n WHERE NOT EXISTS (SELECT 1 FROM u WHERE u.k = n.k)"
+    for parts in ((not_in, not_exists), (not_exists, not_in), (not_in, not_in)):
+        found, wanted = answers(" UNION ALL ".join(parts))
+        assert found == wanted
+
+
 @pytest.mark.parametrize(
     "query",
     [

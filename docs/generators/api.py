@@ -3,15 +3,22 @@
 import mkdocs_gen_files
 
 import engine
+from engine.api import aggregates, value_aggregates
 from engine.api.string_expressions import StringExpressions
 from engine.api.time_expressions import TimeExpressions
 
+_AGGREGATES = tuple(
+    name
+    for home in (aggregates, value_aggregates)
+    for name in vars(home)
+    if name in engine.__all__ and not name.endswith("Error")
+)
 _GROUPS = (
     ("Environment", ("Environment",)),
     ("DataSet", ("DataSet",)),
     ("Expressions", ("col", "lit", "when")),
     ("Several values", ("array", "coalesce", "greatest", "hash64", "interval", "least", "map_from", "rand", "struct")),
-    ("Aggregates", ("count", "count_distinct", "sum_", "avg", "min_", "max_", "first", "last", "stddev", "variance")),
+    ("Aggregates", _AGGREGATES),
     (
         "Window functions",
         (

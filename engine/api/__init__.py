@@ -14,13 +14,17 @@ projections.py         select, with_columns, drop, rename
 joins.py               join, union
 join_keys.py           keys of joins: expressions, null-safe ones, names that both sides have
 null_aware_joins.py    NOT IN by several keys
-aggregate_nodes.py     aggregates as operators of the plan
+aggregates.py          sum_, count and the like, and expressions of them
+value_aggregates.py    aggregates that look at the order of values
+aggregate_columns.py   columns of aggregates, from one operator or from several that are put together
+aggregate_parts.py     aggregates made of several operators
+aggregate_nodes.py     one aggregate as an operator of the plan
 grouped.py             group_by, agg, distinct
 windows.py             row_number, lag and the like, over
 window_nodes.py        window functions as operators of the plan
 window_distances.py    distances of range frames in units of their key
 expression.py          Expr and its operators
-nested_expressions.py number_functions.py string_expressions.py time_expressions.py aggregates.py
+nested_expressions.py number_functions.py string_expressions.py time_expressions.py
 intervals.py           interval(months=1)
 row_functions.py       coalesce, least and the like: functions of several values
 python_habits.py       if, in, len, for and sum on expressions and data sets: what to write instead

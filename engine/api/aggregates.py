@@ -1,8 +1,15 @@
-"""Aggregates: what ``group_by(...).agg(name=sum_(col("x")))`` takes.
+"""Aggregates: what ``group_by(...).agg(name=sum_(col("x")))`` takes, alone and within expressions.
 
-Nulls do not count, except in ``count()``, ``first`` and ``last``.
+    sum_("x", filter=col("ok"))       values of rows for which a condition is true
+    sum_("x", distinct=True)          different values, each once
+    sum_("x") / count()               an expression of aggregates; keys of the groups may stand in it, too
+    sum_("x").over("k")               the same of rows around each row: see ``row_number().over``
 
-Held by: tests/api/test_data_set.py
+Nulls do not count, except in ``count()``, ``first`` and ``last``. Without a value that counts, counts are 0 and all
+others null. Aggregates that look at the order of values are in ``value_aggregates``.
+
+Held by: tests/api/test_aggregates.py
+Held by: tests/integration/test_aggregate_functions.py
 """
 
 from __future__ import annotations
@@ -10,24 +17,39 @@ from __future__ import annotations
 from typing import Any
 
 from engine.api.expression import Expr, to_expression
-from engine.errors import SchemaError
-from engine.expressions.text import aggregate_text
-from engine.graph.expression import AggregateCall, ColumnRef, Expression, Over
+from engine.errors import NotYetSupportedError, SchemaError
+from engine.expressions.literals import make_literal
+from engine.expressions.text import expression_text
+from engine.graph.expression import (
+    Aggregated,
+    Call,
+    Case,
+    ColumnRef,
+    Expression,
+    OrderedBy,
+    Over,
+    has_aggregate,
+    replaced,
+)
+
+#: what conditions are for any row, and for all: false is less than true
+EXTREMES_OF_CONDITIONS = {"any": "max", "all": "min"}
+#: aggregates that do not change when equal values count once
+_SAME_OF_DISTINCT = frozenset({"min", "max", "bit_and", "bit_or"})
 
 
-class Aggregate:
-    """An aggregate function of an expression; ``name`` is the column's, "" when agg gives it."""
+class Aggregate(Expr):
+    """An aggregate function of expressions, or an expression of such functions."""
 
-    __slots__ = ("aggregate_function", "argument", "name")
+    __slots__ = ()
 
-    def __init__(self, function: str, argument: Expression | None, name: str = "") -> None:
-        self.aggregate_function = function
-        self.argument = argument
-        self.name = name
+    def call(self, function: str, *others: Any, **options: bool | int | float | str | None) -> Aggregate:
+        """Return a function of this and others, which is an expression of aggregates."""
+        return Aggregate(super().call(function, *others, **options).expression)
 
     def alias(self, name: str) -> Aggregate:
         """Return the same aggregate under a column name."""
-        return Aggregate(self.aggregate_function, self.argument, name)
+        return Aggregate(self.expression, super().alias(name)._name)
 
     def over(
         self,
@@ -44,79 +66,209 @@ class Aggregate:
         """
         from engine.api.windows import over  # noqa: PLC0415 - start-up time
 
-        base = Over(self.aggregate_function, self.argument)
-        found = over(base, partition_by, order_by, descending, nulls_last, rows, range)
-        return found.alias(self.name) if self.name else found
+        def window(part: Expression) -> Expression | None:
+            if not isinstance(part, Aggregated):
+                return None
+            base = _window_base(part)
+            return over(base, partition_by, order_by, descending, nulls_last, rows, range).expression
 
-    def to_call(self, name: str) -> AggregateCall:
-        """Return the plan's form."""
-        return AggregateCall(self.aggregate_function, self.argument, name)
+        return Expr(replaced(self.expression, window), self._name)
 
     def __repr__(self) -> str:
-        return f"<Aggregate {aggregate_text(self.to_call(self.name))}>"
+        return f"<Aggregate {expression_text(self.expression)}>"
 
-    def __bool__(self) -> bool:
+    def __bool__(self) -> Any:
         raise SchemaError(f"{self!r} has no value here; it stands in group_by(...).agg(name=...)")
 
 
-def _aggregate(function: str, argument: Any) -> Aggregate:
-    if isinstance(argument, Aggregate):
-        raise SchemaError(f"{function}({argument!r}): an aggregate of an aggregate; call agg twice")
-    return Aggregate(function, ColumnRef(argument) if isinstance(argument, str) else to_expression(argument))
+def _window_base(one: Aggregated) -> Over:
+    """Return an aggregate as a window function: what its filter leaves out is null there."""
+    if one.distinct or len(one.arguments) > 1 or one.options or one.order_by:
+        raise NotYetSupportedError(f"{expression_text(one)} over a window")
+    argument = one.arguments[0] if one.arguments else None
+    function = EXTREMES_OF_CONDITIONS.get(one.function, one.function)
+    if one.where is None:
+        return Over(function, argument)
+    if one.function in ("first", "last"):
+        raise NotYetSupportedError(f"{expression_text(one)} over a window")
+    kept = Case(((one.where, make_literal(1) if argument is None else argument),))
+    return Over("count" if argument is None else function, kept)
+
+
+def argument_expression(value: Any, what: str) -> Expression:
+    """Return the argument of an aggregate: a column's name, an expression, or a constant."""
+    expression = ColumnRef(value) if isinstance(value, str) else to_expression(value)
+    if has_aggregate(expression):
+        raise SchemaError(f"{what}({expression_text(expression)}): an aggregate of an aggregate; call agg twice")
+    return expression
+
+
+def aggregated(
+    function: str,
+    *values: Any,
+    filter: Any = None,  # noqa: A002
+    distinct: bool = False,
+    order_by: tuple[OrderedBy, ...] = (),
+    **options: bool | int | float | str | None,
+) -> Aggregate:
+    """Return an aggregate of values; ``filter`` is a condition (an expression, or the name of a bool column)."""
+    what = "count" if function == "count_all" else function
+    arguments = tuple(argument_expression(value, what) for value in values)
+    where = None if filter is None else argument_expression(filter, f"{what}: filter=")
+    if not isinstance(distinct, bool):
+        raise SchemaError(f"{what}: distinct={distinct!r}: True or False")
+    is_distinct = distinct and function not in _SAME_OF_DISTINCT
+    return Aggregate(Aggregated(function, arguments, where, is_distinct, order_by, options))
 
 
 _ROWS = object()
 
 
-def count(argument: Any = _ROWS) -> Aggregate:
-    """Return the number of rows, or of values of an expression (or column name) that are not null; int64."""
-    return Aggregate("count_all", None) if argument is _ROWS else _aggregate("count", argument)
+def count(argument: Any = _ROWS, *, filter: Any = None, distinct: bool = False) -> Aggregate:  # noqa: A002
+    """Return the number of rows, or of values of an expression (or column name) that are not null; int64.
+
+    >>> groups(x=["a", "b", None, "a"]).agg(rows=count(), values=count("x"), kinds=count("x", distinct=True))
+    [Row(rows=4, values=3, kinds=2)]
+    """
+    if argument is _ROWS:
+        if distinct:
+            raise SchemaError("count(distinct=True): different values of what? count('column', distinct=True)")
+        return aggregated("count_all", filter=filter)
+    return aggregated("count", argument, filter=filter, distinct=distinct)
 
 
-def count_distinct(argument: Expr | str) -> Aggregate:
-    """Return the number of different values that are not null; int64. NaN is one value, -0.0 is 0.0."""
-    return _aggregate("count_distinct", argument)
+def count_if(condition: Any) -> Aggregate:
+    """Return the number of rows for which a condition is true; int64.
+
+    >>> groups(x=[1, 5, None]).agg(large=count_if(col("x") > 3))
+    [Row(large=1)]
+    """
+    return aggregated("count_all", filter=condition)
 
 
-def sum_(argument: Expr | str) -> Aggregate:
-    """Return the sum: int64 of integers (overflow is an error), float64 of floats, decimals keep their scale."""
-    return _aggregate("sum", argument)
+def count_distinct(argument: Any, *, filter: Any = None) -> Aggregate:  # noqa: A002
+    """Return the number of different values that are not null; int64. NaN is one value, -0.0 is 0.0.
+
+    >>> groups(x=["a", "b", None, "a"]).agg(kinds=count_distinct("x"))
+    [Row(kinds=2)]
+    """
+    return aggregated("count", argument, filter=filter, distinct=True)
 
 
-def min_(argument: Expr | str) -> Aggregate:
-    """Return the least value."""
-    return _aggregate("min", argument)
+def sum_(argument: Any, *, filter: Any = None, distinct: bool = False) -> Aggregate:  # noqa: A002
+    """Return the sum: int64 of integers (overflow is an error), float64 of floats, decimals keep their scale.
+
+    >>> groups(x=[1, 2, 2, None]).agg(all=sum_("x"), different=sum_("x", distinct=True), share=sum_("x") / count())
+    [Row(all=5, different=3, share=1.25)]
+    """
+    return aggregated("sum", argument, filter=filter, distinct=distinct)
 
 
-def max_(argument: Expr | str) -> Aggregate:
-    """Return the greatest value; NaN is the largest number."""
-    return _aggregate("max", argument)
+def min_(argument: Any, *, filter: Any = None, distinct: bool = False) -> Aggregate:  # noqa: A002
+    """Return the least value.
+
+    >>> groups(x=[3, 1, None]).agg(least=min_("x"), above_one=min_("x", filter=col("x") > 1))
+    [Row(least=1, above_one=3)]
+    """
+    return aggregated("min", argument, filter=filter, distinct=distinct)
 
 
-def avg(argument: Expr | str) -> Aggregate:
-    """Return the mean as float64, also for decimals: the one nearest to the exact mean, rounded once."""
-    return _aggregate("avg", argument)
+def max_(argument: Any, *, filter: Any = None, distinct: bool = False) -> Aggregate:  # noqa: A002
+    """Return the greatest value; NaN is the largest number.
+
+    >>> groups(x=["a", "c", "b"]).agg(greatest=max_("x"))
+    [Row(greatest='c')]
+    """
+    return aggregated("max", argument, filter=filter, distinct=distinct)
 
 
-def first(argument: Expr | str) -> Aggregate:
+def avg(argument: Any, *, filter: Any = None, distinct: bool = False) -> Aggregate:  # noqa: A002
+    """Return the mean as float64, also for decimals: the one nearest to the exact mean, rounded once.
+
+    >>> groups(x=[1, 2, None]).agg(mean=avg("x"))
+    [Row(mean=1.5)]
+    """
+    return aggregated("avg", argument, filter=filter, distinct=distinct)
+
+
+def first(argument: Any, *, filter: Any = None) -> Aggregate:  # noqa: A002
     """Return the value of the first row, null if that is null: after a sort in its order, else of any row.
 
     One subtask takes its rows as they come, so equal inputs give equal results. With several subtasks and rows without
     an order, it is the first row of the subtask whose rows arrive first.
+
+    >>> groups(x=[1, 5, 9]).agg(any=first("x"), large=first("x", filter=col("x") > 3))
+    [Row(any=1, large=5)]
     """
-    return _aggregate("first", argument)
+    return aggregated("first", argument, filter=filter)
 
 
-def last(argument: Expr | str) -> Aggregate:
-    """Return the value of the last row, null if that is null; for the order, see ``first``."""
-    return _aggregate("last", argument)
+def last(argument: Any, *, filter: Any = None) -> Aggregate:  # noqa: A002
+    """Return the value of the last row, null if that is null; for the order, see ``first``.
+
+    >>> groups(x=[1, 5, 9]).agg(any=last("x"), small=last("x", filter=col("x") < 9))
+    [Row(any=9, small=5)]
+    """
+    return aggregated("last", argument, filter=filter)
 
 
-def stddev(argument: Expr | str) -> Aggregate:
-    """Return the standard deviation of a sample (n - 1): float64, null for fewer than two values."""
-    return _aggregate("stddev", argument)
+def any_(condition: Any, *, filter: Any = None) -> Aggregate:  # noqa: A002
+    """Whether a condition is true for any row; null where it is null for all.
+
+    >>> groups(x=[1, 5, None]).agg(large=any_(col("x") > 3))
+    [Row(large=True)]
+    """
+    return aggregated("any", condition, filter=filter)
 
 
-def variance(argument: Expr | str) -> Aggregate:
-    """Return the variance of a sample (n - 1): float64, null for fewer than two values."""
-    return _aggregate("variance", argument)
+def all_(condition: Any, *, filter: Any = None) -> Aggregate:  # noqa: A002
+    """Whether a condition is true for all rows for which it is not null; null where it is null for all.
+
+    >>> groups(x=[1, 5, None]).agg(large=all_(col("x") > 3))
+    [Row(large=False)]
+    """
+    return aggregated("all", condition, filter=filter)
+
+
+def stddev(argument: Any, *, filter: Any = None, distinct: bool = False) -> Aggregate:  # noqa: A002
+    """Return the standard deviation of a sample (n - 1): float64, null for fewer than two values.
+
+    >>> groups(x=[1.0, 3.0, 5.0]).agg(deviation=stddev("x"))
+    [Row(deviation=2.0)]
+    """
+    return aggregated("stddev", argument, filter=filter, distinct=distinct)
+
+
+def variance(argument: Any, *, filter: Any = None, distinct: bool = False) -> Aggregate:  # noqa: A002
+    """Return the variance of a sample (n - 1): float64, null for fewer than two values.
+
+    >>> groups(x=[1.0, 3.0, 5.0]).agg(variance=variance("x"))
+    [Row(variance=4.0)]
+    """
+    return aggregated("variance", argument, filter=filter, distinct=distinct)
+
+
+def variance_pop(argument: Any, *, filter: Any = None, distinct: bool = False) -> Aggregate:  # noqa: A002
+    """Return the variance of a population (n): float64, null without values.
+
+    >>> groups(x=[1.0, 3.0]).agg(variance=variance_pop("x"))
+    [Row(variance=1.0)]
+    """
+    sample = variance(argument, filter=filter, distinct=distinct).expression
+    number = count(argument, filter=filter, distinct=distinct).expression
+    one, zero = make_literal(1), make_literal(0.0)
+    share = Call("divide", (Call("subtract", (number, one)), number))
+    branches = (
+        (Call("greater", (number, one)), Call("multiply", (sample, share))),
+        (Call("equal", (number, one)), zero),
+    )
+    return Aggregate(Case(branches))
+
+
+def stddev_pop(argument: Any, *, filter: Any = None, distinct: bool = False) -> Aggregate:  # noqa: A002
+    """Return the standard deviation of a population (n): float64, null without values.
+
+    >>> groups(x=[1.0, 3.0]).agg(deviation=stddev_pop("x"))
+    [Row(deviation=1.0)]
+    """
+    return Aggregate(Call("sqrt", (variance_pop(argument, filter=filter, distinct=distinct).expression,)))

@@ -61,6 +61,11 @@ class Expr(NumberFunctions, RowValue):
             return self._name
         return self.expression.name if isinstance(self.expression, ColumnRef) else expression_text(self.expression)
 
+    @property
+    def has_name(self) -> bool:
+        """Whether a name was given, by ``alias``."""
+        return bool(self._name)
+
     def named(self) -> NamedExpression:
         """Return the expression with its column name."""
         return NamedExpression(self.output_name, self.expression)
@@ -316,10 +321,6 @@ def to_expression(value: Any) -> Expression:
     """Return the expression of an Expr, or the constant of a plain value."""
     if isinstance(value, Expr):
         return value.expression
-    if hasattr(value, "aggregate_function"):
-        raise SchemaError(
-            f"{value!r} is an aggregate: it stands in group_by(...).agg(name=...), or over a window: .over(...)"
-        )
     if hasattr(value, "over"):
         raise SchemaError(f"{value!r} waits for its window: say .over(partition_by, order_by)")
     return make_literal(value)

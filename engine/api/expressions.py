@@ -12,33 +12,44 @@ from typing import Any
 import pyarrow as pa
 
 from engine.api.aggregates import (
+    all_,
+    any_,
     avg,
     count,
     count_distinct,
+    count_if,
     first,
     last,
     max_,
     min_,
     stddev,
+    stddev_pop,
     sum_,
     variance,
+    variance_pop,
 )
 from engine.api.expression import Expr, to_data_type, to_expression
 from engine.api.intervals import interval
 from engine.api.python_habits import warn_plain_truth
 from engine.api.row_functions import array, coalesce, greatest, hash64, least, map_from, rand, struct
+from engine.api.value_aggregates import approx_count_distinct, approx_quantile, max_by, min_by, mode
 from engine.errors import SchemaError
 from engine.expressions.literals import make_literal
 from engine.graph.expression import Case, ColumnRef, Expression
 
 __all__ = [
     "Expr",
+    "all_",
+    "any_",
+    "approx_count_distinct",
+    "approx_quantile",
     "array",
     "avg",
     "coalesce",
     "col",
     "count",
     "count_distinct",
+    "count_if",
     "first",
     "greatest",
     "hash64",
@@ -48,12 +59,17 @@ __all__ = [
     "lit",
     "map_from",
     "max_",
+    "max_by",
     "min_",
+    "min_by",
+    "mode",
     "rand",
     "stddev",
+    "stddev_pop",
     "struct",
     "sum_",
     "variance",
+    "variance_pop",
     "when",
 ]
 

@@ -16,8 +16,8 @@ from typing import Any, Generic, TypeVar
 
 import pyarrow as pa
 
-from engine.api.aggregate_nodes import distinct_counts_node
-from engine.api.aggregates import Aggregate
+from engine.api.aggregate_columns import aggregates_node
+from engine.api.expression import Expr
 from engine.api.functional import reduce_node
 from engine.api.logical_node import LogicalNode
 from engine.api.projections import flattened, project_node, to_named
@@ -25,7 +25,7 @@ from engine.errors import SchemaError
 from engine.expressions.column_names import check_column_name
 from engine.expressions.infer import infer_type
 from engine.expressions.schema_bridge import is_key_type
-from engine.graph.expression import ColumnRef, NamedExpression
+from engine.graph.expression import ColumnRef, NamedExpression, has_aggregate
 
 #: the DataSet, which this module does not know
 D = TypeVar("D")
@@ -55,28 +55,29 @@ class GroupedDataSet(Generic[D]):
         self._source, self._keys = keyed_node(source, keys)
         self._make = make
 
-    def agg(self, *aggregates: Aggregate, **named: Aggregate) -> D:
+    def agg(self, *aggregates: Any, **named: Any) -> D:
         """Return one row for each group: its keys, then the aggregates by their names.
 
-        ``agg(total=sum_(col("x")))`` or ``agg(sum_(col("x")).alias("total"))``. Raises: SchemaError,
-        NotYetSupportedError for an aggregate that does not exist yet.
+        ``agg(total=sum_(col("x")))`` or ``agg(sum_(col("x")).alias("total"))``; also expressions of aggregates and
+        keys: ``agg(mean=sum_("x") / count())``. Raises: SchemaError, NotYetSupportedError for an aggregate that does
+        not exist yet.
         """
-        calls = []
+        outputs = []
         for value in flattened(aggregates):
             _check_aggregate(value)
-            if not value.name:
+            if not value.has_name:
                 raise SchemaError(f"agg({value!r}): give it a name, agg(name=...)")
-            calls.append(value.to_call(value.name))
+            outputs.append(value.named())
         for name, value in named.items():
             _check_aggregate(value)
-            calls.append(value.to_call(name))
-        if not calls:
+            outputs.append(NamedExpression(name, value.expression))
+        if not outputs:
             raise SchemaError("agg: no aggregates; for the different keys alone use select(...).distinct()")
-        names = [*self._keys, *(check_column_name(call.name, "agg") for call in calls)]
+        names = [*self._keys, *(check_column_name(one.name, "agg") for one in outputs)]
         twice = sorted(name for name, times in Counter(names).items() if times > 1)
         if twice:
             raise SchemaError(f"agg: column {', '.join(map(repr, twice))} would be there twice")
-        return self._make(distinct_counts_node(self._source, self._keys, tuple(calls)))
+        return self._make(aggregates_node(self._source, self._keys, outputs))
 
     def reduce(self, fn: Any, schema: pa.Schema | None = None) -> D:
         """Return the rows that a Python function returns (an iterable) for an iterator over the rows of each group.
@@ -89,5 +90,5 @@ class GroupedDataSet(Generic[D]):
 
 
 def _check_aggregate(value: Any) -> None:
-    if not isinstance(value, Aggregate):
+    if not isinstance(value, Expr) or not has_aggregate(value.expression):
         raise SchemaError(f"agg: {value!r} is no aggregate; use sum_, count, min_, max_, avg and the like")

@@ -152,3 +152,7 @@ class RelationalCalls(Calls):
     def group_by(self, *keys: Any) -> GroupedDataSet[Self]:
         """Return the groups of rows with equal keys (names or expressions); without keys, one group."""
         return GroupedDataSet(self._node, keys, self._with)
+
+    def agg(self, *aggregates: Any, **named: Any) -> Self:
+        """Return aggregates of all rows, as one row: ``agg(total=sum_("x"))`` is ``group_by().agg(total=...)``."""
+        return self.group_by().agg(*aggregates, **named)

@@ -23,7 +23,17 @@ from engine.expressions.schema_bridge import type_from_ipc
 from engine.expressions.text import expression_text
 from engine.expressions.text_moments import moments_for_texts
 from engine.expressions.time_zones import UnknownZoneError
-from engine.graph.expression import Call, Case, Cast, ColumnRef, Expression, Literal, Over, columns_of
+from engine.graph.expression import (
+    Aggregated,
+    Call,
+    Case,
+    Cast,
+    ColumnRef,
+    Expression,
+    Literal,
+    Over,
+    columns_of,
+)
 from engine.graph.function_table import FUNCTION_TABLE
 from engine.records.arrow_functions import pc
 
@@ -60,6 +70,11 @@ def compile_operand(expression: Expression, schema: pa.Schema) -> Operand:
             raise SchemaError(
                 f"{expression_text(expression)}: a window function stands in select, with_columns and filter only, and "
                 "not within another one; make it a column by with_columns(name=...) first"
+            )
+        case Aggregated():
+            raise SchemaError(
+                f"{expression_text(expression)} is an aggregate: it stands in group_by(...).agg(name=...), or over a "
+                "window: .over(...)"
             )
 
 

@@ -9,7 +9,17 @@ Held by: tests/api/test_expression.py
 
 from __future__ import annotations
 
-from engine.graph.expression import AggregateCall, Call, Case, Cast, ColumnRef, Expression, Literal, Over
+from engine.graph.expression import (
+    Aggregated,
+    Call,
+    Case,
+    Cast,
+    ColumnRef,
+    Expression,
+    Literal,
+    OrderedBy,
+    Over,
+)
 
 #: function -> (operator, strength): stronger binds tighter, in Python's order
 _INFIX = {
@@ -63,6 +73,8 @@ def _text(expression: Expression, strength: int) -> str:
                 text += f".otherwise({_text(otherwise, 0)})"
         case Over():
             text = _over_text(expression)
+        case Aggregated():
+            text = _aggregated_text(expression)
         case Call():
             text, own = _call_text(expression)
     return f"({text})" if own < strength else text
@@ -77,21 +89,29 @@ def _over_text(over: Over) -> str:
     if over.partition_by:
         within.append(f"partition by {', '.join(_text(key, 0) for key in over.partition_by)}")
     if over.order_by:
-        keys = (f"{_text(key.expression, 0)}{' descending' * key.descending}" for key in over.order_by)
-        within.append(f"order by {', '.join(keys)}")
+        within.append(_order_text(over.order_by))
     if over.frame is not None:
         within.append(f"{over.frame.kind} {over.frame.start} to {over.frame.end}")
     function = "count" if over.function == "count_all" else over.function
     return f"{function}({', '.join(given)}) over ({' '.join(within)})"
 
 
+def _order_text(keys: tuple[OrderedBy, ...]) -> str:
+    texts = (f"{_text(key.expression, 0)}{' descending' * key.descending}" for key in keys)
+    return f"order by {', '.join(texts)}"
+
+
+def _aggregated_text(one: Aggregated) -> str:
+    """Return an aggregate as it is written, its filter as in SQL."""
+    given = [_text(argument, 0) for argument in one.arguments]
+    given += [repr(value) for value in one.options.values() if value is not None and value is not False]
+    order = f" {_order_text(one.order_by)}" if one.order_by else ""
+    where = f" filter (where {_text(one.where, 0)})" if one.where is not None else ""
+    function = "count" if one.function == "count_all" else one.function
+    return f"{function}({'distinct ' * one.distinct}{', '.join(given)}{order}){where}"
+
+
 def expression_text(expression: Expression) -> str:
     """Return an expression as text of bounded length."""
     text = _text(expression, 0)
     return text if len(text) <= _TEXT_MAX else f"{text[:_TEXT_MAX]}..."
-
-
-def aggregate_text(call: AggregateCall) -> str:
-    """Return an aggregate as text: ``sum(price)``, ``count()``."""
-    function = "count" if call.function == "count_all" else call.function
-    return f"{function}({'' if call.argument is None else expression_text(call.argument)})"

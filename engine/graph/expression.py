@@ -6,6 +6,7 @@
     Cast(operand, type_ipc, type_text)   conversion to an exact type
     Case(branches, otherwise)            when/then/otherwise
     Over(function, ...)                  a window function; it is taken out of expressions before a plan is made
+    Aggregated(function, ...)            an aggregate of a group's rows; the same
 
     conjuncts(a and b and c) -> (a, b, c)          conjunction((a, b, c)) -> a and b and c
     disjuncts, disjunction   the same of "or"
@@ -21,7 +22,7 @@ Held by: tests/optimizer/test_rules.py
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import msgspec
 
@@ -89,7 +90,22 @@ class Over(msgspec.Struct, frozen=True, tag="over"):
     default: Expression | None = None
 
 
-Expression = ColumnRef | Literal | Call | Cast | Case | Over
+class Aggregated(msgspec.Struct, frozen=True, tag="aggregated"):
+    """An aggregate of the rows of a group. No plan has one: it becomes a column of what is computed for the groups.
+
+    ``where``: rows for which it is not true do not count. ``distinct``: equal values count once. ``order_by``: of the
+    values of a list. ``options``: constants, such as the share of a quantile.
+    """
+
+    function: str
+    arguments: tuple[Expression, ...] = ()
+    where: Expression | None = None
+    distinct: bool = False
+    order_by: tuple[OrderedBy, ...] = ()
+    options: dict[str, bool | int | float | str | None] = {}
+
+
+Expression = ColumnRef | Literal | Call | Cast | Case | Over | Aggregated
 
 
 class NamedExpression(msgspec.Struct, frozen=True):
@@ -104,7 +120,7 @@ ORDER_DEPENDENT_AGGREGATES = frozenset({"first", "last"})
 
 
 class AggregateCall(msgspec.Struct, frozen=True):
-    """One aggregate: ``function`` in sum count count_all min max avg first last stddev variance count_distinct."""
+    """One aggregate with states: ``function`` is one of ``engine.aggregate.functions``, or count_all."""
 
     function: str
     #: None for count_all (``count()``: rows)
@@ -198,13 +214,30 @@ def _joined(function: str, parts: Iterable[Expression]) -> Expression:
 
 def has_window(expression: Expression) -> bool:
     """Whether there is a window function in an expression."""
+    return _has(expression, Over)
+
+
+def has_aggregate(expression: Expression) -> bool:
+    """Whether there is an aggregate in an expression."""
+    return _has(expression, Aggregated)
+
+
+def _has(expression: Expression, kind: type[Over] | type[Aggregated]) -> bool:
     stack = [expression]
     while stack:
         one = stack.pop()
-        if isinstance(one, Over):
+        if isinstance(one, kind):
             return True
         stack.extend(children_of(one))
     return False
+
+
+def replaced(expression: Expression, replace: Callable[[Expression], Expression | None]) -> Expression:
+    """Return an expression with parts replaced, those nearest to the root first: by what is returned for them."""
+    found = replace(expression)
+    if found is not None:
+        return found
+    return with_children(expression, [replaced(child, replace) for child in children_of(expression)])
 
 
 def depth_of(expression: Expression) -> int:

@@ -1,0 +1,193 @@
+"""Columns of aggregates: one operator of the plan for those with states, others beside it.
+
+    aggregates_node(source, keys, outputs)      what agg() says: expressions of aggregates of all kinds
+
+    agg(total=sum_("x"), share=sum_("x") / count(), kinds=count_distinct("y"), latest=max_by("z", "day"))
+
+    source ──┬─► Aggregate: sum(x), count()                      all that have states
+             ├─► keys, y ──► distinct ──► Aggregate: count(y)    ``distinct=True`` of one argument
+             └─► first row of each group in its order            ``aggregate_parts``: what needs more
+                     │
+                     ▼
+             union ──► any value of each column by keys ──► project: total, share, kinds, latest
+
+Parts are put together by a union, in which each row has nulls for what the others compute: a group's columns then have
+one value each at most. Null keys stay one group, which a join of the parts would lose; without keys each part is one
+row at most, and the result is one row, also over no rows. A filter becomes a part of the argument, which is null where
+the filter is not true, for all that pass over nulls.
+
+Different values are two aggregates, which spill like any other: first the different pairs of keys and value, then the
+aggregate of these. NaN is one value there, -0.0 is 0.0, as in keys everywhere.
+
+Held by: tests/api/test_aggregates.py
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+from msgspec.structs import replace
+
+from engine.api.aggregate_nodes import Part, aggregate_node, columns_as_they_are, fresh_name
+from engine.api.aggregate_parts import PARTS
+from engine.api.aggregates import EXTREMES_OF_CONDITIONS
+from engine.api.joins import union_node
+from engine.api.logical_node import LogicalNode
+from engine.api.projections import project_node
+from engine.errors import SchemaError
+from engine.expressions.infer import check_predicate, infer_type
+from engine.expressions.literals import make_literal
+from engine.expressions.schema_bridge import is_key_type
+from engine.expressions.text import expression_text
+from engine.graph.expression import (
+    ORDER_DEPENDENT_AGGREGATES,
+    AggregateCall,
+    Aggregated,
+    Case,
+    ColumnRef,
+    Expression,
+    NamedExpression,
+    columns_of,
+    replaced,
+)
+from engine.graph.plan import Aggregate as AggregateOperator
+from engine.graph.plan import Filter
+
+Named = tuple[str, Aggregated]
+
+
+def aggregates_node(source: LogicalNode, keys: tuple[str, ...], outputs: Sequence[NamedExpression]) -> LogicalNode:
+    """Return a node with the keys, then expressions of aggregates under their names.
+
+    Raises:
+        SchemaError: an aggregate does not take its arguments, or a column stands outside of aggregates.
+    """
+    if all(isinstance(one.expression, Aggregated) for one in outputs):
+        return _groups(source, keys, [(one.name, one.expression) for one in outputs])  # type: ignore[misc]
+    leaves: list[Named] = []
+
+    def column(part: Expression) -> Expression | None:
+        if not isinstance(part, Aggregated):
+            return None
+        known = next((name for name, leaf in leaves if leaf == part), None)
+        if known is None:
+            known = fresh_name(f"__aggregate{len(leaves)}", keys)
+            leaves.append((known, part))
+        return ColumnRef(known)
+
+    results = [NamedExpression(one.name, replaced(one.expression, column)) for one in outputs]
+    names = {*keys, *(name for name, _ in leaves)}
+    for one, result in zip(outputs, results, strict=True):
+        outside = next((name for name in columns_of(result.expression) if name not in names), None)
+        if outside is not None:
+            raise SchemaError(
+                f"agg({one.name}={expression_text(one.expression)}): column {outside!r} is no key and stands in no "
+                "aggregate; say which of its values, such as max_ or first"
+            )
+    groups = _groups(source, keys, leaves)
+    return project_node(groups, [*columns_as_they_are(keys), *results], "agg")
+
+
+def _groups(source: LogicalNode, keys: tuple[str, ...], named: Sequence[Named]) -> LogicalNode:
+    """Return a node that has the aggregates as columns, in one operator where all have states."""
+    plain: list[AggregateCall] = []
+    parts: list[Part] = []
+    different: list[tuple[Expression, list[Named]]] = []
+    late: list[tuple[Expression, list[AggregateCall]]] = []
+    for name, one in named:
+        _check(one, source.schema)
+        if one.distinct:
+            _append(different, _kept(one), (name, one))
+        elif one.function in PARTS:
+            parts += PARTS[one.function](source, keys, name, one)
+        elif one.where is not None and one.function in ORDER_DEPENDENT_AGGREGATES:
+            _append(late, one.where, AggregateCall(one.function, one.arguments[0], name))
+        else:
+            plain.append(_plain_call(name, one))
+    parts += [Part(_of_different(source, keys, value, same)) for value, same in different]
+    parts += [Part(_of_kept(source, keys, where, calls), has_all_groups=False) for where, calls in late]
+    if plain or not any(part.has_all_groups for part in parts):
+        parts.append(Part(aggregate_node(source, keys, tuple(plain))))
+    if len(parts) == 1 and keys:
+        return _in_order(parts[0].node, keys, named)
+    if len(parts) == 1 and isinstance(parts[0].node.operator, AggregateOperator):
+        return _in_order(parts[0].node, keys, named)
+    return _together([part.node for part in parts], keys, [name for name, _ in named])
+
+
+def _append(lists: list, key: Expression, value: object) -> None:  # type: ignore[type-arg]
+    """Put a value to those of an equal expression (which has no hash)."""
+    same = next((values for one, values in lists if one == key), None)
+    if same is None:
+        lists.append((key, [value]))
+    else:
+        same.append(value)
+
+
+def _check(one: Aggregated, schema: pa.Schema) -> None:
+    """Raise SchemaError for a filter that is no condition, or arguments that are none."""
+    if one.where is not None:
+        check_predicate(one.where, schema)
+    if one.function in EXTREMES_OF_CONDITIONS:
+        check_predicate(one.arguments[0], schema)
+    if one.distinct:
+        data_type = infer_type(one.arguments[0], schema)
+        if not is_key_type(data_type):
+            raise SchemaError(f"{expression_text(one)}: values of {data_type} cannot be compared")
+
+
+def _kept(one: Aggregated) -> Expression:
+    """Return the argument, null where the filter is not true."""
+    argument = one.arguments[0] if one.arguments else make_literal(1)
+    return argument if one.where is None else Case(((one.where, argument),))
+
+
+def _plain_call(name: str, one: Aggregated) -> AggregateCall:
+    function = EXTREMES_OF_CONDITIONS.get(one.function, one.function)
+    if not one.arguments and one.where is None:
+        return AggregateCall(function, None, name)
+    return AggregateCall("count" if function == "count_all" else function, _kept(one), name)
+
+
+def _of_different(source: LogicalNode, keys: tuple[str, ...], value: Expression, named: Sequence[Named]) -> LogicalNode:
+    """Return aggregates of the different values of one argument."""
+    column = fresh_name("__distinct", keys)
+    columns = [*columns_as_they_are(keys), NamedExpression(column, value)]
+    pairs = aggregate_node(project_node(source, columns, "agg"), (*keys, column), ())
+    by = f" by {', '.join(keys)}" if keys else ""
+    pairs = replace(pairs, name=f"distinct {expression_text(value)}{by}")
+    argument = ColumnRef(column)
+    return _groups(
+        pairs, keys, [(name, replace(one, arguments=(argument,), where=None, distinct=False)) for name, one in named]
+    )
+
+
+def _of_kept(
+    source: LogicalNode, keys: tuple[str, ...], where: Expression, calls: Sequence[AggregateCall]
+) -> LogicalNode:
+    """Return aggregates of the rows for which a condition is true."""
+    return aggregate_node(LogicalNode(Filter(where), (source,), source.schema), keys, tuple(calls))
+
+
+def _in_order(node: LogicalNode, keys: tuple[str, ...], named: Sequence[Named]) -> LogicalNode:
+    names = [*keys, *(name for name, _ in named)]
+    if node.schema.names == names:
+        return node
+    return project_node(node, columns_as_they_are(names), "agg")
+
+
+def _together(parts: Sequence[LogicalNode], keys: tuple[str, ...], names: Sequence[str]) -> LogicalNode:
+    """Return the columns of all parts in one row for each group."""
+    types = {name: part.schema.field(name).type for name in names for part in parts if name in part.schema.names}
+    together = union_node([_padded(part, keys, types) for part in parts]) if len(parts) > 1 else parts[0]
+    return aggregate_node(together, keys, tuple(AggregateCall("max", ColumnRef(name), name) for name in types))
+
+
+def _padded(part: LogicalNode, keys: tuple[str, ...], types: dict[str, pa.DataType]) -> LogicalNode:
+    """Return a part with all columns of the result, null where another part computes them."""
+    named = columns_as_they_are(keys)
+    for name, data_type in types.items():
+        there = name in part.schema.names
+        named.append(NamedExpression(name, ColumnRef(name) if there else make_literal(None, data_type)))
+    return project_node(part, named, "agg")

@@ -1,0 +1,201 @@
+"""Every aggregate through the whole engine: against DuckDB over nulls, duplicates, skew and memory; its example."""
+
+import doctest
+import inspect
+import math
+import random
+
+import duckdb
+import pyarrow as pa
+import pytest
+
+import engine
+from engine import (
+    all_,
+    any_,
+    approx_count_distinct,
+    approx_quantile,
+    avg,
+    col,
+    count,
+    count_distinct,
+    count_if,
+    first,
+    max_,
+    max_by,
+    min_,
+    min_by,
+    mode,
+    stddev_pop,
+    sum_,
+    variance_pop,
+)
+from engine.api import aggregates, value_aggregates
+from tests.window.duckdb_windows import values_differ
+
+DOCUMENTED = {
+    name: function
+    for module in (aggregates, value_aggregates)
+    for name, function in inspect.getmembers(module, inspect.isfunction)
+    if function.__module__ == module.__name__ and name in engine.__all__
+}
+ODD = col("i") % 2 == 1
+
+#: name -> (aggregate, SQL)
+FUNCTIONS = {
+    "n": (count(filter=ODD), "count(*) filter (where i % 2 = 1)"),
+    "ci": (count_if(col("i") > 3), "count(*) filter (where i > 3)"),
+    "cd": (count_distinct("s", filter=ODD), "count(distinct s) filter (where i % 2 = 1)"),
+    "sd": (sum_("j", distinct=True), "sum(distinct j)"),
+    "ad": (avg("f", distinct=True), "avg(distinct f)"),
+    "an": (any_(col("j") > 4), "bool_or(j > 4)"),
+    "al": (all_(col("j") > -4, filter=ODD), "bool_and(j > -4) filter (where i % 2 = 1)"),
+    "lo": (min_("s", filter=ODD, distinct=True), "min(s) filter (where i % 2 = 1)"),
+    "ratio": (sum_("j") / count(), "sum(j) / count(*)"),
+    "range": (max_("day") - min_("day"), "max(day) - min(day)"),
+    "vp": (variance_pop("f"), "var_pop(f)"),
+    "sp": (stddev_pop("j", filter=ODD), "stddev_pop(j) filter (where i % 2 = 1)"),
+    "mb": (max_by("s", "i"), "max_by(s, i)"),
+    "ib": (min_by("f", col("s")), "(min_by(f, (s, f)) filter (where f is not null and s is not null))"),
+    "xd": (approx_count_distinct("j"), "count(distinct j)"),
+}
+
+MODES = {
+    "plenty, 1": {"parallelism.default": 1},
+    "plenty, 3": {"parallelism.default": 3},
+    "batch": {"execution.mode": "BATCH"},
+    "spilling": {"debug.force-spill": True},
+    "six pages": {"parallelism.default": 3, "taskmanager.memory.managed.size": "1mb"},
+}
+SHAPES = {
+    "few groups": (3000, 7, 0.0, 0.1),
+    "many groups": (3000, 2000, 0.0, 0.1),
+    "skew": (3000, 300, 0.9, 0.1),
+    "nulls": (500, 20, 0.0, 0.9),
+    "nothing": (0, 1, 0.0, 0.0),
+}
+
+
+def rows_of(shape):
+    """Rows; values of f and i are sums of few powers of two, so that sums are exact in any order."""
+    count_of_rows, keys, skew, nulls = SHAPES[shape]
+    rng = random.Random(5)
+
+    def column(make):
+        return [None if rng.random() < nulls else make() for _ in range(count_of_rows)]
+
+    return pa.table(
+        {
+            "k": pa.array(column(lambda: 0 if rng.random() < skew else rng.randrange(keys)), pa.int64()),
+            "i": pa.array(rng.sample(range(10 * count_of_rows), count_of_rows), pa.int64()),
+            "j": pa.array(column(lambda: rng.randrange(-5, 20)), pa.int64()),
+            "f": pa.array(column(lambda: rng.choice([0.0, -0.0, 0.25, 7.5, -3.0, 1e6])), pa.float64()),
+            "s": pa.array(column(lambda: rng.choice(["", "a", "ab", "b" * 30, "é"])), pa.string()),
+            "day": pa.array(column(lambda: rng.randrange(20_000)), pa.date32()),
+        }
+    )
+
+
+def assert_same(found, rows, keys, names):
+    what = ", ".join([*keys, *(f"{FUNCTIONS[name][1]} as {name}" for name in names)])
+    with duckdb.connect() as connection:
+        connection.register("rows", rows)
+        group = f" group by {', '.join(keys)}" if keys else ""
+        expected = connection.sql(f"select {what} from rows{group}").to_arrow_table()
+    ours = sorted(found.select(expected.column_names).to_pylist(), key=lambda row: str([row[key] for key in keys]))
+    theirs = sorted(expected.to_pylist(), key=lambda row: str([row[key] for key in keys]))
+    assert len(ours) == len(theirs)
+    for name in expected.column_names:
+        pairs = [(mine[name], other[name]) for mine, other in zip(ours, theirs, strict=True)]
+        assert [pair for pair in pairs if differ(*pair)][:3] == [], name
+
+
+def differ(ours, theirs):
+    if isinstance(ours, list) and isinstance(theirs, list):
+        return len(ours) != len(theirs) or any(map(differ, ours, theirs))
+    if hasattr(ours, "days"):
+        ours = ours.days
+    return values_differ(ours, theirs)
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("name", DOCUMENTED)
+def test_the_example_of_an_aggregate_is_true(environment, name):
+    class Groups:
+        def __init__(self, **columns):
+            self.agg = lambda **named: environment.from_arrow(pa.table(columns)).agg(**named).collect()
+
+    names = {each: getattr(engine, each) for each in engine.__all__} | {"groups": Groups, "pa": pa}
+    (test,) = doctest.DocTestFinder(recurse=False).find(DOCUMENTED[name], name, globs=names)
+    assert test.examples, f"{name} has no example"
+    report = []
+    runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)
+    runner.run(test, out=report.append)
+    assert not runner.failures, "".join(report)
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("mode", MODES)
+def test_all_aggregates_in_one_agg_agree_with_duckdb(open_environment, mode):
+    rows = rows_of("few groups")
+    data = open_environment(**MODES[mode]).from_arrow(rows).rebalance()
+    assert_same(data.group_by("k").agg(**{name: made for name, (made, _) in FUNCTIONS.items()}).to_arrow(),
+                rows, ["k"], list(FUNCTIONS))  # fmt: skip
+
+
+@pytest.mark.parametrize("keys", [[], ["k"], ["s", "j"]], ids=str)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_all_aggregates_of_many_shapes_agree_with_duckdb(environment, shape, keys):
+    rows = rows_of(shape)
+    data = environment.from_arrow(rows).rebalance()
+    names = [name for name in FUNCTIONS if name not in keys]
+    found = data.group_by(*keys).agg(**{name: FUNCTIONS[name][0] for name in names}).to_arrow()
+    assert_same(found, rows, keys, names)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_lists_of_aggregates_agree_with_duckdb(open_environment, seed):
+    rng = random.Random(seed)
+    rows = rows_of(rng.choice([shape for shape in SHAPES if shape != "nothing"]))
+    names = rng.sample(list(FUNCTIONS), rng.randrange(1, 4))
+    keys = rng.choice([[], ["k"], ["day"], ["k", "s"]])
+    data = open_environment(**MODES[rng.choice(list(MODES))]).from_arrow(rows).rebalance()
+    found = data.group_by(*keys).agg(**{name: FUNCTIONS[name][0] for name in names}).to_arrow()
+    assert_same(found, rows, keys, names)
+
+
+@pytest.mark.quick
+def test_a_first_row_behind_a_filter_follows_a_sort(environment):
+    data = environment.from_arrow(pa.table({"k": [1, 1, 1, 2], "x": [3, 1, 2, 1]})).sort("x")
+    found = data.group_by("k").agg(a=first("x", filter=col("x") > 1), n=count()).sort("k").collect()
+    assert [tuple(row) for row in found] == [(1, 2, 3), (2, None, 1)]
+
+
+def test_the_most_frequent_value_is_the_least_of_several(environment):
+    rows = rows_of("few groups")
+    found = environment.from_arrow(rows).group_by("k").agg(a=mode("j")).to_arrow().to_pydict()
+    wanted = {}
+    for key, value in zip(rows["k"].to_pylist(), rows["j"].to_pylist(), strict=True):
+        if value is not None:
+            wanted.setdefault(key, {})[value] = wanted.setdefault(key, {}).get(value, 0) + 1
+    most = {key: min(counts, key=lambda value: (-counts[value], value)) for key, counts in wanted.items()}
+    assert dict(zip(found["k"], found["a"], strict=True)) == most
+
+
+@pytest.mark.parametrize("different", [1, 300, 5_000, 40_000, 150_000])
+def test_an_approximate_count_is_within_its_error(environment, different):
+    values = [f"value {number % different}" for number in range(max(different, 2_000))]
+    ((found,),) = environment.from_arrow(pa.table({"x": values})).agg(a=approx_count_distinct("x")).collect()
+    assert abs(found - different) <= 4 * 0.0081 * different
+
+
+def test_an_approximate_quantile_is_within_its_error(environment):
+    rng = random.Random(3)
+    values = [rng.choice([-1, 1]) * 10 ** rng.uniform(-300, 300) for _ in range(5_000)] + [math.inf, 1.7e308]
+    shares = {"q0": 0.0, "q1": 0.1, "q2": 0.5, "q3": 0.99, "q4": 1.0}
+    data = environment.from_arrow(pa.table({"x": values})).rebalance()
+    found = data.agg(**{name: approx_quantile("x", share) for name, share in shares.items()}).to_arrow().to_pylist()[0]
+    ordered = sorted(values)
+    for name, share in shares.items():
+        exact = ordered[max(1, math.ceil(share * len(values))) - 1]
+        assert found[name] == exact or abs(found[name] - exact) <= abs(exact) / 8192, name

@@ -5,7 +5,7 @@ environment.py         Environment: sinks that wait, execute
 data_set.py            DataSet: an immutable handle on a node; its calls are in groups:
   calls.py             what every group stands on
   relational_calls.py  select, filter, sort, group_by and the like
-  join_calls.py        joins
+  join_calls.py        joins, as-of joins
   functional.py        map, map_partition, co_group and the like, broadcast data sets
   partitioning.py      shuffle, rebalance, key_by and the like, replicated
   output_calls.py      write_*
@@ -13,6 +13,7 @@ data_set.py            DataSet: an immutable handle on a node; its calls are in 
 projections.py         select, with_columns, drop, rename
 joins.py               join, union
 join_keys.py           keys of joins: expressions, null-safe ones, names that both sides have
+asof_joins.py          asof_join
 null_aware_joins.py    NOT IN by several keys
 aggregates.py          sum_, count and the like, and expressions of them
 value_aggregates.py    aggregates that look at the order of values

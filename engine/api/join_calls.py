@@ -1,14 +1,16 @@
 """The calls of DataSet that pair its rows with those of another one.
 
     join                   joins.py
+    asof_join              asof_joins.py
 
-Held by: tests/api/test_joins.py
+Held by: tests/integration/test_join_forms.py
 """
 
 from __future__ import annotations
 
 from typing import Any, Self
 
+from engine.api.asof_joins import AsofMatch, asof_node
 from engine.api.calls import Calls
 from engine.api.expression import Expr
 from engine.api.join_keys import JoinKeys
@@ -48,3 +50,34 @@ class JoinCalls(Calls):
         right = self._partner(other, "join")
         keys = JoinKeys(on, left_on, right_on, null_safe)
         return self._with(join_node(self._node, right, how, keys, hint, condition, null_aware, suffix))
+
+    def asof_join(
+        self,
+        other: Self,
+        on: Any = None,
+        by: Any = None,
+        direction: str = "backward",
+        tolerance: Any = None,
+        allow_exact_matches: bool = True,
+        left_on: Any = None,
+        right_on: Any = None,
+        suffix: str | None = None,
+    ) -> Self:
+        """Return all rows, each with the row of ``other`` that is nearest to it by ``on``; nulls where there is none.
+
+        ``on`` is a column of both sides, mostly a time, and comes out once; ``left_on`` and ``right_on`` keep both.
+        ``by``: columns that must be equal. ``direction``: "backward" takes the last row that is not later, "forward"
+        the first that is not earlier, "nearest" the nearer of the two (the earlier one where both are as near).
+        ``tolerance`` is how far away it may be: a number, a ``timedelta``, or a text such as "10 min".
+        ``allow_exact_matches=False``: a row at the very time does not count. A null matches nothing. Of several rows of
+        ``other`` at one time, backward takes the last in their order and forward the first.
+
+        >>> trades = env.from_arrow(pa.table({"at": [2, 5, 9], "sym": ["a", "b", "a"], "size": [10, 20, 30]}))
+        >>> quotes = env.from_arrow(pa.table({"at": [1, 4, 8], "sym": ["a", "b", "b"], "bid": [1.5, 2.0, 2.5]}))
+        >>> trades.asof_join(quotes, on="at", by="sym", tolerance=5).sort("at").collect()
+        [Row(at=2, sym='a', size=10, bid=1.5), Row(at=5, sym='b', size=20, bid=2.0),
+         Row(at=9, sym='a', size=30, bid=None)]
+        """
+        right = self._partner(other, "asof_join")
+        match = AsofMatch(on, left_on, right_on, by, direction, tolerance, not allow_exact_matches)
+        return self._with(asof_node(self._node, right, match, suffix))

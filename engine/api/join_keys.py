@@ -84,9 +84,19 @@ def join_type(how: object) -> JoinType:
     return found
 
 
-def keyed_sides(left: LogicalNode, right: LogicalNode, keys: JoinKeys, pairs: _Pairs, suffix: str | None) -> KeyedSides:
-    """Return both inputs with columns for the keys; SchemaError for keys or names that do not fit."""
-    coalesce = keys.on is not None
+def keyed_sides(
+    left: LogicalNode,
+    right: LogicalNode,
+    pairs: _Pairs,
+    merged: Sequence[bool],
+    suffix: str | None,
+    null_safe: bool | Sequence[bool] = False,
+) -> KeyedSides:
+    """Return both inputs with columns for the keys; SchemaError for keys or names that do not fit.
+
+    merged: of each key, whether both sides name it alike and it comes out once.
+    """
+    coalesce = bool(pairs) and all(merged)
     shown = (tuple(left.schema.names), tuple(right.schema.names))
     names = _FreeNames((*left.schema.names, *right.schema.names))
     left, left_keys = _with_key_columns(left, [one for one, _ in pairs], names, "" if coalesce else "left_")
@@ -97,9 +107,9 @@ def keyed_sides(left: LogicalNode, right: LogicalNode, keys: JoinKeys, pairs: _P
     ]
     left = cast_node(left, dict(zip(left_keys, types, strict=True)))
     right = cast_node(right, dict(zip(right_keys, types, strict=True)))
-    coalesced = [name for name in right_keys if coalesce and name in shown[1]]
+    coalesced = [name for name, is_one in zip(right_keys, merged, strict=True) if is_one and name in shown[1]]
     right_of: dict[str, str] = {}
-    safe = _null_safe_flags(keys.null_safe, len(pairs))
+    safe = _null_safe_flags(null_safe, len(pairs))
     safe = [
         is_safe and left.schema.field(one).nullable and right.schema.field(other).nullable
         for is_safe, one, other in zip(safe, left_keys, right_keys, strict=True)

@@ -57,7 +57,7 @@ def join_node(
     pairs = key_pairs(kind, keys, condition is not None)
     if kind is JoinType.INNER and not _has_keys(keys):
         kind, pairs = JoinType.CROSS, []
-    sides = keyed_sides(left, right, keys, pairs, suffix)
+    sides = keyed_sides(left, right, pairs, [keys.on is not None] * len(pairs), suffix, keys.null_safe)
     left, right = sides.left, sides.right
     schema = left.schema
     if kind not in _LEFT_ONLY:

@@ -1,4 +1,4 @@
-"""Distances of ``range=`` frames in the units of their order key.
+"""Distances of ``range=`` frames, and of as-of joins, in the units of their order key.
 
     order key              a distance                                     becomes
     integers               a whole number                                 itself
@@ -59,13 +59,14 @@ def frame_distances(frame: WindowFrame, over: Over, schema: pa.Schema) -> Window
     if len(over.order_by) != 1:
         raise SchemaError(f"{text}: distances of range= are those of one order key, here are {len(over.order_by)}")
     data_type = infer_type(over.order_by[0].expression, schema)
-    start, end = (None if bound is None else _distance(bound, data_type, text) for bound in (frame.start, frame.end))
+    start, end = (None if bound is None else distance(bound, data_type, text) for bound in (frame.start, frame.end))
     if start is not None and end is not None and start > end:
         raise SchemaError(f"{text}: the range begins behind its end")
     return WindowFrame("range", start, end)
 
 
-def _distance(bound: float | str, data_type: pa.DataType, text: str) -> int | float:
+def distance(bound: float | str, data_type: pa.DataType, text: str) -> int | float:
+    """Return a distance in units of a type; text: what the SchemaError is about where it has none such."""
     found: int | float
     if types.is_temporal(data_type) and not types.is_interval(data_type):
         found = _ticks(bound, data_type, text)

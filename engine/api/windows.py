@@ -56,14 +56,14 @@ def _row_offset(value: Any) -> int | None:
     return value
 
 
-def _distance(value: Any) -> int | float | str | None:
-    """Return the bound of a range as it is carried until the type of the order key is known."""
+def plain_distance(value: Any, what: str = "over: range") -> int | float | str | None:
+    """Return a distance as it is carried until the type of the order key is known."""
     if isinstance(value, timedelta):
         return f"{value // timedelta(microseconds=1)} us"
     if isinstance(value, Decimal):
         return str(value)
     if isinstance(value, bool) or (value is not None and not isinstance(value, int | float | str)):
-        raise SchemaError(f"over: range: {value!r} is no distance; a number, a time such as '7 days', or None")
+        raise SchemaError(f"{what}: {value!r} is no distance; a number, a time such as '7 days', or None")
     return value
 
 
@@ -75,7 +75,7 @@ def _frame(rows: Any, values: Any) -> WindowFrame | None:
         raise SchemaError("over: a frame is in rows= or in range=, not in both")
     if not isinstance(bounds, tuple | list) or len(bounds) != 2:
         raise SchemaError(f"over: {kind}={bounds!r}: a pair (first, last), such as (-2, 0); None is unbounded")
-    check: Callable[[Any], int | float | str | None] = _row_offset if kind == "rows" else _distance
+    check: Callable[[Any], int | float | str | None] = _row_offset if kind == "rows" else plain_distance
     start, end = (check(bound) for bound in bounds)
     if isinstance(start, int | float) and isinstance(end, int | float) and not start <= end:
         raise SchemaError(f"over: {kind}={bounds!r} begins behind its end")

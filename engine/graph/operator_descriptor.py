@@ -16,7 +16,7 @@ import msgspec
 
 from engine.graph.expression import ORDER_DEPENDENT_AGGREGATES, AggregateCall, Expression, NamedExpression
 from engine.graph.function_table import is_deterministic
-from engine.graph.plan import JoinType
+from engine.graph.plan import AsofDirection, JoinType
 from engine.graph.plan_schema import PlanSchema
 from engine.graph.runtime_filter import RuntimeFilter, TopThreshold
 from engine.graph.ship_strategy import HeavyKeys
@@ -159,8 +159,31 @@ class SortMergeJoinOperator(msgspec.Struct, frozen=True, tag="sort_merge_join"):
         return 0
 
 
+class AsofJoinOperator(msgspec.Struct, frozen=True, tag="asof_join"):
+    """Head: sorts both inputs by their keys, the last of which is the time, and merges them.
+
+    ``direction``, ``is_strict`` and ``tolerance`` as in the plan's AsofJoin, the other fields as in
+    SortMergeJoinOperator. Which of several right rows at one time is taken depends on their order.
+    """
+
+    traits: ClassVar[Traits] = Traits(is_head=True, is_driver=True)
+
+    left_keys: tuple[str, ...]
+    right_keys: tuple[str, ...]
+    direction: AsofDirection
+    is_strict: bool
+    tolerance: int | float | None
+    output: tuple[tuple[int, int], ...]
+    left_share: float = 0.5
+
+    @property
+    def first_input(self) -> int:
+        """The input that is read to its end before the other one."""
+        return 0
+
+
 #: heads with two inputs
-JoinOperator = HashJoinOperator | SortMergeJoinOperator
+JoinOperator = HashJoinOperator | SortMergeJoinOperator | AsofJoinOperator
 
 
 class SortOperator(msgspec.Struct, frozen=True, tag="sort"):
@@ -256,6 +279,7 @@ PhysicalOperator = (
     | PythonOperator
     | HashJoinOperator
     | SortMergeJoinOperator
+    | AsofJoinOperator
     | SortOperator
     | SortRunsOperator
     | MergeRunsOperator

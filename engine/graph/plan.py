@@ -48,6 +48,14 @@ class JoinType(StrEnum):
     CROSS = "cross"
 
 
+class AsofDirection(StrEnum):
+    """Which right row an as-of join takes."""
+
+    BACKWARD = "backward"
+    FORWARD = "forward"
+    NEAREST = "nearest"
+
+
 class Source(msgspec.Struct, frozen=True, tag="source"):
     """Rows read from outside.
 
@@ -136,6 +144,34 @@ class Join(msgspec.Struct, frozen=True, tag="join"):
     implied: tuple[str, ...] = ()
 
 
+class AsofJoin(msgspec.Struct, frozen=True, tag="asof_join"):
+    """Each row of input 0 (left), beside it the row of input 1 (right) that is nearest to it in time; nulls where none.
+
+    Rows are compared by ``left_on`` and ``right_on``, which have equal types, among those equal in ``left_by`` and
+    ``right_by``. ``is_strict``: a row at the very time does not count. ``tolerance``: how far away it may be, in whole
+    units of the column (a float of floats). Output: all left columns, then the right columns that ``schema`` has; a
+    name that both sides have is the left one's.
+    """
+
+    left_by: tuple[str, ...]
+    right_by: tuple[str, ...]
+    left_on: str
+    right_on: str
+    direction: AsofDirection = AsofDirection.BACKWARD
+    is_strict: bool = False
+    tolerance: int | float | None = None
+
+    @property
+    def left_keys(self) -> tuple[str, ...]:
+        """What the left is sorted by."""
+        return (*self.left_by, self.left_on)
+
+    @property
+    def right_keys(self) -> tuple[str, ...]:
+        """What the right is sorted by."""
+        return (*self.right_by, self.right_on)
+
+
 class Aggregate(msgspec.Struct, frozen=True, tag="aggregate"):
     """Groups by key columns; without keys one global group. ``distinct`` is an aggregate with no calls.
 
@@ -210,6 +246,7 @@ Operator = (
     | GroupReduce
     | CoGroup
     | Join
+    | AsofJoin
     | Aggregate
     | Union
     | Partition

@@ -35,6 +35,8 @@ build_blocks    a build file in blocks that fit memory
 matched_rows    which outer probe rows matched in an earlier pass
 row_stream      the rows of a spill file
 sort_merge_join SortMergeJoin: merges two sorted inputs, groups of equal keys bounded
+asof_join       AsofJoin: for each left row the right row nearest in time, in one pass over sorted inputs
+asof_choice     which candidate it takes, and how far away it may be
 sorted_batch    some rows of a sorted input, opened for the merge, and how keys compare
 key_groups      where two sorted batches have equal keys, and their pairs
 pair_columns    chosen columns of pairs of rows, decoded

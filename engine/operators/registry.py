@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from engine.graph.operator_descriptor import (
+    AsofJoinOperator,
     FilterOperator,
     HashAggregateOperator,
     HashJoinOperator,
@@ -56,6 +57,7 @@ _CLASSES: Final[dict[type[PhysicalOperator], tuple[str, str]]] = {
 _DRIVERS: Final[dict[type[PhysicalOperator], tuple[str, str]]] = {
     MergeRunsOperator: ("sort_exchange", "MergeRunsDriver"),
     SortMergeJoinOperator: ("sort_merge_driver", "SortMergeJoinDriver"),
+    AsofJoinOperator: ("sort_merge_driver", "SortMergeJoinDriver"),
     HashJoinOperator: ("hash_join_driver", "HashJoinDriver"),
 }
 

@@ -1,7 +1,7 @@
 """SortMergeJoinDriver: sorts both inputs by their keys, then merges them.
 
     left input ─► ExternalSorter ─┐
-                                  ├─► SortMergeJoin ─► output
+                                  ├─► SortMergeJoin, AsofJoin ─► output
     right input ─► ExternalSorter ┘
 
 The left input is taken to its end before the right one. Rows stay rows until they are given out as pairs. The memory
@@ -17,8 +17,11 @@ from typing import TYPE_CHECKING
 from engine.closing import close_all
 from engine.exchange.elements import OversizedRow, RowPage
 from engine.expressions.schema_bridge import to_arrow_schema
-from engine.graph.operator_descriptor import SortMergeJoinOperator
+from engine.graph.operator_descriptor import AsofJoinOperator, SortMergeJoinOperator
+from engine.graph.plan import JoinType
 from engine.graph.sort_key import SortKey
+from engine.join.asof_choice import AsofRule
+from engine.join.asof_join import AsofJoin
 from engine.join.join_spec import JoinInput, JoinSpec
 from engine.join.sort_merge_join import SortMergeJoin
 from engine.operators.pair_conditions import pair_condition
@@ -43,17 +46,17 @@ FORCED_GROUP_ROWS = 4
 
 
 class SortMergeJoinDriver:
-    """The head of a sort-merge join."""
+    """The head of a join of two inputs that are sorted for it."""
 
     def __init__(self, descriptor: OperatorDescriptor, inputs: dict[int, TaskInput]) -> None:
         operator = descriptor.operator
-        assert isinstance(operator, SortMergeJoinOperator)
+        assert isinstance(operator, SortMergeJoinOperator | AsofJoinOperator)
         self._descriptor = descriptor
         self._operator = operator
         self._inputs = (inputs[0], inputs[1])
         self._sorted_rows = [0, 0]
         self._sorters: list[ExternalSorter] = []
-        self._join: SortMergeJoin | None = None
+        self._join: SortMergeJoin | AsofJoin | None = None
 
     @property
     def rows_in(self) -> int:
@@ -80,18 +83,25 @@ class SortMergeJoinDriver:
         self._batch_rows = FORCED_BATCH_ROWS if context.force_spill else BATCH_ROWS_MAX
         self._batch_bytes = min(BATCH_BYTES_MAX, group_bytes)
         spec = self._join_spec(*schemas)
-        self._join = SortMergeJoin(spec, context.spill_space(self._descriptor), group_bytes)
+        if isinstance(operator, AsofJoinOperator):
+            rule = AsofRule(operator.direction, operator.is_strict, operator.tolerance)
+            self._join = AsofJoin(spec, rule, group_bytes)
+        else:
+            self._join = SortMergeJoin(spec, context.spill_space(self._descriptor), group_bytes)
 
     def _join_spec(self, left: pa.Schema, right: pa.Schema) -> JoinSpec:
         operator = self._operator
         context = self._context
+        how, condition = JoinType.LEFT, None
+        if isinstance(operator, SortMergeJoinOperator):
+            how, condition = operator.how, operator.condition
         return JoinSpec(
-            how=operator.how,
+            how=how,
             left=JoinInput(left, tuple(left.get_field_index(name) for name in operator.left_keys)),
             right=JoinInput(right, tuple(right.get_field_index(name) for name in operator.right_keys)),
             output=tuple(operator.output),
             output_schema=to_arrow_schema(self._descriptor.output_schema),
-            condition=pair_condition(operator.condition, left, right, context.check_cancelled),
+            condition=pair_condition(condition, left, right, context.check_cancelled),
             row_limit=FORCED_GROUP_ROWS if context.force_spill else None,
         )
 

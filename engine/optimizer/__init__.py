@@ -28,6 +28,7 @@ optimizer.
     replication.py           sources that every subtask of a join reads by itself
     small_parts.py           what runs in one subtask since it reads little
     sort_planning.py         sorts and limits, in one subtask or in order over several
+    asof_planning.py         as-of joins: what is moved for them
     window_planning.py       window functions: what is moved and sorted for them
     sorted_aggregates.py     groups that are sorted by their keys: the aggregate's second phase within the sort
     partition_planning.py    where rows go when the user says so

@@ -130,8 +130,8 @@ def _candidate(
     parallelism = _parallelism(node, alternative, left, right, settings)
     left, right = arriving(pair.left, left, parallelism), arriving(pair.right, right, parallelism)
     shippings = (
-        _ship(pair.left, left, join.left_keys, parallelism),
-        _ship(pair.right, right, join.right_keys, parallelism),
+        ship_side(pair.left, left, join.left_keys, parallelism),
+        ship_side(pair.right, right, join.right_keys, parallelism),
     )
     table = _dictionary_table(join, strategy, left, right)
     if table is not None:
@@ -201,7 +201,8 @@ def _parallelism(
     return staying.parallelism if staying.parallelism > 1 else settings.parallelism
 
 
-def _ship(ship: Ship, source: Candidate, keys: tuple[str, ...], parallelism: int) -> Shipping:
+def ship_side(ship: Ship, source: Candidate, keys: tuple[str, ...], parallelism: int) -> Shipping:
+    """Return how one side of a join gets into so many subtasks."""
     if ship is Ship.FORWARD:
         return move(source, parallelism)
     if ship is Ship.BROADCAST and is_replicated(source):

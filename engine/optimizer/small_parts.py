@@ -18,6 +18,7 @@ from collections.abc import Sequence
 
 from engine.graph.plan import (
     Aggregate,
+    AsofJoin,
     Filter,
     Join,
     JoinHint,
@@ -38,7 +39,7 @@ from engine.statistics.estimates import Estimates
 SMALL_BYTES = 8e6
 
 #: their work is as large as their rows
-_PLAIN = (Project, Filter, Join, Aggregate, Union, Sort, Window, Limit, Sink)
+_PLAIN = (Project, Filter, Join, AsofJoin, Aggregate, Union, Sort, Window, Limit, Sink)
 
 
 def small_parts(plan: Plan, estimates: Sequence[Estimates], settings: OptimizerSettings) -> list[bool]:

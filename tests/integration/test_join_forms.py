@@ -167,7 +167,7 @@ def test_not_in_with_a_condition(left, right):
     assert_same_rows(rows_of(one.to_arrow()), duck(sql, l=LEFT, r=RIGHT))
 
 
-@pytest.mark.parametrize("method", ["join"])
+@pytest.mark.parametrize("method", ["join", "asof_join"])
 def test_the_examples_are_true(env, method):
     names = {name: getattr(engine, name) for name in engine.__all__} | {"pa": pa, "env": env}
     (test,) = doctest.DocTestFinder(recurse=False).find(getattr(DataSet, method), method, globs=names)

@@ -23,7 +23,13 @@ import msgspec
 
 from engine.expressions.text import expression_text
 from engine.graph.expression import ColumnRef, Expression, columns_of, conjunction
-from engine.graph.operator_descriptor import JoinOperator, OperatorDescriptor, PhysicalOperator, ProjectOperator
+from engine.graph.operator_descriptor import (
+    HashJoinOperator,
+    OperatorDescriptor,
+    PhysicalOperator,
+    ProjectOperator,
+    SortMergeJoinOperator,
+)
 from engine.graph.plan import Join, JoinType, PlanNode
 from engine.graph.plan_schema import PlanSchema
 from engine.optimizer import column_lineage
@@ -57,7 +63,7 @@ class JoinEntry(OperatorEntry[Join]):
 
     def details(self, operator: PhysicalOperator) -> Sequence[str]:
         """Return the condition."""
-        if not isinstance(operator, JoinOperator) or operator.condition is None:
+        if not isinstance(operator, HashJoinOperator | SortMergeJoinOperator) or operator.condition is None:
             return ()
         return (f"condition {expression_text(operator.condition)}",)
 

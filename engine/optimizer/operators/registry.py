@@ -11,6 +11,7 @@ from typing import Any
 
 from engine.graph.plan import Operator
 from engine.optimizer.operators.aggregate import AggregateEntry
+from engine.optimizer.operators.asof_join import AsofJoinEntry
 from engine.optimizer.operators.entry import OperatorEntry
 from engine.optimizer.operators.filter import FilterEntry
 from engine.optimizer.operators.group_functions import CoGroupEntry, GroupReduceEntry
@@ -33,6 +34,7 @@ ENTRIES: tuple[OperatorEntry[Any], ...] = (
     GroupReduceEntry(),
     CoGroupEntry(),
     JoinEntry(),
+    AsofJoinEntry(),
     AggregateEntry(),
     UnionEntry(),
     PartitionEntry(),

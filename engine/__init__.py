@@ -177,6 +177,7 @@ __all__ = [
     "rand",
     "rank",
     "row_number",
+    "row_place",
     "stddev",
     "stddev_pop",
     "struct",

@@ -17,7 +17,8 @@ _GROUPS = (
     ("Environment", ("Environment",)),
     ("DataSet", ("DataSet",)),
     ("Expressions", ("col", "lit", "when")),
-    ("Several values", ("array", "coalesce", "greatest", "hash64", "interval", "least", "map_from", "rand", "struct")),
+    ("Several values", ("array", "coalesce", "greatest", "hash64", "interval", "least", "map_from", "struct")),
+    ("Places of rows", ("rand", "row_place")),
     ("Aggregates", _AGGREGATES),
     (
         "Window functions",
@@ -35,7 +36,7 @@ _REACHED = {
         f"{StringExpressions.__module__}.{StringExpressions.__qualname__}",
         f"{TimeExpressions.__module__}.{TimeExpressions.__qualname__}",
     ),
-    "DataSet": ("engine.api.grouped.GroupedDataSet",),
+    "DataSet": ("engine.api.group_calls.GroupedBy",),
     "Window functions": ("engine.api.windows.WindowFunction",),
     "Python functions": ("engine.functions.user_function.FunctionContext", "engine.functions.user_function.Counter"),
 }

@@ -4,7 +4,11 @@ environment.py         Environment: sinks that wait, execute
   source_calls.py      read_*, from_arrow, from_rows
 data_set.py            DataSet: an immutable handle on a node; its calls are in groups:
   calls.py             what every group stands on
-  relational_calls.py  select, filter, sort, group_by and the like
+  relational_calls.py  select, filter, sort and the like
+  group_calls.py       group_by
+  row_calls.py         head, sample, drop_nulls, drop_duplicates, with_row_index and the like
+  shape_calls.py       explode, unnest, unpivot
+  pivot_calls.py set_calls.py description_calls.py    pivot; intersect, except_; describe
   join_calls.py        joins, as-of joins
   functional.py        map, map_partition, co_group and the like, broadcast data sets
   partitioning.py      shuffle, rebalance, key_by and the like, replicated
@@ -20,7 +24,7 @@ value_aggregates.py    aggregates that look at the order of values
 aggregate_columns.py   columns of aggregates, from one operator or from several that are put together
 aggregate_parts.py     aggregates made of several operators
 aggregate_nodes.py     one aggregate as an operator of the plan
-grouped.py             group_by, agg, distinct
+grouped.py             agg, reduce of groups; grouping_sets.py: rollup, cube
 windows.py             row_number, lag and the like, over
 window_nodes.py        window functions as operators of the plan
 window_distances.py    distances of range frames in units of their key

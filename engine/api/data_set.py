@@ -1,7 +1,10 @@
 """DataSet: an immutable handle on one node of a program under construction. Every method gives a new one.
 
-    relational   select filter with_columns drop rename distinct union limit sort top group_by (relational_calls.py)
-                 join (join_calls.py)
+    relational   select filter with_columns drop rename distinct union limit sort top (relational_calls.py)
+                 group_by (group_calls.py)    join (join_calls.py)    intersect except_ (set_calls.py)
+    shapes       explode unnest unpivot (shape_calls.py)    pivot (pivot_calls.py)
+    rows         head tail sample drop_nulls fill_null drop_duplicates with_row_index pipe transform (row_calls.py)
+                 describe (description_calls.py)
     functional   map flat_map filter map_batches map_partition co_group with_broadcast (functional.py)
     placement    name set_parallelism    shuffle rebalance rescale broadcast global_ forward key_by
                  partition_by_range partition_custom    replicated (partitioning.py)
@@ -19,16 +22,29 @@ from typing import Self
 
 from msgspec.structs import replace
 
+from engine.api.description_calls import DescriptionCalls
 from engine.api.functional import FunctionalCalls
 from engine.api.join_calls import JoinCalls
 from engine.api.output_calls import OutputCalls
 from engine.api.partitioning import PartitioningCalls
-from engine.api.relational_calls import RelationalCalls
+from engine.api.pivot_calls import PivotCalls
 from engine.api.result_calls import ResultCalls
+from engine.api.row_calls import RowCalls
+from engine.api.set_calls import SetCalls
 from engine.errors import PlanError
 
 
-class DataSet(RelationalCalls, JoinCalls, FunctionalCalls, PartitioningCalls, OutputCalls, ResultCalls):
+class DataSet(
+    RowCalls,
+    SetCalls,
+    PivotCalls,
+    DescriptionCalls,
+    JoinCalls,
+    FunctionalCalls,
+    PartitioningCalls,
+    OutputCalls,
+    ResultCalls,
+):
     """Rows that an operator makes."""
 
     def __repr__(self) -> str:

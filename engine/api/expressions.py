@@ -31,7 +31,7 @@ from engine.api.aggregates import (
 from engine.api.expression import Expr, to_data_type, to_expression
 from engine.api.intervals import interval
 from engine.api.python_habits import warn_plain_truth
-from engine.api.row_functions import array, coalesce, greatest, hash64, least, map_from, rand, struct
+from engine.api.row_functions import array, coalesce, greatest, hash64, least, map_from, rand, row_place, struct
 from engine.api.value_aggregates import approx_count_distinct, approx_quantile, max_by, min_by, mode
 from engine.errors import SchemaError
 from engine.expressions.literals import make_literal
@@ -64,6 +64,7 @@ __all__ = [
     "min_by",
     "mode",
     "rand",
+    "row_place",
     "stddev",
     "stddev_pop",
     "struct",

@@ -1,4 +1,4 @@
-"""GroupedDataSet: what ``group_by`` returns, to which aggregates or a function are applied.
+"""GroupedDataSet: groups of rows, to which aggregates or a function are applied.
 
     orders.group_by("customer", col("day").dt.year().alias("year")).agg(total=sum_("price"), orders=count())
 

@@ -120,7 +120,7 @@ def _joined_schema(
     return pa.schema(fields)
 
 
-def union_node(nodes: Sequence[LogicalNode]) -> LogicalNode:
+def union_node(nodes: Sequence[LogicalNode], what: str = "union") -> LogicalNode:
     """Return all rows of several nodes; SchemaError when columns differ or have no common type."""
     first = nodes[0].schema
     wanted = dict.fromkeys(first.names)
@@ -129,20 +129,20 @@ def union_node(nodes: Sequence[LogicalNode]) -> LogicalNode:
         missing = [name for name in wanted if name not in given]
         extra = [name for name in given if name not in wanted]
         if missing or extra:
-            what = [f"has no {', '.join(missing)}"] if missing else []
-            what += [f"has {', '.join(extra)}, which the first has not"] if extra else []
-            raise SchemaError(f"union: data set {position} {' and '.join(what)}; columns are matched by name")
-    types = {name: _common_column(name, nodes) for name in first.names}
+            differs = [f"has no {', '.join(missing)}"] if missing else []
+            differs += [f"has {', '.join(extra)}, which the first has not"] if extra else []
+            raise SchemaError(f"{what}: data set {position} {' and '.join(differs)}; columns are matched by name")
+    types = {name: _common_column(name, nodes, what) for name in first.names}
     nullable = {name: any(node.schema.field(name).nullable for node in nodes) for name in first.names}
     schema = pa.schema([pa.field(name, types[name], nullable[name]) for name in first.names])
     return LogicalNode(Union(), tuple(_aligned(node, types) for node in nodes), schema)
 
 
-def _common_column(name: str, nodes: Sequence[LogicalNode]) -> pa.DataType:
+def _common_column(name: str, nodes: Sequence[LogicalNode], what: str) -> pa.DataType:
     found = [node.schema.field(name).type for node in nodes]
     wanted = common_type_of(found)
     if wanted is None:
-        raise SchemaError(f"union: column {name!r} is {', '.join(map(str, found))}; no common type: cast it")
+        raise SchemaError(f"{what}: column {name!r} is {', '.join(map(str, found))}; no common type: cast it")
     return wanted
 
 

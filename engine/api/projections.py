@@ -35,6 +35,14 @@ def project_node(source: LogicalNode, named: Sequence[NamedExpression], what: st
     return LogicalNode(Project(tuple(named)), (source,), infer_schema(named, source.schema))
 
 
+def free_name(wanted: str, *schemas: pa.Schema) -> str:
+    """Return a name that no column has, for one that only the engine sees."""
+    taken = {name for schema in schemas for name in schema.names}
+    while wanted in taken:
+        wanted = f"_{wanted}"
+    return wanted
+
+
 def flattened(values: Iterable[Any]) -> list[Any]:
     """Return arguments with lists and tuples among them opened."""
     result: list[Any] = []

@@ -1,8 +1,7 @@
-"""The relational calls of DataSet: columns, rows, their order and their groups.
+"""The relational calls of DataSet: columns, rows and their order.
 
     select with_columns drop rename        projections.py
     filter distinct union limit sort top   operators of the plan
-    group_by                               grouped.py
 
 Held by: tests/api/test_data_set.py
 """
@@ -16,12 +15,13 @@ from engine.api.aggregate_nodes import aggregate_node
 from engine.api.calls import Calls, row_count
 from engine.api.expression import Expr
 from engine.api.functions import python_function
-from engine.api.grouped import GroupedDataSet
 from engine.api.joins import union_node
 from engine.api.projections import (
     check_columns,
+    column_name,
     column_names,
     flattened,
+    free_name,
     project_node,
     renamed,
     to_named,
@@ -100,41 +100,89 @@ class RelationalCalls(Calls):
             raise SchemaError(f"filter({condition!r}): expected an expression such as col('a') > 1, or a function")
         return self._same_rows(python_function("filter", condition))
 
-    def distinct(self) -> Self:
-        """Return each different row once; null equals null here."""
+    def distinct(self, subset: Any = None) -> Self:
+        """Return each different row once; null equals null here.
+
+        With ``subset``, names of columns: one row, any, of those that are equal in them (see ``drop_duplicates``).
+        """
+        if subset is not None:
+            return self._one_of_each(column_names(subset, "distinct"))
         for field in self.schema:
             if not is_key_type(field.type):
                 raise SchemaError(f"distinct: column {field.name!r} is {field.type}, which cannot be compared; drop it")
         return self._with(aggregate_node(self._node, tuple(self.schema.names), ()))
+
+    def _one_of_each(self, keys: list[str], **order: Any) -> Self:
+        """Return the first row of those with equal keys, in an order as ``over`` takes it."""
+        from engine.api.windows import row_number  # noqa: PLC0415 - start-up time
+
+        if not keys:
+            raise SchemaError("distinct: subset= has no columns")
+        number = free_name("__number", self.schema)
+        numbered = self.with_columns(**{number: row_number().over(keys, **order)})
+        return numbered.filter(Expr(ColumnRef(number)) == 1).drop(number)
 
     def union(self, *others: Self) -> Self:
         """Return the rows of all, duplicates too (UNION ALL). Columns are matched by name and widened."""
         nodes = [self._partner(other, "union") for other in flattened(others)]
         return self._with(union_node([self._node, *nodes])) if nodes else self
 
-    def limit(self, count: int) -> Self:
-        """Return at most ``count`` rows; the first ones after a sort, else any."""
-        return self._same_rows(Limit(row_count(count, "limit")))
+    def limit(self, count: int | None, offset: int = 0) -> Self:
+        """Return at most ``count`` rows behind the first ``offset``: in the order of a sort, else any.
+
+        None: all that are left. Rows that are passed over are counted in one task.
+        """
+        most = None if count is None else row_count(count, "limit")
+        passed = row_count(offset, "limit offset")
+        if not passed:
+            return self if most is None else self._same_rows(Limit(most))
+        from engine.api.row_functions import row_place  # noqa: PLC0415 - start-up time
+        from engine.api.windows import row_number  # noqa: PLC0415 - start-up time
+
+        first = self if most is None else self.limit(most + passed)
+        place, number = free_name("__place", self.schema), free_name("__number", self.schema)
+        placed = first.with_columns(**{place: row_place()})
+        numbered = placed.with_columns(**{number: row_number().over(order_by=place)})
+        behind = numbered.filter(Expr(ColumnRef(number)) > passed)
+        return behind.sort(place).drop(place, number)
 
     def sort(self, by: Any, descending: bool | list[bool] = False, nulls_last: bool | list[bool] = False) -> Self:
-        """Return the rows in total order of one or several columns.
+        """Return the rows in total order of one or several keys, names of columns or expressions.
 
         ``descending`` is one value for all keys or one for each; ``nulls_last`` does not depend on it. NaN is the
         largest number.
         """
-        return self._same_rows(Sort(self._sort_keys(by, descending, nulls_last, "sort")))
+        return self._sorted(by, descending, nulls_last, None, "sort")
 
     def top(
         self, count: int, by: Any, descending: bool | list[bool] = True, nulls_last: bool | list[bool] = True
     ) -> Self:
         """Return ``count`` rows with the largest values of ``by``, largest first (``descending=False``: smallest)."""
-        keys = self._sort_keys(by, descending, nulls_last, "top")
-        return self._same_rows(Sort(keys, limit=row_count(count, "top")))
+        return self._sorted(by, descending, nulls_last, row_count(count, "top"), "top")
+
+    def _sorted(
+        self, by: Any, descending: bool | list[bool], nulls_last: bool | list[bool], count: int | None, what: str
+    ) -> Self:
+        """Return the rows in order; keys that are computed are columns for as long as they are sorted."""
+        names: list[str] = []
+        computed: dict[str, Expr] = {}
+        for key in flattened([by]):
+            if isinstance(key, Expr) and not isinstance(key.expression, ColumnRef):
+                names.append(free_name(f"__key{len(names)}", self.schema))
+                computed[names[-1]] = key
+            else:
+                names.append(column_name(key, what))
+        keyed = self.with_columns(**computed) if computed else self
+        for name, value in computed.items():
+            if not is_key_type(keyed.schema.field(name).type):
+                raise SchemaError(f"{what}: {value!r} is {keyed.schema.field(name).type}, which has no order")
+        keys = keyed._sort_keys(names, descending, nulls_last, what)
+        found = keyed._same_rows(Sort(keys, limit=count))
+        return found.select(*self.schema.names) if computed else found
 
     def _sort_keys(
-        self, by: Any, descending: bool | list[bool], nulls_last: bool | list[bool], what: str
+        self, names: list[str], descending: bool | list[bool], nulls_last: bool | list[bool], what: str
     ) -> tuple[SortKey, ...]:
-        names = column_names(by, what)
         check_columns(names, self.schema)
         if not names or len(set(names)) < len(names):
             raise SchemaError(f"{what}: no key, or one given twice: {', '.join(names)}")
@@ -148,11 +196,3 @@ class RelationalCalls(Calls):
                 raise SchemaError(f"{what}: {option}={value!r}: a bool, or one for each of {', '.join(names)}")
             flags.append(values)
         return tuple(SortKey(*key) for key in zip(names, *flags, strict=True))
-
-    def group_by(self, *keys: Any) -> GroupedDataSet[Self]:
-        """Return the groups of rows with equal keys (names or expressions); without keys, one group."""
-        return GroupedDataSet(self._node, keys, self._with)
-
-    def agg(self, *aggregates: Any, **named: Any) -> Self:
-        """Return aggregates of all rows, as one row: ``agg(total=sum_("x"))`` is ``group_by().agg(total=...)``."""
-        return self.group_by().agg(*aggregates, **named)

@@ -92,8 +92,9 @@ def hash64(*values: Any) -> Expr:
 def rand(seed: int | None = None) -> Expr:
     """Return a number from 0 up to 1 for each row, in ``select`` and ``with_columns``.
 
-    A seed gives the same numbers to the same rows with a parallelism of 1; which subtask reads which rows is decided
-    while a job runs. Without a seed one is drawn here. For a value that stays with the row take ``hash64`` of its key.
+    A seed gives the same numbers to the same rows behind a source that is read in the same splits by as many subtasks;
+    behind an exchange, such as a join's, rows come in another order each time. Without a seed one is drawn here. For a
+    value that stays with the row take ``hash64`` of its key.
 
     >>> values(rand(7) < 1)
     [True]
@@ -103,3 +104,15 @@ def rand(seed: int | None = None) -> Expr:
     if isinstance(seed, bool) or not isinstance(seed, int) or not -(2**63) <= seed < 2**63:
         raise SchemaError(f"rand({seed!r}): the seed is an int of 64 bits")
     return Expr(Call("rand", (), {"seed": seed}))
+
+
+def row_place() -> Expr:
+    """Return a number that grows from row to row, with gaps, in ``select`` and ``with_columns``.
+
+    It is the subtask's number and the row's within it: the order in which ``collect()`` gives the rows. Spark calls it
+    ``monotonically_increasing_id``. ``with_row_index`` numbers rows without gaps.
+
+    >>> values(row_place(), x=["a", "b", "c"])
+    [0, 1, 2]
+    """
+    return Expr(Call("row_place", ()))

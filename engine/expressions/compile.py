@@ -18,7 +18,7 @@ from engine.expressions.common_type import common_type_of
 from engine.expressions.conditional import bind_case
 from engine.expressions.functions import find_function
 from engine.expressions.literals import literal_scalar
-from engine.expressions.random_numbers import random_numbers
+from engine.expressions.random_numbers import random_numbers, row_places
 from engine.expressions.schema_bridge import type_from_ipc
 from engine.expressions.text import expression_text
 from engine.expressions.text_moments import moments_for_texts
@@ -60,6 +60,8 @@ def compile_operand(expression: Expression, schema: pa.Schema) -> Operand:
             return Operand(scalar.type, lambda _batch: scalar, constant=scalar)
         case Call(function="rand", options=options):
             return Operand(pa.float64(), random_numbers(int(options.get("seed") or 0)))
+        case Call(function="row_place"):
+            return Operand(pa.int64(), row_places())
         case Call():
             return _compile_call(expression, schema)
         case Cast():

@@ -31,6 +31,7 @@ from engine.expressions.program_logic import LOGIC_LOWERINGS
 from engine.expressions.program_numbers import NUMBER_LOWERINGS
 from engine.expressions.text import expression_text
 from engine.graph.expression import Expression, NamedExpression, columns_of
+from engine.graph.function_table import is_deterministic
 from engine.records.python_values import shown_value
 
 _VALUE_TEXT_MAX = 80
@@ -137,9 +138,10 @@ class _Meaning:
         self._encoded = _encoder.encode(expressions)
 
     @property
-    def is_small(self) -> bool:
-        """Whether it is worth to be kept: a list of values may be of any length."""
-        return len(self._encoded) <= _KEPT_BYTES_MAX and len(self.schema) <= _KEPT_COLUMNS_MAX
+    def may_be_kept(self) -> bool:
+        """Whether it is small, a list of values may be of any length, and does not count the rows it has seen."""
+        is_small = len(self._encoded) <= _KEPT_BYTES_MAX and len(self.schema) <= _KEPT_COLUMNS_MAX
+        return is_small and all(map(is_deterministic, self.expressions))
 
     def __hash__(self) -> int:
         return hash(self._encoded)
@@ -159,7 +161,7 @@ def _compiled(
     meaning: _Meaning, kept: Callable[[_Meaning], Compiled], compile_anew: Callable[[_Meaning], Compiled]
 ) -> Compiled:
     """Return what is kept of a meaning, else compile it."""
-    if meaning.is_small and not (found := kept(meaning)).has_given_up:
+    if meaning.may_be_kept and not (found := kept(meaning)).has_given_up:
         return found
     return compile_anew(meaning)
 

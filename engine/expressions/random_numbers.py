@@ -1,10 +1,14 @@
-"""``rand(seed)``: numbers from 0 up to 1, one for each row.
+"""``rand(seed)`` and ``row_place()``: numbers that a row has by its place in its subtask.
 
+    row_place() = number of the subtask * 2**44 + how many rows were seen there before
     number of a row = the first 53 bits of XXH64(place of the row, seed XXH64(seed, number of the subtask)), over 2**53
 
 A number follows from the seed, the subtask and how many rows the expression has seen there, however they lie in
-batches. Which subtask reads which rows is decided while a job runs, so a seed makes a job repeatable with one subtask
-only. Two ``rand`` with one seed are the same number in a row.
+batches. Splits of a source are given to subtasks in their order, before a job runs: behind a source, and what looks at
+one row at a time, a seed gives the same rows the same numbers as long as files and parallelism are the same. Rows that
+other tasks have sent come in another order each time. Two ``rand`` with one seed are the same number in a row.
+
+Places grow from row to row and from subtask to subtask, so they are the order in which ``collect()`` gives the rows.
 
 Invariant: the expression is evaluated once for each row, in the order of rows; it stands in projections only, which
 are neither repeated nor moved with it (``engine.graph.function_table.is_deterministic``).
@@ -28,6 +32,8 @@ from engine.records.plain_scalars import scalar_of
 #: number of the subtask whose operators are opened in this thread
 SUBTASK: Final[ContextVar[int]] = ContextVar("SUBTASK", default=0)
 _UNIT: Final = 2.0**-53
+#: more rows than a subtask has
+_PLACES: Final = 2**44
 
 
 def random_numbers(seed: int) -> Callable[[pa.RecordBatch], pa.Array]:
@@ -45,3 +51,15 @@ def random_numbers(seed: int) -> Callable[[pa.RecordBatch], pa.Array]:
         return pc.multiply(whole, scalar_of(_UNIT))
 
     return numbers
+
+
+def row_places() -> Callable[[pa.RecordBatch], pa.Array]:
+    """Return what gives the places of the rows of batches, one after another."""
+    next_place = SUBTASK.get() * _PLACES
+
+    def places(batch: pa.RecordBatch) -> pa.Array:
+        nonlocal next_place
+        first, next_place = next_place, next_place + batch.num_rows
+        return pc.add(positions(batch.num_rows), scalar_of(first))
+
+    return places

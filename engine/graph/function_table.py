@@ -187,6 +187,7 @@ _DIGESTS: Final = (
     Row("str_encode", ("binary",), "digest_functions:bind_encode", "-", VALUES),
     Row("str_decode", ("binary",), "digest_functions:bind_decode", "-", VALUES),
     Row("rand", (), "random_numbers:random_numbers", "float64", nulls="own", is_deterministic=False),
+    Row("row_place", (), "random_numbers:row_places", "int64", nulls="own", is_deterministic=False),
     Row("str_url_decode", ("text",), "digest_functions:bind_url_decode", "first", VALUES),
     Row("str_levenshtein", ("text", "text"), "digest_functions:bind_levenshtein", "int64"),
 )

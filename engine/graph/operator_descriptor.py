@@ -73,7 +73,7 @@ class ProjectOperator(msgspec.Struct, frozen=True, tag="project"):
     def traits(self) -> Traits:
         """Repeatable unless an expression has another value each time."""
         is_repeatable = all(is_deterministic(named.expression) for named in self.expressions)
-        return Traits(takes_any_rows=True, keeps_size=True, is_repeatable=is_repeatable)
+        return Traits(takes_any_rows=is_repeatable, keeps_size=True, is_repeatable=is_repeatable)
 
 
 class FilterOperator(msgspec.Struct, frozen=True, tag="filter"):
@@ -254,6 +254,16 @@ class WindowOperator(msgspec.Struct, frozen=True, tag="window"):
     calls: tuple[WindowCall, ...]
 
 
+class ExplodeOperator(msgspec.Struct, frozen=True, tag="explode"):
+    """A row for each element of a list; fields as in the plan's Explode."""
+
+    traits: ClassVar[Traits] = Traits(takes_any_rows=True, is_repeatable=True)
+
+    column: str
+    position: str
+    keep_empty: bool
+
+
 class LimitOperator(msgspec.Struct, frozen=True, tag="limit"):
     """At most ``count`` rows of this subtask."""
 
@@ -285,6 +295,7 @@ PhysicalOperator = (
     | MergeRunsOperator
     | HashAggregateOperator
     | WindowOperator
+    | ExplodeOperator
     | LimitOperator
     | SinkOperator
 )

@@ -226,6 +226,20 @@ class Window(msgspec.Struct, frozen=True, tag="window"):
     top: GroupLimit | None = None
 
 
+class Explode(msgspec.Struct, frozen=True, tag="explode"):
+    """A row for each element of a list, which stands in the place of the list; of a map, an entry (key, value).
+
+    ``position``: name of a column behind the others, the element's place from 0; "" for none. ``keep_empty``: a row
+    with null, and null as its place, where the list is null or has no element; else there is none.
+    """
+
+    column: str
+    position: str = ""
+    keep_empty: bool = True
+    #: rows beyond so many are not wanted, and may be missing
+    wanted: int | None = None
+
+
 class Limit(msgspec.Struct, frozen=True, tag="limit"):
     """At most ``count`` rows, over all subtasks; the first ones when the input is ordered."""
 
@@ -252,6 +266,7 @@ Operator = (
     | Partition
     | Sort
     | Window
+    | Explode
     | Limit
     | Sink
 )

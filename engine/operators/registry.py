@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from engine.graph.operator_descriptor import (
     AsofJoinOperator,
+    ExplodeOperator,
     FilterOperator,
     HashAggregateOperator,
     HashJoinOperator,
@@ -46,6 +47,7 @@ _CLASSES: Final[dict[type[PhysicalOperator], tuple[str, str]]] = {
     ProjectOperator: ("row_wise", "Project"),
     FilterOperator: ("row_wise", "Filter"),
     LimitOperator: ("row_wise", "Limit"),
+    ExplodeOperator: ("explode_operator", "Explode"),
     SortOperator: ("sort_operator", "Sort"),
     SortRunsOperator: ("sort_exchange", "SortRuns"),
     HashAggregateOperator: ("aggregate_operator", "Aggregate"),

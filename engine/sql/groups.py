@@ -3,8 +3,7 @@
     GROUP BY ROLLUP(a, b)      sets (a, b), (a), (): three aggregates, and their union
                                columns a, b (null where they are not in the set), the number of the set, the aggregates
 
-The number of a set has a bit for each key, the first key the highest, that is 1 where the key is not in the set: what
-``grouping(a)`` looks at. Substrait writes the key of each set anew; the planner counts equal ones as one column.
+Substrait writes the key of each set anew; the planner counts equal ones as one column.
 
 Held by: tests/sql/test_groups.py
 """
@@ -14,12 +13,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
-import pyarrow as pa
-
 from engine.api.aggregates import Aggregate, avg, count, count_distinct, max_, min_, stddev, sum_, variance
 from engine.api.data_set import DataSet
 from engine.api.expression import Expr
-from engine.api.expressions import col, lit, when
+from engine.api.expressions import lit, when
+from engine.api.grouping_sets import GroupingSets
 from engine.errors import NotYetSupportedError
 from engine.sql.column_names import ColumnNames, Relation
 from engine.sql.expressions import ExpressionReader
@@ -37,8 +35,6 @@ _AGGREGATES: Final[dict[str, Callable[[Expr], Aggregate]]] = {
     "stddev": stddev,
     "var": variance,
 }
-#: the type of a set's number by how many keys there are
-_NUMBER_TYPES: Final = ((8, pa.uint8()), (16, pa.uint16()), (32, pa.uint32()), (64, pa.uint64()))
 
 
 def grouped(
@@ -61,28 +57,11 @@ def grouped(
         return Relation(_groups(data, keys, aggregates), (*keys, *aggregates))
     number = names.unique("grouping_id")
     sets = [frozenset(places[index] for index in grouping.expression_references) for grouping in message.groupings]
-    parts = [_one_set(data, keys, aggregates, wanted, number) for wanted in sets]
-    return Relation(parts[0].union(*parts[1:]), (*keys, number, *aggregates))
+    return Relation(GroupingSets(data, keys, sets, number).agg(**aggregates), (*keys, number, *aggregates))
 
 
 def _groups(data: DataSet, keys: list[str], aggregates: dict[str, Aggregate]) -> DataSet:
     return data.group_by(keys).agg(**aggregates) if aggregates else data.select(keys).distinct()
-
-
-def _one_set(
-    data: DataSet, keys: list[str], aggregates: dict[str, Aggregate], wanted: frozenset[int], number: str
-) -> DataSet:
-    """Return the groups of one grouping set, with null in place of the keys that it leaves out."""
-    own = [key for index, key in enumerate(keys) if index in wanted]
-    # a set without keys and aggregates is one row where there are any
-    groups = _groups(data, own, aggregates) if own or aggregates else data.limit(1)
-    left_out = sum(1 << (len(keys) - 1 - index) for index in range(len(keys)) if index not in wanted)
-    number_type = next(one for bits, one in _NUMBER_TYPES if len(keys) <= bits)
-    columns = [
-        col(key) if index in wanted else lit(None, data.schema.field(key).type).alias(key)
-        for index, key in enumerate(keys)
-    ]
-    return groups.select([*columns, lit(left_out, number_type).alias(number), *map(col, aggregates)])
 
 
 def _aggregate(measure: AggregateRel.Measure, reader: ExpressionReader, functions: Mapping[int, str]) -> Aggregate:

@@ -23,7 +23,6 @@ import pyarrow as pa
 from engine.api.aggregates import count, first
 from engine.api.data_set import DataSet
 from engine.api.expressions import col
-from engine.api.windows import row_number
 from engine.errors import NotYetSupportedError
 from engine.sql import joins
 from engine.sql.column_names import ColumnNames, Relation, different_names
@@ -184,15 +183,10 @@ class RelationReader:
             # the planner keeps as many as both numbers together before it counts
             below = below.fetch.input
         if below.WhichOneof("rel_type") != "sort":
-            raise NotYetSupportedError("OFFSET without ORDER BY, in SQL")
+            found = self.read(below)
+            return Relation(found.data.limit(count_, offset), found.columns)
         keyed, names, descending, nulls_last = self._sort_keys(below.sort)
-        data = keyed.data
-        if count_ is not None:
-            data = data.top(count_ + offset, names, descending, nulls_last)
-        number = self._names.unique("row_number")
-        place = row_number().over(order_by=names, descending=descending, nulls_last=nulls_last)
-        numbered = data.with_columns(**{number: place}).filter(col(number) > offset)
-        return Relation(numbered.sort(number), keyed.columns)
+        return Relation(keyed.data.sort(names, descending, nulls_last).limit(count_, offset), keyed.columns)
 
     def _bounds(self, message: FetchRel) -> tuple[int | None, int]:
         """Return how many rows are wanted (None: all) after how many."""

@@ -7,6 +7,7 @@ from engine.api.data_set import DataSet
 from engine.api.environment import Environment
 from engine.api.expressions import avg, col, count, count_distinct, first, last, lit, max_, min_, stddev, sum_, variance
 from engine.api.logical_node import build_plan
+from engine.api.row_functions import array
 from engine.errors import NotYetSupportedError, PlanError, SchemaError
 from engine.expressions.schema_bridge import to_arrow_schema
 from engine.graph.expression import Cast, ColumnRef
@@ -76,7 +77,7 @@ def test_drop_and_rename_keep_the_order(data):
         (lambda data: data.sort([]), "no key"),
         (lambda data: data.sort(["id", "id"]), "given twice"),
         (lambda data: data.sort("id", descending=[True, False]), "descending="),
-        (lambda data: data.sort(col("id") + 1), "make a column of it first"),
+        (lambda data: data.sort(array(col("tags"))), "which has no order"),
         (lambda data: data.distinct(), "column 'tags' is list"),
         (lambda data: data.group_by("tags"), "cannot be a key"),
         (lambda data: data.group_by("id", "id"), "a key is given twice"),

@@ -3,9 +3,9 @@
 import pyarrow as pa
 import pytest
 
-from engine import Environment, SchemaError, col, count, rand, sum_
+from engine import Environment, SchemaError, col, count, rand, row_place, sum_
 from engine.expressions.evaluate import compile_expression
-from engine.expressions.random_numbers import SUBTASK, random_numbers
+from engine.expressions.random_numbers import SUBTASK, random_numbers, row_places
 from engine.graph.function_table import SAFE_FUNCTIONS, is_deterministic
 from engine.graph.operator_descriptor import ProjectOperator
 
@@ -41,6 +41,24 @@ def test_a_projection_with_them_is_not_repeatable_and_no_filter_passes_it():
     assert "rand" not in SAFE_FUNCTIONS
     compiled = compile_expression(drawn.expression, batch(1).schema)
     assert compiled(batch(5)).to_pylist() != compiled(batch(5)).to_pylist()
+
+
+def test_each_subtask_counts_from_its_first_row():
+    for drawn in (rand(1), row_place()):
+        first, second = (compile_expression(drawn.expression, batch(1).schema) for _ in range(2))
+        values = first(batch(5)).to_pylist()
+        assert second(batch(5)).to_pylist() == values
+        assert first(batch(5)).to_pylist() != values
+
+
+def test_places_grow_within_a_subtask_and_from_one_to_the_next():
+    token = SUBTASK.set(3)
+    try:
+        places = row_places()
+    finally:
+        SUBTASK.reset(token)
+    assert places(batch(2)).to_pylist() == [3 * 2**44, 3 * 2**44 + 1]
+    assert places(batch(1)).to_pylist() == [3 * 2**44 + 2]
 
 
 def test_a_column_of_them_has_one_value_in_a_row_whatever_is_made_of_it():

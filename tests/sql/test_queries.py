@@ -85,6 +85,7 @@ def test_not_in_and_not_exists_are_two_relations_though_substrait_writes_them_al
         "SELECT v FROM t ORDER BY v LIMIT 0",
         "SELECT v, k, s FROM t ORDER BY v, k, s LIMIT 2 OFFSET 1",
         "SELECT v, k, s FROM t ORDER BY v DESC, k, s OFFSET 3",
+        "SELECT count(*) AS n FROM (SELECT k FROM t LIMIT 2 OFFSET 1) AS x",
         "SELECT x.k FROM t AS x, LATERAL (SELECT w FROM u WHERE u.k = x.k) AS y",
         "SELECT k, (SELECT max(w) FROM u WHERE u.k = t.k) AS most FROM t",
         "SELECT count(*) AS n FROM t, u, n",

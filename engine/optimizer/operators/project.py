@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import msgspec
 
 from engine.graph.expression import Call, ColumnRef, Expression, Literal, columns_of
+from engine.graph.function_table import is_deterministic
 from engine.graph.operator_descriptor import ProjectOperator
 from engine.graph.plan import Limit, PlanNode, Project
 from engine.graph.plan_schema import PlanSchema
@@ -73,8 +74,9 @@ class ProjectEntry(RowWiseEntry[Project]):
         plan.redirect(limit.id, node.id)
 
     def order_use(self, operator: Project) -> OrderUse:
-        """Rows stay in their order."""
-        return OrderUse.PASSED_ON
+        """Rows stay in their order; what has a value by its place sees it."""
+        is_by_value = all(is_deterministic(named.expression) for named in operator.expressions)
+        return OrderUse.PASSED_ON if is_by_value else OrderUse.SEEN
 
     def estimate(self, node: PlanNode, operator: Project, inputs: Sequence[Estimates], *, legacy: bool) -> Estimates:
         """Return the rows of the input, at the width of the columns."""

@@ -13,6 +13,7 @@ from engine.graph.plan import Operator
 from engine.optimizer.operators.aggregate import AggregateEntry
 from engine.optimizer.operators.asof_join import AsofJoinEntry
 from engine.optimizer.operators.entry import OperatorEntry
+from engine.optimizer.operators.explode import ExplodeEntry
 from engine.optimizer.operators.filter import FilterEntry
 from engine.optimizer.operators.group_functions import CoGroupEntry, GroupReduceEntry
 from engine.optimizer.operators.join import JoinEntry
@@ -40,6 +41,7 @@ ENTRIES: tuple[OperatorEntry[Any], ...] = (
     PartitionEntry(),
     SortEntry(),
     WindowEntry(),
+    ExplodeEntry(),
     LimitEntry(),
     SinkEntry(),
 )

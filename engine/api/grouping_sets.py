@@ -21,7 +21,6 @@ from typing import Any, Final, Generic, TypeVar
 
 import pyarrow as pa
 
-from engine.api.aggregates import Aggregate
 from engine.api.expressions import col, lit
 from engine.api.grouped import GroupedDataSet
 from engine.api.projections import column_names
@@ -47,12 +46,12 @@ class GroupingSets(Generic[D]):
         if len(sets) > _SETS_MAX:
             raise SchemaError(f"{len(sets)} grouping sets, an aggregate each; at most {_SETS_MAX}")
 
-    def agg(self, *aggregates: Aggregate, **named: Aggregate) -> D:
+    def agg(self, *aggregates: Any, **named: Any) -> D:
         """Return a row for each group of each set: the keys, null where the set has them not, and the aggregates."""
         parts = [self._one(wanted, aggregates, named) for wanted in self._sets]
         return parts[0].union(*parts[1:])
 
-    def _one(self, wanted: frozenset[int], aggregates: tuple[Aggregate, ...], named: Mapping[str, Aggregate]) -> D:
+    def _one(self, wanted: frozenset[int], aggregates: tuple[Any, ...], named: Mapping[str, Any]) -> D:
         own = [key for index, key in enumerate(self._keys) if index in wanted]
         if aggregates or named:
             groups = GroupedDataSet(self._data._node, own, self._data._with).agg(*aggregates, **named)

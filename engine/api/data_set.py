@@ -8,7 +8,8 @@
     functional   map flat_map filter map_batches map_partition co_group with_broadcast (functional.py)
     placement    name set_parallelism    shuffle rebalance rescale broadcast global_ forward key_by
                  partition_by_range partition_custom    replicated (partitioning.py)
-    results      write_csv write_parquet write_records write_text, run by env.execute() (output_calls.py)
+    results      write_csv write_parquet write_records write_text write_json write_ipc write_orc, run by env.execute()
+                 (output_calls.py)
                  collect to_arrow to_pandas count show, run at once; explain (result_calls.py)
     looking      schema columns (calls.py)
 

@@ -1,6 +1,6 @@
 """The calls of DataSet that write files, in the next ``env.execute()``.
 
-    write_csv write_parquet write_records write_text
+    write_csv write_parquet write_records write_text write_json write_ipc write_orc
 
 Held by: tests/integration/test_sinks.py
 """
@@ -8,9 +8,11 @@ Held by: tests/integration/test_sinks.py
 from __future__ import annotations
 
 import os
+from typing import Any
 
 from engine.api.calls import Calls
 from engine.api.logical_node import LogicalNode
+from engine.errors import ConfigurationError, NotYetSupportedError
 from engine.files.compression import written_codec
 from engine.files.paths import local_path
 from engine.graph.plan import Sink
@@ -91,6 +93,62 @@ class OutputCalls(Calls):
         check_text_sink(self.schema)
         codec = written_codec(compression, "write_text")
         self._add_sink(SinkSpec("text", local_path(path, "write_text"), overwrite, compression=codec))
+
+    def write_json(self, path: PathLike, overwrite: bool = False, *, compression: str | None = None) -> None:
+        """Let the next ``env.execute()`` write a folder of ``part-00000.json`` and so on: JSON lines, one object a row.
+
+        A null is ``null``, and so is a double that is no number or infinite; decimals, dates and times are texts.
+        ``compression`` as in ``write_csv``. A path that exists is an error unless ``overwrite``.
+        """
+        from engine.connectors.json_writer import check_json_sink  # noqa: PLC0415 - start-up time
+
+        check_json_sink(self.schema)
+        codec = written_codec(compression, "write_json")
+        self._add_sink(SinkSpec("json", local_path(path, "write_json"), overwrite, compression=codec))
+
+    def write_ipc(
+        self,
+        path: PathLike,
+        overwrite: bool = False,
+        *,
+        format: str = "file",  # noqa: A002
+        compression: str | None = None,
+    ) -> None:
+        """Let the next ``env.execute()`` write a folder of Arrow IPC: ``part-00000.arrow`` and so on.
+
+        ``format``: "file" (Feather 2), or "stream", which makes ``part-00000.arrows``. ``compression``: lz4 or zstd,
+        of the columns within. A path that exists is an error unless ``overwrite``.
+        """
+        kinds = {"file": "ipc", "stream": "ipc_stream"}
+        if format not in kinds:
+            raise ConfigurationError(f"write_ipc: format={format!r}: choose file or stream")
+        if compression not in (None, "none", "lz4", "zstd"):
+            raise ConfigurationError(f"write_ipc: compression={compression!r}: choose lz4, zstd or none")
+        codec = "" if compression in (None, "none") else str(compression)
+        self._add_sink(SinkSpec(kinds[format], local_path(path, "write_ipc"), overwrite, compression=codec))
+
+    def write_orc(self, path: PathLike, overwrite: bool = False, *, compression: str = "zlib") -> None:
+        """Let the next ``env.execute()`` write a folder of ``part-00000.orc`` and so on.
+
+        A column of a type that ORC does not have is a SchemaError. ``compression``: zlib, snappy, zstd, lz4 or none. A
+        path that exists is an error unless ``overwrite``.
+        """
+        from engine.connectors.orc_writer import check_orc_sink  # noqa: PLC0415 - start-up time
+
+        check_orc_sink(self.schema, compression)
+        self._add_sink(SinkSpec("orc", local_path(path, "write_orc"), overwrite, compression=compression))
+
+    def write_delta(self, path: PathLike) -> None:
+        """Refuse: Delta tables are not written yet."""
+        raise NotYetSupportedError(f"write_delta({path!r}); write_parquet writes a folder that Delta can convert")
+
+    def write_iceberg(self, table: Any) -> None:
+        """Refuse: Iceberg tables are not written yet."""
+        raise NotYetSupportedError(f"write_iceberg({table!r}); write_parquet writes files that Iceberg can add")
+
+    def write_database(self, table: str, connection: Any = None) -> None:
+        """Refuse: databases are not written yet."""
+        raise NotYetSupportedError("write_database; write_csv or write_parquet makes files that databases load")
 
     def _add_sink(self, spec: SinkSpec) -> None:
         self._environment.add_sink(LogicalNode(Sink(spec), (self._node,), self.schema))

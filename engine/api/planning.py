@@ -24,11 +24,14 @@ from engine.config.options import (
 from engine.errors import NotYetSupportedError, PlanError
 from engine.graph.exchange_mode import ExecutionMode
 from engine.graph.plan import Operator, Plan, Source
-from engine.graph.source_spec import CsvSource, SourceSpec, TextSource
+from engine.graph.source_spec import CsvSource, JsonSource, SourceSpec, TextSource
 from engine.optimizer.analysis import analysis_text, analyze
 from engine.optimizer.explain import explain
 from engine.optimizer.optimizer import optimize
 from engine.optimizer.settings import OptimizerSettings
+
+#: call that reads each kind of source whose splits are cut again
+_READERS = {CsvSource: "read_csv", TextSource: "read_text", JsonSource: "read_json"}
 
 
 @runtime_checkable
@@ -57,11 +60,16 @@ def with_exact_splits(node: LogicalNode, parallelism: int) -> Operator:
                 from engine.connectors.text_source import with_splits  # noqa: PLC0415 - start-up time
 
                 spec = with_splits(text, subtask_count)
+            case JsonSource() as lines:
+                from engine.connectors import json_source  # noqa: PLC0415 - start-up time
+
+                spec = json_source.with_splits(lines, subtask_count)
             case _:
                 return operator
     except OSError as error:
-        reader = "read_csv" if isinstance(operator.spec, CsvSource) else "read_text"
-        raise PlanError(f"{reader}: {error.filename}: {error.strerror}; it changed since the plan was built") from None
+        raise PlanError(
+            f"{_READERS[type(operator.spec)]}: {error.filename}: {error.strerror}; it changed since the plan was built"
+        ) from None
     return msgspec.structs.replace(operator, spec=spec)
 
 

@@ -1,6 +1,6 @@
 """The calls of Environment that read: each makes a data set of one source.
 
-    read_csv read_parquet read_records read_text    from_arrow from_rows
+    read_csv read_parquet read_records read_text read_json read_ipc read_orc read_avro    from_arrow from_rows
 
 Files are looked at when a source is made: names, types, sizes and a sample; rows are read by the job.
 
@@ -19,6 +19,7 @@ import pyarrow as pa
 from engine.api.logical_node import LogicalNode
 from engine.api.partitioning import checked_rate
 from engine.api.schema_inference import plain_rows, schema_of_rows, schema_text
+from engine.errors import NotYetSupportedError
 from engine.files.paths import PathLike
 from engine.graph.plan import Source
 from engine.graph.source_spec import SourceSpec, SourceStatistics
@@ -110,6 +111,62 @@ class SourceCalls(ABC):
         from engine.connectors.text_source import text_source  # noqa: PLC0415
 
         return self._source(*text_source(path, self.parallelism, compression), rate_limit)
+
+    def read_json(
+        self,
+        path: Paths,
+        schema: pa.Schema | None = None,
+        *,
+        compression: str | None = None,
+        rate_limit: float | None = None,
+    ) -> DataSet:
+        r"""Read JSON lines, one object a line: a file, a folder, a glob, or a list of those.
+
+        Without ``schema`` names and types come from a sample, which ``explain`` shows. Members that the schema does not
+        name are not read, missing ones are null. A line that is no object, or has a value of another type, fails the
+        job with file and line. ``compression`` as in ``read_csv``.
+
+        >>> from pathlib import Path
+        >>> _ = Path("people.json").write_text('{"id": 1, "tags": ["a"]}\n{"id": 2}\n')
+        >>> env.read_json("people.json").collect()
+        [Row(id=1, tags=['a']), Row(id=2, tags=None)]
+        """
+        from engine.connectors.json_source import json_source  # noqa: PLC0415
+
+        return self._source(*json_source(path, schema, self.parallelism, compression), rate_limit)
+
+    def read_ipc(self, path: Paths, rate_limit: float | None = None) -> DataSet:
+        """Read Arrow IPC files (Feather 2) and streams: a file, a folder, a glob, or a list of those."""
+        from engine.connectors.block_source import block_source  # noqa: PLC0415
+
+        return self._source(*block_source("ipc", path), rate_limit)
+
+    def read_orc(self, path: Paths, rate_limit: float | None = None) -> DataSet:
+        """Read ORC: a file, a folder, a glob, or a list of those."""
+        from engine.connectors.block_source import block_source  # noqa: PLC0415
+
+        return self._source(*block_source("orc", path), rate_limit)
+
+    def read_avro(self, path: Paths, rate_limit: float | None = None) -> DataSet:
+        """Read Avro (the extra ``avro``): a file, a folder, a glob, or a list of those.
+
+        A file is read by one subtask, and its rows are Python objects on their way.
+        """
+        from engine.connectors.block_source import block_source  # noqa: PLC0415
+
+        return self._source(*block_source("avro", path), rate_limit)
+
+    def read_delta(self, path: PathLike) -> DataSet:
+        """Refuse: Delta tables are not read yet."""
+        raise NotYetSupportedError(f"read_delta({path!r}); read_parquet reads files, but not which of them are valid")
+
+    def read_iceberg(self, table: Any) -> DataSet:
+        """Refuse: Iceberg tables are not read yet."""
+        raise NotYetSupportedError(f"read_iceberg({table!r}); env.from_arrow(table.scan().to_arrow_batch_reader())")
+
+    def read_database(self, query: str, connection: Any = None) -> DataSet:
+        """Refuse: databases are not read yet."""
+        raise NotYetSupportedError("read_database; env.from_arrow takes the Arrow data of ADBC, DuckDB or ConnectorX")
 
     def from_arrow(self, data: Any, rate_limit: float | None = None) -> DataSet:
         """Take anything with the Arrow C stream interface: pyarrow, Polars, DuckDB, pandas. The data is copied."""

@@ -99,10 +99,9 @@ def _run(environment: Environment, one: object, file_format: str) -> None:
 def _copy(environment: Environment, data: DataSet, path: str, file_format: str) -> None:
     if file_format == "csv":
         data.write_csv(path, header=True)
-    elif file_format == "records":
-        data.write_records(path)
     else:
-        data.write_parquet(path)
+        # write_parquet, write_records and so on
+        getattr(data, f"write_{file_format}")(path)
     environment.execute(f"COPY TO {path}")
 
 

@@ -4,7 +4,11 @@ client, when the plan is built                      task, when the job runs
 engine/csv  engine/parquet                          (both have rooms of their own)
 records_source.py records_manifest.py               (Parquet)                      records_writer.py
 text_source.py                                      text_reader.py text_lines.py   text_writer.py
+json_source.py                                      json_reader.py json_blocks.py  json_writer.py
+block_source.py                                     block_reader.py                orc_writer.py arrow_writer.py
 arrow_source.py   row_source.py                     arrow_reader.py                arrow_writer.py
+
+block_files.py         Arrow IPC, ORC and Avro, opened; avro_blocks.py: Avro, by fastavro
 
 records_parts.py       what parts say of their columns, and the manifest made of it
 computed_keys.py       samples of keys that are expressions

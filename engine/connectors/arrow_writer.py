@@ -1,6 +1,7 @@
-"""ArrowWriter: batches as an Arrow IPC file, for results that the client collects.
+"""ArrowWriter: batches as an Arrow IPC file or stream: results that the client collects, and ``write_ipc``.
 
 Held by: tests/api/test_environment.py
+Held by: tests/connectors/test_block_files.py
 """
 
 from __future__ import annotations
@@ -15,11 +16,13 @@ class ArrowWriter:
 
     is_full = False
 
-    def __init__(self, schema: pa.Schema, path: Path) -> None:
+    def __init__(self, schema: pa.Schema, path: Path, compression: str = "", *, is_stream: bool = False) -> None:
         self._path = path
         self._row_count = 0
         self._file = path.open("xb")
-        self._writer = pa.ipc.new_file(self._file, schema)
+        options = pa.ipc.IpcWriteOptions(compression=compression or None)
+        open_writer = pa.ipc.new_stream if is_stream else pa.ipc.new_file
+        self._writer = open_writer(self._file, schema, options=options)
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Append rows."""

@@ -65,6 +65,18 @@ def open_sink_writer(spec: SinkSpec, schema: pa.Schema, path: Path) -> SinkWrite
         from engine.connectors.arrow_writer import ArrowWriter  # noqa: PLC0415
 
         return ArrowWriter(schema, path)
+    if spec.format in ("ipc", "ipc_stream"):
+        from engine.connectors.arrow_writer import ArrowWriter  # noqa: PLC0415
+
+        return ArrowWriter(schema, path, spec.compression, is_stream=spec.format == "ipc_stream")
+    if spec.format == "json":
+        from engine.connectors.json_writer import JsonWriter  # noqa: PLC0415
+
+        return JsonWriter(schema, path, spec.compression)
+    if spec.format == "orc":
+        from engine.connectors.orc_writer import OrcWriter  # noqa: PLC0415
+
+        return OrcWriter(schema, path, spec.compression)
     if spec.format == "discard":
         from engine.connectors.discard_writer import DiscardWriter  # noqa: PLC0415
 

@@ -18,7 +18,16 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 import pyarrow as pa
 
 from engine.errors import PlanError
-from engine.graph.source_spec import ArrowSource, CsvSource, ParquetSource, SourceSpec, SourceSplit, TextSource
+from engine.graph.source_spec import (
+    ArrowSource,
+    BlockSource,
+    CsvSource,
+    JsonSource,
+    ParquetSource,
+    SourceSpec,
+    SourceSplit,
+    TextSource,
+)
 
 if TYPE_CHECKING:
     from engine.iomanager.spill_space import SpillSpace
@@ -92,4 +101,12 @@ def open_source(
             from engine.connectors.text_reader import TextReader  # noqa: PLC0415
 
             return TextReader(spec, splits)
+        case JsonSource():
+            from engine.connectors.json_reader import JsonReader  # noqa: PLC0415
+
+            return JsonReader(spec, splits)
+        case BlockSource():
+            from engine.connectors.block_reader import BlockReader  # noqa: PLC0415
+
+            return BlockReader(spec, splits)
     raise PlanError(f"no reader for {type(spec).__name__}")

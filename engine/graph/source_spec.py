@@ -83,7 +83,28 @@ class TextSource(msgspec.Struct, frozen=True, tag="text"):
     compression: str = ""
 
 
-SourceSpec = CsvSource | ParquetSource | ArrowSource | TextSource
+class JsonSource(msgspec.Struct, frozen=True, tag="json"):
+    """JSON lines, split as text is. ``file_schema_ipc`` is the schema of all columns, ``columns`` are those wanted."""
+
+    paths: tuple[str, ...]
+    splits: tuple[SourceSplit, ...]
+    file_schema_ipc: bytes
+    columns: tuple[str, ...]
+    #: as of ``CsvSource``
+    compression: str = ""
+
+
+class BlockSource(msgspec.Struct, frozen=True, tag="blocks"):
+    """Files in blocks: ``format`` in ipc orc avro. Splits are blocks [start, end), or [0, 0) for a whole file."""
+
+    format: str
+    paths: tuple[str, ...]
+    splits: tuple[SourceSplit, ...]
+    file_schema_ipc: bytes
+    columns: tuple[str, ...]
+
+
+SourceSpec = CsvSource | ParquetSource | ArrowSource | TextSource | JsonSource | BlockSource
 
 
 class ColumnStatistics(msgspec.Struct, frozen=True):
@@ -122,8 +143,9 @@ class SourceStatistics(msgspec.Struct, frozen=True):
 
 
 class SinkSpec(msgspec.Struct, frozen=True):
-    """Where and how rows are written: ``format`` in csv parquet records text arrow discard; ``path`` is a folder.
+    """Where and how rows are written: ``path`` is a folder.
 
+    ``format``: csv parquet records text json ipc ipc_stream orc, arrow for results of the client, discard for none.
     ``schema_ipc``: for records, the Arrow IPC schema message that goes into the manifest.
     """
 

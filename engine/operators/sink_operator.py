@@ -37,15 +37,23 @@ EXTENSIONS = {
     "parquet": "parquet",
     "records": "parquet",
     "text": "txt",
+    "json": "json",
+    "ipc": "arrow",
+    "ipc_stream": "arrows",
+    "orc": "orc",
     "arrow": "arrow",
     "discard": "none",
 }
 
 
+#: formats whose files are compressed as a whole; the others have codecs inside
+_COMPRESSED_WHOLE = frozenset({"csv", "text", "json"})
+
+
 def extension_of(spec: SinkSpec) -> str:
     """Return what is behind the first dot of the names of a sink's files."""
     extension = EXTENSIONS.get(spec.format, spec.format)
-    return extension if spec.format == "parquet" else extension + ENDING_OF.get(spec.compression, "")
+    return extension + ENDING_OF.get(spec.compression, "") if spec.format in _COMPRESSED_WHOLE else extension
 
 
 class FileSink(ChainedOperator):

@@ -46,9 +46,18 @@ def paths_in(text: str) -> list[str]:
 
 
 def read_table(environment: Environment, path: str) -> DataSet:
-    """Return what lies at a path: CSV by its ending, a record data set by its manifest, else Parquet."""
-    if plain_ending(path) == ".csv":
-        return environment.read_csv(path, header=True)
+    """Return what lies at a path: by its ending, a record data set by its manifest, else Parquet."""
+    match plain_ending(path):
+        case ".csv":
+            return environment.read_csv(path, header=True)
+        case ".json" | ".jsonl" | ".ndjson":
+            return environment.read_json(path)
+        case ".arrow" | ".arrows" | ".feather" | ".ipc":
+            return environment.read_ipc(path)
+        case ".orc":
+            return environment.read_orc(path)
+        case ".avro":
+            return environment.read_avro(path)
     if (Path(path) / "manifest.json").is_file():
         return environment.read_records(path)
     return environment.read_parquet(path)

@@ -6,7 +6,7 @@
     SELECT, WITH, VALUES ...                       Query
     EXPLAIN [ANALYZE] query                        Explain
     CREATE [OR REPLACE] VIEW name AS query         CreateView
-    COPY (query) TO 'path' [(FORMAT parquet|csv|records)]   CopyTo; without FORMAT the end of the path says it
+    COPY (query) TO 'path' [(FORMAT parquet|csv|json|...)]   CopyTo; without FORMAT the end of the path says it
     SHOW TABLES, DESCRIBE name                     ShowTables, Describe
 
 A statement that is none of these is a Query, and what plans queries says what is wrong with it.
@@ -63,7 +63,7 @@ class Describe(NamedTuple):
 
 Statement = Query | Explain | CreateView | CopyTo | ShowTables | Describe
 
-FORMATS: Final = ("parquet", "csv", "records")
+FORMATS: Final = ("parquet", "csv", "records", "json", "orc", "ipc")
 _NAME: Final = r"(\"[^\"]+\"|\w+)"
 _EXPLAIN: Final = re.compile(r"EXPLAIN\s+(ANALYZE\s+)?(.+)", re.IGNORECASE | re.DOTALL)
 _VIEW: Final = re.compile(rf"CREATE\s+(?:OR\s+REPLACE\s+)?VIEW\s+{_NAME}\s+AS\s+(.+)", re.IGNORECASE | re.DOTALL)

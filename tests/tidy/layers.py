@@ -56,6 +56,7 @@ CONFINED = {
     "kazoo": frozenset({"ha"}),
     "pyspark": frozenset({"spark"}),
     "numpy": frozenset[str](),
+    "fastavro": frozenset({"connectors"}),
     "duckdb": frozenset[str](),
     "polars": frozenset[str](),
     "aiohttp": frozenset({"rpc"}),

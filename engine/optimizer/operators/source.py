@@ -19,8 +19,10 @@ from engine.graph.plan import PlanNode, Source
 from engine.graph.plan_schema import PlanSchema
 from engine.graph.source_spec import (
     ArrowSource,
+    BlockSource,
     ColumnStatistics,
     CsvSource,
+    JsonSource,
     ParquetSource,
     SourceSpec,
     SourceStatistics,
@@ -38,7 +40,13 @@ from engine.statistics.estimates import Estimates, row_width, sized
 #: rows of a source of which nothing at all is known
 DEFAULT_SOURCE_ROWS = 1_000_000.0
 
-_KINDS = {CsvSource: "csv", ArrowSource: "arrow", TextSource: "text", ParquetSource: "parquet"}
+_KINDS = {
+    CsvSource: "csv",
+    ArrowSource: "arrow",
+    TextSource: "text",
+    ParquetSource: "parquet",
+    JsonSource: "json",
+}
 
 
 class SourceEntry(OperatorEntry[Source]):
@@ -49,7 +57,7 @@ class SourceEntry(OperatorEntry[Source]):
     def name(self, operator: Source) -> str:
         """Return the kind of a source and the last part of its path: the folder's, where it has many files."""
         spec = operator.spec
-        kind = _KINDS[type(spec)]
+        kind = spec.format if isinstance(spec, BlockSource) else _KINDS[type(spec)]
         if not spec.paths:
             return f"{kind} source"
         first = PurePath(spec.paths[0])

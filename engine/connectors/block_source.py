@@ -1,0 +1,110 @@
+"""The client's side of Arrow IPC, ORC and Avro: files, splits, schema, statistics.
+
+    block_source("orc", path) -> (BlockSource, SourceStatistics, pa.Schema)
+
+All files must have the same columns and types, in any order. Encoded types (dictionaries, views) are read as plain
+ones. Splits are runs of blocks of a few megabytes; a file whose blocks cannot be found one by one is one split.
+
+Held by: tests/connectors/test_block_files.py
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+
+from engine.connectors.block_files import BlockFile, open_blocks
+from engine.errors import DataError, SchemaError
+from engine.files.paths import PathLike, expand_paths
+from engine.graph.source_spec import BlockSource, SourceSplit, SourceStatistics
+from engine.records.plain_types import plain_batch, plain_schema
+from engine.statistics.column_statistics import SampledPlaces, sample_statistics
+
+_SPLIT_BYTES: Final = 4 << 20
+#: a first block of more rows is not kept for statistics as a whole
+_SAMPLE_ROWS: Final = 1 << 16
+
+
+def block_source(
+    file_format: str, path: PathLike | Iterable[PathLike]
+) -> tuple[BlockSource, SourceStatistics, pa.Schema]:
+    """Return a source, what is known of its size, and its schema.
+
+    Raises: PlanError (no such file, another format), SchemaError (files that differ), NotYetSupportedError (an extra
+        that is not installed).
+    """
+    paths = expand_paths(path, f"read_{file_format}")
+    schema: pa.Schema | None = None
+    splits: list[SourceSplit] = []
+    rows: int | None = 0
+    sample: pa.RecordBatch | None = None
+    for one in paths:
+        file = open_blocks(file_format, one)
+        try:
+            found = _plain(file.schema)
+            if schema is None:
+                schema = found
+            _check_same(schema, found, paths[0], one)
+            splits += _splits_of(one, file)
+            rows = None if rows is None or file.row_count is None else rows + file.row_count
+            if sample is None:
+                sample = _first_rows(file, schema)
+        finally:
+            file.close()
+    assert schema is not None
+    spec = BlockSource(file_format, paths, tuple(splits), schema.serialize().to_pybytes(), tuple(schema.names))
+    return spec, _statistics(file_format, paths, rows, sample), schema
+
+
+def _plain(schema: pa.Schema) -> pa.Schema:
+    return plain_schema(pa.schema([pa.field(field.name, field.type) for field in schema.remove_metadata()]))
+
+
+def _check_same(schema: pa.Schema, found: pa.Schema, first_path: str, path: str) -> None:
+    if not schema.names or len(set(found.names)) < len(found.names):
+        raise SchemaError(f"{path}: no columns, or one twice: {', '.join(found.names)}")
+    names = set(schema.names) ^ set(found.names)
+    if names:
+        raise SchemaError(f"{path}: columns differ from those of {first_path}: {', '.join(sorted(names))}")
+    for field in schema:
+        other = found.field(field.name).type
+        if other != field.type:
+            raise SchemaError(
+                f"{path}: column {field.name!r} is {other}, in {first_path} it is {field.type}; read the files as two"
+                " data sets, cast one and unite them"
+            )
+
+
+def _splits_of(path: str, file: BlockFile) -> list[SourceSplit]:
+    size = Path(path).stat().st_size
+    if not file.block_count:
+        return [SourceSplit(path, 0, 0, size)] if size else []
+    count = min(file.block_count, max(1, -(-size // _SPLIT_BYTES)))
+    bounds = [file.block_count * index // count for index in range(count + 1)]
+    return [SourceSplit(path, bounds[index], bounds[index + 1], max(1, size // count)) for index in range(count)]
+
+
+def _first_rows(file: BlockFile, schema: pa.Schema) -> pa.RecordBatch | None:
+    try:
+        first = next(iter(file.batches(0, min(1, file.block_count))), None)
+    except (pa.ArrowException, OSError, ValueError, EOFError, DataError):
+        return None  # the reader of the block says what is wrong with it
+    if first is None or not first.num_rows:
+        return None
+    return plain_batch(first.slice(0, _SAMPLE_ROWS)).select(schema.names)
+
+
+def _statistics(
+    file_format: str, paths: Iterable[str], rows: int | None, sample: pa.RecordBatch | None
+) -> SourceStatistics:
+    size = float(sum(Path(path).stat().st_size for path in paths))
+    if sample is None:
+        known = None if rows is None else float(rows)
+        return SourceStatistics(known, size, f"{file_format} files", is_exact=rows is not None)
+    count = float(rows) if rows is not None else max(1.0, size * sample.num_rows / max(1, sample.nbytes))
+    columns = sample_statistics([pa.Table.from_batches([sample])], count, SampledPlaces(1, sample.num_rows))
+    size = count * sample.nbytes / sample.num_rows
+    return SourceStatistics(count, size, f"{file_format} files, sample of {sample.num_rows} rows", columns=columns)

@@ -1,0 +1,189 @@
+"""The client's side of JSON lines: files, schema, statistics. One object a line, whose members are the columns.
+
+    json_source(path, schema=None, parallelism=1, compression=None) -> (JsonSource, SourceStatistics, pa.Schema)
+
+Without a schema Arrow infers one from blocks of up to a megabyte: the begin of the first file that holds anything, and
+others spread over all. Splits are cut by size alone; a line is read by the split in which it begins.
+
+Held by: tests/connectors/test_json.py
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Final
+
+import msgspec
+import pyarrow as pa
+
+from engine.connectors.json_blocks import JsonParser, inferred_table, is_utf8
+from engine.csv.splits import provisional_splits
+from engine.errors import SchemaError
+from engine.files.compression import checked_codec, codec_of, heads, text_sizes
+from engine.files.line_blocks import BYTE_ORDER_MARK
+from engine.files.paths import PathLike, expand_paths
+from engine.graph.source_spec import JsonSource, SourceStatistics
+from engine.records.plain_types import plain_schema
+from engine.statistics.column_statistics import SampledPlaces, sample_statistics
+from engine.user_warnings import warn_user
+
+_HEAD_BYTES: Final = 1 << 20
+_BLOCK_BYTES: Final = 64 << 10
+_BLOCK_COUNT: Final = 12
+_SCHEMA_TEXT_MAX: Final = 300
+#: a whole number that a double does not keep
+_LONG_NUMBER: Final = re.compile(rb"[:,\[]\s*-?\d{17,}\s*[,}\]]")
+
+
+def json_source(
+    path: PathLike | Iterable[PathLike],
+    schema: pa.Schema | None = None,
+    parallelism: int = 1,
+    compression: str | None = None,
+) -> tuple[JsonSource, SourceStatistics, pa.Schema]:
+    """Return a source of JSON lines, what is known of its size, and its schema.
+
+    Raises: PlanError (no such file), SchemaError (types, or none can be inferred), ConfigurationError (codec).
+    """
+    codec = checked_codec(compression, "read_json")
+    paths = expand_paths(path, "read_json")
+    head = _first_head(paths, codec)
+    if head.lstrip().startswith(b"["):
+        raise SchemaError(
+            f"read_json({paths[0]!r}): the file is one JSON array, and JSON lines are read: one object a line; convert"
+            " it: jq -c '.[]' FILE > NEW"
+        )
+    blocks = [head, *_spread_blocks(paths, codec)]
+    note = ""
+    if schema is None:
+        schema = _inferred(blocks, paths[0])
+        text = ", ".join(f"{field.name} {field.type}" for field in schema)
+        note = f"schema inferred: {text if len(text) <= _SCHEMA_TEXT_MAX else text[:_SCHEMA_TEXT_MAX] + '...'}; "
+    else:
+        schema = _checked(schema)
+    spec = JsonSource(
+        paths,
+        provisional_splits(paths, parallelism, codec),
+        schema.serialize().to_pybytes(),
+        tuple(schema.names),
+        codec,
+    )
+    return spec, _statistics(spec, blocks, schema, note), schema
+
+
+def with_splits(spec: JsonSource, parallelism: int) -> JsonSource:
+    """Return the source with splits for so many subtasks, of its files as they are now."""
+    return msgspec.structs.replace(spec, splits=provisional_splits(spec.paths, parallelism, spec.compression))
+
+
+def _whole_lines(block: bytes, is_begin: bool) -> bytes:
+    begin = 0 if is_begin else block.find(b"\n") + 1
+    if is_begin and block.startswith(BYTE_ORDER_MARK):
+        begin = len(BYTE_ORDER_MARK)
+    return block[begin : block.rfind(b"\n") + 1] if b"\n" in block else block[begin:]
+
+
+def _first_head(paths: Sequence[str], codec: str) -> bytes:
+    """Return the lines that the first file which holds anything begins with."""
+    for path in paths:
+        head = heads([path], codec, _HEAD_BYTES, 1)[0]
+        if head.strip():
+            return _whole_lines(head, is_begin=True) if len(head) == _HEAD_BYTES else head.removeprefix(BYTE_ORDER_MARK)
+    return b""
+
+
+def _spread_blocks(paths: Sequence[str], codec: str) -> list[bytes]:
+    """Return lines from all over the files beyond the first head; of compressed ones, from their begin."""
+    if any(codec_of(path, codec) for path in paths):
+        begins = heads(paths[1:], codec, _BLOCK_BYTES, _BLOCK_COUNT) if len(paths) > 1 else []
+        return [_whole_lines(block, is_begin=True) for block in begins]
+    sizes = [Path(path).stat().st_size for path in paths]
+    total, base = sum(sizes), 0
+    blocks: list[bytes] = []
+    for path, size in zip(paths, sizes, strict=True):
+        for index in range(1, _BLOCK_COUNT):
+            position = total * index // _BLOCK_COUNT - base
+            if 0 <= position < size and base + position >= _HEAD_BYTES:
+                with Path(path).open("rb") as file:
+                    file.seek(position)
+                    blocks.append(_whole_lines(file.read(_BLOCK_BYTES), is_begin=position == 0))
+        base += size
+    return blocks
+
+
+def _inferred(blocks: Sequence[bytes], path: str) -> pa.Schema:
+    """Return the schema that holds all blocks; columns without any value are strings."""
+    if not blocks[0].strip():
+        raise SchemaError(f"read_json({path!r}): the file is empty and there is no schema; pass schema=")
+    found = []
+    for block in blocks:
+        if block.strip():
+            try:
+                is_utf8(block)
+                found.append(inferred_table(block).schema)
+            except pa.ArrowInvalid as error:
+                reason = str(error).partition("\n")[0]
+                raise SchemaError(f"read_json({path!r}): no schema can be inferred: {reason}; pass schema=") from None
+    try:
+        schema = pa.unify_schemas(found, promote_options="permissive")
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        reason = str(error).partition("\n")[0]
+        raise SchemaError(f"read_json({path!r}): types differ along the files: {reason}; pass schema=") from None
+    if not schema.names:
+        raise SchemaError(f"read_json({path!r}): its objects have no members; pass schema=")
+    if any(pa.types.is_float64(field.type) for field in schema) and any(map(_LONG_NUMBER.search, blocks)):
+        warn_user(
+            f"read_json({path!r}): whole numbers of 17 digits and more are read as float64, which does not keep them;"
+            " pass schema= with uint64 or decimal128(38, 0) for their columns"
+        )
+    return pa.schema([pa.field(field.name, _with_texts(field.type)) for field in schema])
+
+
+def _with_texts(data_type: pa.DataType) -> pa.DataType:
+    """Return a type in which what has no value is text."""
+    if pa.types.is_null(data_type):
+        return pa.string()
+    if pa.types.is_list(data_type):
+        return pa.list_(_with_texts(data_type.value_type))
+    if pa.types.is_struct(data_type):
+        return pa.struct([(each.name, _with_texts(each.type)) for each in data_type])
+    return data_type
+
+
+def _checked(schema: pa.Schema) -> pa.Schema:
+    """Return a schema that was given, nullable and plain; SchemaError for types that JSON text has no form of."""
+    if not isinstance(schema, pa.Schema):
+        raise SchemaError(f"read_json: schema= must be a pyarrow.Schema, not {type(schema).__name__}")
+    if not schema.names or len(set(schema.names)) < len(schema.names):
+        raise SchemaError(f"read_json: schema= has no columns or one twice: {', '.join(schema.names)}")
+    plain = plain_schema(pa.schema([pa.field(field.name, field.type) for field in schema]))
+    for field in plain:
+        try:
+            JsonParser(pa.schema([field])).parse(b"{}\n")
+        except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
+            raise SchemaError(
+                f"read_json: column {field.name!r} cannot be read as {field.type}; read it as string, and cast it"
+            ) from None
+    return plain
+
+
+def _statistics(spec: JsonSource, blocks: Sequence[bytes], schema: pa.Schema, note: str) -> SourceStatistics:
+    sizes = text_sizes(spec.paths, spec.compression)
+    parser = JsonParser(schema)
+    tables, sampled_bytes = [], 0
+    for block in blocks:
+        try:
+            tables.append(parser.parse(block))
+            sampled_bytes += len(block)
+        except pa.ArrowInvalid:
+            continue  # the reader of the line says what is wrong with it
+    rows = sum(table.num_rows for table in tables)
+    is_whole = sizes.is_exact and sampled_bytes >= sizes.total - len(BYTE_ORDER_MARK)
+    row_count = (
+        float(rows) if is_whole else sizes.total * rows / sampled_bytes if rows else 0.0 if not sizes.total else None
+    )
+    columns = {} if row_count is None else sample_statistics(tables, row_count, SampledPlaces(len(tables), rows))
+    origin = f"{note}{'all' if is_whole else 'sample of'} {rows} rows"
+    return SourceStatistics(row_count, float(sizes.total), origin, is_exact=is_whole, columns=columns)

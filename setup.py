@@ -34,6 +34,9 @@ DELIVERED = {
     "bin": ("config.sh", "make-certificates.sh"),
 }
 
+#: Spark 4 looks for data sources in packages of such names
+SPARKS_NAME = "pyspark_drey"
+
 DIRECTIVES = {
     "language_level": "3str",
     "embedsignature": True,
@@ -161,7 +164,8 @@ if __name__ == "__main__":
     os.chdir(ROOT)
     profile = build_profile()
     setup(
-        packages=find_packages(include=["engine", "engine.*", "ha", "ha.*"]),
+        packages=[*find_packages(include=["engine", "engine.*", "ha", "ha.*"]), SPARKS_NAME],
+        package_dir={SPARKS_NAME: "engine/spark/found_by_name"},
         ext_modules=extensions(profile),
         cmdclass={"build_ext": BuildNative, "build_py": BuildPackages},
         options={"build_ext": {"force": profile_has_changed(profile)}},

@@ -127,6 +127,9 @@ ensure_environment() {
         printf '%s\n' "$setup" >"$DREY_VENV/.setup"
         mv "$DREY_VENV/.building" "$DREY_VENV/.built"
         _compile_modules
+        # Spark looks for packages of such names in the folders of its path, not among what pip has linked.
+        ln -sfn "$DREY_HOME/engine/spark/found_by_name" "$("$DREY_PYTHON" -P -c \
+            'import sysconfig; print(sysconfig.get_path("purelib"))')/pyspark_drey"
         printf '%s\n' "$extras" >"$DREY_VENV/.extras"
         printf '%s\n' "$stamp" >"$DREY_VENV/.stamp"
     elif _native_is_stale; then

@@ -44,6 +44,6 @@ possible_splits.py     row groups that filters leave, by their statistics
 key_samples.py         join keys are sampled better than other columns
 source_filters.py      which predicates rows of sources meet first
 bad_rows.py            malformed rows that are left out, kept and told
-executor.py            where plans run; query_language.py: what reads SQL
+executor.py            where plans run; query_language.py: what reads SQL; spark_frames.py: what makes DataFrames
 results.py             tables and rows in the client
 """

@@ -168,14 +168,17 @@ class Environment(SourceCalls):
         """Run what a node needs and return its rows (DataSet.collect and its siblings call this)."""
         self._result_count += 1
         folder = self.temporary_folder() / f"result-{self._result_count}"
-        sink = LogicalNode(Sink(SinkSpec("arrow", os.fspath(folder))), (node,), node.schema)
         try:
-            result = self._run(self._with_bad_rows([sink]), f"{_script_name()} (collect)")
-            warn_of_bad_rows(result)
+            self.run_to_sink(node, SinkSpec("arrow", os.fspath(folder)), "collect")
             return read_parts(folder, node.schema)
         finally:
             with uninterrupted():
                 shutil.rmtree(folder, ignore_errors=True)
+
+    def run_to_sink(self, node: LogicalNode, spec: SinkSpec, what: str) -> None:
+        """Run what a node needs, into one output and no other; ``what`` is said of the job."""
+        sink = LogicalNode(Sink(spec), (node,), node.schema)
+        warn_of_bad_rows(self._run(self._with_bad_rows([sink]), f"{_script_name()} ({what})"))
 
     def _with_bad_rows(self, sinks: list[LogicalNode]) -> list[LogicalNode]:
         """Return sinks and those of malformed records that sources beneath them are to keep.

@@ -1,6 +1,6 @@
 """The calls of DataSet that run what it needs, at once, and give rows or numbers; and ``explain``.
 
-    to_arrow collect to_pandas count show         explain
+    to_arrow collect to_pandas to_spark count show         explain
 
 Held by: tests/api/test_environment.py
 """
@@ -8,13 +8,14 @@ Held by: tests/api/test_environment.py
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from engine.api.aggregate_nodes import aggregate_node
 from engine.api.calls import Calls, row_count
 from engine.api.results import format_table, table_to_rows
+from engine.api.spark_frames import frame_maker
 from engine.errors import NotYetSupportedError
 from engine.graph.expression import AggregateCall
 from engine.graph.plan import Limit
@@ -43,6 +44,17 @@ class ResultCalls(Calls):
         for name, column in zip(table.column_names, table.columns, strict=True):
             check_times(name, column)
         return table.to_pandas()
+
+    def to_spark(self, spark: Any) -> Any:
+        """Run what this data set needs and return its rows as a DataFrame of a Spark session.
+
+        A large result lies in a temporary folder of the environment, and can be read until that is closed. Types that
+        Spark has not are widened (unsigned numbers) or a SchemaError.
+
+        >>> env.from_rows([(1, "a")], schema).to_spark(spark).collect()  # doctest: +SKIP
+        [Row(k=1, t='a')]
+        """
+        return frame_maker()(self._environment, self._node, spark)
 
     def count(self) -> int:
         """Run what this data set needs and return the number of rows."""

@@ -8,9 +8,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import pyarrow as pa
 
     from engine.api.logical_node import LogicalNode
+    from engine.graph.source_spec import SinkSpec
 
 
 class Runner(Protocol):
@@ -22,6 +25,14 @@ class Runner(Protocol):
 
     def run_to_table(self, node: LogicalNode) -> pa.Table:
         """Run what a node needs and return its rows."""
+        ...
+
+    def run_to_sink(self, node: LogicalNode, spec: SinkSpec, what: str) -> None:
+        """Run what a node needs, into one output."""
+        ...
+
+    def temporary_folder(self) -> Path:
+        """Return the folder for temporary data."""
         ...
 
     def sample(self, node: LogicalNode) -> pa.Table:

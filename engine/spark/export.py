@@ -81,6 +81,8 @@ def start_spark(name: str) -> SparkSession:
         where = f"JAVA_HOME is {home}, where there is no bin/java" if home else "there is no java on the PATH"
         raise ConfigurationError(f"Spark needs Java 17 or 21, and {where}; install one, or set JAVA_HOME to it")
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    # Python workers of Spark have the packages of this process.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     own = conf_folder() / _LOG_SETTINGS
     log_settings = own.absolute() if own.is_file() else delivered("conf", _LOG_SETTINGS)
     builder = (

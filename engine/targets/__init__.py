@@ -6,20 +6,24 @@ planned_job.py      what both do with a plan: optimize, hand over, wait, tell th
 shipped_modules.py  what a job's functions import, packed to travel with it
 spark               the same plan as DataFrame operations: not yet
 
-Importing this package registers the executors, and what reads SQL, with the API, which lies below and knows none.
+Importing this package registers the executors, what reads SQL and what makes DataFrames of Spark with the API, which
+lies below and knows none.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from engine.api.executor import Executor, register_executor
 from engine.api.query_language import register_query_reader
+from engine.api.spark_frames import register_frame_maker
 from engine.targets.local import LocalExecutor, explain_instead_of_running
 
 if TYPE_CHECKING:
     from engine.api.data_set import DataSet
     from engine.api.environment import Environment
+    from engine.api.logical_node import LogicalNode
+    from engine.api.runner import Runner
 
 __all__ = ["LocalExecutor", "explain_instead_of_running"]
 
@@ -36,6 +40,13 @@ def _read_query(text: str, environment: Environment) -> DataSet:
     return query_data_set(text, environment)
 
 
+def _frame(environment: Runner, node: LogicalNode, spark: Any) -> Any:
+    from engine.spark.frames import to_spark  # noqa: PLC0415 - Spark is an extra
+
+    return to_spark(environment, node, spark)
+
+
 register_query_reader(_read_query)
+register_frame_maker(_frame)
 register_executor("local", LocalExecutor)
 register_executor("cluster", _cluster_executor)

@@ -1,0 +1,32 @@
+"""What makes a DataFrame of Spark of a data set: a room above the API, which registers itself as the executors do.
+
+Held by: tests/spark/test_frames.py
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from engine.errors import NotYetSupportedError
+
+if TYPE_CHECKING:
+    from engine.api.logical_node import LogicalNode
+    from engine.api.runner import Runner
+
+#: (the environment, a data set's node, the session) -> the DataFrame
+FrameMaker = Callable[["Runner", "LogicalNode", Any], Any]
+
+_makers: list[FrameMaker] = []
+
+
+def register_frame_maker(maker: FrameMaker) -> None:
+    """Let a function make DataFrames, in place of the one before."""
+    _makers[:] = [maker]
+
+
+def frame_maker() -> FrameMaker:
+    """Return what makes DataFrames; NotYetSupportedError where nothing is registered."""
+    if not _makers:
+        raise NotYetSupportedError("to_spark without engine.targets")
+    return _makers[0]

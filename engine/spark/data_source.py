@@ -1,0 +1,301 @@
+"""``format("drey")`` of Spark: record data sets, written by its tasks and read by them, as Arrow batches.
+
+    df.write.format("drey").mode("append" | "overwrite").save(folder)
+        driver  begin_write ─► executors  a RecordsWriter for each attempt ─► driver  commit_write | abort_write
+    spark.read.format("drey").option("columns", "a,b").load(folder)
+        driver  manifest, footers ─► a partition for some row groups each ─► executors  batches of them
+
+The folder is seen by the driver and by all executors. What is written appears at once and whole (``manifest_switch``).
+
+Spark finds the format by ``register(spark)``; where the package is installed, not a checkout, Spark 4 finds it by name
+(``pyspark_drey``). Its interface tells a reader nothing of the columns that a query needs: ``columns`` does. Filters
+reach it with the option ``pushFilters``, which needs ``spark.sql.python.filterPushdown.enabled``, and leave out row
+groups by their bounds; Spark checks the rows that come.
+
+Held by: tests/spark/test_data_source.py
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import SparkSession
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceArrowWriter,
+    DataSourceReader,
+    EqualTo,
+    Filter,
+    GreaterThan,
+    GreaterThanOrEqual,
+    In,
+    InputPartition,
+    LessThan,
+    LessThanOrEqual,
+    WriterCommitMessage,
+)
+from pyspark.sql.types import StructType
+
+from engine.connectors.records_manifest import read_manifest
+from engine.connectors.records_parts import WrittenPart
+from engine.connectors.records_writer import RecordsWriter
+from engine.errors import DataError, PlanError
+from engine.records.plain_types import plain_batch
+from engine.spark.arrow_types import records_schema, sparks_arrow_schema, sparks_schema
+from engine.spark.manifest_switch import abort_write, begin_write, commit_write, sync_part
+from engine.statistics.column_statistics import footer_bounds
+
+NAME = "drey"
+_OPTIONS = ("columns", "path", "pushFilters")
+#: of Parquet, that a task reads; smaller files are tasks of their own
+_PARTITION_BYTES = 64 << 20
+_BATCH_ROWS = 32 << 10
+
+
+class DreyDataSource(DataSource):
+    """Record data sets of Drey as a data source of Spark.
+
+    Example:
+        register(spark)
+        df.write.format("drey").mode("overwrite").save("/data/prices")
+        spark.read.format("drey").load("/data/prices")
+    """
+
+    @classmethod
+    def name(cls) -> str:
+        """Return what stands in ``format()``."""
+        return NAME
+
+    def schema(self) -> StructType:
+        """Return the columns of the data set, or those of the option ``columns``."""
+        folder = _folder(self.options)
+        return sparks_schema(_chosen(_stored_schema(folder), self.options, folder))
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """Return what reads the columns of a schema."""
+        takes_filters = self.options.get("pushFilters", "false").lower() == "true"
+        reader = FilteringReader if takes_filters else DreyReader
+        return reader(_folder(self.options), schema.names)
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
+        """Return what writes rows of a schema."""
+        return DreyWriter(_folder(self.options), records_schema(schema), overwrite=overwrite)
+
+
+def register(spark: SparkSession) -> None:
+    """Have a session know ``format("drey")``."""
+    spark.dataSource.register(DreyDataSource)
+
+
+def _folder(options: Mapping[str, str]) -> Path:
+    known = {name.lower() for name in _OPTIONS}
+    unknown = sorted(name for name in options if name.lower() not in known)
+    if unknown:
+        raise PlanError(f"format('{NAME}') has no option {unknown[0]!r}; it has {', '.join(_OPTIONS)}")
+    path = options.get("path")
+    if not path:
+        raise PlanError(f"format('{NAME}') needs a folder: load(path) or save(path)")
+    if "://" in path and not path.startswith("file://"):
+        raise PlanError(f"{path}: only folders that each machine sees under one path can be read and written so far")
+    return Path(path.removeprefix("file://").removeprefix("file:")).absolute()
+
+
+def _stored_schema(folder: Path) -> pa.Schema:
+    return pa.ipc.read_schema(pa.py_buffer(read_manifest(folder).schema))
+
+
+def _chosen(schema: pa.Schema, options: Mapping[str, str], folder: Path) -> pa.Schema:
+    text = options.get("columns")
+    if not text:
+        return schema
+    names = [name.strip() for name in text.split(",")]
+    for name in names:
+        if name not in schema.names:
+            raise PlanError(f"{folder} has no column {name!r}; it has {', '.join(schema.names)}")
+    return pa.schema([schema.field(name) for name in names])
+
+
+@dataclass(frozen=True)
+class RowGroups(InputPartition):
+    """Row groups of a part."""
+
+    path: str
+    first: int
+    end: int
+
+
+class DreyReader(DataSourceReader):
+    """Reads a data set as it was when the reader was made."""
+
+    def __init__(self, folder: Path, names: Sequence[str]) -> None:
+        manifest = read_manifest(folder)
+        self._paths = [str(folder / file.name) for file in manifest.files if file.rows]
+        self._schema = pa.ipc.read_schema(pa.py_buffer(manifest.schema))
+        self._names = list(names)
+        for name in names:
+            if name not in self._schema.names:
+                raise PlanError(f"{folder} has no column {name!r}; it has {', '.join(self._schema.names)}")
+        self._filters: list[Filter] = []
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """Return the row groups to read, those together that are near each other, up to 64 MiB."""
+        found: list[InputPartition] = []
+        for path in self._paths:
+            footer = pq.read_metadata(path)
+            places = {footer.schema.column(index).path: index for index in range(footer.num_columns)}
+            first, size_bytes = 0, 0
+            for index in range(footer.num_row_groups):
+                group = footer.row_group(index)
+                keeps = all(_may_match(group, places, one) for one in self._filters)
+                if size_bytes and (not keeps or size_bytes + group.total_byte_size > _PARTITION_BYTES):
+                    found.append(RowGroups(path, first, index))
+                    size_bytes = 0
+                if keeps:
+                    first = first if size_bytes else index
+                    size_bytes += group.total_byte_size
+            if size_bytes:
+                found.append(RowGroups(path, first, footer.num_row_groups))
+        return found or [RowGroups("", 0, 0)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Return the rows of a partition as Spark takes them."""
+        assert isinstance(partition, RowGroups)
+        if not partition.path:
+            return
+        schema = sparks_arrow_schema(pa.schema([self._schema.field(name) for name in self._names]))
+        try:
+            with pq.ParquetFile(partition.path, page_checksum_verification=True) as file:
+                groups = range(partition.first, partition.end)
+                for batch in file.iter_batches(_BATCH_ROWS, row_groups=groups, columns=self._names):
+                    yield _as_spark_takes_it(batch, schema, partition.path)
+        except (pa.ArrowInvalid, OSError) as error:
+            raise DataError(f"file {partition.path}: {error}") from error
+
+
+class FilteringReader(DreyReader):
+    """Leaves out row groups in which no row can match what the query asks for.
+
+    A class of its own: Spark refuses readers that take filters where its setting is off.
+    """
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - Spark's name
+        """Keep filters that bounds of row groups can decide; Spark looks at all of them again."""
+        self._filters = [one for one in filters if isinstance(one, (*_COMPARISONS, In)) and len(one.attribute) == 1]
+        return filters
+
+
+def _as_spark_takes_it(batch: pa.RecordBatch, schema: pa.Schema, path: str) -> pa.RecordBatch:
+    plain = plain_batch(batch)
+    columns = []
+    for field in schema:
+        array = plain.column(field.name)
+        try:
+            columns.append(array if array.type == field.type else array.cast(field.type))
+        except pa.ArrowInvalid as error:
+            raise DataError(
+                f"file {path}, column {field.name!r}: {error}: Spark's {field.type} cannot hold it"
+            ) from None
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+_COMPARISONS = (EqualTo, GreaterThan, GreaterThanOrEqual, LessThan, LessThanOrEqual)
+
+
+def _may_match(group: pq.RowGroupMetaData, places: Mapping[str, int], one: Any) -> bool:
+    """Return whether a row group's bounds leave it open that rows match a filter."""
+    place = places.get(one.attribute[0])
+    known = None if place is None else group.column(place).statistics
+    bounds = footer_bounds(known) if known is not None and known.has_min_max else None
+    # Bounds know nothing of NaN, which is the greatest for Spark.
+    if bounds is None or isinstance(bounds[0], float):
+        return True
+    low, high = bounds
+    values = one.value if isinstance(one, In) else (one.value,)
+    try:
+        if isinstance(one, GreaterThan):
+            return bool(high > one.value)
+        if isinstance(one, GreaterThanOrEqual):
+            return bool(high >= one.value)
+        if isinstance(one, LessThan):
+            return bool(low < one.value)
+        if isinstance(one, LessThanOrEqual):
+            return bool(low <= one.value)
+        return any(low <= value <= high for value in values)
+    except TypeError:
+        return True
+
+
+@dataclass
+class WrittenParts(WriterCommitMessage):
+    """What one attempt of a task has written."""
+
+    parts: tuple[WrittenPart, ...]
+
+
+class DreyWriter(DataSourceArrowWriter):
+    """Writes rows as parts of a record data set, which appear at once."""
+
+    def __init__(self, folder: Path, schema: pa.Schema, *, overwrite: bool) -> None:
+        self._folder = folder
+        self._schema_ipc = schema.serialize().to_pybytes()
+        self._overwrite = overwrite
+        self._staging = begin_write(folder, schema, overwrite=overwrite)
+
+    @property
+    def _schema(self) -> pa.Schema:
+        return pa.ipc.read_schema(pa.py_buffer(self._schema_ipc))
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        """Write what one task has; names of files are of this attempt alone."""
+        schema, attempt = self._schema, uuid.uuid4().hex
+        parts: list[WrittenPart] = []
+        writer: RecordsWriter | None = None
+        try:
+            for batch in iterator:
+                if not batch.num_rows:
+                    continue
+                if writer is None:
+                    path = self._staging / f"{attempt}-{len(parts):05d}.parquet"
+                    writer = RecordsWriter(schema, path)
+                writer.write(batch.cast(schema))
+                if writer.is_full:
+                    parts.append(_finished(writer, path))
+                    writer = None
+            if writer is not None:
+                parts.append(_finished(writer, path))
+        except BaseException:
+            if writer is not None:
+                writer.abort()
+            for part in parts:
+                (self._staging / part.name).unlink(missing_ok=True)
+            raise
+        return WrittenParts(tuple(parts))
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Make what the tasks have written part of the data set."""
+        parts = [part for message in messages if isinstance(message, WrittenParts) for part in message.parts]
+        commit_write(self._folder, self._staging, self._schema, parts, overwrite=self._overwrite)
+
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Remove what the tasks have written."""
+        abort_write(self._staging)
+        if not any(path.name != ".drey-lock" for path in self._folder.iterdir()):
+            _remove_empty(self._folder)
+
+
+def _remove_empty(folder: Path) -> None:
+    """Remove a folder that an aborted write has made."""
+    (folder / ".drey-lock").unlink(missing_ok=True)
+    folder.rmdir()
+
+
+def _finished(writer: RecordsWriter, path: Path) -> WrittenPart:
+    rows, size_bytes, statistics = writer.finish()
+    sync_part(path)
+    return WrittenPart(path.name, rows, size_bytes, statistics)

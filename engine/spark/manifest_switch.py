@@ -1,0 +1,269 @@
+"""How a write of Spark becomes part of a record data set: parts first, then one rename of the manifest.
+
+    data set/_manifest.json                   what a reader sees: the old one or the new one
+             part-<write>-<number>.parquet    listed there, or of no account
+             .drey-write-<write>/             parts of a write that is going on
+                 owner.json                   whose: host, process, its start
+             .drey-lock                       held while the manifest is switched
+
+    begin    checks what is there, makes the folder of the write                              on the driver
+    (tasks)  each attempt writes files of its own names; what it says of them is its message  on executors
+    commit   under the lock: parts get their names ─► manifest renamed ─► leftovers removed   on the driver
+    abort    the folder of the write is removed                                               on the driver
+
+Files of attempts that Spark did not commit (failed, speculative, retried tasks) stay in the folder of the write, which
+goes with it. Two writes at once take turns at the lock: appended rows are all there, the later overwrite wins. A commit
+that ended between parts and manifest leaves parts that no manifest lists. The next commit removes these, folders of
+writes whose process is gone (on another host: after a day), and parts that were replaced, except those that the switch
+before it has replaced: a reader may have them open.
+
+Invariant: whatever is in the folder, the manifest lists only whole parts of writes that were committed.
+Source: the table formats' optimistic commits, with a lock instead of a retry.
+Held by: tests/spark/test_manifest_switch.py
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import shutil
+import socket
+import time
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+import msgspec
+import psutil
+import pyarrow as pa
+
+from engine.connectors.records_manifest import (
+    HEAVY_KEYS_MAX,
+    HEAVY_SHARE_MIN,
+    MANIFEST_NAME,
+    RecordsColumn,
+    RecordsManifest,
+    Value,
+    read_manifest,
+    write_manifest,
+)
+from engine.connectors.records_parts import WrittenPart, merged_manifest
+from engine.errors import EngineError, PlanError, SchemaError
+
+_LOCK: Final = ".drey-lock"
+_WRITE_PREFIX: Final = ".drey-write-"
+_OWNER: Final = "owner.json"
+_OURS: Final = re.compile(r"part-(?:[0-9a-f]{12}-)?\d{5}\.parquet|_manifest\.json|\._manifest\.json\.tmp|\.drey-.*")
+_PRODUCER: Final = "spark"
+#: a write of another host, whose processes cannot be seen from here, is a leftover when it is older
+_FOREIGN_AGE_S: Final = 24 * 3600.0
+
+
+class Owner(msgspec.Struct, frozen=True):
+    """The process that a write belongs to."""
+
+    host: str
+    pid: int
+    started: float
+
+
+def begin_write(folder: Path, schema: pa.Schema, *, overwrite: bool) -> Path:
+    """Return the new folder for the parts of a write, having checked that the data set can take it.
+
+    Raises: PlanError (the folder holds something else), SchemaError (appended rows have other columns).
+    """
+    _check_target(folder, schema, overwrite=overwrite)
+    staging = folder / f"{_WRITE_PREFIX}{uuid.uuid4().hex[:12]}"
+    staging.mkdir(parents=True)
+    (staging / _OWNER).write_bytes(msgspec.json.encode(_owner()))
+    return staging
+
+
+def commit_write(
+    folder: Path, staging: Path, schema: pa.Schema, parts: Sequence[WrittenPart], *, overwrite: bool
+) -> None:
+    """Make the parts of a write the data set, or a part of it, and remove what is left over from others."""
+    write = staging.name.removeprefix(_WRITE_PREFIX)
+    with _locked(folder):
+        if not staging.is_dir():
+            raise PlanError(f"{folder} was replaced while rows were being written to it; write them again")
+        before = _check_target(folder, schema, overwrite=overwrite)
+        named = [
+            msgspec.structs.replace(part, name=f"part-{write}-{number:05d}.parquet")
+            for number, part in enumerate(parts)
+        ]
+        added = merged_manifest(schema.serialize().to_pybytes(), named, _PRODUCER)
+        for part, final in zip(parts, named, strict=True):
+            (staging / part.name).rename(folder / final.name)
+        manifest = added if overwrite or before is None else appended(before, added)
+        write_manifest(folder, manifest)
+        shutil.rmtree(staging, ignore_errors=True)
+        _remove_leftovers(folder, (manifest, before) if before else (manifest,))
+
+
+def abort_write(staging: Path) -> None:
+    """Remove the parts of a write."""
+    shutil.rmtree(staging, ignore_errors=True)
+
+
+def appended(before: RecordsManifest, added: RecordsManifest) -> RecordsManifest:
+    """Return the manifest of a data set with more parts, with what both say of its columns.
+
+    How many values are different in both together is not known: it is their sum where the bounds do not meet, else at
+    least the larger of both.
+    """
+    names = [name for name in before.columns if name in added.columns]
+    rows = (before.row_count, added.row_count)
+    columns = {name: _joined(before.columns[name], added.columns[name], rows) for name in names}
+    return msgspec.structs.replace(
+        before,
+        files=(*before.files, *added.files),
+        row_count=sum(rows),
+        size_bytes=before.size_bytes + added.size_bytes,
+        columns=columns if all(rows) else (before if before.row_count else added).columns,
+    )
+
+
+def _joined(first: RecordsColumn, second: RecordsColumn, rows: tuple[int, int]) -> RecordsColumn:
+    bounds = [first.min, first.max, second.min, second.max]
+    have_bounds = all(bound is not None for bound in bounds)
+    nulls = None
+    if first.null_count is not None and second.null_count is not None:
+        nulls = first.null_count + second.null_count
+    low, high = _bounds(first, second) if have_bounds else (None, None)
+    distinct = None
+    if first.distinct_estimate is not None and second.distinct_estimate is not None:
+        counts = (first.distinct_estimate, second.distinct_estimate)
+        distinct = sum(counts) if have_bounds and _are_apart(first, second) else max(counts)
+    shares: dict[str, float] = {}
+    for column, count in zip((first, second), rows, strict=True):
+        for text, share in column.heavy_keys:
+            shares[text] = shares.get(text, 0.0) + share * count / sum(rows)
+    heavy = sorted(shares.items(), key=lambda one: (-one[1], one[0]))
+    kept = tuple((text, round(share, 4)) for text, share in heavy if share >= HEAVY_SHARE_MIN)
+    return RecordsColumn(low, high, nulls, distinct, kept[:HEAVY_KEYS_MAX])
+
+
+def _bounds(first: RecordsColumn, second: RecordsColumn) -> tuple[Value, Value]:
+    if not _are_ordered(first, second):
+        return None, None
+    return min(first.min, second.min), max(first.max, second.max)  # type: ignore[type-var]
+
+
+def _are_ordered(first: RecordsColumn, second: RecordsColumn) -> bool:
+    """Return whether bounds compare as values do: numbers, and texts that are no decimals of different widths."""
+    kinds = {type(bound) for bound in (first.min, first.max, second.min, second.max)}
+    return kinds <= {int, float} or kinds == {bool}
+
+
+def _are_apart(first: RecordsColumn, second: RecordsColumn) -> bool:
+    if not _are_ordered(first, second):
+        return False
+    return bool(first.max < second.min or second.max < first.min)  # type: ignore[operator]
+
+
+def _check_target(folder: Path, schema: pa.Schema, *, overwrite: bool) -> RecordsManifest | None:
+    """Return the manifest of the data set that is there, None where there is none yet."""
+    if not folder.exists():
+        return None
+    if not folder.is_dir():
+        raise PlanError(f"{folder} is a file, not the folder of a record data set")
+    foreign = sorted(path.name for path in folder.iterdir() if not _OURS.fullmatch(path.name))
+    if foreign:
+        raise PlanError(
+            f"{folder} holds {foreign[0]!r}, which is no part of a record data set; nothing was written: "
+            "choose another folder, or empty this one"
+        )
+    if not (folder / MANIFEST_NAME).exists():
+        return None
+    before = _manifest_of(folder, overwrite=overwrite)
+    if before is not None and not overwrite:
+        _check_same_columns(folder, pa.ipc.read_schema(pa.py_buffer(before.schema)), schema)
+    return before
+
+
+def _manifest_of(folder: Path, *, overwrite: bool) -> RecordsManifest | None:
+    try:
+        return read_manifest(folder)
+    except EngineError:
+        # A data set that is damaged can be replaced.
+        if overwrite:
+            return None
+        raise
+
+
+def _check_same_columns(folder: Path, there: pa.Schema, added: pa.Schema) -> None:
+    if there.names == added.names and there.types == added.types:
+        return
+    for field in there:
+        index = added.get_field_index(field.name)
+        if index < 0:
+            raise SchemaError(f"append to {folder}: the rows have no column {field.name!r}; they have {added.names}")
+        if added.types[index] != field.type:
+            raise SchemaError(
+                f"append to {folder}: column {field.name!r} is {field.type} there and {added.types[index]} in the rows "
+                "to append; cast it, or overwrite"
+            )
+    more = [name for name in added.names if name not in there.names]
+    if more:
+        raise SchemaError(f"append to {folder}: it has no column {more[0]!r}; it has {there.names}")
+    raise SchemaError(f"append to {folder}: its columns are in the order {there.names}; select them in it")
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / _LOCK).open("ab") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _remove_leftovers(folder: Path, manifests: Sequence[RecordsManifest]) -> None:
+    listed = {file.name for manifest in manifests for file in manifest.files}
+    for path in folder.iterdir():
+        if path.name.startswith(_WRITE_PREFIX):
+            if _is_leftover(path):
+                shutil.rmtree(path, ignore_errors=True)
+        elif path.suffix == ".parquet" and path.name not in listed:
+            path.unlink(missing_ok=True)
+
+
+def _is_leftover(staging: Path) -> bool:
+    """Return whether the write that a folder belongs to is over."""
+    try:
+        owner = msgspec.json.decode((staging / _OWNER).read_bytes(), type=Owner)
+        if owner.host == socket.gethostname():
+            return _start_of(owner.pid) != owner.started
+        return time.time() - staging.stat().st_mtime > _FOREIGN_AGE_S
+    except FileNotFoundError:
+        # It is just being made, or has just been removed.
+        return staging.is_dir() and time.time() - staging.stat().st_mtime > _FOREIGN_AGE_S
+    except msgspec.DecodeError:
+        return True
+
+
+def _owner() -> Owner:
+    """Return the process that ends when this write can't go on: Spark's JVM, of which Python's workers are children."""
+    process = psutil.Process()
+    above = [process, *process.parents()]
+    owner = next((one for one in above if "java" in one.name()), process)
+    return Owner(socket.gethostname(), owner.pid, owner.create_time())
+
+
+def _start_of(pid: int) -> float | None:
+    try:
+        return psutil.Process(pid).create_time()
+    except psutil.NoSuchProcess:
+        return None
+
+
+def sync_part(path: Path) -> None:
+    """Have a part reach the disk before the manifest names it."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

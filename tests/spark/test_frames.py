@@ -1,0 +1,39 @@
+"""DataFrames as data sets and back, within one program."""
+
+import pyarrow as pa
+import pytest
+
+pytest.importorskip("pyspark")
+
+from engine import Environment, col, sum_
+from engine.errors import SchemaError
+from engine.spark import frames, read_dataframe
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(240)]
+
+
+@pytest.mark.parametrize("small_bytes", [frames.SMALL_BYTES, 0])
+def test_rows_go_to_drey_and_come_back(spark, monkeypatch, small_bytes):
+    monkeypatch.setattr(frames, "SMALL_BYTES", small_bytes)
+    data = spark.range(0, 1000, 1, 3).selectExpr("id % 10 AS k", "id AS n", "timestamp_seconds(id) AS at")
+    with Environment() as env:
+        rows = read_dataframe(data, env)
+        assert rows.schema.field("at").type == pa.timestamp("us", "UTC")
+        sums = rows.group_by("k").agg(total=sum_("n")).filter(col("k") < 2).to_spark(spark)
+        assert dict(sums.collect()) == {0: sum(range(0, 1000, 10)), 1: sum(range(1, 1000, 10))}
+
+
+@pytest.mark.parametrize("small_bytes", [frames.SMALL_BYTES, 0])
+def test_no_rows_are_a_frame_with_columns(spark, monkeypatch, small_bytes):
+    monkeypatch.setattr(frames, "SMALL_BYTES", small_bytes)
+    with Environment() as env:
+        none = read_dataframe(spark.range(10).where("id > 50"), env)
+        assert none.count() == 0
+        assert none.to_spark(spark).columns == ["id"]
+
+
+def test_a_type_that_spark_has_not_is_refused_before_anything_runs(spark):
+    with Environment() as env:
+        data = env.from_arrow(pa.table({"d": pa.array([1], pa.decimal256(50, 2))}))
+        with pytest.raises(SchemaError, match="column 'd'"):
+            data.to_spark(spark)

@@ -22,8 +22,10 @@ from pathlib import Path
 from typing import Any, Self
 
 import pyarrow as pa
+from msgspec.structs import replace
 
 from engine.api.bad_rows import bad_row_sinks, warn_of_bad_rows
+from engine.api.cached_rows import first_to_cache, with_cached
 from engine.api.data_set import DataSet
 from engine.api.executor import check_target, executor_of
 from engine.api.key_samples import with_samples
@@ -42,7 +44,7 @@ from engine.config.command_line import current_command_line
 from engine.config.loader import Configuration, load_configuration
 from engine.config.options import PARALLELISM_DEFAULT
 from engine.errors import PlanError, SchemaError
-from engine.graph.plan import Plan, Sink
+from engine.graph.plan import Plan, Sink, Source
 from engine.graph.source_spec import SinkSpec
 from engine.private_folder import scratch_folder
 from engine.process_folder import FolderPrefix, ProcessFolder, sweep
@@ -158,11 +160,33 @@ class Environment(SourceCalls):
             raise PlanError("the environment is closed")
         executor = executor_of(self._target)
         self._has_run = True
+        if not executor.is_dry:
+            sinks = self._with_cached(sinks)
         if executor.is_dry:
             plan = _prepared(build_plan(sinks, name))
             return plan, executor.execute(plan, self._configuration)
         plan = _prepared(build_plan(sinks, name, lambda node: with_exact_splits(node, self.parallelism)))
         return plan, executor.execute(plan, self._configuration)
+
+    def _with_cached(self, sinks: Sequence[LogicalNode]) -> list[LogicalNode]:
+        """Return sinks that read what is cached; what is not there yet is computed now, each in a job."""
+        while (node := first_to_cache(current := with_cached(sinks))) is not None:
+            if current_command_line().is_detached:
+                raise PlanError("a detached job cannot read cache(): it would be gone with this process")
+            self._result_count += 1
+            folder = self.temporary_folder() / f"cache-{self._result_count}"
+            below = replace(node, cached=None)
+            sink = LogicalNode(Sink(SinkSpec("arrow", os.fspath(folder))), (below,), node.schema)
+            try:
+                warn_of_bad_rows(self._run(self._with_bad_rows([sink]), f"{_script_name()} (cache)"))
+                source = _source_of(folder, node)
+            except BaseException:
+                with uninterrupted():
+                    shutil.rmtree(folder, ignore_errors=True)
+                raise
+            assert node.cached is not None, "nothing to cache"
+            node.cached.source = source
+        return current
 
     def run_to_table(self, node: LogicalNode) -> pa.Table:
         """Run what a node needs and return its rows (DataSet.collect and its siblings call this)."""
@@ -200,7 +224,7 @@ class Environment(SourceCalls):
         sinks = [sink for sink in self._sinks if sink.inputs[0] is node]
         if not sinks:
             sinks = [LogicalNode(Sink(SinkSpec("arrow", "(client)")), (node,), node.schema)]
-        plan = _prepared(build_plan(sinks, _script_name()))
+        plan = _prepared(build_plan(with_cached(sinks), _script_name()))
         return explain_plan(plan, self._target, self._configuration, self.parallelism)
 
     def analyze_node(self, node: LogicalNode, *, as_json: bool) -> str:
@@ -229,6 +253,18 @@ class Environment(SourceCalls):
                 self._remove_folder = weakref.finalize(self, _remove, own)
         self._folder.ensure()
         return self._folder.path
+
+
+def _source_of(folder: Path, node: LogicalNode) -> LogicalNode:
+    """Return the source of what a job has written for a node."""
+    from engine.connectors.arrow_files import arrow_files_source  # noqa: PLC0415 - start-up time
+
+    if not folder.is_dir():
+        raise PlanError(
+            f"cache(): the cluster's {folder} is not this machine's; let TMPDIR name a folder that both see"
+        )
+    spec, statistics = arrow_files_source(folder, node.schema, "cached rows")
+    return LogicalNode(Source(spec, statistics), (), node.schema, node.name, node.parallelism)
 
 
 def _prepared(plan: Plan) -> Plan:

@@ -20,6 +20,13 @@ from engine.expressions.schema_bridge import to_plan_schema
 from engine.graph.plan import Operator, Plan, PlanNode
 
 
+class CachedRows:
+    """Where the rows of a node are once a job has kept them (``cached_rows.py``)."""
+
+    def __init__(self) -> None:
+        self.source: LogicalNode | None = None
+
+
 class LogicalNode(msgspec.Struct, frozen=True, eq=False):
     """An operator, its inputs, and the schema of what it makes."""
 
@@ -28,6 +35,8 @@ class LogicalNode(msgspec.Struct, frozen=True, eq=False):
     schema: pa.Schema
     name: str = ""
     parallelism: int | None = None
+    #: its rows are computed once for all jobs
+    cached: CachedRows | None = None
 
 
 def reachable(roots: Sequence[LogicalNode]) -> Iterator[LogicalNode]:

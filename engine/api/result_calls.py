@@ -1,6 +1,7 @@
 """The calls of DataSet that run what it needs, at once, and give rows or numbers; and ``explain``.
 
     to_arrow collect to_pandas to_spark count show         explain
+    cache, for the jobs that come (cached_rows.py)
 
 Held by: tests/api/test_environment.py
 """
@@ -8,16 +9,19 @@ Held by: tests/api/test_environment.py
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
+from msgspec.structs import replace
 
 from engine.api.aggregate_nodes import aggregate_node
 from engine.api.calls import Calls, row_count
+from engine.api.logical_node import CachedRows
+from engine.api.projections import project_node
 from engine.api.results import format_table, table_to_rows
 from engine.api.spark_frames import frame_maker
 from engine.errors import NotYetSupportedError
-from engine.graph.expression import AggregateCall
+from engine.graph.expression import AggregateCall, ColumnRef, NamedExpression
 from engine.graph.plan import Limit
 from engine.records.python_values import check_times
 
@@ -65,6 +69,19 @@ class ResultCalls(Calls):
         """Run what the first rows need and print them as a table."""
         rows = self._same_rows(Limit(row_count(count, "show") + 1)).to_arrow()
         sys.stdout.write(format_table(rows, count))
+
+    def cache(self) -> Self:
+        """Return the same rows, kept on disk by the first job that needs them and read there by later ones.
+
+        The files are in the Environment's temporary folder (``TMPDIR``) and go when it is closed. On a cluster the
+        folder must be one that client and cluster share. Nothing is computed before a job needs it.
+
+        >>> kept = rows({"x": [1, 2, 3]}).map(lambda row: (row.x * row.x,), pa.schema([("y", pa.int64())])).cache()
+        >>> (kept.count(), kept.agg(total=sum_("y")).collect())
+        (3, [Row(total=14)])
+        """
+        named = [NamedExpression(name, ColumnRef(name)) for name in self.schema.names]
+        return self._with(replace(project_node(self._node, named, "cache"), name="cache", cached=CachedRows()))
 
     def explain(self, analyze: bool = False, format: str = "text") -> str:  # noqa: A002
         """Return how the data set would be computed: strategies, sizes and their origin, costs, what lost and why.

@@ -7,6 +7,7 @@ text_source.py                                      text_reader.py text_lines.py
 json_source.py                                      json_reader.py json_blocks.py  json_writer.py
 block_source.py                                     block_reader.py                orc_writer.py arrow_writer.py
 arrow_source.py   row_source.py                     arrow_reader.py                arrow_writer.py
+arrow_files.py         (files that a job has left)
 
 block_files.py         Arrow IPC, ORC and Avro, opened; avro_blocks.py: Avro, by fastavro
 

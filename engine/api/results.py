@@ -11,7 +11,8 @@ from typing import Any
 import pyarrow as pa
 
 from engine.functions.row import Row, row_class
-from engine.records.python_values import python_values, shown_value
+from engine.records.python_values import shown_value
+from engine.records.value_reader import python_values
 from engine.shown_text import shown_line
 
 _CELL_MAX = 40

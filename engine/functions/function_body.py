@@ -23,33 +23,40 @@ Held by: tests/functions/test_function_runner.py
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from operator import index
 from typing import Any, Protocol
 
 import pyarrow as pa
 
 from engine.functions.batch_formats import from_format, is_of_format, to_format
-from engine.functions.function_error import BadOutputError, FunctionPlace, FunctionStopped, describe_row, message_of
+from engine.functions.function_error import (
+    BadOutputError,
+    FunctionPlace,
+    FunctionStopped,
+    UserFunctionError,
+    describe_row,
+    message_of,
+)
 from engine.functions.function_output import FunctionOutput
-from engine.functions.group_rows import LEFT, RIGHT, GroupedRows, PairedGroups, View
-from engine.functions.row import Row, RowsAt, make_row, rows_of, taken_rows
+from engine.functions.group_rows import GROUP_START, LEFT, RIGHT, PairedGroups
+from engine.functions.row import Row, View, make_row
+from engine.functions.row_loop import RowLoop, filter_rows
+from engine.functions.row_reader import GroupedRows, RowReader, RowStream
 from engine.functions.used_columns import used_columns
 from engine.functions.user_function import FunctionContext, close_function, function_of, open_function
 from engine.graph.operator_descriptor import PythonOperator
-from engine.records.batch_limits import BATCH_BYTES_MAX, BATCH_ROWS_MAX
+from engine.records.batch_limits import BATCH_ROWS_MAX
 from engine.records.kept_rows import kept_rows
-from engine.records.python_values import python_values
+from engine.records.value_reader import python_values
 
 #: the column that a partition function's results become (int32)
 CHANNEL_COLUMN = "__channel"
 #: kinds whose function sees all rows of the subtask, or groups of them
 STREAM_KINDS = ("map_partition", "reduce", "co_group")
-#: of a stream's input, after which rows go out however few they are
-_TAKEN_BYTES_MAX = 8 * BATCH_BYTES_MAX
 
 
-class _HasCurrent(Protocol):
+class _Source(Protocol):
     """What a stream function reads from."""
 
     @property
@@ -57,29 +64,10 @@ class _HasCurrent(Protocol):
         """The row read last."""
         ...
 
-
-class _RowStream:
-    """All rows of a subtask."""
-
-    current: Row | None = None
-
-    def rows(self, batches: Iterator[pa.RecordBatch]) -> Iterator[Row]:
-        for row in taken_rows(batches):
-            self.current = row
-            yield row
-
-
-class _RowAt:
-    """One row of a batch."""
-
-    def __init__(self, rows: Sequence[Row], position: int) -> None:
-        self._rows = rows
-        self._position = position
-
     @property
-    def current(self) -> Row:
-        """The row, whole."""
-        return self._rows[self._position]
+    def error(self) -> BaseException | None:
+        """What ended an iterator of the function before its rows."""
+        ...
 
 
 class FunctionBody:
@@ -114,12 +102,9 @@ class FunctionBody:
         self._input_schema = input_schema
         self._columns = self._columns_to_decode()
         self._output = FunctionOutput(output_schema, self._place)
+        self._loop = RowLoop(function, self._output.appender, self._kind)
         self._row_count = 0
-        #: taken from the input since rows went out the last time
-        self._taken_bytes = 0
         self._is_open = False
-        #: what ended an iterator of the function before its rows
-        self._input_error: BaseException | None = None
 
     def open(self) -> None:
         """Open a rich function."""
@@ -150,10 +135,10 @@ class FunctionBody:
             batches = self._weighed(batches)
         match self._kind:
             case "map_partition":
-                stream = _RowStream()
-                return self._stream(iter([(stream.rows(batches),)]), stream)
+                rows = RowStream(batches)
+                return self._stream(iter([(rows,)]), rows)
             case "reduce":
-                groups = GroupedRows(batches, [self._view(())])
+                groups = GroupedRows(batches, [self._view(())], (GROUP_START,))
                 return self._stream(self._groups(groups), groups)
             case "co_group":
                 left, right = (self._view(columns) for columns in self._operator.views)
@@ -174,10 +159,8 @@ class FunctionBody:
         handed = [batch]
         del batch
         match self._kind:
-            case "map":
-                yield from self._map(handed.pop())
-            case "flat_map":
-                yield from self._flat_map(handed.pop())
+            case "map" | "flat_map":
+                yield from self._rows_of(handed)
             case "filter":
                 yield _kept(handed, self._filter(handed[0]))
             case "partition":
@@ -199,67 +182,40 @@ class FunctionBody:
             return None
         return [position for position, name in enumerate(names) if name in used] or [0]
 
-    def _rows(self, batch: pa.RecordBatch) -> tuple[list[Row], pa.RecordBatch | None]:
-        """Return the rows of a batch as far as the function sees them, and the batch if they are not whole."""
-        if self._columns is None:
-            return list(rows_of(batch)), None
-        return list(rows_of(batch.select(self._columns))), batch
+    def _rows_of(self, handed: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield what a function of one row makes of the batch in the list."""
+        source = RowReader(handed, self._columns)
+        step = self._loop.map if self._kind == "map" else self._loop.flat_map
+        return self._looped(lambda: step(source), source)
 
-    def _map(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        rows, whole = self._rows(batch)
-        del batch  # what is very wide is not kept longer than it is needed, neither batch nor rows nor results
-        rows.reverse()
-        start = 0
-        while rows:
-            part = rows[: -self._output.limit - 1 : -1]
-            del rows[-len(part) :]
-            places = part if whole is None else RowsAt(whole, range(start, start + len(part)))
-            start += len(part)
-            results = [self._output.batch(self._mapped(part, places), places)]
-            del part, places
-            if not rows:
-                whole = None
-            yield results.pop()
-
-    def _mapped(self, rows: Sequence[Row], places: Sequence[Row]) -> list[Any]:
-        function = self._function
-        values: list[Any] = []
+    def _looped(self, step: Callable[[], bool], source: RowReader | _Source) -> Iterator[pa.RecordBatch]:
+        """Yield what a loop makes, step by step while it says that there is more."""
+        is_full = True
         try:
-            for row in rows:
-                values.append(function(row))  # noqa: PERF401 - the place of a failure is told by what is there
+            while is_full:
+                is_full = step()
+                if self._output.appender.rows:
+                    yield self._output.take()
+        except GeneratorExit:
+            self._unwind(source)
+            raise
+        except (FunctionStopped, UserFunctionError):
+            raise
         except BaseException as error:
-            raise self._error(error, places[len(values)]) from error
-        return values
+            raise self._error(error, source.current) from error
 
-    def _flat_map(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        function = self._function
-        rows, whole = self._rows(batch)
-        del batch
-        places: Sequence[Row] = rows if whole is None else RowsAt(whole, range(len(rows)))
-        values: list[Any] = []
-        positions: list[int] = []
-        for position, row in enumerate(rows):
-            source = _RowAt(places, position)
-            for value in self._iterate(source, function, row):
-                values.append(value)
-                positions.append(position)
-                if len(values) >= self._output.limit:
-                    results = [self._output.batch(values, map(places.__getitem__, positions))]
-                    values, positions = [], []
-                    del value
-                    yield results.pop()
-        if values:
-            yield self._output.batch(values, map(places.__getitem__, positions))
+    def _unwind(self, source: RowReader | _Source) -> None:
+        try:
+            self._loop.stop()
+        except BaseException as error:
+            raise self._error(error, source.current) from error
 
     def _filter(self, batch: pa.RecordBatch) -> pa.Array:
-        function = self._function
-        mask: list[bool] = []
+        source = RowReader([batch], self._columns)
         try:
-            for row in self._rows(batch)[0]:
-                mask.append(bool(function(row)))  # noqa: PERF401 - the place of a failure is told by what is there
+            return filter_rows(self._function, source)
         except BaseException as error:
-            raise self._error(error, RowsAt(batch, range(batch.num_rows))[len(mask)]) from error
-        return pa.array(mask, pa.bool_())
+            raise self._error(error, source.current) from error
 
     def _channels(self, batch: pa.RecordBatch) -> list[int]:
         function, keys, count = self._function, self._operator.keys, self._operator.channel_count
@@ -331,57 +287,17 @@ class FunctionBody:
         finally:
             pairs.close()
 
-    def _stream(self, calls: Iterator[tuple[Iterator[Row], ...]], source: _HasCurrent) -> Iterator[pa.RecordBatch]:
+    def _stream(self, calls: Iterator[tuple[Iterator[Row], ...]], source: _Source) -> Iterator[pa.RecordBatch]:
         """Yield the results of calling the function with each of ``calls``."""
-        values: list[Any] = []
-        rows_in: list[Row | None] = []
-        for arguments in calls:
-            for value in self._iterate(source, self._function, *arguments):
-                values.append(value)
-                rows_in.append(source.current)
-                # A few wide rows among many narrow ones: what is returned is likely to be as wide as what was read.
-                if len(values) >= self._output.limit or self._taken_bytes >= _TAKEN_BYTES_MAX:
-                    self._taken_bytes = 0
-                    results = [self._output.batch(values, rows_in)]
-                    values, rows_in = [], []
-                    del value
-                    yield results.pop()
-        if values:
-            yield self._output.batch(values, rows_in)
+        return self._looped(lambda: self._loop.run(calls, source), source)
 
     def _weighed(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        # A few wide rows among many narrow ones: what is returned is likely to be as wide as what was read.
         for batch in batches:
-            self._taken_bytes += batch.nbytes
+            self._output.appender.taken_bytes += batch.nbytes
             handed = [batch]
             del batch
             yield handed.pop()
-
-    def _iterate(self, source: _HasCurrent, function: Callable[..., Any], *arguments: Any) -> Iterator[Any]:
-        """Yield what one call returns; ``source`` knows the row at hand."""
-        try:
-            result = function(*map(self._watched, arguments))
-            if isinstance(result, str | bytes | dict) or not isinstance(result, Iterable):
-                raise BadOutputError(f"{self._kind} must return an iterable of rows, not {type(result).__name__}")
-            yield from result
-            if self._input_error is not None:
-                raise self._input_error
-        except (GeneratorExit, FunctionStopped):
-            raise
-        except BaseException as error:
-            raise self._error(error, source.current) from error
-
-    def _watched(self, argument: Any) -> Any:
-        """Return what a function is called with; of an iterator over rows it is remembered how it ended."""
-        return self._remembering(argument) if isinstance(argument, Generator) else argument
-
-    def _remembering(self, rows: Generator[Row]) -> Generator[Row]:
-        try:
-            yield from rows
-        except (GeneratorExit, FunctionStopped):
-            raise
-        except BaseException as error:
-            self._input_error = error
-            raise
 
     def _error(self, error: BaseException, row: Row | None) -> Exception:
         return self._place.error(error, "" if row is None else describe_row(row))

@@ -100,6 +100,11 @@ def _message_with_root(error: BaseException) -> str:
     return text if root is error else f"{text} (caused by {type(root).__name__}: {message_of(root)})"
 
 
+def _is_own(file: str) -> bool:
+    """Return whether a file is of the engine; native modules are known by their place below its root."""
+    return file.startswith(_OWN_FOLDER) or (file.startswith("engine/") and file.endswith(".pyx"))
+
+
 class FunctionPlace:
     """Where a function was defined."""
 
@@ -118,7 +123,7 @@ class FunctionPlace:
         frames = traceback.extract_tb(error.__traceback__)
         inside = [frame for frame in frames if frame.filename == self.file]
         if not inside and not isinstance(error, DataError):
-            inside = [frame for frame in frames if not frame.filename.startswith(_OWN_FOLDER)]
+            inside = [frame for frame in frames if not _is_own(frame.filename)]
         place = inside[-1] if inside else None
         bad_output = isinstance(error, BadOutputError)
         return UserFunctionError(

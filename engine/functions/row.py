@@ -11,37 +11,27 @@ Held by: tests/functions/test_function_runner.py
 from __future__ import annotations
 
 import keyword
+from _collections import _tuplegetter  # type: ignore[import-not-found, unused-ignore]
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from engine.records.python_values import python_values, shown_value
+from engine.functions.row_base import RowBase
+from engine.records.python_values import shown_value
+from engine.records.value_reader import python_values
 
 #: methods of tuple that a column of that name hides: rows are counted more often than searched
 _HIDDEN = ("count", "index")
 
 
-class Row(tuple[Any, ...]):
+class Row(RowBase):
     """Base of all row classes: a tuple whose items also have names."""
 
     __slots__ = ()
     _fields: tuple[str, ...] = ()
     _positions: dict[str, int] = {}  # noqa: RUF012 - set once, on each class
-
-    def __getitem__(self, key: Any) -> Any:
-        """Return the item at an index, a slice, or of a column name."""
-        if isinstance(key, str):
-            try:
-                return tuple.__getitem__(self, self._positions[key])
-            except KeyError:
-                raise KeyError(f"{key!r}; the row has {', '.join(self._fields)}") from None
-        return tuple.__getitem__(self, key)
-
-    def __getattr__(self, name: str) -> Any:
-        raise AttributeError(f"{name!r}; the row has {', '.join(self._fields)}")
 
     def __repr__(self) -> str:
         items = (f"{name}={value!r}" for name, value in zip(self._fields, self, strict=True))
@@ -70,7 +60,7 @@ def row_class(names: tuple[str, ...]) -> type[Row]:
     }
     for position, name in enumerate(names):
         if is_attribute(name):
-            namespace[name] = property(itemgetter(position))
+            namespace[name] = _tuplegetter(position, None)
     return type("Row", (Row,), namespace)
 
 
@@ -94,6 +84,17 @@ def taken_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[Row]:
         rows.reverse()
         while rows:
             yield rows.pop()
+
+
+class View(NamedTuple):
+    """The columns of a batch that make up the rows of one side."""
+
+    names: tuple[str, ...]
+    columns: tuple[int, ...]
+
+    def select(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the view of a batch."""
+        return batch.select(list(self.columns)).rename_columns(list(self.names))
 
 
 class RowsAt(Sequence[Row]):

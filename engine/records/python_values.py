@@ -1,6 +1,6 @@
 """Arrow values as Python's: nothing is dropped silently, and values that Python does not have are errors.
 
-    python_values(name, column) -> list        for functions and collect; DataError where Python has no such value
+    made_values(name, column) -> list          all at once, by pyarrow; DataError where Python has no such value
     shown_value(scalar) -> object              for messages: Python's value, else a text that stands for it
 
 Python's datetime ends with the year 9999, its time and timedelta with microseconds, its str is Unicode. Arrow goes
@@ -34,7 +34,7 @@ class _Unshown:
         return self._text
 
 
-def python_values(name: str, column: pa.Array | pa.ChunkedArray) -> list[Any]:
+def made_values(name: str, column: pa.Array) -> list[Any]:
     """Return a column as Python values; DataError names the column, and the first value that Python does not have."""
     try:
         check_times(name, column)

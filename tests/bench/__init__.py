@@ -3,6 +3,7 @@
     python -m tests.bench [WORKLOAD[@CAP_MB] ...] [--rows N] [--runs 3] [--folder DIR] [--engines drey,duckdb,polars]
                           [--resume]
     python -m tests.bench kernels [--rows N]
+    python -m tests.bench functions [PART OF A NAME] [--rows N] [--runs 3]
     python -m tests.bench sorted_groups [--rows N] [--runs 3]
     python -m tests.bench splits [WORKLOAD@PROCESS_MB ...] [--rows N] [--runs 3]
     python -m tests.bench start [--runs 3]
@@ -15,6 +16,7 @@
     group.py             W4: 20 M rows into 5 M groups; free and capped
     windows.py           W5: 10 M rows in partitions of a thousand: row number, running sum, sliding average
     kernels.py           encode, hash, partition, sort, join, aggregate, spill on one thread: nanoseconds a row
+    functions.py         Python functions beside a bare loop in as many processes: ratios of CPU seconds
     sorted_groups.py     groups sorted by their keys, combined in the sort and not: ratios of CPU seconds
     splits.py            the process size alone beside splits of it made by hand: ratios of CPU and wall time
     start.py             the first job of a process and later ones, of ten rows: milliseconds of CPU

@@ -9,7 +9,7 @@ import tempfile
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from tests.bench import dbbench, kernels, sorted_groups, splits, start, tpch
+from tests.bench import dbbench, functions, kernels, sorted_groups, splits, start, tpch
 from tests.bench.machine_limits import machine_limits, warm_memory
 from tests.bench.measured_run import MeasuredRun, idle_bytes, measured_run
 from tests.bench.output_fingerprint import output_fingerprint
@@ -88,7 +88,7 @@ def main() -> None:
         "workloads",
         nargs="*",
         metavar="WORKLOAD",
-        help=f"of {names} (default: all), kernels, sorted_groups, splits, start, tpch, or dbbench",
+        help=f"of {names} (default: all), kernels, functions, sorted_groups, splits, start, tpch, or dbbench",
     )
     parser.add_argument("--rows", type=int, help="rows of the input (default: the workload's)")
     parser.add_argument("--scale", type=float, default=tpch.SCALE, help="scale factor of tpch (default 1)")
@@ -105,6 +105,10 @@ def main() -> None:
         return
     if options.workloads == ["sorted_groups"]:
         sys.stdout.write(sorted_groups.report(options.rows or sorted_groups.ROWS, options.runs) + "\n")
+        return
+    if options.workloads[:1] == ["functions"]:
+        only = " ".join(options.workloads[1:])
+        sys.stdout.write(functions.report(options.rows or functions.ROWS, options.runs, only) + "\n")
         return
     if options.workloads == ["start"]:
         sys.stdout.write(start.report(options.runs) + "\n")

@@ -40,7 +40,7 @@ def test_groups_are_cut_where_they_begin_and_what_is_not_read_is_skipped(seed):
     marks = [NEW_KEY if n == 0 or keys[n - 1] != key else 0 for n, key in enumerate(keys)]
     columns = [pa.array(keys, pa.int64()), pa.array(range(len(keys)), pa.int64()), pa.array(marks, pa.int8())]
     batch = pa.record_batch(columns, names=["k", "v", GROUP_START])
-    groups = GroupedRows(cut(batch, chance), [View(("key", "value"), (0, 1))])
+    groups = GroupedRows(cut(batch, chance), [View(("key", "value"), (0, 1))], (GROUP_START,))
     seen, old = [], iter(())
     while groups.next_group():
         assert taken(old, 1) == []

@@ -150,11 +150,11 @@ def test_a_limit_behind_an_endless_partition_ends_it(open_environment, mode):
     [
         (lambda rows: None, "map_partition must return an iterable of rows, not NoneType"),
         (lambda rows: {"a": 1}, "map_partition must return an iterable of rows, not dict"),
-        (lambda rows: (1, 2), "returned int; expected a tuple, a dict or a row"),
+        (lambda rows: [None], "returned NoneType; expected a tuple, a dict or a row"),
         (lambda rows: [("x",)], "returned 'x' (str) for column 'a' of type int64"),
         (lambda rows: [(row.b,) for row in rows], "'b'; the row has a"),
     ],
-    ids=["none", "dict", "one row", "type", "name"],
+    ids=["none", "dict", "no row", "type", "name"],
 )
 def test_what_a_partition_function_must_not_return(environment, function, text):
     with pytest.raises(JobExecutionError) as caught:

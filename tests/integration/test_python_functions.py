@@ -116,14 +116,13 @@ def test_an_exception_names_type_function_place_and_row_in_few_lines(env):
     ("function", "text"),
     [
         (lambda row: (row.a, 1, 2), "3 values"),
-        (lambda row: row.a, "int"),
         (lambda row: ("text",), "text"),
         (lambda row: {"b": 1}, "b"),
         (lambda row: None, "None"),
         (lambda row: (2**70,), "1180591620717411303424"),
         (lambda row: (row.nothing,), "nothing"),
     ],
-    ids=["width", "no row", "type", "names", "none", "overflow", "attribute"],
+    ids=["width", "type", "names", "none", "overflow", "attribute"],
 )
 def test_a_result_that_does_not_fit_the_schema_is_an_error_with_its_row(env, function, text):
     with pytest.raises(JobExecutionError) as caught:
@@ -131,6 +130,12 @@ def test_a_result_that_does_not_fit_the_schema_is_an_error_with_its_row(env, fun
     assert text in str(caught.value)
     assert "a=0" in str(caught.value)
     assert "test_python_functions.py" in str(caught.value)
+
+
+def test_one_column_takes_values_that_are_no_rows(env):
+    assert [row.a for row in numbers(env, 3).map(lambda row: row.a * 2, ONE).collect()] == [0, 2, 4]
+    words = numbers(env, 3).flat_map(lambda row: ["x" * row.a], pa.schema([("w", pa.string())]))
+    assert [row.w for row in words.collect()] == ["", "x", "xx"]
 
 
 def test_an_exception_without_a_text_still_has_its_type_and_place(env):

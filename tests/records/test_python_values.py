@@ -6,7 +6,8 @@ import pyarrow as pa
 import pytest
 
 from engine.errors import DataError
-from engine.records.python_values import python_values, shown_value
+from engine.records.python_values import shown_value
+from engine.records.value_reader import python_values
 
 T = pa.time64("ns")
 NESTED = {

@@ -1,0 +1,16 @@
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from engine.functions.row import Row
+from engine.records.value_writer import ColumnTarget
+
+class RowAppender:
+    targets: list[ColumnTarget]
+    names: tuple[str, ...]
+    rows: int
+    limit: int
+    taken_bytes: int
+    places: list[tuple[int, Sequence[Row]]]
+    def __init__(self, schema: pa.Schema, limit: int, takes_none: bool = False) -> None: ...
+    def finish(self) -> pa.RecordBatch: ...

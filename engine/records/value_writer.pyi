@@ -1,0 +1,11 @@
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+def array_of(values: Sequence[Any], field: pa.Field) -> pa.Array: ...
+
+class ColumnTarget:
+    field: pa.Field
+    unfit: list[Any] | None
+    def __init__(self, field: pa.Field) -> None: ...

@@ -23,6 +23,8 @@ Groups in a table:
 
 table_insert         rows of a batch into a table that may be full
 group_table          find or insert the group of every row of a batch, update its states
+group_input          a batch on its way into the table, and which of its columns each state reads
+dense_groups         kernel: the groups of keys of few values, known by number
 group_directory      kernel: where the groups of a table are, by hash
 group_store          kernel: group and value records in pages, one list of pages for each partition
 integer_keys         kernel: groups of keys that are one integer

@@ -29,7 +29,7 @@ from engine.aggregate.aggregate_layout import AggregateLayout
 from engine.aggregate.aggregate_spec import FORCED_GROUPS, AggregateSpec
 from engine.aggregate.aggregate_state import AggregateProgress
 from engine.aggregate.file_passes import FilePasses
-from engine.aggregate.group_table import StateBinding
+from engine.aggregate.group_input import StateBinding
 from engine.aggregate.partition_files import (
     BLOCK_SIZE_MIN,
     PARTITION_PAGES_MIN,

@@ -29,7 +29,8 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from engine.aggregate.group_table import GroupTable, StateBinding
+from engine.aggregate.group_input import StateBinding
+from engine.aggregate.group_table import GroupTable
 from engine.aggregate.state_rows import StateRows
 from engine.aggregate.table_insert import TableInsert
 from engine.iomanager.spill_file import SpillFile

@@ -3,7 +3,9 @@
 cimport cython
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
+from engine.aggregate.dense_groups cimport DenseGroups
 from engine.aggregate.group_directory cimport GroupDirectory
+from engine.aggregate.group_input cimport GroupInput
 from engine.aggregate.group_store cimport GroupStore
 from engine.aggregate.text_key_cache cimport TextKeyCache
 from engine.aggregate.state_kernels cimport OP_FIRST, OP_LAST, StateField
@@ -17,20 +19,6 @@ from engine.records.row_codec cimport RowCodec
 cdef enum:
     GROUP_STATES = 16           # offset of the first state
 
-# Which input column each state reads, and by which operation.
-@cython.final
-cdef class StateBinding:
-    cdef StateField* fields
-    cdef int32_t field_count
-
-# An Arrow batch opened for the table: key columns, and the columns that states read.
-@cython.final
-cdef class GroupInput:
-    cdef ArrowBatch keys
-    cdef ArrowBatch arguments
-    cdef StateBinding binding
-    cdef readonly int64_t row_count
-
 @cython.final
 cdef class GroupTable:
     cdef PagePool _pool
@@ -40,6 +28,7 @@ cdef class GroupTable:
     cdef int32_t* _key_columns              # 0, 1, 2 ...
     cdef bint _has_integer_keys                # one number
     cdef TextKeyCache _recent               # of keys that are one text
+    cdef DenseGroups _dense                 # of keys of few values
     cdef StateField* fields
     cdef readonly int32_t field_count
     cdef int32_t key_offset                 # of the key row from the group's start
@@ -88,7 +77,9 @@ cdef class GroupTable:
     cdef int _lay_out(self, states, list operations) except -1
     cdef int _allocate_scratch(self) except -1
     cdef int64_t _locate_global(self, int64_t count, bint reserved) noexcept nogil
-    cdef int64_t _locate(self, ArrowBatch keys, int64_t start, int64_t count, bint reserved) noexcept nogil
+    cdef int64_t _locate(self, GroupInput opened, int64_t start, int64_t count, bint reserved) noexcept nogil
+    cdef int64_t _locate_pending(self, ArrowBatch keys, int64_t start, int64_t count, int64_t pending_count,
+                                 bint reserved) noexcept nogil
     cdef int64_t _locate_words(self, const ColumnView* column, int64_t start, int64_t count,
                                bint reserved) noexcept nogil
     cdef void _encode_inserted(self, ArrowBatch keys, int64_t start, int64_t inserted_count) noexcept nogil

@@ -2,18 +2,9 @@ from typing import Self, final
 
 import pyarrow as pa
 
+from engine.aggregate.group_input import GroupInput, StateBinding
 from engine.memory.page_pool import PagePool
 from engine.memory.value_stores import ValueOwner
-
-@final
-class StateBinding:
-    """Which input column each state reads, and by which operation."""
-
-@final
-class GroupInput:
-    """An Arrow batch opened for a group table."""
-
-    row_count: int
 
 @final
 class GroupTable:

@@ -2,7 +2,7 @@
 
     table = GroupTable(pool, key_schema, states, initial_level, ...)
     binding = table.bind(operations, columns)            which input column each state reads, and how
-    opened = table.open(keys, arguments, binding)        one call a batch
+    opened = table.open(keys, arguments, binding)        one call a batch; keys may be codes of dictionaries
     next_row = table.add(opened, start, reserved)        rows before next_row are in; fewer than all: full
     table.store_sizes(), GroupScan(table, ...)           what is in it
     table.drop(stores) / table.reset(level) / table.close()
@@ -10,10 +10,11 @@
     directory   tagged addresses of groups by hash (group_directory.pxd), at most 5/8 full
     group       | size 4 | kind 4 | hash 8 | states | flags | key row |        in the pages of its partition
 
-Rows are handled 1024 at a time, and in rounds: all rows look for a slot (an empty one is taken at once, one with the
-right tag makes a candidate), new keys are encoded, all candidates are compared column by column; those that differ look
-on in the next round. Keys of one number are found in one pass instead (``integer_keys``). Then every state is updated
-by a kernel over the group addresses.
+Rows are handled 1024 at a time. Where keys have few values their groups are known by number (``dense_groups``). Other
+rows go in rounds: all look for a slot (an empty one is taken at once, one with the right tag makes a candidate), new
+keys are encoded, all candidates are compared column by column; those that differ look on in the next round. Keys of one
+number are found in one pass instead (``integer_keys``). Then every state is updated by a kernel over the group
+addresses.
 
 Full means: no page for a group, a value or a larger directory. Rows before the one that found no room are complete; it
 may have changed values of its group already, which does no harm, since it comes again. It and rows behind it may have
@@ -38,12 +39,13 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy, memset
 
+from engine.aggregate.dense_groups cimport NO_NUMBERS, DenseGroups
 from engine.aggregate.group_directory cimport directory_fill, directory_give, directory_group, directory_grow
 from engine.aggregate.group_directory cimport directory_index, directory_limit, directory_shrink, directory_slot
 from engine.aggregate.group_directory cimport directory_take
+from engine.aggregate.group_input cimport GroupInput, StateBinding, new_binding, new_input
 from engine.aggregate.group_store cimport GROUP_HASH, RECORD_GROUP, GroupStore, store_clear, store_destroy
 from engine.aggregate.group_store cimport store_next_group, store_place
-from engine.aggregate.outside_states cimport move_values
 from engine.aggregate.text_key_cache cimport TextKeyCache
 from engine.aggregate.state_kernels cimport OP_COUNT_ROWS, OP_COUNT_VALID, OP_FIRST, OP_LAST, StateField, update_state
 from engine.aggregate.state_layout cimport place_states
@@ -67,18 +69,7 @@ cdef enum:
     VALUE_BYTES = 1024          # what a row with values may take, generously
     NO_FAILURE = -1
     NO_VALUE_ROOM = -2          # a frozen table's group could not take what is its own
-
-
-@cython.final
-cdef class StateBinding:
-
-    def __dealloc__(self):
-        free(self.fields)
-
-
-@cython.final
-cdef class GroupInput:
-    pass
+    NO_KEYS = -1                # instead of rows: keys are codes, and some are not known
 
 
 @cython.final
@@ -112,6 +103,7 @@ cdef class GroupTable:
             self._equality = KeyEquality(self._codec, columns, self._codec, columns)
             self._has_integer_keys = are_integer_keys(self._codec)
         self._recent = TextKeyCache(self._key_count == 1 and self._codec.kinds[0] == KIND_BYTES)
+        self._dense = DenseGroups(pool, self._codec)
         self._lay_out(states, operations)
         self._allocate_scratch()
         if not directory_take(&self._directory, pool, pool.page_size // 8):
@@ -174,17 +166,7 @@ cdef class GroupTable:
 
     def bind(self, list operations not None, list columns not None):
         """Return a StateBinding: for each state its Operation and the column it reads (-1: none)."""
-        cdef StateBinding binding = StateBinding()
-        cdef int32_t index
-        binding.field_count = self.field_count
-        binding.fields = <StateField*> calloc(self.field_count + 1, sizeof(StateField))
-        if binding.fields == NULL:
-            raise MemoryError()
-        for index in range(self.field_count):
-            binding.fields[index] = self.fields[index]
-            binding.fields[index].operation = operations[index]
-            binding.fields[index].column = columns[index]
-        return binding
+        return new_binding(self.fields, self.field_count, operations, columns)
 
     def keep_outside(self, owner):
         """Let wide values of keys and states lie with owner (write_value)."""
@@ -194,17 +176,7 @@ cdef class GroupTable:
 
     def open(self, keys, arguments, StateBinding binding not None):
         """Open a batch. Args: keys: its key columns only, in order; arguments: the batch that the binding reads."""
-        cdef GroupInput opened = GroupInput()
-        opened.arguments = ArrowBatch.open(arguments)
-        if self._key_count > 0:
-            opened.keys = ArrowBatch.open(keys)
-            self._codec.accept(opened.keys)
-            self._codec.move_outside(opened.keys)
-        if self._owner is not None:
-            move_values(opened.arguments, binding.fields, binding.field_count, self._owner)
-        opened.binding = binding
-        opened.row_count = opened.arguments.row_count
-        return opened
+        return new_input(keys, arguments, binding, self._codec, self._dense, self._owner)
 
     def add(self, GroupInput opened not None, int64_t start, bint reserved):
         """Put rows start and following into their groups; return the first row that is not in.
@@ -221,6 +193,10 @@ cdef class GroupTable:
             while start < row_count:
                 count = min(self._chunk_rows(), row_count - start)
                 done = self._add_chunk(opened, start, count, reserved, &failed)
+                if done == NO_KEYS:
+                    with gil:
+                        opened.open_keys()
+                    continue
                 start += done
                 if done == 0 or failed != NO_FAILURE:
                     break
@@ -243,14 +219,14 @@ cdef class GroupTable:
         cdef const StateField* field
         cdef int64_t updated
         cdef int32_t index
-        count = (self._locate(opened.keys, start, count, reserved) if self._key_count > 0
+        count = (self._locate(opened, start, count, reserved) if self._key_count > 0
                  else self._locate_global(count, reserved))
         if self._scan_count > 0 and count > 0:
             updated = self._update_values(opened, start, count, reserved or self.frozen)
             if self.frozen and updated < count:
                 failed[0] = NO_VALUE_ROOM
             count = updated
-        for index in range(self.field_count):
+        for index in range(self.field_count if count > 0 else 0):
             field = &opened.binding.fields[index]
             if field.is_variable and field.operation not in (OP_COUNT_ROWS, OP_COUNT_VALID):
                 continue
@@ -273,25 +249,48 @@ cdef class GroupTable:
             self._groups[index] = group
         return count
 
-    cdef int64_t _locate(self, ArrowBatch keys, int64_t start, int64_t count, bint reserved) noexcept nogil:
-        """Find or insert the groups of rows start .. start + count into _groups; returns how many found room."""
-        cdef int64_t index, pending_count, inserted_count, candidate_count
-        cdef int32_t row
-        if self._recent.find(&keys.columns[0], start, count, self._groups):
+    cdef int64_t _locate(self, GroupInput opened, int64_t start, int64_t count, bint reserved) noexcept nogil:
+        """Find or insert the groups of rows start .. start + count into _groups; returns how many found room, or
+        NO_KEYS."""
+        cdef int64_t index
+        cdef int64_t pending_count = NO_NUMBERS
+        if opened.numbered is not None:
+            pending_count = self._dense.find(opened.numbered, start, count, self._groups, self._pending)
+        if pending_count == 0:
+            return count
+        if opened.keys is None:
+            return NO_KEYS
+        if self._recent.find(&opened.keys.columns[0], start, count, self._groups):
+            if opened.numbered is not None:
+                self._dense.keep(count, self._groups)
             return count
         directory_grow(&self._directory, self._pool, self.stores, self.store_count, self.group_count, count)
         self._room = 0 if self._sealed else min(directory_limit(&self._directory), self._group_limit)
         if self._directory.slots == NULL:
             return 0
-        hash_batch(keys, self._key_columns, self._key_count, start, count, self._hashes)
+        hash_batch(opened.keys, self._key_columns, self._key_count, start, count, self._hashes)
         for index in range(count):
             self._positions[index] = directory_index(&self._directory, self._hashes[index])
             prefetch(&self._directory.slots[self._positions[index]])
-            self._pending[index] = <int32_t> index
-        if self._has_integer_keys and keys.columns[0].validity == NULL:
-            return self._locate_words(&keys.columns[0], start, count, reserved)
+        if pending_count < 0 or pending_count == count:
+            pending_count = count
+            for index in range(count):
+                self._pending[index] = <int32_t> index
+        if pending_count == count and self._has_integer_keys and opened.keys.columns[0].validity == NULL:
+            count = self._locate_words(&opened.keys.columns[0], start, count, reserved)
+        else:
+            count = self._locate_pending(opened.keys, start, count, pending_count, reserved)
+        self._recent.keep(&opened.keys.columns[0], start, count, self._groups)
+        if opened.numbered is not None:
+            self._dense.keep(count, self._groups)
+        return count
+
+    cdef int64_t _locate_pending(self, ArrowBatch keys, int64_t start, int64_t count, int64_t pending_count,
+                                 bint reserved) noexcept nogil:
+        """The same for the pending ones of the rows, of any keys, in rounds."""
+        cdef int64_t index, inserted_count, candidate_count
+        cdef int32_t row
         self._codec.measure(keys, start, count, self._sizes)
-        pending_count = count
         while pending_count > 0:
             count = self._probe(start, count, pending_count, reserved, &inserted_count, &candidate_count)
             self._encode_inserted(keys, start, inserted_count)
@@ -304,7 +303,6 @@ cdef class GroupTable:
                     self._positions[row] = (self._positions[row] + 1) & (self._directory.slot_count - 1)
                     self._pending[pending_count] = row
                     pending_count += 1
-        self._recent.keep(&keys.columns[0], start, count, self._groups)
         return count
 
     cdef int64_t _locate_words(self, const ColumnView* column, int64_t start, int64_t count,
@@ -441,6 +439,10 @@ cdef class GroupTable:
         """
         cdef int32_t index
         self._recent.forget()
+        if go_on:
+            self._dense.forget()
+        else:
+            self._dense.release()
         for index in stores:
             self.group_count -= self.stores[index].group_count
             store_clear(&self.stores[index], self._pool)
@@ -473,6 +475,7 @@ cdef class GroupTable:
     def close(self):
         """Give every page back; idempotent. The table is unusable afterwards."""
         cdef int32_t index
+        self._dense.release()
         for index in range(self.store_count):
             store_clear(&self.stores[index], self._pool)
         self.group_count = 0

@@ -33,7 +33,7 @@ from engine.iomanager.spill_space import SpillSpace
 from engine.memory.page_pool import PagePool
 from engine.memory.segment import MemorySegment
 from engine.memory.value_stores import ValueOwner
-from engine.records.plain_types import plain_batch, plain_schema
+from engine.records.plain_types import plain_batch, plain_schema, plain_type
 from engine.records.row_codec import RowCodec
 
 if TYPE_CHECKING:
@@ -57,6 +57,9 @@ class HashAggregate:
         check_output(self._layout, output_schema, spec.phase)
         #: rows that came in
         self.rows_in = 0
+        self._coded_columns = self.coded_columns
+        #: as the last batch came, once what is not to be coded was plain
+        self._known_schema = self._input_schema
         spec = msgspec.structs.replace(spec, input_schema=self._input_schema, output_schema=output_schema)
         kind = PreAggregation if spec.phase == "partial" else FullAggregation
         self._grouping: PreAggregation | FullAggregation = kind(spec, self._layout, pool, space, value_owner or space)
@@ -65,6 +68,12 @@ class HashAggregate:
     def sieve(self) -> PartitionSieve | None:
         """What takes states as rows, where they come as such."""
         return self._grouping.sieve
+
+    @property
+    def coded_columns(self) -> frozenset[str]:
+        """Columns that may come as codes of dictionaries: keys that are nothing else."""
+        keys = {*self._layout.key_columns} - {*self._layout.columns}
+        return frozenset(self._input_schema.names[column] for column in keys)
 
     @property
     def state(self) -> AggregateState:
@@ -89,10 +98,12 @@ class HashAggregate:
             DataError: a sum overflows.
             SpillError: states cannot be written.
         """
-        if not batch.schema.equals(self._input_schema):
-            batch = plain_batch(batch)
-            if batch.schema.names != self._input_schema.names or batch.schema.types != self._input_schema.types:
+        if not batch.schema.equals(self._known_schema):
+            batch = plain_batch(batch, self._coded_columns)
+            types = [plain_type(data_type) for data_type in batch.schema.types]
+            if batch.schema.names != self._input_schema.names or types != self._input_schema.types:
                 raise SchemaError(f"an aggregate of {self._input_schema} got a batch of {batch.schema}")
+            self._known_schema = batch.schema
         self.rows_in += batch.num_rows
         for column in self._layout.columns_as_double:
             doubles = batch.column(column).cast(pa.float64(), safe=False)

@@ -27,6 +27,7 @@ from engine.aggregate.partition_sieve import PartitionSieve
 from engine.aggregate.state_partitions import StatePartitions
 from engine.aggregate.ungrouped_states import ungrouped_states
 from engine.closing import close_all
+from engine.records.plain_types import plain_batch
 
 
 class PartitionedPhase:
@@ -63,7 +64,7 @@ class PartitionedPhase:
         if self._work.spec.phase == "final":
             columns = [batch.column(column) for column in [*layout.key_columns, *layout.columns]]
             return pa.RecordBatch.from_arrays(columns, schema=layout.state_schema)
-        return ungrouped_states(batch, layout, layout.state_schema)
+        return ungrouped_states(plain_batch(batch), layout, layout.state_schema)
 
     def finish(self) -> Iterator[pa.RecordBatch]:
         """Let the partitions wait for the next level; nothing is given out yet."""

@@ -33,6 +33,7 @@ from engine.iomanager.spill_space import SpillSpace
 from engine.memory.page_pool import PagePool
 from engine.memory.value_stores import ValueOwner
 from engine.records.batch_limits import BATCH_BYTES_MAX, BATCH_ROWS_MAX
+from engine.records.plain_types import plain_batch
 
 #: rows after which grouping is looked at
 PASS_ROWS = 131072
@@ -78,7 +79,7 @@ class PreAggregation:
                 yield from self._give_out()
             if batch.num_rows > 0:
                 self.group_count += batch.num_rows
-                yield ungrouped_states(batch, self._layout, self._spec.output_schema)
+                yield ungrouped_states(plain_batch(batch), self._layout, self._spec.output_schema)
 
     def _group(self, batch: pa.RecordBatch) -> Generator[pa.RecordBatch, None, pa.RecordBatch]:
         """Put rows into the table, which is given out when it is full; return those that are to be passed through."""

@@ -33,7 +33,8 @@ from __future__ import annotations
 import pyarrow as pa
 
 from engine.aggregate.aggregate_layout import AggregateLayout
-from engine.aggregate.group_table import GroupTable, StateBinding
+from engine.aggregate.group_input import StateBinding
+from engine.aggregate.group_table import GroupTable
 from engine.aggregate.merge_scratch import MergeScratch
 from engine.aggregate.partition_files import PartitionFiles
 from engine.aggregate.row_partitions import KeptRows, RowPartitions

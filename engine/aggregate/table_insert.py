@@ -14,7 +14,8 @@ from __future__ import annotations
 
 from engine.aggregate.aggregate_layout import AggregateLayout
 from engine.aggregate.aggregate_spec import FORCED_GROUPS
-from engine.aggregate.group_table import GroupInput, GroupTable
+from engine.aggregate.group_input import GroupInput
+from engine.aggregate.group_table import GroupTable
 from engine.errors import MemoryBudgetError
 from engine.memory.page_pool import PagePool
 

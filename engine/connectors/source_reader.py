@@ -12,7 +12,7 @@ Held by: tests/connectors/test_sinks.py
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import pyarrow as pa
@@ -72,6 +72,15 @@ class FilteringReader(Protocol):
 
     def keep_first(self, top: TopTest) -> None:
         """Leave out rows that cannot be among the first; to be called before the first row is read."""
+        ...
+
+
+@runtime_checkable
+class CodingReader(Protocol):
+    """One that finds texts as codes of dictionaries in what it reads."""
+
+    def keep_codes(self, columns: Collection[str]) -> None:
+        """Let columns be codes where they are; to be called before the first row is read (``Output.coded_columns``)."""
         ...
 
 

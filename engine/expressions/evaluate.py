@@ -249,14 +249,22 @@ def compile_projection(
             found = batch.select(chosen)
             if found.schema.equals(output_schema, check_metadata=True):
                 return found
-            return pa.RecordBatch.from_arrays(found.columns, schema=output_schema)
+            return _batch_of(found.columns, output_schema)
 
         return choose_columns
 
     def project_batch(batch: pa.RecordBatch) -> pa.RecordBatch:
-        return pa.RecordBatch.from_arrays(compiled(batch), schema=output_schema)
+        return _batch_of(compiled(batch), output_schema)
 
     return project_batch
+
+
+def _batch_of(columns: Sequence[pa.Array], schema: pa.Schema) -> pa.RecordBatch:
+    """Return columns as a batch of a schema; what came as codes of a dictionary, and is passed on, stays so."""
+    if any(isinstance(column, pa.DictionaryArray) for column in columns):
+        fields = zip(schema, columns, strict=True)
+        schema = pa.schema([field.with_type(column.type) for field, column in fields], metadata=schema.metadata)
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 def _column_indexes(operands: Sequence[Operand]) -> list[int] | None:

@@ -40,6 +40,7 @@ class Aggregate(ChainedOperator):
         owner = self._value_owner(context, operator.phase)
         self._aggregate: HashAggregate | None = HashAggregate(spec, pool, space, owner)
         self.sieve = self._aggregate.sieve
+        self.coded_columns = self._aggregate.coded_columns
 
     def _value_owner(self, context: TaskContext, phase: str) -> CountedValues | None:
         """Return where the wide values of a partial aggregate lie: where the rows that it sends refer to them."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Protocol, cast
 
 import pyarrow as pa
 
-from engine.connectors.source_reader import FilteringReader, open_source
+from engine.connectors.source_reader import CodingReader, FilteringReader, open_source
 from engine.exchange.elements import OversizedRow, RowPage
 from engine.graph.operator_descriptor import SourceOperator
 from engine.operators.operator import Output, RowsOutput, TaskContext
@@ -103,6 +103,8 @@ class SourceDriver:
         self._context = context
         self._output = output
         self._reader = open_source(operator.spec, context.descriptor.splits, context.spill_space)
+        if output.coded_columns and isinstance(self._reader, CodingReader):
+            self._reader.keep_codes(output.coded_columns)
         self._tests: list[KeyTest] = []
         self._top: TopTest | None = None
         if operator.top is not None and isinstance(self._reader, FilteringReader):

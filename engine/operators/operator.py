@@ -49,6 +49,11 @@ class Output(Protocol):
         ...
 
     @property
+    def coded_columns(self) -> frozenset[str]:
+        """Columns that may come as codes: Arrow's dictionaries with int32 indices, all of which are in there."""
+        ...
+
+    @property
     def is_satisfied(self) -> bool:
         """Whether nothing more is needed."""
         ...
@@ -234,6 +239,8 @@ class ChainedOperator:
     takes_pages = False
     #: takes rows of pages before they become batches
     sieve: PartitionSieve | None = None
+    #: those that need not be plain; once it is open
+    coded_columns: frozenset[str] = frozenset()
     #: whether something runs for it beside the task; from any thread
     is_at_work = False
 

@@ -61,6 +61,11 @@ class Meter:
         return self._inner.sieve
 
     @property
+    def coded_columns(self) -> frozenset[str]:
+        """Columns that may come as codes."""
+        return self._inner.coded_columns
+
+    @property
     def is_satisfied(self) -> bool:
         """Whether nothing more is needed."""
         return self._inner.is_satisfied

@@ -12,11 +12,14 @@ import pyarrow as pa
 from engine.expressions.evaluate import compile_predicate, compile_projection
 from engine.expressions.random_numbers import SUBTASK
 from engine.expressions.schema_bridge import to_arrow_schema
+from engine.graph.expression import ColumnRef, NamedExpression, columns_of
 from engine.graph.operator_descriptor import FilterOperator, LimitOperator, ProjectOperator
 from engine.operators.operator import ChainedOperator, Output, TaskContext
 from engine.records.kept_rows import kept_rows
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
     from engine.graph.operator_descriptor import OperatorDescriptor
 
 
@@ -36,6 +39,7 @@ class Project(ChainedOperator):
         super().open(context, output)
         operator = self.descriptor.operator
         assert isinstance(operator, ProjectOperator)
+        self.coded_columns = _passed_on(operator.expressions, output.coded_columns)
         SUBTASK.set(context.descriptor.subtask_index)
         self._project = compile_projection(
             operator.expressions,
@@ -46,6 +50,13 @@ class Project(ChainedOperator):
     def process(self, batch: pa.RecordBatch) -> None:
         """Evaluate over the batch."""
         self.output.process(self._project(batch))
+
+
+def _passed_on(expressions: Sequence[NamedExpression], coded: Collection[str]) -> frozenset[str]:
+    """Return the columns that become columns of the output as they are, and nothing else that takes no codes."""
+    passed = {one.expression.name for one in expressions if one.name in coded and isinstance(one.expression, ColumnRef)}
+    needed = {name for one in expressions if one.name not in coded for name in columns_of(one.expression)}
+    return frozenset(passed - needed)
 
 
 class Filter(ChainedOperator):

@@ -17,7 +17,7 @@ an error.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
@@ -40,6 +40,7 @@ from engine.records.arrow_functions import pc
 from engine.records.batch_limits import BATCH_BYTES_MAX, BATCH_ROWS_MAX
 from engine.records.bounded_batches import SmallBatches, bounded_batches
 from engine.records.plain_types import plain_array, plain_type
+from engine.records.text_gather import check_codes
 from engine.records.wide_rows import one_by_one
 
 if TYPE_CHECKING:
@@ -98,6 +99,8 @@ class ParquetReader:
         self._decoded_widths: dict[str, float] = {}
         #: while the last row group was read
         self._held_bytes = 0
+        #: columns that may come out as numbers of texts
+        self._kept_codes: frozenset[str] = frozenset()
         #: made by joins while the job runs
         self._tests: Sequence[KeyTest] = ()
         #: for what wants the first rows of an order alone; of the file that is open; (path, group) whose keys are known
@@ -110,6 +113,10 @@ class ParquetReader:
     def filter_by(self, tests: Sequence[KeyTest]) -> None:
         """Leave out rows that filters of keys say are not wanted; to be called before the first row is read."""
         self._tests = tests
+
+    def keep_codes(self, columns: Collection[str]) -> None:
+        """Let columns come as numbers of texts where the file has them so."""
+        self._kept_codes = frozenset(columns)
 
     def keep_first(self, top: TopTest) -> None:
         """Leave out rows that cannot be among the first; to be called before the first row is read."""
@@ -326,11 +333,15 @@ class ParquetReader:
         if not self._spec.columns:
             return batch.select([])
         assert self._output_schema is not None
-        arrays = [
-            array if array.type == field.type else _converted(array, field.type)
-            for array, field in ((batch.column(field.name), field) for field in self._output_schema)
-        ]
-        return pa.RecordBatch.from_arrays(arrays, schema=self._output_schema)
+        arrays, fields = [], []
+        for field in self._output_schema:
+            array = batch.column(field.name)
+            if field.name in self._kept_codes and pa.types.is_dictionary(array.type):
+                arrays.append(_coded(array, field.type))
+            else:
+                arrays.append(array if array.type == field.type else _converted(array, field.type))
+            fields.append(field.with_type(arrays[-1].type))
+        return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields) if self._kept_codes else self._output_schema)
 
     def close(self) -> None:
         """Close the open file."""
@@ -388,6 +399,15 @@ def _converted(array: pa.Array, wanted: pa.DataType) -> pa.Array:
     """Return an array as one of the source's type: plain, and as wide as the widest of all files."""
     plain = plain_array(array, plain_type(array.type))
     return plain if plain.type == wanted else pc.cast(plain, wanted)
+
+
+def _coded(array: pa.DictionaryArray, wanted: pa.DataType) -> pa.DictionaryArray:
+    """Return numbers of texts as such of texts of the source's type; ArrowInvalid where they are none."""
+    check_codes(array)
+    if array.type.value_type == wanted:
+        return array
+    texts = _converted(array.dictionary, wanted)
+    return pa.DictionaryArray.from_arrays(array.indices, texts, safe=False)
 
 
 def _wide_bytes(pages: Mapping[str, Pages]) -> float:

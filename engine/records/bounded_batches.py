@@ -61,6 +61,8 @@ class SmallBatches:
     def add(self, batch: pa.RecordBatch) -> list[pa.RecordBatch]:
         """Take a batch; return those that are large enough, which are the caller's alone."""
         size_bytes = batch_bytes(batch)
+        if self._held and not batch.schema.equals(self._held[0].schema):  # one as codes of a dictionary, one plain
+            return [*self.rest(), *self.add(batch)]
         if self._is_enough(batch.num_rows, size_bytes):
             ready = [*self.rest(), batch]
         else:

@@ -14,6 +14,7 @@ Cost: one cast per column that is not plain. Limits: types nested deeper than 64
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 import pyarrow as pa
@@ -34,6 +35,8 @@ _PLAIN_IDS = frozenset(
         *(pa.date32(), pa.date64(), pa.time32("s"), pa.time64("us"), pa.timestamp("us"), pa.duration("us")),
     )
 )
+
+_TEXT_TYPES = frozenset({pa.string(), pa.large_string(), pa.binary(), pa.large_binary()})
 
 
 def _plain_children(data_type: pa.DataType, depth: int) -> pa.DataType:
@@ -129,11 +132,21 @@ def plain_array(array: Any, target: pa.DataType) -> Any:
     return pc.cast(array, target)
 
 
-def plain_batch(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Return the batch with every column in its plain type; the batch itself when all are."""
+def is_coded(data_type: pa.DataType) -> bool:
+    """Whether a type is of texts that come as codes: as who takes codes takes them (``Output.coded_columns``)."""
+    return bool(
+        pa.types.is_dictionary(data_type) and data_type.index_type == pa.int32() and data_type.value_type in _TEXT_TYPES
+    )
+
+
+def plain_batch(batch: pa.RecordBatch, coded: Collection[str] = ()) -> pa.RecordBatch:
+    """Return the batch with every column in its plain type, but for some that may be codes; itself when all are."""
     if all(data_type.id in _PLAIN_IDS for data_type in batch.schema.types):
         return batch
     schema = plain_schema(batch.schema)
+    if coded:
+        kept = [field if field.name in coded and is_coded(field.type) else None for field in batch.schema]
+        schema = pa.schema([one or other for one, other in zip(kept, schema, strict=True)], metadata=schema.metadata)
     if schema.equals(batch.schema):
         return batch
     columns = [plain_array(batch.column(index), field.type) for index, field in enumerate(schema)]

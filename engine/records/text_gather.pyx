@@ -1,6 +1,7 @@
 """Texts of a small dictionary by their numbers: what Arrow's ``take`` does, for short texts in a third of its time.
 
     gathered_texts(dictionary, indices) -> array of texts, or None where ``take`` is as good
+    check_codes(array)                      that the numbers which are passed on are those of texts
 
     dictionary   | text, filled up to 32 bytes | text ... |      one copy of fixed size for each row, which may write
     values       | text | text | text ...                        beyond the text: the next one lies over it
@@ -67,7 +68,7 @@ def gathered_texts(dictionary, indices):
         if size < 0:
             total = _total_bytes(numbers, bits, count, offsets, text_count)
         else:
-            total = size * count if _are_known(numbers, count, text_count) else -1
+            total = size * count if _are_known(numbers, NULL, 0, count, text_count) else -1
     if total < 0:
         raise pa.ArrowInvalid(f"{count} numbers of texts in a dictionary of {text_count} go beyond it")
     if (text_count > TEXTS_MAX or count < ROWS_FOR_A_TEXT * text_count or total > TOTAL_BYTES_MAX
@@ -83,6 +84,27 @@ def gathered_texts(dictionary, indices):
     elif not _gather(numbers, bits, count, texts, offsets, text_count, new_offsets, new_texts):
         raise MemoryError("a small dictionary of texts")
     return pa.Array.from_buffers(dictionary.type, count, [validity, target_offsets, target_texts], indices.null_count)
+
+
+def check_codes(array):
+    """Raise pa.ArrowInvalid where a dictionary array with int32 indices has an index that the dictionary has not."""
+    indices, dictionary = array.indices, array.dictionary
+    cdef int64_t count = len(indices)
+    cdef int64_t offset = indices.offset
+    cdef int64_t text_count = len(dictionary)
+    cdef const int32_t* numbers
+    cdef const uint8_t* bits = NULL
+    cdef bint are_known
+    validity, index_buffer = indices.buffers()
+    if indices.null_count == count:
+        return
+    numbers = <const int32_t*><uintptr_t>index_buffer.address + offset
+    if indices.null_count:
+        bits = <const uint8_t*><uintptr_t>validity.address
+    with nogil:
+        are_known = text_count > 0 and _are_known(numbers, bits, offset, count, text_count)
+    if not are_known:
+        raise pa.ArrowInvalid(f"{count} numbers of texts in a dictionary of {text_count} go beyond it")
 
 
 cdef inline bint _is_valid(const uint8_t* bits, int64_t row) noexcept nogil:
@@ -103,11 +125,16 @@ cdef int64_t _total_bytes(const int32_t* numbers, const uint8_t* bits, int64_t c
     return total
 
 
-# Whether all numbers are those of texts.
-cdef bint _are_known(const int32_t* numbers, int64_t count, int64_t text_count) noexcept nogil:
+# Whether all numbers are those of texts, but for nulls; bits: of row -offset and following.
+cdef bint _are_known(const int32_t* numbers, const uint8_t* bits, int64_t offset, int64_t count,
+                     int64_t text_count) noexcept nogil:
     cdef uint32_t over = 0
     cdef uint32_t last = <uint32_t>(text_count - 1)
     cdef int64_t row
+    if bits != NULL:
+        for row in range(count):
+            over |= <uint32_t>numbers[row] > last and _is_valid(bits, offset + row)
+        return not over
     for row in range(count):
         over |= <uint32_t>numbers[row] > last
     return not over

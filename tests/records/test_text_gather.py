@@ -7,7 +7,7 @@ import pyarrow.compute as pc
 import pytest
 
 from engine.records.plain_types import plain_array
-from engine.records.text_gather import gathered_texts
+from engine.records.text_gather import check_codes, gathered_texts
 
 TEXTS = {
     "short": ["", "a", "5-LOW", "4-NOT SPECIFIED", "x" * 16],
@@ -72,3 +72,18 @@ def test_a_number_that_the_dictionary_does_not_have_is_an_error(wrong, text):
 def test_an_empty_dictionary_has_no_number():
     with pytest.raises(pa.ArrowInvalid, match="in a dictionary of 0 go beyond it"):
         gathered_texts(pa.array([], pa.string()), pa.array([0], pa.int32()))
+
+
+@pytest.mark.parametrize("offset", [0, 3])
+def test_codes_are_looked_at_but_for_nulls(offset):
+    def array(codes, texts):
+        indices = pa.array([99] * offset + codes, pa.int32()).slice(offset)
+        return pa.DictionaryArray.from_arrays(indices, pa.array(texts, pa.string()), safe=False)
+
+    check_codes(array([0, 1, 1], ["a", "b"]))
+    check_codes(array([0, None, 1], ["a", "b"]))
+    check_codes(array([None], []))
+    check_codes(array([], []))
+    for codes, texts in (([0, 2], ["a", "b"]), ([0, -1], ["a"]), ([None, 7], ["a"]), ([0], [])):
+        with pytest.raises(pa.ArrowInvalid, match="go beyond it"):
+            check_codes(array(codes, texts))

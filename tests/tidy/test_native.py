@@ -31,6 +31,7 @@ cythonize(modules, compiler_directives=directives, build_dir={build!r}, nthreads
 
 #: where a kernel takes the GIL other than to raise, and how often
 _TAKES_GIL = {
+    "aggregate/group_table.pyx add": "decodes keys that came as codes: once a batch with a group that is not known",
     "transport/wire.pyx seal_and_send": "TLS is Python's: once for 16 KiB",
     "transport/wire.pyx receive_opened": "TLS is Python's: once for 16 KiB",
     "iomanager/lz4_codec.pyx lz4_compress": "without the C functions of the lz4 package: once a block",

@@ -14,7 +14,7 @@ from engine.api.logical_node import LogicalNode, reachable
 from engine.client.job_listener import is_watched
 from engine.client.job_result import JobResult
 from engine.graph.plan import Sink, Source
-from engine.graph.source_spec import CsvSource, SinkSpec
+from engine.graph.source_spec import CsvSource, PathSource, SinkSpec
 from engine.user_warnings import warn_user
 
 
@@ -23,11 +23,14 @@ def bad_row_sinks(sinks: Sequence[LogicalNode], written: Container[str]) -> list
     found: dict[str, LogicalNode] = {}
     for node in reachable(sinks):
         operator = node.operator
-        if isinstance(operator, Source) and isinstance(operator.spec, CsvSource) and operator.spec.bad_rows_path:
+        if not isinstance(operator, Source):
+            continue
+        spec = operator.spec.inner if isinstance(operator.spec, PathSource) else operator.spec
+        if isinstance(spec, CsvSource) and spec.bad_rows_path:
             from engine.csv.rejects import REJECTS, rejects_source  # noqa: PLC0415 - start-up time
 
-            path = operator.spec.bad_rows_path
-            source = Source(*rejects_source(operator.spec, operator.statistics.size_bytes or 0.0))
+            path = spec.bad_rows_path
+            source = Source(*rejects_source(spec, operator.statistics.size_bytes or 0.0))
             sink = Sink(SinkSpec("csv", path, overwrite=path in written, header=True))
             found[path] = LogicalNode(sink, (LogicalNode(source, (), REJECTS, "bad rows"),), REJECTS)
     return list(found.values())

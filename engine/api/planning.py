@@ -24,7 +24,7 @@ from engine.config.options import (
 from engine.errors import NotYetSupportedError, PlanError
 from engine.graph.exchange_mode import ExecutionMode
 from engine.graph.plan import Operator, Plan, Source
-from engine.graph.source_spec import CsvSource, JsonSource, SourceSpec, TextSource
+from engine.graph.source_spec import CsvSource, JsonSource, PathSource, SourceSpec, TextSource
 from engine.optimizer.analysis import analysis_text, analyze
 from engine.optimizer.explain import explain
 from engine.optimizer.optimizer import optimize
@@ -48,29 +48,38 @@ def with_exact_splits(node: LogicalNode, parallelism: int) -> Operator:
     operator = node.operator
     if not isinstance(operator, Source):
         return operator
-    subtask_count = node.parallelism or parallelism
-    spec: SourceSpec
+    inner = operator.spec.inner if isinstance(operator.spec, PathSource) else operator.spec
     try:
-        match operator.spec:
-            case CsvSource() as csv:
-                from engine.csv.splits import exact_splits  # noqa: PLC0415 - start-up time
-
-                spec = exact_splits(csv, subtask_count)
-            case TextSource() as text:
-                from engine.connectors.text_source import with_splits  # noqa: PLC0415 - start-up time
-
-                spec = with_splits(text, subtask_count)
-            case JsonSource() as lines:
-                from engine.connectors import json_source  # noqa: PLC0415 - start-up time
-
-                spec = json_source.with_splits(lines, subtask_count)
-            case _:
-                return operator
+        spec = _exact(inner, node.parallelism or parallelism)
     except OSError as error:
         raise PlanError(
-            f"{_READERS[type(operator.spec)]}: {error.filename}: {error.strerror}; it changed since the plan was built"
+            f"{_READERS[type(inner)]}: {error.filename}: {error.strerror}; it changed since the plan was built"
         ) from None
+    if spec is inner:
+        return operator
+    if isinstance(operator.spec, PathSource):
+        from engine.connectors.path_source import with_inner  # noqa: PLC0415 - start-up time
+
+        spec = with_inner(operator.spec, spec)
     return msgspec.structs.replace(operator, spec=spec)
+
+
+def _exact(spec: SourceSpec, subtask_count: int) -> SourceSpec:
+    match spec:
+        case CsvSource() as csv:
+            from engine.csv.splits import exact_splits  # noqa: PLC0415 - start-up time
+
+            return exact_splits(csv, subtask_count)
+        case TextSource() as text:
+            from engine.connectors.text_source import with_splits  # noqa: PLC0415 - start-up time
+
+            return with_splits(text, subtask_count)
+        case JsonSource() as lines:
+            from engine.connectors import json_source  # noqa: PLC0415 - start-up time
+
+            return json_source.with_splits(lines, subtask_count)
+        case _:
+            return spec
 
 
 def explain_plan(plan: Plan, target: str, configuration: Configuration, parallelism: int) -> str:

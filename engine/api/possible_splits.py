@@ -1,4 +1,4 @@
-"""Splits that need not be read: row groups of Parquet files that have no row for the filters above them.
+"""Splits that have no row for the filters above them: row groups of Parquet, files in folders named after values.
 
     with_possible_splits(plan, filters) -> Plan whose sources have the other splits, and statistics of those
 
@@ -20,10 +20,11 @@ import pyarrow as pa
 
 from engine.errors import EngineError
 from engine.expressions.schema_bridge import to_arrow_schema
-from engine.graph.expression import Expression, columns_of
+from engine.graph.expression import Expression, columns_of, conjuncts
 from engine.graph.plan import Plan, PlanNode, Source
-from engine.graph.source_spec import ColumnStatistics, ParquetSource, SourceSplit
+from engine.graph.source_spec import ColumnStatistics, ParquetSource, PathSource, SourceSplit
 from engine.records.arrow_functions import pc
+from engine.records.plain_scalars import scalar_of
 from engine.statistics.bounds_predicate import highest, lowest
 from engine.statistics.column_statistics import plain_bound
 
@@ -45,7 +46,9 @@ def with_possible_splits(plan: Plan, filters: Mapping[int, Expression]) -> Plan:
 
 
 def _is_worth_a_look(node: PlanNode) -> bool:
-    """Whether a source has several row groups, in a few files."""
+    """Whether a source has several row groups, in a few files, or folders that are named after values."""
+    if isinstance(node.operator, Source) and isinstance(node.operator.spec, PathSource):
+        return bool(node.operator.spec.splits)
     if not isinstance(node.operator, Source) or not isinstance(node.operator.spec, ParquetSource):
         return False
     return len(node.operator.spec.splits) > 1 and len(node.operator.spec.paths) <= _FILES_MAX
@@ -59,6 +62,8 @@ def _with_possible(node: PlanNode, predicate: Expression) -> PlanNode:
 
     source = node.operator
     assert isinstance(source, Source)
+    if isinstance(source.spec, PathSource):
+        return _with_possible_folders(node, source, source.spec, predicate)
     assert isinstance(source.spec, ParquetSource)
     schema = to_arrow_schema(node.schema)
     splits: list[SourceSplit] = []
@@ -77,6 +82,35 @@ def _with_possible(node: PlanNode, predicate: Expression) -> PlanNode:
     changed = msgspec.structs.replace(source, spec=spec)
     if pruned:
         changed = _with_statistics(changed, len(source.spec.splits), pa.Table.from_batches(bounds) if bounds else None)
+    return msgspec.structs.replace(node, operator=changed)
+
+
+def _with_possible_folders(node: PlanNode, source: Source, spec: PathSource, predicate: Expression) -> PlanNode:
+    """Return a source without the folders whose values rule the predicate out."""
+    from engine.connectors.path_source import path_table, with_split_list  # noqa: PLC0415 - as above
+    from engine.expressions.evaluate import evaluate  # noqa: PLC0415
+
+    paths = list(dict.fromkeys(split.path for split in spec.splits))
+    table = path_table(spec, paths)
+    possible = pa.repeat(scalar_of(True), len(paths))
+    for part in conjuncts(predicate):
+        if set(columns_of(part)) <= set(table.schema.names):
+            with suppress(pa.ArrowException, EngineError):
+                possible = pc.and_(possible, pc.fill_null(evaluate(part, table), scalar_of(False)))
+    kept = {path for path, is_possible in zip(paths, possible.to_pylist(), strict=True) if is_possible}
+    if len(kept) == len(paths):
+        return node
+    splits = [split for split in spec.splits if split.path in kept]
+    known = source.statistics
+    share = sum(split.size_bytes for split in splits) / max(1, sum(split.size_bytes for split in spec.splits))
+    statistics = msgspec.structs.replace(
+        known,
+        row_count=None if known.row_count is None else share * known.row_count,
+        size_bytes=None if known.size_bytes is None else share * known.size_bytes,
+        origin=f"{known.origin}, {len(kept)} of {len(paths)} files",
+        is_exact=False,
+    )
+    changed = msgspec.structs.replace(source, spec=with_split_list(spec, splits), statistics=statistics)
     return msgspec.structs.replace(node, operator=changed)
 
 

@@ -19,6 +19,7 @@ import pyarrow as pa
 from engine.api.logical_node import LogicalNode
 from engine.api.partitioning import checked_rate
 from engine.api.schema_inference import plain_rows, schema_of_rows, schema_text
+from engine.connectors.path_source import FoundSource, Partitioning, PathOptions, ReadFiles, path_source
 from engine.errors import NotYetSupportedError
 from engine.files.paths import PathLike
 from engine.graph.plan import Source
@@ -60,6 +61,8 @@ class SourceCalls(ABC):
         encoding: str | None = None,
         bad_rows_path: PathLike | None = None,
         compression: str | None = None,
+        partitioning: Partitioning = None,
+        file_name_column: str | None = None,
         rate_limit: float | None = None,
     ) -> DataSet:
         """Read delimited text: a file, a folder, a glob, or a list of those.
@@ -72,6 +75,10 @@ class SourceCalls(ABC):
         UTF-8, or another one by Python's name, such as "cp1252". ``compression``: gzip, zstd, bz2, xz, lz4 or none
         where the ending of a file does not say it. ``rate_limit``, on any source: the most rows a second of all
         subtasks together, spread evenly.
+
+        ``partitioning``, on any source of files: folders named ``year=2024`` are columns, where a folder holds nothing
+        else or with "hive"; a ``pyarrow.Schema`` gives their types, "none" leaves them alone. ``file_name_column``: the
+        name of a column with the path of each row's file.
         """
         # Sources that a script does not read are not loaded.
         from engine.csv.options import CsvOptions  # noqa: PLC0415
@@ -87,14 +94,36 @@ class SourceCalls(ABC):
             bad_rows_path=bad_rows_path,
             compression=compression,
         )
-        source = csv_source(path, schema, options, self.parallelism)
-        return self._source(*source, rate_limit)
 
-    def read_parquet(self, path: Paths, rate_limit: float | None = None) -> DataSet:
-        """Read Parquet: a file, a folder, a glob, or a list of those, all of one schema."""
+        def read(paths: list[str], own: pa.Schema | None, _schemas: object) -> FoundSource:
+            return csv_source(paths, own, options, self.parallelism)
+
+        return self._files(read, path, "read_csv", PathOptions(partitioning, file_name_column), rate_limit, schema)
+
+    def read_parquet(
+        self,
+        path: Paths,
+        rate_limit: float | None = None,
+        *,
+        partitioning: Partitioning = None,
+        file_name_column: str | None = None,
+        schema_mode: str = "strict",
+    ) -> DataSet:
+        """Read Parquet: a file, a folder, a glob, or a list of those.
+
+        ``schema_mode``: "strict", all files have the same columns, or "union": a column that a file has not is null
+        there. ``partitioning`` and ``file_name_column`` as in ``read_csv``.
+        """
         from engine.parquet.source import parquet_source  # noqa: PLC0415
 
-        return self._source(*parquet_source(path), rate_limit)
+        options = PathOptions(partitioning, file_name_column, schema_mode)
+        return self._files(
+            lambda paths, _, schemas: parquet_source(paths, found_schemas=schemas),
+            path,
+            "read_parquet",
+            options,
+            rate_limit,
+        )
 
     def read_records(self, path: PathLike, rate_limit: float | None = None) -> DataSet:
         """Read a record data set: the folder of a Spark export or of ``write_records``, with its manifest."""
@@ -102,15 +131,27 @@ class SourceCalls(ABC):
 
         return self._source(*records_source(path), rate_limit)
 
-    def read_text(self, path: Paths, rate_limit: float | None = None, *, compression: str | None = None) -> DataSet:
+    def read_text(
+        self,
+        path: Paths,
+        rate_limit: float | None = None,
+        *,
+        compression: str | None = None,
+        partitioning: Partitioning = None,
+        file_name_column: str | None = None,
+    ) -> DataSet:
         r"""Read the lines of text as one column ``line`` (string): a file, a folder, a glob, or a list of those.
 
         A line ends with ``\n`` or ``\r\n``; empty lines are rows. What is not UTF-8 fails the job with a DataError
-        that names file and line. ``compression`` as in ``read_csv``.
+        that names file and line. ``compression``, ``partitioning`` and ``file_name_column`` as in
+        ``read_csv``.
         """
         from engine.connectors.text_source import text_source  # noqa: PLC0415
 
-        return self._source(*text_source(path, self.parallelism, compression), rate_limit)
+        def read(paths: list[str], _own: object, _schemas: object) -> FoundSource:
+            return text_source(paths, self.parallelism, compression)
+
+        return self._files(read, path, "read_text", PathOptions(partitioning, file_name_column), rate_limit)
 
     def read_json(
         self,
@@ -118,13 +159,15 @@ class SourceCalls(ABC):
         schema: pa.Schema | None = None,
         *,
         compression: str | None = None,
+        partitioning: Partitioning = None,
+        file_name_column: str | None = None,
         rate_limit: float | None = None,
     ) -> DataSet:
         r"""Read JSON lines, one object a line: a file, a folder, a glob, or a list of those.
 
         Without ``schema`` names and types come from a sample, which ``explain`` shows. Members that the schema does not
         name are not read, missing ones are null. A line that is no object, or has a value of another type, fails the
-        job with file and line. ``compression`` as in ``read_csv``.
+        job with file and line. ``compression``, ``partitioning`` and ``file_name_column`` as in ``read_csv``.
 
         >>> from pathlib import Path
         >>> _ = Path("people.json").write_text('{"id": 1, "tags": ["a"]}\n{"id": 2}\n')
@@ -133,28 +176,49 @@ class SourceCalls(ABC):
         """
         from engine.connectors.json_source import json_source  # noqa: PLC0415
 
-        return self._source(*json_source(path, schema, self.parallelism, compression), rate_limit)
+        def read(paths: list[str], own: pa.Schema | None, _schemas: object) -> FoundSource:
+            return json_source(paths, own, self.parallelism, compression)
 
-    def read_ipc(self, path: Paths, rate_limit: float | None = None) -> DataSet:
+        return self._files(read, path, "read_json", PathOptions(partitioning, file_name_column), rate_limit, schema)
+
+    def read_ipc(
+        self,
+        path: Paths,
+        rate_limit: float | None = None,
+        *,
+        partitioning: Partitioning = None,
+        file_name_column: str | None = None,
+        schema_mode: str = "strict",
+    ) -> DataSet:
         """Read Arrow IPC files (Feather 2) and streams: a file, a folder, a glob, or a list of those."""
-        from engine.connectors.block_source import block_source  # noqa: PLC0415
+        return self._blocks("ipc", path, PathOptions(partitioning, file_name_column, schema_mode), rate_limit)
 
-        return self._source(*block_source("ipc", path), rate_limit)
-
-    def read_orc(self, path: Paths, rate_limit: float | None = None) -> DataSet:
+    def read_orc(
+        self,
+        path: Paths,
+        rate_limit: float | None = None,
+        *,
+        partitioning: Partitioning = None,
+        file_name_column: str | None = None,
+        schema_mode: str = "strict",
+    ) -> DataSet:
         """Read ORC: a file, a folder, a glob, or a list of those."""
-        from engine.connectors.block_source import block_source  # noqa: PLC0415
+        return self._blocks("orc", path, PathOptions(partitioning, file_name_column, schema_mode), rate_limit)
 
-        return self._source(*block_source("orc", path), rate_limit)
-
-    def read_avro(self, path: Paths, rate_limit: float | None = None) -> DataSet:
+    def read_avro(
+        self,
+        path: Paths,
+        rate_limit: float | None = None,
+        *,
+        partitioning: Partitioning = None,
+        file_name_column: str | None = None,
+        schema_mode: str = "strict",
+    ) -> DataSet:
         """Read Avro (the extra ``avro``): a file, a folder, a glob, or a list of those.
 
         A file is read by one subtask, and its rows are Python objects on their way.
         """
-        from engine.connectors.block_source import block_source  # noqa: PLC0415
-
-        return self._source(*block_source("avro", path), rate_limit)
+        return self._blocks("avro", path, PathOptions(partitioning, file_name_column, schema_mode), rate_limit)
 
     def read_delta(self, path: PathLike) -> DataSet:
         """Refuse: Delta tables are not read yet."""
@@ -188,6 +252,26 @@ class SourceCalls(ABC):
             schema = schema_of_rows(rows, "from_rows")
             warn_user(f"from_rows: no schema= was passed, {len(rows)} rows decided it; pass {schema_text(schema)}")
         return self.from_arrow(rows_to_table(rows, schema), rate_limit)
+
+    def _blocks(self, file_format: str, path: Paths, options: PathOptions, rate_limit: float | None) -> DataSet:
+        from engine.connectors.block_source import block_source  # noqa: PLC0415
+
+        def read(paths: list[str], _own: object, schemas: list[pa.Schema] | None) -> FoundSource:
+            return block_source(file_format, paths, schemas)
+
+        return self._files(read, path, f"read_{file_format}", options, rate_limit)
+
+    def _files(
+        self,
+        read: ReadFiles,
+        path: Paths,
+        reader: str,
+        options: PathOptions,
+        rate_limit: float | None,
+        schema: pa.Schema | None = None,
+    ) -> DataSet:
+        """Return the data set of files, with the columns that are in their paths."""
+        return self._source(*path_source(read, path, reader, options, schema), rate_limit)
 
     def _source(
         self, spec: SourceSpec, statistics: SourceStatistics, schema: pa.Schema, rate_limit: float | None

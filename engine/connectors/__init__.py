@@ -10,6 +10,7 @@ arrow_source.py   row_source.py                     arrow_reader.py             
 arrow_files.py         (files that a job has left)
 
 block_files.py         Arrow IPC, ORC and Avro, opened; avro_blocks.py: Avro, by fastavro
+path_source.py                                      path_reader.py
 
 records_parts.py       what parts say of their columns, and the manifest made of it
 computed_keys.py       samples of keys that are expressions

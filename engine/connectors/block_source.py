@@ -29,9 +29,11 @@ _SAMPLE_ROWS: Final = 1 << 16
 
 
 def block_source(
-    file_format: str, path: PathLike | Iterable[PathLike]
+    file_format: str, path: PathLike | Iterable[PathLike], found_schemas: list[pa.Schema] | None = None
 ) -> tuple[BlockSource, SourceStatistics, pa.Schema]:
     """Return a source, what is known of its size, and its schema.
+
+    found_schemas: takes the schema of each file, and lets columns be missing in some.
 
     Raises: PlanError (no such file, another format), SchemaError (files that differ), NotYetSupportedError (an extra
         that is not installed).
@@ -47,7 +49,10 @@ def block_source(
             found = _plain(file.schema)
             if schema is None:
                 schema = found
-            _check_same(schema, found, paths[0], one)
+            _check_same(schema, found, paths[0], one, is_strict=found_schemas is None)
+            if found_schemas is not None:
+                found_schemas.append(found)
+                schema = pa.unify_schemas([schema, found])
             splits += _splits_of(one, file)
             rows = None if rows is None or file.row_count is None else rows + file.row_count
             if sample is None:
@@ -63,13 +68,18 @@ def _plain(schema: pa.Schema) -> pa.Schema:
     return plain_schema(pa.schema([pa.field(field.name, field.type) for field in schema.remove_metadata()]))
 
 
-def _check_same(schema: pa.Schema, found: pa.Schema, first_path: str, path: str) -> None:
+def _check_same(schema: pa.Schema, found: pa.Schema, first_path: str, path: str, *, is_strict: bool) -> None:
     if not schema.names or len(set(found.names)) < len(found.names):
         raise SchemaError(f"{path}: no columns, or one twice: {', '.join(found.names)}")
     names = set(schema.names) ^ set(found.names)
-    if names:
-        raise SchemaError(f"{path}: columns differ from those of {first_path}: {', '.join(sorted(names))}")
+    if names and is_strict:
+        raise SchemaError(
+            f"{path}: columns differ from those of {first_path}: {', '.join(sorted(names))}; schema_mode='union' reads"
+            " null where a file has no such column"
+        )
     for field in schema:
+        if field.name in names:
+            continue
         other = found.field(field.name).type
         if other != field.type:
             raise SchemaError(
@@ -94,7 +104,9 @@ def _first_rows(file: BlockFile, schema: pa.Schema) -> pa.RecordBatch | None:
         return None  # the reader of the block says what is wrong with it
     if first is None or not first.num_rows:
         return None
-    return plain_batch(first.slice(0, _SAMPLE_ROWS)).select(schema.names)
+    return plain_batch(first.slice(0, _SAMPLE_ROWS)).select(
+        [name for name in schema.names if name in first.schema.names]
+    )
 
 
 def _statistics(

@@ -24,6 +24,7 @@ from engine.graph.source_spec import (
     CsvSource,
     JsonSource,
     ParquetSource,
+    PathSource,
     SourceSpec,
     SourceSplit,
     TextSource,
@@ -118,4 +119,8 @@ def open_source(
             from engine.connectors.block_reader import BlockReader  # noqa: PLC0415
 
             return BlockReader(spec, splits)
+        case PathSource():
+            from engine.connectors.path_reader import PathReader  # noqa: PLC0415
+
+            return PathReader(spec, splits, lambda inner, some: open_source(inner, some, new_space))
     raise PlanError(f"no reader for {type(spec).__name__}")

@@ -1,6 +1,7 @@
 """Files that users name: read from and written to.
 
 paths.py           files of a path, folder or glob
+hive.py            files in folders that are named after values: year=2024/
 compression.py     files that are compressed as a whole, read as a stream of their text
 line_blocks.py     blocks of whole lines, of a part of a file or of such a stream
 output_file.py     the file of a text sink, compressed or not, gone unless it is finished

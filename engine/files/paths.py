@@ -81,7 +81,7 @@ def _folders_inside(path: Path) -> str:
         return ""
     return (
         f", only folders such as {folders[0]}: they are not entered, {os.fspath(path / '**')!r} reads the files in all"
-        " of them, without columns that are in the names of folders only"
+        " of them; folders that are all named key=value are columns"
     )
 
 

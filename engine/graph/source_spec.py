@@ -104,7 +104,26 @@ class BlockSource(msgspec.Struct, frozen=True, tag="blocks"):
     columns: tuple[str, ...]
 
 
-SourceSpec = CsvSource | ParquetSource | ArrowSource | TextSource | JsonSource | BlockSource
+FileSource = CsvSource | ParquetSource | TextSource | JsonSource | BlockSource
+
+
+class PathSource(msgspec.Struct, frozen=True, tag="paths"):
+    """Another source and columns that the paths of its files say; ``paths`` and ``splits`` are those of ``inner``."""
+
+    inner: FileSource
+    paths: tuple[str, ...]
+    splits: tuple[SourceSplit, ...]
+    columns: tuple[str, ...]
+    #: of the columns of paths
+    path_schema_ipc: bytes
+    #: their values for each path, as texts that cast to their types
+    values: dict[str, tuple[str | None, ...]]
+    #: columns that some files have not, and types of all columns where there are any
+    absent: dict[str, tuple[str, ...]] = {}
+    absent_schema_ipc: bytes = b""
+
+
+SourceSpec = FileSource | ArrowSource | PathSource
 
 
 class ColumnStatistics(msgspec.Struct, frozen=True):

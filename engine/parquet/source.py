@@ -107,26 +107,32 @@ def open_parquet(path: str, reader: str, metadata: pq.FileMetaData | None = None
 
 
 def parquet_source(
-    path: PathLike | Iterable[PathLike], reader: str = "read_parquet"
+    path: PathLike | Iterable[PathLike], reader: str = "read_parquet", found_schemas: list[pa.Schema] | None = None
 ) -> tuple[ParquetSource, SourceStatistics, pa.Schema]:
     """Return a Parquet source, its statistics and its schema.
+
+    found_schemas: takes the schema of each file, and lets columns be missing in some.
 
     Raises: PlanError (no such file, no Parquet), SchemaError (files that differ), DataError (damaged).
     """
     paths = expand_paths(path, reader)
     schema: pa.Schema | None = None
-    found: list[pa.Schema] = []
+    found: list[pa.Schema] = [] if found_schemas is None else found_schemas
     splits: list[SourceSplit] = []
     metadata: dict[str, pq.FileMetaData] = {}
     for file_path in paths:
         with open_parquet(file_path, reader) as file:
             file_schema = plain_file_schema(file.schema_arrow)
             found.append(file_schema)
-            schema = file_schema if schema is None else _widened_schema(schema, file_schema, paths[0], file_path)
+            schema = (
+                file_schema
+                if schema is None
+                else _widened_schema(schema, file_schema, paths[0], file_path, is_strict=found_schemas is None)
+            )
             metadata[file_path] = file.metadata
             splits += _splits_of(file_path, file.metadata)
     assert schema is not None
-    is_mixed = any(one.field(field.name).type != field.type for one in found for field in schema)
+    is_mixed = any(field.type != schema.field(field.name).type for one in found for field in one)
     types_ipc = schema.serialize().to_pybytes() if is_mixed else b""
     spec = ParquetSource(paths=paths, splits=tuple(splits), columns=tuple(schema.names), types_ipc=types_ipc)
     _check_sampled(spec.splits, metadata, reader)
@@ -142,13 +148,19 @@ def _splits_of(path: str, metadata: pq.FileMetaData) -> list[SourceSplit]:
     ]
 
 
-def _widened_schema(expected: pa.Schema, found: pa.Schema, first_path: str, path: str) -> pa.Schema:
+def _widened_schema(expected: pa.Schema, found: pa.Schema, first_path: str, path: str, *, is_strict: bool) -> pa.Schema:
     """Return the expected schema with types that hold both, or raise SchemaError naming the first that differs."""
     names = set(expected.names) ^ set(found.names)
-    if names:
-        raise SchemaError(f"{path}: columns differ from those of {first_path}: {', '.join(sorted(names))}")
+    if names and is_strict:
+        raise SchemaError(
+            f"{path}: columns differ from those of {first_path}: {', '.join(sorted(names))}; schema_mode='union' reads"
+            " null where a file has no such column"
+        )
     fields = []
     for field in expected:
+        if field.name in names:
+            fields.append(field)
+            continue
         other = found.field(field.name).type
         wider = widened(field.type, other)
         if wider is None:
@@ -157,7 +169,7 @@ def _widened_schema(expected: pa.Schema, found: pa.Schema, first_path: str, path
                 " data sets, cast one and unite them"
             )
         fields.append(field.with_type(wider))
-    return pa.schema(fields)
+    return pa.schema([*fields, *(field for field in found if field.name in names)])
 
 
 def widened(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:

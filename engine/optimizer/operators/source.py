@@ -24,6 +24,7 @@ from engine.graph.source_spec import (
     CsvSource,
     JsonSource,
     ParquetSource,
+    PathSource,
     SourceSpec,
     SourceStatistics,
     TextSource,
@@ -56,7 +57,7 @@ class SourceEntry(OperatorEntry[Source]):
 
     def name(self, operator: Source) -> str:
         """Return the kind of a source and the last part of its path: the folder's, where it has many files."""
-        spec = operator.spec
+        spec = operator.spec.inner if isinstance(operator.spec, PathSource) else operator.spec
         kind = spec.format if isinstance(spec, BlockSource) else _KINDS[type(spec)]
         if not spec.paths:
             return f"{kind} source"

@@ -1,0 +1,210 @@
+"""Columns that are in the paths of files: a source over another one, of any format.
+
+    sales/year=2024/part-00000.parquet ──► ParquetSource of all files ──► PathSource: its columns, and year
+
+    path_source(read, path, "read_csv", PathOptions(...), schema) -> source     wrapped, where there is anything to add
+
+Types of values: int64 where all are whole numbers as Python writes them (01 stays text), date32 where all are days,
+else string; a schema beats that. A column of the same name in the files is not read. Columns that some of the files
+have not (``schema_mode="union"``) are null there.
+
+Held by: tests/connectors/test_path_columns.py
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final, NamedTuple, TypeAlias
+
+import msgspec
+import pyarrow as pa
+
+from engine.errors import ConfigurationError, SchemaError
+from engine.files.hive import HiveFiles, hive_files
+from engine.files.paths import PathLike
+from engine.graph.source_spec import (
+    ArrowSource,
+    ColumnStatistics,
+    PathSource,
+    SourceSpec,
+    SourceSplit,
+    SourceStatistics,
+)
+
+FoundSource = tuple[SourceSpec, SourceStatistics, pa.Schema]
+#: makes a source of paths, the schema of the files' own columns, and a list that takes what each file has
+ReadFiles = Callable[[list[str], pa.Schema | None, list[pa.Schema] | None], FoundSource]
+#: the choice of a user: "hive", "none", None, or a pyarrow.Schema with the types of the keys
+Partitioning: TypeAlias = Any
+
+_WHOLE: Final = re.compile(r"-?(0|[1-9][0-9]{0,17})\Z")
+_DAY: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}\Z")
+
+
+class PathColumns(NamedTuple):
+    """Columns that paths give, and their value for each path as text."""
+
+    schema: pa.Schema
+    values: dict[str, tuple[str | None, ...]]
+
+
+def is_asked(partitioning: Partitioning, reader: str) -> bool | None:
+    """Return whether folders are to be taken apart, None: where they look so; ConfigurationError for other words."""
+    if partitioning is None:
+        return None
+    if isinstance(partitioning, pa.Schema) or partitioning == "hive":
+        return True
+    if partitioning == "none":
+        return False
+    raise ConfigurationError(f"{reader}: partitioning={partitioning!r}: choose 'hive', 'none', or a pyarrow.Schema")
+
+
+def path_columns(found: HiveFiles, types: pa.Schema | None, file_name_column: str | None, reader: str) -> PathColumns:
+    """Return the columns of paths; SchemaError for a value that its type does not take.
+
+    types: of keys, and maybe of other columns.
+    """
+    fields = []
+    for index, key in enumerate(found.keys):
+        texts = [values[index] for values in found.values]
+        if found.keys.index(key) != index:
+            raise SchemaError(f"{reader}: two folders of {found.paths[0]} are named after {key!r}")
+        given = types.field(key).type if types is not None and key in types.names else None
+        data_type = _inferred(texts) if given is None else given
+        _check_cast(texts, data_type, key, found.paths, reader)
+        fields.append(pa.field(key, data_type))
+    values = found.values
+    if file_name_column is not None:
+        if file_name_column in found.keys:
+            raise SchemaError(f"{reader}: file_name_column={file_name_column!r} is a key of the folders")
+        fields.append(pa.field(file_name_column, pa.string()))
+        values = tuple((*each, path) for each, path in zip(values, found.paths, strict=True))
+    return PathColumns(pa.schema(fields), dict(zip(found.paths, values, strict=True)))
+
+
+def _inferred(texts: Sequence[str | None]) -> pa.DataType:
+    known = [text for text in texts if text is not None]
+    if known and all(map(_WHOLE.match, known)):
+        return pa.int64()
+    if known and all(map(_DAY.match, known)) and _casts(known, pa.date32()):
+        return pa.date32()
+    return pa.string()
+
+
+def _casts(texts: Sequence[str | None], data_type: pa.DataType) -> bool:
+    try:
+        pa.array(texts, pa.string()).cast(data_type)
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def _check_cast(
+    texts: Sequence[str | None], data_type: pa.DataType, key: str, paths: Sequence[str], reader: str
+) -> None:
+    if pa.types.is_string(data_type) or _casts(texts, data_type):
+        return
+    for text, path in zip(texts, paths, strict=True):
+        if not _casts([text], data_type):
+            raise SchemaError(f"{reader}: {path}: {key}={text} is not {data_type}; pass another type for it")
+
+
+class PathOptions(NamedTuple):
+    """What a user says of paths and of files that differ."""
+
+    partitioning: Partitioning = None
+    file_name_column: str | None = None
+    schema_mode: str = "strict"
+
+
+def path_source(
+    read: ReadFiles,
+    path: PathLike | Iterable[PathLike],
+    reader: str,
+    options: PathOptions,
+    schema: pa.Schema | None = None,
+) -> FoundSource:
+    """Return a source of the files of a path, with the columns that are in their paths.
+
+    Args:
+        read: returns the source of files, given their paths, the schema of their own columns, and where files may
+            differ a list that takes the schema of each.
+        path: file, folder, glob or a list of those.
+        reader: the call, for errors.
+        options: what is done with paths and files that differ.
+        schema: of all columns, where the user gave one.
+    """
+    if options.schema_mode not in ("strict", "union"):
+        raise ConfigurationError(f"{reader}: schema_mode={options.schema_mode!r}: choose strict or union")
+    found = hive_files(path, reader, is_asked(options.partitioning, reader))
+    types = options.partitioning if isinstance(options.partitioning, pa.Schema) else schema
+    columns = path_columns(found, types, options.file_name_column, reader)
+    own = schema
+    if schema is not None:
+        own = pa.schema([field for field in schema if field.name not in columns.schema.names])
+    schemas: list[pa.Schema] | None = [] if options.schema_mode == "union" else None
+    spec, statistics, file_schema = read(list(found.paths), own, schemas)
+    absent = {
+        path: missing
+        for path, one in zip(found.paths, schemas or (), strict=bool(schemas))
+        if (missing := tuple(name for name in file_schema.names if name not in one.names))
+    }
+    if not columns.schema.names and not absent:
+        return spec, statistics, file_schema
+    wrapped, known, whole = with_path_columns((spec, statistics, file_schema), columns, schema)
+    assert isinstance(wrapped, PathSource)
+    if absent:
+        wrapped = msgspec.structs.replace(
+            wrapped, absent=absent, absent_schema_ipc=file_schema.serialize().to_pybytes()
+        )
+    return wrapped, known, whole
+
+
+def with_path_columns(source: FoundSource, columns: PathColumns, schema: pa.Schema | None = None) -> FoundSource:
+    """Return a source with the columns of paths behind its own; ``schema``: one that says their order.
+
+    Raises: SchemaError: both are to have the column of file names.
+    """
+    spec, statistics, file_schema = source
+    assert not isinstance(spec, ArrowSource | PathSource)
+    own = [field for field in file_schema if field.name not in columns.schema.names]
+    whole = pa.schema([*own, *columns.schema])
+    if schema is not None:
+        whole = pa.schema([whole.field(name) for name in dict.fromkeys([*schema.names, *whole.names])])
+    wrapped = PathSource(
+        spec, spec.paths, spec.splits, tuple(whole.names), columns.schema.serialize().to_pybytes(), columns.values
+    )
+    return wrapped, _statistics(statistics, columns), whole
+
+
+def _statistics(statistics: SourceStatistics, columns: PathColumns) -> SourceStatistics:
+    """Return statistics of a source with those of the columns of paths, as if all files had as many rows."""
+    known: dict[str, ColumnStatistics] = dict(statistics.columns)
+    for index, name in enumerate(columns.schema.names):
+        texts: list[Any] = [values[index] for values in columns.values.values()]
+        nulls = sum(text is None for text in texts)
+        distinct = len({text for text in texts if text is not None})
+        known[name] = ColumnStatistics(float(distinct), nulls / len(texts))
+    return msgspec.structs.replace(statistics, columns=known)
+
+
+def with_inner(spec: PathSource, inner: SourceSpec) -> PathSource:
+    """Return the source over another one of the same files, such as one with other splits."""
+    assert not isinstance(inner, ArrowSource | PathSource)
+    return msgspec.structs.replace(spec, inner=inner, splits=inner.splits)
+
+
+def with_split_list(spec: PathSource, splits: Sequence[SourceSplit]) -> PathSource:
+    """Return the source with some of its splits."""
+    return with_inner(spec, msgspec.structs.replace(spec.inner, splits=tuple(splits)))
+
+
+def path_table(spec: PathSource, paths: Sequence[str]) -> pa.RecordBatch:
+    """Return the columns of some paths, a row for each."""
+    schema = pa.ipc.read_schema(pa.py_buffer(spec.path_schema_ipc))
+    columns = [
+        pa.array([spec.values[path][index] for path in paths], pa.string()).cast(field.type)
+        for index, field in enumerate(schema)
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)

@@ -1,0 +1,122 @@
+"""Files in folders that are named after values, as Hive, Spark, DuckDB and pyarrow write them.
+
+    sales/year=2024/city=S%C3%A3o%20Paulo/part-00000.parquet      year "2024", city "São Paulo"
+    sales/year=__HIVE_DEFAULT_PARTITION__/...                     year null
+
+    found = hive_files("sales/", "read_parquet", None)   .paths  .keys  .values, a tuple of texts for each path
+    folder_name("city", "São Paulo") -> "city=S%C3%A3o Paulo"
+
+A folder is entered where all that it holds is folders named so; with ``partitioning="hive"`` paths that a glob or a
+list gives are taken apart too. All files must lie below the same keys, in the same order.
+
+Held by: tests/files/test_hive.py
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final, NamedTuple
+from urllib.parse import unquote
+
+from engine.errors import PlanError
+from engine.files.paths import PathLike, expand_paths, local_path
+
+NULL_FOLDER: Final = "__HIVE_DEFAULT_PARTITION__"
+#: what Hive and Spark write as %XX in the name of a folder
+_ESCAPED: Final = frozenset("\"#%'*/:=?\\{[]^\x7f" + "".join(map(chr, range(1, 0x20))))
+_NAME_BYTES_MAX: Final = 255
+
+
+class HiveFiles(NamedTuple):
+    """Files, and the texts that the folders above each of them are named after; None: null."""
+
+    paths: tuple[str, ...]
+    keys: tuple[str, ...]
+    values: tuple[tuple[str | None, ...], ...]
+
+
+def hive_files(path: PathLike | Iterable[PathLike], reader: str, is_asked: bool | None) -> HiveFiles:
+    """Return the files of a path. ``is_asked``: None takes folders apart where all are named after values.
+
+    Raises: PlanError: no files, or files below different keys.
+    """
+    if is_asked is False or (is_asked is None and not _is_one_hive_folder(path, reader)):
+        plain = expand_paths(path, reader)
+        return HiveFiles(plain, (), ((),) * len(plain))
+    paths: tuple[str, ...] = ()
+    bases: list[int] = []
+    for one in [path] if isinstance(path, str | os.PathLike) else list(path):
+        place = local_path(one, reader)
+        if Path(place).is_dir() and _is_hive(Path(place)):
+            found = tuple(map(str, _files_below(Path(place))))
+            if not found:
+                raise PlanError(f"{reader}({place!r}): the folders in it hold no files")
+            base = len(Path(place).parts)
+        else:
+            # Of a file or a glob every folder of the path counts.
+            found, base = expand_paths(one, reader), 0
+        paths += found
+        bases += [base] * len(found)
+    parsed = [_values_of(Path(file).parts[base:-1]) for file, base in zip(paths, bases, strict=True)]
+    keys = tuple(name for name, _ in parsed[0])
+    for file, pairs in zip(paths, parsed, strict=True):
+        if tuple(name for name, _ in pairs) != keys:
+            raise PlanError(
+                f"{reader}: {file} lies below {_shown(name for name, _ in pairs)}, {paths[0]} below {_shown(keys)};"
+                " read them as two sources"
+            )
+    return HiveFiles(paths, keys, tuple(tuple(value for _, value in pairs) for pairs in parsed))
+
+
+def _shown(names: Iterable[str]) -> str:
+    return ", ".join(names) or "no folder of a value"
+
+
+def _is_one_hive_folder(path: PathLike | Iterable[PathLike], reader: str) -> bool:
+    if not isinstance(path, str | os.PathLike):
+        return False
+    place = Path(local_path(path, reader))
+    return place.is_dir() and _is_hive(place)
+
+
+def _is_hive(folder: Path) -> bool:
+    """Whether all that a folder holds, hidden names aside, is folders named after values."""
+    entries = [each for each in os.scandir(folder) if not each.name.startswith((".", "_"))]
+    return bool(entries) and all(each.is_dir() and _parted(each.name) is not None for each in entries)
+
+
+def _files_below(folder: Path) -> Iterable[Path]:
+    for entry in sorted(os.scandir(folder), key=lambda each: each.name):
+        if entry.name.startswith((".", "_")):
+            continue
+        if entry.is_dir():
+            yield from _files_below(Path(entry.path))
+        elif entry.is_file():
+            yield Path(entry.path)
+
+
+def _parted(name: str) -> tuple[str, str | None] | None:
+    """Return key and value of a folder's name; None: it is named after something else."""
+    key, mark, value = name.partition("=")
+    if not mark or not key:
+        return None
+    return unquote(key), None if value == NULL_FOLDER else unquote(value)
+
+
+def _values_of(folders: Iterable[str]) -> list[tuple[str, str | None]]:
+    return [pair for name in folders if (pair := _parted(name)) is not None]
+
+
+def escaped(text: str) -> str:
+    """Return a text as part of a folder's name: what would mean something else as %XX of its bytes."""
+    return "".join(f"%{ord(each):02X}" if each in _ESCAPED else each for each in text)
+
+
+def folder_name(key: str, value: str | None) -> str:
+    """Return the name of the folder of a value; "" and null are one folder, as for Hive and Spark."""
+    name = f"{escaped(key)}={escaped(value) if value else NULL_FOLDER}"
+    if len(name.encode()) > _NAME_BYTES_MAX:
+        raise PlanError(f"the folder {name[:60]}... has a name of more than 255 bytes; partition by shorter values")
+    return name

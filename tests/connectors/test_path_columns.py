@@ -1,0 +1,139 @@
+"""Columns in the paths of files, of every format: typed, pruned, in a schema's order; files whose columns differ."""
+
+import datetime
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyarrow import dataset, orc
+
+from engine import Environment, col, count
+from engine.connectors.path_source import PathOptions, path_source
+from engine.errors import ConfigurationError, SchemaError
+from engine.files.hive import NULL_FOLDER
+from engine.graph.source_spec import PathSource
+from engine.parquet.source import parquet_source
+
+
+@pytest.fixture
+def env():
+    with Environment(config={"parallelism.default": 2}) as environment:
+        yield environment
+
+
+def place(folder, rows, suffix="parquet"):
+    """Write files of a column n by the name of their folder."""
+    for name, values in rows.items():
+        (folder / name).mkdir(parents=True)
+        path = folder / name / f"a.{suffix}"
+        table = pa.table({"n": pa.array(values, pa.int64())})
+        if suffix == "parquet":
+            pq.write_table(table, path)
+        elif suffix == "orc":
+            orc.write_table(table, path)
+        elif suffix == "arrow":
+            with pa.ipc.new_file(path, table.schema) as writer:
+                writer.write_table(table)
+        elif suffix == "json":
+            path.write_text("".join(f'{{"n": {value}}}\n' for value in values))
+        else:
+            path.write_text("".join(f"{value}\n" for value in values))
+
+
+ROWS = {"year=2023/kind=a%2Fb": [1, 2], "year=2024/kind=01": [3], f"year=2024/kind={NULL_FOLDER}": [4, 5, 6]}
+EXPECTED = [(1, 2023, "a/b"), (2, 2023, "a/b"), (3, 2024, "01"), (4, 2024, None), (5, 2024, None), (6, 2024, None)]
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "orc", "arrow", "json", "csv"])
+def test_every_format_has_the_columns_of_its_folders(env, tmp_path, suffix):
+    place(tmp_path, ROWS, suffix)
+    reads = {"arrow": env.read_ipc, "csv": lambda path: env.read_csv(path, pa.schema([("n", pa.int64())]))}
+    data = reads.get(suffix, getattr(env, f"read_{suffix}", None))(tmp_path)
+    assert data.schema == pa.schema([("n", pa.int64()), ("year", pa.int64()), ("kind", pa.string())])
+    assert [tuple(row) for row in data.sort("n").collect()] == EXPECTED
+    found = data.filter((col("year") == 2024) & col("kind").is_null()).select("kind", "n").sort("n").collect()
+    assert [tuple(row) for row in found] == [(None, 4), (None, 5), (None, 6)]
+    assert data.select("year").group_by("year").agg(n=count()).sort("year").collect()[1].n == 4
+    if suffix == "parquet":
+        same = duckdb.sql(f"SELECT n, year, kind FROM read_parquet('{tmp_path}/**/*.parquet', hive_partitioning=true)")
+        assert sorted(same.fetchall(), key=lambda row: row[0]) == EXPECTED
+        arrow = dataset.dataset(tmp_path, partitioning=dataset.partitioning(flavor="hive")).to_table().sort_by("n")
+        assert arrow.column("kind").to_pylist() == [row[2] for row in EXPECTED]
+
+
+def test_types_are_inferred_or_given_and_01_stays_text(env, tmp_path):
+    place(tmp_path / "a", {"d=2024-01-01": [1], "d=2024-02-30": [2]})
+    assert env.read_parquet(tmp_path / "a").schema.field("d").type == pa.string()
+    place(tmp_path / "b", {"d=2024-01-01": [1], f"d={NULL_FOLDER}": [2]})
+    data = env.read_parquet(tmp_path / "b")
+    assert [row.d for row in data.sort("n").collect()] == [datetime.date(2024, 1, 1), None]
+    place(tmp_path / "c", {"x=1": [1], "x=01": [2]})
+    assert env.read_parquet(tmp_path / "c").schema.field("x").type == pa.string()
+    typed = env.read_parquet(tmp_path / "c", partitioning=pa.schema([("x", pa.int8())]))
+    assert [tuple(row) for row in typed.sort("n").collect()] == [(1, 1), (2, 1)]
+    assert typed.schema.field("x").type == pa.int8()
+    place(tmp_path / "d", {"x=7": [1]}, "csv")
+    given = env.read_csv(tmp_path / "d", pa.schema([("x", pa.string()), ("n", pa.int64())]))
+    assert [tuple(row) for row in given.collect()] == [("7", 1)]
+    with pytest.raises(SchemaError, match=r"x=01 is not timestamp|x=1 is not timestamp"):
+        env.read_parquet(tmp_path / "c", partitioning=pa.schema([("x", pa.timestamp("us"))]))
+    with pytest.raises(ConfigurationError, match="partitioning='spark': choose 'hive'"):
+        env.read_parquet(tmp_path / "c", partitioning="spark")
+
+
+def test_folders_that_a_filter_rules_out_are_not_read(env, tmp_path):
+    place(tmp_path, {f"day=2024-01-{day:02d}": [day] for day in range(1, 29)})
+    # Were they read, the job would fail.
+    for day in range(1, 28):
+        path = tmp_path / f"day=2024-01-{day:02d}" / "a.parquet"
+        data = bytearray(path.read_bytes())
+        data[4:20] = b"\xff" * 16
+        path.write_bytes(data)
+    source = env.read_parquet(tmp_path)
+    wanted = source.filter(col("day") > "2024-01-27")
+    assert "1 of 28 files" in wanted.explain()
+    assert wanted.collect()[0].n == 28
+
+
+def test_files_in_folders_keep_the_name_of_their_file_and_its_own_column_gives_way(env, tmp_path):
+    place(tmp_path, {"n=9": [1, 2], "n=8": [3]})
+    data = env.read_parquet(tmp_path, file_name_column="file").sort("n")
+    assert [(row.n, row.file.rpartition("/")[0][-3:]) for row in data.collect()] == [(8, "n=8"), (9, "n=9"), (9, "n=9")]
+    plain = env.read_parquet(tmp_path / "n=9", file_name_column="file")
+    assert [tuple(row) for row in plain.sort("n").collect()] == [
+        (1, str(tmp_path / "n=9" / "a.parquet")),
+        (2, str(tmp_path / "n=9" / "a.parquet")),
+    ]
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "arrow"])
+def test_columns_that_a_file_has_not_are_null_in_a_union(env, tmp_path, suffix):
+    tables = [pa.table({"a": [1], "b": ["x"]}), pa.table({"c": [2.5], "a": [2]}), pa.table({"d": [True]})]
+    for index, table in enumerate(tables):
+        path = tmp_path / f"{index}.{suffix}"
+        if suffix == "parquet":
+            pq.write_table(table, path)
+        else:
+            with pa.ipc.new_file(path, table.schema) as writer:
+                writer.write_table(table)
+    read = env.read_parquet if suffix == "parquet" else env.read_ipc
+    with pytest.raises(SchemaError, match=r"columns differ from those of .*; schema_mode='union' reads null"):
+        read(tmp_path)
+    with pytest.raises(ConfigurationError, match="schema_mode='any': choose strict or union"):
+        read(tmp_path, schema_mode="any")
+    data = read(tmp_path, schema_mode="union")
+    assert data.schema.names == ["a", "b", "c", "d"]
+    expected = [(1, "x", None, None), (2, None, 2.5, None), (None, None, None, True)]
+    assert sorted(map(tuple, data.collect()), key=str) == sorted(expected, key=str)
+    assert [row.d for row in data.filter(col("c") > 1).select("d", "c").collect()] == [None]
+
+
+def test_many_small_files_are_shared_out_by_bytes(tmp_path):
+    place(tmp_path, {f"k={index}": [index] for index in range(300)})
+    spec, statistics, _ = path_source(
+        lambda paths, _, schemas: parquet_source(paths, found_schemas=schemas), tmp_path, "read_parquet", PathOptions()
+    )
+    assert isinstance(spec, PathSource)
+    assert len(spec.splits) == len(spec.values) == 300
+    assert statistics.columns["k"].distinct_count == 300

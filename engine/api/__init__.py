@@ -23,6 +23,7 @@ aggregates.py          sum_, count and the like, and expressions of them
 value_aggregates.py    aggregates that look at the order of values
 aggregate_columns.py   columns of aggregates, from one operator or from several that are put together
 aggregate_parts.py     aggregates made of several operators
+sorted_parts.py        aggregates of groups whose rows are in an order: lists, quantiles
 aggregate_nodes.py     one aggregate as an operator of the plan
 grouped.py             agg, reduce of groups; grouping_sets.py: rollup, cube
 windows.py             row_number, lag and the like, over

@@ -6,6 +6,7 @@
 
     source ──┬─► Aggregate: sum(x), count()                      all that have states
              ├─► keys, y ──► distinct ──► Aggregate: count(y)    ``distinct=True`` of one argument
+             ├─► rows sorted by keys, z ──► median(z)            ``sorted_parts``: quantiles, lists
              └─► first row of each group in its order            ``aggregate_parts``: what needs more
                      │
                      ▼
@@ -35,6 +36,7 @@ from engine.api.aggregates import EXTREMES_OF_CONDITIONS
 from engine.api.joins import union_node
 from engine.api.logical_node import LogicalNode
 from engine.api.projections import project_node
+from engine.api.sorted_parts import SORTED, any_values_node, sorted_parts
 from engine.errors import SchemaError
 from engine.expressions.infer import check_predicate, infer_type
 from engine.expressions.literals import make_literal
@@ -44,6 +46,7 @@ from engine.graph.expression import (
     ORDER_DEPENDENT_AGGREGATES,
     AggregateCall,
     Aggregated,
+    Call,
     Case,
     ColumnRef,
     Expression,
@@ -52,7 +55,7 @@ from engine.graph.expression import (
     replaced,
 )
 from engine.graph.plan import Aggregate as AggregateOperator
-from engine.graph.plan import Filter
+from engine.graph.plan import Filter, SortedAggregate
 
 Named = tuple[str, Aggregated]
 
@@ -93,25 +96,32 @@ def _groups(source: LogicalNode, keys: tuple[str, ...], named: Sequence[Named]) 
     """Return a node that has the aggregates as columns, in one operator where all have states."""
     plain: list[AggregateCall] = []
     parts: list[Part] = []
+    ordered: list[Named] = []
     different: list[tuple[Expression, list[Named]]] = []
     late: list[tuple[Expression, list[AggregateCall]]] = []
     for name, one in named:
         _check(one, source.schema)
-        if one.distinct:
+        if one.distinct and one.function == "list":
+            pairs, kept = _different_pairs(source, keys, one)
+            parts += sorted_parts(pairs, keys, [(name, kept)])
+        elif one.distinct:
             _append(different, _kept(one), (name, one))
+        elif one.function in SORTED:
+            ordered.append((name, one))
         elif one.function in PARTS:
             parts += PARTS[one.function](source, keys, name, one)
         elif one.where is not None and one.function in ORDER_DEPENDENT_AGGREGATES:
             _append(late, one.where, AggregateCall(one.function, one.arguments[0], name))
         else:
             plain.append(_plain_call(name, one))
+    parts += sorted_parts(source, keys, ordered)
     parts += [Part(_of_different(source, keys, value, same)) for value, same in different]
     parts += [Part(_of_kept(source, keys, where, calls), has_all_groups=False) for where, calls in late]
     if plain or not any(part.has_all_groups for part in parts):
         parts.append(Part(aggregate_node(source, keys, tuple(plain))))
     if len(parts) == 1 and keys:
         return _in_order(parts[0].node, keys, named)
-    if len(parts) == 1 and isinstance(parts[0].node.operator, AggregateOperator):
+    if len(parts) == 1 and isinstance(parts[0].node.operator, AggregateOperator | SortedAggregate):
         return _in_order(parts[0].node, keys, named)
     return _together([part.node for part in parts], keys, [name for name, _ in named])
 
@@ -163,6 +173,19 @@ def _of_different(source: LogicalNode, keys: tuple[str, ...], value: Expression,
     )
 
 
+def _different_pairs(source: LogicalNode, keys: tuple[str, ...], one: Aggregated) -> tuple[LogicalNode, Aggregated]:
+    """Return the different values of a list, and the list of these: nulls count there, so the filter is a key."""
+    value, kept = fresh_name("__distinct", keys), fresh_name("__kept", keys)
+    where = make_literal(True) if one.where is None else Call("coalesce", (one.where, make_literal(False)))
+    columns = [NamedExpression(value, one.arguments[0]), NamedExpression(kept, where)]
+    rows = project_node(source, [*columns_as_they_are(keys), *columns], "agg")
+    pairs = replace(
+        aggregate_node(rows, (*keys, value, kept), ()), name=f"distinct {expression_text(one.arguments[0])}"
+    )
+    order = tuple(replace(key, expression=ColumnRef(value)) for key in one.order_by)
+    return pairs, replace(one, arguments=(ColumnRef(value),), where=ColumnRef(kept), order_by=order, distinct=False)
+
+
 def _of_kept(
     source: LogicalNode, keys: tuple[str, ...], where: Expression, calls: Sequence[AggregateCall]
 ) -> LogicalNode:
@@ -181,6 +204,8 @@ def _together(parts: Sequence[LogicalNode], keys: tuple[str, ...], names: Sequen
     """Return the columns of all parts in one row for each group."""
     types = {name: part.schema.field(name).type for name in names for part in parts if name in part.schema.names}
     together = union_node([_padded(part, keys, types) for part in parts]) if len(parts) > 1 else parts[0]
+    if not all(map(is_key_type, types.values())):
+        return any_values_node(together, keys, list(types))
     return aggregate_node(together, keys, tuple(AggregateCall("max", ColumnRef(name), name) for name in types))
 
 

@@ -4,6 +4,7 @@
 
     mode                    values counted by (keys, value) ──► the first row of each group by count, then value
     min_by, max_by          the first row of each group in the order of the key: the sort keeps no other rows
+    histogram               the same counts ──► two lists of a group: its values, and how often each is there
     approx_count_distinct   greatest rank by (keys, register) ──► sum of 2**-rank and registers by keys ──► estimate
     approx_quantile         rounded values counted by (keys, value) ──► running sum of counts, and their sum
                             ──► by keys the least value that the share reaches
@@ -31,14 +32,15 @@ from engine.api.expression import Expr
 from engine.api.expressions import col, lit, when
 from engine.api.logical_node import LogicalNode
 from engine.api.projections import project_node
-from engine.api.row_functions import greatest, hash64
+from engine.api.row_functions import greatest, hash64, map_from
+from engine.api.sorted_parts import sorted_parts
 from engine.api.window_nodes import windowed_filter, windowed_project
 from engine.api.windows import row_number
 from engine.errors import SchemaError
 from engine.expressions.infer import infer_type
 from engine.expressions.schema_bridge import is_key_type
 from engine.expressions.text import expression_text
-from engine.graph.expression import AggregateCall, Aggregated, ColumnRef, NamedExpression
+from engine.graph.expression import AggregateCall, Aggregated, ColumnRef, NamedExpression, OrderedBy
 
 #: registers of an estimate: 2**14
 _REGISTER_BITS: Final = 14
@@ -92,6 +94,19 @@ def _mode(source: LogicalNode, keys: tuple[str, ...], name: str, one: Aggregated
     counted = _counted(source, keys, _kept(one, Expr(one.arguments[0])))
     most = _first_rows(counted, keys, [number, value], [True, False])
     return [Part(_result(most, keys, name, value))]
+
+
+def _histogram(source: LogicalNode, keys: tuple[str, ...], name: str, one: Aggregated) -> list[Part]:
+    _check_order(one, source, 0)
+    counted = _counted(source, keys, _kept(one, Expr(one.arguments[0])))
+    value, number = _column(_VALUE, keys), _column("__count", keys)
+    order, is_there = (OrderedBy(value.expression),), value.is_not_null()
+    lists = [
+        (fresh_name(column, keys), Aggregated("list", (values.expression,), is_there.expression, order_by=order))
+        for column, values in (("__values", value), ("__counts", number))
+    ]
+    (part,) = sorted_parts(counted, keys, lists)
+    return [Part(_result(part.node, keys, name, map_from(*(col(column) for column, _ in lists))))]
 
 
 def _extreme_by(source: LogicalNode, keys: tuple[str, ...], name: str, one: Aggregated) -> list[Part]:
@@ -198,6 +213,7 @@ def _approx_quantile(source: LogicalNode, keys: tuple[str, ...], name: str, one:
 
 PARTS: Final[dict[str, Callable[[LogicalNode, tuple[str, ...], str, Aggregated], list[Part]]]] = {
     "mode": _mode,
+    "histogram": _histogram,
     "min_by": _extreme_by,
     "max_by": _extreme_by,
     "approx_count_distinct": _approx_count_distinct,

@@ -32,7 +32,19 @@ from engine.api.expression import Expr, to_data_type, to_expression
 from engine.api.intervals import interval
 from engine.api.python_habits import warn_plain_truth
 from engine.api.row_functions import array, coalesce, greatest, hash64, least, map_from, rand, row_place, struct
-from engine.api.value_aggregates import approx_count_distinct, approx_quantile, max_by, min_by, mode
+from engine.api.value_aggregates import (
+    approx_count_distinct,
+    approx_quantile,
+    collect_list,
+    collect_set,
+    histogram,
+    max_by,
+    median,
+    min_by,
+    mode,
+    quantile,
+    string_agg,
+)
 from engine.errors import SchemaError
 from engine.expressions.literals import make_literal
 from engine.graph.expression import Case, ColumnRef, Expression
@@ -47,12 +59,15 @@ __all__ = [
     "avg",
     "coalesce",
     "col",
+    "collect_list",
+    "collect_set",
     "count",
     "count_distinct",
     "count_if",
     "first",
     "greatest",
     "hash64",
+    "histogram",
     "interval",
     "last",
     "least",
@@ -60,13 +75,16 @@ __all__ = [
     "map_from",
     "max_",
     "max_by",
+    "median",
     "min_",
     "min_by",
     "mode",
+    "quantile",
     "rand",
     "row_place",
     "stddev",
     "stddev_pop",
+    "string_agg",
     "struct",
     "sum_",
     "variance",

@@ -39,15 +39,22 @@ def _keys(values: Any, what: str) -> list[Expression]:
         elif isinstance(value, Expr):
             keys.append(value.expression)
         else:
-            raise SchemaError(f"over: {what}={value!r}: a column name, an expression, or a list of them")
+            raise SchemaError(f"{what}={value!r}: a column name, an expression, or a list of them")
     return keys
 
 
 def _flags(value: Any, what: str, count: int) -> list[bool]:
     flags = list(value) if isinstance(value, list | tuple) else [value] * count
     if len(flags) != count or not all(isinstance(flag, bool) for flag in flags):
-        raise SchemaError(f"over: {what}={value!r}: a bool, or one for each of the {count} order keys")
+        raise SchemaError(f"{what}={value!r}: a bool, or one for each of the {count} order keys")
     return flags
+
+
+def order_keys(order_by: Any, descending: Any, nulls_last: Any) -> tuple[OrderedBy, ...]:
+    """Return an order within groups of rows, given by names or expressions and flags as those of ``sort``."""
+    order = _keys(order_by, "order_by")
+    flags = (_flags(descending, "descending", len(order)), _flags(nulls_last, "nulls_last", len(order)))
+    return tuple(OrderedBy(*key) for key in zip(order, *flags, strict=True))
 
 
 def _row_offset(value: Any) -> int | None:
@@ -92,17 +99,15 @@ def over(
     values: Any,
 ) -> Expr:
     """Return a function over a window as an expression; ``base`` says which function, ``values`` is the range."""
-    order = _keys(order_by, "order_by")
-    flags = (_flags(descending, "descending", len(order)), _flags(nulls_last, "nulls_last", len(order)))
+    keys = order_keys(order_by, descending, nulls_last)
     frame = _frame(rows, values)
     function = base.function
     if frame is not None and (function in RANKING_FUNCTIONS or function in SHIFT_FUNCTIONS):
         raise SchemaError(f"{function} looks at the whole partition: it takes no rows= and no range=")
-    if function in _ORDERED and not order:
+    if function in _ORDERED and not keys:
         raise SchemaError(f"{function} means nothing without an order: over(..., order_by=...)")
-    if frame is not None and not frame.is_whole and not order:
+    if frame is not None and not frame.is_whole and not keys:
         raise SchemaError(f"over: {frame.kind}= counts in an order: over(..., order_by=...)")
-    keys = tuple(OrderedBy(*key) for key in zip(order, *flags, strict=True))
     partition: list[Expression] = []
     for key in _keys(partition_by, "partition_by"):
         partition += [key] if key not in partition else []

@@ -22,7 +22,7 @@ from engine.graph.runtime_filter import RuntimeFilter, TopThreshold
 from engine.graph.ship_strategy import HeavyKeys
 from engine.graph.sort_key import SortKey
 from engine.graph.source_spec import SinkSpec, SourceSpec
-from engine.graph.window import GroupLimit, WindowCall
+from engine.graph.window import GroupLimit, SortedCall, WindowCall
 
 
 class Traits(msgspec.Struct, frozen=True):
@@ -264,6 +264,15 @@ class ExplodeOperator(msgspec.Struct, frozen=True, tag="explode"):
     keep_empty: bool
 
 
+class SortedAggregateOperator(msgspec.Struct, frozen=True, tag="sorted_aggregate"):
+    """Aggregates of rows that come sorted by ``keys``, then in the order that their calls want."""
+
+    traits: ClassVar[Traits] = Traits()
+
+    keys: tuple[str, ...]
+    calls: tuple[SortedCall, ...]
+
+
 class LimitOperator(msgspec.Struct, frozen=True, tag="limit"):
     """At most ``count`` rows of this subtask."""
 
@@ -296,6 +305,7 @@ PhysicalOperator = (
     | HashAggregateOperator
     | WindowOperator
     | ExplodeOperator
+    | SortedAggregateOperator
     | LimitOperator
     | SinkOperator
 )

@@ -22,7 +22,7 @@ from engine.graph.expression import AggregateCall, Expression, NamedExpression
 from engine.graph.plan_schema import ColumnInfo, PlanSchema
 from engine.graph.sort_key import SortKey
 from engine.graph.source_spec import SinkSpec, SourceSpec, SourceStatistics
-from engine.graph.window import GroupLimit, WindowCall
+from engine.graph.window import GroupLimit, SortedCall, WindowCall
 
 
 class JoinHint(StrEnum):
@@ -240,6 +240,17 @@ class Explode(msgspec.Struct, frozen=True, tag="explode"):
     wanted: int | None = None
 
 
+class SortedAggregate(msgspec.Struct, frozen=True, tag="sorted_aggregate"):
+    """Groups by ``keys`` whose rows are looked at in an order: aggregates that no state of bounded size has.
+
+    Without keys there is one group, also of no rows.
+    """
+
+    keys: tuple[str, ...]
+    order_by: tuple[SortKey, ...]
+    calls: tuple[SortedCall, ...]
+
+
 class Limit(msgspec.Struct, frozen=True, tag="limit"):
     """At most ``count`` rows, over all subtasks; the first ones when the input is ordered."""
 
@@ -267,6 +278,7 @@ Operator = (
     | Sort
     | Window
     | Explode
+    | SortedAggregate
     | Limit
     | Sink
 )

@@ -78,3 +78,17 @@ class GroupLimit(msgspec.Struct, frozen=True):
     count: int
     partition_count: int
     order_count: int
+
+
+class SortedCall(msgspec.Struct, frozen=True):
+    """One aggregate of the values of a group in their order; ``argument`` and ``where`` are columns.
+
+    ``list``: all of them for which ``where`` is true, null without any. ``quantile``: what lies at ``share`` of those
+    that are not null, which are ordered by themselves, nulls last. ``only``: the first that is not null.
+    """
+
+    function: str
+    argument: str
+    name: str
+    where: str | None = None
+    share: float = 0.0

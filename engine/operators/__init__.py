@@ -15,6 +15,7 @@
     state_combining.py partial states that such a sort combines: the combiner, and results in the end
     window_operator.py window functions over sorted batches
     explode_operator.py    elements of lists as rows
+    sorted_aggregate_operator.py lists and quantiles of sorted groups
     python_operator.py user functions in worker processes
     sink_operator.py   stages a file for the commit
     drivers.py         heads that read splits or hand one input on

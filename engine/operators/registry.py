@@ -28,6 +28,7 @@ from engine.graph.operator_descriptor import (
     ProjectOperator,
     PythonOperator,
     SinkOperator,
+    SortedAggregateOperator,
     SortMergeJoinOperator,
     SortOperator,
     SortRunsOperator,
@@ -52,6 +53,7 @@ _CLASSES: Final[dict[type[PhysicalOperator], tuple[str, str]]] = {
     SortRunsOperator: ("sort_exchange", "SortRuns"),
     HashAggregateOperator: ("aggregate_operator", "Aggregate"),
     WindowOperator: ("window_operator", "Window"),
+    SortedAggregateOperator: ("sorted_aggregate_operator", "SortedAggregate"),
     PythonOperator: ("python_operator", "PythonFunctionOperator"),
     SinkOperator: ("sink_operator", "FileSink"),
 }

@@ -28,6 +28,7 @@ from engine.graph.plan import (
     Project,
     Sink,
     Sort,
+    SortedAggregate,
     Source,
     Union,
     Window,
@@ -39,7 +40,7 @@ from engine.statistics.estimates import Estimates
 SMALL_BYTES = 8e6
 
 #: their work is as large as their rows
-_PLAIN = (Project, Filter, Join, AsofJoin, Aggregate, Union, Sort, Window, Limit, Sink)
+_PLAIN = (Project, Filter, Join, AsofJoin, Aggregate, Union, Sort, Window, SortedAggregate, Limit, Sink)
 
 
 def small_parts(plan: Plan, estimates: Sequence[Estimates], settings: OptimizerSettings) -> list[bool]:

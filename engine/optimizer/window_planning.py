@@ -21,7 +21,7 @@ Source: Graefe, "Query evaluation techniques" (1993), on interesting orders.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, Protocol
 
 import msgspec
 
@@ -29,7 +29,7 @@ from engine.graph.operator_descriptor import OperatorDescriptor, SortOperator, W
 from engine.graph.plan import PlanNode, Window
 from engine.graph.ship_strategy import PartitionerSpec, ShipStrategy
 from engine.graph.sort_key import SortKey
-from engine.graph.window import WindowCall
+from engine.graph.window import GroupLimit, WindowCall
 from engine.optimizer.candidates import FORWARD, Candidate, CandidateInput, Shipping, move
 from engine.optimizer.physical_plan import Channel, PhysicalNode
 from engine.optimizer.physical_plan_builder import PhysicalPlanBuilder, channel_of
@@ -48,8 +48,24 @@ TOP_SHARE: Final = 0.25
 _ENDS_WITH_PARTITION: Final = frozenset({"percent_rank", "cume_dist", "ntile"})
 
 
+class SortedUse(Protocol):
+    """What wants the rows of each group together and in an order."""
+
+    @property
+    def partition_by(self) -> tuple[str, ...]:
+        """Keys of the groups."""
+
+    @property
+    def order_by(self) -> tuple[SortKey, ...]:
+        """Order within a group."""
+
+    @property
+    def top(self) -> GroupLimit | None:
+        """Rows beyond it are not wanted."""
+
+
 def window_candidate(
-    node: PlanNode, window: Window, estimates: Estimates, source: Candidate, settings: OptimizerSettings
+    node: PlanNode, window: SortedUse, estimates: Estimates, source: Candidate, settings: OptimizerSettings
 ) -> Candidate:
     """Return how window functions over this input run."""
     parallelism = _parallelism(node, window, source, settings)
@@ -74,7 +90,7 @@ def window_candidate(
     )
 
 
-def _parallelism(node: PlanNode, window: Window, source: Candidate, settings: OptimizerSettings) -> int:
+def _parallelism(node: PlanNode, window: SortedUse, source: Candidate, settings: OptimizerSettings) -> int:
     if not window.partition_by:
         return 1
     if node.parallelism is not None:
@@ -86,7 +102,7 @@ def _parallelism(node: PlanNode, window: Window, source: Candidate, settings: Op
     return settings.parallelism
 
 
-def _shipping(window: Window, source: Candidate, parallelism: int) -> Shipping:
+def _shipping(window: SortedUse, source: Candidate, parallelism: int) -> Shipping:
     is_grouped = source.parallelism == 1 or source.properties.groups(window.partition_by)
     if parallelism == 1 or (is_grouped and source.parallelism == parallelism):
         shipping = move(source, parallelism)
@@ -97,7 +113,7 @@ def _shipping(window: Window, source: Candidate, parallelism: int) -> Shipping:
     return in_order(source, shipping)
 
 
-def order_within(window: Window, order: tuple[SortKey, ...]) -> tuple[SortKey, ...] | None:
+def order_within(window: SortedUse, order: tuple[SortKey, ...]) -> tuple[SortKey, ...] | None:
     """Return the part of an order by which a window's rows are sorted already; None: they are not."""
     count = len(window.partition_by)
     first, rest = order[:count], order[count : count + len(window.order_by)]
@@ -120,49 +136,55 @@ def _keeps_rows(call: WindowCall) -> bool:
 
 def add_window(builder: PhysicalPlanBuilder, candidate: Candidate, window: Window) -> int:
     """Add the sort, where one is needed, and the window functions."""
-    below = builder.input_node(candidate)
-    schema = below.descriptor.output_schema
-    channel = channel_of(below.id, 0, candidate.inputs[0].shipping)
+    below, channel = sorted_input(builder, candidate, window)
     partition = tuple(key.column for key in candidate.sorted_by[: len(window.partition_by)])
-    if candidate.strategy == "SORTED_WINDOW":
-        name = f"{_top_text(window)}sort for {builder.name_of(candidate.node)}"
-        operator = SortOperator(candidate.sorted_by, top=window.top)
-        weight = builder.weight(below.estimates, candidate.parallelism)
-        sort = OperatorDescriptor(candidate.node.id, name, operator, (schema,), schema, weight)
-        if _cuts_before_shipping(window, candidate):
-            # the first rows of each producer's groups travel
-            before = msgspec.structs.replace(sort, name=f"local {name}")
-            below = builder.node(builder.add_phase(candidate, below.id, before, below.estimates, "LOCAL_TOP"))
-            channel = channel_of(below.id, 0, candidate.inputs[0].shipping)
-        # the costs of shipping and sorting are those of the window
-        sorting = PhysicalNode(
-            builder.next_id,
-            candidate.node.id,
-            sort,
-            candidate.parallelism,
-            (channel,),
-            below.estimates,
-            "SORT",
-            costs=NO_COST,
-            cumulative_costs=below.cumulative_costs,
-        )
-        channel = Channel(builder.add_node(sorting), 0, ShipStrategy.FORWARD, FORWARD)
     descriptor = OperatorDescriptor(
         candidate.node.id,
         builder.name_of(candidate.node),
         WindowOperator(partition, window.order_by, window.calls),
-        (schema,),
+        (below.descriptor.output_schema,),
         candidate.node.schema,
         window_weight(window.calls, builder.weight(below.estimates, candidate.parallelism)),
     )
     return builder.add(candidate, descriptor, (channel,), "WINDOW")
 
 
-def _top_text(window: Window) -> str:
+def sorted_input(builder: PhysicalPlanBuilder, candidate: Candidate, window: SortedUse) -> tuple[PhysicalNode, Channel]:
+    """Add the sort of the input, where one is needed; return what is sorted, and the way of its rows."""
+    below = builder.input_node(candidate)
+    schema = below.descriptor.output_schema
+    channel = channel_of(below.id, 0, candidate.inputs[0].shipping)
+    if not candidate.strategy.startswith("SORTED"):
+        return below, channel
+    order = (*(SortKey(key) for key in window.partition_by), *window.order_by)
+    name = f"{_top_text(window)}sort for {builder.name_of(candidate.node)}"
+    weight = builder.weight(below.estimates, candidate.parallelism)
+    sort = OperatorDescriptor(candidate.node.id, name, SortOperator(order, top=window.top), (schema,), schema, weight)
+    if _cuts_before_shipping(window, candidate):
+        # the first rows of each producer's groups travel
+        before = msgspec.structs.replace(sort, name=f"local {name}")
+        below = builder.node(builder.add_phase(candidate, below.id, before, below.estimates, "LOCAL_TOP"))
+        channel = channel_of(below.id, 0, candidate.inputs[0].shipping)
+    # the costs of shipping and sorting are those of the window
+    sorting = PhysicalNode(
+        builder.next_id,
+        candidate.node.id,
+        sort,
+        candidate.parallelism,
+        (channel,),
+        below.estimates,
+        "SORT",
+        costs=NO_COST,
+        cumulative_costs=below.cumulative_costs,
+    )
+    return below, Channel(builder.add_node(sorting), 0, ShipStrategy.FORWARD, FORWARD)
+
+
+def _top_text(window: SortedUse) -> str:
     return "" if window.top is None else f"{window.top.function} up to {window.top.count}: "
 
 
-def _cuts_before_shipping(window: Window, candidate: Candidate) -> bool:
+def _cuts_before_shipping(window: SortedUse, candidate: Candidate) -> bool:
     """Whether so few rows of each group are wanted that producers sort theirs, too, to send only those."""
     below = candidate.inputs[0]
     if window.top is None or not below.shipping.strategy.is_network:

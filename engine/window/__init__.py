@@ -15,6 +15,11 @@ frame_aggregates  aggregates over frames that only move forward
 exact_sum         a float sum without rounding, from which values can be taken out again
 extremes          the least value of a frame that slides
 
+Aggregates of groups whose rows are in an order, from the same sorted rows:
+
+sorted_groups     SortedGroups: sorted batches in, a row for each group out
+group_kernels     kernel: where groups begin, places of quantiles
+
         │ 4 4 5 7 7 7 9 │ 1 2 2 ...      rows of two partitions in order
               └──┬──┘
         start ───┘    └─── end           of a row's frame: both only move forward, so a row enters and leaves once

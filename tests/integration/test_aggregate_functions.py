@@ -1,5 +1,6 @@
 """Every aggregate through the whole engine: against DuckDB over nulls, duplicates, skew and memory; its example."""
 
+import datetime
 import doctest
 import inspect
 import math
@@ -11,22 +12,30 @@ import pytest
 
 import engine
 from engine import (
+    MemoryBudgetError,
     all_,
     any_,
     approx_count_distinct,
     approx_quantile,
+    array,
     avg,
     col,
+    collect_list,
+    collect_set,
     count,
     count_distinct,
     count_if,
     first,
+    histogram,
     max_,
     max_by,
+    median,
     min_,
     min_by,
     mode,
+    quantile,
     stddev_pop,
+    string_agg,
     sum_,
     variance_pop,
 )
@@ -57,6 +66,16 @@ FUNCTIONS = {
     "sp": (stddev_pop("j", filter=ODD), "stddev_pop(j) filter (where i % 2 = 1)"),
     "mb": (max_by("s", "i"), "max_by(s, i)"),
     "ib": (min_by("f", col("s")), "(min_by(f, (s, f)) filter (where f is not null and s is not null))"),
+    "md": (median("f"), "median(f)"),
+    "qi": (quantile("i", 0.3, filter=ODD), "quantile_cont(i, 0.3) filter (where i % 2 = 1)"),
+    "qd": (quantile("day", 0.9), "quantile_cont(day, 0.9)"),
+    "qz": (quantile("j", 0.75, distinct=True), "quantile_cont(distinct j, 0.75)"),
+    "li": (collect_list("s", order_by="i", filter=ODD), "list(s order by i) filter (where i % 2 = 1)"),
+    "ls": (collect_list(array(col("j")), "i", descending=True), "list([j] order by i desc)"),
+    "ld": (collect_list("s", distinct=True), "list_sort(list(distinct s), 'asc', 'nulls first')"),
+    "cs": (collect_set("j"), "list_sort(list(distinct j) filter (where j is not null))"),
+    "sa": (string_agg("s", "|", order_by="i"), "string_agg(s, '|' order by i)"),
+    "hi": (histogram("j"), "map_entries(histogram(j))"),
     "xd": (approx_count_distinct("j"), "count(distinct j)"),
 }
 
@@ -111,8 +130,12 @@ def assert_same(found, rows, keys, names):
 
 
 def differ(ours, theirs):
+    if isinstance(ours, tuple) and isinstance(theirs, dict):
+        return ours != (theirs["key"], theirs["value"])
     if isinstance(ours, list) and isinstance(theirs, list):
         return len(ours) != len(theirs) or any(map(differ, ours, theirs))
+    if isinstance(ours, datetime.datetime) and theirs is not None:
+        return abs(ours - theirs) > datetime.timedelta(microseconds=1)
     if hasattr(ours, "days"):
         ours = ours.days
     return values_differ(ours, theirs)
@@ -199,3 +222,47 @@ def test_an_approximate_quantile_is_within_its_error(environment):
     for name, share in shares.items():
         exact = ordered[max(1, math.ceil(share * len(values))) - 1]
         assert found[name] == exact or abs(found[name] - exact) <= abs(exact) / 8192, name
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("mode", ["plenty, 1", "spilling", "six pages"])
+def test_one_group_of_many_times_the_memory(open_environment, mode):
+    rng = random.Random(2)
+    values = [rng.random() for _ in range(150_000)]
+    data = open_environment(**MODES[mode]).from_arrow(pa.table({"k": [1] * len(values), "x": values})).rebalance()
+    wanted = (sorted(values)[len(values) // 2 - 1] + sorted(values)[len(values) // 2]) / 2
+    found = data.group_by("k").agg(middle=median("x"), most=quantile("x", 1.0), n=count()).collect()
+    assert [tuple(row) for row in found] == [(1, wanted, max(values), len(values))]
+
+
+def test_a_list_without_room_is_an_error_that_says_what_to_do(open_environment):
+    data = open_environment(**MODES["six pages"]).from_arrow(pa.table({"k": [7] * 200_000, "x": range(200_000)}))
+    with pytest.raises(MemoryBudgetError, match=r"l: the list of the group k=7 has more than .* bytes"):
+        data.group_by("k").agg(l=collect_list("x")).collect()
+    (row,) = data.filter(col("x") % 10 == 0).group_by("k").agg(l=collect_list("x", order_by="x")).collect()
+    assert row.l == list(range(0, 200_000, 10))
+
+
+def test_values_without_an_order_come_in_that_of_a_sort(environment):
+    data = environment.from_arrow(pa.table({"k": [1, 2] * 3000, "x": list(range(6000))}))
+    rows = data.sort("x", descending=True).group_by("k").agg(l=collect_list("x")).sort("k").collect()
+    assert [row.l for row in rows] == [list(range(5998, -1, -2)), list(range(5999, -1, -2))]
+
+
+def test_infinite_values_and_nan_among_quantiles(environment):
+    inf, nan = math.inf, math.nan
+    rows = pa.table({"k": [1, 1, 2, 2, 3, 3, 4], "x": [inf, inf, -inf, 1.0, 1.0, nan, nan]})
+    found = environment.from_arrow(rows).group_by("k").agg(m=median("x"), n=quantile("x", 0.0)).sort("k").collect()
+    assert [(row.m, row.n) for row in found[:2]] == [(inf, inf), (-inf, -inf)]
+    assert math.isnan(found[2].m) and found[2].n == 1.0 and math.isnan(found[3].n)
+
+
+def test_lists_and_maps_travel_through_joins_sorts_and_files(environment, tmp_path):
+    data = environment.from_arrow(rows_of("few groups"))
+    lists = data.group_by("k").agg(l=collect_list("s", order_by="i"), h=histogram("j"), best=max_by("s", "i"))
+    wanted = lists.sort("k").collect()
+    joined = data.select("k").distinct().join(lists, on="k").sort("k", nulls_last=True)
+    joined.write_parquet(str(tmp_path / "out"))
+    environment.execute()
+    found = environment.read_parquet(str(tmp_path / "out")).sort("k").collect()
+    assert found == [row for row in wanted if row.k is not None]

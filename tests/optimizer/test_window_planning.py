@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pytest
 
-from engine import Environment, avg, col, count, rank, row_number, sum_
+from engine import Environment, avg, col, collect_list, count, median, quantile, rank, row_number, sum_
 from engine.optimizer import sort_planning, window_planning
 
 TABLE = pa.table({"k": ["a", "b"] * 50, "j": list(range(100)), "x": [1.5] * 100})
@@ -65,6 +65,22 @@ def test_functions_that_nobody_reads_are_not_computed(data):
     made = data.with_columns(r=rank().over("k", order_by="j"), m=avg("x").over("k"))
     assert "avg" not in made.select("k", "r").explain()
     assert "window" not in made.select("k", "x").explain()
+
+
+def test_sorted_groups_share_a_sort_and_take_filters_on_their_keys(data):
+    made = data.group_by("k").agg(a=median("j"), b=quantile("j", 0.9), c=median("x")).filter(col("k") == "a")
+    text = made.explain()
+    assert text.count("SORTED, ") == 2
+    # parts by the same keys lie together already when they are put together
+    assert text.count("PARTITION_HASH") == 2
+    assert text.index("quantile(") < text.index("k == 'a'")
+    assert "0.9" not in made.select("k", "a").explain()
+
+
+def test_sorted_groups_over_rows_in_their_order_are_not_sorted_again(data):
+    ordered = data.sort(["k", "j"]).set_parallelism(1)
+    assert ordered.group_by("k").agg(a=collect_list("x", order_by="j")).explain().count("SORT,") == 1
+    assert ordered.group_by("k").agg(a=collect_list("x", order_by="x")).explain().count("SORT,") == 2
 
 
 def test_functions_that_keep_rows_wish_for_memory(data):

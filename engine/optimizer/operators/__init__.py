@@ -11,7 +11,7 @@
     partition.py         where the user wants rows        sort.py       total order, top n
     limit.py             at most n rows                   sink.py       rows to outside
     window.py            window functions         asof_join.py  each row with the one nearest in time
-    explode.py           elements of lists as rows
+    explode.py           elements of lists as rows         sorted_aggregate.py    lists, quantiles
 
 How the larger ones run is in modules of its own beside this package: ``join_planning``, ``sort_planning`` and others.
 """

@@ -70,24 +70,7 @@ class AggregateEntry(OperatorEntry[Aggregate]):
 
     def estimate(self, node: PlanNode, operator: Aggregate, inputs: Sequence[Estimates], *, legacy: bool) -> Estimates:
         """Return a row for each group."""
-        source = inputs[0]
-        if not operator.keys:
-            return sized(node.schema, 1.0, {}, "one group")
-        groups, unknown = 1.0, []
-        for key in operator.keys:
-            distinct = source.distinct(key) or _SMALL_DOMAINS.get(node.schema.column(key).type_text)
-            if distinct is None:
-                unknown.append(key)
-            else:
-                groups *= distinct
-        origin = "distinct keys"
-        if unknown:
-            groups *= source.rows**GROUP_EXPONENT
-            origin = f"rows ** {GROUP_EXPONENT:g}: distinct {', '.join(unknown)} unknown"
-        columns = {key: source.columns[key] for key in operator.keys if key in source.columns}
-        # after grouping no key combination is heavy
-        columns = {key: msgspec.structs.replace(known, heavy_keys=()) for key, known in columns.items()}
-        return sized(node.schema, min(groups, source.rows), columns, origin, unset=not source.is_size_known)
+        return groups_of(node, operator.keys, inputs[0])
 
     def candidates(
         self,
@@ -115,6 +98,27 @@ class AggregateEntry(OperatorEntry[Aggregate]):
         )
         channel = channel_of(source, 0, candidate.inputs[0].shipping)
         return builder.add(candidate, descriptor, (channel,), "" if is_single else "FINAL")
+
+
+def groups_of(node: PlanNode, keys: tuple[str, ...], source: Estimates) -> Estimates:
+    """Return a row for each group of some rows."""
+    if not keys:
+        return sized(node.schema, 1.0, {}, "one group")
+    groups, unknown = 1.0, []
+    for key in keys:
+        distinct = source.distinct(key) or _SMALL_DOMAINS.get(node.schema.column(key).type_text)
+        if distinct is None:
+            unknown.append(key)
+        else:
+            groups *= distinct
+    origin = "distinct keys"
+    if unknown:
+        groups *= source.rows**GROUP_EXPONENT
+        origin = f"rows ** {GROUP_EXPONENT:g}: distinct {', '.join(unknown)} unknown"
+    columns = {key: source.columns[key] for key in keys if key in source.columns}
+    # after grouping no key combination is heavy
+    columns = {key: msgspec.structs.replace(known, heavy_keys=()) for key, known in columns.items()}
+    return sized(node.schema, min(groups, source.rows), columns, origin, unset=not source.is_size_known)
 
 
 def _candidate(

@@ -23,6 +23,7 @@ from engine.optimizer.operators.project import ProjectEntry
 from engine.optimizer.operators.python_function import PythonFunctionEntry
 from engine.optimizer.operators.sink import SinkEntry
 from engine.optimizer.operators.sort import SortEntry
+from engine.optimizer.operators.sorted_aggregate import SortedAggregateEntry
 from engine.optimizer.operators.source import SourceEntry
 from engine.optimizer.operators.union import UnionEntry
 from engine.optimizer.operators.window import WindowEntry
@@ -42,6 +43,7 @@ ENTRIES: tuple[OperatorEntry[Any], ...] = (
     SortEntry(),
     WindowEntry(),
     ExplodeEntry(),
+    SortedAggregateEntry(),
     LimitEntry(),
     SinkEntry(),
 )

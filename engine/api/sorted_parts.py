@@ -1,0 +1,121 @@
+"""Aggregates of groups whose rows are in an order: quantiles and lists, one pass over sorted rows for each order.
+
+    sorted_parts(source, keys, named)          the parts that have them
+    any_values_node(source, keys, columns)     of each column any value that is not null, whatever its type
+
+    median(x), quantile(x, 0.9), list(y order by t)
+        ──► keys, x ──► sorted by keys, x ──► both quantiles        numbers as float64, dates as timestamps
+        ──► keys, t, y ──► sorted by keys, t ──► the list
+
+Held by: tests/integration/test_aggregate_functions.py
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import pyarrow as pa
+from pyarrow import types
+
+from engine.api.aggregate_nodes import Part, columns_as_they_are, fresh_name
+from engine.api.logical_node import LogicalNode
+from engine.api.projections import project_node
+from engine.errors import SchemaError
+from engine.expressions.infer import infer_type
+from engine.expressions.schema_bridge import is_key_type, type_to_ipc
+from engine.expressions.text import expression_text
+from engine.graph.expression import Aggregated, Case, Cast, Expression, NamedExpression, OrderedBy
+from engine.graph.plan import SortedAggregate
+from engine.graph.sort_key import SortKey
+from engine.graph.window import SortedCall
+from engine.window.sorted_groups import sorted_schema
+
+#: functions that are computed from sorted rows
+SORTED: Final = frozenset({"quantile", "list"})
+
+
+class _Pass:
+    """One sort of the rows, and what is computed from it."""
+
+    def __init__(self, order: tuple[OrderedBy, ...], keys: tuple[str, ...]) -> None:
+        self.order = order
+        self._keys = keys
+        self._columns: list[NamedExpression] = []
+        self._calls: list[SortedCall] = []
+
+    def add(self, name: str, one: Aggregated, value: Expression) -> None:
+        """Add an aggregate of a value."""
+        share = one.options.get("q")
+        where = None if one.where is None or one.function == "quantile" else self._column(one.where)
+        share = share if isinstance(share, float) else 0.0
+        self._calls.append(SortedCall(one.function, self._column(value), name, where, share))
+
+    def _column(self, expression: Expression) -> str:
+        known = next((one.name for one in self._columns if one.expression == expression), None)
+        if known is None:
+            known = fresh_name(f"__sorted{len(self._columns)}", self._keys)
+            self._columns.append(NamedExpression(known, expression))
+        return known
+
+    def node(self, source: LogicalNode) -> LogicalNode:
+        """Return the aggregate over a source."""
+        order = tuple(SortKey(self._column(key.expression), key.descending, key.nulls_last) for key in self.order)
+        rows = project_node(source, [*columns_as_they_are(self._keys), *self._columns], "agg")
+        return _node(rows, self._keys, order, self._calls)
+
+
+def _node(
+    rows: LogicalNode, keys: tuple[str, ...], order: tuple[SortKey, ...], calls: Sequence[SortedCall]
+) -> LogicalNode:
+    return LogicalNode(SortedAggregate(keys, order, tuple(calls)), (rows,), sorted_schema(rows.schema, keys, calls))
+
+
+def sorted_parts(source: LogicalNode, keys: tuple[str, ...], named: Sequence[tuple[str, Aggregated]]) -> list[Part]:
+    """Return a part for each order that aggregates want.
+
+    Raises: SchemaError: a quantile of what is no number and no time, or an order of values that have none.
+    """
+    passes: list[_Pass] = []
+    for name, one in named:
+        value = one.arguments[0]
+        order = one.order_by
+        if one.function == "quantile":
+            value = _ordered_value(one, source.schema)
+            order = (OrderedBy(value, nulls_last=True),)
+        for key in order:
+            data_type = infer_type(key.expression, source.schema)
+            if not is_key_type(data_type):
+                raise SchemaError(f"{expression_text(one)}: values of {data_type} have no order")
+        found = next((each for each in passes if each.order == order), None)
+        if found is None:
+            found = _Pass(order, keys)
+            passes.append(found)
+        found.add(name, one, value)
+    return [Part(each.node(source)) for each in passes]
+
+
+def _ordered_value(one: Aggregated, schema: pa.Schema) -> Expression:
+    """Return the value of a quantile as what it is computed in, null where a filter is not true."""
+    value = one.arguments[0]
+    data_type = infer_type(value, schema)
+    if types.is_integer(data_type) or types.is_floating(data_type) or types.is_decimal(data_type):
+        wanted = pa.float64()
+    elif types.is_date32(data_type):
+        wanted = pa.timestamp("us")
+    elif types.is_date64(data_type):
+        wanted = pa.timestamp("ms")
+    elif types.is_time32(data_type):
+        wanted = pa.time64("us")
+    elif types.is_time(data_type) or types.is_timestamp(data_type) or types.is_duration(data_type):
+        wanted = data_type
+    else:
+        raise SchemaError(f"{expression_text(one)}: quantile takes numbers and times, the argument is {data_type}")
+    if wanted != data_type:
+        value = Cast(value, type_to_ipc(wanted), str(wanted))
+    return value if one.where is None else Case(((one.where, value),))
+
+
+def any_values_node(source: LogicalNode, keys: tuple[str, ...], columns: Sequence[str]) -> LogicalNode:
+    """Return a row for each group with any value of each column that is not null."""
+    return _node(source, keys, (), [SortedCall("only", name, name) for name in columns])

@@ -1,0 +1,240 @@
+"""SortedGroups: aggregates of rows that come sorted by keys, then in an order, in one pass; a row for each group.
+
+    groups = SortedGroups(schema, keys, calls, budget_bytes, space)
+    for batch in groups.add(sorted_batch): ...       groups that have ended
+    for batch in groups.finish(): ...                the last one
+    groups.close()                                   always; idempotent
+
+    batch   │ ..open │ group │ group │ group │ open.. │      groups that lie in a batch are done at once, by kernels
+                 └─► the group that reaches over batches: its rows wait in a BlockQueue, which spills them
+
+A quantile of a group that reaches over batches is found when its values have been counted: the two rows beside its
+place are read, wherever they are. A list is the result and lies in memory: one that is larger than the operator's share
+is an error.
+
+    list        values for which ``where`` is true, in the order of the rows; null without any
+    quantile    between the two values beside share * (n - 1); times are rounded to their unit
+    only        the first value that is not null
+
+Held by: tests/window/test_sorted_groups.py
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from engine.errors import MemoryBudgetError
+from engine.records.arrow_functions import pc
+from engine.records.plain_scalars import scalar_of
+from engine.records.plain_types import plain_batch, plain_schema
+from engine.window.block_queue import BlockQueue
+from engine.window.group_kernels import first_kept, group_starts, kept_before, quantile_rows
+from engine.window.key_levels import KeyLevels
+
+if TYPE_CHECKING:
+    from engine.graph.window import SortedCall
+    from engine.iomanager.spill_space import SpillSpace
+
+#: a list may be as large as that whatever the budget
+LIST_BYTES_MIN = 1 << 20
+
+
+def sorted_schema(schema: pa.Schema, keys: Sequence[str], calls: Sequence[SortedCall]) -> pa.Schema:
+    """Return the schema of the result of rows of a schema: keys, then the calls by their names."""
+    types = [(call, schema.field(call.argument).type) for call in calls]
+    results = [pa.field(call.name, pa.list_(one) if call.function == "list" else one) for call, one in types]
+    return pa.schema([*(schema.field(key) for key in keys), *results])
+
+
+class SortedGroups:
+    """Args: schema: of the sorted batches; budget_bytes: of rows that wait, and of a list."""
+
+    def __init__(
+        self,
+        schema: pa.Schema,
+        keys: Sequence[str],
+        calls: Sequence[SortedCall],
+        budget_bytes: int,
+        space: SpillSpace,
+        *,
+        force_spill: bool = False,
+    ) -> None:
+        self._schema = plain_schema(schema)
+        self._keys = list(keys)
+        self._calls = list(calls)
+        self._budget_bytes = budget_bytes
+        self._space = space
+        self._force_spill = force_spill
+        self._levels = KeyLevels(self._keys)
+        self._open: _OpenGroup | None = None
+        #: of the batches that come out
+        self.schema = sorted_schema(self._schema, self._keys, calls)
+
+    def add(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """Take a batch (not empty) and yield groups that have ended."""
+        rows = plain_batch(batch)
+        starts = group_starts(self._levels.of(rows), len(self._keys))
+        first = starts[0].as_py() if len(starts) else rows.num_rows
+        if first > 0:
+            assert self._open is not None, "the first row of all begins a group"
+            self._open.add(rows.slice(0, first))
+        if len(starts) == 0:
+            return
+        if self._open is not None:
+            yield self._open.result()
+            self._open.close()
+        last = starts[len(starts) - 1].as_py()
+        if len(starts) > 1:
+            yield self._whole_groups(rows, starts)
+        self._open = _OpenGroup(self)
+        self._open.add(rows.slice(last))
+
+    def finish(self) -> Iterator[pa.RecordBatch]:
+        """Yield the last group; without keys there is one whatever the rows are."""
+        if self._open is not None:
+            yield self._open.result()
+        elif not self._keys:
+            yield pa.RecordBatch.from_arrays([pa.nulls(1, field.type) for field in self.schema], schema=self.schema)
+
+    def close(self) -> None:
+        """Give back what waits."""
+        if self._open is not None:
+            self._open.close()
+            self._open = None
+
+    def _whole_groups(self, rows: pa.RecordBatch, bounds: pa.Array) -> pa.RecordBatch:
+        """Return the groups between bounds; the rows from the last bound on are not looked at."""
+        starts = bounds.slice(0, len(bounds) - 1)
+        columns = [pc.take(rows.column(key), starts) for key in self._keys]
+        for call in self._calls:
+            values = rows.column(call.argument)
+            if call.function == "list":
+                where = None if call.where is None else rows.column(call.where)
+                columns.append(_lists(values, where, bounds))
+            elif call.function == "quantile":
+                low, high, fraction = quantile_rows(starts, kept_before(values.is_valid(), bounds), call.share)
+                columns.append(_between(pc.take(values, low), pc.take(values, high), fraction))
+            else:
+                columns.append(pc.take(values, first_kept(values.is_valid(), bounds)))
+        return pa.RecordBatch.from_arrays(columns, schema=self.schema)
+
+
+def _lists(values: pa.Array, where: pa.Array | None, bounds: pa.Array) -> pa.ListArray:
+    """Return the values between bounds as lists, null where none is kept."""
+    if where is None:
+        first = bounds[0]
+        offsets = pc.cast(pc.subtract(bounds, first), pa.int32())
+        values = values.slice(first.as_py(), offsets[len(offsets) - 1].as_py())
+        return pa.ListArray.from_arrays(offsets, values, type=pa.list_(values.type))
+    kept = pc.fill_null(where, False)
+    offsets = kept_before(kept, bounds)
+    first, last = bounds[0].as_py(), bounds[len(bounds) - 1].as_py()
+    chosen = pc.filter(values.slice(first, last - first), kept.slice(first, last - first))
+    count = len(bounds) - 1
+    is_empty = pc.equal(offsets.slice(0, count), offsets.slice(1))
+    return pa.ListArray.from_arrays(offsets, chosen, type=pa.list_(values.type), mask=is_empty)
+
+
+def _between(low: pa.Array, high: pa.Array, fraction: pa.Array) -> pa.Array:
+    """Return what lies a fraction of the way from one value to the next; equal ones as they are, also infinite."""
+    if pa.types.is_floating(low.type):
+        moved = pc.add(pc.multiply(low, pc.subtract(1.0, fraction)), pc.multiply(high, fraction))
+        return pc.if_else(pc.equal(low, high), low, moved)
+    ticks = low.view(pa.int64())
+    way = pc.multiply(pc.cast(pc.subtract(high.view(pa.int64()), ticks), pa.float64(), safe=False), fraction)
+    return pc.add(ticks, pc.cast(pc.round(way), pa.int64(), safe=False)).view(low.type)
+
+
+class _OpenGroup:
+    """The group whose end has not come yet."""
+
+    def __init__(self, groups: SortedGroups) -> None:
+        self._groups = groups
+        self._queue = BlockQueue(lambda _: [], groups._budget_bytes, groups._space, force_spill=groups._force_spill)
+        self._keys: list[pa.Array] = []
+        #: of each quantile: how many values there are
+        self._counts = [0] * len(groups._calls)
+        self._only: list[pa.Array | None] = [None] * len(groups._calls)
+        self._list_bytes = 0
+        self._keeps_rows = any(call.function != "only" for call in groups._calls)
+
+    def add(self, rows: pa.RecordBatch) -> None:
+        """Take the next rows of the group."""
+        if not self._keys:
+            self._keys = [pc.take(rows.column(key), pa.array([0])) for key in self._groups._keys]
+        for index, call in enumerate(self._groups._calls):
+            values = rows.column(call.argument)
+            if call.function == "quantile":
+                self._counts[index] += len(values) - values.null_count
+            elif call.function == "list":
+                kept = values if call.where is None else pc.filter(values, rows.column(call.where))
+                self._list_bytes += kept.nbytes
+                self._check_list(call)
+            elif self._only[index] is None and values.null_count < len(values):
+                self._only[index] = pc.drop_null(values).slice(0, 1)
+        if self._keeps_rows:
+            self._queue.add(rows, pa.repeat(scalar_of(0, pa.uint8()), rows.num_rows))
+            self._queue.shrink()
+
+    def _check_list(self, call: SortedCall) -> None:
+        most = max(self._groups._budget_bytes, LIST_BYTES_MIN)
+        if self._list_bytes > most:
+            keys = ", ".join(f"{name}={value[0]}" for name, value in zip(self._groups._keys, self._keys, strict=True))
+            raise MemoryBudgetError(
+                f"{call.name}: the list of the group {keys or 'of all rows'} has more than {most} bytes, which is the "
+                "memory of its operator: give the TaskManager more (taskmanager.memory.process.size), keep fewer "
+                "values by filter= or distinct=, or leave them as rows, for group_by(...).reduce(...) or a window"
+            )
+
+    def result(self) -> pa.RecordBatch:
+        """Return the group's row."""
+        columns = list(self._keys)
+        for index, call in enumerate(self._groups._calls):
+            data_type = self._groups._schema.field(call.argument).type
+            if call.function == "list":
+                columns.append(self._list(call, data_type))
+            elif call.function == "quantile":
+                columns.append(self._quantile(call, self._counts[index], data_type))
+            else:
+                found = self._only[index]
+                columns.append(pa.nulls(1, data_type) if found is None else found)
+        return pa.RecordBatch.from_arrays(columns, schema=self._groups.schema)
+
+    def _blocks(self) -> Iterator[pa.RecordBatch]:
+        row = 0
+        while row < self._queue.stop:
+            block = self._queue.block_at(row)
+            yield block.batch
+            row = block.stop
+
+    def _list(self, call: SortedCall, data_type: pa.DataType) -> pa.Array:
+        pieces = []
+        for rows in self._blocks():
+            values = rows.column(call.argument)
+            if call.where is not None:
+                values = pc.filter(values, rows.column(call.where))
+            pieces.append(values)
+        values = pa.concat_arrays(pieces) if pieces else pa.nulls(0, data_type)
+        bounds = pa.array([0, len(values)], pa.int32())
+        mask = pa.array([len(values) == 0])
+        return pa.ListArray.from_arrays(bounds, values, type=pa.list_(data_type), mask=mask)
+
+    def _quantile(self, call: SortedCall, count: int, data_type: pa.DataType) -> pa.Array:
+        if count == 0:
+            return pa.nulls(1, data_type)
+        place = call.share * (count - 1)
+        low = int(place)
+        fraction = place - low
+        values = [self._value(row, call.argument) for row in (low, low + (fraction > 0))]
+        return _between(*values, pa.array([fraction]))
+
+    def _value(self, row: int, column: str) -> pa.Array:
+        block = self._queue.block_at(row)
+        return block.batch.column(column).slice(row - block.start, 1)
+
+    def close(self) -> None:
+        """Give back what waits."""
+        self._queue.close()

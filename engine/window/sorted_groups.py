@@ -228,8 +228,8 @@ class _OpenGroup:
         place = call.share * (count - 1)
         low = int(place)
         fraction = place - low
-        values = [self._value(row, call.argument) for row in (low, low + (fraction > 0))]
-        return _between(*values, pa.array([fraction]))
+        lower, upper = (self._value(row, call.argument) for row in (low, low + (fraction > 0)))
+        return _between(lower, upper, pa.array([fraction]))
 
     def _value(self, row: int, column: str) -> pa.Array:
         block = self._queue.block_at(row)

@@ -38,6 +38,7 @@ expressions.py         col, lit, when, and all names of expressions
 schema_inference.py    schemas of rows and functions, from type hints or the first rows
 functions.py           Python functions as bytes of the plan
 unwritten_outputs.py   write_* without an execute() behind it
+data_set_values.py     scalar, is_in(data_set): joins
 cached_rows.py         cache: rows that later jobs read
 runner.py              what a data set needs of its environment
 logical_node.py        the program under construction, and the Plan made of it

@@ -16,9 +16,11 @@ from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
 
+from engine.api.expression import Expr
 from engine.api.logical_node import LogicalNode
 from engine.api.python_habits import RowsLater
 from engine.errors import PlanError, SchemaError
+from engine.graph.expression import FromDataSet
 
 if TYPE_CHECKING:
     from engine.api.runner import Runner
@@ -55,6 +57,31 @@ class Calls(RowsLater):
     def _with(self, node: LogicalNode) -> Self:
         """Return the data set of a node."""
         return type(self)(self._environment, node)
+
+    def scalar(self) -> Expr:
+        """Return the only value of this data set, of one row and one column, as an expression for another one.
+
+        For ``select``, ``with_columns`` and ``filter``. Without a row it is null; two rows end the job with an error.
+
+        >>> prices = rows({"x": [1, 2, 6]})
+        >>> prices.filter(col("x") > prices.agg(mean=avg("x")).scalar()).collect()
+        [Row(x=6)]
+        """
+        return Expr(FromDataSet(self._number("scalar")))
+
+    def has_value(self, tested: Expr) -> Expr:
+        """Return whether a value is one of the values of this data set's only column; ``is_in`` calls this.
+
+        >>> prices = rows({"x": [1, 2, 6]})
+        >>> prices.filter(rows({"y": [2, 7]}).has_value(col("x"))).collect()
+        [Row(x=2)]
+        """
+        return Expr(FromDataSet(self._number("is_in"), tested.expression))
+
+    def _number(self, what: str) -> int:
+        if len(self.schema) != 1:
+            raise SchemaError(f"{what}: the data set has {len(self.schema)} columns; select() the one that is meant")
+        return self._environment.number_of(self._node)
 
     def _same_rows(self, operator: Operator) -> Self:
         """Return the data set of an operator over this one, of the same columns."""

@@ -13,13 +13,14 @@ and nothing else. Settings: this ``config`` beats the command line, which beats 
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import shutil
 import sys
 import weakref
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Final, Self
 
 import pyarrow as pa
 from msgspec.structs import replace
@@ -50,6 +51,9 @@ from engine.private_folder import scratch_folder
 from engine.process_folder import FolderPrefix, ProcessFolder, sweep
 from engine.user_warnings import calling_place
 
+#: of data sets in expressions, in all environments
+_NUMBERS: Final = itertools.count()
+
 
 class Environment(SourceCalls):
     """Sources, settings and declared outputs of a script. Not for several threads at once."""
@@ -65,6 +69,7 @@ class Environment(SourceCalls):
         self._folder: ProcessFolder | None = None
         self._remove_folder: weakref.finalize[Any, Environment] | None = None
         self._result_count = 0
+        self._in_expressions: dict[int, LogicalNode] = {}
         self._is_closed = False
         self._has_run = False
 
@@ -212,6 +217,18 @@ class Environment(SourceCalls):
         kept = bad_row_sinks(sinks, self._bad_row_paths)
         self._bad_row_paths.update(sink.operator.spec.path for sink in kept if isinstance(sink.operator, Sink))
         return [*sinks, *kept]
+
+    def number_of(self, node: LogicalNode) -> int:
+        """Return the number under which expressions speak of a node (DataSet.scalar and is_in call this)."""
+        number = next(_NUMBERS)
+        self._in_expressions[number] = node
+        return number
+
+    def node_of(self, number: int) -> LogicalNode:
+        """Return the node of a number; PlanError for one of another environment."""
+        if number not in self._in_expressions:
+            raise PlanError("an expression has a data set of another environment; read its data in this one too")
+        return self._in_expressions[number]
 
     def sample(self, node: LogicalNode) -> pa.Table:
         """Run what a node needs while a program is being written, and return its rows."""

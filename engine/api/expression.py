@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from engine.api.nested_expressions import ListExpressions, MapExpressions
 from engine.api.number_functions import NumberFunctions
-from engine.api.python_habits import RowValue, warn_comparison_with_none, warn_plain_truth
+from engine.api.python_habits import RowsLater, RowValue, warn_comparison_with_none, warn_plain_truth
 from engine.api.string_expressions import StringExpressions
 from engine.api.time_expressions import TimeExpressions
 from engine.errors import SchemaError
@@ -221,7 +221,12 @@ class Expr(NumberFunctions, RowValue):
 
         >>> values(col("x").is_in(1, 2), x=[1, 3, None])
         [True, False, None]
+
+        A data set of one column is a list of values too, in ``select``, ``with_columns`` and ``filter``.
         """
+        if len(values) == 1 and isinstance(values[0], RowsLater):
+            found: Expr = values[0].has_value(self)
+            return found
         if len(values) == 1 and isinstance(values[0], Iterable) and not isinstance(values[0], str | bytes | Expr):
             values = tuple(values[0])
         return self.call("is_in", *values)

@@ -66,6 +66,10 @@ class RowValue:
 class RowsLater:
     """Base of data sets: rows are there only after a job has run."""
 
+    def has_value(self, tested: Any) -> Any:
+        """Return whether a value is one of the values of the data set, as an expression."""
+        raise NotImplementedError
+
     def __bool__(self) -> NoReturn:
         raise SchemaError(
             "a data set is neither true nor false: compare it with `is None`, or ask data_set.count(), which runs a job"

@@ -13,6 +13,7 @@ from typing import Any, Self
 
 from engine.api.aggregate_nodes import aggregate_node
 from engine.api.calls import Calls, row_count
+from engine.api.data_set_values import filtered_by_membership, has_data_set, with_values
 from engine.api.expression import Expr
 from engine.api.functions import python_function
 from engine.api.joins import union_node
@@ -32,7 +33,7 @@ from engine.errors import SchemaError
 from engine.expressions.infer import check_predicate, with_typed_texts
 from engine.expressions.schema_bridge import is_key_type
 from engine.functions.user_function import function_of
-from engine.graph.expression import ColumnRef, NamedExpression, has_window
+from engine.graph.expression import ColumnRef, Expression, NamedExpression, has_window
 from engine.graph.plan import Filter, Limit, Sort
 from engine.graph.sort_key import SortKey
 
@@ -65,6 +66,10 @@ class RelationalCalls(Calls):
         return self._project(with_columns(self.schema, columns, named), "with_columns")
 
     def _project(self, named: list[NamedExpression], what: str) -> Self:
+        if any(has_data_set(one.expression) for one in named):
+            node, found = with_values(self._node, [one.expression for one in named], self._environment.node_of)
+            values = [NamedExpression(one.name, value) for one, value in zip(named, found, strict=True)]
+            return self._with(node)._project(values, what)
         if not any(has_window(one.expression) for one in named):
             return self._with(project_node(self._node, named, what))
         from engine.api.window_nodes import windowed_project  # noqa: PLC0415 - start-up time
@@ -87,6 +92,8 @@ class RelationalCalls(Calls):
 
         ``col("a") is None`` is decided by Python and is always False; write ``col("a").is_null()``.
         """
+        if isinstance(condition, Expr) and has_data_set(condition.expression):
+            return self._filtered_by_values(condition.expression)
         if isinstance(condition, Expr) and has_window(condition.expression):
             from engine.api.window_nodes import windowed_filter  # noqa: PLC0415 - start-up time
 
@@ -99,6 +106,15 @@ class RelationalCalls(Calls):
         if function_of("filter", condition) is None:
             raise SchemaError(f"filter({condition!r}): expected an expression such as col('a') > 1, or a function")
         return self._same_rows(python_function("filter", condition))
+
+    def _filtered_by_values(self, predicate: Expression) -> Self:
+        """Return the rows for which a condition with values of data sets is true."""
+        known = self._environment.node_of
+        kept, rest = filtered_by_membership(self._node, predicate, known)
+        if rest is None:
+            return self._with(kept)
+        node, (condition,) = with_values(kept, [rest], known)
+        return self._with(node).filter(Expr(condition)).select(*self.schema.names)
 
     def distinct(self, subset: Any = None) -> Self:
         """Return each different row once; null equals null here.

@@ -35,6 +35,14 @@ class Runner(Protocol):
         """Return the folder for temporary data."""
         ...
 
+    def number_of(self, node: LogicalNode) -> int:
+        """Return the number under which expressions speak of a node."""
+        ...
+
+    def node_of(self, number: int) -> LogicalNode:
+        """Return the node of a number; PlanError for one of another environment."""
+        ...
+
     def sample(self, node: LogicalNode) -> pa.Table:
         """Run what a node needs while a program is being written, and return its rows."""
         ...

@@ -30,6 +30,7 @@ from engine.graph.expression import (
     Cast,
     ColumnRef,
     Expression,
+    FromDataSet,
     Literal,
     Over,
     columns_of,
@@ -77,6 +78,11 @@ def compile_operand(expression: Expression, schema: pa.Schema) -> Operand:
             raise SchemaError(
                 f"{expression_text(expression)} is an aggregate: it stands in group_by(...).agg(name=...), or over a "
                 "window: .over(...)"
+            )
+        case FromDataSet():
+            raise SchemaError(
+                f"{expression_text(expression)}: a value of a data set stands in select, with_columns and filter only; "
+                "make it a column by with_columns(name=...) first"
             )
 
 

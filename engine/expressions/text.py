@@ -16,6 +16,7 @@ from engine.graph.expression import (
     Cast,
     ColumnRef,
     Expression,
+    FromDataSet,
     Literal,
     OrderedBy,
     Over,
@@ -75,6 +76,8 @@ def _text(expression: Expression, strength: int) -> str:
             text = _over_text(expression)
         case Aggregated():
             text = _aggregated_text(expression)
+        case FromDataSet(tested=tested):
+            text = "data_set.scalar()" if tested is None else f"{_text(tested, 9)}.is_in(data_set)"
         case Call():
             text, own = _call_text(expression)
     return f"({text})" if own < strength else text

@@ -7,6 +7,7 @@
     Case(branches, otherwise)            when/then/otherwise
     Over(function, ...)                  a window function; it is taken out of expressions before a plan is made
     Aggregated(function, ...)            an aggregate of a group's rows; the same
+    FromDataSet(number, tested)          the value of a data set, or whether it has one; the same
 
     conjuncts(a and b and c) -> (a, b, c)          conjunction((a, b, c)) -> a and b and c
     disjuncts, disjunction   the same of "or"
@@ -105,7 +106,17 @@ class Aggregated(msgspec.Struct, frozen=True, tag="aggregated"):
     options: dict[str, bool | int | float | str | None] = {}
 
 
-Expression = ColumnRef | Literal | Call | Cast | Case | Over | Aggregated
+class FromDataSet(msgspec.Struct, frozen=True, tag="from_data_set"):
+    """The only value of a data set, or whether a tested value is one of its values. No plan has one: it is a join.
+
+    ``number``: under which the environment knows the data set.
+    """
+
+    number: int
+    tested: Expression | None = None
+
+
+Expression = ColumnRef | Literal | Call | Cast | Case | Over | Aggregated | FromDataSet
 
 
 class NamedExpression(msgspec.Struct, frozen=True):
@@ -141,6 +152,8 @@ def children_of(expression: Expression) -> tuple[Expression, ...]:
         case Over(argument=argument, partition_by=keys, order_by=order, default=default):
             optional = tuple(one for one in (argument, default) if one is not None)
             return (*optional, *keys, *(key.expression for key in order))
+        case FromDataSet(tested=tested):
+            return () if tested is None else (tested,)
         case _:
             return ()
 
@@ -157,6 +170,8 @@ def with_children(expression: Expression, operands: Sequence[Expression]) -> Exp
             return Case(pairs, None if otherwise is None else operands[-1])
         case Over():
             return _over_children(expression, list(operands))
+        case FromDataSet():
+            return msgspec.structs.replace(expression, tested=operands[0] if operands else None)
         case _:
             return expression
 

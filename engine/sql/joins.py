@@ -14,12 +14,10 @@ from __future__ import annotations
 
 from typing import Final
 
-import pyarrow as pa
-
-from engine.api.aggregates import count
 from engine.api.data_set import DataSet
+from engine.api.data_set_values import with_mark
 from engine.api.expression import Expr
-from engine.api.expressions import col, lit, when
+from engine.api.expressions import col, lit
 from engine.errors import NotYetSupportedError
 from engine.sql.column_names import ColumnNames, Relation
 from engine.sql.join_conditions import JoinCondition, JoinKey
@@ -61,22 +59,18 @@ def marked(names: ColumnNames, left: Relation, right: Relation, condition: JoinC
         return Relation(parts[0].union(parts[1]), (*left.columns, mark))
     if null_aware and len(condition.keys) > 1:
         raise NotYetSupportedError("IN below OR with a query that depends on the row outside; write EXISTS")
+    if null_aware:
+        (key,) = condition.keys
+        values = right.data.select([key.right.alias(mark)])
+        data = left.data._with(with_mark(left.data._node, key.left, values._node, mark))
+        return Relation(data, (*left.columns, mark))
     found = names.unique("found")
     keys = [names.unique("join_key") for _ in condition.keys]
     different = right.data.select([key.right.alias(name) for key, name in zip(condition.keys, keys, strict=True)])
     flagged = different.distinct().with_columns(**{found: lit(True)})
     own = tuple(JoinKey(key.left, col(name), key.null_safe) for key, name in zip(condition.keys, keys, strict=True))
     data = _joined(left.data, flagged, "left", JoinCondition(own, None))
-    has_match = col(found).is_not_null()
-    if not null_aware:
-        return Relation(data.with_columns(**{mark: has_match}), (*left.columns, mark))
-    rows, values = names.unique("rows"), names.unique("values")
-    counted = different.group_by().agg(**{rows: count(), values: count(col(keys[0]))})
-    is_unknown = (col(rows) > 0) & (own[0].left.is_null() | (col(rows) > col(values)))
-    data = data.join(counted, how="cross").with_columns(
-        **{mark: when(has_match).then(True).when(is_unknown).then(lit(None, pa.bool_())).otherwise(False)}
-    )
-    return Relation(data, (*left.columns, mark))
+    return Relation(data.with_columns(**{mark: col(found).is_not_null()}), (*left.columns, mark))
 
 
 def keyed(names: ColumnNames, data: DataSet, keys: list[Expr]) -> tuple[DataSet, list[str]]:

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from engine.api.aggregates import count, first
 from engine.api.data_set import DataSet
+from engine.api.data_set_values import one_value
 from engine.api.expressions import col
 from engine.errors import NotYetSupportedError
 from engine.sql import joins
@@ -276,15 +276,10 @@ class RelationReader:
 
     def _one_row(self, query: Expression.Subquery) -> Relation:
         """Return the relation of a query that has one row: null where the query has none, an error where several."""
-        relation = query.scalar.input
-        found = self.read(relation)
-        own = col(found.columns[0])
-        if _has_one_row(relation):
-            return Relation(found.data.select([own]), found.columns[:1])
-        name, rows = self._names.unique("value"), self._names.unique("rows")
-        counted = found.data.group_by().agg(**{name: first(own), rows: count()})
-        value = col(name).require(col(rows) <= 1, "a SQL query that stands for a value has more than one row")
-        return Relation(counted.select([value.alias(name)]), (name,))
+        found = self.read(query.scalar.input)
+        value = found.data.select([found.columns[0]])
+        name = self._names.unique("value")
+        return Relation(value._with(one_value(value._node, name, "a SQL query")), (name,))
 
     def _reader(
         self, columns: Sequence[str], data: Sequence[DataSet], scalars: Mapping[bytes, str] | None = None
@@ -317,15 +312,6 @@ def _reads(message: Any, is_below: bool) -> tuple[int, int]:
     is_below = is_below or message.DESCRIPTOR.name == "AggregateRel"
     counted = [_reads(child, is_below) for child in messages_below(message)]
     return sum(below for below, _ in counted), sum(beside for _, beside in counted)
-
-
-def _has_one_row(message: Rel) -> bool:
-    kind = message.WhichOneof("rel_type")
-    if kind == "project":
-        return _has_one_row(message.project.input)
-    if kind != "aggregate":
-        return False
-    return all(not group.expression_references for group in message.aggregate.groupings)
 
 
 def _scalar_queries(message: Expression) -> list[Expression.Subquery]:

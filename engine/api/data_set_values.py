@@ -1,0 +1,161 @@
+"""Data sets within expressions: ``data.scalar()`` is a value, ``col("k").is_in(data)`` a test.
+
+    filter(col("x") > other.scalar())      rows ──cross join──► rows, value ──► filter ──► columns as they were
+    filter(col("k").is_in(other))          semi join; ``~col("k").is_in(other)`` an anti join, SQL's NOT IN
+    with_columns(m=col("k").is_in(other))  left join with the different values of other: true, false, null for unknown
+
+An expression holds a number, under which the Environment knows the data set. Before the expression is looked at, what
+stands for a data set becomes a column of a join.
+
+Held by: tests/integration/test_data_set_values.py
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from engine.api.aggregate_nodes import aggregate_node, columns_as_they_are
+from engine.api.expression import Expr, to_expression
+from engine.api.join_keys import JoinKeys
+from engine.api.joins import join_node
+from engine.api.logical_node import LogicalNode
+from engine.api.projections import free_name, project_node
+from engine.errors import SchemaError
+from engine.expressions.literals import make_literal
+from engine.graph.expression import (
+    AggregateCall,
+    Call,
+    Case,
+    ColumnRef,
+    Expression,
+    FromDataSet,
+    Literal,
+    NamedExpression,
+    children_of,
+    conjuncts,
+    has_window,
+    replaced,
+)
+from engine.graph.plan import Aggregate, Limit, Project
+
+#: number -> node of the data set
+Known = Callable[[int], LogicalNode]
+
+
+class Resolved(NamedTuple):
+    """A node with a column for each value of a data set, and expressions over it."""
+
+    node: LogicalNode
+    expressions: list[Expression]
+
+
+def has_data_set(expression: Expression) -> bool:
+    """Whether an expression has a part that stands for a data set."""
+    return isinstance(expression, FromDataSet) or any(map(has_data_set, children_of(expression)))
+
+
+def with_values(node: LogicalNode, expressions: Sequence[Expression], known: Known) -> Resolved:
+    """Return a node that has what expressions want of data sets as columns, and the expressions over these."""
+    # a list, for expressions have no hash
+    parts: list[FromDataSet] = []
+    names: list[str] = []
+    for part in (part for expression in expressions for part in _parts(expression)):
+        if part in parts:
+            continue
+        name = free_name(f"__value{len(names)}", node.schema)
+        parts.append(part)
+        names.append(name)
+        other = known(part.number)
+        if part.tested is None:
+            node = join_node(node, one_value(other, name, "scalar(): a data set"), "cross", JoinKeys())
+        else:
+            node = with_mark(node, Expr(part.tested), other, name)
+
+    def column(part: Expression) -> Expression | None:
+        return ColumnRef(names[parts.index(part)]) if isinstance(part, FromDataSet) else None
+
+    return Resolved(node, [replaced(expression, column) for expression in expressions])
+
+
+def filtered_by_membership(
+    node: LogicalNode, predicate: Expression, known: Known
+) -> tuple[LogicalNode, Expression | None]:
+    """Return a node whose rows meet the tests of a conjunction that are memberships, and what is left of it."""
+    rest: Expression | None = None
+    if has_window(predicate):
+        # which looks at the rows that a test would leave out
+        return node, predicate
+    for part in conjuncts(predicate):
+        is_not = isinstance(part, Call) and part.function == "not"
+        test = part.arguments[0] if isinstance(part, Call) and is_not else part
+        if isinstance(test, FromDataSet) and test.tested is not None and not has_data_set(test.tested):
+            other = known(test.number)
+            keys = JoinKeys(left_on=[Expr(test.tested)], right_on=[Expr(ColumnRef(other.schema.names[0]))])
+            node = join_node(node, other, "anti" if is_not else "semi", keys, null_aware=is_not)
+        else:
+            rest = part if rest is None else Call("and", (rest, part))
+    return node, rest
+
+
+def one_value(node: LogicalNode, name: str, what: str) -> LogicalNode:
+    """Return one row with the only value of a node, null where it has no row; an error of the job where it has two.
+
+    what: who is meant, for the error.
+    """
+    (column,) = node.schema.names
+    if _has_one_row(node):
+        return project_node(node, [NamedExpression(name, ColumnRef(column))], "scalar")
+    rows = free_name("__rows", pa.schema([(name, pa.null())]))
+    few = LogicalNode(Limit(2), (node,), node.schema)
+    calls = (AggregateCall("first", ColumnRef(column), name), AggregateCall("count_all", None, rows))
+    counted = aggregate_node(few, (), calls)
+    said = f"{what} that stands for a value has more than one row"
+    value = Expr(ColumnRef(name)).require(Expr(ColumnRef(rows)) <= 1, said)
+    return project_node(counted, [NamedExpression(name, value.expression)], "scalar")
+
+
+def _has_one_row(node: LogicalNode) -> bool:
+    while isinstance(node.operator, Project):
+        (node,) = node.inputs
+    return isinstance(node.operator, Aggregate) and not node.operator.keys
+
+
+def with_mark(node: LogicalNode, tested: Expr, other: LogicalNode, mark: str) -> LogicalNode:
+    """Return a node with a column that says whether a value is one of the values of another node, as SQL's IN.
+
+    Null where that is unknown: a null among the values, or the value itself, and there are any.
+    """
+    (column,) = other.schema.names
+    key, found, rows, values = (free_name(f"__{name}", node.schema) for name in ("key", "found", "rows", "values"))
+    wanted = project_node(other, [NamedExpression(key, ColumnRef(column))], "is_in")
+    different = aggregate_node(wanted, (key,), ())
+    flag = NamedExpression(found, make_literal(True, pa.bool_()))
+    flagged = project_node(different, [NamedExpression(key, ColumnRef(key)), flag], "is_in")
+    keys = JoinKeys(left_on=[tested], right_on=[Expr(ColumnRef(key))])
+    joined = join_node(node, flagged, "left", keys)
+    calls = (AggregateCall("count_all", None, rows), AggregateCall("count", ColumnRef(key), values))
+    counted = join_node(joined, aggregate_node(different, (), calls), "cross", JoinKeys())
+    has_nulls = Expr(ColumnRef(rows)) > Expr(ColumnRef(values))
+    is_unknown = (Expr(ColumnRef(rows)) > 0) & (tested.is_null() | has_nulls)
+    unknown: Literal = make_literal(None, pa.bool_())
+    is_in = Case(
+        (
+            (Expr(ColumnRef(found)).is_not_null().expression, to_expression(True)),
+            (is_unknown.expression, unknown),
+        ),
+        to_expression(False),
+    )
+    kept = [*columns_as_they_are(node.schema.names), NamedExpression(mark, is_in)]
+    return project_node(counted, kept, "is_in")
+
+
+def _parts(expression: Expression) -> list[FromDataSet]:
+    """Return what stands for data sets in an expression; SchemaError for one within another."""
+    if isinstance(expression, FromDataSet):
+        if expression.tested is not None and has_data_set(expression.tested):
+            raise SchemaError("is_in(data_set) of a value of another data set; make the value a column first")
+        return [expression]
+    return [part for child in children_of(expression) for part in _parts(child)]

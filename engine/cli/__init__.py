@@ -5,6 +5,8 @@
     submit.py        job submit: runs a script and says what became of its jobs
     info.py          job info: the plan of a script, nothing executed
     sql_statements.py  sql: statements of a command line or a file
+    sql_session.py   what runs them, one after the other
+    sql_shell.py     sql on a terminal: a line editor with history and completion; sql_words.py: what it completes
     cluster_jobs.py  job list, status, cancel, logs: jobs of a running cluster
     job_trace.py     job trace: the run of a job as a trace for Perfetto
     ha_gc.py         ha gc: what a cluster has stored and no job needs any more

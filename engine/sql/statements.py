@@ -6,7 +6,9 @@
     SELECT, WITH, VALUES ...                       Query
     EXPLAIN [ANALYZE] query                        Explain
     CREATE [OR REPLACE] VIEW name AS query         CreateView
-    COPY (query) TO 'path' [(FORMAT parquet|csv|json|...)]   CopyTo; without FORMAT the end of the path says it
+    CREATE [OR REPLACE] TABLE name AS query        CreateTable
+    COPY (query)|name TO 'path' [(option value, ...)]   CopyTo; without FORMAT the end of the path says it
+    INSERT INTO 'path' query                       InsertInto
     SHOW TABLES, DESCRIBE name                     ShowTables, Describe
 
 A statement that is none of these is a Query, and what plans queries says what is wrong with it.
@@ -17,6 +19,8 @@ Held by: tests/sql/test_statements.py
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from engine.errors import PlanError
@@ -43,12 +47,28 @@ class CreateView(NamedTuple):
     text: str
 
 
+class CreateTable(NamedTuple):
+    """The rows of a query are kept under a name as long as the session lasts."""
+
+    name: str
+    text: str
+    replaces: bool
+
+
 class CopyTo(NamedTuple):
-    """The rows of a query are written."""
+    """The rows of a query are written; ``options`` are those behind the path, without FORMAT."""
 
     text: str
     path: str
     file_format: str
+    options: Mapping[str, str | bool] = MappingProxyType({})
+
+
+class InsertInto(NamedTuple):
+    """The rows of a query are to be added to what lies at a path."""
+
+    path: str
+    text: str
 
 
 class ShowTables(NamedTuple):
@@ -61,15 +81,18 @@ class Describe(NamedTuple):
     name: str
 
 
-Statement = Query | Explain | CreateView | CopyTo | ShowTables | Describe
+Statement = Query | Explain | CreateView | CreateTable | CopyTo | InsertInto | ShowTables | Describe
 
 FORMATS: Final = ("parquet", "csv", "records", "json", "orc", "ipc")
 _NAME: Final = r"(\"[^\"]+\"|\w+)"
 _EXPLAIN: Final = re.compile(r"EXPLAIN\s+(ANALYZE\s+)?(.+)", re.IGNORECASE | re.DOTALL)
-_VIEW: Final = re.compile(rf"CREATE\s+(?:OR\s+REPLACE\s+)?VIEW\s+{_NAME}\s+AS\s+(.+)", re.IGNORECASE | re.DOTALL)
-_COPY: Final = re.compile(
-    r"COPY\s*\((.+)\)\s*TO\s+'((?:[^']|'')+)'\s*(?:\(\s*FORMAT\s+(\w+)\s*\))?", re.IGNORECASE | re.DOTALL
+_CREATE: Final = re.compile(
+    rf"CREATE\s+(OR\s+REPLACE\s+)?(VIEW|TABLE)\s+{_NAME}\s+AS\s+(.+)", re.IGNORECASE | re.DOTALL
 )
+_PATH: Final = r"'((?:[^']|'')+)'"
+_COPY: Final = re.compile(rf"COPY\s*(?:\((.+)\)|{_NAME})\s*TO\s+{_PATH}\s*(?:\((.*)\))?", re.IGNORECASE | re.DOTALL)
+_OPTION: Final = re.compile(r"\s*(\w+)(?:\s+('(?:[^']|'')*'|\([^()]*\)|[\w.]+))?\s*(?:,|\Z)")
+_INSERT: Final = re.compile(rf"INSERT\s+INTO\s+{_PATH}\s+(.+)", re.IGNORECASE | re.DOTALL)
 _SHOW: Final = re.compile(r"SHOW\s+TABLES", re.IGNORECASE)
 _DESCRIBE: Final = re.compile(rf"(?:DESCRIBE|DESC)\s+{_NAME}", re.IGNORECASE)
 
@@ -91,11 +114,16 @@ def statement(text: str) -> Statement:
     begun = _without_comments(text)
     if found := _EXPLAIN.fullmatch(begun):
         return Explain(found[2], bool(found[1]))
-    if found := _VIEW.fullmatch(begun):
-        return CreateView(_plain(found[1]), found[2])
+    if found := _CREATE.fullmatch(begun):
+        name, replaces = _plain(found[3]), bool(found[1])
+        is_view = found[2].upper() == "VIEW"
+        return CreateView(name, found[4]) if is_view else CreateTable(name, found[4], replaces)
     if found := _COPY.fullmatch(begun):
-        path = found[2].replace("''", "'")
-        return CopyTo(found[1], path, _format(found[3], path))
+        path, options = found[3].replace("''", "'"), _options(found[4] or "")
+        query = found[1] or f"SELECT * FROM {found[2]}"  # noqa: S608 - who writes the name writes the query
+        return CopyTo(query, path, _format(options.pop("format", None), path), options)
+    if found := _INSERT.fullmatch(begun):
+        return InsertInto(found[1].replace("''", "'"), found[2])
     if _SHOW.fullmatch(begun):
         return ShowTables()
     if found := _DESCRIBE.fullmatch(begun):
@@ -108,8 +136,24 @@ def _plain(name: str) -> str:
     return name[1:-1] if name.startswith('"') else name.lower()
 
 
-def _format(named: str | None, path: str) -> str:
-    wanted = named.lower() if named else path.rstrip("/").rpartition(".")[2].lower()
+def _options(text: str) -> dict[str, str | bool]:
+    """Return what stands behind a path: COMPRESSION zstd, OVERWRITE; a word alone is true."""
+    options: dict[str, str | bool] = {}
+    end = 0
+    while end < len(text.rstrip()):
+        found = _OPTION.match(text, end)
+        if found is None:
+            raise PlanError(f"COPY TO: the options ({text.strip()}) are not of the form (FORMAT csv, HEADER false)")
+        value = (found[2] or "").strip("()").strip()
+        end = found.end()
+        value = value[1:-1].replace("''", "'") if value.startswith("'") else value
+        is_word = value.lower() in ("", "true", "false")
+        options[found[1].lower()] = value.lower() != "false" if is_word else value
+    return options
+
+
+def _format(named: str | bool | None, path: str) -> str:
+    wanted = str(named).lower() if named else path.rstrip("/").rpartition(".")[2].lower()
     if wanted not in FORMATS:
         raise PlanError(f"COPY TO {path!r}: write (FORMAT {'|'.join(FORMATS)}) behind it")
     return wanted

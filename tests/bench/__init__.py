@@ -7,6 +7,7 @@
     python -m tests.bench sorted_groups [--rows N] [--runs 3]
     python -m tests.bench splits [WORKLOAD@PROCESS_MB ...] [--rows N] [--runs 3]
     python -m tests.bench start [--runs 3]
+    python -m tests.bench tpcds [--scale 1] [--runs 3] [--limit-mb N]
     python -m tests.bench tpch [--scale 1] [--runs 3] [--limit-mb N] [--engines drey,duckdb,polars]
     python -m tests.bench dbbench [--rows N] [--runs 3] [--limit-mb N] [--engines drey,duckdb,polars]
 
@@ -20,6 +21,7 @@
     sorted_groups.py     groups sorted by their keys, combined in the sort and not: ratios of CPU seconds
     splits.py            the process size alone beside splits of it made by hand: ratios of CPU and wall time
     start.py             the first job of a process and later ones, of ten rows: milliseconds of CPU
+    tpcds.py             the 103 statements of TPC-DS in SQL, likewise
     tpch.py              the 22 queries of TPC-H, each with its CPU seconds, wall time and memory; answers compared
     dbbench.py           groups and joins in the shapes of db-benchmark, the same figures; checksums compared
     questions.py         what both of them are: questions of one session, each measured

@@ -9,7 +9,7 @@ import tempfile
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from tests.bench import dbbench, functions, kernels, sorted_groups, splits, start, tpch
+from tests.bench import dbbench, functions, kernels, sorted_groups, splits, start, tpcds, tpch
 from tests.bench.machine_limits import machine_limits, warm_memory
 from tests.bench.measured_run import MeasuredRun, idle_bytes, measured_run
 from tests.bench.output_fingerprint import output_fingerprint
@@ -88,11 +88,11 @@ def main() -> None:
         "workloads",
         nargs="*",
         metavar="WORKLOAD",
-        help=f"of {names} (default: all), kernels, functions, sorted_groups, splits, start, tpch, or dbbench",
+        help=f"of {names} (default: all), kernels, functions, sorted_groups, splits, start, tpch, tpcds, or dbbench",
     )
     parser.add_argument("--rows", type=int, help="rows of the input (default: the workload's)")
-    parser.add_argument("--scale", type=float, default=tpch.SCALE, help="scale factor of tpch (default 1)")
-    parser.add_argument("--limit-mb", type=int, help="what engines are told that they may hold (tpch, dbbench)")
+    parser.add_argument("--scale", type=float, default=tpch.SCALE, help="scale factor of tpch and tpcds (default 1)")
+    parser.add_argument("--limit-mb", type=int, help="what engines are told that they may hold (tpch, tpcds, dbbench)")
     parser.add_argument("--runs", type=int, default=3, help="runs of each engine (default 3)")
     parser.add_argument("--engines", default=",".join(ENGINES), help="in the order of their turns")
     default = os.environ.get("DREY_BENCH_DIR") or Path(tempfile.gettempdir()) / "drey-bench"
@@ -120,6 +120,9 @@ def main() -> None:
         engines = options.engines.split(",")
         text = tpch.report(options.scale, options.runs, engines, options.folder, options.limit_mb)
         sys.stdout.write(text + "\n")
+        return
+    if options.workloads == ["tpcds"]:
+        sys.stdout.write(tpcds.report(options.scale, options.runs, options.folder, options.limit_mb) + "\n")
         return
     if options.workloads == ["dbbench"]:
         engines, rows = options.engines.split(","), options.rows or dbbench.ROWS

@@ -90,3 +90,33 @@ def test_what_is_wrong_is_said_in_a_line_and_ends_with_one(words, said, tmp_path
     assert code == 1
     assert said in err
     assert len(err.splitlines()) == 1
+
+
+def test_rows_are_kept_under_a_name_and_written_with_options(sales, tmp_path):
+    statements = f"""
+        CREATE TABLE dear AS SELECT * FROM '{sales}' WHERE price > 1.5;
+        CREATE OR REPLACE TABLE dear AS SELECT shop, price * 2 AS price FROM dear;
+        COPY dear TO '{tmp_path / "out.csv"}' (DELIMITER ';', HEADER false);
+        SELECT sum(price) AS total FROM dear;
+    """
+    code, out, err = run("-e", statements, "--format", "csv")
+    assert (code, err, out.split()) == (0, "", ['"total"', "10"])
+    written = "".join(path.read_text() for path in sorted((tmp_path / "out.csv").glob("part-*")))
+    assert sorted(written.split()) == ["a;6", "b;4"]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("CREATE VIEW t AS SELECT 1 AS x; CREATE TABLE t AS SELECT 2 AS x", "it is there already"),
+        ("INSERT INTO 'out' SELECT 1 AS x", "INSERT INTO 'out'"),
+        ("COPY (SELECT 1 AS x) TO 'out.csv' (PARTITION_BY (x))", "PARTITION_BY"),
+        ("COPY (SELECT 1 AS x) TO 'out.parquet' (HEADER)", "parquet has no option HEADER"),
+        ("COPY (SELECT 1 AS x) TO 'out.parquet' (a = b)", "not of the form"),
+    ],
+)
+def test_what_a_statement_may_not_say(text, said, tmp_path):
+    code, out, err = run("-e", text, cwd=tmp_path)
+    assert (code, out) == (1, "")
+    assert said in err
+    assert not list(tmp_path.iterdir())

@@ -7,7 +7,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine import PlanError
-from engine.sql.statements import CopyTo, CreateView, Describe, Explain, Query, ShowTables, split, statement
+from engine.sql.statements import (
+    CopyTo,
+    CreateTable,
+    CreateView,
+    Describe,
+    Explain,
+    InsertInto,
+    Query,
+    ShowTables,
+    split,
+    statement,
+)
 
 
 @pytest.mark.parametrize(
@@ -42,6 +53,17 @@ def test_no_character_is_lost(parts: list[str]) -> None:
         ("create view Big as SELECT 1", CreateView("big", "SELECT 1")),
         ("COPY (SELECT (1)) TO 'out.csv'", CopyTo("SELECT (1)", "out.csv", "csv")),
         ("COPY (SELECT 1) TO 'it''s' (FORMAT parquet)", CopyTo("SELECT 1", "it's", "parquet")),
+        (
+            "COPY t TO 'a' (FORMAT csv, HEADER false, DELIMITER ';')",
+            CopyTo("SELECT * FROM t", "a", "csv", {"header": False, "delimiter": ";"}),
+        ),
+        (
+            "COPY (SELECT 1) TO 'a.parquet' (OVERWRITE, PARTITION_BY (a, b))",
+            CopyTo("SELECT 1", "a.parquet", "parquet", {"overwrite": True, "partition_by": "a, b"}),
+        ),
+        ("CREATE TABLE T AS SELECT 1", CreateTable("t", "SELECT 1", False)),
+        ("CREATE OR REPLACE TABLE t AS SELECT 1", CreateTable("t", "SELECT 1", True)),
+        ("INSERT INTO 'a' SELECT 1", InsertInto("a", "SELECT 1")),
         ("SHOW TABLES", ShowTables()),
         ("DESCRIBE Orders", Describe("orders")),
         ("/*+ BROADCAST */ SELECT 1", Query("/*+ BROADCAST */ SELECT 1")),

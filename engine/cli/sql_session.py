@@ -1,0 +1,143 @@
+"""Statements one after the other over the same names: what ``flink-run sql`` runs, from a command line or a shell.
+
+    CREATE VIEW name AS query     a name for the query
+    CREATE TABLE name AS query    its rows, kept in files until the session ends
+    COPY (query) TO 'path'        its rows, written
+
+Rows and plans go to standard output.
+
+Held by: tests/cli/test_sql_statements.py
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any, Final
+
+from engine.errors import NotYetSupportedError, PlanError
+from engine.sql import statements as kinds
+from engine.sql.query import read_table
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from engine.api.data_set import DataSet
+    from engine.api.environment import Environment
+
+#: rows of a table for people
+_SHOWN_ROWS: Final = 1000
+#: options of COPY by format, and what they are called in ``write_*``
+_OPTIONS: Final[dict[str, dict[str, str]]] = {
+    "csv": {"header": "header", "delimiter": "delimiter", "compression": "compression"},
+    "parquet": {"compression": "compression", "compression_level": "compression_level"},
+    **{name: {"compression": "compression"} for name in ("json", "ipc", "orc")},
+}
+
+
+class SqlSession:
+    """Runs statements in an Environment; rows as ``file_format``: table, csv, json or arrow."""
+
+    def __init__(self, environment: Environment, file_format: str) -> None:
+        self.environment = environment
+        self._file_format = file_format
+        self._stored_count = 0
+
+    def run(self, text: str) -> None:
+        """Run one statement. Raises: EngineError."""
+        environment = self.environment
+        match kinds.statement(text):
+            case kinds.Query(text=query):
+                _write_rows(environment.sql(query), self._file_format)
+            case kinds.Explain(text=query, analyze=analyze):
+                print(environment.sql(query).explain(analyze=analyze))
+            case kinds.CreateView(name=name, text=query):
+                environment.register(name, environment.sql(query))
+            case kinds.CreateTable() as table:
+                self._store(table)
+            case kinds.CopyTo() as copy:
+                self._copy(copy)
+            case kinds.InsertInto(path=path):
+                raise NotYetSupportedError(f"INSERT INTO {path!r} (COPY (query) TO 'path' writes files of its own)")
+            case kinds.ShowTables():
+                self.show_tables()
+            case kinds.Describe(name=name):
+                self.describe(name)
+
+    def show_tables(self) -> None:
+        """Print the names of tables."""
+        print("\n".join(sorted(self.environment.tables)))
+
+    def describe(self, name: str) -> None:
+        """Print the columns of a table."""
+        tables = self.environment.tables
+        if name not in tables:
+            close = get_close_matches(name, tables)
+            known = (
+                f"did you mean {' or '.join(close)}" if close else f"there are: {', '.join(sorted(tables)) or 'none'}"
+            )
+            raise PlanError(f"DESCRIBE {name}: there is no such table; {known}")
+        for field in tables[name].schema:
+            print(f"{field.name}  {field.type}{'' if field.nullable else ' not null'}")
+
+    def _store(self, table: kinds.CreateTable) -> None:
+        if table.name in self.environment.tables and not table.replaces:
+            raise PlanError(f"CREATE TABLE {table.name}: it is there already; write CREATE OR REPLACE TABLE")
+        data = self.environment.sql(table.text)
+        self._stored_count += 1
+        path = self.environment.temporary_folder() / f"table-{self._stored_count}"
+        data.write_records(path)
+        self.environment.execute(f"CREATE TABLE {table.name}")
+        self.environment.register(table.name, read_table(self.environment, str(path)))
+
+    def _copy(self, copy: kinds.CopyTo) -> None:
+        options = _write_options(copy.file_format, copy.options)
+        data = self.environment.sql(copy.text)
+        if copy.file_format == "csv":
+            data.write_csv(copy.path, **{"header": True, **options})
+        else:
+            getattr(data, f"write_{copy.file_format}")(copy.path, **options)
+        self.environment.execute(f"COPY TO {copy.path}")
+
+
+def _write_options(file_format: str, options: Mapping[str, str | bool]) -> dict[str, Any]:
+    known = {"overwrite": "overwrite", **_OPTIONS.get(file_format, {})}
+    if "partition_by" in options:
+        raise NotYetSupportedError("COPY ... (PARTITION_BY ...) (write one COPY for each part)")
+    unknown = sorted(set(options) - set(known))
+    if unknown:
+        raise PlanError(f"COPY TO: {file_format} has no option {unknown[0].upper()}; it has {', '.join(known).upper()}")
+    return {known[name]: _value(value) for name, value in options.items()}
+
+
+def _value(value: str | bool) -> str | bool | int:
+    return int(value) if isinstance(value, str) and value.isdecimal() else value
+
+
+def _write_rows(data: DataSet, file_format: str) -> None:
+    if file_format == "table":
+        data.show(_SHOWN_ROWS)
+        return
+    table = data.to_arrow()
+    sys.stdout.flush()
+    if file_format == "json":
+        _write_json(table)
+        return
+    import pyarrow as pa  # noqa: PLC0415 - the engine has loaded it
+    import pyarrow.csv as pa_csv  # noqa: PLC0415
+
+    sink = sys.stdout.buffer
+    if file_format == "csv":
+        pa_csv.write_csv(table, sink)
+    else:
+        with pa.ipc.new_stream(sink, table.schema) as writer:
+            writer.write_table(table)
+    sink.flush()
+
+
+def _write_json(table: pa.Table) -> None:
+    for batch in table.to_batches():
+        for row in batch.to_pylist():
+            print(json.dumps(row, default=str, ensure_ascii=False))

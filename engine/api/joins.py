@@ -13,8 +13,9 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
+from engine.api.compared_columns import ComparedColumns
 from engine.api.expression import Expr
-from engine.api.join_keys import JoinKeys, join_type, key_pairs, keyed_sides, shown
+from engine.api.join_keys import JoinKeys, KeyedSides, join_type, key_pairs, keyed_sides, shown
 from engine.api.logical_node import LogicalNode
 from engine.api.null_aware_joins import not_in_node
 from engine.api.projections import cast_node, project_node
@@ -58,12 +59,16 @@ def join_node(
     if kind is JoinType.INNER and not _has_keys(keys):
         kind, pairs = JoinType.CROSS, []
     sides = keyed_sides(left, right, pairs, [keys.on is not None] * len(pairs), suffix, keys.null_safe)
+    residual = None if condition is None else _condition(condition, sides)
+    if residual is not None and not _has_keys(keys):
+        compared = ComparedColumns(sides)
+        residual = compared.condition(residual)
+        left, right = compared.nodes()
+        sides = sides._replace(left=left, right=right)
     left, right = sides.left, sides.right
     schema = left.schema
     if kind not in _LEFT_ONLY:
         schema = _joined_schema(left.schema, right.schema, kind, sides.right_keys, sides.coalesce)
-    shared = sides.left_keys if sides.coalesce else ()
-    residual = None if condition is None else _condition(condition, left.schema, right.schema, shared)
     is_not_in = null_aware and _has_keys(keys)
     if is_not_in and (len(pairs) > 1 or condition is not None):
 
@@ -81,11 +86,13 @@ def _has_keys(keys: JoinKeys) -> bool:
     return keys.on is not None or keys.left_on is not None or keys.right_on is not None
 
 
-def _condition(condition: object, left: pa.Schema, right: pa.Schema, shared: Sequence[str]) -> Expression:
+def _condition(condition: object, sides: KeyedSides) -> Expression:
     """Return the expression of ``condition=`` after a look at its names and its type.
 
-    shared: key columns of ``on=``, which have one name on both sides and the same value in a pair.
+    Key columns of ``on=`` have one name on both sides, and the same value in a pair.
     """
+    left, right = sides.left.schema, sides.right.schema
+    shared = sides.left_keys if sides.coalesce else ()
     if not isinstance(condition, Expr):
         raise SchemaError(f"join condition={condition!r}: expected an expression such as col('a') < col('b')")
     expression = condition.expression

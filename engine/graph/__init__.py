@@ -10,6 +10,7 @@ pyarrow. So the same plan is explained, submitted, recovered, re-planned and tra
     function_row.py function_table.py   the functions of expressions: arguments, results, which may fail
     plan_schema.py          a schema as per-column rows with the exact type as Arrow IPC bytes
     sort_key.py             one key of an order
+    range_condition.py      between which columns of one side a column of the other lies
     window.py               window functions and their frames
     source_spec.py          sources with their splits and statistics, sinks
     plan.py                 Plan and its operators: what, never how

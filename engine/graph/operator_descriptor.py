@@ -18,6 +18,7 @@ from engine.graph.expression import ORDER_DEPENDENT_AGGREGATES, AggregateCall, E
 from engine.graph.function_table import is_deterministic
 from engine.graph.plan import AsofDirection, JoinType
 from engine.graph.plan_schema import PlanSchema
+from engine.graph.range_condition import RangeCondition
 from engine.graph.runtime_filter import RuntimeFilter, TopThreshold
 from engine.graph.ship_strategy import HeavyKeys
 from engine.graph.sort_key import SortKey
@@ -159,6 +160,28 @@ class SortMergeJoinOperator(msgspec.Struct, frozen=True, tag="sort_merge_join"):
         return 0
 
 
+class RangeJoinOperator(msgspec.Struct, frozen=True, tag="range_join"):
+    """Head: sorts both inputs by their keys and what ``range`` compares, and merges them; ``condition`` is the rest.
+
+    The other fields as in SortMergeJoinOperator.
+    """
+
+    traits: ClassVar[Traits] = Traits(is_head=True, is_driver=True, is_repeatable=True)
+
+    how: JoinType
+    left_keys: tuple[str, ...]
+    right_keys: tuple[str, ...]
+    range: RangeCondition
+    output: tuple[tuple[int, int], ...]
+    condition: Expression | None = None
+    left_share: float = 0.5
+
+    @property
+    def first_input(self) -> int:
+        """The input that is read to its end before the other one."""
+        return 0
+
+
 class AsofJoinOperator(msgspec.Struct, frozen=True, tag="asof_join"):
     """Head: sorts both inputs by their keys, the last of which is the time, and merges them.
 
@@ -183,7 +206,7 @@ class AsofJoinOperator(msgspec.Struct, frozen=True, tag="asof_join"):
 
 
 #: heads with two inputs
-JoinOperator = HashJoinOperator | SortMergeJoinOperator | AsofJoinOperator
+JoinOperator = HashJoinOperator | SortMergeJoinOperator | RangeJoinOperator | AsofJoinOperator
 
 
 class SortOperator(msgspec.Struct, frozen=True, tag="sort"):
@@ -298,6 +321,7 @@ PhysicalOperator = (
     | PythonOperator
     | HashJoinOperator
     | SortMergeJoinOperator
+    | RangeJoinOperator
     | AsofJoinOperator
     | SortOperator
     | SortRunsOperator

@@ -37,6 +37,10 @@ row_stream      the rows of a spill file
 sort_merge_join SortMergeJoin: merges two sorted inputs, groups of equal keys bounded
 asof_join       AsofJoin: for each left row the right row nearest in time, in one pass over sorted inputs
 asof_choice     which candidate it takes, and how far away it may be
+range_join      RangeJoin: rows with an interval and those whose point lies in it, both inputs sorted
+range_spec      which columns are point and bounds
+span_pairs      intervals with their points, as bounded pairs
+point_block     sorted points in memory, and where bounds lie among them
 sorted_batch    some rows of a sorted input, opened for the merge, and how keys compare
 key_groups      where two sorted batches have equal keys, and their pairs
 pair_columns    chosen columns of pairs of rows, decoded

@@ -27,6 +27,7 @@ from engine.graph.operator_descriptor import (
     PhysicalOperator,
     ProjectOperator,
     PythonOperator,
+    RangeJoinOperator,
     SinkOperator,
     SortedAggregateOperator,
     SortMergeJoinOperator,
@@ -61,6 +62,7 @@ _CLASSES: Final[dict[type[PhysicalOperator], tuple[str, str]]] = {
 _DRIVERS: Final[dict[type[PhysicalOperator], tuple[str, str]]] = {
     MergeRunsOperator: ("sort_exchange", "MergeRunsDriver"),
     SortMergeJoinOperator: ("sort_merge_driver", "SortMergeJoinDriver"),
+    RangeJoinOperator: ("sort_merge_driver", "SortMergeJoinDriver"),
     AsofJoinOperator: ("sort_merge_driver", "SortMergeJoinDriver"),
     HashJoinOperator: ("hash_join_driver", "HashJoinDriver"),
 }

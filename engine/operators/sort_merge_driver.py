@@ -1,7 +1,7 @@
 """SortMergeJoinDriver: sorts both inputs by their keys, then merges them.
 
     left input ─► ExternalSorter ─┐
-                                  ├─► SortMergeJoin, AsofJoin ─► output
+                                  ├─► SortMergeJoin, RangeJoin, AsofJoin ─► output
     right input ─► ExternalSorter ┘
 
 The left input is taken to its end before the right one. Rows stay rows until they are given out as pairs. The memory
@@ -17,12 +17,14 @@ from typing import TYPE_CHECKING
 from engine.closing import close_all
 from engine.exchange.elements import OversizedRow, RowPage
 from engine.expressions.schema_bridge import to_arrow_schema
-from engine.graph.operator_descriptor import AsofJoinOperator, SortMergeJoinOperator
+from engine.graph.operator_descriptor import AsofJoinOperator, RangeJoinOperator, SortMergeJoinOperator
 from engine.graph.plan import JoinType
 from engine.graph.sort_key import SortKey
 from engine.join.asof_choice import AsofRule
 from engine.join.asof_join import AsofJoin
 from engine.join.join_spec import JoinInput, JoinSpec
+from engine.join.range_join import RangeJoin
+from engine.join.range_spec import range_spec
 from engine.join.sort_merge_join import SortMergeJoin
 from engine.operators.pair_conditions import pair_condition
 from engine.records.batch_limits import BATCH_BYTES_MAX, BATCH_ROWS_MAX
@@ -50,13 +52,13 @@ class SortMergeJoinDriver:
 
     def __init__(self, descriptor: OperatorDescriptor, inputs: dict[int, TaskInput]) -> None:
         operator = descriptor.operator
-        assert isinstance(operator, SortMergeJoinOperator | AsofJoinOperator)
+        assert isinstance(operator, SortMergeJoinOperator | RangeJoinOperator | AsofJoinOperator)
         self._descriptor = descriptor
         self._operator = operator
         self._inputs = (inputs[0], inputs[1])
         self._sorted_rows = [0, 0]
         self._sorters: list[ExternalSorter] = []
-        self._join: SortMergeJoin | AsofJoin | None = None
+        self._join: SortMergeJoin | RangeJoin | AsofJoin | None = None
 
     @property
     def rows_in(self) -> int:
@@ -72,7 +74,7 @@ class SortMergeJoinDriver:
         """Take the memory of both sorts and make the merge."""
         operator = self._operator
         schemas = [to_arrow_schema(schema) for schema in self._descriptor.input_schemas]
-        keys = (operator.left_keys, operator.right_keys)
+        keys = _sort_columns(operator)
         self._context = context
         self._output = output
         left_pool, right_pool, group_bytes = context.two_page_pools(self._descriptor, operator.left_share, GROUP_SHARE)
@@ -82,18 +84,24 @@ class SortMergeJoinDriver:
             self._sorters.append(ExternalSorter(schema, sort_keys, pool, space, force_spill=context.force_spill))
         self._batch_rows = FORCED_BATCH_ROWS if context.force_spill else BATCH_ROWS_MAX
         self._batch_bytes = min(BATCH_BYTES_MAX, group_bytes)
-        spec = self._join_spec(*schemas)
+        left, right = schemas
+        self._join = self._merge(left, right, group_bytes)
+
+    def _merge(self, left: pa.Schema, right: pa.Schema, group_bytes: int) -> SortMergeJoin | RangeJoin | AsofJoin:
+        operator = self._operator
+        spec = self._join_spec(left, right)
         if isinstance(operator, AsofJoinOperator):
-            rule = AsofRule(operator.direction, operator.is_strict, operator.tolerance)
-            self._join = AsofJoin(spec, rule, group_bytes)
-        else:
-            self._join = SortMergeJoin(spec, context.spill_space(self._descriptor), group_bytes)
+            return AsofJoin(spec, AsofRule(operator.direction, operator.is_strict, operator.tolerance), group_bytes)
+        space = self._context.spill_space(self._descriptor)
+        if isinstance(operator, RangeJoinOperator):
+            return RangeJoin(spec, range_spec(operator.range, left, right), space, group_bytes)
+        return SortMergeJoin(spec, space, group_bytes)
 
     def _join_spec(self, left: pa.Schema, right: pa.Schema) -> JoinSpec:
         operator = self._operator
         context = self._context
         how, condition = JoinType.LEFT, None
-        if isinstance(operator, SortMergeJoinOperator):
+        if not isinstance(operator, AsofJoinOperator):
             how, condition = operator.how, operator.condition
         return JoinSpec(
             how=how,
@@ -141,3 +149,14 @@ class SortMergeJoinDriver:
         join, self._join = self._join, None
         sorters, self._sorters = self._sorters, []
         close_all([*(() if join is None else (join.close,)), *(sorter.close for sorter in sorters)])
+
+
+def _sort_columns(
+    operator: SortMergeJoinOperator | RangeJoinOperator | AsofJoinOperator,
+) -> tuple[tuple[str, ...], ...]:
+    """Return the columns by which the left and the right are sorted."""
+    if not isinstance(operator, RangeJoinOperator):
+        return operator.left_keys, operator.right_keys
+    where = operator.range
+    columns = (where.point, where.begin) if where.is_point_left else (where.begin, where.point)
+    return (*operator.left_keys, columns[0]), (*operator.right_keys, columns[1])

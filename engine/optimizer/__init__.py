@@ -24,6 +24,7 @@ optimizer.
     column_lineage.py        what becomes of column statistics on the way
     heavy_keys.py            heavy keys of a repartitioned join are split
     join_planning.py         the alternatives of one join with costs, hints and reasons
+    range_planning.py        ranges in the conditions of joins, and when a range join is offered
     rejection_reasons.py     why its other alternatives lost, in words
     replication.py           sources that every subtask of a join reads by itself
     small_parts.py           what runs in one subtask since it reads little

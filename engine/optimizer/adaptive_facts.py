@@ -33,6 +33,7 @@ from engine.graph.operator_descriptor import (
     HashJoinOperator,
     JoinOperator,
     PythonOperator,
+    SortMergeJoinOperator,
     SourceOperator,
 )
 from engine.graph.plan import Join, Partition
@@ -77,7 +78,8 @@ def with_adaptive_facts(job_graph: JobGraph, optimized: OptimizedPlan, chains: S
 def adaptive_join(optimized: OptimizedPlan, node: PhysicalNode) -> AdaptiveJoin | None:
     """Return what may become of a join; None for another operator and where a hint decided."""
     join = optimized.plan.node(node.plan_node).operator
-    if not isinstance(node.descriptor.operator, JoinOperator) or not isinstance(join, Join):
+    operator = node.descriptor.operator
+    if not isinstance(operator, HashJoinOperator | SortMergeJoinOperator) or not isinstance(join, Join):
         return None
     ships = tuple(channel.ship_strategy for channel in node.inputs)
     relied_on = _is_relied_on(optimized, node)
@@ -89,7 +91,7 @@ def adaptive_join(optimized: OptimizedPlan, node: PhysicalNode) -> AdaptiveJoin 
     built = {each.variant.strategy for each in offered if each.pair == pair}
     may_build = (LocalStrategy.HASH_BUILD_FIRST in built, LocalStrategy.HASH_BUILD_SECOND in built)
     if ShipStrategy.BROADCAST in ships:
-        hashed = isinstance(node.descriptor.operator, HashJoinOperator) and HH in correct_pairs(join)
+        hashed = isinstance(operator, HashJoinOperator) and HH in correct_pairs(join)
         sides = tuple(optimized.nodes[channel.source].estimates for channel in node.inputs)
         heavy = has_heavy_keys(join, node.estimates.rows, (sides[0], sides[1]), node.parallelism)
         may_repartition = hashed and not relied_on and node.parallelism > 1 and not heavy

@@ -67,6 +67,8 @@ def projected(
                 found[named.name] = columns[name]
             case Cast(operand=ColumnRef(name=name), type_text=type_text) if name in columns:
                 found[named.name] = _cast(columns[name], type_text)
+            case Literal():
+                found[named.name] = ColumnStatistics(distinct_count=1.0)
     return found
 
 

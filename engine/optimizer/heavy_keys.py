@@ -37,7 +37,7 @@ import msgspec
 from engine.graph.plan import Join, JoinType
 from engine.graph.ship_strategy import HeavyKeys, KeyText, PartitionerSpec, ShipStrategy
 from engine.optimizer.candidates import Shipping
-from engine.optimizer.join_alternatives import LocalStrategy
+from engine.optimizer.join_alternatives import SORTING, LocalStrategy
 from engine.statistics.costs import Costs, repartition_cost
 from engine.statistics.estimates import Estimates
 
@@ -175,7 +175,7 @@ def _why_whole(join: Join, strategy: LocalStrategy, key: _Key, parallelism: int)
     if 1 - key.spread_side in _OWN_ROWS.get(join.how, ()):
         if join.condition is not None:
             return "whether a copy has a match depends on the condition"
-        if strategy is LocalStrategy.SORT_MERGE:
+        if strategy in SORTING:
             return "a sort-merge join does not tell copies"
     if join.how in (JoinType.SEMI, JoinType.ANTI) and min(key.rows) * parallelism > max(key.rows):
         return "there would be more copies than rows"

@@ -49,6 +49,12 @@ class LocalStrategy(StrEnum):
     SORT_MERGE = "SORT_MERGE"
     HASH_BUILD_FIRST = "HASH_BUILD_FIRST"
     HASH_BUILD_SECOND = "HASH_BUILD_SECOND"
+    #: where the condition has a range (``range_planning``)
+    RANGE_MERGE = "RANGE_MERGE"
+
+
+#: those that sort both sides
+SORTING = frozenset({LocalStrategy.SORT_MERGE, LocalStrategy.RANGE_MERGE})
 
 
 class ShipPair(NamedTuple):
@@ -76,8 +82,8 @@ class JoinAlternative(NamedTuple):
     def name(self) -> str:
         """Name of the alternative; where a hint forces it, the hint's."""
         side = "FIRST" if self.variant.strategy is LocalStrategy.HASH_BUILD_FIRST else "SECOND"
-        if self.variant.strategy is LocalStrategy.SORT_MERGE:
-            return f"{_PAIR_NAMES[self.pair]}_SORT_MERGE"
+        if self.variant.strategy in SORTING:
+            return f"{_PAIR_NAMES[self.pair]}_{self.variant.strategy.value}"
         return f"{_PAIR_NAMES[self.pair]}_HASH_{side}"
 
 
@@ -140,11 +146,16 @@ def enumerate_alternatives(pairs: Iterable[ShipPair]) -> tuple[JoinAlternative, 
     return tuple(JoinAlternative(pair, variant) for pair in pairs for variant in local_variants())
 
 
-def offered_alternatives(join: Join, *, one_subtask: bool) -> tuple[JoinAlternative, ...]:
-    """Return the alternatives that the planner compares: of all, those that ask for no order and that run."""
-    return tuple(
+def offered_alternatives(join: Join, *, one_subtask: bool, has_range: bool = False) -> tuple[JoinAlternative, ...]:
+    """Return the alternatives that the planner compares: of all, those that ask for no order and that run.
+
+    has_range: by a range in the condition, too.
+    """
+    pairs = (FF,) if one_subtask else correct_pairs(join)
+    by_range = _variant(LocalStrategy.RANGE_MERGE)
+    return tuple(JoinAlternative(pair, by_range) for pair in pairs if has_range) + tuple(
         alternative
-        for alternative in enumerate_alternatives((FF,) if one_subtask else correct_pairs(join))
+        for alternative in enumerate_alternatives(pairs)
         if alternative.variant == _variant(alternative.variant.strategy)
         and _runs(join, alternative.pair, alternative.variant.strategy)
     )
@@ -156,8 +167,13 @@ def hinted_alternative(hint: JoinHint) -> JoinAlternative:
     return JoinAlternative(pair, _variant(strategy))
 
 
+def sorted_by_range(alternative: JoinAlternative) -> JoinAlternative:
+    """Return an alternative with the algorithm that sorts by a range of the condition as well."""
+    return alternative._replace(variant=_variant(LocalStrategy.RANGE_MERGE))
+
+
 def _variant(strategy: LocalStrategy) -> LocalVariant:
-    is_sorted = strategy is LocalStrategy.SORT_MERGE
+    is_sorted = strategy in SORTING
     return LocalVariant(strategy, left_sorted=is_sorted, right_sorted=is_sorted)
 
 

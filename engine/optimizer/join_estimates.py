@@ -73,6 +73,13 @@ def join_rows(
     return max(pairs, least), origin + passing_origin
 
 
+def candidate_pairs(join: Join, left: JoinInput, right: JoinInput) -> float:
+    """Return the expected pairs with equal keys, before a condition is asked."""
+    if not join.left_keys:
+        return left.rows * right.rows
+    return left.rows * right.rows / max(1.0, _key_domain(join, left, right)[0])
+
+
 def _match_share(join: Join, left: JoinInput, right: JoinInput) -> tuple[float, str]:
     share, known = 1.0, False
     for left_key, right_key in zip(join.left_keys, join.right_keys, strict=True):

@@ -14,6 +14,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import msgspec
+
 from engine.errors import PlanError
 from engine.graph.plan import Join, JoinHint, JoinType, PlanNode
 from engine.graph.ship_strategy import PartitionerSpec, ShipStrategy
@@ -24,15 +26,18 @@ from engine.optimizer.join_alternatives import (
     FF,
     HH,
     HINTED,
+    SORTING,
     JoinAlternative,
     LocalStrategy,
     Ship,
     correct_pairs,
     hinted_alternative,
     offered_alternatives,
+    sorted_by_range,
     why_wrong,
 )
 from engine.optimizer.properties import RANDOM, GlobalProperties, hashed_by
+from engine.optimizer.range_planning import find_range, pair_costs, range_pairs
 from engine.optimizer.replication import HINT as REPLICATED_HINT
 from engine.optimizer.replication import arriving, is_replicated, replicated_shipping, replicating
 from engine.optimizer.settings import OptimizerSettings
@@ -44,8 +49,9 @@ from engine.statistics.costs import (
     hash_join_cost,
     repartition_cost,
     sort_merge_join_cost,
+    total_costs,
 )
-from engine.statistics.estimates import Estimates
+from engine.statistics.estimates import Estimates, scaled
 
 BROADCAST = PartitionerSpec("BROADCAST")
 
@@ -59,10 +65,13 @@ def join_candidates(
     settings: OptimizerSettings,
 ) -> list[Candidate]:
     """Return the candidates of a join; PlanError for a hint that cannot be followed."""
-    hinted = _hinted_alternative(join)
+    has_range = find_range(join, lefts[0].node.schema, rights[0].node.schema) is not None
+    hinted = _hinted_alternative(join, has_range=has_range)
     report = JoinReport(hint=join.hint.value if hinted else "")
     one_subtask = (node.parallelism or settings.parallelism) == 1
-    alternatives = (hinted,) if hinted else offered_alternatives(join, one_subtask=one_subtask)
+    pairs = None if hinted else _range_pairs(join, lefts[0], rights[0])
+    offered = offered_alternatives(join, one_subtask=one_subtask, has_range=pairs is not None)
+    alternatives = (hinted,) if hinted else offered
     if not hinted and (wished := replicating(alternatives, lefts, rights)):
         alternatives, report.hint = wished, REPLICATED_HINT
     found = []
@@ -70,6 +79,9 @@ def join_candidates(
         for right in rights:
             for alternative in alternatives:
                 candidate = _candidate(node, join, estimates, left, right, alternative, settings, report)
+                if pairs is not None and alternative.variant.strategy is not LocalStrategy.RANGE_MERGE:
+                    costs = total_costs((candidate.costs, pair_costs(pairs)))
+                    candidate = msgspec.structs.replace(candidate, costs=costs)
                 found.append(candidate)
                 costs = candidate.cumulative_costs
                 known = report.costs.get(alternative.name)
@@ -79,12 +91,19 @@ def join_candidates(
     return found
 
 
-def _hinted_alternative(join: Join) -> JoinAlternative | None:
+def _range_pairs(join: Join, left: Candidate, right: Candidate) -> float | None:
+    estimates = (left.estimates, right.estimates)
+    return range_pairs(join, left.node.schema, right.node.schema, estimates)
+
+
+def _hinted_alternative(join: Join, *, has_range: bool) -> JoinAlternative | None:
     if join.hint is JoinHint.OPTIMIZER_CHOOSES:
         return None
     if join.hint not in HINTED:
         raise PlanError(f"Unrecognized join hint: {join.hint}; choose one of {', '.join(JoinHint)}")
     alternative = hinted_alternative(join.hint)
+    if join.hint is JoinHint.REPARTITION_SORT_MERGE and has_range:
+        alternative = sorted_by_range(alternative)
     if alternative.pair not in correct_pairs(join):
         raise PlanError(
             f"the hint {join.hint.value} would make {_article(join)} join wrong: {why_wrong(join, alternative.pair)}; "
@@ -106,7 +125,7 @@ def _or_list(hints: Iterable[JoinHint]) -> str:
 
 def _explain_excluded(join: Join, report: JoinReport, *, one_subtask: bool) -> None:
     for hint, (pair, _) in HINTED.items():
-        if hint.value in report.costs:
+        if hint.value in report.costs or hint.value == report.hint:
             continue
         if report.hint:
             report.excluded[hint.value] = f"the hint {report.hint} decides"
@@ -155,7 +174,7 @@ def _candidate(
 
 def _dictionary_table(join: Join, strategy: LocalStrategy, left: Candidate, right: Candidate) -> float | None:
     """Return the expected bytes of a dictionary-encoded build side, None when it is not expected to be one."""
-    if strategy is LocalStrategy.SORT_MERGE:
+    if strategy in SORTING:
         return None
     builds_left = strategy is LocalStrategy.HASH_BUILD_FIRST
     return table_bytes(join, builds_left=builds_left, build=(left if builds_left else right).estimates)
@@ -183,10 +202,14 @@ def _local_costs(
 ) -> Costs:
     memory = settings.managed_bytes_per_slot // 2
     strategy = alternative.variant.strategy
-    if strategy is LocalStrategy.SORT_MERGE:
+    copies = parallelism if Ship.BROADCAST in alternative.pair else 1
+    if strategy in SORTING:
+        left, right = (
+            scaled(each, copies, "copies") if ship is Ship.BROADCAST and each.is_size_known else each
+            for each, ship in zip((left, right), alternative.pair, strict=True)
+        )
         return sort_merge_join_cost(left, right, parallelism, memory)
     build, probe = (left, right) if strategy is LocalStrategy.HASH_BUILD_FIRST else (right, left)
-    copies = parallelism if Ship.BROADCAST in alternative.pair else 1
     return hash_join_cost(build, probe, copies, parallelism, memory, table)
 
 

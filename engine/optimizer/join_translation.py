@@ -1,6 +1,6 @@
 """A join as physical operators: what the driver returns, and the projection behind a full join.
 
-    left, right ──► HashJoin | SortMergeJoin ──► output columns, each from one side
+    left, right ──► HashJoin | SortMergeJoin | RangeJoin ──► output columns, each from one side
     full join with on=:   ──► output columns and __right{i} for each key ──► coalesce(key, __right{i}) ──► output
 
 A driver takes each output column from one side. A coalesced key comes from the side whose rows are all there: the
@@ -17,12 +17,13 @@ from typing import NamedTuple
 import msgspec
 
 from engine.graph.expression import Call, Case, ColumnRef, NamedExpression
-from engine.graph.operator_descriptor import HashJoinOperator, SortMergeJoinOperator
+from engine.graph.operator_descriptor import HashJoinOperator, RangeJoinOperator, SortMergeJoinOperator
 from engine.graph.plan import Join, JoinType
 from engine.graph.plan_schema import PlanSchema
 from engine.graph.ship_strategy import HeavyKeys
 from engine.optimizer.candidates import Candidate
-from engine.optimizer.join_alternatives import LocalStrategy
+from engine.optimizer.join_alternatives import SORTING, LocalStrategy
+from engine.optimizer.range_planning import find_range
 from engine.statistics.estimates import Estimates
 
 #: what each sort of a sort-merge join gets at least and at most of the memory for both
@@ -32,7 +33,7 @@ LEFT_SHARE_BOUNDS = (0.2, 0.8)
 class TranslatedJoin(NamedTuple):
     """The operators of one join."""
 
-    operator: HashJoinOperator | SortMergeJoinOperator
+    operator: HashJoinOperator | SortMergeJoinOperator | RangeJoinOperator
     #: of what the driver returns
     schema: PlanSchema
     #: what makes the join's output of that, () when it is the output
@@ -57,6 +58,13 @@ def join_translation(
     coalescing: tuple[NamedExpression, ...] = ()
     if join.how is JoinType.FULL and join.coalesce_keys:
         schema, columns, coalescing = _with_both_keys(join, right, output, columns)
+    if strategy == LocalStrategy.RANGE_MERGE:
+        found = find_range(join, left, right)
+        assert found is not None, "a range join without a range"
+        ranged = RangeJoinOperator(
+            join.how, join.left_keys, join.right_keys, found.range, columns, found.rest, left_share
+        )
+        return TranslatedJoin(ranged, schema, coalescing)
     if strategy == LocalStrategy.SORT_MERGE:
         operator = SortMergeJoinOperator(join.how, join.left_keys, join.right_keys, columns, join.condition, left_share)
         return TranslatedJoin(operator, schema, coalescing)
@@ -115,7 +123,7 @@ def share_of_left(left: Estimates, right: Estimates) -> float:
 
 def held_estimates(candidate: Candidate, left: Estimates, right: Estimates) -> tuple[Estimates, int]:
     """Return (what a join holds in memory, how many copies of it there are over all subtasks)."""
-    if candidate.strategy == LocalStrategy.SORT_MERGE:
+    if candidate.strategy in SORTING:
         if not (left.is_size_known and right.is_size_known):
             return (right if left.is_size_known else left), 1
         return Estimates(left.rows + right.rows, left.size_bytes + right.size_bytes, "both sides"), 1

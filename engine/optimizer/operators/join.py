@@ -24,11 +24,12 @@ import msgspec
 from engine.expressions.text import expression_text
 from engine.graph.expression import ColumnRef, Expression, columns_of, conjunction
 from engine.graph.operator_descriptor import (
-    HashJoinOperator,
+    AsofJoinOperator,
+    JoinOperator,
     OperatorDescriptor,
     PhysicalOperator,
     ProjectOperator,
-    SortMergeJoinOperator,
+    RangeJoinOperator,
 )
 from engine.graph.plan import Join, JoinType, PlanNode
 from engine.graph.plan_schema import PlanSchema
@@ -62,10 +63,11 @@ class JoinEntry(OperatorEntry[Join]):
         return short(f"{kind} join on {keys}") if keys else f"{kind} join"
 
     def details(self, operator: PhysicalOperator) -> Sequence[str]:
-        """Return the condition."""
-        if not isinstance(operator, HashJoinOperator | SortMergeJoinOperator) or operator.condition is None:
-            return ()
-        return (f"condition {expression_text(operator.condition)}",)
+        """Return the range and the condition."""
+        lines = [f"range {operator.range.text}"] if isinstance(operator, RangeJoinOperator) else []
+        if isinstance(operator, JoinOperator) and not isinstance(operator, AsofJoinOperator) and operator.condition:
+            lines.append(f"condition {expression_text(operator.condition)}")
+        return lines
 
     def columns_used(
         self, plan: LogicalPlan, node: PlanNode, operator: Join, input_index: int, used: set[str]

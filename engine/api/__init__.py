@@ -32,6 +32,7 @@ window_nodes.py        window functions as operators of the plan
 window_distances.py    distances of range frames in units of their key
 expression.py          Expr and its operators
 nested_expressions.py number_functions.py string_expressions.py time_expressions.py
+data_types.py          types as users write them
 intervals.py           interval(months=1)
 row_functions.py       coalesce, least and the like: functions of several values
 python_habits.py       if, in, len, for and sum on expressions and data sets: what to write instead

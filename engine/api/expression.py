@@ -14,6 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from engine.api.data_types import to_data_type
 from engine.api.nested_expressions import ListExpressions, MapExpressions
 from engine.api.number_functions import NumberFunctions
 from engine.api.python_habits import RowsLater, RowValue, warn_comparison_with_none, warn_plain_truth
@@ -25,8 +26,6 @@ from engine.expressions.literals import make_literal
 from engine.expressions.schema_bridge import type_to_ipc
 from engine.expressions.text import expression_text
 from engine.graph.expression import Call, Cast, ColumnRef, Expression, NamedExpression
-
-_PYTHON_TYPES: dict[Any, pa.DataType] = {int: pa.int64(), float: pa.float64(), str: pa.string(), bool: pa.bool_()}
 
 
 class Expr(NumberFunctions, RowValue):
@@ -306,20 +305,6 @@ class Expr(NumberFunctions, RowValue):
     def map(self) -> MapExpressions[Expr]:
         """Functions of maps."""
         return MapExpressions(self)
-
-
-def to_data_type(data_type: Any) -> pa.DataType:
-    """Return a pyarrow type from itself, its name, or a Python type; SchemaError when it is none."""
-    if isinstance(data_type, pa.DataType):
-        return data_type
-    if data_type in _PYTHON_TYPES:
-        return _PYTHON_TYPES[data_type]
-    try:
-        return pa.type_for_alias(data_type)
-    except (ValueError, TypeError, AttributeError):
-        raise SchemaError(
-            f"{data_type!r} is no type: use a pyarrow type such as pa.int64(), or its name such as 'int64'"
-        ) from None
 
 
 def to_expression(value: Any) -> Expression:

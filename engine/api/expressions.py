@@ -28,7 +28,8 @@ from engine.api.aggregates import (
     variance,
     variance_pop,
 )
-from engine.api.expression import Expr, to_data_type, to_expression
+from engine.api.data_types import to_data_type
+from engine.api.expression import Expr, to_expression
 from engine.api.intervals import interval
 from engine.api.python_habits import warn_plain_truth
 from engine.api.row_functions import array, coalesce, greatest, hash64, least, map_from, rand, row_place, struct

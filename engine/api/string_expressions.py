@@ -7,6 +7,9 @@ from __future__ import annotations
 
 from typing import Any, Generic, Protocol, Self, TypeVar
 
+import pyarrow as pa
+
+from engine.api.data_types import to_data_type
 from engine.errors import SchemaError
 
 
@@ -348,6 +351,37 @@ class StringExpressions(Generic[ExprT]):
         ['c', None, None]
         """
         return self._value.call("str_json_get", path=path)
+
+    def json_parse(self, data_type: Any) -> ExprT:
+        """Return the value of a JSON text as a type: a pyarrow type, a name such as "int64", or a schema for a struct.
+
+        Null where the text is no JSON or does not fit. Fields that the type has not are left out, those that the text
+        has not are null. Types are bool, numbers, decimals, string, date32, timestamps (dates and times in ISO 8601),
+        and lists and structs of them.
+
+        >>> point = pa.schema([("x", pa.int64()), ("tags", pa.list_(pa.string()))])
+        >>> values(col("t").str.json_parse(point), t=['{"x": 1, "tags": ["a"]}', "no JSON"])
+        [{'x': 1, 'tags': ['a']}, None]
+        """
+        wanted = pa.struct(list(data_type)) if isinstance(data_type, pa.Schema) else to_data_type(data_type)
+        return self._value.call("str_json_parse", pa.scalar(None, wanted))
+
+    def to_number(self, data_type: Any = float, thousands: str = ",", decimal: str = ".") -> ExprT:
+        """Return the number that a text is, float64 unless said otherwise; null where it is none.
+
+        Spaces around it and signs between thousands do not count; ``decimal`` is the sign before the fraction.
+
+        >>> values(col("x").str.to_number(), x=["1,234.5", " -7 ", "many"])
+        [1234.5, -7.0, None]
+        """
+        if not isinstance(thousands, str) or not isinstance(decimal, str) or len(decimal) != 1 or thousands == decimal:
+            raise SchemaError(f"to_number(thousands={thousands!r}, decimal={decimal!r}): two signs that differ")
+        plain = self.strip()
+        if thousands:
+            plain = StringExpressions(plain).replace(thousands, "")
+        if decimal != ".":
+            plain = StringExpressions(plain).replace(decimal, ".")
+        return plain.call("try_cast", pa.scalar(None, to_data_type(data_type)))
 
     def levenshtein(self, other: Any) -> ExprT:
         """Return the edits (insert, delete, replace a character) that make it another text.

@@ -17,8 +17,8 @@ conditional_functions.py number_functions.py text_patterns.py   more of them
 calendar_functions.py   intervals and differences on the calendar; calendar_kernels has its loops
 digest_functions.py  hashes, digests, encodings; byte_transforms has their loops, digest_kernels.pxd the digests
 time_texts.py      dates and timestamps from texts by a format
-random_numbers.py  rand
-json_texts.py      values out of JSON texts
+random_numbers.py  rand, row_place
+json_texts.py      values out of JSON texts by a path; json_values.py: as a type
 text_moments.py    constant texts beside dates and times
 nested_functions.py   lists, maps, structs
 list_parts.py      lists as their elements and back

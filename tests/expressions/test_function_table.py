@@ -51,7 +51,7 @@ COLUMNS = {
 }
 COLUMNS["float"] = COLUMNS["number"]
 COLUMNS["same"] = COLUMNS["any"] = [column for kind in ("number", "bool", "text", "moment") for column in COLUMNS[kind]]
-CONSTANTS = {"try_cast": None, "map_get": "a", "str_": "a", "dt_": "day", "is_in": 1}
+CONSTANTS = {"try_cast": None, "str_json_parse": 1, "map_get": "a", "str_": "a", "dt_": "day", "is_in": 1}
 #: options without which a function means nothing
 OPTIONS = {"dt_truncate": {"unit": "day"}, "str_slice": {"start": 1}, "str_split_part": {"n": 1}}
 OPTIONS |= {"struct": {"0": "a", "1": "b"}, "field": {"name": "a"}, "list_slice": {"start": 1}}

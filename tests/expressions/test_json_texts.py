@@ -1,5 +1,8 @@
 """Values out of JSON texts are those that DuckDB finds."""
 
+import datetime
+from decimal import Decimal
+
 import pyarrow as pa
 import pytest
 
@@ -35,3 +38,81 @@ def test_paths_are_taken_apart():
     for wrong in ("$.a[", "$..a", "$.a[b]", "$['a]"):
         with pytest.raises(SchemaError, match="is no path"):
             infer_type(S.json_get(wrong).expression, pa.schema({"x": pa.string()}))
+
+
+SHAPE = pa.schema([("a", pa.int32()), ("b", pa.list_(pa.struct([("c", pa.string()), ("d", pa.float64())])))])
+SHAPED = [
+    '{"a": 1, "b": [{"c": "x", "d": 1.5}, null, {"d": 2}], "other": {"deep": [1]}}',
+    '{"b": []}',
+    "{}",
+    '\n{\n"a"\n:\n-7}\n',
+    "null",
+    None,
+]
+BAD = [
+    "",
+    "no",
+    "[1]",
+    "1",
+    '{"a": "text"}',
+    '{"a": 1.5}',
+    '{"a": 3000000000}',
+    '{"a": 1',
+    '{"a":1} {"a":2}',
+    '1]}\n{"v":[2',
+]
+
+
+def test_values_of_a_type_are_those_of_python():
+    found = values(S.json_parse(SHAPE), x=pa.array(SHAPED, pa.string()))
+    assert found == [
+        {"a": 1, "b": [{"c": "x", "d": 1.5}, None, {"c": None, "d": 2.0}]},
+        {"a": None, "b": []},
+        {"a": None, "b": None},
+        {"a": -7, "b": None},
+        None,
+        None,
+    ]
+
+
+@pytest.mark.parametrize("share", [1, 3, 400])
+def test_texts_that_are_no_such_value_are_null_and_all_others_are_not(share):
+    texts = [BAD[index // share % len(BAD)] if index % share == 0 else f'{{"a": {index}}}' for index in range(2_000)]
+    found = values(S.json_parse(SHAPE), x=pa.array(texts, pa.large_string()))
+    assert found == [None if index % share == 0 else {"a": index, "b": None} for index in range(2_000)]
+
+
+@pytest.mark.parametrize(
+    ("data_type", "text", "value"),
+    [
+        (int, " 12 ", 12),
+        ("float64", "1e3", 1000.0),
+        (pa.bool_(), "true", True),
+        (pa.string(), '"\\u00e9\\n"', "é\n"),
+        (pa.decimal128(5, 2), '"1.50"', Decimal("1.50")),
+        (pa.date32(), '"2024-02-29"', datetime.date(2024, 2, 29)),
+        (pa.timestamp("us", "UTC"), '"2024-02-29T12:00:00Z"', datetime.datetime(2024, 2, 29, 12, tzinfo=datetime.UTC)),
+        (pa.list_(pa.date32()), '["2024-02-29", null]', [datetime.date(2024, 2, 29), None]),
+        (pa.list_(pa.list_(pa.int8())), "[[1], []]", [[1], []]),
+        (int, "1, 2", None),
+        (int, "99999999999999999999", None),
+    ],
+)
+def test_every_kind_of_value_is_read(data_type, text, value):
+    assert values(S.json_parse(data_type), x=[text, None]) == [value, None]
+    assert infer_type(S.json_parse(data_type).expression, pa.schema({"x": pa.string()})) is not None
+
+
+def test_a_type_that_json_has_not_is_refused():
+    for data_type in (pa.map_(pa.string(), pa.int64()), pa.binary(), pa.list_(pa.time32("s"))):
+        with pytest.raises(SchemaError, match="JSON has no"):
+            infer_type(S.json_parse(data_type).expression, pa.schema({"x": pa.string()}))
+
+
+def test_texts_are_numbers():
+    texts = ["1,234.5", " -7 ", "1e3", "", None, "many", "1.2.3"]
+    assert values(S.to_number(), x=texts) == [1234.5, -7.0, 1000.0, None, None, None, None]
+    assert values(S.to_number(pa.int64(), thousands=""), x=["12", "1,2", "1.5"]) == [12, None, None]
+    assert values(S.to_number(pa.decimal128(8, 2), thousands=".", decimal=","), x=["1.234,50"]) == [Decimal("1234.50")]
+    with pytest.raises(SchemaError, match="two signs that differ"):
+        S.to_number(decimal=",")

@@ -12,7 +12,7 @@ lost_meaning.py     what a query says and the planner loses: refused by name
 null_aware.py       what Substrait drops: which joins are IN and NOT IN
 relations.py        relations of Substrait to data sets: reads, projections, sorts, unions
 joins.py            pairs, rows with and without a match, marks; join_conditions.py: keys, and the rest of ON
-groups.py           grouping sets and aggregates
+groups.py           grouping sets; aggregates.py: aggregates by name, of groups and of windows
 windows.py          functions over windows
 expressions.py      expressions of Substrait to ours
 functions.py        a table of functions by name

@@ -53,7 +53,8 @@ def _remainder(arguments: Arguments, wanted: pa.DataType | None) -> Expr:
     raise NotYetSupportedError("the remainder of numbers that are no integers, in SQL")
 
 
-def _constant(argument: Expr, what: str) -> Any:
+def constant_of(argument: Expr, what: str) -> Any:
+    """Return the value of a constant; NotYetSupportedError, which says what it is, for an expression that is none."""
     if not isinstance(argument.expression, Literal):
         raise NotYetSupportedError(f"{what} that is no constant, in SQL")
     return argument.expression.value
@@ -82,7 +83,7 @@ _PARTS: Final[dict[str, Callable[[Expr], Expr]]] = {
 
 
 def _date_part(arguments: Arguments, _wanted: pa.DataType | None) -> Expr:
-    part = str(_constant(arguments[0], "a part of a date")).lower()
+    part = str(constant_of(arguments[0], "a part of a date")).lower()
     if part not in _PARTS:
         raise NotYetSupportedError(f"EXTRACT({part.upper()} FROM ...)")
     return _PARTS[part](arguments[1])
@@ -92,17 +93,17 @@ _TRUNCATED: Final = ("year", "quarter", "month", "week", "day", "hour", "minute"
 
 
 def _date_trunc(arguments: Arguments, _wanted: pa.DataType | None) -> Expr:
-    unit = str(_constant(arguments[0], "the unit of date_trunc")).lower()
+    unit = str(constant_of(arguments[0], "the unit of date_trunc")).lower()
     if unit not in _TRUNCATED:
         raise NotYetSupportedError(f"date_trunc('{unit}', ...) (there are {', '.join(_TRUNCATED)})")
     return arguments[1].dt.truncate(unit)
 
 
 def _substring(arguments: Arguments, _wanted: pa.DataType | None) -> Expr:
-    start = int(_constant(arguments[1], "the start of a substring"))
+    start = int(constant_of(arguments[1], "the start of a substring"))
     if len(arguments) == 2:
         return arguments[0].str.slice(max(0, start - 1))
-    length = int(_constant(arguments[2], "the length of a substring"))
+    length = int(constant_of(arguments[2], "the length of a substring"))
     first = max(0, start - 1)
     return arguments[0].str.slice(first, max(0, start - 1 + length - first))
 
@@ -111,7 +112,7 @@ def _text(name: str, *whats: str) -> Function:
     """Return a function of texts whose further arguments are constants."""
 
     def call(arguments: Arguments, _wanted: pa.DataType | None) -> Expr:
-        constants = [_constant(each, what) for each, what in zip(arguments[1:], whats, strict=False)]
+        constants = [constant_of(each, what) for each, what in zip(arguments[1:], whats, strict=False)]
         found: Expr = getattr(arguments[0].str, name)(*constants)
         return found
 
@@ -119,7 +120,7 @@ def _text(name: str, *whats: str) -> Function:
 
 
 def _round(arguments: Arguments, _wanted: pa.DataType | None) -> Expr:
-    digits = 0 if len(arguments) == 1 else int(_constant(arguments[1], "the digits of ROUND"))
+    digits = 0 if len(arguments) == 1 else int(constant_of(arguments[1], "the digits of ROUND"))
     return arguments[0].round(digits)
 
 
@@ -161,7 +162,7 @@ FUNCTIONS: Final[dict[str, Function]] = {
     "left": _text("left", "the length of LEFT"),
     "right": _text("right", "the length of RIGHT"),
     "replace": _text("replace", "what REPLACE looks for", "what REPLACE writes"),
-    "strpos": lambda arguments, _: arguments[0].str.find(_constant(arguments[1], "what STRPOS looks for")) + 1,
+    "strpos": lambda arguments, _: arguments[0].str.find(constant_of(arguments[1], "what STRPOS looks for")) + 1,
     "starts_with": _text("starts_with", "a prefix"),
     "ends_with": _text("ends_with", "a suffix"),
     "reverse": _text("reverse"),

@@ -10,15 +10,13 @@ Held by: tests/sql/test_groups.py
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
-from engine.api.aggregates import Aggregate, avg, count, count_distinct, max_, min_, stddev, sum_, variance
+from engine.api.aggregates import Aggregate
 from engine.api.data_set import DataSet
-from engine.api.expression import Expr
-from engine.api.expressions import lit, when
 from engine.api.grouping_sets import GroupingSets
-from engine.errors import NotYetSupportedError
+from engine.sql.aggregates import AggregateCall, aggregate
 from engine.sql.column_names import ColumnNames, Relation
 from engine.sql.expressions import ExpressionReader
 from engine.sql.joins import keyed
@@ -27,14 +25,6 @@ if TYPE_CHECKING:
     from substrait.algebra_pb2 import AggregateRel, Expression
 
 _DISTINCT: Final = 2
-_AGGREGATES: Final[dict[str, Callable[[Expr], Aggregate]]] = {
-    "sum": sum_,
-    "avg": avg,
-    "min": min_,
-    "max": max_,
-    "stddev": stddev,
-    "var": variance,
-}
 
 
 def grouped(
@@ -66,26 +56,21 @@ def _groups(data: DataSet, keys: list[str], aggregates: dict[str, Aggregate]) ->
 
 def _aggregate(measure: AggregateRel.Measure, reader: ExpressionReader, functions: Mapping[int, str]) -> Aggregate:
     call = measure.measure
-    name = functions[call.function_reference]
-    arguments = [reader.read(argument.value) for argument in call.arguments]
-    is_of_rows = not call.arguments or _is_value(call.arguments[0].value)
-    if measure.HasField("filter"):
-        kept = reader.read(measure.filter)
-        arguments = [when(kept).then(one) for one in arguments or [lit(1)]]
-        is_of_rows = False
-    is_distinct = call.invocation == _DISTINCT
-    match name, is_distinct:
-        case "count", True if len(arguments) == 1:
-            return count_distinct(arguments[0])
-        case "count", False if len(arguments) <= 1:
-            return count() if is_of_rows else count(arguments[0])
-        case (("min" | "max"), _):
-            return _AGGREGATES[name](arguments[0])
-        case _, False if name in _AGGREGATES:
-            return _AGGREGATES[name](arguments[0])
-    raise NotYetSupportedError(f"the SQL aggregate {name}({'DISTINCT ' if is_distinct else ''}...)")
+    directions = [field.SortDirection.Name(field.direction) for field in call.sorts]
+    return aggregate(
+        AggregateCall(
+            functions[call.function_reference],
+            [reader.read(argument.value) for argument in call.arguments],
+            is_of_rows=not call.arguments or is_value(call.arguments[0].value),
+            filter=reader.read(measure.filter) if measure.HasField("filter") else None,
+            is_distinct=call.invocation == _DISTINCT,
+            order_by=[reader.read(field.expr) for field in call.sorts],
+            descending=["DESC" in direction for direction in directions],
+            nulls_last=["NULLS_LAST" in direction for direction in directions],
+        )
+    )
 
 
-def _is_value(message: Expression) -> bool:
+def is_value(message: Expression) -> bool:
     """Return whether an expression is a constant that is not null: count(1) counts rows."""
     return bool(message.WhichOneof("rex_type") == "literal") and message.literal.WhichOneof("literal_type") != "null"

@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from engine.api.aggregates import avg, count, max_, min_, sum_
 from engine.api.expression import Expr
 from engine.api.windows import (
     cume_dist,
@@ -27,8 +26,9 @@ from engine.api.windows import (
     rank,
     row_number,
 )
-from engine.errors import NotYetSupportedError
 from engine.graph.expression import Literal
+from engine.sql.aggregates import AggregateCall, aggregate
+from engine.sql.functions import constant_of
 
 if TYPE_CHECKING:
     from substrait.algebra_pb2 import Expression
@@ -43,10 +43,6 @@ _RANKS: Final[dict[str, Callable[[], Any]]] = {
 _VALUES: Final[dict[str, Callable[[Expr], Any]]] = {
     "first_value": first_value,
     "last_value": last_value,
-    "sum": sum_,
-    "avg": avg,
-    "min": min_,
-    "max": max_,
 }
 _SHIFTS: Final[dict[str, Callable[..., Any]]] = {"lag": lag, "lead": lead}
 
@@ -73,26 +69,16 @@ def _function(name: str, arguments: Sequence[Expr]) -> tuple[Any, bool]:
     if name in _RANKS:
         return _RANKS[name](), False
     if name == "ntile":
-        return ntile(_constant(arguments[0], "the number of NTILE")), False
+        return ntile(int(constant_of(arguments[0], "the number of NTILE"))), False
     if name in _SHIFTS:
-        distance = _constant(arguments[1], f"the distance of {name.upper()}") if len(arguments) > 1 else 1
+        distance = int(constant_of(arguments[1], f"the distance of {name.upper()}")) if len(arguments) > 1 else 1
         return _SHIFTS[name](arguments[0], distance, *arguments[2:3]), False
     if name == "nth_value":
-        return nth_value(arguments[0], _constant(arguments[1], "the number of NTH_VALUE")), True
-    if name == "count":
-        return (
-            count(arguments[0]) if arguments and not isinstance(arguments[0].expression, Literal) else count()
-        ), True
+        return nth_value(arguments[0], int(constant_of(arguments[1], "the number of NTH_VALUE"))), True
     if name in _VALUES:
         return _VALUES[name](arguments[0]), True
-    raise NotYetSupportedError(f"the SQL function {name}() over a window")
-
-
-def _constant(argument: Expr, what: str) -> int:
-    value = argument.expression.value if isinstance(argument.expression, Literal) else None
-    if not isinstance(value, int):
-        raise NotYetSupportedError(f"{what} that is no constant, in SQL")
-    return value
+    is_of_rows = not arguments or isinstance(arguments[0].expression, Literal)
+    return aggregate(AggregateCall(name, arguments, is_of_rows)), True
 
 
 def _frame(message: Expression.WindowFunction) -> dict[str, tuple[int | None, int | None]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from engine import Environment, NotYetSupportedError
 from tests.sql.conftest import Answers
 
 QUERIES = (
@@ -13,6 +14,14 @@ QUERIES = (
     "SELECT s, min(v) AS a, max(s) AS b FROM t GROUP BY s HAVING max(v) > 20",
     "SELECT sum(v) FILTER (WHERE k > 1) AS a, count(*) FILTER (WHERE k > 1) AS b FROM t",
     "SELECT k, stddev(v) AS a, var_samp(v) AS b FROM t GROUP BY k",
+    "SELECT sum(DISTINCT v) AS a, avg(DISTINCT k) AS b, count(*) AS c, count(DISTINCT v) AS d FROM t",
+    "SELECT s, sum(DISTINCT k) FILTER (WHERE v > 10) AS a, sum(v) AS b FROM t GROUP BY s",
+    "SELECT s, stddev_pop(v) AS a, var_pop(v) AS b, median(v) AS c FROM t GROUP BY s",
+    "SELECT percentile_cont(0.25) WITHIN GROUP (ORDER BY v) AS a FROM t",
+    "SELECT percentile_cont(0.25) WITHIN GROUP (ORDER BY v DESC) AS a, count(*) AS c FROM t",
+    "SELECT bool_and(v > 5) AS a, bool_or(v > 45) AS b, bool_and(v > 100) FILTER (WHERE v > 1000) AS c FROM t",
+    "SELECT string_agg(s, '-' ORDER BY v, s) AS a, array_agg(v ORDER BY v DESC, s) AS b FROM t WHERE s IS NOT NULL",
+    "SELECT k, array_agg(v ORDER BY v NULLS FIRST) AS a, string_agg(s, '' ORDER BY s) AS b FROM t GROUP BY k",
     "SELECT k FROM t GROUP BY k",
     "SELECT k, s FROM t GROUP BY CUBE (k, s)",
     "SELECT k, s, v, count(*) AS n FROM t GROUP BY ROLLUP (k, s, v)",
@@ -27,3 +36,9 @@ QUERIES = (
 def test_the_answer_is_duckdbs(answers: Answers, query: str) -> None:
     found, wanted = answers(query)
     assert found == wanted
+
+
+def test_an_aggregate_that_is_not_there_is_refused_by_name(environment: Environment) -> None:
+    for query in ("SELECT regr_slope(v, k) AS x FROM t", "SELECT first_value(v ORDER BY k) AS x FROM t"):
+        with pytest.raises(NotYetSupportedError, match=r"the SQL aggregate (regr_slope|first_value)\("):
+            environment.sql(query)

@@ -13,7 +13,7 @@ data_set.py            DataSet: an immutable handle on a node; its calls are in 
   functional.py        map, map_partition, co_group and the like, broadcast data sets
   partitioning.py      shuffle, rebalance, key_by and the like, replicated
   output_calls.py      write_*
-  result_calls.py      collect, to_arrow, count, show, explain
+  result_calls.py      collect, to_arrow, to_batches, count, show, explain
 projections.py         select, with_columns, drop, rename
 joins.py               join, union
 join_keys.py           keys of joins: expressions, null-safe ones, names that both sides have
@@ -50,5 +50,6 @@ key_samples.py         join keys are sampled better than other columns
 source_filters.py      which predicates rows of sources meet first
 bad_rows.py            malformed rows that are left out, kept and told
 executor.py            where plans run; query_language.py: what reads SQL; spark_frames.py: what makes DataFrames
+result_stream.py       rows of a job while it runs
 results.py             tables and rows in the client
 """

@@ -10,7 +10,8 @@
                  partition_by_range partition_custom    replicated (partitioning.py)
     results      write_csv write_parquet write_records write_text write_json write_ipc write_orc, run by env.execute()
                  (output_calls.py)
-                 collect to_arrow to_pandas count show, run at once; explain (result_calls.py)
+                 collect to_arrow to_pandas to_polars to_batches iter_rows count show, run at once; explain
+                 (result_calls.py)
     looking      schema columns (calls.py)
 
 Nothing runs before a result is asked for; names and types are checked at once, so that an error points at the line

@@ -34,7 +34,8 @@ from engine.api.logical_node import LogicalNode, build_plan
 from engine.api.planning import analyzed_plan, explain_plan, with_exact_splits
 from engine.api.possible_splits import with_possible_splits
 from engine.api.query_language import query_reader
-from engine.api.results import read_parts
+from engine.api.result_stream import ResultStream
+from engine.api.results import is_sorted, read_parts
 from engine.api.source_calls import SourceCalls
 from engine.api.source_filters import source_filters
 from engine.api.unwritten_outputs import UNWRITTEN
@@ -44,6 +45,7 @@ from engine.commit.output_check import check_outputs
 from engine.config.command_line import current_command_line
 from engine.config.loader import Configuration, load_configuration
 from engine.config.options import PARALLELISM_DEFAULT
+from engine.connectors.sink_writer import STREAM_FOLDER
 from engine.errors import PlanError, SchemaError
 from engine.graph.plan import Plan, Sink, Source
 from engine.graph.source_spec import SinkSpec
@@ -70,6 +72,8 @@ class Environment(SourceCalls):
         self._remove_folder: weakref.finalize[Any, Environment] | None = None
         self._result_count = 0
         self._in_expressions: dict[int, LogicalNode] = {}
+        #: of jobs whose rows are being read
+        self._streams: weakref.WeakSet[ResultStream] = weakref.WeakSet()
         self._is_closed = False
         self._has_run = False
 
@@ -88,6 +92,8 @@ class Environment(SourceCalls):
         with uninterrupted():
             self._is_closed = True
             self._sinks.clear()
+            for stream in list(self._streams):
+                stream.close()
             if self._has_run:
                 self._has_run = False
                 executor_of(self._target).release(self._configuration)
@@ -161,17 +167,19 @@ class Environment(SourceCalls):
         return self._planned_and_run(sinks, name)[1]
 
     def _planned_and_run(self, sinks: Sequence[LogicalNode], name: str) -> tuple[Plan, JobResult]:
+        plan = self._planned(sinks, name)
+        return plan, executor_of(self._target).execute(plan, self._configuration)
+
+    def _planned(self, sinks: Sequence[LogicalNode], name: str) -> Plan:
+        """Return the plan of a job, of files as they are now."""
         if self._is_closed:
             raise PlanError("the environment is closed")
         executor = executor_of(self._target)
         self._has_run = True
-        if not executor.is_dry:
-            sinks = self._with_cached(sinks)
         if executor.is_dry:
-            plan = _prepared(build_plan(sinks, name))
-            return plan, executor.execute(plan, self._configuration)
-        plan = _prepared(build_plan(sinks, name, lambda node: with_exact_splits(node, self.parallelism)))
-        return plan, executor.execute(plan, self._configuration)
+            return _prepared(build_plan(sinks, name))
+        sinks = self._with_cached(sinks)
+        return _prepared(build_plan(sinks, name, lambda node: with_exact_splits(node, self.parallelism)))
 
     def _with_cached(self, sinks: Sequence[LogicalNode]) -> list[LogicalNode]:
         """Return sinks that read what is cached; what is not there yet is computed now, each in a job."""
@@ -208,6 +216,28 @@ class Environment(SourceCalls):
         """Run what a node needs, into one output and no other; ``what`` is said of the job."""
         sink = LogicalNode(Sink(spec), (node,), node.schema)
         warn_of_bad_rows(self._run(self._with_bad_rows([sink]), f"{_script_name()} ({what})"))
+
+    def stream(self, node: LogicalNode) -> ResultStream:
+        """Begin a job of what a node needs, and return its rows as they come (DataSet.to_batches calls this)."""
+        self._result_count += 1
+        target = self.temporary_folder() / f"result-{self._result_count}"
+        folder = Path(f"{target}{STREAM_FOLDER}")
+        sink = LogicalNode(Sink(SinkSpec("stream", os.fspath(target))), (node,), node.schema)
+        plan = self._planned(self._with_bad_rows([sink]), f"{_script_name()} (stream)")
+        executor = executor_of(self._target)
+
+        def run() -> JobResult:
+            try:
+                result = executor.execute(plan, self._configuration)
+                warn_of_bad_rows(result)
+                return result
+            finally:
+                shutil.rmtree(target, ignore_errors=True)
+
+        folder.mkdir()
+        stream = ResultStream(node.schema, folder, run, is_ordered=is_sorted(node))
+        self._streams.add(stream)
+        return stream
 
     def _with_bad_rows(self, sinks: list[LogicalNode]) -> list[LogicalNode]:
         """Return sinks and those of malformed records that sources beneath them are to keep.

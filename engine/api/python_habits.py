@@ -77,8 +77,8 @@ class RowsLater:
 
     def __iter__(self) -> NoReturn:
         raise SchemaError(
-            "a data set cannot be iterated over, its rows are made by a job: `for row in data_set.collect()` runs one;"
-            " a function for each row is data_set.map(fn)"
+            "a data set cannot be iterated over, its rows are made by a job: `for row in data_set.collect()` runs one,"
+            " data_set.iter_rows() gives them while it runs; a function for each row is data_set.map(fn)"
         )
 
     def __len__(self) -> NoReturn:

@@ -1,6 +1,7 @@
 """The calls of DataSet that run what it needs, at once, and give rows or numbers; and ``explain``.
 
-    to_arrow collect to_pandas to_spark count show         explain
+    to_arrow collect to_pandas to_polars to_spark count show         explain
+    to_batches iter_rows, while the job runs (result_stream.py)
     cache, for the jobs that come (cached_rows.py)
 
 Held by: tests/api/test_environment.py
@@ -26,8 +27,12 @@ from engine.graph.plan import Limit
 from engine.records.python_values import check_times
 
 if TYPE_CHECKING:
-    import pandas as pd  # type: ignore[import-untyped, unused-ignore]
+    from collections.abc import Iterator
 
+    import pandas as pd  # type: ignore[import-untyped, unused-ignore]
+    import polars as pl
+
+    from engine.api.result_stream import ResultStream
     from engine.functions.row import Row
 
 
@@ -41,6 +46,45 @@ class ResultCalls(Calls):
     def collect(self) -> list[Row]:
         """Run what this data set needs and return its rows: ``row.x``, ``row["x"]``, or unpacked."""
         return table_to_rows(self.to_arrow())
+
+    def to_batches(self) -> ResultStream:
+        """Run what this data set needs and return its rows as Arrow batches, while the job runs.
+
+        The job waits for who reads, so that a result of any size passes through little memory. Leaving early
+        (``close()``, ``with``, an error) cancels the job. Sorted rows come in their order.
+
+        >>> with env.from_arrow(pa.table({"n": [1, 2, 3]})).to_batches() as batches:
+        ...     print(sum(batch.num_rows for batch in batches))
+        3
+        """
+        return self._environment.stream(self._node)
+
+    def iter_rows(self) -> Iterator[Row]:
+        """Run what this data set needs and return an iterator of its rows, while the job runs.
+
+        As ``to_batches``: ``close()`` of the iterator, or its end, cancels the job.
+
+        >>> for row in env.from_arrow(pa.table({"n": [1, 2]})).iter_rows():
+        ...     print(row.n)
+        1
+        2
+        """
+        with self.to_batches() as batches:
+            for batch in batches:
+                yield from table_to_rows(pa.Table.from_batches([batch]))
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Run what this data set needs and hand its rows out as they come: Polars, DuckDB, pyarrow take them."""
+        reader = pa.RecordBatchReader.from_batches(self.schema, self.to_batches())
+        return reader.__arrow_c_stream__(requested_schema)
+
+    def to_polars(self) -> pl.DataFrame:
+        """Run what this data set needs and return a Polars frame (polars must be installed)."""
+        import polars  # noqa: PLC0415 - only here
+
+        frame = polars.from_arrow(self.to_arrow())
+        assert isinstance(frame, polars.DataFrame), "a table is a frame"
+        return frame
 
     def to_pandas(self) -> pd.DataFrame:
         """Run what this data set needs and return a pandas frame (pandas must be installed)."""

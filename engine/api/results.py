@@ -10,7 +10,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from engine.api.logical_node import LogicalNode
 from engine.functions.row import Row, row_class
+from engine.graph.plan import Sort
 from engine.records.python_values import shown_value
 from engine.records.value_reader import python_values
 from engine.shown_text import shown_line
@@ -25,6 +27,15 @@ def read_parts(folder: Path, schema: pa.Schema) -> pa.Table:
         with pa.OSFile(str(part)) as file, pa.ipc.open_file(file) as reader:
             batches += [reader.get_batch(index) for index in range(reader.num_record_batches)]
     return pa.Table.from_batches(batches, schema=schema)
+
+
+def is_sorted(node: LogicalNode) -> bool:
+    """Whether rows may have an order that comes from a sort: the parts of a result are in it."""
+    while len(node.inputs) == 1:
+        if isinstance(node.operator, Sort):
+            return True
+        (node,) = node.inputs
+    return False
 
 
 def table_to_rows(table: pa.Table) -> list[Row]:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from engine.api.logical_node import LogicalNode
+    from engine.api.result_stream import ResultStream
     from engine.graph.source_spec import SinkSpec
 
 
@@ -41,6 +42,10 @@ class Runner(Protocol):
 
     def node_of(self, number: int) -> LogicalNode:
         """Return the node of a number; PlanError for one of another environment."""
+        ...
+
+    def stream(self, node: LogicalNode) -> ResultStream:
+        """Begin a job of what a node needs, and return its rows as they come."""
         ...
 
     def sample(self, node: LogicalNode) -> pa.Table:

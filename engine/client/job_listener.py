@@ -13,7 +13,9 @@ A listener that raises hears nothing more of progress. Its failure does not touc
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
@@ -154,9 +156,23 @@ class GuardedListener:
 _current: JobListener = SilentListener()
 
 
+_of_thread = threading.local()
+
+
 def current_listener() -> JobListener:
-    """Return the listener of this process."""
-    return _current
+    """Return the listener of this process, or of this thread where it has one."""
+    listener: JobListener = getattr(_of_thread, "listener", _current)
+    return listener
+
+
+@contextmanager
+def heard_by(listener: JobListener) -> Iterator[None]:
+    """Have a listener be told about the jobs that this thread runs; what it raises reaches who waits for the job."""
+    _of_thread.listener = listener
+    try:
+        yield
+    finally:
+        del _of_thread.listener
 
 
 def is_watched() -> bool:

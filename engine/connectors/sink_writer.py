@@ -12,13 +12,26 @@ Held by: tests/connectors/test_sinks.py
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Protocol
+from typing import Final, Protocol, runtime_checkable
 
 import pyarrow as pa
 
 from engine.errors import NotYetSupportedError
 from engine.graph.source_spec import SinkSpec
+
+#: behind the path of a sink of format stream: the folder of the files that a client takes while the job runs
+STREAM_FOLDER: Final = "-stream"
+
+
+@runtime_checkable
+class PacedWriter(Protocol):
+    """A writer that may have to wait before it takes more."""
+
+    def wait_for_room(self, is_ended: Callable[[], bool]) -> None:
+        """Wait, until the task is to end."""
+        ...
 
 
 class SinkWriter(Protocol):
@@ -77,6 +90,10 @@ def open_sink_writer(spec: SinkSpec, schema: pa.Schema, path: Path) -> SinkWrite
         from engine.connectors.orc_writer import OrcWriter  # noqa: PLC0415
 
         return OrcWriter(schema, path, spec.compression)
+    if spec.format == "stream":
+        from engine.connectors.stream_writer import StreamWriter  # noqa: PLC0415
+
+        return StreamWriter(schema, path, Path(spec.path + STREAM_FOLDER))
     if spec.format == "discard":
         from engine.connectors.discard_writer import DiscardWriter  # noqa: PLC0415
 

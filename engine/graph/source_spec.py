@@ -164,7 +164,8 @@ class SourceStatistics(msgspec.Struct, frozen=True):
 class SinkSpec(msgspec.Struct, frozen=True):
     """Where and how rows are written: ``path`` is a folder.
 
-    ``format``: csv parquet records text json ipc ipc_stream orc, arrow for results of the client, discard for none.
+    ``format``: csv parquet records text json ipc ipc_stream orc; arrow and stream for results of the client, discard
+    for none.
     ``schema_ipc``: for records, the Arrow IPC schema message that goes into the manifest.
     """
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from engine.connectors.sink_writer import SinkWriter, open_sink_writer
+from engine.connectors.sink_writer import PacedWriter, SinkWriter, open_sink_writer
 from engine.errors import EngineError, ResourceError
 from engine.expressions.schema_bridge import to_arrow_schema
 from engine.files.compression import ENDING_OF
@@ -42,6 +42,7 @@ EXTENSIONS = {
     "ipc_stream": "arrows",
     "orc": "orc",
     "arrow": "arrow",
+    "stream": "none",
     "discard": "none",
 }
 
@@ -97,6 +98,8 @@ class FileSink(ChainedOperator):
         if batch.num_rows == 0:
             return  # behind a file that is full, it needs no other one
         writer = self._writer or self._open_writer()
+        if isinstance(writer, PacedWriter):
+            writer.wait_for_room(lambda: self.context.is_cancelled)
         width = width_of(batch_bytes(batch), batch.num_rows)
         with room_for(width, is_ended=lambda: self.context.is_cancelled), self._naming_the_output():
             writer.write(batch)

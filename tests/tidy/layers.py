@@ -58,7 +58,7 @@ CONFINED = {
     "numpy": frozenset[str](),
     "fastavro": frozenset({"connectors"}),
     "duckdb": frozenset[str](),
-    "polars": frozenset[str](),
+    "polars": frozenset({"api"}),
     "aiohttp": frozenset({"rpc"}),
     "cloudpickle": frozenset({"api", "functions", "records"}),
     "datafusion": frozenset({"sql"}),

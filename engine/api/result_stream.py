@@ -1,0 +1,188 @@
+"""ResultStream: the rows of a job, batch by batch while it runs; what is not taken holds the job back.
+
+    with data_set.to_batches() as batches:        the job runs in a thread
+        for batch in batches: ...                 its sink is some files ahead (``connectors.stream_writer``)
+                                                  leaving early, or an error, cancels the job
+
+Rows come in the order of ``collect`` where they were sorted: one subtask after the other. Otherwise they come as they
+are made. A row is handed out once: where a task is repeated after its first rows were taken (on a cluster that lost a
+process), the stream is an error that says so, since a repeated task may give its rows in another order.
+
+Held by: tests/integration/test_result_streams.py
+"""
+
+from __future__ import annotations
+
+import shutil
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self
+
+import pyarrow as pa
+
+from engine.client.job_listener import JobListener, current_listener, heard_by
+from engine.client.job_result import JobResult
+from engine.client.termination import uninterrupted
+from engine.connectors.stream_writer import TURN_OF_ANY, turn_of
+from engine.errors import JobExecutionError
+
+_LOOK_S: Final = 0.002
+_LOOK_MAX_S: Final = 0.02
+
+
+class _NoMoreWantedError(BaseException):
+    """Raised where a job is waited for, which ends the job."""
+
+
+class _Watcher:
+    """Ends a job that nobody wants any more; tells the process's listener everything else."""
+
+    wants_progress = True
+
+    def __init__(self, listener: JobListener) -> None:
+        self._listener = listener
+        self.is_unwanted = threading.Event()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._listener, name)
+
+    def on_progress(self, progress: Any) -> None:
+        """Look whether the rows are still wanted."""
+        if self.is_unwanted.is_set():
+            raise _NoMoreWantedError
+        if self._listener.wants_progress:
+            self._listener.on_progress(progress)
+
+
+class _Job:
+    """A job in a thread of its own; knows nothing of who reads, who may forget it."""
+
+    def __init__(self, run: Callable[[], JobResult]) -> None:
+        self._run_it = run
+        self.error: BaseException | None = None
+        self.watcher = _Watcher(current_listener())
+        self.thread = threading.Thread(target=self._run, name="drey-result-stream", daemon=True)
+        self.thread.start()
+
+    def _run(self) -> None:
+        try:
+            with heard_by(self.watcher):
+                self._run_it()
+        except _NoMoreWantedError:
+            return
+        except BaseException as error:  # raised in the thread that reads
+            self.error = error
+
+
+class ResultStream(Iterator[pa.RecordBatch]):
+    """Batches of a running job. To be closed, at the latest by ``with``; running out of rows does it too."""
+
+    def __init__(self, schema: pa.Schema, folder: Path, run: Callable[[], JobResult], *, is_ordered: bool) -> None:
+        """Begin the job. ``folder``: exists, for the files of the stream; ``run`` runs the job to its end."""
+        self.schema = schema
+        self._folder = folder
+        self._is_ordered = is_ordered
+        self._turn = 0
+        #: attempt of each subtask whose rows were taken
+        self._taken: dict[str, str] = {}
+        self._batches: Iterator[pa.RecordBatch] = iter(())
+        self._is_closed = False
+        (folder / (turn_of(f"{0:05d}") if is_ordered else TURN_OF_ANY)).touch()
+        self._job = _Job(run)
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, _kind: type[BaseException] | None, _error: BaseException | None, _at: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        if not getattr(self, "_is_closed", True):
+            self.close()
+
+    def __next__(self) -> pa.RecordBatch:
+        try:
+            while (batch := next(self._batches, None)) is None:
+                if self._is_closed:
+                    raise StopIteration
+                self._batches = self._next_file()
+        except StopIteration:
+            self.close()
+            raise
+        except BaseException:
+            self.close()
+            raise
+        return batch
+
+    def _next_file(self) -> Iterator[pa.RecordBatch]:
+        """Return the batches of the next file, having waited for it; StopIteration: there are no more."""
+        pause_s = _LOOK_S
+        while True:
+            # The thread is asked first: files that are there when it has ended are all there are.
+            has_ended = not self._job.thread.is_alive()
+            if self._job.error is not None:
+                raise self._job.error
+            path = self._pick(has_ended=has_ended)
+            if path is not None:
+                return self._read(path)
+            if has_ended:
+                raise StopIteration
+            time.sleep(pause_s)
+            pause_s = min(_LOOK_MAX_S, 2 * pause_s)
+
+    def _pick(self, *, has_ended: bool) -> Path | None:
+        names = sorted(path.name for path in self._folder.iterdir() if not path.name.startswith((".", "turn-")))
+        files = [name for name in names if name.endswith(".arrow")]
+        if not self._is_ordered:
+            # The first files of all subtasks before the second ones.
+            return self._folder / min(files, key=_number) if files else None
+        while True:
+            turn = f"{self._turn:05d}"
+            mine = [name for name in files if name.startswith(turn)]
+            if mine:
+                return self._folder / mine[0]
+            is_over = any(name.startswith(turn) and name.endswith(".end") for name in names)
+            if not is_over and not (has_ended and files):
+                return None
+            (self._folder / turn_of(turn)).unlink(missing_ok=True)
+            self._turn += 1
+            (self._folder / turn_of(f"{self._turn:05d}")).touch()
+
+    def _read(self, path: Path) -> Iterator[pa.RecordBatch]:
+        subtask, nonce, _ = path.name.split("-")
+        if self._taken.setdefault(subtask, nonce) != nonce:
+            raise JobExecutionError(
+                f"subtask {int(subtask)} was repeated after some of its rows had been read; collect() and write_* wait"
+                " for the whole result and know no such trouble"
+            )
+        with pa.OSFile(str(path)) as file, pa.ipc.open_file(file) as reader:
+            batches = [reader.get_batch(index) for index in range(reader.num_record_batches)]
+        path.unlink()
+        return iter(batches)
+
+    def close(self) -> None:
+        """End the job, unless it has ended, and remove what is left of its rows; idempotent."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        self._batches = iter(())
+        with uninterrupted():
+            self._job.watcher.is_unwanted.set()
+            # A writer that waits goes on, and finds that its task is cancelled.
+            for turn in self._folder.glob("turn-*"):
+                turn.unlink(missing_ok=True)
+            self._job.thread.join()
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def _number(name: str) -> tuple[str, str]:
+    subtask, _, number = name.split("-")
+    return number, subtask

@@ -91,16 +91,25 @@ def column_names(values: Any, what: str) -> list[str]:
     return [column_name(value, what) for value in flattened([values])]
 
 
+def selected(columns: Iterable[Any], named: Mapping[str, Any]) -> list[NamedExpression]:
+    """Return columns, and those that are given by a name."""
+    return [*(to_named(value) for value in flattened(columns)), *_named(named, "select")]
+
+
+def _named(named: Mapping[str, Any], what: str) -> list[NamedExpression]:
+    for name, value in named.items():
+        if isinstance(value, str):
+            raise SchemaError(f"{what}({name}={value!r}): write col({value!r}) or lit({value!r})")
+    return [NamedExpression(name, to_expression(value)) for name, value in named.items()]
+
+
 def with_columns(schema: pa.Schema, exprs: Iterable[Any], named: Mapping[str, Any]) -> list[NamedExpression]:
     """Return all columns, with some replaced in their place and new ones at the end."""
     new: dict[str, NamedExpression] = {}
     for value in flattened(exprs):
         one = to_named(value)
         new[one.name] = one
-    for name, value in named.items():
-        if isinstance(value, str):
-            raise SchemaError(f"with_columns({name}={value!r}): write col({value!r}) or lit({value!r})")
-        new[name] = NamedExpression(name, to_expression(value))
+    new |= {one.name: one for one in _named(named, "with_columns")}
     if not new:
         raise SchemaError("with_columns: no columns are given")
     known = set(schema.names)

@@ -25,7 +25,7 @@ from engine.api.projections import (
     free_name,
     project_node,
     renamed,
-    to_named,
+    selected,
     with_columns,
 )
 from engine.api.python_habits import plain_truth
@@ -54,9 +54,13 @@ class RelationalCalls(Calls):
             f"data_set[{item!r}]: rows have no numbers; data_set.limit(n) has the first rows, data_set.collect() all"
         )
 
-    def select(self, *columns: Any) -> Self:
-        """Return these columns, names or expressions, in this order."""
-        return self._project([to_named(value) for value in flattened(columns)], "select")
+    def select(self, *columns: Any, **named: Any) -> Self:
+        """Return these columns, names or expressions, in this order; behind them those that are given by a name.
+
+        >>> rows({"k": [1], "x": [2]}).select("k", double=col("x") * 2).collect()
+        [Row(k=1, double=4)]
+        """
+        return self._project(selected(columns, named), "select")
 
     def with_columns(self, *columns: Expr, **named: Any) -> Self:
         """Return all columns and these; a new one replaces the column of the same name, in its place.

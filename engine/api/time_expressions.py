@@ -238,11 +238,14 @@ class TimeExpressions(Generic[ExprT]):
     def diff(self, other: Any, unit: str) -> ExprT:
         """Return the whole units from another moment to it, cut toward zero.
 
-        Units are years, quarters, months, weeks, days, hours, minutes, seconds, milliseconds and microseconds.
+        Units are years, quarters, months, weeks, days, hours, minutes, seconds, milliseconds and microseconds; "day"
+        is days.
 
         >>> values(col("x").dt.diff(col("y"), "months"), x=[datetime.date(2024, 3, 1)], y=[datetime.date(2024, 1, 31)])
         [1]
         """
+        if f"{unit}s" in DIFF_UNITS:
+            unit = f"{unit}s"
         if unit not in DIFF_UNITS:
             raise SchemaError(f"dt.diff(unit={unit!r}): choose one of {', '.join(DIFF_UNITS)}")
         return self._value.call("dt_diff", other, unit=unit)

@@ -11,6 +11,7 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
+from docs.generators.example_pages import example_pages
 from tests.tidy.imports import ROOT
 
 FOLDER = ROOT / "docs" / "pages"
@@ -28,6 +29,7 @@ GENERATED = {
         "how-it-works/map.md",
         "changelog.md",
         "contributing.md",
+        *(f"examples/{name}.md" for name in example_pages()),
     )
 }
 _BLOCK = re.compile(

@@ -1,0 +1,9 @@
+"""Writes examples/*.md: every job of engine/examples with what it shows, and an index of them."""
+
+import mkdocs_gen_files
+
+from docs.generators.example_pages import example_pages
+
+for name, text in example_pages().items():
+    with mkdocs_gen_files.open(f"examples/{name}.md", "w") as page:
+        page.write(text)

@@ -15,6 +15,7 @@
     sort.py              W2: 10 M records of 100 bytes by a random key of 10 bytes; free and capped
     lineitem_join.py     W3: lineitem joined with orders, grouped by five priorities; free and capped
     group.py             W4: 20 M rows into 5 M groups; free and capped
+    asof.py              W6: 1 M trades, each with the last of 5 M quotes of its symbol
     windows.py           W5: 10 M rows in partitions of a thousand: row number, running sum, sliding average
     kernels.py           encode, hash, partition, sort, join, aggregate, spill on one thread: nanoseconds a row
     functions.py         Python functions beside a bare loop in as many processes: ratios of CPU seconds

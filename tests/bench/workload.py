@@ -33,6 +33,7 @@ TABLE = (
     Row("group"),
     Row("group", 200),
     Row("windows"),
+    Row("asof"),
 )
 
 

@@ -1,20 +1,26 @@
 """Sort as an operator: takes all input, then emits it in order.
 
 It takes Arrow batches, and row pages straight from an exchange: rows stay rows; a page is copied whole into the
-operator's own memory, so its network buffer goes back at once.
+operator's own memory, so its network buffer goes back at once. Of a top-n that comes in batches, rows which cannot be
+among the first are left out by their first key (``records.top_keys``), and no more than some times n rows are held.
 
 Held by: tests/operators/test_batch_task.py
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, cast
 
 from engine.expressions.schema_bridge import to_arrow_schema
 from engine.graph.operator_descriptor import SortOperator, SortRunsOperator
 from engine.operators.operator import ChainedOperator, Output, TaskContext
 from engine.operators.state_combining import state_combiner
+from engine.records.kept_rows import kept_rows
+from engine.records.top_keys import TopTest, has_top_keys
 from engine.sort.external_sorter import ExternalSorter
+
+#: rows that are asked for, at most, for others to be left out by the first key before they are sorted
+TOP_ROWS_MAX: Final = 1 << 14
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -46,6 +52,13 @@ class Sort(ChainedOperator):
         )
         if isinstance(operator, SortOperator) and operator.top is not None:
             self._sorter.cut_groups(operator.top)
+        self._rows_dropped = 0
+        key = operator.keys[0]
+        self._key_index = self._sorter.schema.get_field_index(key.column)
+        is_top = operator.limit is not None and 0 < operator.limit <= TOP_ROWS_MAX and not context.force_spill
+        self._top: TopTest | None = None
+        if is_top and has_top_keys(self._sorter.schema.field(self._key_index).type):
+            self._top = TopTest(key, cast("int", operator.limit), is_only_key=len(operator.keys) == 1)
 
     @property
     def _open_sorter(self) -> ExternalSorter:
@@ -55,7 +68,7 @@ class Sort(ChainedOperator):
     @property
     def rows_in(self) -> int:
         """Rows taken so far."""
-        return self._open_sorter.rows_in
+        return self._open_sorter.rows_in + self._rows_dropped
 
     @property
     def is_satisfied(self) -> bool:
@@ -63,8 +76,14 @@ class Sort(ChainedOperator):
         return False
 
     def process(self, batch: pa.RecordBatch) -> None:
-        """Add a batch."""
-        self._open_sorter.add_batch(batch)
+        """Add a batch: of a top-n those rows that can be among the first, as far as that is known."""
+        mask = None if self._top is None else self._top.mask(batch.column(self._key_index))
+        if mask is not None:
+            kept = kept_rows(batch, mask)
+            self._rows_dropped += batch.num_rows - kept.num_rows
+            batch = kept
+        if batch.num_rows:
+            self._open_sorter.add_batch(batch)
 
     def process_page(self, segment: MemorySegment, size_bytes: int) -> None:
         """Add a page of rows."""

@@ -39,6 +39,16 @@ _NEW_SHARE: Final = 8
 _TRUE = scalar_of(True)
 
 
+def has_top_keys(data_type: pa.DataType) -> bool:
+    """Whether the order of a plain type is that of Arrow's comparisons."""
+    types = pa.types
+    is_number = types.is_integer(data_type) or types.is_float32(data_type) or types.is_float64(data_type)
+    is_text = types.is_string(data_type) or types.is_large_string(data_type)
+    is_bytes = types.is_binary(data_type) or types.is_large_binary(data_type)
+    is_moment = types.is_date32(data_type) or types.is_time(data_type) or types.is_timestamp(data_type)
+    return bool(is_number or is_text or is_bytes or is_moment or types.is_decimal128(data_type))
+
+
 class TopKeys:
     """The first keys of the best rows that have been seen."""
 

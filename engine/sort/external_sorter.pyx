@@ -63,6 +63,7 @@ cdef enum:
     CHUNK_ROWS = 1024       # rows measured, placed and encoded together
     FORCED_RUN_ROWS = 16    # with force_spill
     KEPT_BYTES_MAX = 256 << 10      # rows within a limit that are kept in memory and not spilled
+    FIRST_ROWS_MIN = 8192   # so many rows are sorted, and but for the first ones dropped, where few are wanted
     HALF_PAGES_MIN = 64     # with fewer pages in a half there is one memory only: longer runs, and fewer to merge
 
 cdef int64_t NO_LIMIT = <int64_t> 1 << 62
@@ -178,6 +179,7 @@ cdef class ExternalSorter:
                 self._runs.codec.encode(opened, start, placed, self._sizes, self._targets)
             start += placed
         self.rows_in += opened.row_count
+        self._drop_others()
 
     def add_page(self, MemorySegment segment not None, int64_t used_bytes):
         """Take the binary rows in the first used_bytes of a segment; they are copied.
@@ -228,6 +230,16 @@ cdef class ExternalSorter:
                         memcpy(self._targets[index], self._rows[done + index], self._sizes[index])
                 done += placed
             self.rows_in += count
+        self._drop_others()
+        return 0
+
+    cdef int _drop_others(self) except -1:
+        """Drop all rows but the first `limit`, once there are some times as many: the caches hold them, and memory."""
+        cdef int64_t row_count = self._sorter.row_count
+        if self._limit == NO_LIMIT or self._force_spill or row_count < FIRST_ROWS_MIN or row_count // 4 < self._limit:
+            return 0
+        sort_rows(self._sorter, self._runs.combiner)
+        self._keep_first()
         return 0
 
     cdef int64_t _place(self, int64_t count, bint beyond_limit) noexcept nogil:

@@ -10,6 +10,7 @@
     python -m tests.bench tpcds [--scale 1] [--runs 3] [--limit-mb N]
     python -m tests.bench tpch [--scale 1] [--runs 3] [--limit-mb N] [--engines drey,duckdb,polars]
     python -m tests.bench dbbench [--rows N] [--runs 3] [--limit-mb N] [--engines drey,duckdb,polars]
+    python -m tests.bench wide [--rows N] [--runs 3] [--limit-mb N] [--engines drey,duckdb,polars]
 
     skewed_join.py       W1: 14 M rows of CSV joined with 492 currencies, 13 of 14 rows with the same one, to CSV
     sort.py              W2: 10 M records of 100 bytes by a random key of 10 bytes; free and capped
@@ -25,7 +26,8 @@
     tpcds.py             the 103 statements of TPC-DS in SQL, likewise
     tpch.py              the 22 queries of TPC-H, each with its CPU seconds, wall time and memory; answers compared
     dbbench.py           groups and joins in the shapes of db-benchmark, the same figures; checksums compared
-    questions.py         what both of them are: questions of one session, each measured
+    wide.py              scans and aggregates over a hundred columns, as ClickBench asks; the same, answers compared
+    questions.py         what these three are: questions of one session, each measured
     idle.py              a job of one row, for the idle size of each engine's process
     workload.py          what a workload is; the rows of the table
     measured_run.py      one engine once, in a process of its own: seconds, CPU seconds, peak memory of its process tree

@@ -9,7 +9,7 @@ import tempfile
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from tests.bench import dbbench, functions, kernels, sorted_groups, splits, start, tpcds, tpch
+from tests.bench import dbbench, functions, kernels, sorted_groups, splits, start, tpcds, tpch, wide
 from tests.bench.machine_limits import machine_limits, warm_memory
 from tests.bench.measured_run import MeasuredRun, idle_bytes, measured_run
 from tests.bench.output_fingerprint import output_fingerprint
@@ -88,11 +88,11 @@ def main() -> None:
         "workloads",
         nargs="*",
         metavar="WORKLOAD",
-        help=f"of {names} (default: all), kernels, functions, sorted_groups, splits, start, tpch, tpcds, or dbbench",
+        help=f"of {names} (default: all), kernels, functions, sorted_groups, splits, start, tpch, tpcds, dbbench, wide",
     )
     parser.add_argument("--rows", type=int, help="rows of the input (default: the workload's)")
     parser.add_argument("--scale", type=float, default=tpch.SCALE, help="scale factor of tpch and tpcds (default 1)")
-    parser.add_argument("--limit-mb", type=int, help="what engines are told that they may hold (tpch, tpcds, dbbench)")
+    parser.add_argument("--limit-mb", type=int, help="what engines may hold (tpch, tpcds, dbbench, wide)")
     parser.add_argument("--runs", type=int, default=3, help="runs of each engine (default 3)")
     parser.add_argument("--engines", default=",".join(ENGINES), help="in the order of their turns")
     default = os.environ.get("DREY_BENCH_DIR") or Path(tempfile.gettempdir()) / "drey-bench"
@@ -124,10 +124,11 @@ def main() -> None:
     if options.workloads == ["tpcds"]:
         sys.stdout.write(tpcds.report(options.scale, options.runs, options.folder, options.limit_mb) + "\n")
         return
-    if options.workloads == ["dbbench"]:
-        engines, rows = options.engines.split(","), options.rows or dbbench.ROWS
-        sys.stdout.write(dbbench.report(rows, options.runs, engines, options.folder, options.limit_mb) + "\n")
-        return
+    for name, asked in (("dbbench", dbbench), ("wide", wide)):
+        if options.workloads == [name]:
+            engines, rows = options.engines.split(","), options.rows or asked.ROWS
+            sys.stdout.write(asked.report(rows, options.runs, engines, options.folder, options.limit_mb) + "\n")
+            return
     results = []
     for row in rows_named(options.workloads):
         rows = options.rows or load_workload(row.workload).ROWS

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from engine import col
+from engine import col, max_
 from engine.graph.sort_key import SortKey
 from engine.optimizer import top_planning
 from tests.records.test_top_keys import ranks
@@ -92,3 +92,21 @@ def test_without_the_option_all_rows_are_read(open_environment, tmp_path):
     data = env.read_parquet(tmp_path).top(10, "k")
     assert "top-n threshold" not in data.explain()
     assert "left out" not in data.explain(analyze=True)
+
+
+@pytest.mark.parametrize("kind", TYPES)
+@pytest.mark.parametrize("case", range(len(ORDERS)))
+def test_first_groups_are_those_of_the_order(env, kind, case):
+    """Rows that no source has left out: a top-n does it itself, by its first key."""
+    data_type, draw = TYPES[kind]
+    descending, nulls_last = ORDERS[case]
+    chance = random.Random(case)
+    values = [None if chance.random() < 0.1 else draw(chance, 40) for _ in range(ROWS)]
+    groups = env.from_arrow(pa.table({"k": pa.array(values, data_type), "n": range(ROWS)})).group_by("n")
+    rank = ranks(values, SortKey("k", descending, nulls_last))
+    for count in (1, 20, 400):
+        data = groups.agg(k=max_(col("k")))
+        found = data.sort("k", descending=descending, nulls_last=nulls_last).limit(count).to_arrow()["n"].to_pylist()
+        assert [rank[row] for row in found] == sorted(rank)[:count]
+        total = data.top(count, ["k", "n"], descending=[descending, True], nulls_last=[nulls_last, True]).to_arrow()
+        assert total["n"].to_pylist() == sorted(range(ROWS), key=lambda row: (rank[row], -row))[:count]

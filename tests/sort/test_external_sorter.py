@@ -199,6 +199,28 @@ def test_a_limit_keeps_the_first_rows(workshop, memory, limit, force_spill):
     assert (sorter.run_count > 0) == (force_spill or (memory != "fits" and limit >= 300))
 
 
+@pytest.mark.parametrize("limit", [1, 50, 2000])
+@pytest.mark.parametrize("as_rows", [False, True])
+def test_few_rows_beyond_a_limit_are_held(workshop, limit, as_rows):
+    """Many rows with the same keys, of which the first ones are wanted; memory is plenty, and little of it is taken."""
+    table = make_table("int8", 20_000, distinct=3)
+    keys = (SortKey("key", descending=True),)
+    batches = table.to_batches(max_chunksize=3000)
+    with workshop.operator(MEMORIES["fits"]) as (pool, space):
+        if as_rows:
+            sorter, codec = ExternalSorter(table.schema, keys, pool, space, limit=limit), RowCodec(table.schema)
+            for batch in batches:
+                sorter.add_rows(codec.to_rows(batch))
+            sorter.finish()
+            result = pa.Table.from_batches(sorter.batches(), table.schema)
+            sorter.close()
+        else:
+            result, sorter = sort_table(table, keys, pool, space, 3000, limit=limit)
+        assert pool.pages_peak < 240  # of 400, which are too few for all rows
+    assert sorter.run_count == 0
+    assert same(result.to_pylist(), oracle(table, keys, limit))
+
+
 def test_runs_are_cut_to_the_limit(workshop):
     table = make_table("int64", 4000)
     row_bytes = sum(len(RowCodec(table.schema).to_rows(batch)) for batch in table.to_batches())

@@ -33,7 +33,8 @@ from engine.api.pivot_calls import PivotCalls
 from engine.api.result_calls import ResultCalls
 from engine.api.row_calls import RowCalls
 from engine.api.set_calls import SetCalls
-from engine.errors import PlanError
+from engine.errors import EngineError, PlanError
+from engine.shown_html import folded_html, headed_html, table_html
 
 
 class DataSet(
@@ -51,6 +52,15 @@ class DataSet(
 
     def __repr__(self) -> str:
         return f"<DataSet {', '.join(f'{field.name}: {field.type}' for field in self.schema)}>"
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: columns, and the plan when it is unfolded; nothing runs."""
+        try:
+            plan = self.explain()
+        except EngineError as error:
+            plan = str(error)
+        fields = table_html(("column", "type"), [(field.name, field.type) for field in self.schema])
+        return headed_html("DataSet", fields, folded_html("plan", plan))
 
     def name(self, name: str) -> Self:
         """Return the same rows; their operator is shown under this name."""

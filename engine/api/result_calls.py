@@ -21,10 +21,11 @@ from engine.api.logical_node import CachedRows
 from engine.api.projections import project_node
 from engine.api.results import format_table, table_to_rows
 from engine.api.spark_frames import frame_maker
-from engine.errors import NotYetSupportedError
+from engine.errors import NotYetSupportedError, PlanError
 from engine.graph.expression import AggregateCall, ColumnRef, NamedExpression
 from engine.graph.plan import Limit
 from engine.records.python_values import check_times
+from engine.shown_html import folded_html
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -132,13 +133,14 @@ class ResultCalls(Calls):
 
         analyze: compute it, keep no rows, and return for each operator what was expected beside what happened: rows,
         bytes, its own time, managed memory, what it spilled, processor time of its function.
-        format: "text", or "json" with analyze.
+        format: "text", "html" for notebooks, or "json" with analyze.
         """
-        if format not in ("text", "json"):
-            known = "not there yet" if format == "html" else "unknown"
-            raise NotYetSupportedError(f"explain(format={format!r}): {known}; choose text, or json with analyze=True")
-        if analyze:
-            return self._environment.analyze_node(self._node, as_json=format == "json")
-        if format == "json":
+        if format not in ("text", "html", "json"):
+            raise PlanError(f"explain(format={format!r}): choose text, html, or json with analyze=True")
+        if format == "json" and not analyze:
             raise NotYetSupportedError("explain(format='json') without analyze=True; choose text")
-        return self._environment.explain_node(self._node)
+        if analyze:
+            plan = self._environment.analyze_node(self._node, as_json=format == "json")
+        else:
+            plan = self._environment.explain_node(self._node)
+        return folded_html("plan", plan, is_open=True) if format == "html" else plan

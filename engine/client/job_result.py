@@ -19,6 +19,7 @@ import msgspec
 from engine.gateways.messages import JobOutcome
 from engine.graph.deployment import OperatorCounters, operator_totals
 from engine.graph.run_time_decision import RunTimeDecision
+from engine.shown_html import folded_html, headed_html, table_html
 from engine.shown_sizes import size_text
 
 #: time that is worth a word
@@ -120,6 +121,20 @@ class JobResult(msgspec.Struct, frozen=True):
     def _head(self) -> str:
         left_out = f", {_counted(self.bad_rows, 'bad row')} left out" if self.bad_rows else ""
         return f"{self.job_id} ({self.name}) {self.state} after {self.runtime_ms / 1000:.1f} s{left_out}"
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: a line for each vertex, and the whole report when it is unfolded."""
+        rows = [
+            (
+                vertex.name,
+                len(vertex.subtasks),
+                f"{sum(subtask.rows_out for subtask in vertex.subtasks):,}",
+                size_text(vertex.spilled_bytes),
+            )
+            for vertex in self.vertices
+        ]
+        vertices = table_html(("vertex", "subtasks", "rows out", "spilled"), rows)
+        return headed_html(f"job {self._head}", vertices, folded_html("report", "\n".join(self.report)))
 
     def __str__(self) -> str:
         head = f"job {self._head}"

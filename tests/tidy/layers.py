@@ -4,9 +4,9 @@
 """
 
 #: what people are shown
-_SHOWN = ("shown_sizes", "shown_text", "user_warnings")
+_SHOWN = ("shown_html", "shown_sizes", "user_warnings")
 LAYERS: tuple[tuple[str, ...], ...] = (
-    ("errors", "closing"),
+    ("errors", "closing", "shown_text"),
     ("private_folder",),
     ("ids", "clock", "config", "fault_points", "log_output", "python_command", *_SHOWN),
     ("log_format",),

@@ -1,0 +1,47 @@
+"""What a notebook shows: a table, and text that unfolds.
+
+    <table> head, rows </table>      table_html(("column", "type"), rows)
+    ▸ plan                           folded_html("plan", text)
+
+Values are escaped; there is neither script nor style that would reach beyond, so any notebook may show it.
+
+Held by: tests/test_shown_html.py
+"""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable, Sequence
+
+from engine.shown_text import shown
+
+_LEFT = ' style="text-align:left"'
+
+
+def table_html(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """Return a table; values as text."""
+    lines = [_row("th", head), *(_row("td", row) for row in rows)]
+    return f"<table>{''.join(lines)}</table>"
+
+
+def folded_html(title: str, text: str, *, is_open: bool = False) -> str:
+    """Return text of fixed width beneath a title, shown when that is clicked."""
+    opened = " open" if is_open else ""
+    return f"<details{opened}><summary>{_escaped(title)}</summary><pre>{_escaped_text(text)}</pre></details>"
+
+
+def headed_html(title: str, *parts: str) -> str:
+    """Return parts in HTML beneath a title."""
+    return f"<div><b>{_escaped(title)}</b>{''.join(parts)}</div>"
+
+
+def _row(kind: str, values: Sequence[object]) -> str:
+    return "<tr>" + "".join(f"<{kind}{_LEFT}>{_escaped(str(value))}</{kind}>" for value in values) + "</tr>"
+
+
+def _escaped(text: str) -> str:
+    return html.escape(shown(text))
+
+
+def _escaped_text(text: str) -> str:
+    return "\n".join(map(_escaped, text.splitlines()))

@@ -1,0 +1,43 @@
+"""What notebooks show: escaped, whole, and without running anything."""
+
+import pyarrow as pa
+import pytest
+
+from engine import Environment, col
+from engine.errors import PlanError
+from engine.shown_html import folded_html, table_html
+
+
+def test_values_are_escaped():
+    assert "<b>&lt;script&gt;</b>" not in table_html(("<script>",), [("<script>",)])
+    assert table_html(("a",), [("<i>",)]).count("&lt;i&gt;") == 1
+    assert folded_html("<t>", "x < y\n\x1b[31m").count("\\x1b[31m") == 1
+    assert "x &lt; y" in folded_html("t", "x < y")
+
+
+def test_a_data_set_shows_columns_and_plan_and_runs_nothing(monkeypatch):
+    with Environment() as env:
+        data = env.from_arrow(pa.table({"k<": [1], "t": ["a"]})).filter(col("t") == "a")
+        monkeypatch.setattr(env, "run_to_table", None)
+        shown = data._repr_html_()
+    assert "k&lt;" in shown
+    assert "int64" in shown
+    assert "filter" in shown.lower()
+
+
+def test_a_plan_can_be_asked_for_as_html():
+    with Environment() as env:
+        data = env.from_arrow(pa.table({"k": [1]}))
+        assert data.explain(format="html").startswith("<details open>")
+        assert "rows" in data.explain(analyze=True, format="html")
+        with pytest.raises(PlanError, match="choose text, html"):
+            data.explain(format="xml")
+
+
+def test_the_result_of_a_job_shows_its_vertices(tmp_path):
+    with Environment() as env:
+        env.from_arrow(pa.table({"k": [1, 2]})).write_csv(tmp_path / "out")
+        shown = env.execute()._repr_html_()
+    assert "<td" in shown
+    assert "FINISHED" in shown
+    assert "report" in shown

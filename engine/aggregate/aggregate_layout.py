@@ -4,7 +4,7 @@
           └─► results: for each call the state that it is, (sum, count) of an average, or what is made of moments
 
     state_schema    key columns, then states              what is spilled, what partial gives out
-    result columns  (state, -1), (sum state, count state), (moments, VARIANCE) or (moments, STDDEV)
+    result columns  (state, -1), (sum state, count state), or what is made of (moments, VARIANCE)
 
 Nothing here touches data.
 """
@@ -30,6 +30,8 @@ from engine.records.plain_types import plain_type
 # as enum Operation of state_kernels.pxd
 _ADD_INT64, _ADD_INT128, _ADD_DOUBLE, _COUNT_VALID, _COUNT_ROWS, _MIN, _MAX = range(7)
 _ADD_MOMENTS, _MERGE_MOMENTS, _FIRST, _LAST, _ADD_INT256 = range(7, 12)
+_MULTIPLY, _BIT_AND, _BIT_OR, _BIT_XOR = range(12, 16)
+_ADD_HIGHER_MOMENTS, _MERGE_HIGHER_MOMENTS, _ADD_COMOMENTS, _MERGE_COMOMENTS = range(16, 20)
 _OPERATIONS = {
     "count": _COUNT_VALID,
     "count_rows": _COUNT_ROWS,
@@ -37,14 +39,36 @@ _OPERATIONS = {
     "max": _MAX,
     "first": _FIRST,
     "last": _LAST,
+    "product": _MULTIPLY,
+    "bit_and": _BIT_AND,
+    "bit_or": _BIT_OR,
+    "bit_xor": _BIT_XOR,
     "moments": _ADD_MOMENTS,
+    "higher_moments": _ADD_HIGHER_MOMENTS,
+    "comoments": _ADD_COMOMENTS,
+}
+#: how states of moments are merged, which are no values
+_MERGING = {
+    "moments": _MERGE_MOMENTS,
+    "higher_moments": _MERGE_HIGHER_MOMENTS,
+    "comoments": _MERGE_COMOMENTS,
 }
 
-# what stands for the count state of a result that is made of moments, as in state_columns.pyx
+# what stands for the count state of a result that is made of moments, as in moment_kernels.pxd
 VARIANCE = -2
 STDDEV = -3
-_MADE_OF_MOMENTS = {"variance": VARIANCE, "stddev": STDDEV}
+_MADE_OF_MOMENTS = {
+    "variance": VARIANCE,
+    "stddev": STDDEV,
+    "covar_samp": -4,
+    "covar_pop": -5,
+    "corr": -6,
+    "skewness": -7,
+    "kurtosis": -8,
+}
 
+#: states that are made of float64
+_OF_DOUBLES = frozenset({"moments", "higher_moments", "product"})
 #: states that one table keeps once for several calls: numbers, whatever comes in
 _SHARED_OPERATIONS = frozenset({"sum", "count"})
 
@@ -64,10 +88,12 @@ class AggregateLayout(msgspec.Struct, frozen=True):
     merge_operations: list[int]
     overflow_texts: list[str]
     state_schema: pa.Schema
-    #: for each call (state, -1), (sum state, count state) of an average, or (moments, VARIANCE or STDDEV)
+    #: for each call (state, -1), (sum state, count state) of an average, or (moments, VARIANCE) and the like
     results: list[tuple[int, int]]
     #: input columns that are read as float64 and are of other types
     columns_as_double: list[int]
+    #: input columns of two floats that are read as 16 bytes
+    columns_as_pairs: list[int]
     #: the first state that is the same, of the same column of what the aggregate reads: itself where there is none
     twins: list[int]
 
@@ -116,8 +142,8 @@ def _operation(spec: StateSpec, merging: bool) -> int:
         if pa.types.is_decimal(spec.type):
             return _ADD_INT128
         return _ADD_DOUBLE if pa.types.is_floating(spec.type) else _ADD_INT64
-    if merging and spec.operation == "moments":
-        return _MERGE_MOMENTS
+    if merging and spec.operation in _MERGING:
+        return _MERGING[spec.operation]
     if merging and spec.operation in ("count", "count_rows"):
         return _ADD_INT64
     return _OPERATIONS[spec.operation]
@@ -145,8 +171,8 @@ def _twins(calls: tuple[AggregateCall, ...], results: list[tuple[int, int]], spe
 
 
 def _columns_as_double(schema: pa.Schema, specs: list[StateSpec], columns: list[int]) -> list[int]:
-    """Return the columns that moments read and that are not float64 already."""
-    read = [column for spec, column in zip(specs, columns, strict=True) if spec.operation == "moments"]
+    """Return the columns that are read as float64, and are something else."""
+    read = [column for spec, column in zip(specs, columns, strict=True) if spec.operation in _OF_DOUBLES]
     return [column for column in read if not pa.types.is_float64(schema.field(column).type)]
 
 
@@ -207,6 +233,9 @@ def aggregate_layout(
         state_schema=pa.schema([*key_schema, *state_fields]),
         results=results,
         columns_as_double=[] if merging else _columns_as_double(input_schema, specs, columns),
+        columns_as_pairs=[
+            column for spec, column in zip(specs, columns, strict=True) if spec.operation == "comoments" and not merging
+        ],
         twins=list(range(len(specs))) if merging else _twins(calls, results, specs),
     )
 

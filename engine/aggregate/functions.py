@@ -15,6 +15,15 @@
     first, last every key type T        value T                                 T
     stddev,     numbers                 moments: 24 bytes                       float64
     variance
+    skewness,   numbers                 higher moments: 40 bytes                float64
+    kurtosis
+    covar_samp, struct of two float64   comoments: 48 bytes                     float64
+    covar_pop,
+    corr
+    product     numbers                 product float64                         float64
+    bit_and,    every integer type T    value T                                 T
+    bit_or,
+    bit_xor
 
     input of partial and single   key columns, then __arg{i} for every call i that has an argument
     output of partial,            key columns, then __state{i}_{k} for every call i and its k-th state
@@ -24,8 +33,8 @@
 Without input (no rows, or only nulls) sum, avg, min and max are null, counts are 0. The sum of integers under avg is
 exact: int64 values add up in 128 bits. An average of integers or decimals is the float64 nearest to the exact one: the
 quotient of the whole sum is rounded, once. stddev and variance are those of a sample (n - 1) and null below two
-values; they compute in float64, decimals and integers are rounded to it first. moments = count int64, mean float64,
-sum of squared differences from the mean float64.
+values; they compute in float64, decimals and integers are rounded to it first. What moments are: ``moment_kernels``. A
+pair with a null does not count.
 
 first and last take the value of the first and last row that arrives, null if that is null, in the order of the input
 of the subtask; of several subtasks that of whichever arrives first, or last. One subtask over ordered input (after a
@@ -33,7 +42,7 @@ sort) always gives the same. NaN is the largest number for min and max, strings 
 
 Dictionary, run-end and view types are taken as their plain types; so are the keys in every schema made here.
 Nothing here touches data. ``StateSpec.operation`` names the kernel: sum, count (non-nulls), count_rows, min, max,
-first, last, moments.
+first, last, product, bit_and, bit_or, bit_xor, moments, higher_moments, comoments.
 """
 
 from __future__ import annotations
@@ -48,10 +57,19 @@ from engine.errors import NotYetSupportedError, SchemaError
 from engine.graph.expression import AggregateCall, ColumnRef
 from engine.records.plain_types import plain_type
 
-FUNCTIONS = ("count", "sum", "avg", "min", "max", "first", "last", "stddev", "variance")
-
-#: bytes of moments: count, mean, sum of squared differences
-MOMENTS_BYTES = 24
+#: functions whose states are moments: which, and their bytes
+_MOMENTS = {
+    "stddev": ("moments", 24),
+    "variance": ("moments", 24),
+    "skewness": ("higher_moments", 40),
+    "kurtosis": ("higher_moments", 40),
+    "covar_samp": ("comoments", 48),
+    "covar_pop": ("comoments", 48),
+    "corr": ("comoments", 48),
+}
+OF_MOMENTS = frozenset(operation for operation, _ in _MOMENTS.values())
+_OF_BITS = ("bit_and", "bit_or", "bit_xor")
+FUNCTIONS = ("count", "sum", "avg", "min", "max", "first", "last", "product", *_OF_BITS, *_MOMENTS)
 
 DECIMAL_DIGITS_MAX = 38
 WIDE_DECIMAL_DIGITS_MAX = 76
@@ -101,6 +119,17 @@ def _sum_type(call: AggregateCall, data_type: pa.DataType, integer_type: pa.Data
     raise SchemaError(f"{call_text(call)}: {call.function} takes numbers, the argument is {data_type}")
 
 
+def _state_of_numbers(call: AggregateCall, data_type: pa.DataType) -> StateSpec:
+    function = call.function
+    operation, width = _MOMENTS.get(function, ("product", 0))
+    is_pair = types.is_struct(data_type) and [field.type for field in data_type] == [pa.float64()] * 2
+    is_number = types.is_integer(data_type) or types.is_floating(data_type) or types.is_decimal(data_type)
+    if not (is_pair if operation == "comoments" else is_number):
+        what = "two float64" if operation == "comoments" else "numbers"
+        raise SchemaError(f"{call_text(call)}: {function} takes {what}, the argument is {data_type}")
+    return StateSpec(operation, pa.binary(width) if width else pa.float64())
+
+
 def state_specs(call: AggregateCall, argument_type: pa.DataType | None) -> tuple[StateSpec, ...]:
     """Return the states of a call over an argument of that type (None: it has no argument).
 
@@ -127,10 +156,12 @@ def state_specs(call: AggregateCall, argument_type: pa.DataType | None) -> tuple
         if types.is_decimal(argument_type) and abs(argument_type.scale) > MEAN_SCALE_MAX:
             raise NotYetSupportedError(f"{call_text(call)} of {argument_type}: cast it to fewer digits first")
         return (StateSpec("sum", _sum_type(call, argument_type, exact)), StateSpec("count", pa.int64()))
-    if function in ("stddev", "variance"):
-        if not (types.is_integer(argument_type) or types.is_floating(argument_type) or types.is_decimal(argument_type)):
-            raise SchemaError(f"{call_text(call)}: {function} takes numbers, the argument is {argument_type}")
-        return (StateSpec("moments", pa.binary(MOMENTS_BYTES)),)
+    if function in _MOMENTS or function == "product":
+        return (_state_of_numbers(call, argument_type),)
+    if function in _OF_BITS:
+        if not types.is_integer(argument_type):
+            raise SchemaError(f"{call_text(call)}: {function} takes integers, the argument is {argument_type}")
+        return (StateSpec(function, argument_type),)
     if function in ("first", "last") and not _is_key_type(argument_type):
         raise NotYetSupportedError(f"{call_text(call)} of {argument_type}")
     if not _is_key_type(argument_type):
@@ -154,7 +185,7 @@ def result_type(call: AggregateCall, argument_type: pa.DataType | None) -> pa.Da
         as state_specs.
     """
     specs = state_specs(call, argument_type)
-    if call.function == "avg" or specs[0].operation == "moments":
+    if call.function == "avg" or specs[0].operation in OF_MOMENTS:
         return pa.float64()
     return specs[0].type
 
@@ -198,8 +229,9 @@ def specs_of_states(call: AggregateCall, call_index: int, schema: pa.Schema) -> 
         "max": ("max",),
         "first": ("first",),
         "last": ("last",),
-        "stddev": ("moments",),
-        "variance": ("moments",),
+        "product": ("product",),
+        **{function: (function,) for function in _OF_BITS},
+        **{function: (operation,) for function, (operation, _) in _MOMENTS.items()},
     }
     if call.function not in operations:
         state_specs(call, None)

@@ -26,6 +26,7 @@ from engine.aggregate.aggregate_layout import aggregate_layout, check_output
 from engine.aggregate.aggregate_spec import AggregateSpec
 from engine.aggregate.aggregate_state import AggregateState
 from engine.aggregate.full_aggregation import FullAggregation
+from engine.aggregate.moment_kernels import pairs_of
 from engine.aggregate.partition_sieve import PartitionSieve
 from engine.aggregate.pre_aggregation import PreAggregation
 from engine.errors import SchemaError
@@ -108,6 +109,8 @@ class HashAggregate:
         for column in self._layout.columns_as_double:
             doubles = batch.column(column).cast(pa.float64(), safe=False)
             batch = batch.set_column(column, self._input_schema.names[column], doubles)
+        for column in self._layout.columns_as_pairs:
+            batch = batch.set_column(column, self._input_schema.names[column], pairs_of(batch.column(column)))
         return self._grouping.add(batch)
 
     def add_page(self, segment: MemorySegment, used_bytes: int) -> Iterator[pa.RecordBatch]:

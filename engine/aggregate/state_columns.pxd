@@ -9,10 +9,6 @@ from engine.aggregate.state_kernels cimport StateField
 # Averages of groups; those without input are written as 0 and null by their flag.
 cdef void gather_means(uint8_t** groups, int64_t count, const StateField* total, const StateField* counted,
                        double* values) noexcept nogil
-# Variances of samples, or their roots; returns the number of nulls (groups of fewer than two values).
-cdef int64_t gather_deviations(uint8_t** groups, int64_t count, const StateField* field, bint is_root, uint8_t* bits,
-                               double* values) noexcept nogil
-
 @cython.final
 cdef class GroupScan:
     cdef GroupTable _table
@@ -27,7 +23,7 @@ cdef class GroupScan:
     cdef int64_t _max_bytes
     cdef bint _looks_outside        # some value may lie outside; asked for each batch
     cdef object _schema             # of the batches: keys, then states or results
-    cdef list _columns              # per column behind the keys: (state, count state or a code of RESULT_*)
+    cdef list _columns              # per column behind the keys: (state, count state or a Statistic)
     cdef readonly int64_t group_count   # groups given so far
 
     cdef int64_t _collect(self) noexcept nogil
@@ -36,5 +32,5 @@ cdef class GroupScan:
     cdef object _validity(self, int64_t count, int32_t flag)
     cdef object _state_array(self, int64_t count, int32_t state, data_type)
     cdef object _value_array(self, int64_t count, int32_t state, data_type, validity, nulls)
-    cdef object _deviation_array(self, int64_t count, int32_t state, bint is_root)
+    cdef object _statistic_array(self, int64_t count, int32_t state, int32_t statistic)
     cdef object _mean_array(self, int64_t count, int32_t total, int32_t counted)

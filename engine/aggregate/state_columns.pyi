@@ -5,9 +5,6 @@ import pyarrow as pa
 
 from engine.aggregate.group_table import GroupTable
 
-def moments_of_values(values: pa.Array) -> pa.Array:
-    """Return a float64 array as an array of moments, null where the value is."""
-
 @final
 class GroupScan:
     """The groups of one store of a group table as Arrow batches."""

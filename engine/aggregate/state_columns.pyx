@@ -5,29 +5,26 @@
     group addresses ──► key rows ──► RowCodec.decode ──► key columns
                     └─► one kernel per column: values, validity (from the flags) ──► Arrow buffers
 
-    moments_of_values(array)            a float64 array as states: each value a group of one
-
 A column is a state as it is, or an average made of a sum and a count: float64, of an exact sum rounded once; or
-variance or standard deviation made of moments: n - 1 in the denominator, null below two values.
+a statistic made of moments (``moment_kernels``).
 
 Invariants: the table is not changed while a scan is read. Groups that no row was put into are left out. A batch has at
 most max_rows rows and about max_bytes bytes of records, never less than one row.
 
 Held by: tests/aggregate/test_hash_aggregate.py
-Held by: tests/aggregate/test_moments.py
 """
 
 cimport cython
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
-from libc.math cimport sqrt
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
 
 from engine.aggregate.exact_mean cimport exact_mean
 from engine.aggregate.group_store cimport GROUP_HASH, RecordHeader, store_next_group
 from engine.aggregate.group_table cimport GroupTable
+from engine.aggregate.moment_kernels cimport VARIANCE, gather_statistics
 from engine.aggregate.outside_states cimport read_values
-from engine.aggregate.state_kernels cimport FLAG_OUTSIDE, FLAG_VALUE, Moments, StateField
+from engine.aggregate.state_kernels cimport FLAG_OUTSIDE, FLAG_VALUE, StateField
 from engine.aggregate.value_states cimport ValueSlot, value_bytes
 from engine.records.arrow_batch cimport KIND_BOOL, KIND_DECIMAL256, KIND_FLOAT64, KIND_LARGE_BYTES
 from engine.records.outside_values cimport values_lie_outside
@@ -36,10 +33,6 @@ import pyarrow as pa
 
 from engine.errors import DataError
 from engine.records.arrow_functions import pc
-
-cdef enum:
-    RESULT_VARIANCE = -2        # as in aggregate_layout.py
-    RESULT_STDDEV = -3
 
 ctypedef fused Offset:
     int32_t
@@ -128,43 +121,6 @@ cdef void gather_means(uint8_t** groups, int64_t count, const StateField* total,
                                        total.scale)
 
 
-cdef int64_t gather_deviations(uint8_t** groups, int64_t count, const StateField* field, bint is_root, uint8_t* bits,
-                               double* values) noexcept nogil:
-    """Variances of samples, or their roots; returns the number of nulls (groups of fewer than two values)."""
-    cdef int64_t index
-    cdef int64_t nulls = 0
-    cdef const Moments* moments
-    memset(bits, 0, <size_t> ((count + 7) >> 3))
-    for index in range(count):
-        moments = <const Moments*> (groups[index] + field.offset)
-        values[index] = 0.0
-        if moments.count < 2:
-            nulls += 1
-            continue
-        bits[index >> 3] |= <uint8_t> (1 << (index & 7))
-        values[index] = moments.deviations / <double> (moments.count - 1)
-        if is_root:
-            values[index] = sqrt(values[index])
-    return nulls
-
-
-def moments_of_values(values not None):
-    """Return a float64 array as an array of moments (binary of 24 bytes), null where the value is."""
-    cdef int64_t count = len(values)
-    cdef int64_t index
-    buffer = pa.allocate_buffer(count * sizeof(Moments))
-    cdef Moments* moments = <Moments*> buffer_address(buffer)
-    plain = pc.fill_null(values, 0.0)
-    cdef const double* numbers = <const double*> buffer_address(plain.buffers()[1]) + <int64_t> plain.offset
-    with nogil:
-        for index in range(count):
-            moments[index].count = 1
-            moments[index].mean = numbers[index]
-            moments[index].deviations = numbers[index] - numbers[index]     # 0, NaN of what is not finite
-    states = pa.Array.from_buffers(pa.binary(sizeof(Moments)), count, [None, buffer], null_count=0)
-    return states if values.null_count == 0 else pc.if_else(values.is_valid(), states, None)
-
-
 @cython.final
 cdef class GroupScan:
     """Args:
@@ -172,7 +128,7 @@ cdef class GroupScan:
         partition: only its groups, -1: all of the store.
         schema: of the batches.
         columns: for each column behind the keys (state, -1), (sum state, count state) of an average, (moments,
-            RESULT_VARIANCE or RESULT_STDDEV).
+            Statistic).
         max_rows, max_bytes: 1 or more.
     """
 
@@ -256,8 +212,8 @@ cdef class GroupScan:
             arrays.extend(self._table._codec.decode(self._keys, count, NULL, 0).columns)
         for state, counted in self._columns:
             data_type = self._schema.field(len(arrays)).type
-            if counted == RESULT_VARIANCE or counted == RESULT_STDDEV:
-                arrays.append(self._deviation_array(count, state, counted == RESULT_STDDEV))
+            if counted <= VARIANCE:
+                arrays.append(self._statistic_array(count, state, counted))
             elif counted < 0:
                 arrays.append(self._state_array(count, state, data_type))
             else:
@@ -304,14 +260,14 @@ cdef class GroupScan:
         read_values(self._groups, count, field, values)
         return pa.Array.from_buffers(data_type, count, [validity, offset_buffer, value_buffer], null_count=nulls)
 
-    cdef object _deviation_array(self, int64_t count, int32_t state, bint is_root):
+    cdef object _statistic_array(self, int64_t count, int32_t state, int32_t statistic):
         cdef int64_t nulls
         validity = pa.allocate_buffer((count + 7) >> 3)
         buffer = pa.allocate_buffer(count * 8)
         cdef uint8_t* bits = buffer_address(validity)
         cdef double* values = <double*> buffer_address(buffer)
         with nogil:
-            nulls = gather_deviations(self._groups, count, &self._table.fields[state], is_root, bits, values)
+            nulls = gather_statistics(self._groups, count, &self._table.fields[state], statistic, bits, values)
         return pa.Array.from_buffers(pa.float64(), count, [validity, buffer], null_count=nulls)
 
     cdef object _mean_array(self, int64_t count, int32_t total, int32_t counted):

@@ -56,7 +56,7 @@ from engine.records.row_combiner cimport RowCombiner
 from engine.errors import DataError, NotYetSupportedError
 
 cdef enum:
-    SCRATCH_FLAG = 32       # behind the widest number
+    SCRATCH_FLAG = 48       # behind the widest state
     SLOT_LENGTH = 0x7FFFFFFF    # in the upper half of a slot's word; the bit above: a key that lies outside
     OP_KEY = -1             # a key of variable size: both rows have the same
 
@@ -234,7 +234,7 @@ cdef inline int _merge(uint8_t* target, const uint8_t* source, const RowState* s
 
 
 cdef int _merge_as_group(uint8_t* target, const uint8_t* source, const RowState* state) noexcept nogil:
-    cdef double[6] scratch          # as aligned as a group
+    cdef double[7] scratch          # as aligned as a group
     cdef uint8_t* group = <uint8_t*> scratch
     cdef ColumnView view = state.view
     cdef int failed

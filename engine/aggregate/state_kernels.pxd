@@ -16,11 +16,19 @@ cdef enum Operation:
     OP_COUNT_ROWS = 4       # rows
     OP_MIN = 5
     OP_MAX = 6
-    OP_ADD_MOMENTS = 7      # float64 values into Moments
+    OP_ADD_MOMENTS = 7      # float64 values into Moments (moment_kernels.pxd)
     OP_MERGE_MOMENTS = 8    # Moments into Moments
     OP_FIRST = 9            # the value of the first row, which may be null
     OP_LAST = 10            # of the last row
     OP_ADD_INT256 = 11      # wide decimals, checked against 76 digits
+    OP_MULTIPLY = 12        # float64 into float64
+    OP_BIT_AND = 13         # integers of any width
+    OP_BIT_OR = 14
+    OP_BIT_XOR = 15
+    OP_ADD_HIGHER_MOMENTS = 16      # float64 values into HigherMoments (moment_kernels.pxd)
+    OP_MERGE_HIGHER_MOMENTS = 17
+    OP_ADD_COMOMENTS = 18           # pairs of float64, 16 bytes, into CoMoments
+    OP_MERGE_COMOMENTS = 19
 
 # Bits of a state's flag. FIRST and LAST of a group without any row have none.
 cdef enum:
@@ -37,12 +45,6 @@ cdef struct StateField:
     int32_t column          # of the argument in the input, -1: none
     bint is_variable
     int32_t scale           # of decimals, 0: of others
-
-# Count, mean and sum of squared differences from the mean; travels as 24 bytes in the machine's order.
-cdef struct Moments:
-    int64_t count
-    double mean
-    double deviations
 
 # groups[i] is the group of row start + i. Returns 0, or 1 when a sum overflows. Not for variable-size states.
 cdef int update_state(const StateField* field, const ColumnView* column, int64_t start, uint8_t** groups,

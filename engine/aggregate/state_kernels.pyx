@@ -7,8 +7,7 @@ States of variable size are those of ``value_states``.
 The same kernels merge: a state column is an argument like any other (sums add, counts add as integers, extremes
 compare; moments are another operation). Numbers compare with NaN as the largest.
 
-Moments follow Welford for values and Chan, Golub and LeVeque for states: differences from a running mean, so that
-a large mean does not eat the deviations, as it does in a sum of squares.
+Moments are those of ``moment_kernels``.
 
 Invariants: a row whose argument is null changes nothing but COUNT_ROWS, FIRST and LAST. Group addresses are multiples
 of 8; values of 16 bytes and more are read and written through memcpy.
@@ -19,6 +18,7 @@ Held by: tests/aggregate/test_hash_aggregate.py
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcmp, memcpy
 
+from engine.aggregate.moment_kernels cimport update_moments
 from engine.records.arrow_batch cimport (
     KIND_BOOL,
     KIND_DECIMAL128,
@@ -283,48 +283,46 @@ cdef int add_doubles(const StateField* field, const ColumnView* column, int64_t 
     return add_reals(<const uint16_t*> values, field, column, start, groups, count)
 
 
-# ------------------------------------------------------------------------------------------------------------- moments
+# --------------------------------------------------------------------------------------------------- products and bits
 
 
-cdef int add_moments(const StateField* field, const ColumnView* column, int64_t start, uint8_t** groups,
-                     int64_t count) noexcept nogil:
+cdef int multiply(const StateField* field, const ColumnView* column, int64_t start, uint8_t** groups,
+                  int64_t count) noexcept nogil:
     cdef const double* values = <const double*> column.values + column.offset + start
     cdef int64_t index
-    cdef Moments* moments
-    cdef double difference
+    cdef double* slot
     for index in range(count):
         if skips(column, start + index):
             continue
-        moments = <Moments*> (groups[index] + field.offset)
-        moments.count += 1
-        difference = values[index] - moments.mean
-        moments.mean += difference / <double> moments.count
-        moments.deviations += difference * (values[index] - moments.mean)
+        slot = <double*> (groups[index] + field.offset)
+        slot[0] = slot[0] * values[index] if groups[index][field.flag] else values[index]
         groups[index][field.flag] = FLAG_VALUE
     return 0
 
 
-cdef int merge_moments(const StateField* field, const ColumnView* column, int64_t start, uint8_t** groups,
-                       int64_t count) noexcept nogil:
-    cdef const uint8_t* states = column.values + (column.offset + start) * <int64_t> sizeof(Moments)
-    cdef int64_t index, total
-    cdef Moments* moments
-    cdef Moments other
-    cdef double difference
+cdef int combine_bits(const StateField* field, const ColumnView* column, int64_t start, uint8_t** groups,
+                      int64_t count) noexcept nogil:
+    """AND, OR and XOR, byte by byte: they are the same for every width and order of bytes."""
+    cdef const uint8_t* values = column.values + (column.offset + start) * column.width
+    cdef int32_t operation = field.operation
+    cdef int64_t index
+    cdef int32_t place
+    cdef uint8_t value
+    cdef uint8_t* slot
     for index in range(count):
         if skips(column, start + index):
             continue
-        memcpy(&other, states + index * <int64_t> sizeof(Moments), sizeof(Moments))
-        moments = <Moments*> (groups[index] + field.offset)
-        if moments.count == 0:
-            moments[0] = other
-        else:
-            total = moments.count + other.count
-            difference = other.mean - moments.mean
-            moments.mean += difference * (<double> other.count / <double> total)
-            moments.deviations += other.deviations + difference * difference * (
-                <double> moments.count * (<double> other.count / <double> total))
-            moments.count = total
+        slot = groups[index] + field.offset
+        for place in range(column.width):
+            value = values[index * column.width + place]
+            if not groups[index][field.flag]:
+                slot[place] = value
+            elif operation == OP_BIT_AND:
+                slot[place] &= value
+            elif operation == OP_BIT_OR:
+                slot[place] |= value
+            else:
+                slot[place] ^= value
         groups[index][field.flag] = FLAG_VALUE
     return 0
 
@@ -482,10 +480,13 @@ cdef int update_state(const StateField* field, const ColumnView* column, int64_t
         return add_doubles(field, column, start, groups, count)
     if field.operation == OP_ADD_INT256:
         return add_wide_decimals(field, column, start, groups, count)
-    if field.operation == OP_ADD_MOMENTS:
-        return add_moments(field, column, start, groups, count)
-    if field.operation == OP_MERGE_MOMENTS:
-        return merge_moments(field, column, start, groups, count)
+    if field.operation == OP_MULTIPLY:
+        return multiply(field, column, start, groups, count)
+    if OP_BIT_AND <= field.operation <= OP_BIT_XOR:
+        return combine_bits(field, column, start, groups, count)
+    if field.operation >= OP_ADD_HIGHER_MOMENTS or OP_ADD_MOMENTS <= field.operation <= OP_MERGE_MOMENTS:
+        update_moments(field, column, start, groups, count)
+        return 0
     if field.operation == OP_FIRST or field.operation == OP_LAST:
         return keep_in_order(field, column, start, groups, count)
     update_extremes(field, column, start, groups, count)

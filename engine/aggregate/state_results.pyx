@@ -4,9 +4,9 @@
 
     keys, sums, counts, extremes ──────────────────────────────► the columns as they are
     (sum, count) of an average ──► groups of two values each ──► the kernels of GroupScan ──► float64
-    moments ─────────────────────► addresses of 24 bytes ──────► variance, standard deviation
+    moments ─────────────────────► addresses of their bytes ───► variance, correlation and the like
 
-Invariants: a state that is null is one of no value; an average of it is null, as is a deviation of fewer than two.
+Invariants: a state that is null is one of no value; an average of it is null, as is a statistic of too few.
 Memory: one chunk of groups beside the results.
 
 Held by: tests/sort/test_row_combiner.py
@@ -15,13 +15,13 @@ Held by: tests/sort/test_row_combiner.py
 from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.string cimport memcpy
 
-from engine.aggregate.state_columns cimport gather_deviations, gather_means
-from engine.aggregate.state_kernels cimport Moments, StateField
+from engine.aggregate.moment_kernels cimport VARIANCE, CoMoments, gather_statistics
+from engine.aggregate.state_columns cimport gather_means
+from engine.aggregate.state_kernels cimport StateField
 from engine.records.arrow_batch cimport ArrowBatch, ColumnView, column_is_null
 
 import pyarrow as pa
 
-from engine.aggregate.aggregate_layout import STDDEV, VARIANCE
 from engine.records.arrow_functions import pc
 
 cdef enum:
@@ -49,8 +49,8 @@ def results_of_states(batch not None, int64_t key_count, list columns not None, 
         column = key_count + state
         if counted == -1:
             arrays.append(batch.column(column))
-        elif counted in (VARIANCE, STDDEV):
-            arrays.append(_deviations(&opened.columns[column], opened.row_count, counted == STDDEV))
+        elif counted <= VARIANCE:
+            arrays.append(_statistics(&opened.columns[column], opened.row_count, counted))
         else:
             means = _means(&opened.columns[column], &opened.columns[key_count + counted], opened.row_count,
                            batch.schema.field(column).type)
@@ -88,9 +88,9 @@ cdef object _means(const ColumnView* total, const ColumnView* counted, int64_t c
     return pa.Array.from_buffers(pa.float64(), count, [None, buffer], null_count=0)
 
 
-cdef object _deviations(const ColumnView* moments, int64_t count, bint is_root):
+cdef object _statistics(const ColumnView* moments, int64_t count, int32_t statistic):
     cdef uint8_t* groups[CHUNK_ROWS]
-    cdef Moments none
+    cdef CoMoments none         # the widest
     cdef StateField field
     cdef int64_t start = 0
     cdef int64_t nulls = 0
@@ -109,7 +109,7 @@ cdef object _deviations(const ColumnView* moments, int64_t count, bint is_root):
             for index in range(size):
                 row = moments.offset + start + index
                 groups[index] = (<uint8_t*> &none if column_is_null(moments, start + index)
-                                 else <uint8_t*> moments.values + row * <int64_t> sizeof(Moments))
-            nulls += gather_deviations(groups, size, &field, is_root, bits + (start >> 3), values + start)
+                                 else <uint8_t*> moments.values + row * moments.width)
+            nulls += gather_statistics(groups, size, &field, statistic, bits + (start >> 3), values + start)
             start += size
     return pa.Array.from_buffers(pa.float64(), count, [validity, buffer], null_count=nulls)

@@ -12,7 +12,8 @@ from __future__ import annotations
 import pyarrow as pa
 
 from engine.aggregate.aggregate_layout import AggregateLayout
-from engine.aggregate.state_columns import moments_of_values
+from engine.aggregate.functions import OF_MOMENTS
+from engine.aggregate.moment_kernels import states_of_values
 from engine.errors import DataError
 from engine.records.arrow_functions import pc
 from engine.records.plain_scalars import scalar_of
@@ -22,7 +23,7 @@ def ungrouped_states(batch: pa.RecordBatch, layout: AggregateLayout, schema: pa.
     """Return a batch of the state schema with one row for each input row.
 
     Args:
-        batch: rows as they came in, arguments of moments as float64.
+        batch: rows as they came in, arguments of moments as float64, or as pairs of them.
         layout: of the aggregate.
         schema: of the states, key columns first.
 
@@ -30,13 +31,14 @@ def ungrouped_states(batch: pa.RecordBatch, layout: AggregateLayout, schema: pa.
         DataError: a value does not fit its state's type.
     """
     arrays: list[pa.Array] = [batch.column(column) for column in layout.key_columns]
-    for spec, column, text in zip(layout.specs, layout.columns, layout.overflow_texts, strict=True):
+    states = zip(layout.specs, layout.columns, layout.operations, layout.overflow_texts, strict=True)
+    for spec, column, operation, text in states:
         if spec.operation == "count_rows":
             arrays.append(pa.repeat(scalar_of(1), batch.num_rows))
         elif spec.operation == "count":
             arrays.append(pc.cast(pc.is_valid(batch.column(column)), pa.int64()))
-        elif spec.operation == "moments":
-            arrays.append(moments_of_values(batch.column(column)))
+        elif spec.operation in OF_MOMENTS:
+            arrays.append(states_of_values(batch.column(column), operation, spec.type.byte_width))
         elif batch.column(column).type == spec.type:
             arrays.append(batch.column(column))
         else:

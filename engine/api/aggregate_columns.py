@@ -40,7 +40,7 @@ from engine.api.sorted_parts import SORTED, any_values_node, sorted_parts
 from engine.errors import SchemaError
 from engine.expressions.infer import check_predicate, infer_type
 from engine.expressions.literals import make_literal
-from engine.expressions.schema_bridge import is_key_type
+from engine.expressions.schema_bridge import is_key_type, type_to_ipc
 from engine.expressions.text import expression_text
 from engine.graph.expression import (
     ORDER_DEPENDENT_AGGREGATES,
@@ -48,6 +48,7 @@ from engine.graph.expression import (
     Aggregated,
     Call,
     Case,
+    Cast,
     ColumnRef,
     Expression,
     NamedExpression,
@@ -58,6 +59,8 @@ from engine.graph.plan import Aggregate as AggregateOperator
 from engine.graph.plan import Filter, SortedAggregate
 
 Named = tuple[str, Aggregated]
+
+_OF_PAIRS = frozenset({"covar_samp", "covar_pop", "corr"})
 
 
 def aggregates_node(source: LogicalNode, keys: tuple[str, ...], outputs: Sequence[NamedExpression]) -> LogicalNode:
@@ -141,6 +144,13 @@ def _check(one: Aggregated, schema: pa.Schema) -> None:
         check_predicate(one.where, schema)
     if one.function in EXTREMES_OF_CONDITIONS:
         check_predicate(one.arguments[0], schema)
+    if one.function in _OF_PAIRS:
+        for argument in one.arguments:
+            data_type = infer_type(argument, schema)
+            if not (
+                pa.types.is_integer(data_type) or pa.types.is_floating(data_type) or pa.types.is_decimal(data_type)
+            ):
+                raise SchemaError(f"{expression_text(one)} takes numbers, {expression_text(argument)} is {data_type}")
     if one.distinct:
         data_type = infer_type(one.arguments[0], schema)
         if not is_key_type(data_type):
@@ -148,8 +158,11 @@ def _check(one: Aggregated, schema: pa.Schema) -> None:
 
 
 def _kept(one: Aggregated) -> Expression:
-    """Return the argument, null where the filter is not true."""
+    """Return the argument, a pair of two, null where the filter is not true."""
     argument = one.arguments[0] if one.arguments else make_literal(1)
+    if len(one.arguments) == 2:
+        numbers = tuple(Cast(each, type_to_ipc(pa.float64()), "double") for each in one.arguments)
+        argument = Call("struct", numbers, {"0": "x", "1": "y"})
     return argument if one.where is None else Case(((one.where, argument),))
 
 

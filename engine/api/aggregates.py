@@ -272,3 +272,90 @@ def stddev_pop(argument: Any, *, filter: Any = None, distinct: bool = False) -> 
     [Row(deviation=1.0)]
     """
     return Aggregate(Call("sqrt", (variance_pop(argument, filter=filter, distinct=distinct).expression,)))
+
+
+def covar(left: Any, right: Any, *, filter: Any = None) -> Aggregate:  # noqa: A002
+    """Return the covariance of a sample (n - 1) of pairs without null: float64, null for fewer than two pairs.
+
+    >>> groups(x=[1, 2, 3], y=[1.0, 3.0, 5.0]).agg(together=covar("x", "y"))
+    [Row(together=2.0)]
+    """
+    return aggregated("covar_samp", left, right, filter=filter)
+
+
+def covar_pop(left: Any, right: Any, *, filter: Any = None) -> Aggregate:  # noqa: A002
+    """Return the covariance of a population (n) of pairs without null: float64, null without pairs.
+
+    >>> groups(x=[1, 3], y=[1.0, 5.0]).agg(together=covar_pop("x", "y"))
+    [Row(together=2.0)]
+    """
+    return aggregated("covar_pop", left, right, filter=filter)
+
+
+def corr(left: Any, right: Any, *, filter: Any = None) -> Aggregate:  # noqa: A002
+    """Return the correlation of pairs without null, from -1 to 1: float64, null without pairs.
+
+    It is NaN where one side is the same in all pairs, as in DuckDB.
+
+    >>> groups(x=[1, 2, 3], y=[9.0, 8.0, 7.0]).agg(together=corr("x", "y").round(9))
+    [Row(together=-1.0)]
+    """
+    return aggregated("corr", left, right, filter=filter)
+
+
+def skewness(argument: Any, *, filter: Any = None, distinct: bool = False) -> Aggregate:  # noqa: A002
+    """Return the skewness of a sample: float64, null for fewer than three values, or where all are equal.
+
+    As DuckDB and pandas; that of Spark and Polars is the one of a population.
+
+    >>> groups(x=[1.0, 2.0, 9.0]).agg(skew=skewness("x").round(3))
+    [Row(skew=1.63)]
+    """
+    return aggregated("skewness", argument, filter=filter, distinct=distinct)
+
+
+def kurtosis(argument: Any, *, filter: Any = None, distinct: bool = False) -> Aggregate:  # noqa: A002
+    """Return the excess kurtosis of a sample: float64, null for fewer than four values, or where all are equal.
+
+    It is 0 of a normal distribution. As DuckDB and pandas; that of Spark and Polars is the one of a population.
+
+    >>> groups(x=[1.0, 2.0, 3.0, 10.0]).agg(tails=kurtosis("x").round(3))
+    [Row(tails=3.228)]
+    """
+    return aggregated("kurtosis", argument, filter=filter, distinct=distinct)
+
+
+def product(argument: Any, *, filter: Any = None, distinct: bool = False) -> Aggregate:  # noqa: A002
+    """Return the product of numbers: float64.
+
+    >>> groups(x=[2, 3, 4, None]).agg(product=product("x"))
+    [Row(product=24.0)]
+    """
+    return aggregated("product", argument, filter=filter, distinct=distinct)
+
+
+def bit_and(argument: Any, *, filter: Any = None) -> Aggregate:  # noqa: A002
+    """Return the bits that all integers have, in their type.
+
+    >>> groups(x=[7, 5, None]).agg(bits=bit_and("x"))
+    [Row(bits=5)]
+    """
+    return aggregated("bit_and", argument, filter=filter)
+
+
+def bit_or(argument: Any, *, filter: Any = None) -> Aggregate:  # noqa: A002
+    """Return the bits that any of the integers has, in their type.
+
+    >>> groups(x=[4, 1, None]).agg(bits=bit_or("x"))
+    [Row(bits=5)]
+    """
+    return aggregated("bit_or", argument, filter=filter)
+
+
+def bit_xor(argument: Any, *, filter: Any = None, distinct: bool = False) -> Aggregate:  # noqa: A002
+    """Return the bits that an odd number of the integers has, in their type.
+
+    >>> groups(x=[7, 5, None]).agg(bits=bit_xor("x"))
+    [Row(bits=2)]
+    """
+    return aggregated("bit_xor", argument, filter=filter, distinct=distinct)

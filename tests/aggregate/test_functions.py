@@ -16,6 +16,8 @@ from engine.aggregate.functions import (
 from engine.errors import NotYetSupportedError, SchemaError
 from engine.graph.expression import AggregateCall, Call, ColumnRef
 
+PAIR = pa.struct([("x", pa.float64()), ("y", pa.float64())])
+
 
 def call(function, name="out"):
     return AggregateCall(function, None if function == "count_all" else ColumnRef("x"), name)
@@ -42,6 +44,10 @@ def call(function, name="out"):
         ("last", pa.decimal256(60, 2), [pa.decimal256(60, 2)], pa.decimal256(60, 2)),
         ("stddev", pa.int8(), [pa.binary(24)], pa.float64()),
         ("variance", pa.decimal128(9, 3), [pa.binary(24)], pa.float64()),
+        ("kurtosis", pa.int8(), [pa.binary(40)], pa.float64()),
+        ("corr", PAIR, [pa.binary(48)], pa.float64()),
+        ("product", pa.decimal128(9, 3), [pa.float64()], pa.float64()),
+        ("bit_and", pa.uint16(), [pa.uint16()], pa.uint16()),
     ],
 )
 def test_states_and_results_have_their_types(function, argument, states, result):
@@ -65,6 +71,9 @@ def test_nested_values_in_order_are_not_built(function):
         ("sum", pa.duration("s"), "sum takes numbers"),
         ("min", pa.list_(pa.int64()), "no order"),
         ("max", pa.struct([("a", pa.int64())]), "no order"),
+        ("corr", pa.float64(), "corr takes two float64"),
+        ("product", pa.string(), "product takes numbers"),
+        ("bit_or", pa.float64(), "bit_or takes integers"),
         ("median", pa.int64(), "no aggregate function 'median'"),
         ("sum", None, "needs an argument"),
         ("count_distinct", pa.int64(), "count the rows of a distinct"),

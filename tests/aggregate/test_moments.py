@@ -9,9 +9,11 @@ from fractions import Fraction
 import pyarrow as pa
 import pytest
 
-from engine.aggregate.state_columns import moments_of_values
+from engine.aggregate.moment_kernels import pairs_of, states_of_values
 from tests.aggregate.group_oracle import MEMORIES, input_table, make_calls, single, two_phases
 
+#: as in state_kernels.pxd
+ADD_MOMENTS, ADD_COMOMENTS = 7, 18
 CALLS = make_calls(["variance", "stddev", "count"])
 
 
@@ -113,9 +115,44 @@ def test_what_is_not_finite_has_a_variance_of_nan(workshop, odd, phases):
 
 
 def test_the_bytes_of_moments_are_count_mean_and_deviations():
-    states = moments_of_values(pa.array([0.0, 1.5, None, math.inf])[1:])
+    states = states_of_values(pa.array([0.0, 1.5, None, math.inf])[1:], ADD_MOMENTS, 24)
     assert states.type == pa.binary(24)
     assert states[0].as_py().hex() == "0100000000000000" + "000000000000f83f" + "0000000000000000"
     assert states[1].as_py() is None
     assert states[2].as_py()[:16].hex() == "0100000000000000" + "000000000000f07f"
-    assert len(moments_of_values(pa.array([], pa.float64()))) == 0
+    assert len(states_of_values(pa.array([], pa.float64()), ADD_MOMENTS, 24)) == 0
+
+
+def test_pairs_are_sixteen_bytes_and_null_where_one_of_them_is():
+    structs = pa.StructArray.from_arrays([pa.array([9.0, 1.5, None, 1.0]), pa.array([9.0, 0.0, 2.0, None])], ["x", "y"])
+    pairs = pairs_of(structs.slice(1))
+    assert [None if pair is None else pair.hex() for pair in pairs.to_pylist()] == [
+        "000000000000f83f" + "0000000000000000", None, None,
+    ]  # fmt: skip
+    states = states_of_values(pairs, ADD_COMOMENTS, 48)
+    assert states[0].as_py().hex() == "0100000000000000" + "000000000000f83f" + "0000000000000000" * 4
+    assert states.null_count == 2
+
+
+def exact_shape(values):
+    """(skewness, excess kurtosis) of a sample, exact up to the last steps."""
+    n = len(values)
+    mean = Fraction(sum(values), 1) / n
+    second, third, fourth = (sum((value - mean) ** power for value in values) for power in (2, 3, 4))
+    skewness = math.sqrt(n) * float(third) / float(second) ** 1.5 * math.sqrt(n * (n - 1)) / (n - 2)
+    whole = (n + 1) * n * fourth / second**2 - 3 * (n - 1)
+    return skewness, float(Fraction(n - 1, (n - 2) * (n - 3)) * whole)
+
+
+@pytest.mark.parametrize("memory", MEMORIES)
+def test_a_large_mean_does_not_eat_higher_moments(workshop, memory):
+    rng = random.Random(4)
+    calls = make_calls(["skewness", "kurtosis"])
+    groups = {key: [Fraction(10**7 + rng.choice([0, 0, 0, 1, 5])) for _ in range(40)] for key in range(60)}
+    pairs = [(key, float(value)) for key, values in groups.items() for value in values]
+    rng.shuffle(pairs)
+    keys, values = zip(*pairs, strict=True)
+    table = input_table(("key",), [pa.int64()], calls, [pa.float64()] * 2, [list(keys), list(values), list(values)])
+    for phases in (single, two_phases):
+        for row in phases(workshop, MEMORIES[memory], table, ("key",), calls)[0].to_pylist():
+            assert (row["skewness_0"], row["kurtosis_1"]) == pytest.approx(exact_shape(groups[row["key"]]), rel=1e-6)

@@ -11,7 +11,9 @@ from engine import (
     any_,
     approx_count_distinct,
     approx_quantile,
+    bit_or,
     col,
+    corr,
     count,
     count_distinct,
     count_if,
@@ -86,6 +88,8 @@ def test_agg_without_groups_is_one_row(data):
         ({"a": max_by("x", "l")}, "values of list<.*> have no order"),
         ({"a": count_distinct("l")}, "cannot be compared"),
         ({"a": approx_quantile("k", 0.5)}, "approx_quantile takes numbers, the argument is string"),
+        ({"a": corr("x", "k")}, r"corr\(x, k\) takes numbers, k is string"),
+        ({"a": bit_or("f")}, "bit_or takes integers"),
         ({"a": sum_("k") / count()}, "takes numbers"),
     ],
 )

@@ -176,6 +176,11 @@ def _columns_as_double(schema: pa.Schema, specs: list[StateSpec], columns: list[
     return [column for column in read if not pa.types.is_float64(schema.field(column).type)]
 
 
+def _columns_as_pairs(specs: list[StateSpec], columns: list[int]) -> list[int]:
+    """Return the columns that are read as pairs of float64."""
+    return [column for spec, column in zip(specs, columns, strict=True) if spec.operation == "comoments"]
+
+
 def aggregate_layout(
     input_schema: pa.Schema, keys: tuple[str, ...], calls: tuple[AggregateCall, ...], merging: bool
 ) -> AggregateLayout:
@@ -233,9 +238,7 @@ def aggregate_layout(
         state_schema=pa.schema([*key_schema, *state_fields]),
         results=results,
         columns_as_double=[] if merging else _columns_as_double(input_schema, specs, columns),
-        columns_as_pairs=[
-            column for spec, column in zip(specs, columns, strict=True) if spec.operation == "comoments" and not merging
-        ],
+        columns_as_pairs=[] if merging else _columns_as_pairs(specs, columns),
         twins=list(range(len(specs))) if merging else _twins(calls, results, specs),
     )
 

@@ -1,12 +1,13 @@
 """Kernels of moments: what variance, skewness, kurtosis, covariance and correlation are made of.
 
-    update_moments(field, column, start, groups, count)          values into states, states into states
-    gather_statistics(groups, count, field, statistic, ...)      what is made of them
+    update_moments(operation, offset, flag, column, ...)         values into states, states into states
+    gather_statistics(groups, count, offset, statistic, ...)     what is made of them
     states_of_values(values, operation, width)                   each value as the state of a group of one
     pairs_of(structs)                                            two floats of a struct as 16 bytes, null where one is
 
 Differences are those from a running mean, so that a large mean does not eat the deviations, as it does in sums of
-powers. Values follow Welford, states are merged as Chan, Golub and LeVeque (two moments) and Pebay (four, and pairs) do.
+powers. Values follow Welford; states are merged as Chan, Golub and LeVeque (two moments) and Pebay (four, and pairs)
+do.
 
     variance     deviations / (n - 1)                          null below 2 values
     covariance   products / (n - 1), or / n                    null below 2, or 1
@@ -23,15 +24,6 @@ from libc.math cimport sqrt
 from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.string cimport memcpy, memset
 
-from engine.aggregate.state_kernels cimport (
-    FLAG_VALUE,
-    OP_ADD_COMOMENTS,
-    OP_ADD_HIGHER_MOMENTS,
-    OP_ADD_MOMENTS,
-    OP_MERGE_COMOMENTS,
-    OP_MERGE_HIGHER_MOMENTS,
-    StateField,
-)
 from engine.records.arrow_batch cimport ArrowBatch, ColumnView, column_is_null
 
 import pyarrow as pa
@@ -140,15 +132,15 @@ cdef void update_group(uint8_t* state, int32_t operation, const uint8_t* value) 
             merge_values(<Moments*> state, &moments)
 
 
-cdef void update_moments(const StateField* field, const ColumnView* column, int64_t start, uint8_t** groups,
-                         int64_t count) noexcept nogil:
+cdef void update_moments(int32_t operation, int32_t offset, int32_t flag, const ColumnView* column, int64_t start,
+                         uint8_t** groups, int64_t count) noexcept nogil:
     cdef const uint8_t* values = column.values + (column.offset + start) * column.width
     cdef int64_t index
     for index in range(count):
         if column.validity != NULL and column_is_null(column, start + index):
             continue
-        update_group(groups[index] + field.offset, field.operation, values + index * column.width)
-        groups[index][field.flag] = FLAG_VALUE
+        update_group(groups[index] + offset, operation, values + index * column.width)
+        groups[index][flag] = 1
 
 
 cdef int64_t values_needed(int32_t statistic) noexcept nogil:
@@ -183,14 +175,14 @@ cdef double statistic_of(const uint8_t* state, int32_t statistic, bint* is_null)
         (n + 1.0) * (n * higher.fourth / (higher.second * higher.second)) - 3.0 * (n - 1.0))
 
 
-cdef int64_t gather_statistics(uint8_t** groups, int64_t count, const StateField* field, int32_t statistic,
-                               uint8_t* bits, double* values) noexcept nogil:
+cdef int64_t gather_statistics(uint8_t** groups, int64_t count, int32_t offset, int32_t statistic, uint8_t* bits,
+                               double* values) noexcept nogil:
     cdef int64_t index
     cdef int64_t nulls = 0
     cdef bint is_null
     memset(bits, 0, <size_t> ((count + 7) >> 3))
     for index in range(count):
-        values[index] = statistic_of(groups[index] + field.offset, statistic, &is_null)
+        values[index] = statistic_of(groups[index] + offset, statistic, &is_null)
         nulls += is_null
         bits[index >> 3] |= <uint8_t> ((not is_null) << (index & 7))
     return nulls
@@ -202,19 +194,17 @@ def states_of_values(values not None, int32_t operation, int32_t width):
     cdef int64_t count = opened.row_count
     cdef int64_t[CHUNK_ROWS * GROUP_WORDS] chunk
     cdef uint8_t* groups[CHUNK_ROWS]
-    cdef StateField field
     cdef int64_t start = 0
     cdef int64_t index, size
     buffer = pa.allocate_buffer(count * width)
     cdef uint8_t* states = buffer_address(buffer)
-    field.operation, field.offset, field.flag = operation, 0, FLAG_OFFSET
     with nogil:
         for index in range(CHUNK_ROWS):
             groups[index] = <uint8_t*> (chunk + index * GROUP_WORDS)
         while start < count:
             size = min(<int64_t> CHUNK_ROWS, count - start)
             memset(chunk, 0, sizeof(chunk))
-            update_moments(&field, &opened.columns[0], start, groups, size)
+            update_moments(operation, 0, FLAG_OFFSET, &opened.columns[0], start, groups, size)
             for index in range(size):
                 memcpy(states + (start + index) * width, groups[index], <size_t> width)
             start += size

@@ -267,7 +267,7 @@ cdef class GroupScan:
         cdef uint8_t* bits = buffer_address(validity)
         cdef double* values = <double*> buffer_address(buffer)
         with nogil:
-            nulls = gather_statistics(self._groups, count, &self._table.fields[state], statistic, bits, values)
+            nulls = gather_statistics(self._groups, count, self._table.fields[state].offset, statistic, bits, values)
         return pa.Array.from_buffers(pa.float64(), count, [validity, buffer], null_count=nulls)
 
     cdef object _mean_array(self, int64_t count, int32_t total, int32_t counted):

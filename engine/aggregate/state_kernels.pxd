@@ -8,6 +8,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 
 from engine.records.arrow_batch cimport ColumnView
 
+# Operations on states; 7, 8 and those from 16 on are those of moment_kernels.pxd.
 cdef enum Operation:
     OP_ADD_INT64 = 0        # integers into int64, checked
     OP_ADD_INT128 = 1       # integers and decimals into int128, checked against 38 digits
@@ -16,8 +17,6 @@ cdef enum Operation:
     OP_COUNT_ROWS = 4       # rows
     OP_MIN = 5
     OP_MAX = 6
-    OP_ADD_MOMENTS = 7      # float64 values into Moments (moment_kernels.pxd)
-    OP_MERGE_MOMENTS = 8    # Moments into Moments
     OP_FIRST = 9            # the value of the first row, which may be null
     OP_LAST = 10            # of the last row
     OP_ADD_INT256 = 11      # wide decimals, checked against 76 digits
@@ -25,10 +24,6 @@ cdef enum Operation:
     OP_BIT_AND = 13         # integers of any width
     OP_BIT_OR = 14
     OP_BIT_XOR = 15
-    OP_ADD_HIGHER_MOMENTS = 16      # float64 values into HigherMoments (moment_kernels.pxd)
-    OP_MERGE_HIGHER_MOMENTS = 17
-    OP_ADD_COMOMENTS = 18           # pairs of float64, 16 bytes, into CoMoments
-    OP_MERGE_COMOMENTS = 19
 
 # Bits of a state's flag. FIRST and LAST of a group without any row have none.
 cdef enum:

@@ -18,7 +18,12 @@ Held by: tests/aggregate/test_hash_aggregate.py
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcmp, memcpy
 
-from engine.aggregate.moment_kernels cimport update_moments
+from engine.aggregate.moment_kernels cimport (
+    OP_ADD_HIGHER_MOMENTS,
+    OP_ADD_MOMENTS,
+    OP_MERGE_MOMENTS,
+    update_moments,
+)
 from engine.records.arrow_batch cimport (
     KIND_BOOL,
     KIND_DECIMAL128,
@@ -485,7 +490,7 @@ cdef int update_state(const StateField* field, const ColumnView* column, int64_t
     if OP_BIT_AND <= field.operation <= OP_BIT_XOR:
         return combine_bits(field, column, start, groups, count)
     if field.operation >= OP_ADD_HIGHER_MOMENTS or OP_ADD_MOMENTS <= field.operation <= OP_MERGE_MOMENTS:
-        update_moments(field, column, start, groups, count)
+        update_moments(field.operation, field.offset, field.flag, column, start, groups, count)
         return 0
     if field.operation == OP_FIRST or field.operation == OP_LAST:
         return keep_in_order(field, column, start, groups, count)

@@ -91,14 +91,12 @@ cdef object _means(const ColumnView* total, const ColumnView* counted, int64_t c
 cdef object _statistics(const ColumnView* moments, int64_t count, int32_t statistic):
     cdef uint8_t* groups[CHUNK_ROWS]
     cdef CoMoments none         # the widest
-    cdef StateField field
     cdef int64_t start = 0
     cdef int64_t nulls = 0
     cdef int64_t size, index, row
     cdef uint8_t* bits
     cdef double* values
     none.count = 0
-    field.offset = 0
     validity = pa.allocate_buffer((count + 7) >> 3)
     buffer = pa.allocate_buffer(count * sizeof(double))
     bits = buffer_address(validity)
@@ -110,6 +108,6 @@ cdef object _statistics(const ColumnView* moments, int64_t count, int32_t statis
                 row = moments.offset + start + index
                 groups[index] = (<uint8_t*> &none if column_is_null(moments, start + index)
                                  else <uint8_t*> moments.values + row * moments.width)
-            nulls += gather_statistics(groups, size, &field, statistic, bits + (start >> 3), values + start)
+            nulls += gather_statistics(groups, size, 0, statistic, bits + (start >> 3), values + start)
             start += size
     return pa.Array.from_buffers(pa.float64(), count, [validity, buffer], null_count=nulls)

@@ -25,6 +25,7 @@ from engine.operators.operator import ChainedOperator
 from engine.records.arrow_batch import batch_bytes
 from engine.records.arrow_functions import pc
 from engine.records.batch_limits import BATCH_BYTES_MAX, BATCH_ROWS_MAX
+from engine.records.bounded_batches import bounded_batches
 from engine.records.plain_scalars import scalar_of
 
 
@@ -71,8 +72,9 @@ def exploded(batch: pa.RecordBatch, column: str, position: str, keep_empty: bool
         if not total:
             continue
         carried = 0 if beside is None else batch_bytes(beside.slice(start, count))
-        if total <= BATCH_ROWS_MAX and (total <= count or carried * pc.max(own).as_py() <= BATCH_BYTES_MAX):
-            yield _of_rows(batch.slice(start, count), index, own, position)
+        most = pc.max(own).as_py()
+        if total <= BATCH_ROWS_MAX and (most == 1 or carried * most <= BATCH_BYTES_MAX):
+            yield from bounded_batches(_of_rows(batch.slice(start, count), index, own, total, position))
         elif count == 1:
             step = max(1, min(BATCH_ROWS_MAX, BATCH_BYTES_MAX // max(1, carried)))
             yield from _of_one_row(batch.slice(start, 1), index, step, position)
@@ -81,16 +83,17 @@ def exploded(batch: pa.RecordBatch, column: str, position: str, keep_empty: bool
             waiting += [(start + half, count - half), (start, half)]
 
 
-def _of_rows(rows: pa.RecordBatch, index: int, counts: pa.Array, position: str) -> pa.RecordBatch:
+def _of_rows(rows: pa.RecordBatch, index: int, counts: pa.Array, total: int, position: str) -> pa.RecordBatch:
     """Return what comes of some rows; ``counts``: how many of each, 1 also where there is no element."""
     lists = rows.column(index)
-    lengths = pc.cast(pc.fill_null(pc.list_value_length(lists), 0), pa.int64())
     values = pc.list_flatten(lists)
+    if not position and len(values) == total and lists.null_count == 0 and not pa.types.is_fixed_size_list(lists.type):
+        return _put_together(rows, index, pc.list_parent_indices(lists), values, None, "")
     offsets = running_total(counts)
-    total = offsets[-1].as_py()
     parents = pc.list_parent_indices(pa.LargeListArray.from_arrays(offsets, pa.nulls(total)))
     places = pc.subtract(positions(total), pc.take(offsets, parents))
     if len(values) < total:
+        lengths = pc.cast(pc.fill_null(pc.list_value_length(lists), 0), pa.int64())
         there = pc.greater(pc.take(lengths, parents), 0)
         places = pc.if_else(there, places, scalar_of(None, pa.int64()))
         values = pc.take(values, pc.add(pc.take(running_total(lengths), parents), places))
@@ -104,7 +107,7 @@ def _of_one_row(row: pa.RecordBatch, index: int, step: int, position: str) -> It
         part = values.slice(start, step)
         parents = pa.repeat(scalar_of(0), len(part))
         places = pc.add(positions(len(part)), scalar_of(start)) if position else None
-        yield _put_together(row, index, parents, part, places, position)
+        yield from bounded_batches(_put_together(row, index, parents, part, places, position))
 
 
 def _put_together(

@@ -78,6 +78,22 @@ def test_batches_stay_within_bounds_whatever_row_is_the_widest():
     assert [row for row in long if row[0] == 501] == [(501, place, place) for place in range(40_000)]
 
 
+def test_one_wide_row_among_empty_ones_is_bounded_too():
+    rows = [{"w": "", "x": [] if number else None} for number in range(8_000)]
+    rows[4_000] = {"w": "w" * 100_000, "x": list(range(3_000))}
+    rows[4_001] = {"w": "", "x": None}
+    pieces = list(exploded(pa.RecordBatch.from_pylist(rows), "x", "", False))
+    assert sum(piece.num_rows for piece in pieces) == 3_000
+    assert max(batch_bytes(piece) for piece in pieces) < 2 * BATCH_BYTES_MAX
+
+
+def test_wide_elements_of_one_row_come_in_several_batches():
+    batch = pa.record_batch({"k": [1], "x": [["x" * 100_000] * 200]})
+    pieces = list(exploded(batch, "x", "", True))
+    assert max(batch_bytes(piece) for piece in pieces) <= BATCH_BYTES_MAX
+    assert sum(piece.num_rows for piece in pieces) == 200
+
+
 def test_no_rows_and_no_other_columns_are_no_special_case():
     lists = pa.array([[1], [], None], pa.list_(pa.int64()))
     assert list(exploded(pa.record_batch({"x": lists.slice(3)}), "x", "", True)) == []

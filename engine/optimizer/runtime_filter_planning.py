@@ -102,24 +102,30 @@ def _place_of(nodes: Sequence[PhysicalNode], readers: Counter[int], channel: Cha
     """Return where a column of what comes through a channel is read, if all of it is read for this channel alone."""
     if not channel.is_pipelined or channel.ship_strategy not in _SHIPPED or readers[channel.source] != 1:
         return None
-    node = nodes[channel.source]
-    operator = node.descriptor.operator
-    if not isinstance(operator, HashJoinOperator):
-        return _place_behind(nodes, readers, node, name)
-    own_name = _probe_column(operator, node, name)
-    below = next((each for each in node.inputs if each.input_index != operator.first_input), None)
-    if own_name is None or below is None or not _is_beside(nodes, readers, below, node):
+    found = _made_of(nodes, readers, nodes[channel.source], name)
+    if found is None:
         return None
-    return _place_behind(nodes, readers, nodes[below.source], own_name)
+    node, name = found
+    operator = node.descriptor.operator
+    if isinstance(operator, HashJoinOperator):
+        own_name = _probe_column(operator, node, name)
+        below = next((each for each in node.inputs if each.input_index != operator.first_input), None)
+        if own_name is None or below is None or not _is_beside(nodes, readers, below, node):
+            return None
+        found = _made_of(nodes, readers, nodes[below.source], own_name)
+        if found is None:
+            return None
+        node, name = found
+    return _Place(node.id, name) if isinstance(node.descriptor.operator, SourceOperator) else None
 
 
-def _place_behind(nodes: Sequence[PhysicalNode], readers: Counter[int], node: PhysicalNode, name: str) -> _Place | None:
-    """Return where a column of what a node emits is read by the same task."""
+def _made_of(
+    nodes: Sequence[PhysicalNode], readers: Counter[int], node: PhysicalNode, name: str
+) -> tuple[PhysicalNode, str] | None:
+    """Return what a node's rows come from through projections and filters of its task, and the column's name there."""
     while True:
         operator = node.descriptor.operator
         match operator:
-            case SourceOperator():
-                return _Place(node.id, name)
             case ProjectOperator(expressions=expressions) if operator.traits.is_repeatable:
                 computed = next(each.expression for each in expressions if each.name == name)
                 if not isinstance(computed, ColumnRef):
@@ -127,8 +133,10 @@ def _place_behind(nodes: Sequence[PhysicalNode], readers: Counter[int], node: Ph
                 name = computed.name
             case FilterOperator():
                 pass
-            case _:
+            case ProjectOperator():
                 return None
+            case _:
+                return node, name
         if not _is_beside(nodes, readers, node.inputs[0], node):
             return None
         node = nodes[node.inputs[0].source]

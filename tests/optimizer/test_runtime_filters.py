@@ -87,6 +87,26 @@ def test_the_probe_side_of_another_join_is_filtered(how, hint):
     assert ("k", 0) in filters(second_join(how, hint=hint))
 
 
+@pytest.mark.parametrize("hint", [BROADCAST_SECOND, JoinHint.REPARTITION_HASH_SECOND])
+def test_the_probe_side_of_another_join_is_filtered_through_what_lies_between(hint):
+    builder = Builder()
+    other = builder.source(schema(c="int64", f="int64"), 900, path="other.parquet")
+    first = builder.join(facts(builder), other, hint=BROADCAST_SECOND, left_on="a", right_on="c")
+    kept = builder.filter(first, call("less", "f", lit(3)))
+    renamed = builder.project(kept, (column("x"), call("add", "a", "f")), (column("y"), ColumnRef("k")))
+    builder.sink(builder.join(renamed, dimension(builder), hint=hint, left_on="y", right_on="d"))
+    assert ("k", 0) in filters(builder)
+
+
+def test_numbers_that_are_drawn_for_rows_of_another_join_are_those_of_all_its_rows():
+    builder = Builder()
+    other = builder.source(schema(c="int64", f="int64"), 900, path="other.parquet")
+    first = builder.join(facts(builder), other, hint=BROADCAST_SECOND, left_on="a", right_on="c")
+    drawn = builder.project(first, (column("x", "double"), Call("rand", (), {"seed": 1})), "k")
+    builder.sink(builder.join(drawn, dimension(builder), hint=BROADCAST_SECOND, left_on="k", right_on="d"))
+    assert ("k", 0) not in filters(builder)
+
+
 def test_columns_of_another_joins_build_side_filter_nothing(monkeypatch):
     monkeypatch.setattr(runtime_filter_planning, "KEPT_SHARE_MAX", 1.0)
     assert filters(second_join(JoinType.LEFT, "f")) == []

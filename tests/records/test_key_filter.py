@@ -138,3 +138,31 @@ def test_bounds_between_which_no_value_lies_are_known(keys, lows, highs, expecte
 def test_a_column_of_another_type_is_refused():
     with pytest.raises(TypeError, match="int64"):
         key_filter([pa.array([1])], 64).mask(pa.array([1], pa.int32()))
+
+
+@pytest.mark.parametrize("shift", [0, 1, 63, 64, 65, 4_000_001])
+def test_few_keys_far_apart_are_told_exactly_and_so_are_those_of_several_filters(shift):
+    chance = random.Random(shift)
+    parts = [
+        pa.array([chance.randrange(3_000_000) + offset for _ in range(20)] + [offset], pa.int64())
+        for offset in (-500 + shift, -500, -500 + 2 * (shift % 1000))
+    ]
+    filters = [key_filter([part], 1 << 20) for part in parts]
+    whole = merged(filters, 1 << 20)
+    assert whole.is_exact
+    values = {value for part in parts for value in part.to_pylist()}
+    asked = sorted(value + step for value in values for step in (-65, -64, -63, -1, 0, 1, 63, 64, 65))
+    found = whole.mask(pa.array(asked, pa.int64())).to_pylist()
+    assert [value for value, is_found in zip(asked, found, strict=True) if is_found] == [
+        value for value in asked if value in values
+    ]
+
+
+def test_an_exact_filter_that_joins_a_larger_one_gives_each_of_its_keys():
+    near = key_filter([pa.array([-70, -7, 0, 57, 1 << 20], pa.int64())], 1 << 20)
+    far = key_filter([pa.array([1 << 40, -(1 << 50)], pa.int64())], 1 << 20)
+    assert near.is_exact
+    assert not far.is_exact
+    whole = merged([near, far], 1 << 20)
+    assert not whole.is_exact
+    assert all(whole.mask(pa.array([-70, -7, 0, 57, 1 << 20, 1 << 40, -(1 << 50)], pa.int64())).to_pylist())

@@ -105,6 +105,8 @@ class SourceDriver:
         self._reader = open_source(operator.spec, context.descriptor.splits, context.spill_space)
         if output.coded_columns and isinstance(self._reader, CodingReader):
             self._reader.keep_codes(output.coded_columns)
+        # To ask whether it has the methods takes as long as a small batch.
+        self._reader_filters = isinstance(self._reader, FilteringReader)
         self._tests: list[KeyTest] = []
         self._top: TopTest | None = None
         if operator.top is not None and isinstance(self._reader, FilteringReader):
@@ -158,7 +160,7 @@ class SourceDriver:
 
     def _left_of(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return the rows that filters of joins leave, where the reader does not leave out the others itself."""
-        if not self._tests or isinstance(self._reader, FilteringReader):
+        if not self._tests or self._reader_filters:
             return batch
         from engine.records.kept_rows import kept_rows  # noqa: PLC0415 - start-up time
 

@@ -3,10 +3,12 @@
     file = open_file(path, buffer_bytes)                         as all files are opened
     file, footer = open_shared(path, buffer_bytes, columns)      keep the footer as long as the file is open
     footer = read_footer(path)
+    groups = known_groups(footer)                                what was found out about row groups, to be added to
 
 A footer of a hundred row groups and twenty columns takes 1.6 MB decoded and 7 ms to decode. It is shared while
-a reader holds it, and small ones are kept for whoever comes next, the last ``_KEPT_MAX`` of them; a file that has
-changed since is another one.
+a reader holds it, and the last ones are kept for whoever comes next, ``_KEPT_MAX`` of them at most, and not more than
+``_KEPT_BYTES_MAX`` of the files; a file that has changed since is another one. What readers find out about the pages of
+a file is kept with its footer: ``known_groups``.
 
 Texts that are numbers of a small dictionary in all row groups are read as such (``coded_columns``): Arrow takes ten
 times as long to write them out one by one, and ``text_gather`` half of that. That is how they lie in the file, whatever
@@ -22,20 +24,24 @@ import weakref
 from collections import OrderedDict
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from engine.parquet.pages import Pages
 from engine.records.plain_types import plain_type
 
 #: path, inode, size and time of the last change
 Key = tuple[str, int, int, int]
 
 _footers: Final[weakref.WeakValueDictionary[Key, pq.FileMetaData]] = weakref.WeakValueDictionary()
-#: small footers that are kept, and how large the largest of these is in the file
+#: footers that are kept, how many bytes of files all of them are, and the largest of them
 _KEPT_MAX: Final = 64
-_KEPT_BYTES_MAX: Final = 32 << 10
+_KEPT_BYTES_MAX: Final = 2 << 20
+_KEPT_EACH_MAX: Final = 256 << 10
+#: row groups, each with some columns, of which it is kept what is known
+_GROUPS_MAX: Final = 4096
 
 _FOOTER_BUFFER_BYTES: Final = 64 << 10
 #: bytes of a dictionary in the file, and of a text's number in a row
@@ -45,20 +51,39 @@ _NUMBER_BYTES_MAX: Final = 1.25
 _ROWS_MIN: Final = 4096
 
 
+class GroupPages(NamedTuple):
+    """What is known of some columns of a row group."""
+
+    pages: dict[str, Pages]
+    #: of these columns, as the file has them before compression
+    row_bytes: float
+
+
+class _Kept(NamedTuple):
+    """A footer with what was found out about its file."""
+
+    footer: pq.FileMetaData
+    #: the coded columns, by those that were asked for
+    coded: dict[frozenset[str], list[str]]
+    #: by row group and columns
+    groups: dict[tuple[int, tuple[str, ...]], GroupPages]
+
+
 class _KeptFooters:
-    """Small footers that were read last, with what was found out about them."""
+    """Footers that were read last, with what was found out about them."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        #: footers, with the coded columns by those that were asked for; guarded by: self._lock
-        self._found: OrderedDict[Key, tuple[pq.FileMetaData, dict[frozenset[str], list[str]]]] = OrderedDict()
+        #: guarded by: self._lock
+        self._found: OrderedDict[Key, _Kept] = OrderedDict()
 
     def keep(self, key: Key, footer: pq.FileMetaData) -> None:
-        """Keep a footer, and let go of the one that was used longest ago when there are too many."""
+        """Keep a footer, and let go of those that were used longest ago when there are too many."""
         with self._lock:
-            self._found.setdefault(key, (footer, {}))
-            if len(self._found) > _KEPT_MAX:
-                self._found.popitem(last=False)
+            self._found.setdefault(key, _Kept(footer, {}, {}))
+            size_bytes = sum(kept.footer.serialized_size for kept in self._found.values())
+            while len(self._found) > _KEPT_MAX or size_bytes > _KEPT_BYTES_MAX:
+                size_bytes -= self._found.popitem(last=False)[1].footer.serialized_size
 
     def coded_columns(self, key: Key, footer: pq.FileMetaData, columns: Collection[str]) -> list[str]:
         """Return the coded ones of some columns of a footer, be it kept or not."""
@@ -67,12 +92,18 @@ class _KeptFooters:
             kept = self._found.get(key)
             if kept is not None:
                 self._found.move_to_end(key)
-                if asked in kept[1]:
-                    return kept[1][asked]
+                if asked in kept.coded:
+                    return kept.coded[asked]
         coded = coded_columns(footer, columns)
-        if kept is not None and len(kept[1]) < _KEPT_MAX:
-            kept[1][asked] = coded
+        if kept is not None and len(kept.coded) < _KEPT_MAX:
+            kept.coded[asked] = coded
         return coded
+
+    def groups(self, footer: pq.FileMetaData) -> dict[tuple[int, tuple[str, ...]], GroupPages]:
+        """Return what is known of row groups of a footer; nothing yet where it is not kept."""
+        with self._lock:
+            known = next((kept.groups for kept in self._found.values() if kept.footer is footer), None)
+        return {} if known is None or len(known) > _GROUPS_MAX else known
 
 
 _kept: Final = _KeptFooters()
@@ -90,7 +121,7 @@ def open_shared(path: str, buffer_bytes: int, columns: Collection[str] = ()) -> 
     if footer is None:
         file = open_file(path, buffer_bytes, None)
         footer = _footers.setdefault(key, file.metadata)
-        if footer.serialized_size <= _KEPT_BYTES_MAX:
+        if footer.serialized_size <= _KEPT_EACH_MAX:
             _kept.keep(key, footer)
     coded = _kept.coded_columns(key, footer, columns)
     if file is not None and (coded or footer is not file.metadata):  # another reader was faster
@@ -99,6 +130,14 @@ def open_shared(path: str, buffer_bytes: int, columns: Collection[str] = ()) -> 
     if file is None:
         file = open_file(path, buffer_bytes, footer, coded)
     return file, footer
+
+
+def known_groups(footer: pq.FileMetaData) -> dict[tuple[int, tuple[str, ...]], GroupPages]:
+    """Return what is known of row groups of a footer that ``open_shared`` gave, by group and columns.
+
+    What a reader adds is known to later ones where the footer is kept. A file with such a footer has not changed.
+    """
+    return _kept.groups(footer)
 
 
 def read_footer(path: str) -> pq.FileMetaData:

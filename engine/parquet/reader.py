@@ -29,7 +29,7 @@ from engine.graph.expression import columns_of
 from engine.graph.source_spec import ParquetSource, SourceSplit
 from engine.memory.budget import LEAST_BYTES, Kind, Role, process_budget
 from engine.parquet.column_passes import read_in_passes
-from engine.parquet.footers import open_shared
+from engine.parquet.footers import GroupPages, known_groups, open_shared
 from engine.parquet.group_bounds import matched_groups, possible_groups
 from engine.parquet.pages import Pages, buffer_bytes, check_fits, pages_of
 from engine.parquet.row_filter import RowFilter, kept
@@ -52,6 +52,9 @@ if TYPE_CHECKING:
 
 #: rows of a batch, when they are narrow
 PARQUET_BATCH_ROWS_MAX = 65536
+#: bytes of a batch of narrow rows: of less, what every operator pays for a batch is seen beside decoding
+NARROW_BATCH_BYTES_MAX = 4 << 20
+_NARROW_ROW_BYTES = 128
 #: bytes of a batch when there is very little memory for each reader
 BATCH_BYTES_MIN = 128 << 10
 _NARROW_COLUMNS = 16
@@ -80,6 +83,8 @@ class ParquetReader:
         self._file: pq.ParquetFile | None = None
         #: held for other readers of the file
         self._footer: pq.FileMetaData | None = None
+        #: what is known of its row groups, by group and columns
+        self._known: dict[tuple[int, tuple[str, ...]], GroupPages] = {}
         self._path = ""
         predicate = spec.predicate
         #: those that are wanted, and those that the filter alone looks at
@@ -163,12 +168,13 @@ class ParquetReader:
         assert self._footer is not None
         assert self._filter is not None
         columns = self._filter.columns
-        held = {name: found.held_bytes for name, found in pages_of(path, self._footer, group, columns).items()}
+        pages, row_bytes = self._pages(path, group, columns)
+        held = {name: found.held_bytes for name, found in pages.items()}
         is_one_row = self._footer.row_group(group).num_rows == 1
         if is_one_row or not self._reserved.resize(2 * sum(held.values())):
             return
         self._looked_at.add((path, group))
-        rows = self._rows_at_once(self._encoded_row_bytes(group, columns), columns)
+        rows = self._rows_at_once(row_bytes, columns)
         yield from self._batches_of(group, columns, rows)
         self._reserved.resize(0)
 
@@ -185,7 +191,8 @@ class ParquetReader:
             for batch in self._read_group(split.path, group):
                 size_bytes = batch_bytes(batch)
                 self._row_bytes = size_bytes / batch.num_rows if batch.num_rows else self._row_bytes
-                yield from bounded_batches(batch, PARQUET_BATCH_ROWS_MAX, size_bytes)
+                bytes_max = max(BATCH_BYTES_MAX, self._batch_bytes_max(self._row_bytes))
+                yield from bounded_batches(batch, PARQUET_BATCH_ROWS_MAX, size_bytes, bytes_max)
                 del batch  # a wide one is not kept while the next is read
             self._reserved.resize(0)
         self.bytes_read += split.size_bytes
@@ -218,16 +225,26 @@ class ParquetReader:
     def _read_group(self, path: str, group: int) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a row group that are wanted, as wanted."""
         assert self._footer is not None
-        pages = pages_of(path, self._footer, group, self._columns)
+        pages, encoded_row_bytes = self._pages(path, group, self._columns)
         held = {name: found.held_bytes for name, found in pages.items()}
         self._held_bytes = sum(held.values())
         is_one_row = self._footer.row_group(group).num_rows == 1
         check_fits(path, group, held, process_budget.record_limit, is_at_once=is_one_row)
-        row_bytes = max(self._seen_row_bytes(), self._encoded_row_bytes(group, self._columns), _wide_bytes(pages))
+        row_bytes = max(self._seen_row_bytes(), encoded_row_bytes, _wide_bytes(pages))
         batches = self._batches(group, self._rows_at_once(row_bytes, self._columns), held)
         for each in one_by_one(batches, row_bytes):
             yield self._arranged(each)
             del each
+
+    def _pages(self, path: str, group: int, columns: list[str]) -> GroupPages:
+        """Return what is known of columns of a row group, whose pages are looked at once for all readers."""
+        assert self._footer is not None
+        key = (group, tuple(columns))
+        found = self._known.get(key)
+        if found is None:
+            pages = pages_of(path, self._footer, group, columns)
+            found = self._known[key] = GroupPages(pages, self._encoded_row_bytes(group, columns))
+        return found
 
     def _batches(self, group: int, rows: int, held: dict[str, int]) -> Iterator[pa.RecordBatch]:
         """Yield what is wanted of a row group; a single row is read at once, which keeps no page of it for later."""
@@ -299,9 +316,12 @@ class ParquetReader:
             schema = self._file.schema_arrow
             if len(columns) > _NARROW_COLUMNS or not all(_is_fixed(schema.field(name).type) for name in columns):
                 rows_max = BATCH_ROWS_MAX
-        # Where many read at a time, batches are smaller: several of each reader are on their way.
-        batch_bytes = max(BATCH_BYTES_MIN, min(BATCH_BYTES_MAX, self._reserved.part_bytes))
-        return max(1, min(rows_max, int(batch_bytes / row_bytes) if row_bytes else rows_max))
+        return max(1, min(rows_max, int(self._batch_bytes_max(row_bytes) / row_bytes) if row_bytes else rows_max))
+
+    def _batch_bytes_max(self, row_bytes: float) -> int:
+        """Return how large a batch is. Where many read at a time it is smaller: several of each are on their way."""
+        wished = NARROW_BATCH_BYTES_MAX if row_bytes <= _NARROW_ROW_BYTES else BATCH_BYTES_MAX
+        return max(BATCH_BYTES_MIN, min(wished, self._reserved.part_bytes))
 
     def _seen_row_bytes(self) -> float:
         """Return how wide rows were, decoded or as they came out; 0.0 before the first one."""
@@ -354,6 +374,7 @@ class ParquetReader:
     def _open_file(self, path: str) -> None:
         self._close_file()
         self._file, self._footer = open_shared(path, buffer_bytes(len(self._columns)), self._columns)
+        self._known = known_groups(self._footer)
         self._path = path
         found = self._file.schema_arrow
         coded = [name for name in self._columns if pa.types.is_dictionary(found.field(name).type)]

@@ -27,17 +27,20 @@ HELD_MAX: Final = 64
 
 
 def bounded_batches(
-    batch: pa.RecordBatch, rows_max: int = BATCH_ROWS_MAX, size_bytes: int | None = None
+    batch: pa.RecordBatch,
+    rows_max: int = BATCH_ROWS_MAX,
+    size_bytes: int | None = None,
+    bytes_max: int = BATCH_BYTES_MAX,
 ) -> Iterator[pa.RecordBatch]:
     """Yield slices of a batch, each within the limits of rows and (about) bytes, never less than one row.
 
-    Args: size_bytes: of the batch, where they are known.
+    Args: size_bytes: of the batch, where they are known; bytes_max: of a slice.
     """
     rows = batch.num_rows
     if rows == 0:
         return
     row_bytes = max(1, (batch_bytes(batch) if size_bytes is None else size_bytes) // rows)
-    step = max(1, min(rows_max, BATCH_BYTES_MAX // row_bytes))
+    step = max(1, min(rows_max, bytes_max // row_bytes))
     if rows <= step:
         yield batch
         return

@@ -6,6 +6,7 @@ import pytest
 
 from engine.errors import DataError
 from engine.parquet import footers as parquet_footers
+from engine.parquet import reader as parquet_reader
 from engine.parquet.footers import open_shared
 from engine.parquet.reader import ParquetReader
 from engine.parquet.source import parquet_source
@@ -30,6 +31,7 @@ def test_a_small_footer_is_kept_and_a_large_one_is_not(tmp_path, monkeypatch):
     path, many = str(tmp_path / "t.parquet"), str(tmp_path / "many.parquet")
     pq.write_table(pa.table({"a": range(10)}), path)
     pq.write_table(pa.table({f"column_{index}": [index] for index in range(1000)}), many)
+    monkeypatch.setattr(parquet_footers, "_KEPT_EACH_MAX", pq.read_metadata(many).serialized_size - 1)
     given = []
     really_open = parquet_footers.open_file
     monkeypatch.setattr(parquet_footers, "open_file", lambda *a: given.append(a[2]) or really_open(*a))
@@ -45,6 +47,46 @@ def test_so_many_footers_are_kept(tmp_path):
     for inode in range(parquet_footers._KEPT_MAX + 3):
         kept.keep(("t.parquet", inode, 1, 1), footer)
     assert [key[1] for key in kept._found] == list(range(3, parquet_footers._KEPT_MAX + 3))
+
+
+def test_footers_are_kept_up_to_so_many_bytes(tmp_path, monkeypatch):
+    kept = parquet_footers._KeptFooters()
+    pq.write_table(pa.table({"a": range(10)}), tmp_path / "t.parquet")
+    footer = pq.read_metadata(tmp_path / "t.parquet")
+    monkeypatch.setattr(parquet_footers, "_KEPT_BYTES_MAX", 3 * footer.serialized_size + 1)
+    for inode in range(5):
+        kept.keep(("t.parquet", inode, 1, 1), footer)
+    assert [key[1] for key in kept._found] == [2, 3, 4]
+
+
+def rows_of(path):
+    spec, _, _ = parquet_source(path)
+    return [value for batch in ParquetReader(spec, spec.splits) for value in batch.column(0).to_pylist()]
+
+
+def test_pages_of_a_file_are_looked_at_once_for_all_readers(tmp_path, monkeypatch):
+    path, other = tmp_path / "t.parquet", tmp_path / "other.parquet"
+    pq.write_table(pa.table({"a": range(100)}), path, row_group_size=50)
+    pq.write_table(pa.table({"a": range(50, 250)}), other, row_group_size=50)
+    looked_at = []
+    really = parquet_reader.pages_of
+    monkeypatch.setattr(parquet_reader, "pages_of", lambda *a: looked_at.append(a[2]) or really(*a))
+    assert rows_of(path) == rows_of(path) == list(range(100))
+    assert looked_at == [0, 1]
+    other.replace(path)
+    assert rows_of(path) == list(range(50, 250))
+    assert looked_at == [0, 1, 0, 1, 2, 3]
+
+
+def test_nothing_is_remembered_of_a_file_whose_footer_is_not_kept(tmp_path, monkeypatch):
+    path = tmp_path / "t.parquet"
+    pq.write_table(pa.table({"a": range(100)}), path)
+    monkeypatch.setattr(parquet_footers, "_KEPT_EACH_MAX", 0)
+    looked_at = []
+    really = parquet_reader.pages_of
+    monkeypatch.setattr(parquet_reader, "pages_of", lambda *a: looked_at.append(a[2]) or really(*a))
+    assert rows_of(path) == rows_of(path) == list(range(100))
+    assert looked_at == [0, 0]
 
 
 def test_a_file_that_was_replaced_has_a_footer_of_its_own(tmp_path):

@@ -334,22 +334,22 @@ def product(argument: Any, *, filter: Any = None, distinct: bool = False) -> Agg
     return aggregated("product", argument, filter=filter, distinct=distinct)
 
 
-def bit_and(argument: Any, *, filter: Any = None) -> Aggregate:  # noqa: A002
+def bit_and(argument: Any, *, filter: Any = None, distinct: bool = False) -> Aggregate:  # noqa: A002
     """Return the bits that all integers have, in their type.
 
     >>> groups(x=[7, 5, None]).agg(bits=bit_and("x"))
     [Row(bits=5)]
     """
-    return aggregated("bit_and", argument, filter=filter)
+    return aggregated("bit_and", argument, filter=filter, distinct=distinct)
 
 
-def bit_or(argument: Any, *, filter: Any = None) -> Aggregate:  # noqa: A002
+def bit_or(argument: Any, *, filter: Any = None, distinct: bool = False) -> Aggregate:  # noqa: A002
     """Return the bits that any of the integers has, in their type.
 
     >>> groups(x=[4, 1, None]).agg(bits=bit_or("x"))
     [Row(bits=5)]
     """
-    return aggregated("bit_or", argument, filter=filter)
+    return aggregated("bit_or", argument, filter=filter, distinct=distinct)
 
 
 def bit_xor(argument: Any, *, filter: Any = None, distinct: bool = False) -> Aggregate:  # noqa: A002

@@ -16,7 +16,13 @@ from engine.api.aggregates import (
     all_,
     any_,
     avg,
+    bit_and,
+    bit_or,
+    bit_xor,
+    corr,
     count,
+    covar,
+    covar_pop,
     max_,
     min_,
     stddev,
@@ -63,7 +69,11 @@ _OF_VALUES: Final[dict[str, Callable[..., Aggregate]]] = {
     "var": variance,
     "var_pop": variance_pop,
     "median": median,
+    "bit_and": bit_and,
+    "bit_or": bit_or,
+    "bit_xor": bit_xor,
 }
+_OF_PAIRS: Final[dict[str, Callable[..., Aggregate]]] = {"covar_samp": covar, "covar_pop": covar_pop, "corr": corr}
 _OF_CONDITIONS: Final[dict[str, Callable[..., Aggregate]]] = {"bool_and": all_, "bool_or": any_}
 
 
@@ -87,6 +97,8 @@ def aggregate(call: AggregateCall) -> Aggregate:
             return approx_count_distinct(arguments[0], filter=kept)
         if name == "approx_median":
             return approx_quantile(arguments[0], 0.5, filter=kept)
+    if name in _OF_PAIRS and not call.is_distinct:
+        return _OF_PAIRS[name](arguments[0], arguments[1], filter=kept)
     raise NotYetSupportedError(f"the SQL aggregate {name}({'DISTINCT ' if call.is_distinct else ''}...)")
 
 

@@ -18,6 +18,8 @@ QUERIES = (
     "SELECT s, sum(DISTINCT k) FILTER (WHERE v > 10) AS a, sum(v) AS b FROM t GROUP BY s",
     "SELECT s, stddev_pop(v) AS a, var_pop(v) AS b, median(v) AS c FROM t GROUP BY s",
     "SELECT percentile_cont(0.25) WITHIN GROUP (ORDER BY v) AS a FROM t",
+    "SELECT round(corr(k, v), 9) AS a, covar_pop(k, v) FILTER (WHERE v > 10) AS b, covar_samp(v, k) AS c FROM t",
+    "SELECT s, bit_and(k) AS a, bit_or(k) AS b, bit_xor(k) AS c, bit_xor(DISTINCT k) AS d FROM t GROUP BY s",
     "SELECT percentile_cont(0.25) WITHIN GROUP (ORDER BY v DESC) AS a, count(*) AS c FROM t",
     "SELECT bool_and(v > 5) AS a, bool_or(v > 45) AS b, bool_and(v > 100) FILTER (WHERE v > 1000) AS c FROM t",
     "SELECT string_agg(s, '-' ORDER BY v, s) AS a, array_agg(v ORDER BY v DESC, s) AS b FROM t WHERE s IS NOT NULL",

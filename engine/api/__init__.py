@@ -12,7 +12,7 @@ data_set.py            DataSet: an immutable handle on a node; its calls are in 
   join_calls.py        joins, as-of joins
   functional.py        map, map_partition, co_group and the like, broadcast data sets
   partitioning.py      shuffle, rebalance, key_by and the like, replicated
-  output_calls.py      write_*
+  output_calls.py      write_*; sink_options.py: partitions, order, sizes, what becomes of what is there
   result_calls.py      collect, to_arrow, to_batches, count, show, explain
 projections.py         select, with_columns, drop, rename
 joins.py               join, union

@@ -268,7 +268,7 @@ class Environment(SourceCalls):
 
     def explain_node(self, node: LogicalNode) -> str:
         """Return the explained plan of a node: of its declared sinks, or as it would be collected."""
-        sinks = [sink for sink in self._sinks if sink.inputs[0] is node]
+        sinks = [sink for sink in self._sinks if any(each is node for each in (*sink.inputs, *sink.inputs[0].inputs))]
         if not sinks:
             sinks = [LogicalNode(Sink(SinkSpec("arrow", "(client)")), (node,), node.schema)]
         plan = _prepared(build_plan(with_cached(sinks), _script_name()))

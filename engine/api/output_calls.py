@@ -8,14 +8,17 @@ Held by: tests/integration/test_sinks.py
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import Any, Unpack
+
+import pyarrow as pa
 
 from engine.api.calls import Calls
 from engine.api.logical_node import LogicalNode
+from engine.api.sink_options import SinkOptions, with_options
 from engine.errors import ConfigurationError, NotYetSupportedError
 from engine.files.compression import written_codec
 from engine.files.paths import local_path
-from engine.graph.plan import Sink
+from engine.graph.plan import Sink, Sort
 from engine.graph.source_spec import SinkSpec
 from engine.parquet.source import plain_file_schema, stored_schema
 
@@ -33,18 +36,23 @@ class OutputCalls(Calls):
         overwrite: bool = False,
         *,
         compression: str | None = None,
+        **options: Unpack[SinkOptions],
     ) -> None:
         """Let the next ``env.execute()`` write a folder of ``part-00000.csv`` and so on.
 
         A null is written as nothing, an empty string as ``""``. ``compression``: gzip, zstd, bz2, xz or lz4, which
         makes ``part-00000.csv.gz`` and the like. A path that exists is an error unless ``overwrite``.
+
+        ``options``, of every format but records: ``mode`` "error", "overwrite", "append" or "overwrite_partitions";
+        ``partition_by``, columns that become folders such as ``year=2024/``; ``sort_by``, the order of rows in the
+        files; ``target_file_size`` such as "128mb", after which the next file begins.
         """
         from engine.csv.writer import check_csv_sink  # noqa: PLC0415 - start-up time
 
         check_csv_sink(self.schema, delimiter)
         codec = written_codec(compression, "write_csv")
         place = local_path(path, "write_csv")
-        self._add_sink(SinkSpec("csv", place, overwrite, header, delimiter, compression=codec))
+        self._add_sink(SinkSpec("csv", place, overwrite, header, delimiter, compression=codec), options)
 
     def write_parquet(
         self,
@@ -53,12 +61,14 @@ class OutputCalls(Calls):
         *,
         compression: str = "snappy",
         compression_level: int | None = None,
+        **options: Unpack[SinkOptions],
     ) -> None:
         """Let the next ``env.execute()`` write a folder of ``part-00000.parquet`` and so on.
 
         A column of a type that Parquet does not have is a SchemaError; seconds (timestamp[s], time32[s]) are written as
         milliseconds, date64 as date32. ``compression``: snappy, zstd, gzip, brotli, lz4 or none; ``compression_level``
-        where the codec has levels. A path that exists is an error unless ``overwrite``.
+        where the codec has levels; ``options`` as in ``write_csv``. A path that exists is an error unless
+        ``overwrite``.
         """
         from engine.parquet.writer import check_compression  # noqa: PLC0415 - start-up time
 
@@ -66,7 +76,7 @@ class OutputCalls(Calls):
         check_compression(compression, compression_level)
         place = local_path(path, "write_parquet")
         self._add_sink(
-            SinkSpec("parquet", place, overwrite, compression=compression, compression_level=compression_level)
+            SinkSpec("parquet", place, overwrite, compression=compression, compression_level=compression_level), options
         )
 
     def write_records(self, path: PathLike, overwrite: bool = False) -> None:
@@ -81,30 +91,45 @@ class OutputCalls(Calls):
         schema_ipc = plain_file_schema(self.schema).serialize().to_pybytes()
         self._add_sink(SinkSpec("records", local_path(path, "write_records"), overwrite, schema_ipc=schema_ipc))
 
-    def write_text(self, path: PathLike, overwrite: bool = False, *, compression: str | None = None) -> None:
+    def write_text(
+        self,
+        path: PathLike,
+        overwrite: bool = False,
+        *,
+        compression: str | None = None,
+        **options: Unpack[SinkOptions],
+    ) -> None:
         r"""Let the next ``env.execute()`` write a folder of ``part-00000.txt`` and so on: a line for each row.
 
         There must be exactly one column, of strings (SchemaError). As in Spark a null is an empty line, and a value
-        with a line end in it reads back as several lines. ``compression`` as in ``write_csv``. A path that exists is an
-        error unless ``overwrite``.
+        with a line end in it reads back as several lines. ``compression`` and ``options`` as in ``write_csv``, but
+        for the columns of ``partition_by``, which are beside the one of text. A path that exists is an error unless
+        ``overwrite``.
         """
         from engine.connectors.text_writer import check_text_sink  # noqa: PLC0415 - start-up time
 
-        check_text_sink(self.schema)
+        check_text_sink(self._without(options))
         codec = written_codec(compression, "write_text")
-        self._add_sink(SinkSpec("text", local_path(path, "write_text"), overwrite, compression=codec))
+        self._add_sink(SinkSpec("text", local_path(path, "write_text"), overwrite, compression=codec), options)
 
-    def write_json(self, path: PathLike, overwrite: bool = False, *, compression: str | None = None) -> None:
+    def write_json(
+        self,
+        path: PathLike,
+        overwrite: bool = False,
+        *,
+        compression: str | None = None,
+        **options: Unpack[SinkOptions],
+    ) -> None:
         """Let the next ``env.execute()`` write a folder of ``part-00000.json`` and so on: JSON lines, one object a row.
 
         A null is ``null``, and so is a double that is no number or infinite; decimals, dates and times are texts.
-        ``compression`` as in ``write_csv``. A path that exists is an error unless ``overwrite``.
+        ``compression`` and ``options`` as in ``write_csv``. A path that exists is an error unless ``overwrite``.
         """
         from engine.connectors.json_writer import check_json_sink  # noqa: PLC0415 - start-up time
 
         check_json_sink(self.schema)
         codec = written_codec(compression, "write_json")
-        self._add_sink(SinkSpec("json", local_path(path, "write_json"), overwrite, compression=codec))
+        self._add_sink(SinkSpec("json", local_path(path, "write_json"), overwrite, compression=codec), options)
 
     def write_ipc(
         self,
@@ -113,11 +138,12 @@ class OutputCalls(Calls):
         *,
         format: str = "file",  # noqa: A002
         compression: str | None = None,
+        **options: Unpack[SinkOptions],
     ) -> None:
         """Let the next ``env.execute()`` write a folder of Arrow IPC: ``part-00000.arrow`` and so on.
 
         ``format``: "file" (Feather 2), or "stream", which makes ``part-00000.arrows``. ``compression``: lz4 or zstd,
-        of the columns within. A path that exists is an error unless ``overwrite``.
+        of the columns within; ``options`` as in ``write_csv``. A path that exists is an error unless ``overwrite``.
         """
         kinds = {"file": "ipc", "stream": "ipc_stream"}
         if format not in kinds:
@@ -125,18 +151,25 @@ class OutputCalls(Calls):
         if compression not in (None, "none", "lz4", "zstd"):
             raise ConfigurationError(f"write_ipc: compression={compression!r}: choose lz4, zstd or none")
         codec = "" if compression in (None, "none") else str(compression)
-        self._add_sink(SinkSpec(kinds[format], local_path(path, "write_ipc"), overwrite, compression=codec))
+        self._add_sink(SinkSpec(kinds[format], local_path(path, "write_ipc"), overwrite, compression=codec), options)
 
-    def write_orc(self, path: PathLike, overwrite: bool = False, *, compression: str = "zlib") -> None:
+    def write_orc(
+        self,
+        path: PathLike,
+        overwrite: bool = False,
+        *,
+        compression: str = "zlib",
+        **options: Unpack[SinkOptions],
+    ) -> None:
         """Let the next ``env.execute()`` write a folder of ``part-00000.orc`` and so on.
 
-        A column of a type that ORC does not have is a SchemaError. ``compression``: zlib, snappy, zstd, lz4 or none. A
-        path that exists is an error unless ``overwrite``.
+        A column of a type that ORC does not have is a SchemaError. ``compression``: zlib, snappy, zstd, lz4 or none;
+        ``options`` as in ``write_csv``. A path that exists is an error unless ``overwrite``.
         """
         from engine.connectors.orc_writer import check_orc_sink  # noqa: PLC0415 - start-up time
 
         check_orc_sink(self.schema, compression)
-        self._add_sink(SinkSpec("orc", local_path(path, "write_orc"), overwrite, compression=compression))
+        self._add_sink(SinkSpec("orc", local_path(path, "write_orc"), overwrite, compression=compression), options)
 
     def write_delta(self, path: PathLike) -> None:
         """Refuse: Delta tables are not written yet."""
@@ -150,5 +183,14 @@ class OutputCalls(Calls):
         """Refuse: databases are not written yet."""
         raise NotYetSupportedError("write_database; write_csv or write_parquet makes files that databases load")
 
-    def _add_sink(self, spec: SinkSpec) -> None:
-        self._environment.add_sink(LogicalNode(Sink(spec), (self._node,), self.schema))
+    def _without(self, options: SinkOptions) -> pa.Schema:
+        """Return the columns that are in the files, without those of folders."""
+        keys = options.get("partition_by", ())
+        names = (keys,) if isinstance(keys, str) else tuple(keys)
+        return pa.schema([field for field in self.schema if field.name not in names])
+
+    def _add_sink(self, spec: SinkSpec, options: SinkOptions | None = None) -> None:
+        writer = f"write_{spec.format.partition('_')[0]}"
+        spec, order = with_options(spec, self.schema, options or {}, writer)
+        rows = LogicalNode(Sort(order), (self._node,), self.schema) if order else self._node
+        self._environment.add_sink(LogicalNode(Sink(spec), (rows,), self.schema))

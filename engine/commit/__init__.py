@@ -7,13 +7,14 @@
     staging.py        StagingFolder: beside the target, with its owner; created, aborted, swept
     decision.py       Decision: which attempts' files are the output, as JSON
     publish.py        publish: decided files become the target with one rename; every step can be repeated
+    merge.py          merge_into: files added to a target that stays, partitions replaced
     rename.py         renameat2: exchange two paths, or rename without replacing
     result_record.py  JobResultRecord: how a job ended
     durable_file.py   a file that is there whole or not at all, also after a crash
 
-A target is a folder of ``part-00000.<ext>`` files and nothing else. The decision is the moment at which the job's
-outcome is fixed: before it, staging is removed and the target was never touched; after it, any leader may repeat
-the publication and can only arrive at the same result.
+A target is a folder of ``part-00000.<ext>`` files, maybe in folders of partitions, and nothing else. The decision is
+the moment at which the job's outcome is fixed: before it, staging is removed and the target was never touched; after
+it, any leader may repeat the publication and can only arrive at the same result.
 
 Limits: staged files are written, not synchronised. They outlive every process; whether they outlive a crash of the
 machine depends on its file system.

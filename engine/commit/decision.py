@@ -13,6 +13,7 @@ Held by: tests/commit/test_publish.py
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -49,6 +50,8 @@ class DecidedOutput(msgspec.Struct, frozen=True, omit_defaults=True):
     files: tuple[DecidedFile, ...]
     #: written after the files are in their place
     texts: tuple[DecidedText, ...] = ()
+    #: of ``SinkSpec``: how files come into a target that stays
+    mode: str = ""
 
 
 class Decision(msgspec.Struct, frozen=True):
@@ -61,15 +64,27 @@ class Decision(msgspec.Struct, frozen=True):
 
 
 def decided_output(
-    sink_index: int, target: Path, staging: Path, overwrite: bool, staged: Iterable[StagedFile]
+    sink_index: int,
+    target: Path,
+    staging: Path,
+    overwrite: bool,
+    staged: Iterable[StagedFile],
+    added_by: tuple[str, JobId] | None = None,
 ) -> DecidedOutput:
-    """Return the output of one sink from the staged files of its finished attempts, numbered by subtask."""
-    ordered = sorted(staged, key=lambda file: (file.subtask_index, file.name))
-    files = tuple(
-        DecidedFile(file.name, f"part-{index:05d}{_extension(file.name)}", file.row_count, file.size_bytes)
-        for index, file in enumerate(ordered)
-    )
-    return DecidedOutput(sink_index, str(target), str(staging), overwrite, files)
+    """Return the output of one sink from the staged files of its finished attempts, numbered by subtask in each folder.
+
+    added_by: the mode in which files come into a target that stays, and the job, which is part of their names then.
+    """
+    ordered = sorted((file for file in staged if file.name), key=lambda file: (file.subtask_index, file.name))
+    mode, suffix = (added_by[0], f"-{added_by[1]}") if added_by is not None else ("", "")
+    counts: Counter[str] = Counter()
+    files = []
+    for file in ordered:
+        part = f"part-{counts[file.folder]:05d}{suffix}{_extension(file.name)}"
+        counts[file.folder] += 1
+        place = f"{file.folder}/{part}" if file.folder else part
+        files.append(DecidedFile(file.name, place, file.row_count, file.size_bytes))
+    return DecidedOutput(sink_index, str(target), str(staging), overwrite, tuple(files), mode=mode)
 
 
 def _extension(name: str) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from pathlib import Path
+from urllib.parse import unquote
 
 from engine.errors import PlanError
 from engine.graph.job_graph import JobGraph
@@ -40,17 +41,45 @@ def check_outputs(sinks: Iterable[SinkSpec]) -> None:
         if "\0" in sink.path:
             raise PlanError(f"output {sink.path!r} cannot be created: a path cannot hold a null character")
         target = resolve_target(sink.path)
-        if os.path.lexists(sink.path) and not sink.overwrite:
-            raise PlanError(f"output {sink.path} already exists; pass overwrite=True to replace it")
+        if sink.mode and os.path.lexists(sink.path) and not target.is_dir():
+            raise PlanError(f"output {sink.path} is no folder; mode={sink.mode!r} adds files to one")
+        if sink.mode and target.is_dir():
+            _check_partitions(target, sink)
+        if os.path.lexists(sink.path) and not sink.overwrite and not sink.mode:
+            raise PlanError(
+                f"output {sink.path} already exists; pass overwrite=True to replace it, or mode='append' to add to it"
+            )
         if target in targets:
             raise PlanError(f"two outputs of this job go to {sink.path}")
         targets[target] = sink.path
-        _check_replaceable(target, sink.path)
+        if not sink.mode:
+            _check_replaceable(target, sink.path)
         _check_parents(target, sink.path)
     for target, path in targets.items():
         for parent in target.parents:
             if parent in targets:
                 raise PlanError(f"output {path} lies inside output {targets[parent]}")
+
+
+def _check_partitions(target: Path, sink: SinkSpec) -> None:
+    """Raise PlanError when files of a target lie below other folders than those that would be added."""
+    folder, found = target, list[str]()
+    while (inside := _first_folder(folder)) is not None:
+        found.append(inside.name.partition("=")[0])
+        folder = inside
+    if (found or _first_file(target) is not None) and tuple(map(unquote, found)) != sink.partition_by:
+        raise PlanError(
+            f"output {sink.path} is partitioned by {', '.join(found) or 'nothing'}, and partition_by is"
+            f" {', '.join(sink.partition_by) or 'nothing'}; add files with the same folders"
+        )
+
+
+def _first_folder(folder: Path) -> Path | None:
+    return next((each for each in sorted(folder.iterdir()) if each.is_dir() and "=" in each.name), None)
+
+
+def _first_file(folder: Path) -> Path | None:
+    return next((each for each in folder.iterdir() if each.is_file() and not each.name.startswith((".", "_"))), None)
 
 
 def _current_folder() -> Path | None:

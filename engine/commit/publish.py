@@ -12,6 +12,8 @@ recorded inode was placed; ``published`` means that only cleaning is left; and a
 all is done. At every moment the target is the old one or the new one, whole. (Where the kernel cannot exchange
 two paths, the old target is moved into staging first, and between two renames the name is free.)
 
+Where files are added to a target that stays, or partitions of it replaced, ``merge`` does 2 and 3.
+
 A target that appeared while the job ran, without ``overwrite``, is an OutputTakenError: it is never touched.
 """
 
@@ -25,11 +27,14 @@ import msgspec
 
 from engine.commit.decision import DecidedOutput, Decision
 from engine.commit.durable_file import fsync_folder, replace_file
+from engine.commit.merge import merge_into
 from engine.commit.rename import exchange, rename_if_absent
 from engine.commit.staging import OWNER_FILE, REPLACED, remove_path
 from engine.errors import JobExecutionError
 
 _OUTPUT = "output"
+#: what is added to a target that stays
+_NEW = "new"
 _ASSEMBLED_FILE = "assembled.json"
 _PUBLISHED_FILE = "published"
 
@@ -64,6 +69,17 @@ def publish(decision: Decision, after_step: Callable[[str], None] = _no_step, is
 
 def _place_output(output: DecidedOutput, staging: Path, after_step: Callable[[str], None], is_durable: bool) -> None:
     folder, target = staging / _OUTPUT, Path(output.target)
+    if output.mode:
+        _assemble(output, staging, staging / _NEW, after_step)
+        merge_into(
+            target,
+            staging,
+            (file.part for file in output.files),
+            after_step,
+            replaces_partitions=output.mode == "overwrite_partitions",
+        )
+        _confirm(target, staging, after_step, is_durable)
+        return
     if not (staging / _ASSEMBLED_FILE).exists():
         _assemble(output, staging, folder, after_step)
         identity = folder.stat()
@@ -74,6 +90,10 @@ def _place_output(output: DecidedOutput, staging: Path, after_step: Callable[[st
     if not _is_folder(target, assembled):
         _place(output, folder, target, staging, after_step)
         after_step("place")
+    _confirm(target, staging, after_step, is_durable)
+
+
+def _confirm(target: Path, staging: Path, after_step: Callable[[str], None], is_durable: bool) -> None:
     fsync_folder(target.parent)
     replace_file(staging / _PUBLISHED_FILE, b"", is_durable)
     after_step("confirm")
@@ -84,6 +104,7 @@ def _assemble(output: DecidedOutput, staging: Path, folder: Path, after_step: Ca
     after_step("create output")
     for file in output.files:
         source, part = staging / file.name, folder / file.part
+        part.parent.mkdir(parents=True, exist_ok=True)
         try:
             source.rename(part)
         except FileNotFoundError:

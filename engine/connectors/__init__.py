@@ -16,6 +16,7 @@ records_parts.py       what parts say of their columns, and the manifest made of
 computed_keys.py       samples of keys that are expressions
 source_reader.py       the interface of readers, ``open_source``
 sink_writer.py         the interface of writers, ``open_sink_writer``
+partition_runs.py      where one partition of an output ends, and the folder of each
 stream_writer.py       rows for a client that takes them while the job runs
 discard_writer.py      no rows at all, for jobs that are measured
 """

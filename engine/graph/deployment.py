@@ -126,7 +126,7 @@ class TaskDeploymentDescriptor(msgspec.Struct, frozen=True):
 
 
 class StagedFile(msgspec.Struct, frozen=True):
-    """One file that an attempt finished in its sink's staging folder."""
+    """One file that an attempt finished in its sink's staging folder; without a name: there were no rows for one."""
 
     sink_index: int
     subtask_index: int
@@ -136,6 +136,8 @@ class StagedFile(msgspec.Struct, frozen=True):
     size_bytes: int
     #: for records: per-column statistics as JSON, else ""
     statistics_json: str = ""
+    #: where it belongs in the target: "year=2024/kind=a"
+    folder: str = ""
 
 
 class OperatorCounters(msgspec.Struct, frozen=True):

@@ -179,3 +179,9 @@ class SinkSpec(msgspec.Struct, frozen=True):
     compression: str = ""
     #: of Parquet's codec; None: the codec's own
     compression_level: int | None = None
+    #: how files come into a target that stays: append, overwrite_partitions; "": it is made, or replaced
+    mode: str = ""
+    #: columns whose values are the names of folders; rows come in the order of their values
+    partition_by: tuple[str, ...] = ()
+    #: a file that has so many bytes is followed by another one; 0: as the format likes
+    target_file_bytes: int = 0

@@ -170,7 +170,8 @@ class JobCommit:
                 )
             target = self._targets[sink.sink_index]
             staging = self._staging[sink.sink_index]
-            output = decided_output(sink.sink_index, target, staging, sink.spec.overwrite, own)
+            added_by = (sink.spec.mode, self._job_id) if sink.spec.mode else None
+            output = decided_output(sink.sink_index, target, staging, sink.spec.overwrite, own, added_by)
             outputs.append(_with_manifest(output, sink.spec, own))
         reach("sink.deciding")
         self._check_leading()

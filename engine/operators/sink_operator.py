@@ -1,5 +1,8 @@
 """The end of a chain that writes outside: a staged file of a subtask's attempt, and another one when that is full.
 
+Rows of a partitioned output come in the order of their partitions, so one file is open at a time however many there
+are: it ends where the next partition begins.
+
 The files lie in the sink's staging folder, under names that no other attempt uses, in the order of their rows. What
 becomes of them is decided by the JobMaster when the whole job is finished (``engine.commit``).
 
@@ -17,6 +20,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from engine.connectors.partition_runs import PartitionRuns
 from engine.connectors.sink_writer import PacedWriter, SinkWriter, open_sink_writer
 from engine.errors import EngineError, ResourceError
 from engine.expressions.schema_bridge import to_arrow_schema
@@ -79,8 +83,13 @@ class FileSink(ChainedOperator):
         #: those that are full, until the attempt's last
         self._full: list[Path] = []
         self._writer: SinkWriter | None = None
-        # Also a subtask without rows has a file.
-        self._open_writer()
+        self._schema = to_arrow_schema(self.descriptor.input_schemas[0])
+        self._runs = PartitionRuns(self._schema, self._spec.partition_by) if self._spec.partition_by else None
+        #: of the partition whose file is open
+        self._folder = ""
+        # Also a subtask without rows has a file, where files are not added to others.
+        if self._runs is None and not self._spec.mode:
+            self._open_writer()
 
     def _open_writer(self) -> SinkWriter:
         """Create the attempt's next file."""
@@ -89,7 +98,7 @@ class FileSink(ChainedOperator):
         self._name = f"{stem}.{extension_of(self._spec)}"
         self._file_count += 1
         with self._naming_the_output():
-            schema = to_arrow_schema(self.descriptor.input_schemas[0])
+            schema = self._schema if self._runs is None else self._runs.schema
             self._writer = open_sink_writer(self._spec, schema, self._staging / self._name)
         return self._writer
 
@@ -97,6 +106,17 @@ class FileSink(ChainedOperator):
         """Write a batch."""
         if batch.num_rows == 0:
             return  # behind a file that is full, it needs no other one
+        if self._runs is None:
+            self._write(batch)
+            return
+        for folder, rows in self._runs.of(batch):
+            if folder != self._folder:
+                self._end_file()
+                self._folder = folder
+            self._write(rows)
+
+    def _write(self, batch: pa.RecordBatch) -> None:
+        """Write rows of one file."""
         writer = self._writer or self._open_writer()
         if isinstance(writer, PacedWriter):
             writer.wait_for_room(lambda: self.context.is_cancelled)
@@ -105,9 +125,19 @@ class FileSink(ChainedOperator):
             writer.write(batch)
             self.context.arrow_peak.look()
         self.rows_out += batch.num_rows
-        if writer.is_full:
+        if writer.is_full or self._has_target_size():
+            self._end_file()
+
+    def _has_target_size(self) -> bool:
+        """Whether the file has as many bytes as the user wants; what its writer still holds comes on top."""
+        wanted = self._spec.target_file_bytes
+        return bool(wanted) and (self._staging / self._name).stat().st_size >= wanted
+
+    def _end_file(self) -> None:
+        """Complete the file that is open; what follows goes into another one."""
+        if self._writer is not None:
             self._full.append(self._staging / self._name)
-            self._finish_writer(writer)
+            self._finish_writer(self._writer)
 
     @contextmanager
     def _naming_the_output(self) -> Iterator[None]:
@@ -127,6 +157,9 @@ class FileSink(ChainedOperator):
         """Complete the last file."""
         if self._writer is not None:
             self._finish_writer(self._writer)
+        elif self._latest < 0:
+            staged = self.context.staged_files
+            staged.append(StagedFile(self._sink_index, self.context.descriptor.subtask_index, "", 0, 0))
         self._full.clear()
 
     def _finish_writer(self, writer: SinkWriter) -> None:
@@ -150,6 +183,7 @@ class FileSink(ChainedOperator):
                 row_count,
                 size_bytes,
                 statistics_json,
+                self._folder,
             )
         )
 

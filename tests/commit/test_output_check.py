@@ -22,7 +22,9 @@ def test_an_output_that_exists_is_an_error_unless_it_is_to_be_replaced(tmp_path,
     {"folder": target.mkdir, "file": target.touch, "dangling link": lambda: target.symlink_to("nowhere")}[kind]()
     with pytest.raises(PlanError) as refusal:
         check_outputs([sink(target)])
-    assert str(refusal.value) == f"output {target} already exists; pass overwrite=True to replace it"
+    assert str(refusal.value) == (
+        f"output {target} already exists; pass overwrite=True to replace it, or mode='append' to add to it"
+    )
     check_outputs([sink(target, overwrite=True)])
 
 

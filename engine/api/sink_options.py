@@ -1,0 +1,84 @@
+"""What every write_* takes: where rows go, in which order, and what becomes of what is there.
+
+    mode               "error", "overwrite", "append", "overwrite_partitions"
+    partition_by       columns that become folders: year=2024/
+    sort_by            order of the rows in the files, within each partition
+    target_file_size   "128mb": a file that has so much is followed by another one
+
+Rows of a partitioned output are sorted by the columns of ``partition_by``, then ``sort_by``, in ranges: what a subtask
+writes is a run of partitions, one file after the other, however many there are.
+
+Held by: tests/integration/test_partitioned_outputs.py
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, TypedDict
+
+import msgspec
+import pyarrow as pa
+
+from engine.api.projections import check_columns, column_names
+from engine.config.sizes import parse_size
+from engine.errors import ConfigurationError, SchemaError
+from engine.expressions.schema_bridge import is_key_type
+from engine.graph.sort_key import SortKey
+from engine.graph.source_spec import SinkSpec
+
+MODES: Final = ("error", "overwrite", "append", "overwrite_partitions")
+
+
+class SinkOptions(TypedDict, total=False):
+    """Options of all sinks; each may be left out."""
+
+    mode: str
+    partition_by: str | Sequence[str]
+    sort_by: str | Sequence[str]
+    target_file_size: int | str
+
+
+def with_options(
+    spec: SinkSpec, schema: pa.Schema, options: SinkOptions, writer: str
+) -> tuple[SinkSpec, tuple[SortKey, ...]]:
+    """Return a sink as the options want it, and the order that its rows must have.
+
+    Raises: ConfigurationError (words, sizes), SchemaError (columns), TypeError (no such option).
+    """
+    unknown = sorted(set(options) - set(SinkOptions.__annotations__))
+    if unknown:
+        raise TypeError(f"{writer}() got an unexpected keyword argument {unknown[0]!r}")
+    mode = options.get("mode", "overwrite" if spec.overwrite else "error")
+    if mode not in MODES:
+        raise ConfigurationError(f"{writer}: mode={mode!r}: choose one of {', '.join(MODES)}")
+    if spec.overwrite and mode != "overwrite":
+        raise ConfigurationError(
+            f"{writer}: overwrite=True is short for mode='overwrite', and mode={mode!r} is another"
+        )
+    keys = _names(options.get("partition_by", ()), schema, f"{writer}: partition_by")
+    order = _names(options.get("sort_by", ()), schema, f"{writer}: sort_by")
+    if keys:
+        from engine.connectors.partition_runs import check_partition_by  # noqa: PLC0415 - start-up time
+
+        check_partition_by(schema, keys, writer)
+    elif mode == "overwrite_partitions":
+        raise ConfigurationError(f"{writer}: mode='overwrite_partitions' needs partition_by")
+    for name in order:
+        if not is_key_type(schema.field(name).type):
+            raise SchemaError(f"{writer}: sort_by: column {name!r} is {schema.field(name).type}, which has no order")
+    size = options.get("target_file_size", 0)
+    size_bytes = parse_size(size, "target_file_size") if size else 0
+    changed = msgspec.structs.replace(
+        spec,
+        overwrite=mode == "overwrite",
+        mode=mode if mode in ("append", "overwrite_partitions") else "",
+        partition_by=keys,
+        target_file_bytes=size_bytes,
+    )
+    return changed, tuple(SortKey(name) for name in dict.fromkeys((*keys, *order)))
+
+
+def _names(value: Any, schema: pa.Schema, what: str) -> tuple[str, ...]:
+    names = column_names([value] if isinstance(value, str) else list(value), what) if value else []
+    check_columns(names, schema)
+    return tuple(names)

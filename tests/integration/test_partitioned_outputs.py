@@ -1,0 +1,143 @@
+"""Partitioned folders out: one file open at a time, read back by us, DuckDB and pyarrow; append and replace."""
+
+import datetime
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyarrow import dataset
+
+from engine import Environment, col
+from engine.connectors import sink_writer
+from engine.errors import ConfigurationError, JobExecutionError, PlanError, SchemaError
+from engine.files.hive import NULL_FOLDER
+
+ROWS = 3000
+KINDS = ["a/b", "", None, "ö=1%", "x"]
+TABLE = pa.table(
+    {
+        "n": pa.array(range(ROWS), pa.int64()),
+        "kind": [KINDS[index % 5] for index in range(ROWS)],
+        "day": pa.array([datetime.date(2024, 1, 1 + index % 7) for index in range(ROWS)], pa.date32()),
+    }
+)
+
+
+@pytest.fixture
+def env():
+    with Environment(config={"parallelism.default": 2}) as environment:
+        yield environment
+
+
+def expected():
+    return sorted((row["n"], row["day"], row["kind"] or None) for row in TABLE.to_pylist())
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "csv", "json"])
+def test_partitions_are_folders_that_every_reader_knows(env, tmp_path, suffix, monkeypatch):
+    opened, most = [0], [0]
+    open_real = sink_writer.open_sink_writer
+
+    class Counting:
+        def __init__(self, writer):
+            self._writer = writer
+            opened[0] += 1
+            most[0] = max(most[0], opened[0])
+
+        def __getattr__(self, name):
+            if name == "finish":
+                opened[0] -= 1
+            return getattr(self._writer, name)
+
+    import engine.operators.sink_operator as module
+
+    monkeypatch.setattr(module, "open_sink_writer", lambda *args: Counting(open_real(*args)))
+    data = env.from_arrow(TABLE)
+    getattr(data, f"write_{suffix}")(tmp_path / "out", partition_by=["day", "kind"], sort_by="n")
+    env.execute()
+    assert most[0] <= 2
+    names = {str(path.relative_to(tmp_path / "out")) for path in (tmp_path / "out").rglob("*") if path.is_file()}
+    assert f"day=2024-01-07/kind=a%2Fb/part-00000.{suffix}" in names
+    assert f"day=2024-01-01/kind={NULL_FOLDER}/part-00000.{suffix}" in names
+    assert len({name.rpartition("/")[0] for name in names}) == 7 * 4
+    if suffix == "csv":
+        schema = pa.schema([("n", pa.int64()), ("day", pa.date32()), ("kind", pa.string())])
+        back = env.read_csv(tmp_path / "out", schema)
+    else:
+        back = getattr(env, f"read_{suffix}")(tmp_path / "out")
+    assert sorted(map(tuple, back.select("n", "day", "kind").collect())) == expected()
+    if suffix == "parquet":
+        glob = f"{tmp_path}/out/**/*.parquet"
+        found = duckdb.sql(f"SELECT n, day, kind FROM read_parquet('{glob}', hive_partitioning=true)").fetchall()
+        assert sorted(found) == expected()
+        hive = dataset.partitioning(pa.schema([("day", pa.date32()), ("kind", pa.string())]), flavor="hive")
+        table = dataset.dataset(tmp_path / "out", partitioning=hive).to_table(columns=["n", "day", "kind"])
+        assert sorted(zip(*table.to_pydict().values(), strict=True)) == expected()
+        # An empty text and null are two values in one folder.
+        for path in (tmp_path / "out").glob("*/kind=[!_]*/*.parquet"):
+            values = pq.ParquetFile(path).read().column("n").to_pylist()
+            assert values == sorted(values)
+
+
+def test_what_is_appended_is_beside_what_was_there_and_partitions_are_replaced(env, tmp_path):
+    def write(rows, **options):
+        table = pa.table({"k": [row[0] for row in rows], "n": [row[1] for row in rows]})
+        env.from_arrow(table).write_parquet(tmp_path / "out", partition_by="k", **options)
+        env.execute()
+        return sorted((row.k, row.n) for row in env.read_parquet(tmp_path / "out").collect())
+
+    assert write([(1, 10), (2, 20)], mode="append") == [(1, 10), (2, 20)]
+    assert write([(2, 21), (3, 30)], mode="append") == [(1, 10), (2, 20), (2, 21), (3, 30)]
+    assert write([(2, 99)], mode="overwrite_partitions") == [(1, 10), (2, 99), (3, 30)]
+    with pytest.raises(PlanError, match="already exists; pass overwrite=True to replace it, or mode='append'"):
+        write([(2, 99)])
+    assert write([(5, 5)], mode="overwrite") == [(5, 5)]
+    env.from_arrow(pa.table({"k": [1], "n": [2]})).filter(col("n") > 5).write_parquet(
+        tmp_path / "out", partition_by="k", mode="append"
+    )
+    env.execute()
+    assert env.read_parquet(tmp_path / "out").count() == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_a_job_that_fails_adds_nothing(env, tmp_path):
+    env.from_arrow(TABLE).write_csv(tmp_path / "out")
+    env.execute()
+    before = sorted(path.name for path in (tmp_path / "out").iterdir())
+    schema = pa.schema([("n", pa.int64())])
+    bad = env.from_arrow(TABLE.select(["n"])).map(lambda row: 1 // (row.n - 2000), schema)
+    bad.write_csv(tmp_path / "out", mode="append")
+    with pytest.raises(JobExecutionError, match="ZeroDivisionError"):
+        env.execute()
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == before
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_files_have_about_the_size_that_is_wanted(env, tmp_path):
+    table = pa.table({"s": [f"{index:099d}" for index in range(40_000)]})
+    env.from_arrow(table).sort("s").write_text(tmp_path / "out", target_file_size="256kb")
+    env.execute()
+    sizes = [path.stat().st_size for path in sorted((tmp_path / "out").iterdir())]
+    assert sum(sizes) == 40_000 * 100
+    small = [size for size in sizes if size < 0.9 * (256 << 10)]
+    assert len(small) <= 2
+    assert max(sizes) < 4 * (256 << 10)
+
+
+def test_options_are_checked_where_they_are_given(env, tmp_path):
+    data = env.from_arrow(TABLE)
+    with pytest.raises(ConfigurationError, match="write_csv: mode='replace': choose one of error, overwrite"):
+        data.write_csv(tmp_path / "out", mode="replace")
+    with pytest.raises(ConfigurationError, match="overwrite=True is short for mode='overwrite'"):
+        data.write_csv(tmp_path / "out", overwrite=True, mode="append")
+    with pytest.raises(ConfigurationError, match="mode='overwrite_partitions' needs partition_by"):
+        data.write_csv(tmp_path / "out", mode="overwrite_partitions")
+    with pytest.raises(SchemaError, match="nope"):
+        data.write_csv(tmp_path / "out", partition_by="nope")
+    with pytest.raises(SchemaError, match="nope"):
+        data.write_csv(tmp_path / "out", sort_by=["nope"])
+    with pytest.raises(TypeError, match=r"write_csv\(\) got an unexpected keyword argument 'partitionby'"):
+        data.write_csv(tmp_path / "out", partitionby="kind")
+    with pytest.raises(ConfigurationError, match="target_file_size"):
+        data.write_csv(tmp_path / "out", target_file_size="many")

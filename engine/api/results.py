@@ -6,7 +6,7 @@ Held by: tests/api/test_environment.py
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 
@@ -18,13 +18,16 @@ from engine.records.value_reader import python_values
 from engine.shown_text import shown_line
 
 _CELL_MAX = 40
+#: parts of so many bytes are mapped, not copied; their room on disk is free when nobody has the table any more
+MAPPED_BYTES_MIN: Final = 1 << 20
 
 
 def read_parts(folder: Path, schema: pa.Schema) -> pa.Table:
     """Return the rows of the Arrow parts of a folder, in the order of their numbers."""
     batches: list[pa.RecordBatch] = []
     for part in sorted(folder.glob("part-*.arrow")):
-        with pa.OSFile(str(part)) as file, pa.ipc.open_file(file) as reader:
+        open_part = pa.memory_map if part.stat().st_size >= MAPPED_BYTES_MIN else pa.OSFile
+        with open_part(str(part)) as file, pa.ipc.open_file(file) as reader:
             batches += [reader.get_batch(index) for index in range(reader.num_record_batches)]
     return pa.Table.from_batches(batches, schema=schema)
 

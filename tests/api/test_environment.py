@@ -9,7 +9,7 @@ import pytest
 from engine.api import executor as executors
 from engine.api.environment import Environment
 from engine.api.expressions import col, count
-from engine.api.results import format_table, read_parts, table_to_rows
+from engine.api.results import MAPPED_BYTES_MIN, format_table, read_parts, table_to_rows
 from engine.config.command_line import CommandLine, install_command_line
 from engine.connectors.arrow_writer import ArrowWriter
 from engine.errors import ConfigurationError, NotYetSupportedError, PlanError
@@ -169,6 +169,19 @@ def test_parts_are_read_in_the_order_of_their_numbers(tmp_path):
     assert rows[1].id == rows[1]["id"] == rows[1][0] == 1
     number, name = rows[2]
     assert (number, name, rows[2].asdict()) == (2, "x", {"id": 2, "name": "x"})
+
+
+def test_large_parts_are_mapped_and_outlive_their_files(tmp_path):
+    rows = pa.RecordBatch.from_pydict({"id": range(300_000)}, schema=pa.schema([("id", pa.int64())]))
+    writer = ArrowWriter(rows.schema, tmp_path / "part-00000.arrow")
+    writer.write(rows)
+    writer.finish()
+    before = pa.total_allocated_bytes()
+    table = read_parts(tmp_path, rows.schema)
+    assert pa.total_allocated_bytes() - before < MAPPED_BYTES_MIN < rows.nbytes
+    (tmp_path / "part-00000.arrow").unlink()
+    assert table.to_batches()[0].equals(rows.slice(0, len(table.to_batches()[0])))
+    assert table.num_rows == 300_000
 
 
 def test_a_column_named_count_is_an_attribute_of_its_row():

@@ -85,6 +85,7 @@ if TYPE_CHECKING:
         variance_pop,
         when,
     )
+    from engine.api.udfs import udf
     from engine.api.windows import (
         cume_dist,
         dense_rank,
@@ -135,6 +136,7 @@ _HOMES = {
     "JobResult": "engine.client.job_result",
     "JoinHint": "engine.graph.plan",
     "Row": "engine.functions.row",
+    "udf": "engine.api.udfs",
     **dict.fromkeys(_WINDOW_FUNCTIONS, "engine.api.windows"),
 }
 _EXPRESSIONS_HOME = "engine.api.expressions"
@@ -212,6 +214,7 @@ __all__ = [
     "string_agg",
     "struct",
     "sum_",
+    "udf",
     "variance",
     "variance_pop",
     "when",

@@ -11,6 +11,7 @@ data_set.py            DataSet: an immutable handle on a node; its calls are in 
   pivot_calls.py set_calls.py description_calls.py    pivot; intersect, except_; describe
   join_calls.py        joins, as-of joins
   functional.py        map, map_partition, co_group and the like, broadcast data sets
+  udfs.py              Python functions within expressions
   partitioning.py      shuffle, rebalance, key_by and the like, replicated
   output_calls.py      write_*; sink_options.py: partitions, order, sizes, what becomes of what is there
   result_calls.py      collect, to_arrow, to_batches, count, show, explain

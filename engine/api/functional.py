@@ -46,17 +46,25 @@ def output_schema(schema: Any, what: str) -> pa.Schema:
 class FunctionalCalls(Calls):
     """Base of DataSet with the calls that take Python functions."""
 
-    def map(self, fn: Any, schema: pa.Schema | None = None) -> Self:
-        """Return one row (tuple, dict or row) for each row, made by a Python function.
+    def map(self, fn: Any, schema: pa.Schema | None = None, columns: Any = None) -> Self:
+        """Return one row (tuple, dict, dataclass object or row) for each row, made by a Python function.
+
+        With ``columns``, a name or a list of them, the function is called with the values of these instead of a row.
+        Where ``schema`` has one column, a plain value is a row too.
 
         Without ``schema``, the function's return type says it (a NamedTuple, ``tuple[int, str]``), or the
         function is called with the first rows, in a small job that runs at once, and a warning says what they gave.
         """
-        return self._python("map", fn, schema)
+        return self._python("map", fn, schema, columns)
 
-    def flat_map(self, fn: Any, schema: pa.Schema | None = None) -> Self:
-        """Return any number of rows for each row: the function gives an iterable of them. ``schema`` as for ``map``."""
-        return self._python("flat_map", fn, schema)
+    def flat_map(self, fn: Any, schema: pa.Schema | None = None, columns: Any = None) -> Self:
+        """Return any number of rows for each row: the function gives an iterable of them. Arguments as of ``map``.
+
+        >>> words = rows({"line": ["a b", "c"]}).flat_map(str.split, pa.schema([("word", pa.string())]), "line")
+        >>> words.collect()
+        [Row(word='a'), Row(word='b'), Row(word='c')]
+        """
+        return self._python("flat_map", fn, schema, columns)
 
     def map_batches(self, fn: Any, schema: pa.Schema, format: str = "arrow") -> Self:  # noqa: A002
         """Return the rows of the batch, or of the iterable of batches, that a function gives for each batch.
@@ -99,9 +107,14 @@ class FunctionalCalls(Calls):
         first = LogicalNode(Limit(FIRST_ROWS), (self._node,), self.schema)
         return self._environment.sample(LogicalNode(function, (first,), schema, parallelism=1))
 
-    def _python(self, kind: str, function: Any, schema: pa.Schema | None) -> Self:
-        plain = output_schema(function_schema(kind, function, schema, self._first_results), kind)
-        return self._with(LogicalNode(python_function(kind, function), (self._node,), plain))
+    def _python(self, kind: str, function: Any, schema: pa.Schema | None, columns: Any = None) -> Self:
+        arguments = () if columns is None else tuple(column_names(columns, f"{kind} columns"))
+        check_columns(arguments, self.schema)
+        if columns is not None and not arguments:
+            raise SchemaError(f"{kind}: columns= has no columns")
+        plain = output_schema(function_schema(kind, function, schema, self._first_results, arguments), kind)
+        operator = msgspec.structs.replace(python_function(kind, function), arguments=arguments)
+        return self._with(LogicalNode(operator, (self._node,), plain))
 
 
 def _no_results(_function: PythonFunction, schema: pa.Schema) -> pa.Table:

@@ -33,7 +33,7 @@ from engine.errors import SchemaError
 from engine.expressions.infer import check_predicate, with_typed_texts
 from engine.expressions.schema_bridge import is_key_type
 from engine.functions.user_function import function_of
-from engine.graph.expression import ColumnRef, Expression, NamedExpression, has_window
+from engine.graph.expression import ColumnRef, Expression, NamedExpression, has_python, has_window
 from engine.graph.plan import Filter, Limit, Sort
 from engine.graph.sort_key import SortKey
 
@@ -74,6 +74,12 @@ class RelationalCalls(Calls):
             node, found = with_values(self._node, [one.expression for one in named], self._environment.node_of)
             values = [NamedExpression(one.name, value) for one, value in zip(named, found, strict=True)]
             return self._with(node)._project(values, what)
+        if any(has_python(one.expression) for one in named):
+            from engine.api.udfs import with_functions  # noqa: PLC0415 - start-up time
+
+            node, found = with_functions(self._node, [one.expression for one in named], what)
+            values = [NamedExpression(one.name, value) for one, value in zip(named, found, strict=True)]
+            return self._with(node)._project(values, what)
         if not any(has_window(one.expression) for one in named):
             return self._with(project_node(self._node, named, what))
         from engine.api.window_nodes import windowed_project  # noqa: PLC0415 - start-up time
@@ -91,13 +97,20 @@ class RelationalCalls(Calls):
         """Return the columns under new names: ``rename({"old": "new"})`` or ``rename(old="new")``."""
         return self._with(project_node(self._node, renamed(self.schema, {**(names or {}), **more}), "rename"))
 
-    def filter(self, condition: Any) -> Self:
+    def filter(self, condition: Any, columns: Any = None) -> Self:
         """Return the rows for which a condition is true: an expression of bools, or a Python function of the row.
+
+        With ``columns``, a name or a list of them, the function is called with the values of these instead of a row.
 
         ``col("a") is None`` is decided by Python and is always False; write ``col("a").is_null()``.
         """
         if isinstance(condition, Expr) and has_data_set(condition.expression):
             return self._filtered_by_values(condition.expression)
+        if isinstance(condition, Expr) and has_python(condition.expression):
+            from engine.api.udfs import with_functions  # noqa: PLC0415 - start-up time
+
+            node, (found,) = with_functions(self._node, [condition.expression], "filter")
+            return self._with(node).filter(Expr(found)).select(*self.schema.names)
         if isinstance(condition, Expr) and has_window(condition.expression):
             from engine.api.window_nodes import windowed_filter  # noqa: PLC0415 - start-up time
 
@@ -109,7 +122,16 @@ class RelationalCalls(Calls):
             raise plain_truth(condition, "filter")
         if function_of("filter", condition) is None:
             raise SchemaError(f"filter({condition!r}): expected an expression such as col('a') > 1, or a function")
-        return self._same_rows(python_function("filter", condition))
+        if columns is None:
+            return self._same_rows(python_function("filter", condition))
+        return self._filtered_by_call(condition, column_names(columns, "filter columns"))
+
+    def _filtered_by_call(self, function: Any, names: list[str]) -> Self:
+        """Return the rows for whose values in some columns a Python function is true."""
+        from engine.api.udfs import truth_of  # noqa: PLC0415 - start-up time
+
+        check_columns(names, self.schema)
+        return self.filter(truth_of(function, names))
 
     def _filtered_by_values(self, predicate: Expression) -> Self:
         """Return the rows for which a condition with values of data sets is true."""

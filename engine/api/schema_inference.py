@@ -3,7 +3,7 @@
     schema_of_rows(rows, what)                  names and types of rows that are there
     function_schema(kind, fn, schema, first_rows)
         schema given           ──► it
-        return type hints      ──► NamedTuple, TypedDict, tuple[int, str]; Iterator[...] of them for flat_map
+        return type hints      ──► NamedTuple, TypedDict, dataclass, tuple[int, str]; Iterator[...] of them for flat_map
         the first rows         ──► the function is called with them in a worker, once, and its rows are looked at
         else                   ──► SchemaError that says what to pass
 
@@ -26,6 +26,7 @@ import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
+import msgspec
 import pyarrow as pa
 
 from engine.api.functions import check_function, python_function
@@ -162,7 +163,9 @@ _ONE_BY_ONE: Final = frozenset({"map"})
 FirstResults = Callable[[PythonFunction, pa.Schema], pa.Table]
 
 
-def function_schema(kind: str, function: Any, schema: Any, first_results: FirstResults) -> Any:
+def function_schema(
+    kind: str, function: Any, schema: Any, first_results: FirstResults, arguments: tuple[str, ...] = ()
+) -> Any:
     """Return the schema of what a function of a kind returns: the one given, or what hints or the first rows say.
 
     ``first_results`` runs a function behind what comes before it. Raises: SchemaError where nothing says the schema.
@@ -181,7 +184,8 @@ def function_schema(kind: str, function: Any, schema: Any, first_results: FirstR
             ' pa.schema([("name", pa.string())]), or give the function a return type such as a NamedTuple'
         )
     name = getattr(call, "__qualname__", type(call).__name__)
-    return _observed_schema(python_function(kind, function), f"{kind}({name})", first_results)
+    operator = msgspec.structs.replace(python_function(kind, function), arguments=arguments)
+    return _observed_schema(operator, f"{kind}({name})", first_results)
 
 
 def _observed_schema(function: PythonFunction, what: str, first_results: FirstResults) -> pa.Schema:
@@ -219,11 +223,7 @@ class _Observer:
 
 def _hinted_schema(call: Callable[..., Any], *, is_iterable: bool) -> pa.Schema | None:
     """Return the schema that the return type of a function says, None where it does not."""
-    target = call if inspect.isroutine(call) else type(call).__call__
-    try:
-        hint = typing.get_type_hints(target).get("return")
-    except (NameError, TypeError, AttributeError):
-        return None
+    hint = _return_hint(call)
     if is_iterable:
         arguments = typing.get_args(hint)
         hint = arguments[0] if arguments else None
@@ -238,12 +238,33 @@ def _hinted_schema(call: Callable[..., Any], *, is_iterable: bool) -> pa.Schema 
     return pa.schema([column_field(name, data_type, "schema") for name, data_type in found.items()])
 
 
+def hinted_type(hint: Any) -> pa.DataType | None:
+    """Return the type of values that a type hint says, None where it says none."""
+    return _hinted_type(hint)
+
+
+def hinted_value_type(function: Any) -> pa.DataType | None:
+    """Return the type of the value that the return type of a function says, None where it does not."""
+    return _hinted_type(_return_hint(function))
+
+
+def _return_hint(call: Any) -> Any:
+    target = call if inspect.isroutine(call) else type(call).__call__
+    try:
+        return typing.get_type_hints(target).get("return")
+    except (NameError, TypeError, AttributeError):
+        return None
+
+
 def _named_hints(hint: Any) -> dict[str, Any] | None:
     if typing.get_origin(hint) is tuple:
         parts = typing.get_args(hint)
         return None if Ellipsis in parts else {f"column_{index}": part for index, part in enumerate(parts)}
     if (isinstance(hint, type) and hasattr(hint, "_fields")) or typing.is_typeddict(hint):
         return typing.get_type_hints(hint)
+    if isinstance(hint, type) and dataclasses.is_dataclass(hint):
+        hints = typing.get_type_hints(hint)
+        return {field.name: hints[field.name] for field in dataclasses.fields(hint)}
     return None
 
 

@@ -33,6 +33,7 @@ from engine.graph.expression import (
     FromDataSet,
     Literal,
     Over,
+    PythonCall,
     columns_of,
 )
 from engine.graph.function_table import FUNCTION_TABLE
@@ -78,6 +79,11 @@ def compile_operand(expression: Expression, schema: pa.Schema) -> Operand:
             raise SchemaError(
                 f"{expression_text(expression)} is an aggregate: it stands in group_by(...).agg(name=...), or over a "
                 "window: .over(...)"
+            )
+        case PythonCall():
+            raise SchemaError(
+                f"{expression_text(expression)}: a Python function stands in select, with_columns and filter only; "
+                "make it a column by with_columns(name=...) first"
             )
         case FromDataSet():
             raise SchemaError(

@@ -20,6 +20,7 @@ from engine.graph.expression import (
     Literal,
     OrderedBy,
     Over,
+    PythonCall,
 )
 
 #: function -> (operator, strength): stronger binds tighter, in Python's order
@@ -76,6 +77,8 @@ def _text(expression: Expression, strength: int) -> str:
             text = _over_text(expression)
         case Aggregated():
             text = _aggregated_text(expression)
+        case PythonCall(function_name=name, arguments=arguments):
+            text = f"{name.rpartition('.')[2]}({', '.join(_text(argument, 0) for argument in arguments)})"
         case FromDataSet(tested=tested):
             text = "data_set.scalar()" if tested is None else f"{_text(tested, 9)}.is_in(data_set)"
         case Call():

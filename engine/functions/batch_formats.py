@@ -1,6 +1,7 @@
 """What functions over batches see and return: Arrow batches, pandas frames or dicts of numpy arrays.
 
     to_format(batch, "numpy") -> dict        from_format(value, "numpy", schema) -> batch of exactly that schema
+    column_to_format(column, "numpy")        column_from_format(value, "numpy", field, size): the same of one column
 
 numpy and pandas are the user's: imported here when asked for, in the process that runs the function. Values are cast
 only where nothing is lost.
@@ -52,3 +53,27 @@ def from_format(value: Any, kind: str, schema: pa.Schema) -> pa.RecordBatch:
     # An array over buffers that do not fit would take the process down that works on it next, and that is not ours.
     value.validate(full=True)
     return pa.RecordBatch.from_arrays([value.column(f.name).cast(f.type) for f in schema], schema=schema)
+
+
+def column_to_format(column: pa.Array, kind: str) -> Any:
+    """Return a column as a function of columns wants it: pyarrow.Array, pandas.Series or numpy.ndarray."""
+    if kind == "arrow":
+        return column
+    return column.to_pandas() if kind == "pandas" else column.to_numpy(zero_copy_only=False)
+
+
+def column_from_format(value: Any, kind: str, field: pa.Field, size: int) -> pa.Array:
+    """Return what a function of columns gave, ``size`` values of the field's type; raises where it does not fit."""
+    if isinstance(value, pa.ChunkedArray):
+        value = value.combine_chunks()
+    if isinstance(value, pa.Array):
+        value.validate(full=True)
+        column = value.cast(field.type)
+    elif kind == "arrow" or isinstance(value, str | bytes) or not hasattr(value, "__len__"):
+        expected = {"arrow": "a pyarrow.Array", "pandas": "a pandas.Series", "numpy": "a numpy.ndarray"}[kind]
+        raise TypeError(f"{type(value).__name__}, expected {expected}")
+    else:
+        column = pa.array(value, field.type)
+    if len(column) != size:
+        raise ValueError(f"{len(column)} values for {size} rows")
+    return column

@@ -80,10 +80,11 @@ class _FirstCalls:
         place = FunctionPlace(PythonOperator(own.kind, b"", own.function_name, own.file, own.line))
         for row in rows:
             try:
+                given = [row[name] for name in own.arguments] if own.arguments else [row]
                 if own.kind == "map":
-                    yield function(row)
+                    yield function(*given)
                 else:
-                    yield from function(row)
+                    yield from function(*given)
             except Exception as error:
                 raise place.error(error, describe_row(row)) from error
 

@@ -6,6 +6,8 @@
                flat_map               any number of rows out for each row in
                filter                 rows for which the function returns true
                map_batches:<format>   one batch or an iterable of them for each batch in (batch_formats.py)
+               column:<format>        a value for each row from the values of the arguments: scalar, truth (whether it
+                                      is true), or a column from columns (batch_formats.py)
                partition              the batch with a column CHANNEL_COLUMN: function(*key values, channel count)
     as one     map_partition          function(rows) returns an iterable of rows, rows is an iterator over all of them
                reduce                 the same for each group (group_rows.py)
@@ -29,7 +31,13 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from engine.functions.batch_formats import from_format, is_of_format, to_format
+from engine.functions.batch_formats import (
+    column_from_format,
+    column_to_format,
+    from_format,
+    is_of_format,
+    to_format,
+)
 from engine.functions.function_error import (
     BadOutputError,
     FunctionPlace,
@@ -95,13 +103,15 @@ class FunctionBody:
         self._folder = folder
         self._kind, _, self._format = operator.kind.partition(":")
         self._place = FunctionPlace(operator)
-        function = function_of(self._kind, value)
+        function = function_of("filter" if operator.kind == "column:truth" else self._kind, value)
         if function is None:
             raise self._place.error(BadOutputError(f"is no function for {self._kind}"))
         self._function: Callable[..., Any] = function
         self._input_schema = input_schema
         self._columns = self._columns_to_decode()
-        self._output = FunctionOutput(output_schema, self._place)
+        #: whether the function is called with values, not with a row
+        self._by_values = bool(operator.arguments)
+        self._output = FunctionOutput(output_schema, self._place, values_only=self._kind == "column")
         self._loop = RowLoop(function, self._output.appender, self._kind)
         self._row_count = 0
         self._is_open = False
@@ -159,7 +169,11 @@ class FunctionBody:
         handed = [batch]
         del batch
         match self._kind:
-            case "map" | "flat_map":
+            case "column" if self._format == "truth":
+                yield pa.RecordBatch.from_arrays([self._filter(handed.pop())], schema=self._output.schema)
+            case "column" if self._format != "scalar":
+                yield self._made_column(handed.pop())
+            case "map" | "flat_map" | "column":
                 yield from self._rows_of(handed)
             case "filter":
                 yield _kept(handed, self._filter(handed[0]))
@@ -175,6 +189,8 @@ class FunctionBody:
     def _columns_to_decode(self) -> list[int] | None:
         """Return the columns that the function uses of a row, at least one; None for all."""
         names = self._input_schema.names
+        if self._operator.arguments:
+            return [names.index(name) for name in self._operator.arguments]
         used = used_columns(self._function, names) if self._kind in ("map", "flat_map", "filter") else None
         if used is None or len(set(names)) < len(names):
             return None
@@ -184,8 +200,8 @@ class FunctionBody:
 
     def _rows_of(self, handed: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield what a function of one row makes of the batch in the list."""
-        source = RowReader(handed, self._columns)
-        step = self._loop.map if self._kind == "map" else self._loop.flat_map
+        source = RowReader(handed, self._columns, self._by_values)
+        step = self._loop.flat_map if self._kind == "flat_map" else self._loop.map
         return self._looped(lambda: step(source), source)
 
     def _looped(self, step: Callable[[], bool], source: RowReader | _Source) -> Iterator[pa.RecordBatch]:
@@ -211,11 +227,26 @@ class FunctionBody:
             raise self._error(error, source.current) from error
 
     def _filter(self, batch: pa.RecordBatch) -> pa.Array:
-        source = RowReader([batch], self._columns)
+        source = RowReader([batch], self._columns, self._by_values)
         try:
             return filter_rows(self._function, source)
         except BaseException as error:
             raise self._error(error, source.current) from error
+
+    def _made_column(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the values that a function of whole columns gives for a batch."""
+        rows = f"rows {self._row_count} to {self._row_count + batch.num_rows - 1} of this subtask"
+        try:
+            value = self._function(*(column_to_format(column, self._format) for column in batch.columns))
+        except FunctionStopped:
+            raise
+        except BaseException as error:
+            raise self._place.error(error, rows) from error
+        try:
+            column = column_from_format(value, self._format, self._output.schema.field(0), batch.num_rows)
+        except Exception as error:
+            raise self._place.error(BadOutputError(f"returned {message_of(error)}"), rows) from error
+        return pa.RecordBatch.from_arrays([column], schema=self._output.schema)
 
     def _channels(self, batch: pa.RecordBatch) -> list[int]:
         function, keys, count = self._function, self._operator.keys, self._operator.channel_count

@@ -23,10 +23,10 @@ _GROWTH = 8
 class FunctionOutput:
     """Makes batches of one schema."""
 
-    def __init__(self, schema: pa.Schema, place: FunctionPlace) -> None:
+    def __init__(self, schema: pa.Schema, place: FunctionPlace, *, values_only: bool = False) -> None:
         self.schema = schema
         self._place = place
-        self.appender = RowAppender(schema, FIRST_ROWS)
+        self.appender = RowAppender(schema, FIRST_ROWS, values_only)
 
     def take(self) -> pa.RecordBatch:
         """Return the rows that were added, one at least, as a batch."""

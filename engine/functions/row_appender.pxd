@@ -9,7 +9,7 @@ cdef class RowAppender:
     cdef readonly tuple names
     cdef readonly int64_t rows
     cdef public int64_t limit, taken_bytes
-    cdef bint has_begun, takes_none
+    cdef bint has_begun, values_only
     cdef object plain_type, field_type  # classes seen last: of a scalar; of an object with the schema's attributes
     cdef readonly list places           # (row, where its input is) of rows with unfit values
     cdef object schema

@@ -3,8 +3,10 @@
     tuple, list, Row, NamedTuple          its items, in order
     dict                                  its values, by the schema's names
     an object of a dataclass              its attributes, by the schema's names
-    anything else                         the value of the only column, where the schema has one; None only where
-                                          ``takes_none``: of a row's function it is likely to be a forgotten return
+    anything else                         the value of the only column, where the schema has one. Not None, which is
+                                          likely to be a forgotten return
+
+Of a function of values (``values_only``) whatever it returns is the value of the only column.
 
     appender.add(value, source)           a row; BadOutputError where it has another shape
     appender.is_full()                    rows should go out: there are ``limit`` of them, or much input was read
@@ -36,8 +38,8 @@ cdef int64_t TEXT_BYTES_MAX = BATCH_BYTES_MAX
 cdef class RowAppender:
     """Rows become columns. ``limit``: rows of a batch at most."""
 
-    def __init__(self, schema, limit, takes_none=False):
-        self.schema, self.takes_none = schema, takes_none
+    def __init__(self, schema, limit, values_only=False):
+        self.schema, self.values_only = schema, values_only
         self.targets = [ColumnTarget(field) for field in schema]
         self.column_count = len(schema)
         self.names = tuple(schema.names)
@@ -55,7 +57,9 @@ cdef class RowAppender:
             for target in self.targets:
                 target.begin(self.limit)
             self.has_begun = True
-        if PyTuple_Check(value):
+        if self.values_only:
+            is_unfit = (<ColumnTarget>PyList_GET_ITEM(self.targets, 0)).add(value, self.rows)
+        elif PyTuple_Check(value):
             is_unfit = self.add_items(value, True)
         elif self.column_count == 1 and type(value) is self.plain_type:
             is_unfit = (<ColumnTarget>PyList_GET_ITEM(self.targets, 0)).add(value, self.rows)
@@ -66,7 +70,7 @@ cdef class RowAppender:
         elif type(value) is self.field_type or self.has_fields(value):
             self.field_type = type(value)
             is_unfit = self.add_named(value, False)
-        elif self.column_count == 1 and (value is not None or self.takes_none):
+        elif self.column_count == 1 and value is not None:
             self.plain_type = type(value)
             is_unfit = (<ColumnTarget>PyList_GET_ITEM(self.targets, 0)).add(value, self.rows)
         else:

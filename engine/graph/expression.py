@@ -8,6 +8,7 @@
     Over(function, ...)                  a window function; it is taken out of expressions before a plan is made
     Aggregated(function, ...)            an aggregate of a group's rows; the same
     FromDataSet(number, tested)          the value of a data set, or whether it has one; the same
+    PythonCall(function, arguments)      a user's function of values; the same
 
     conjuncts(a and b and c) -> (a, b, c)          conjunction((a, b, c)) -> a and b and c
     disjuncts, disjunction   the same of "or"
@@ -116,7 +117,23 @@ class FromDataSet(msgspec.Struct, frozen=True, tag="from_data_set"):
     tested: Expression | None = None
 
 
-Expression = ColumnRef | Literal | Call | Cast | Case | Over | Aggregated | FromDataSet
+class PythonCall(msgspec.Struct, frozen=True, tag="python_call"):
+    """A user's function of values. No plan has one: it becomes a column that an operator below adds.
+
+    ``kind``, ``function``, ``function_name``, ``file`` and ``line`` as in the plan's PythonFunction; ``type_ipc`` says
+    what it returns, as in Cast.
+    """
+
+    kind: str
+    function: bytes
+    function_name: str
+    file: str
+    line: int
+    type_ipc: bytes
+    arguments: tuple[Expression, ...]
+
+
+Expression = ColumnRef | Literal | Call | Cast | Case | Over | Aggregated | FromDataSet | PythonCall
 
 
 class NamedExpression(msgspec.Struct, frozen=True):
@@ -142,7 +159,7 @@ class AggregateCall(msgspec.Struct, frozen=True):
 def children_of(expression: Expression) -> tuple[Expression, ...]:
     """Return the direct operands of an expression."""
     match expression:
-        case Call(arguments=arguments):
+        case Call(arguments=arguments) | PythonCall(arguments=arguments):
             return arguments
         case Cast(operand=operand):
             return (operand,)
@@ -161,7 +178,7 @@ def children_of(expression: Expression) -> tuple[Expression, ...]:
 def with_children(expression: Expression, operands: Sequence[Expression]) -> Expression:
     """Return an expression over other direct operands, in the order of ``children_of``."""
     match expression:
-        case Call():
+        case Call() | PythonCall():
             return msgspec.structs.replace(expression, arguments=tuple(operands))
         case Cast():
             return msgspec.structs.replace(expression, operand=operands[0])
@@ -232,12 +249,17 @@ def has_window(expression: Expression) -> bool:
     return _has(expression, Over)
 
 
+def has_python(expression: Expression) -> bool:
+    """Whether there is a user's function in an expression."""
+    return _has(expression, PythonCall)
+
+
 def has_aggregate(expression: Expression) -> bool:
     """Whether there is an aggregate in an expression."""
     return _has(expression, Aggregated)
 
 
-def _has(expression: Expression, kind: type[Over] | type[Aggregated]) -> bool:
+def _has(expression: Expression, kind: type[Over] | type[Aggregated] | type[PythonCall]) -> bool:
     stack = [expression]
     while stack:
         one = stack.pop()

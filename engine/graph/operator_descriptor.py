@@ -105,11 +105,13 @@ class PythonOperator(msgspec.Struct, frozen=True, tag="python"):
     views: tuple[tuple[tuple[str, str], ...], ...] = ()
     #: names of the broadcast data sets, which are inputs 1 and up
     broadcasts: tuple[str, ...] = ()
+    #: columns whose values the function is called with; none: with a row or a batch
+    arguments: tuple[str, ...] = ()
 
     @property
     def traits(self) -> Traits:
         """Those of a function that may do what it likes, but sees row by row or batch by batch by its kind."""
-        is_row_wise = self.kind in ("map", "flat_map", "filter") or self.kind.startswith("map_batches")
+        is_row_wise = self.kind in ("map", "flat_map", "filter") or self.kind.startswith(("map_batches", "column"))
         return Traits(takes_any_rows=is_row_wise)
 
 

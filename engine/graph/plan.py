@@ -82,10 +82,11 @@ class Filter(msgspec.Struct, frozen=True, tag="filter"):
 
 
 class PythonFunction(msgspec.Struct, frozen=True, tag="python"):
-    """A user's function: ``kind`` in map flat_map filter map_batches:<format> map_partition.
+    """A user's function: ``kind`` in map flat_map filter map_batches:<format> map_partition column:<format>.
 
     ``function`` is cloudpickled and opened by workers only. Input 0 is what it is applied to; inputs 1 and up are the
-    broadcast data sets, by the names in ``broadcasts``.
+    broadcast data sets, by the names in ``broadcasts``. ``arguments``: columns whose values it is called with; without
+    any, with a row or a batch. Kind ``column`` adds a column ``result`` to those of the input.
     """
 
     kind: str
@@ -94,6 +95,8 @@ class PythonFunction(msgspec.Struct, frozen=True, tag="python"):
     file: str
     line: int
     broadcasts: tuple[str, ...] = ()
+    arguments: tuple[str, ...] = ()
+    result: str = ""
 
 
 class GroupReduce(msgspec.Struct, frozen=True, tag="group_reduce"):

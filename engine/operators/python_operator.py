@@ -12,18 +12,17 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+
+import pyarrow as pa
 
 from engine.errors import ResourceError
 from engine.expressions.schema_bridge import to_arrow_schema
 from engine.functions.function_session import FunctionPlan, FunctionSession
 from engine.graph.job_graph import SCRIPT_MODULES
 from engine.graph.operator_descriptor import OperatorDescriptor, PythonOperator
+from engine.operators.attached_column import AttachedColumn
 from engine.operators.group_marker import GroupMarker
 from engine.operators.operator import ChainedOperator, Output, TaskContext
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 #: kinds whose function is called once for each group
 GROUP_KINDS = ("reduce", "co_group")
@@ -38,6 +37,8 @@ class PythonFunctionOperator(ChainedOperator):
         assert isinstance(operator, PythonOperator)
         self.operator = operator
         self._session: FunctionSession | None = None
+        #: of a function that makes a column: the rows that wait for it
+        self._rows: AttachedColumn | None = None
         self._lock = threading.Lock()
         self._is_cancelled = False  # guarded by: self._lock
 
@@ -46,6 +47,8 @@ class PythonFunctionOperator(ChainedOperator):
         super().open(context, output)
         schema = to_arrow_schema(self.descriptor.input_schemas[0])
         self._marker = GroupMarker(schema, self.operator.keys) if self.operator.kind in GROUP_KINDS else None
+        if self.operator.kind.startswith("column"):
+            self._rows = AttachedColumn(self.operator.arguments, to_arrow_schema(self.descriptor.output_schema))
         if not self.operator.broadcasts:
             self.start(())
 
@@ -53,8 +56,7 @@ class PythonFunctionOperator(ChainedOperator):
         """Open the session, with the broadcast data sets in order of their names."""
         plan = FunctionPlan(
             self.operator,
-            to_arrow_schema(self.descriptor.input_schemas[0]),
-            to_arrow_schema(self.descriptor.output_schema),
+            *self._schemas(),
             self.context.descriptor.subtask_index,
             self.context.descriptor.parallelism,
             broadcasts,
@@ -67,6 +69,15 @@ class PythonFunctionOperator(ChainedOperator):
             self._session = session
             if self._is_cancelled:
                 session.cancel()
+
+    def _schemas(self) -> tuple[pa.Schema, pa.Schema]:
+        """Return the schemas of what the function is given and of what it gives."""
+        given = to_arrow_schema(self.descriptor.input_schemas[0])
+        made = to_arrow_schema(self.descriptor.output_schema)
+        if self._rows is None:
+            return given, made
+        name = self.operator.function_name
+        return pa.schema([given.field(each) for each in self.operator.arguments]), pa.schema([(name, made[-1].type)])
 
     @property
     def is_at_work(self) -> bool:  # type: ignore[override]
@@ -97,8 +108,13 @@ class PythonFunctionOperator(ChainedOperator):
 
     def process(self, batch: pa.RecordBatch) -> None:
         """Send a batch; emit what has come back."""
-        if batch.num_rows:
-            self._emit(self._started.process(batch if self._marker is None else self._marker.mark(batch)))
+        if not batch.num_rows:
+            return
+        if self._marker is not None:
+            batch = self._marker.mark(batch)
+        if self._rows is not None:
+            batch = self._rows.keep(batch)
+        self._emit(self._started.process(batch))
 
     def finish(self) -> None:
         """Emit what is still at the worker; a function whose results nobody wants is stopped."""
@@ -118,7 +134,10 @@ class PythonFunctionOperator(ChainedOperator):
             result = next(results, None)
             if result is None:
                 return
-            if result.num_rows:
+            if self._rows is not None:
+                for rows in self._rows.attached(result):
+                    self.output.process(rows)
+            elif result.num_rows:
                 self.output.process(result)
 
     def cancel(self) -> None:

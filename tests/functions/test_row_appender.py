@@ -160,7 +160,7 @@ def test_the_only_column_takes_values_as_they_are():
     assert made(one, ["a", ("b",), {"x": "c"}, ["d"], "e", (None,)]).column(0).to_pylist() == [*"abcde", None]
     with pytest.raises(BadOutputError, match="returned NoneType"):
         made(one, ["a", None])
-    appender = RowAppender(one, 10, takes_none=True)
+    appender = RowAppender(one, 10, values_only=True)
     RowLoop(lambda row: None, appender, "map").map(RowReader([pa.record_batch({"n": [1]})]))
     assert appender.finish().column(0).to_pylist() == [None]
     lists = pa.schema([("x", pa.list_(pa.int64()))])

@@ -1,0 +1,164 @@
+"""User-defined functions of values, within expressions: ``@udf(pa.int64())``, then ``with_columns(y=twice(col("x")))``.
+
+    scalar (default)            function(value, ...) -> value              once for each row; null is None
+    arrow | pandas | numpy      function(column, ...) -> column            once for each batch: arrays, Series, ndarrays
+
+A function in an expression becomes a column of an operator below it (``with_functions``), and the expression reads that
+column. The operator sends the arguments to the workers and nothing else; one that is computed becomes a column first.
+
+    filter(odd(col("x") + 1))     rows ─► project: rows, __argument0 = x + 1 ─► column odd ─► filter ─► former columns
+
+Held by: tests/integration/test_udfs.py
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import pyarrow as pa
+
+from engine.api.expression import Expr, to_expression
+from engine.api.functions import python_function
+from engine.api.logical_node import LogicalNode
+from engine.api.projections import free_name, project_node
+from engine.api.schema_inference import hinted_type, hinted_value_type
+from engine.errors import SchemaError
+from engine.expressions.infer import infer_type
+from engine.expressions.schema_bridge import to_plan_schema, type_from_ipc, type_to_ipc
+from engine.functions.batch_formats import FORMATS
+from engine.graph.expression import (
+    ColumnRef,
+    Expression,
+    NamedExpression,
+    PythonCall,
+    children_of,
+    has_window,
+    with_children,
+)
+from engine.graph.plan import PythonFunction
+
+KINDS: Final = ("scalar", *FORMATS)
+
+
+class Udf:
+    """A function that takes expressions. ``function`` is the plain one, for tests of it."""
+
+    def __init__(self, function: Any, data_type: pa.DataType, kind: str) -> None:
+        self.function = function
+        self.data_type = data_type
+        self._kind = kind
+        # now, so that what cannot be called or sent is an error where it is written
+        python_function(f"column:{kind}", function)
+
+    def __call__(self, *arguments: Any) -> Expr:
+        """Return the function of some values of each row: expressions, and constants."""
+        operator = python_function(f"column:{self._kind}", self.function)
+        if not arguments:
+            raise SchemaError(f"{operator.function_name}(): give it at least one value, such as col('a')")
+        fields = (operator.kind, operator.function, operator.function_name, operator.file, operator.line)
+        return Expr(PythonCall(*fields, type_to_ipc(self.data_type), tuple(map(to_expression, arguments))))
+
+    def __repr__(self) -> str:
+        name = getattr(self.function, "__qualname__", type(self.function).__name__)
+        return f"<Udf {name} of {self.data_type}>"
+
+
+def udf(returns: Any = None, *, kind: str = "scalar") -> Any:
+    """Make a Python function usable in expressions; ``returns`` is its type: of pyarrow, or ``int`` and the like.
+
+    Without ``returns`` the function's return type says it. kind: "scalar" is called for each row, and None is null;
+    "arrow", "pandas" and "numpy" are called with whole columns and return one as long. The order of calls is not
+    promised, and where nobody uses the result it is not called.
+
+    >>> @udf(int)
+    ... def twice(value):
+    ...     return None if value is None else 2 * value
+    >>> values(twice(col("x")) + 1, x=[1, None])
+    [3, None]
+    """
+    if kind not in KINDS:
+        raise SchemaError(f"udf: kind {kind!r} is none of {', '.join(KINDS)}")
+    data_type = returns if isinstance(returns, pa.DataType) else hinted_type(returns)
+    if data_type is not None:
+        to_plan_schema(pa.schema([("returned", data_type)]))
+        return lambda function: Udf(function, data_type, kind)
+    if returns is None:
+        return lambda function: _hinted(function, kind)
+    if callable(returns) and not isinstance(returns, type):
+        return _hinted(returns, kind)
+    raise SchemaError(f"udf({returns!r}): expected a pyarrow.DataType such as pa.int64(), or int, float, str, bool")
+
+
+def _hinted(function: Any, kind: str) -> Udf:
+    data_type = hinted_value_type(function) if kind == "scalar" else None
+    if data_type is None:
+        name = getattr(function, "__qualname__", type(function).__name__)
+        raise SchemaError(f"udf: what {name} returns is not known: @udf(pa.int64()), or a return type such as -> int")
+    return Udf(function, data_type, kind)
+
+
+def truth_of(function: Any, names: Sequence[str]) -> Expr:
+    """Return whether what a function gives for the values of some columns is true."""
+    operator = python_function("filter", function)
+    fields = ("column:truth", operator.function, operator.function_name, operator.file, operator.line)
+    return Expr(PythonCall(*fields, type_to_ipc(pa.bool_()), tuple(map(ColumnRef, names))))
+
+
+def with_functions(
+    source: LogicalNode, expressions: Sequence[Expression], what: str
+) -> tuple[LogicalNode, list[Expression]]:
+    """Return a node that has the results of all user's functions in expressions, and the expressions over it."""
+    columns = _Columns(source, what)
+    found = [columns.read(expression) for expression in expressions]
+    return columns.node, found
+
+
+class _Columns:
+    """The columns that functions make above one node."""
+
+    def __init__(self, source: LogicalNode, what: str) -> None:
+        self.node = source
+        self._what = what
+        #: (call, the column of its results): an expression has no hash
+        self._known: list[tuple[Expression, str]] = []
+
+    def read(self, expression: Expression) -> Expression:
+        """Return an expression that reads the results of functions, added to the node."""
+        expression = with_children(expression, [self.read(child) for child in children_of(expression)])
+        if not isinstance(expression, PythonCall):
+            return expression
+        return ColumnRef(self._named(expression, self._add))
+
+    def _named(self, expression: Expression, add: Callable[[Any], str]) -> str:
+        for known, name in self._known:
+            if known == expression:
+                return name
+        name = add(expression)
+        self._known.append((expression, name))
+        return name
+
+    def _add(self, call: PythonCall) -> str:
+        names = tuple(self._named(argument, self._compute) for argument in call.arguments)
+        name = free_name(f"__function{len(self._known)}", self.node.schema)
+        fields = (call.kind, call.function, call.function_name, call.file, call.line)
+        operator = PythonFunction(*fields, arguments=names, result=name)
+        schema = self.node.schema.append(pa.field(name, type_from_ipc(call.type_ipc)))
+        self.node = LogicalNode(operator, (self.node,), schema)
+        return name
+
+    def _compute(self, argument: Expression) -> str:
+        """Return the column of an argument, added where it is not one already."""
+        if isinstance(argument, ColumnRef):
+            infer_type(argument, self.node.schema)
+            return argument.name
+        name = free_name(f"__argument{len(self._known)}", self.node.schema)
+        kept = [NamedExpression(each, ColumnRef(each)) for each in self.node.schema.names]
+        named = [*kept, NamedExpression(name, argument)]
+        if has_window(argument):
+            from engine.api.window_nodes import windowed_project  # noqa: PLC0415 - start-up time
+
+            self.node = windowed_project(self.node, named, self._what)
+        else:
+            self.node = project_node(self.node, named, self._what)
+        return name

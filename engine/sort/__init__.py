@@ -7,6 +7,7 @@ record_sorter     one memory's worth: rows in pages of the pool and the sorted i
 group_cut         kernel: of sorted rows the first ones of each group
 sort_worker       the thread that sorts and spills one half of the memory while the other one fills
 radix_sort        kernel: sorts index entries by their 8-byte prefix, rows are compared only on ties
+key_tail          keys behind those that a prefix begins with, for rows that have these in common
 key_bytes         keys as bytes in memcmp order: samples, bounds of ranges, index of a run
 sorted_run        a run in memory or on disk, searchable by key
 sorted_runs       all runs of a sorter: ranges for readers, spilled for others' sake, released

@@ -126,7 +126,7 @@ cdef class ExternalSorter:
         """Return memory to fill: all of the pool, or a half."""
         cdef int64_t pages = self._pool.page_limit if self._worker is None else self._pool.page_limit // 2
         cdef RecordSorter made = RecordSorter(self._pool, self._runs.normalized_key, self._runs.comparator,
-                                              self._row_limit, pages)
+                                              self._runs.tail, self._row_limit, pages)
         made.cut = self._cut
         return made
 

@@ -5,12 +5,13 @@
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 
 from engine.records.comparator cimport RowComparator
+from engine.sort.key_tail cimport KeyTail
 
 cdef struct IndexEntry:
     uint64_t prefix     # unsigned order of prefixes = order of rows, as far as it reaches
     uint8_t* row        # start of the row, valid while its page is
 
 # Sort entries in place, stable. scratch holds count entries. With ties, rows of equal prefix are compared in full;
-# without, the prefix decides the order.
+# without, the prefix decides the order. tail: sorts ties that have its head in common, None: there is none.
 cdef void sort_entries(IndexEntry* entries, IndexEntry* scratch, int64_t count, RowComparator comparator,
-                       bint ties) noexcept nogil
+                       bint ties, KeyTail tail) noexcept nogil

@@ -3,7 +3,9 @@
     level 0    entries ── byte 7 of the prefix ──► 256 buckets
     level 1    each bucket ── byte 6 ──► 256 buckets ...        a byte that all entries share costs one pass of counting
     small      24 entries or fewer: insertion sort by (prefix, row)
-    level 8    equal prefixes: merge sort by RowComparator, only when the prefix does not decide
+    level 8    equal prefixes: only when the prefix does not decide
+               many rows that have the first keys in common: prefixes of the other keys (``KeyTail``), level 0
+               all others: merge sort by RowComparator
 
 Every step is stable (scatter in order of arrival, insertion sort, merge sort that prefers the left), so entries that
 compare equal stay in order of arrival and the result depends on nothing but the input.
@@ -24,10 +26,13 @@ from libc.string cimport memcpy, memset
 
 from engine.records.byte_kernels cimport prefetch
 from engine.records.comparator cimport RowComparator
+from engine.sort.key_tail cimport KeyTail
 
 cdef enum:
     SMALL_COUNT = 24        # at most so many entries are insertion sorted
     TIE_CHUNK = 8
+    PREFIX_CHUNK = 256
+    AHEAD = 8               # rows fetched before they are compared
 
 
 cdef inline bint precedes(const IndexEntry* left, const IndexEntry* right, RowComparator comparator,
@@ -92,8 +97,44 @@ cdef void sort_ties(IndexEntry* entries, IndexEntry* scratch, int64_t count, Row
     memcpy(entries + target, scratch + left, <size_t> (middle - left) * sizeof(IndexEntry))
 
 
+cdef bint have_one_head(IndexEntry* entries, int64_t count, KeyTail tail) noexcept nogil:
+    cdef int64_t index
+    for index in range(1, count):
+        if index + AHEAD < count:
+            prefetch(entries[index + AHEAD].row)
+        if tail._head.compare(entries[index - 1].row, entries[index].row) != 0:
+            return False
+    return True
+
+
+cdef void sort_tails(IndexEntry* entries, IndexEntry* scratch, int64_t count, RowComparator comparator,
+                     KeyTail tail) noexcept nogil:
+    """Sort entries of one prefix and one head by prefixes of their other keys."""
+    cdef uint8_t* rows[PREFIX_CHUNK]
+    cdef uint64_t prefixes[PREFIX_CHUNK]
+    cdef uint64_t common = entries[0].prefix
+    cdef uint64_t last = 0
+    cdef bint in_order = tail.rest.decides
+    cdef int64_t begin = 0
+    cdef int64_t index, size
+    while begin < count:
+        size = min(<int64_t> PREFIX_CHUNK, count - begin)
+        for index in range(size):
+            rows[index] = entries[begin + index].row
+        tail.rest.prefixes_of_rows(rows, size, prefixes)
+        for index in range(size):
+            entries[begin + index].prefix = prefixes[index]
+            in_order = in_order and last <= prefixes[index]
+            last = prefixes[index]
+        begin += size
+    if not in_order:
+        sort_bucket(entries, scratch, count, 56, comparator, not tail.rest.decides, tail, True)
+    for index in range(count):
+        entries[index].prefix = common
+
+
 cdef void sort_bucket(IndexEntry* entries, IndexEntry* scratch, int64_t count, int shift, RowComparator comparator,
-                      bint ties) noexcept nogil:
+                      bint ties, KeyTail tail, bint by_tail) noexcept nogil:
     """Sort entries whose prefixes agree above `shift` + 7 bits."""
     cdef int64_t[257] starts
     cdef int64_t[256] targets
@@ -104,7 +145,9 @@ cdef void sort_bucket(IndexEntry* entries, IndexEntry* scratch, int64_t count, i
             sort_small(entries, count, comparator, ties)
             return
         if shift < 0:
-            if ties:
+            if ties and tail is not None and not by_tail and have_one_head(entries, count, tail):
+                sort_tails(entries, scratch, count, comparator, tail)
+            elif ties:
                 sort_ties(entries, scratch, count, comparator)
             return
         memset(starts, 0, sizeof(starts))
@@ -124,9 +167,10 @@ cdef void sort_bucket(IndexEntry* entries, IndexEntry* scratch, int64_t count, i
     for digit in range(256):
         size = starts[digit + 1] - starts[digit]
         if size > 1:
-            sort_bucket(entries + starts[digit], scratch + starts[digit], size, shift - 8, comparator, ties)
+            sort_bucket(entries + starts[digit], scratch + starts[digit], size, shift - 8, comparator, ties,
+                        tail, by_tail)
 
 
 cdef void sort_entries(IndexEntry* entries, IndexEntry* scratch, int64_t count, RowComparator comparator,
-                       bint ties) noexcept nogil:
-    sort_bucket(entries, scratch, count, 56, comparator, ties)
+                       bint ties, KeyTail tail) noexcept nogil:
+    sort_bucket(entries, scratch, count, 56, comparator, ties, tail, False)

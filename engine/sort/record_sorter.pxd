@@ -8,6 +8,7 @@ from engine.records.comparator cimport RowComparator
 from engine.records.normalized_key cimport NormalizedKey
 from engine.records.row_combiner cimport RowCombiner
 from engine.sort.group_cut cimport GroupCut
+from engine.sort.key_tail cimport KeyTail
 from engine.sort.radix_sort cimport IndexEntry
 
 cdef enum:
@@ -28,6 +29,7 @@ cdef class RecordSorter:
     cdef PagePool _pool
     cdef NormalizedKey _normalized_key
     cdef RowComparator _comparator
+    cdef KeyTail _tail
     cdef RowPage* _pages
     cdef int64_t _page_count
     cdef int64_t _page_capacity

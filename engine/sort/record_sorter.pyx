@@ -32,6 +32,7 @@ from engine.records.comparator cimport RowComparator
 from engine.records.normalized_key cimport NormalizedKey
 from engine.records.row_codec cimport row_size
 from engine.records.row_combiner cimport RowCombiner
+from engine.sort.key_tail cimport KeyTail
 from engine.sort.radix_sort cimport IndexEntry, sort_entries
 
 cdef enum:
@@ -45,10 +46,11 @@ cdef class RecordSorter:
     page_budget: pages that it may hold (0: all of the pool)."""
 
     def __cinit__(self, PagePool pool not None, NormalizedKey normalized_key not None,
-                  RowComparator comparator not None, int64_t row_limit, int64_t page_budget=0):
+                  RowComparator comparator not None, KeyTail tail, int64_t row_limit, int64_t page_budget=0):
         self._pool = pool
         self._normalized_key = normalized_key
         self._comparator = comparator
+        self._tail = tail
         self._row_limit = row_limit if row_limit > 0 else (<int64_t> 1 << 62)
         self._page_budget = page_budget if page_budget > 0 else pool.page_limit
         self._open_page = -1
@@ -137,7 +139,7 @@ cdef class RecordSorter:
             self._index_size = bytes_wanted
         self._gather()
         sort_entries(self.entries, self.entries + self.row_count, self.row_count, self._comparator,
-                     not self._normalized_key.decides)
+                     not self._normalized_key.decides, self._tail)
         self.is_sorted = True
         return STATUS_OK
 

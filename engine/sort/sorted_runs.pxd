@@ -9,6 +9,7 @@ from engine.records.normalized_key cimport NormalizedKey
 from engine.records.row_codec cimport RowCodec
 from engine.records.row_combiner cimport RowCombiner
 from engine.sort.key_bytes cimport KeyBytes
+from engine.sort.key_tail cimport KeyTail
 from engine.sort.run_merger cimport RunMerger
 from engine.sort.sorted_run cimport RunWriter, SortedRun
 
@@ -20,6 +21,7 @@ cdef class SortedRuns:
     cdef RowCodec codec
     cdef NormalizedKey normalized_key
     cdef RowComparator comparator
+    cdef KeyTail tail                   # None: prefixes decide, or there are no more keys
     cdef KeyBytes key_bytes
     cdef RowCombiner combiner               # None: rows of equal keys stay apart
     cdef list runs                          # SortedRun in order of arrival, those in memory last

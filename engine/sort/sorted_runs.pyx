@@ -27,6 +27,7 @@ from engine.records.row_codec cimport RowCodec
 from engine.records.row_combiner cimport RowCombiner
 from engine.records.whole_rows cimport whole_size, write_whole
 from engine.sort.key_bytes cimport KeyBytes
+from engine.sort.key_tail cimport key_tail
 from engine.sort.run_merger cimport RunMerger
 from engine.sort.sorted_run cimport RunSlice, RunWriter, SortedRun, whole_run
 
@@ -56,6 +57,7 @@ cdef class SortedRuns:
         self.codec = RowCodec(schema)
         self.normalized_key = NormalizedKey(self.codec, keys)
         self.comparator = RowComparator(self.codec, keys)
+        self.tail = key_tail(self.codec, self.normalized_key, keys)
         exchanged = set() if combiner is None or combiner.keeps_size else set(range(len(schema)))
         for index in range(self.comparator.column_count):
             exchanged.discard(self.comparator.keys[index].column)

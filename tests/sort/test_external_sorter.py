@@ -159,6 +159,39 @@ def test_rows_with_equal_keys_stay_in_order_of_arrival(workshop, batch_rows, dis
     assert not force_spill or sorter.run_count >= 300 // 16
 
 
+#: values of a first key that many rows have in common
+HEADS = {
+    "text": (pa.string(), ["", "S1", "S2", None]),
+    "long text": (pa.string(), ["the same beginning 1", "the same beginning 2"]),
+    "number and a cut one": (pa.int64(), [5, None, -(2**63)]),
+}
+
+
+@pytest.mark.parametrize("head", HEADS)
+@pytest.mark.parametrize("tail", [["moment"], ["moment", "text"], ["text", "moment"], ["small", "moment", "text"]])
+@pytest.mark.parametrize(("descending", "nulls_last", "arrives"), [(False, False, "any"), (True, True, "sorted")])
+def test_many_rows_with_one_first_key_are_sorted_by_the_others(workshop, head, tail, descending, nulls_last, arrives):
+    data_type, values = HEADS[head]
+    rng = random.Random(7)
+    moments = [None if rng.random() < 0.1 else rng.randrange(-50, 2**40) for _ in range(900)]
+    if arrives == "sorted":
+        moments.sort(key=lambda value: -1 if value is None else value)
+    columns = {
+        "first": pa.array([rng.choice(values) for _ in moments], data_type),
+        "moment": pa.array(moments, pa.int64()),
+        "small": pa.array([rng.randrange(3) for _ in moments], pa.int8()),
+        "text": [rng.choice(["a", "b", "a text that is longer", None]) for _ in moments],
+        "number": range(len(moments)),
+    }
+    table = pa.table(columns)
+    keys = (SortKey("first"), *(SortKey(name, descending, nulls_last) for name in tail))
+    for pages, is_spilled in ((400, False), (8, True)):
+        with workshop.operator(pages) as (pool, space):
+            result, sorter = sort_table(table, keys, pool, space)
+        assert same(result.to_pylist(), oracle(table, keys))
+        assert (sorter.run_count > 0) == is_spilled
+
+
 @given(
     rows=st.lists(
         st.tuples(

@@ -1,0 +1,35 @@
+"""KeyTail: the sort keys behind those that a prefix begins with, for many rows that have these keys in common.
+
+    keys       symbol, moment, ...
+    prefix     'ABCD....'               of thousands of rows the same: nothing of the moment is in it
+    tail       moment ...               a prefix of its own, computed for those rows when they are sorted
+
+Which keys are the head: those that fit into the prefix whole, and a text that begins in it, or the first key.
+
+Held by: tests/sort/test_external_sorter.py
+"""
+
+cimport cython
+
+from engine.records.comparator cimport RowComparator
+from engine.records.normalized_key cimport NormalizedKey
+from engine.records.row_codec cimport RowCodec
+
+
+@cython.final
+cdef class KeyTail:
+    """Args: codec: of the rows; keys: SortKeys; head_count: how many of them are the head. For ``radix_sort``."""
+
+    def __cinit__(self, RowCodec codec not None, keys, int head_count):
+        self._head = RowComparator(codec, keys[:head_count])
+        self.rest = NormalizedKey(codec, keys[head_count:])
+
+
+cdef KeyTail key_tail(RowCodec codec, NormalizedKey prefix, keys):
+    cdef int head_count = prefix._part_count
+    if prefix.decides:
+        return None
+    if head_count > 1 and prefix._parts[head_count - 1].whole_bits >= 0:
+        # a number that is cut begins the tail
+        head_count -= 1
+    return KeyTail(codec, tuple(keys), head_count) if head_count < prefix.column_count else None

@@ -46,6 +46,7 @@ from engine.aggregate.group_directory cimport directory_take
 from engine.aggregate.group_input cimport GroupInput, StateBinding, new_binding, new_input
 from engine.aggregate.group_store cimport GROUP_HASH, RECORD_GROUP, GroupStore, store_clear, store_destroy
 from engine.aggregate.group_store cimport store_next_group, store_place
+from engine.aggregate.only_group cimport NOT_DONE, update_only_group
 from engine.aggregate.text_key_cache cimport TextKeyCache
 from engine.aggregate.state_kernels cimport OP_COUNT_ROWS, OP_COUNT_VALID, OP_FIRST, OP_LAST, StateField, update_state
 from engine.aggregate.state_layout cimport place_states
@@ -219,6 +220,7 @@ cdef class GroupTable:
         cdef const StateField* field
         cdef int64_t updated
         cdef int32_t index
+        cdef int over
         count = (self._locate(opened, start, count, reserved) if self._key_count > 0
                  else self._locate_global(count, reserved))
         if self._scan_count > 0 and count > 0:
@@ -230,7 +232,12 @@ cdef class GroupTable:
             field = &opened.binding.fields[index]
             if field.is_variable and field.operation not in (OP_COUNT_ROWS, OP_COUNT_VALID):
                 continue
-            if update_state(field, &opened.arguments.columns[field.column], start, self._groups, count) != 0:
+            over = NOT_DONE
+            if self._key_count == 0:
+                over = update_only_group(field, &opened.arguments.columns[field.column], start, self._groups[0], count)
+            if over == NOT_DONE:
+                over = update_state(field, &opened.arguments.columns[field.column], start, self._groups, count)
+            if over:
                 failed[0] = index
         return count
 

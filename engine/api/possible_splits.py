@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from engine.errors import EngineError
 from engine.expressions.schema_bridge import to_arrow_schema
-from engine.graph.expression import Expression, columns_of, conjuncts
+from engine.graph.expression import Expression, columns_of, conjunction, conjuncts
 from engine.graph.plan import Plan, PlanNode, Source
 from engine.graph.source_spec import ColumnStatistics, ParquetSource, PathSource, SourceSplit
 from engine.records.arrow_functions import pc
@@ -87,7 +87,7 @@ def _with_possible(node: PlanNode, predicate: Expression) -> PlanNode:
 
 def _with_possible_folders(node: PlanNode, source: Source, spec: PathSource, predicate: Expression) -> PlanNode:
     """Return a source without the folders whose values rule the predicate out."""
-    from engine.connectors.path_source import path_table, with_split_list  # noqa: PLC0415 - as above
+    from engine.connectors.path_source import path_table  # noqa: PLC0415 - as above
     from engine.expressions.evaluate import evaluate  # noqa: PLC0415
 
     paths = list(dict.fromkeys(split.path for split in spec.splits))
@@ -98,8 +98,36 @@ def _with_possible_folders(node: PlanNode, source: Source, spec: PathSource, pre
             with suppress(pa.ArrowException, EngineError):
                 possible = pc.and_(possible, pc.fill_null(evaluate(part, table), scalar_of(False)))
     kept = {path for path, is_possible in zip(paths, possible.to_pylist(), strict=True) if is_possible}
-    if len(kept) == len(paths):
+    changed = node if len(kept) == len(paths) else _with_files(node, source, spec, kept)
+    return _with_possible_inside(changed, predicate, set(table.schema.names)) if len(kept) <= _FILES_MAX else changed
+
+
+def _with_possible_inside(node: PlanNode, predicate: Expression, path_names: set[str]) -> PlanNode:
+    """Return a source of folders without row groups that filters on columns of the files rule out."""
+    from engine.connectors.path_source import with_inner  # noqa: PLC0415 - as above
+
+    source = node.operator
+    assert isinstance(source, Source)
+    assert isinstance(source.spec, PathSource)
+    parts = [part for part in conjuncts(predicate) if not path_names & set(columns_of(part))]
+    if not parts or source.spec.absent or not isinstance(source.spec.inner, ParquetSource):
         return node
+    own = node.schema.select(name for name in node.schema.names if name not in path_names)
+    inner = msgspec.structs.replace(node, operator=msgspec.structs.replace(source, spec=source.spec.inner), schema=own)
+    if not _is_worth_a_look(inner):
+        return node
+    found = _with_possible(inner, conjunction(parts)).operator
+    assert isinstance(found, Source)
+    return msgspec.structs.replace(
+        node, operator=msgspec.structs.replace(found, spec=with_inner(source.spec, found.spec))
+    )
+
+
+def _with_files(node: PlanNode, source: Source, spec: PathSource, kept: set[str]) -> PlanNode:
+    """Return a source of folders with some of its files."""
+    from engine.connectors.path_source import with_split_list  # noqa: PLC0415 - as above
+
+    paths = {split.path for split in spec.splits}
     splits = [split for split in spec.splits if split.path in kept]
     known = source.statistics
     share = sum(split.size_bytes for split in splits) / max(1, sum(split.size_bytes for split in spec.splits))

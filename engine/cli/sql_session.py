@@ -60,7 +60,9 @@ class SqlSession:
             case kinds.CopyTo() as copy:
                 self._copy(copy)
             case kinds.InsertInto(path=path):
-                raise NotYetSupportedError(f"INSERT INTO {path!r} (COPY (query) TO 'path' writes files of its own)")
+                raise NotYetSupportedError(
+                    f"INSERT INTO {path!r} (COPY (query) TO 'path' (FORMAT ..., MODE append) adds files)"
+                )
             case kinds.ShowTables():
                 self.show_tables()
             case kinds.Describe(name=name):
@@ -104,12 +106,17 @@ class SqlSession:
 
 def _write_options(file_format: str, options: Mapping[str, str | bool]) -> dict[str, Any]:
     known = {"overwrite": "overwrite", **_OPTIONS.get(file_format, {})}
-    if "partition_by" in options:
-        raise NotYetSupportedError("COPY ... (PARTITION_BY ...) (write one COPY for each part)")
+    if file_format != "records":
+        known |= {"partition_by": "partition_by", "mode": "mode", "target_file_size": "target_file_size"}
     unknown = sorted(set(options) - set(known))
     if unknown:
         raise PlanError(f"COPY TO: {file_format} has no option {unknown[0].upper()}; it has {', '.join(known).upper()}")
-    return {known[name]: _value(value) for name, value in options.items()}
+    return {known[name]: _names(value) if name == "partition_by" else _value(value) for name, value in options.items()}
+
+
+def _names(value: str | bool) -> list[str]:
+    """Return the columns of PARTITION_BY a, or (a, "b c")."""
+    return [name.strip().strip('"') for name in str(value).strip("()").split(",")]
 
 
 def _value(value: str | bool) -> str | bool | int:

@@ -8,6 +8,7 @@
     decision.py       Decision: which attempts' files are the output, as JSON
     publish.py        publish: decided files become the target with one rename; every step can be repeated
     merge.py          merge_into: files added to a target that stays, partitions replaced
+    target_lock.py    who adds to a target, one at a time
     rename.py         renameat2: exchange two paths, or rename without replacing
     result_record.py  JobResultRecord: how a job ended
     durable_file.py   a file that is there whole or not at all, also after a crash

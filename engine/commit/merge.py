@@ -7,8 +7,8 @@
 At every moment the target is the old one or the new one, whole; who lists it in between sees one of them. Whether it is
 placed already is seen by its files: all of new/ are in it, by inode. What is made twice is made anew.
 
-Two jobs that add to one target take turns at the lock ``.<target>.drey-lock``, which is gone when nobody holds it. A
-reader that listed the old folder may still read its files: they are removed as names only.
+Two jobs that add to one target take turns at its lock (``target_lock``). A reader that has opened files of the old
+folder goes on reading them: they are removed as names only.
 
 Held by: tests/commit/test_merge.py
 """
@@ -16,15 +16,14 @@ Held by: tests/commit/test_merge.py
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from engine.commit.durable_file import fsync_folder
 from engine.commit.rename import exchange, rename_if_absent
 from engine.commit.staging import REPLACED, remove_path
+from engine.commit.target_lock import target_lock
 from engine.errors import JobExecutionError
 
 
@@ -42,7 +41,7 @@ def merge_into(
     """
     names = list(parts)
     new, output = staging / "new", staging / "output"
-    with _lock(target):
+    with target_lock(target):
         _restore(target, staging)
         if _is_placed(target, new, names):
             return
@@ -104,23 +103,3 @@ def _link(old: Path, new: Path) -> None:
                 f"{old}: its file system has no hard links, which modes append and overwrite_partitions need"
             ) from error
         raise
-
-
-@contextmanager
-def _lock(target: Path) -> Iterator[None]:
-    """Hold the lock of a target; the file is there only while somebody does."""
-    path = target.with_name(f".{target.name}.drey-lock")
-    while True:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        try:
-            if os.path.samestat(os.fstat(descriptor), path.lstat()):
-                break
-        except FileNotFoundError:
-            pass
-        os.close(descriptor)  # the one before removed it
-    try:
-        yield
-    finally:
-        path.unlink(missing_ok=True)
-        os.close(descriptor)

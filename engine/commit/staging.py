@@ -29,6 +29,7 @@ import msgspec
 import psutil
 
 from engine.commit.durable_file import replace_file
+from engine.commit.target_lock import remove_stale_lock
 from engine.errors import PlanError
 from engine.ids import JobId
 
@@ -124,6 +125,7 @@ def sweep_stale(target: Path, cluster: str = "", is_over: Callable[[JobId], bool
     """
     prefix = f".{target.name}.drey-"
     swept = []
+    remove_stale_lock(target)
     with contextlib.suppress(FileNotFoundError):
         for entry in os.scandir(target.parent):
             if entry.name.startswith(prefix) and entry.is_dir(follow_symlinks=False):

@@ -14,6 +14,7 @@ from typing import Final
 
 from engine.api.data_set import DataSet
 from engine.api.environment import Environment
+from engine.connectors.records_manifest import MANIFEST_NAME
 from engine.files.compression import plain_ending
 from engine.sql.planner import plan_query
 from engine.sql.relations import RelationReader
@@ -58,6 +59,6 @@ def read_table(environment: Environment, path: str) -> DataSet:
             return environment.read_orc(path)
         case ".avro":
             return environment.read_avro(path)
-    if (Path(path) / "manifest.json").is_file():
+    if (Path(path) / MANIFEST_NAME).is_file():
         return environment.read_records(path)
     return environment.read_parquet(path)

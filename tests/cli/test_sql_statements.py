@@ -105,12 +105,21 @@ def test_rows_are_kept_under_a_name_and_written_with_options(sales, tmp_path):
     assert sorted(written.split()) == ["a;6", "b;4"]
 
 
+def test_a_copy_makes_folders_of_partitions_and_adds_to_them(sales, tmp_path):
+    copy = f"COPY (SELECT shop, price FROM '{sales}') TO '{tmp_path / 'out'}' (FORMAT parquet, PARTITION_BY (shop)"
+    code, _, err = run("-e", f"{copy}); {copy}, MODE append); SELECT count(*) AS n FROM '{tmp_path / 'out'}'")
+    assert (code, err) == (0, "")
+    folders = sorted(path.name for path in (tmp_path / "out").iterdir())
+    assert folders[0] == "shop=a"
+    assert all(len(list((tmp_path / "out" / name).iterdir())) == 2 for name in folders)
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
         ("CREATE VIEW t AS SELECT 1 AS x; CREATE TABLE t AS SELECT 2 AS x", "it is there already"),
         ("INSERT INTO 'out' SELECT 1 AS x", "INSERT INTO 'out'"),
-        ("COPY (SELECT 1 AS x) TO 'out.csv' (PARTITION_BY (x))", "PARTITION_BY"),
+        ("COPY (SELECT 1 AS x) TO 'out.csv' (PARTITION_BY (x))", "partition_by has all columns"),
         ("COPY (SELECT 1 AS x) TO 'out.parquet' (HEADER)", "parquet has no option HEADER"),
         ("COPY (SELECT 1 AS x) TO 'out.parquet' (a = b)", "not of the form"),
     ],

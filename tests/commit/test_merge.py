@@ -1,5 +1,8 @@
 """Files added to a target that stays: whatever the last step before a crash, it is the old one or the new one."""
 
+import signal
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -9,11 +12,14 @@ import engine.commit.merge as merge_module
 from engine.commit.decision import Decision, decided_output
 from engine.commit.output_check import check_outputs
 from engine.commit.publish import publish
-from engine.commit.staging import create_staging
+from engine.commit.staging import create_staging, sweep_stale
+from engine.commit.target_lock import remove_stale_lock, target_lock
 from engine.errors import JobExecutionError, PlanError
 from engine.graph.deployment import StagedFile
 from engine.graph.source_spec import SinkSpec
 from engine.ids import JobId
+
+ROOT = Path(__file__).parents[2]
 
 
 class CrashError(BaseException):
@@ -151,3 +157,38 @@ def test_other_folders_than_those_that_are_there_are_refused(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(PlanError, match="is no folder; mode='append' adds files to one"):
         check_outputs([SinkSpec("csv", str(tmp_path / "file"), mode="append")])
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from engine.commit.publish import publish
+from tests.commit.test_merge import TEXTS, decide
+target, mode, last = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
+steps = []
+def after_step(step):
+    steps.append(step)
+    if len(steps) > last:
+        os.kill(os.getpid(), signal.SIGKILL)
+publish(decide(target, mode, "c", TEXTS), after_step)
+"""
+
+
+@pytest.mark.parametrize("mode", ["append", "overwrite_partitions"])
+@pytest.mark.parametrize("last", [2, 6, 8, 10])
+def test_the_job_after_one_that_was_killed_finds_the_old_or_the_new_target(tmp_path, mode, last):
+    target, old = old_target(tmp_path)
+    killed = subprocess.run([sys.executable, "-c", KILLED, str(target), mode, str(last)], cwd=ROOT, check=False)
+    assert killed.returncode == -signal.SIGKILL
+    assert files_of(target) in (old, expected(old, mode))
+    # What it left beside the target is swept by the next one.
+    sweep_stale(target)
+    assert files_of(target) in (old, expected(old, mode))
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_a_lock_that_somebody_holds_stays(tmp_path):
+    with target_lock(tmp_path / "out"):
+        remove_stale_lock(tmp_path / "out")
+        assert [path.name for path in tmp_path.iterdir()] == [".out.drey-lock"]
+    assert list(tmp_path.iterdir()) == []

@@ -96,6 +96,16 @@ def test_folders_that_a_filter_rules_out_are_not_read(env, tmp_path):
     assert wanted.collect()[0].n == 28
 
 
+def test_row_groups_that_a_filter_on_another_column_rules_out_are_not_read(env, tmp_path):
+    for kind in ("a", "b"):
+        (tmp_path / f"kind={kind}").mkdir()
+        table = pa.table({"n": range(1000), "s": [kind] * 1000})
+        pq.write_table(table, tmp_path / f"kind={kind}" / "a.parquet", row_group_size=100)
+    wanted = env.read_parquet(tmp_path).filter((col("n") >= 950) & (col("kind") == "b"))
+    assert "1 of 2 files, 1 of 10 row groups" in wanted.explain()
+    assert [row.n for row in wanted.sort("n").collect()] == list(range(950, 1000))
+
+
 def test_files_in_folders_keep_the_name_of_their_file_and_its_own_column_gives_way(env, tmp_path):
     place(tmp_path, {"n=9": [1, 2], "n=8": [3]})
     data = env.read_parquet(tmp_path, file_name_column="file").sort("n")

@@ -9,6 +9,7 @@ are made. A row is handed out once: where a task is repeated after its first row
 process), the stream is an error that says so, since a repeated task may give its rows in another order.
 
 Held by: tests/integration/test_result_streams.py
+Held by: tests/entrypoint/test_streams_from_a_cluster.py
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from engine.api.null_aware_joins import not_in_node
 from engine.api.projections import cast_node, project_node
 from engine.errors import SchemaError
 from engine.expressions.common_type import common_type_of
-from engine.expressions.infer import check_predicate, with_typed_texts
+from engine.expressions.infer import check_predicate, with_constants, with_typed_texts
 from engine.graph.expression import ColumnRef, Expression, NamedExpression, columns_of
 from engine.graph.plan import Join, JoinHint, JoinType, Union
 
@@ -95,7 +95,7 @@ def _condition(condition: object, sides: KeyedSides) -> Expression:
     shared = sides.left_keys if sides.coalesce else ()
     if not isinstance(condition, Expr):
         raise SchemaError(f"join condition={condition!r}: expected an expression such as col('a') < col('b')")
-    expression = condition.expression
+    expression = with_constants(condition.expression)
     both = set(left.names) & set(right.names) - set(shared)
     clashes = [name for name in dict.fromkeys(columns_of(expression)) if name in both]
     if clashes:

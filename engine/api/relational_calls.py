@@ -30,7 +30,7 @@ from engine.api.projections import (
 )
 from engine.api.python_habits import plain_truth
 from engine.errors import SchemaError
-from engine.expressions.infer import check_predicate, with_typed_texts
+from engine.expressions.infer import check_predicate, with_constants, with_typed_texts
 from engine.expressions.schema_bridge import is_key_type
 from engine.functions.user_function import function_of
 from engine.graph.expression import ColumnRef, Expression, NamedExpression, has_python, has_window
@@ -116,8 +116,9 @@ class RelationalCalls(Calls):
 
             return self._with(windowed_filter(self._node, condition.expression))
         if isinstance(condition, Expr):
-            check_predicate(condition.expression, self.schema)
-            return self._same_rows(Filter(with_typed_texts(condition.expression, self.schema)))
+            predicate = with_constants(condition.expression)
+            check_predicate(predicate, self.schema)
+            return self._same_rows(Filter(with_typed_texts(predicate, self.schema)))
         if isinstance(condition, bool):
             raise plain_truth(condition, "filter")
         if function_of("filter", condition) is None:

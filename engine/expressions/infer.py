@@ -6,16 +6,19 @@ Held by: tests/expressions/test_compile.py
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 import pyarrow as pa
 
 from engine.errors import SchemaError
+from engine.expressions.binding import UNFIT
 from engine.expressions.compile import compile_operand
 from engine.expressions.literals import make_literal
 from engine.expressions.text import expression_text
 from engine.expressions.text_moments import moments_for_texts
 from engine.graph.expression import (
     Call,
+    Cast,
     ColumnRef,
     Expression,
     Literal,
@@ -28,6 +31,8 @@ from engine.graph.function_table import FUNCTION_TABLE, is_deterministic
 
 #: every walk over an expression recurses, some with three calls a level, and Python allows a thousand of them
 DEPTH_MAX = 200
+#: over which constants are evaluated
+_NO_COLUMNS: Final = pa.record_batch({"": pa.nulls(1)})
 
 
 def infer_type(expression: Expression, schema: pa.Schema) -> pa.DataType:
@@ -68,6 +73,32 @@ def check_predicate(expression: Expression, schema: pa.Schema) -> None:
     data_type = infer_type(expression, schema)
     if not (pa.types.is_boolean(data_type) or pa.types.is_null(data_type)):
         raise SchemaError(f"{expression_text(expression)} is {data_type}; a condition must be a bool")
+
+
+def with_constants(expression: Expression) -> Expression:
+    """Return an expression with constants in place of what is computed of constants alone, so that statistics apply.
+
+    What has no value (1 / 0) stays, and fails where a row is there to be computed.
+    """
+    if depth_of(expression) > DEPTH_MAX:
+        return expression
+    children = [with_constants(child) for child in children_of(expression)]
+    found = with_children(expression, children)
+    if not children or not isinstance(expression, Call | Cast) or not all(isinstance(one, Literal) for one in children):
+        return found
+    if not is_deterministic(found) or (isinstance(found, Call) and found.function not in FUNCTION_TABLE):
+        return found
+    try:
+        value = compile_operand(found, _NO_COLUMNS.schema).evaluate(_NO_COLUMNS)
+        constant = value if isinstance(value, pa.Scalar) else value[0]
+        return make_literal(constant) if constant.is_valid and _is_plain(constant.type) else found
+    except (SchemaError, *UNFIT):
+        return found
+
+
+def _is_plain(data_type: pa.DataType) -> bool:
+    """Whether statistics are of values of a type."""
+    return not pa.types.is_nested(data_type) and not pa.types.is_interval(data_type)
 
 
 def with_typed_texts(expression: Expression, schema: pa.Schema) -> Expression:

@@ -5,13 +5,15 @@ import datetime
 import pyarrow as pa
 import pytest
 
+from engine import col, interval, lit
 from engine.errors import SchemaError
 from engine.expressions.common_type import common_type
-from engine.expressions.infer import infer_schema, infer_type
+from engine.expressions.evaluate import evaluate
+from engine.expressions.infer import infer_schema, infer_type, with_constants
 from engine.expressions.literals import literal_scalar, make_literal
 from engine.expressions.schema_bridge import is_key_type, to_arrow_schema, to_plan_schema
 from engine.expressions.text import expression_text
-from engine.graph.expression import Call, Case, ColumnRef, NamedExpression
+from engine.graph.expression import Call, Case, ColumnRef, Literal, NamedExpression
 
 SCHEMA = pa.schema([("price", pa.float64()), ("name", pa.string()), ("size", pa.int32()), ("day", pa.date32())])
 
@@ -181,3 +183,38 @@ def test_a_renamed_column_keeps_its_nullability():
     named = [NamedExpression("y", ColumnRef("x")), NamedExpression("z", call("add", ColumnRef("x"), 1))]
     expected = pa.schema([pa.field("y", pa.int8(), nullable=False), pa.field("z", pa.int64())])
     assert infer_schema(named, schema) == expected
+
+
+@pytest.mark.parametrize(
+    ("expression", "text"),
+    [
+        (col("a") < lit(10) + lit(5), "a < 15"),
+        (col("a") + 1 < (lit(10) + 5) * 2, "a + 1 < 30"),
+        (col("d") < lit(datetime.date(2020, 1, 31)) + interval(months=1), "d < 2020-02-29"),
+        (col("d") < lit("2020-02-01").cast(pa.date32()), "d < 2020-02-01"),
+        (col("t") == lit("a").str.upper(), "t == 'A'"),
+        (col("a") < lit(1) // 0, "a < 1 // 0"),
+        (col("a") < lit(None, pa.int64()) + 1, "a < None + 1"),
+        (col("a") < lit(2**62) * 4, f"a < {2**62} * 4"),
+        ((col("a") < 1) & (lit(1) < 2), "(a < 1) & True"),
+        (lit(1) > 2, "False"),
+        (col("a"), "a"),
+    ],
+)
+def test_what_is_computed_of_constants_is_a_constant(expression, text):
+    assert expression_text(with_constants(expression.expression)) == text
+
+
+def test_a_constant_keeps_the_type_that_it_was_computed_as():
+    for value in (lit(5).cast(pa.int8()), lit(1) / 2, lit("1.50").cast(pa.decimal128(5, 2)), lit(1.5).round(0)):
+        found = with_constants(value.expression)
+        assert isinstance(found, Literal)
+        assert infer_type(found, pa.schema([])) == infer_type(value.expression, pa.schema([]))
+        empty = pa.record_batch({"": [0]})
+        assert evaluate(found, empty) == evaluate(value.expression, empty)
+
+
+def test_what_has_another_value_each_time_is_no_constant():
+    drawn = Call("rand", (), {"seed": 1})
+    assert with_constants(drawn) == drawn
+    assert isinstance(with_constants((lit(1) + 1).expression), Literal)

@@ -36,6 +36,7 @@ from engine.graph.expression import (
     NamedExpression,
     children_of,
     conjuncts,
+    has_data_set,
     has_window,
     replaced,
 )
@@ -50,11 +51,6 @@ class Resolved(NamedTuple):
 
     node: LogicalNode
     expressions: list[Expression]
-
-
-def has_data_set(expression: Expression) -> bool:
-    """Whether an expression has a part that stands for a data set."""
-    return isinstance(expression, FromDataSet) or any(map(has_data_set, children_of(expression)))
 
 
 def with_values(node: LogicalNode, expressions: Sequence[Expression], known: Known) -> Resolved:

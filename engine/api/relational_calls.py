@@ -13,7 +13,7 @@ from typing import Any, Self
 
 from engine.api.aggregate_nodes import aggregate_node
 from engine.api.calls import Calls, row_count
-from engine.api.data_set_values import filtered_by_membership, has_data_set, with_values
+from engine.api.data_set_values import filtered_by_membership, with_values
 from engine.api.expression import Expr
 from engine.api.functions import python_function
 from engine.api.joins import union_node
@@ -33,7 +33,7 @@ from engine.errors import SchemaError
 from engine.expressions.infer import check_predicate, with_constants, with_typed_texts
 from engine.expressions.schema_bridge import is_key_type
 from engine.functions.user_function import function_of
-from engine.graph.expression import ColumnRef, Expression, NamedExpression, has_python, has_window
+from engine.graph.expression import ColumnRef, Expression, NamedExpression, has_data_set, has_python, has_window
 from engine.graph.plan import Filter, Limit, Sort
 from engine.graph.sort_key import SortKey
 

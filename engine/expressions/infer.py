@@ -80,9 +80,11 @@ def with_constants(expression: Expression) -> Expression:
 
     What has no value (1 / 0) stays, and fails where a row is there to be computed.
     """
-    if depth_of(expression) > DEPTH_MAX:
-        return expression
-    children = [with_constants(child) for child in children_of(expression)]
+    return expression if depth_of(expression) > DEPTH_MAX else _with_constants(expression)
+
+
+def _with_constants(expression: Expression) -> Expression:
+    children = [_with_constants(child) for child in children_of(expression)]
     found = with_children(expression, children)
     if not children or not isinstance(expression, Call | Cast) or not all(isinstance(one, Literal) for one in children):
         return found

@@ -259,7 +259,12 @@ def has_aggregate(expression: Expression) -> bool:
     return _has(expression, Aggregated)
 
 
-def _has(expression: Expression, kind: type[Over] | type[Aggregated] | type[PythonCall]) -> bool:
+def has_data_set(expression: Expression) -> bool:
+    """Whether an expression has a part that stands for a data set."""
+    return _has(expression, FromDataSet)
+
+
+def _has(expression: Expression, kind: type[Over | Aggregated | FromDataSet | PythonCall]) -> bool:
     stack = [expression]
     while stack:
         one = stack.pop()

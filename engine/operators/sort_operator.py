@@ -53,11 +53,14 @@ class Sort(ChainedOperator):
         if isinstance(operator, SortOperator) and operator.top is not None:
             self._sorter.cut_groups(operator.top)
         self._rows_dropped = 0
-        key = operator.keys[0]
-        self._key_index = self._sorter.schema.get_field_index(key.column)
         is_top = operator.limit is not None and 0 < operator.limit <= TOP_ROWS_MAX and not context.force_spill
+        self._key_index = -1
         self._top: TopTest | None = None
-        if is_top and has_top_keys(self._sorter.schema.field(self._key_index).type):
+        # a window over all rows without an order has them sorted by nothing
+        for key in operator.keys[:1] if is_top else ():
+            self._key_index = self._sorter.schema.get_field_index(key.column)
+            if not has_top_keys(self._sorter.schema.field(self._key_index).type):
+                break
             self._top = TopTest(key, cast("int", operator.limit), is_only_key=len(operator.keys) == 1)
 
     @property

@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 import engine
-from engine import Environment, NotYetSupportedError, col
+from engine import Environment, NotYetSupportedError
 from tests.integration.conftest import SETTINGS
 
 SCHEMA = pa.schema([("a", pa.int64())])
@@ -12,9 +12,6 @@ SCHEMA = pa.schema([("a", pa.int64())])
 
 CALLS = {
     "hints in a query": lambda _, env: env.sql("SELECT /*+ BROADCAST(b) */ * FROM a"),
-    "null-aware": lambda data, _: data.with_columns(b=col("a")).join(
-        data.with_columns(b=col("a")), on=["a", "b"], how="anti", null_aware=True
-    ),
 }
 
 

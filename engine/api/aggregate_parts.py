@@ -139,20 +139,14 @@ def _check_order(one: Aggregated, source: LogicalNode, index: int) -> None:
 def _approx_count_distinct(source: LogicalNode, keys: tuple[str, ...], name: str, one: Aggregated) -> list[Part]:
     value = _kept(one, Expr(one.arguments[0]))
     hashed = _columns(source, keys, __value=value, __hash=hash64(value))
-    value, number = _column(_VALUE, keys), _column("__hash", keys)
-    # the bits behind the register: the first one that is set has the rank
-    rest = number.shift_right(_REGISTER_BITS).bit_and((1 << _RANK_BITS) - 1)
-    rank = (
-        when(rest > 0)
-        .then(lit(float(_RANK_BITS)) - rest.cast(pa.float64()).log2().floor())
-        .otherwise(float(_RANK_BITS + 1))
-    )
-    # NaN is one value, -0.0 is 0.0, whatever their bits are: ``hash64`` takes them so
+    number = when(_column(_VALUE, keys).is_not_null()).then(_column("__hash", keys))
+    # the bits behind the register: the first one that is set has the rank, and half a unit stands for none
+    rest = number.shift_right(_REGISTER_BITS).bit_and((1 << _RANK_BITS) - 1).cast(pa.float64()) + 0.5
     ranks = _columns(
         hashed,
         keys,
-        __register=when(value.is_not_null()).then(number.bit_and(_REGISTERS - 1)),
-        __rank=when(value.is_not_null()).then(rank),
+        __register=number.bit_and(_REGISTERS - 1),
+        __rank=lit(float(_RANK_BITS)) - rest.log2().floor(),
     )
     register, rank_name = fresh_name("__register", keys), fresh_name("__rank", keys)
     registers = aggregate_node(ranks, (*keys, register), (AggregateCall("max", ColumnRef(rank_name), rank_name),))

@@ -292,10 +292,13 @@ class ExplodeOperator(msgspec.Struct, frozen=True, tag="explode"):
 class SortedAggregateOperator(msgspec.Struct, frozen=True, tag="sorted_aggregate"):
     """Aggregates of rows that come sorted by ``keys``, then in the order that their calls want."""
 
-    traits: ClassVar[Traits] = Traits()
-
     keys: tuple[str, ...]
     calls: tuple[SortedCall, ...]
+
+    @property
+    def traits(self) -> Traits:
+        """Repeatable where the order of equal rows cannot be seen."""
+        return Traits(is_repeatable=all(call.function == "quantile" for call in self.calls))
 
 
 class LimitOperator(msgspec.Struct, frozen=True, tag="limit"):

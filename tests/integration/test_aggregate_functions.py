@@ -49,6 +49,7 @@ from engine import (
     variance_pop,
 )
 from engine.api import aggregates, value_aggregates
+from tests.integration.row_oracle import KEY_VALUES, key_table, plain
 from tests.window.duckdb_windows import values_differ
 
 DOCUMENTED = {
@@ -288,3 +289,31 @@ def test_lists_and_maps_travel_through_joins_sorts_and_files(environment, tmp_pa
     environment.execute()
     found = environment.read_parquet(str(tmp_path / "out")).sort("k").collect()
     assert found == [row for row in wanted if row.k is not None]
+
+
+@pytest.mark.parametrize("data_type", KEY_VALUES, ids=str)
+def test_values_of_every_type(two_environments, data_type):
+    rows = key_table(data_type, 300)
+    rng = random.Random(str(data_type))
+    rows = rows.append_column("g", [[number % 7 for number in range(300)]])
+    rows = rows.append_column("id", [rng.sample(range(300), 300)])
+    found = two_environments.from_arrow(rows).rebalance().group_by("g").agg(
+        most=mode("k"), first=min_by("k", "id"), top=max_by("id", "k"), top_value=max_("k"),
+        all=collect_list("k", order_by="id"), some=collect_set("k"), counts=histogram("k"),
+        different=count_distinct("k"), about=approx_count_distinct("k"),
+    ).to_arrow()  # fmt: skip
+    assert found.schema.field("most").type == found.schema.field("first").type == data_type
+    assert found.schema.field("all").type == pa.list_(data_type)
+    values_by_id = {row["id"]: plain(row["k"]) for row in rows.to_pylist()}
+    for row in found.to_pylist():
+        group = sorted((each for each in rows.to_pylist() if each["g"] == row["g"]), key=lambda each: each["id"])
+        values = [plain(each["k"]) for each in group]
+        there = [value for value in values if value is not None]
+        counts = {value: there.count(value) for value in there}
+        assert [plain(value) for value in row["all"]] == values
+        assert {plain(key): number for key, number in row["counts"]} == counts
+        assert sorted(map(repr, map(plain, row["some"]))) == sorted(map(repr, counts))
+        assert row["different"] == row["about"] == len(counts)
+        assert counts[plain(row["most"])] == max(counts.values())
+        assert plain(row["first"]) == there[0]
+        assert values_by_id[row["top"]] == plain(row["top_value"])

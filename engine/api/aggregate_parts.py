@@ -50,6 +50,8 @@ _RANK_BITS: Final = 64 - _REGISTER_BITS
 #: of LogLog-Beta with 2**14 registers: of the empty ones, and of the powers of their logarithm
 _BETA_OF_EMPTY: Final = -0.370393911
 _BETA: Final = (0.070471823, 0.17393686, 0.16339839, -0.09237745, 0.03738027, -0.005384159, 0.00042419)
+#: decimals of more digits have no hash of their own
+_HASHED_DIGITS: Final = 18
 #: rounds a float to 53 - 40 = 13 binary digits
 _SPLITTER: Final = float((1 << 40) + 1)
 #: numbers beyond it stay as they are: times the splitter they would be infinite
@@ -137,7 +139,12 @@ def _check_order(one: Aggregated, source: LogicalNode, index: int) -> None:
 
 
 def _approx_count_distinct(source: LogicalNode, keys: tuple[str, ...], name: str, one: Aggregated) -> list[Part]:
+    data_type = infer_type(one.arguments[0], source.schema)
+    if not is_key_type(data_type):
+        raise SchemaError(f"{expression_text(one)}: values of {data_type} cannot be compared")
     value = _kept(one, Expr(one.arguments[0]))
+    if pa.types.is_decimal(data_type) and data_type.precision > _HASHED_DIGITS:
+        value = value.cast(pa.string())
     hashed = _columns(source, keys, __value=value, __hash=hash64(value))
     number = when(_column(_VALUE, keys).is_not_null()).then(_column("__hash", keys))
     # the bits behind the register: the first one that is set has the rank, and half a unit stands for none

@@ -87,6 +87,7 @@ def test_agg_without_groups_is_one_row(data):
         ({"a": mode("l")}, r"mode\(l\): values of list<.*> have no order"),
         ({"a": max_by("x", "l")}, "values of list<.*> have no order"),
         ({"a": count_distinct("l")}, "cannot be compared"),
+        ({"a": approx_count_distinct("l")}, "cannot be compared"),
         ({"a": approx_quantile("k", 0.5)}, "approx_quantile takes numbers, the argument is string"),
         ({"a": corr("x", "k")}, r"corr\(x, k\) takes numbers, k is string"),
         ({"a": bit_or("f")}, "bit_or takes integers"),

@@ -49,9 +49,10 @@ class UnwrittenOutputs:
             return None
         spec, place = waiting[0]
         more = f" and {len(waiting) - 1} more" if len(waiting) > 1 else ""
+        kind = spec.format.partition("_")[0]
         where = f" ({place.file}, line {place.line})" if place.file else ""
         return (
-            f"nothing was written to {spec.path}{more}: write_{spec.format}{where} only declares an output, and no"
+            f"nothing was written to {spec.path}{more}: write_{kind}{where} only declares an output, and no"
             " env.execute() came after it; call env.execute() at the end of the program"
         )
 

@@ -19,7 +19,7 @@ import msgspec
 import pyarrow as pa
 
 from engine.api.calls import Calls
-from engine.api.functions import python_function
+from engine.api.functions import call_policy, python_function
 from engine.api.logical_node import LogicalNode
 from engine.api.projections import cast_node, check_columns, column_names
 from engine.api.schema_inference import function_schema
@@ -31,6 +31,7 @@ from engine.expressions.schema_bridge import is_key_type, to_plan_schema
 from engine.functions.batch_formats import FORMATS
 from engine.functions.first_calls import FIRST_ROWS
 from engine.functions.group_rows import SIDE
+from engine.graph.call_policy import ERROR_COLUMN, CallPolicy
 from engine.graph.expression import ColumnRef, NamedExpression
 from engine.graph.plan import CoGroup, GroupReduce, Limit, PythonFunction
 
@@ -46,7 +47,17 @@ def output_schema(schema: Any, what: str) -> pa.Schema:
 class FunctionalCalls(Calls):
     """Base of DataSet with the calls that take Python functions."""
 
-    def map(self, fn: Any, schema: pa.Schema | None = None, columns: Any = None) -> Self:
+    def map(
+        self,
+        fn: Any,
+        schema: pa.Schema | None = None,
+        columns: Any = None,
+        *,
+        concurrency: int | None = None,
+        retries: int = 0,
+        retry_delay: float = 0.0,
+        on_error: str = "fail",
+    ) -> Self:
         """Return one row (tuple, dict, dataclass object or row) for each row, made by a Python function.
 
         With ``columns``, a name or a list of them, the function is called with the values of these instead of a row.
@@ -54,8 +65,18 @@ class FunctionalCalls(Calls):
 
         Without ``schema``, the function's return type says it (a NamedTuple, ``tuple[int, str]``), or the
         function is called with the first rows, in a small job that runs at once, and a warning says what they gave.
+
+        An ``async`` function has at most ``concurrency`` calls (16) in flight in each subtask; results keep the order
+        of the rows. A call that fails is made ``retries`` times again, ``retry_delay`` seconds later. A row that still
+        fails, or whose result does not fit, fails the job, or with ``on_error``: "null" has a row of nulls, "skip" has
+        none, "collect" has nulls and the reason in one more column, ``error``. The job's counters say how many.
+
+        >>> halves = rows({"x": [4, 0]}).map(lambda x: 8 // x, pa.schema([("y", pa.int64())]), "x", on_error="collect")
+        >>> halves.collect()
+        [Row(y=2, error=None), Row(y=None, error='ZeroDivisionError: integer division or modulo by zero')]
         """
-        return self._python("map", fn, schema, columns)
+        policy = call_policy(fn, concurrency, retries, retry_delay, on_error)
+        return self._python("map", fn, schema, columns, policy)
 
     def flat_map(self, fn: Any, schema: pa.Schema | None = None, columns: Any = None) -> Self:
         """Return any number of rows for each row: the function gives an iterable of them. Arguments as of ``map``.
@@ -107,13 +128,24 @@ class FunctionalCalls(Calls):
         first = LogicalNode(Limit(FIRST_ROWS), (self._node,), self.schema)
         return self._environment.sample(LogicalNode(function, (first,), schema, parallelism=1))
 
-    def _python(self, kind: str, function: Any, schema: pa.Schema | None, columns: Any = None) -> Self:
+    def _python(
+        self,
+        kind: str,
+        function: Any,
+        schema: pa.Schema | None,
+        columns: Any = None,
+        policy: CallPolicy | None = None,
+    ) -> Self:
         arguments = () if columns is None else tuple(column_names(columns, f"{kind} columns"))
         check_columns(arguments, self.schema)
         if columns is not None and not arguments:
             raise SchemaError(f"{kind}: columns= has no columns")
         plain = output_schema(function_schema(kind, function, schema, self._first_results, arguments), kind)
-        operator = msgspec.structs.replace(python_function(kind, function), arguments=arguments)
+        if policy is not None and policy.on_error == "collect":
+            if ERROR_COLUMN in plain.names:
+                raise SchemaError(f"{kind}: on_error='collect' adds a column {ERROR_COLUMN!r}, which the schema has")
+            plain = plain.append(pa.field(ERROR_COLUMN, pa.string()))
+        operator = msgspec.structs.replace(python_function(kind, function), arguments=arguments, policy=policy)
         return self._with(LogicalNode(operator, (self._node,), plain))
 
 

@@ -21,9 +21,12 @@ import cloudpickle
 
 from engine.errors import PlanError, SchemaError
 from engine.functions.user_function import function_of
+from engine.graph.call_policy import ON_ERROR, CallPolicy
 from engine.graph.plan import PythonFunction
 
 _PACKAGE = __name__.partition(".")[0]
+#: calls of an async function at once, where nobody says how many
+_CONCURRENCY = 16
 
 
 def _is_installed(module: ModuleType) -> bool:
@@ -93,12 +96,35 @@ def check_function(kind: str, function: Any) -> None:
         )
 
 
+def is_async(kind: str, function: Any) -> bool:
+    """Return whether calls of a function have to be awaited."""
+    call = function_of(kind, function)
+    return inspect.iscoroutinefunction(call) or inspect.iscoroutinefunction(getattr(call, "__call__", None))  # noqa: B004
+
+
+def call_policy(
+    function: Any, concurrency: int | None, retries: int, retry_delay: float, on_error: str
+) -> CallPolicy | None:
+    """Return how a function of ``map`` is called, None where there is nothing to say; SchemaError for a wrong wish."""
+    awaited = is_async("map", function)
+    if concurrency is not None and (not awaited or isinstance(concurrency, bool) or concurrency < 1):
+        raise SchemaError(f"map: concurrency={concurrency!r}: a number of calls at once, of an async function")
+    if isinstance(retries, bool) or not isinstance(retries, int) or retries < 0 or not retry_delay >= 0:
+        raise SchemaError(f"map: retries={retries!r}, retry_delay={retry_delay!r}: a number of calls, and seconds")
+    if on_error not in ON_ERROR:
+        raise SchemaError(f"map: on_error={on_error!r} is none of {', '.join(ON_ERROR)}")
+    policy = CallPolicy((concurrency or _CONCURRENCY) if awaited else 0, retries, float(retry_delay), on_error)
+    return None if policy == CallPolicy(retry_delay_s=policy.retry_delay_s) else policy
+
+
 def python_function(kind: str, function: Any) -> PythonFunction:
     """Return a user's function as a plan's operator.
 
     Raises: SchemaError when there is nothing to call, PlanError when it cannot be pickled.
     """
     check_function(kind, function)
+    if kind != "map" and is_async(kind, function):
+        raise SchemaError(f"{kind.partition(':')[0]}: async functions are for map; call asyncio.run in the function")
     name, file, line = _place_of(function)
     try:
         with _own_modules_by_value(function):

@@ -29,7 +29,7 @@ from typing import Any, Final
 import msgspec
 import pyarrow as pa
 
-from engine.api.functions import check_function, python_function
+from engine.api.functions import check_function, is_async, python_function
 from engine.errors import SchemaError
 from engine.expressions.column_names import column_field
 from engine.functions.first_calls import KINDS, RESULT_SCHEMA, first_calls
@@ -178,7 +178,7 @@ def function_schema(
     hinted = _hinted_schema(call, is_iterable=kind not in _ONE_BY_ONE)
     if hinted is not None:
         return hinted
-    if kind not in KINDS or is_rich(function):
+    if kind not in KINDS or is_rich(function) or is_async(kind, function):
         raise SchemaError(
             f"{kind}: schema= is missing: pass the pyarrow.Schema of what the function returns, such as"
             ' pa.schema([("name", pa.string())]), or give the function a return type such as a NamedTuple'

@@ -38,6 +38,7 @@ from engine.functions.batch_formats import (
     is_of_format,
     to_format,
 )
+from engine.functions.careful_calls import CarefulCalls
 from engine.functions.function_error import (
     BadOutputError,
     FunctionPlace,
@@ -112,6 +113,9 @@ class FunctionBody:
         #: whether the function is called with values, not with a row
         self._by_values = bool(operator.arguments)
         self._output = FunctionOutput(output_schema, self._place, values_only=self._kind == "column")
+        self._careful = operator.policy and CarefulCalls(
+            function, operator.policy, self._place, self._output, self.context
+        )
         self._loop = RowLoop(function, self._output.appender, self._kind)
         self._row_count = 0
         self._is_open = False
@@ -130,6 +134,8 @@ class FunctionBody:
         if not was_open:
             return
         try:
+            if self._careful:
+                self._careful.close()
             close_function(self._value)
         except BaseException as error:
             raise self._place.error(error, step="close") from error
@@ -201,6 +207,8 @@ class FunctionBody:
     def _rows_of(self, handed: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield what a function of one row makes of the batch in the list."""
         source = RowReader(handed, self._columns, self._by_values)
+        if self._careful:
+            return self._careful.batches(source)
         step = self._loop.flat_map if self._kind == "flat_map" else self._loop.map
         return self._looped(lambda: step(source), source)
 

@@ -26,13 +26,23 @@ from libc.stdint cimport int32_t, int64_t
 
 import pyarrow as pa
 
-from engine.functions.function_error import BadOutputError
+from engine.functions.function_error import BadOutputError, describe_row
 from engine.records.batch_limits import BATCH_BYTES_MAX
 from engine.records.value_writer cimport ColumnTarget
+from engine.records.value_writer import array_of
 
 #: of a stream's input, after which rows go out however few they are
 cdef int64_t TAKEN_BYTES_MAX = 8 * BATCH_BYTES_MAX
 cdef int64_t TEXT_BYTES_MAX = BATCH_BYTES_MAX
+
+
+cdef class Place:
+    """Where the input of a row is."""
+
+    cdef readonly object place
+
+    def __cinit__(self, place):
+        self.place = place
 
 
 cdef class RowAppender:
@@ -79,6 +89,27 @@ cdef class RowAppender:
             self.places.append((self.rows, source.place))
         self.rows += 1
         return 0
+
+    def append(self, value, place, *, bint check):
+        """Add a row whose input is at a place. check: raise BadOutputError now where a value is none of its column."""
+        cdef ColumnTarget target
+        cdef int64_t row = self.rows
+        self.add(value, Place(place))
+        if not check or not self.places or self.places[len(self.places) - 1][0] != row:
+            return
+        for target in self.targets:
+            if target.unfit is not None:
+                item = target.unfit[len(target.unfit) - 1]
+                try:
+                    array_of([item], target.field)
+                except Exception:
+                    self.rows = row
+                    self.places.pop()
+                    for each in self.targets:
+                        (<ColumnTarget>each).take_back(row)
+                    raise BadOutputError(
+                        f"returned {describe_row(item)} ({type(item).__name__}) for column {target.field.name!r} of"
+                        f" type {target.field.type}") from None
 
     cdef bint add_items(self, object value, bint is_tuple) except -1:
         cdef int32_t index

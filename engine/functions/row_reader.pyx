@@ -145,6 +145,22 @@ cdef class RowReader:
             return PyObject_CallOneArg(function, only)
         return function(*values)
 
+    def __iter__(self):
+        """Yield for each row that is left where it is, and what the function is called with."""
+        cdef int32_t index
+        while self.position < self.size:
+            if not self.by_values:
+                row = self.next_row()
+                given = (row,)
+                row = None
+            else:
+                given = tuple([self.value(index, self.position) for index in range(self.column_count)])
+                self.position += 1
+                if self.position == self.size:
+                    self.let_go()
+            yield self.place, given
+            given = None
+
     @property
     def current(self):
         """The row that was read last, whole; None before the first one."""

@@ -16,7 +16,7 @@ pyarrow. So the same plan is explained, submitted, recovered, re-planned and tra
     plan.py                 Plan and its operators: what, never how
     ship_strategy.py        ship strategies, result partition types, partitioners
     exchange_mode.py        ExecutionMode and the DataExchangeMode it gives each kind of edge
-    operator_descriptor.py  physical operators of a chain
+    operator_descriptor.py  physical operators of a chain     call_policy.py  how user's functions are called
     runtime_filter.py       rows of a source that a join will drop
     dictionary_limits.py    how close together keys must lie for a dictionary-encoded build side
     run_time_decision.py    what may be decided while a job runs, and the record of what was

@@ -14,6 +14,7 @@ from typing import ClassVar
 
 import msgspec
 
+from engine.graph.call_policy import CallPolicy
 from engine.graph.expression import ORDER_DEPENDENT_AGGREGATES, AggregateCall, Expression, NamedExpression
 from engine.graph.function_table import is_deterministic
 from engine.graph.plan import AsofDirection, JoinType
@@ -107,6 +108,7 @@ class PythonOperator(msgspec.Struct, frozen=True, tag="python"):
     broadcasts: tuple[str, ...] = ()
     #: columns whose values the function is called with; none: with a row or a batch
     arguments: tuple[str, ...] = ()
+    policy: CallPolicy | None = None
 
     @property
     def traits(self) -> Traits:

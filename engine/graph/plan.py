@@ -18,6 +18,7 @@ from functools import cache
 import msgspec
 
 from engine.errors import PlanError
+from engine.graph.call_policy import CallPolicy
 from engine.graph.expression import AggregateCall, Expression, NamedExpression
 from engine.graph.plan_schema import ColumnInfo, PlanSchema
 from engine.graph.sort_key import SortKey
@@ -97,6 +98,7 @@ class PythonFunction(msgspec.Struct, frozen=True, tag="python"):
     broadcasts: tuple[str, ...] = ()
     arguments: tuple[str, ...] = ()
     result: str = ""
+    policy: CallPolicy | None = None
 
 
 class GroupReduce(msgspec.Struct, frozen=True, tag="group_reduce"):

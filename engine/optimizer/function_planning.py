@@ -88,7 +88,14 @@ def python_operator(
 ) -> PythonOperator:
     """Return a plan's function as an operator."""
     fields = (function.kind, function.function, function.function_name, function.file, function.line)
-    return PythonOperator(*fields, keys=keys, views=views, broadcasts=function.broadcasts, arguments=function.arguments)
+    return PythonOperator(
+        *fields,
+        keys=keys,
+        views=views,
+        broadcasts=function.broadcasts,
+        arguments=function.arguments,
+        policy=function.policy,
+    )
 
 
 class GroupPhases:

@@ -1,0 +1,168 @@
+"""CarefulCalls: a map whose function is async, is called again where it failed, or may fail for some rows.
+
+    row ─► function, at most 1 + retries times ─► result ─► batch
+                    │ still an error, or a result that does not fit
+                    └─► on_error: fail │ null │ skip │ collect (null, and the reason in the last column)
+
+    async     ┌ calls in flight: at most ``concurrency`` ┐
+    row row row row ─► results in the order of the rows ─► batches
+
+Rows are taken ahead of those that wait for the slowest call, WINDOW times as many as calls are made at once.
+
+Held by: tests/integration/test_careful_calls.py
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final
+
+import pyarrow as pa
+
+from engine.functions.function_error import BadOutputError, FunctionPlace, describe_row, message_of
+from engine.functions.function_output import FunctionOutput
+from engine.functions.row import Row
+from engine.functions.row_reader import RowReader
+from engine.functions.user_function import Counter, FunctionContext
+from engine.graph.call_policy import CallPolicy
+
+WINDOW: Final = 4
+#: what a job's counters call the rows for which a function has failed
+FAILED_ROWS: Final = "rows for which {} failed"
+
+#: where a row is, what the function gave for it, and what it raised
+_Result = tuple[Sequence[Row], Any, Exception | None]
+
+
+class CarefulCalls:
+    """The calls of one function."""
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        policy: CallPolicy,
+        place: FunctionPlace,
+        output: FunctionOutput,
+        context: FunctionContext,
+    ) -> None:
+        self._function = function
+        self._policy = policy
+        self._place = place
+        self._output = output
+        self._context = context
+        self._failed: Counter | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._is_collecting = policy.on_error == "collect"
+        #: values of a row; of "collect" without the reason
+        self._width = len(output.schema) - self._is_collecting
+
+    def batches(self, source: RowReader) -> Iterator[pa.RecordBatch]:
+        """Yield the results for the rows of a batch."""
+        appender = self._output.appender
+        for place, value, error in self._awaited(source) if self._policy.concurrency else self._called(source):
+            self._add(place, value, error)
+            if appender.rows >= appender.limit:
+                yield self._output.take()
+        if appender.rows:
+            yield self._output.take()
+
+    def close(self) -> None:
+        """End the event loop; idempotent."""
+        loop, self._loop = self._loop, None
+        if loop is not None:
+            loop.run_until_complete(loop.shutdown_asyncgens())
+            loop.close()
+
+    def _called(self, source: RowReader) -> Iterator[_Result]:
+        for place, given in source:
+            row = given[0]  # noqa: F841 - long_calls.py looks at it
+            for attempt in range(self._policy.retries + 1):
+                try:
+                    yield place, self._function(*given), None
+                    break
+                except Exception as error:
+                    if attempt == self._policy.retries:
+                        yield place, None, error
+                        break
+                time.sleep(self._policy.retry_delay_s)
+
+    def _awaited(self, source: RowReader) -> Iterator[_Result]:
+        """Yield the results of calls that are made side by side."""
+        if self._loop is None:
+            self._loop = asyncio.new_event_loop()
+        loop, policy = self._loop, self._policy
+        at_once = asyncio.Semaphore(policy.concurrency)
+        waiting: deque[tuple[Sequence[Row], Any, asyncio.Task[tuple[Any, Exception | None]]]] = deque()
+        rows = iter(source)
+        try:
+            while True:
+                while len(waiting) < WINDOW * policy.concurrency and (taken := next(rows, None)) is not None:
+                    place, given = taken
+                    waiting.append((place, given[0], loop.create_task(self._call(given, at_once))))
+                if not waiting:
+                    return
+                place, row, task = waiting.popleft()
+                yield place, *loop.run_until_complete(task)
+                del row
+        finally:
+            loop.run_until_complete(_cancelled([task for _, _, task in waiting]))
+
+    async def _call(self, given: tuple[Any, ...], at_once: asyncio.Semaphore) -> tuple[Any, Exception | None]:
+        for attempt in range(self._policy.retries + 1):
+            try:
+                async with at_once:
+                    return await self._function(*given), None
+            except Exception as error:
+                if attempt == self._policy.retries:
+                    return None, error
+            await asyncio.sleep(self._policy.retry_delay_s)
+        raise AssertionError("the last attempt has returned")
+
+    def _add(self, place: Sequence[Row], value: Any, error: Exception | None) -> None:
+        appender = self._output.appender
+        if error is None:
+            try:
+                appender.append(self._record(value), place, check=self._policy.on_error != "fail")
+                return
+            except Exception as unfit:
+                error = unfit
+        if self._policy.on_error == "fail":
+            raise self._place.error(error, describe_row(place[0])) from error
+        if self._failed is None:
+            self._failed = self._context.counter(FAILED_ROWS.format(self._place.name))
+        self._failed.add()
+        if self._policy.on_error == "skip":
+            return
+        nulls: tuple[Any, ...] = (None,) * self._width
+        kind = "" if isinstance(error, BadOutputError) else f"{type(error).__name__}: "
+        appender.append((*nulls, f"{kind}{message_of(error)}") if self._is_collecting else nulls, place, check=False)
+
+    def _record(self, value: Any) -> Any:
+        """Return a result as a row of the schema."""
+        if not self._is_collecting:
+            return value
+        *names, reason = self._output.schema.names
+        if isinstance(value, tuple | list):
+            if len(value) != len(names):
+                raise BadOutputError(f"returned {len(value)} values, the schema has {len(names)}: {', '.join(names)}")
+            return (*value, None)
+        fields = getattr(type(value), "__dataclass_fields__", None)
+        if fields is not None:
+            value = {name: getattr(value, name) for name in fields}
+        if isinstance(value, dict):
+            if value.keys() != set(names):
+                raise BadOutputError(f"returned keys {sorted(map(str, value))}, the schema has {names}")
+            return {**value, reason: None}
+        if self._width == 1 and value is not None:
+            return (value, None)
+        raise BadOutputError(f"returned {type(value).__name__}; expected a tuple, a dict or a row")
+
+
+async def _cancelled(tasks: Sequence[asyncio.Task[Any]]) -> None:
+    """Cancel tasks and wait for their ends."""
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,0 +1,172 @@
+"""Async functions, functions that are called again, and rows for which a function may fail."""
+
+import asyncio
+import dataclasses
+
+import pyarrow as pa
+import pytest
+
+from engine import JobExecutionError, SchemaError, col
+
+ONE = pa.schema([("y", pa.int64())])
+TWO = pa.schema([("x", pa.int64()), ("y", pa.string())])
+
+
+@pytest.fixture(params=["process", "thread"])
+def data(open_environment, request):
+    environment = open_environment(**{"python.execution-mode": request.param, "parallelism.default": 1})
+    return environment.from_arrow(pa.table({"x": range(1000), "t": ["a"] * 1000}))
+
+
+class Gauge:
+    """An async function that tells how many of its calls were in flight."""
+
+    def open(self, context):
+        self.now = self.most = 0
+
+    async def map(self, row):
+        self.now += 1
+        self.most = max(self.most, self.now)
+        await asyncio.sleep(0.001 * (row.x % 3))
+        self.now -= 1
+        return row.x, str(self.most)
+
+
+@pytest.mark.parametrize("concurrency", [1, 7])
+def test_calls_of_an_async_function_are_made_side_by_side_and_keep_the_order(data, concurrency):
+    found = data.limit(300).map(Gauge(), TWO, concurrency=concurrency).collect()
+    assert [row.x for row in found] == list(range(300))
+    assert max(int(row.y) for row in found) == concurrency
+
+
+def test_an_async_function_may_be_called_with_values(data):
+    async def tripled(x: int) -> int:
+        await asyncio.sleep(0)
+        return 3 * x
+
+    assert [row.y for row in data.map(tripled, ONE, columns="x").collect()] == list(range(0, 3000, 3))
+
+
+def test_a_failing_async_function_names_its_row_and_leaves_no_call_behind(data):
+    async def fails(row):
+        await asyncio.sleep(0)
+        if row.x == 500:
+            raise ValueError("no answer")
+        return (row.x,)
+
+    with pytest.raises(JobExecutionError, match=r"(?s)ValueError: no answer.*fails.*Row\(x=500"):
+        data.map(fails, ONE, concurrency=9).collect()
+
+
+class Flaky:
+    """Fails for each third row, as often as it is told."""
+
+    def __init__(self, times):
+        self.times = times
+
+    def open(self, context):
+        self.failed = {}
+        self.calls = context.counter("calls")
+
+    def map(self, row):
+        self.calls.add()
+        done = self.failed.get(row.x, 0)
+        if row.x % 3 == 0 and done < self.times:
+            self.failed[row.x] = done + 1
+            raise ConnectionError(f"try again {row.x}")
+        return (row.x,)
+
+
+class AsyncFlaky(Flaky):
+    async def map(self, row):
+        await asyncio.sleep(0)
+        return super().map(row)
+
+
+@pytest.mark.parametrize("flaky", [Flaky, AsyncFlaky])
+def test_a_call_that_fails_is_made_again_so_often_and_no_more(data, flaky):
+    assert [row.y for row in data.map(flaky(2), ONE, retries=2, retry_delay=0.0001).collect()] == list(range(1000))
+    with pytest.raises(JobExecutionError, match="ConnectionError: try again 0"):
+        data.map(flaky(3), ONE, retries=2).collect()
+
+
+def odd_only(row):
+    if row.x % 5 == 0:
+        raise ValueError(f"five {row.x}")
+    if row.x % 5 == 1:
+        return (row.x, "too", "many")
+    if row.x % 5 == 2:
+        return "no row"
+    if row.x % 5 == 3:
+        return ("text", row.t)
+    return (row.x, row.t)
+
+
+async def odd_only_async(row):
+    return odd_only(row)
+
+
+FINE = [(n, "a") for n in range(1000) if n % 5 == 4]
+
+
+@pytest.mark.parametrize("function", [odd_only, odd_only_async])
+def test_rows_that_fail_or_do_not_fit_are_left_out_or_null(data, function):
+    assert data.map(function, TWO, on_error="skip").collect() == FINE
+    found = data.map(function, TWO, on_error="null").collect()
+    assert found == [(n, "a") if n % 5 == 4 else (None, None) for n in range(1000)]
+
+
+def test_failures_are_collected_with_their_reasons(data):
+    found = data.map(odd_only, TWO, on_error="collect")
+    assert found.schema == TWO.append(pa.field("error", pa.string()))
+    assert found.filter(col("error").is_null()).select("x", "y").collect() == FINE
+    assert [row.error for row in found.limit(5).collect()] == [
+        "ValueError: five 0",
+        "returned 3 values, the schema has 2: x, y",
+        "returned str; expected a tuple, a dict or a row",
+        "returned 'text' (str) for column 'x' of type int64",
+        None,
+    ]
+
+
+@dataclasses.dataclass
+class Point:
+    y: str
+    x: int
+
+
+@pytest.mark.parametrize("shape", [lambda x: {"x": x, "y": "d"}, lambda x: Point("d", x), lambda x: [x, "d"]])
+def test_all_shapes_of_rows_are_collected(data, shape):
+    found = data.limit(3).map(lambda row: shape(row.x), TWO, on_error="collect").collect()
+    assert found == [(n, "d", None) for n in range(3)]
+
+
+def test_the_job_counts_the_rows_that_failed(open_environment, tmp_path):
+    environment = open_environment()
+    data = environment.from_arrow(pa.table({"x": range(100), "t": ["a"] * 100}))
+    data.map(odd_only, TWO, on_error="skip").write_parquet(str(tmp_path / "out"))
+    assert environment.execute().counters == {"rows for which odd_only failed": 80}
+
+
+def test_what_does_not_go_together_is_refused_at_once(data):
+    async def awaited(row):
+        return (row.x,)
+
+    plain = odd_only
+    for options in (
+        {"concurrency": 4},
+        {"retries": -1},
+        {"retry_delay": -1.0},
+        {"on_error": "ignore"},
+    ):
+        with pytest.raises(SchemaError, match="map: "):
+            data.map(plain, TWO, **options)
+    with pytest.raises(SchemaError, match="concurrency=0"):
+        data.map(awaited, ONE, concurrency=0)
+    with pytest.raises(SchemaError, match="adds a column 'error'"):
+        data.map(plain, pa.schema([("error", pa.string())]), on_error="collect")
+    for call in (data.flat_map, data.map_partition):
+        with pytest.raises(SchemaError, match="async functions are for map"):
+            call(awaited, ONE)
+    with pytest.raises(SchemaError, match="schema= is missing"):
+        data.map(awaited)

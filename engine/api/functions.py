@@ -99,7 +99,9 @@ def check_function(kind: str, function: Any) -> None:
 def is_async(kind: str, function: Any) -> bool:
     """Return whether calls of a function have to be awaited."""
     call = function_of(kind, function)
-    return inspect.iscoroutinefunction(call) or inspect.iscoroutinefunction(getattr(call, "__call__", None))  # noqa: B004
+    if not inspect.isroutine(call):
+        call = getattr(type(call), "__call__", call)  # of an object
+    return inspect.iscoroutinefunction(call)
 
 
 def call_policy(

@@ -35,6 +35,15 @@ def with_cached(roots: Sequence[LogicalNode]) -> list[LogicalNode]:
     return [current(root) for root in roots]
 
 
+def above_cached(roots: Sequence[LogicalNode]) -> list[LogicalNode]:
+    """Return nodes without what is below cached ones: what the job that computes those has seen to."""
+    made: dict[int, LogicalNode] = {}
+    for node in reachable(roots):
+        inputs = () if node.cached is not None else tuple(made[id(source)] for source in node.inputs)
+        made[id(node)] = replace(node, inputs=inputs) if inputs or node.inputs else node
+    return [made[id(root)] for root in roots]
+
+
 def first_to_cache(roots: Sequence[LogicalNode]) -> LogicalNode | None:
     """Return a node that is to be cached and is not yet, with no other such node below it."""
     return next((node for node in reachable(roots) if node.cached is not None and node.cached.source is None), None)

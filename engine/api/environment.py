@@ -26,7 +26,7 @@ import pyarrow as pa
 from msgspec.structs import replace
 
 from engine.api.bad_rows import bad_row_sinks, warn_of_bad_rows
-from engine.api.cached_rows import first_to_cache, with_cached
+from engine.api.cached_rows import above_cached, first_to_cache, with_cached
 from engine.api.data_set import DataSet
 from engine.api.executor import check_target, executor_of
 from engine.api.key_samples import with_samples
@@ -244,7 +244,7 @@ class Environment(SourceCalls):
 
         A folder that was there before this environment wrote it is an error, as with every output.
         """
-        kept = bad_row_sinks(sinks, self._bad_row_paths)
+        kept = bad_row_sinks(above_cached(sinks), self._bad_row_paths)
         self._bad_row_paths.update(sink.operator.spec.path for sink in kept if isinstance(sink.operator, Sink))
         return [*sinks, *kept]
 

@@ -56,6 +56,20 @@ def test_rows_are_the_same_in_the_same_order_of_every_type(environment):
     assert kept.select("t", "k").filter(col("k") == 3).to_arrow().to_pylist() == [{"t": {"a": 3, "b": "x"}, "k": 3}]
 
 
+def test_malformed_rows_are_told_by_the_job_that_reads_them(environment, tmp_path):
+    source = tmp_path / "in.csv"
+    source.write_text("1\nbad\n3\n")
+    kept_rows = tmp_path / "bad"
+    schema = pa.schema([("x", pa.int64())])
+    kept = environment.read_csv(source, schema, on_bad_row="skip", bad_rows_path=kept_rows).cache()
+    assert kept.count() == 2
+    assert [path.read_text() for path in kept_rows.glob("part-*")] != []
+    for path in kept_rows.glob("part-*"):
+        path.unlink()
+    assert kept.count() == 2
+    assert list(kept_rows.glob("part-*")) == []
+
+
 def test_nothing_to_keep_is_kept_too(environment):
     kept = environment.from_arrow(NESTED).filter(col("k") < 0).cache()
     assert [kept.count(), kept.count()] == [0, 0]

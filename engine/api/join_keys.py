@@ -109,7 +109,7 @@ def keyed_sides(
     right = cast_node(right, dict(zip(right_keys, types, strict=True)))
     coalesced = [name for name, is_one in zip(right_keys, merged, strict=True) if is_one and name in shown[1]]
     right_of: dict[str, str] = {}
-    safe = _null_safe_flags(null_safe, len(pairs))
+    safe = null_safe_flags(null_safe, len(pairs))
     safe = [
         is_safe and left.schema.field(one).nullable and right.schema.field(other).nullable
         for is_safe, one, other in zip(safe, left_keys, right_keys, strict=True)
@@ -255,8 +255,10 @@ def _suffixed(
 # keys where null equals null ---------------------------------------------------------------------------------------
 
 
-def _null_safe_flags(null_safe: Any, count: int) -> list[bool]:
-    flags = [null_safe] * count if isinstance(null_safe, bool) else list(null_safe)
+def null_safe_flags(null_safe: Any, count: int) -> list[bool]:
+    """Return for each key whether null equals null; SchemaError for anything but booleans."""
+    given = list(null_safe) if isinstance(null_safe, list | tuple) else [null_safe]
+    flags = given * count if isinstance(null_safe, bool) else given
     if len(flags) != count or not all(isinstance(flag, bool) for flag in flags):
         raise SchemaError(f"join null_safe={null_safe!r}: True, False, or one of them for each of {count} keys")
     return flags

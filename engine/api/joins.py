@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from engine.api.compared_columns import ComparedColumns
 from engine.api.expression import Expr
-from engine.api.join_keys import JoinKeys, KeyedSides, join_type, key_pairs, keyed_sides, shown
+from engine.api.join_keys import JoinKeys, KeyedSides, join_type, key_pairs, keyed_sides, null_safe_flags, shown
 from engine.api.logical_node import LogicalNode
 from engine.api.null_aware_joins import not_in_node
 from engine.api.projections import cast_node, project_node
@@ -56,9 +56,12 @@ def join_node(
     if null_aware and kind is not JoinType.ANTI:
         raise SchemaError(f"join null_aware=True is NOT IN and goes with how='anti', not {kind.value!r}")
     pairs = key_pairs(kind, keys, condition is not None)
+    null_safe = null_safe_flags(keys.null_safe, len(pairs))
+    if null_aware and any(null_safe):
+        raise SchemaError("join: null_aware=True takes a null as unknown, null_safe=True as a value; give one of them")
     if kind is JoinType.INNER and not _has_keys(keys):
-        kind, pairs = JoinType.CROSS, []
-    sides = keyed_sides(left, right, pairs, [keys.on is not None] * len(pairs), suffix, keys.null_safe)
+        kind, pairs, null_safe = JoinType.CROSS, [], []
+    sides = keyed_sides(left, right, pairs, [keys.on is not None] * len(pairs), suffix, null_safe)
     residual = None if condition is None else _condition(condition, sides)
     if residual is not None and not _has_keys(keys):
         compared = ComparedColumns(sides)

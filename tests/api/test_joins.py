@@ -87,6 +87,8 @@ def test_null_aware_goes_with_an_anti_join(left, right):
     assert join_of(left.join(right, on="k", how="anti", null_aware=True)).null_aware
     with pytest.raises(SchemaError, match="NOT IN and goes with how='anti', not 'left'"):
         left.join(right, on="k", how="left", null_aware=True)
+    with pytest.raises(SchemaError, match="give one of them"):
+        left.join(right, on="k", how="anti", null_aware=True, null_safe=True)
 
 
 @pytest.mark.parametrize("how", ["inner", "left", "right", "full", "semi", "anti"])

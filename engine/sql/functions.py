@@ -105,7 +105,7 @@ def _substring(arguments: Arguments, _wanted: pa.DataType | None) -> Expr:
         return arguments[0].str.slice(max(0, start - 1))
     length = int(constant_of(arguments[2], "the length of a substring"))
     first = max(0, start - 1)
-    return arguments[0].str.slice(first, max(0, start - 1 + length - first))
+    return arguments[0].str.slice(first, max(first, start - 1 + length))
 
 
 def _text(name: str, *whats: str) -> Function:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
-from engine.api.aggregates import Aggregate
+from engine.api.aggregates import Aggregate, count
 from engine.api.data_set import DataSet
 from engine.api.grouping_sets import GroupingSets
 from engine.sql.aggregates import AggregateCall, aggregate
@@ -43,15 +43,16 @@ def grouped(
         places.append(list(different).index(written))
     data, keys = keyed(names, data, [reader.read(key) for key in different.values()])
     aggregates = {names.unique("aggregate"): _aggregate(measure, reader, functions) for measure in message.measures}
+    columns = tuple(aggregates)
+    if not aggregates and not all(grouping.expression_references for grouping in message.groupings):
+        # a set of no keys is one row, also where there are none: an aggregate makes it
+        aggregates = {names.unique("aggregate"): count()}
     if len(message.groupings) <= 1:
-        return Relation(_groups(data, keys, aggregates), (*keys, *aggregates))
+        groups = data.group_by(keys).agg(**aggregates) if aggregates else data.select(keys).distinct()
+        return Relation(groups, (*keys, *columns))
     number = names.unique("grouping_id")
     sets = [frozenset(places[index] for index in grouping.expression_references) for grouping in message.groupings]
-    return Relation(GroupingSets(data, keys, sets, number).agg(**aggregates), (*keys, number, *aggregates))
-
-
-def _groups(data: DataSet, keys: list[str], aggregates: dict[str, Aggregate]) -> DataSet:
-    return data.group_by(keys).agg(**aggregates) if aggregates else data.select(keys).distinct()
+    return Relation(GroupingSets(data, keys, sets, number).agg(**aggregates), (*keys, number, *columns))
 
 
 def _aggregate(measure: AggregateRel.Measure, reader: ExpressionReader, functions: Mapping[int, str]) -> Aggregate:

@@ -1,6 +1,7 @@
 """What a query says and the planner loses on the way to Substrait: refused by name, for its answer would be wrong.
 
-    in the text         hints, INTERSECT ALL, EXCEPT ALL, ESCAPE, TABLESAMPLE, windows that extend a named one, GROUPS
+    in the text         hints, INTERSECT ALL, EXCEPT ALL, ESCAPE, TABLESAMPLE, windows that extend a named one, GROUPS,
+                        IS DISTINCT FROM with AND or OR behind it
     in the bound plan   FILTER, DISTINCT and IGNORE NULLS of a window, RANGE over what is no whole number,
                         IN where null is told from false, EXISTS over an aggregate of all rows
 
@@ -30,6 +31,13 @@ _IN_TEXT: Final = {
         "a window that extends a named one (write it whole)"
     ),
 }
+_DISTINCT_FROM: Final = re.compile(r"\bIS\s+(?:NOT\s+)?DISTINCT\s+FROM\b", re.IGNORECASE)
+_WORD: Final = re.compile(r"\w+|[(),;]")
+_ENDS_TEXT: Final = """
+    WHERE GROUP HAVING ORDER LIMIT WINDOW QUALIFY UNION INTERSECT EXCEPT JOIN LEFT RIGHT FULL INNER CROSS WHEN THEN ELSE
+    END AS , ;
+"""
+_ENDS: Final = frozenset(_ENDS_TEXT.split())
 _WINDOW: Final = "WindowAggr: "
 _IN_WINDOW: Final = {
     r" FILTER \(": "FILTER of a function over a window (write sum(CASE WHEN ...))",
@@ -52,6 +60,21 @@ def check_text(text: str) -> None:
     for pattern, what in _IN_TEXT.items():
         if re.search(pattern, plain, re.IGNORECASE | re.DOTALL):
             raise NotYetSupportedError(f"sql: {what}")
+    for found in _DISTINCT_FROM.finditer(plain):
+        if _goes_on(plain[found.end() :]):
+            raise NotYetSupportedError("sql: IS DISTINCT FROM with AND or OR behind it; write (a IS DISTINCT FROM b)")
+
+
+def _goes_on(text: str) -> bool:
+    """Return whether AND or OR follow before the clause ends: the planner would read them as a part of its value."""
+    depth = 0
+    for word in _WORD.findall(text):
+        depth += {"(": 1, ")": -1}.get(word, 0)
+        if depth < 0 or (depth == 0 and word.upper() in _ENDS):
+            return False
+        if depth == 0 and word.upper() in ("AND", "OR"):
+            return True
+    return False
 
 
 def _means_nothing(piece: str) -> bool:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 _MARK: Final = "null_aware"
 _KINDS: Final = {
     "Inner": "inner",
+    "Cross": "inner",
     "Left": "left",
     "Right": "right",
     "Full": "outer",

@@ -21,6 +21,10 @@ from engine.sql.relations import RelationReader
 from engine.sql.text_pieces import is_comment, is_quoted, pieces
 
 _BEFORE_PATH: Final = re.compile(r"\b(?:FROM|JOIN)\s*$", re.IGNORECASE)
+#: where FROM has another meaning: a IS DISTINCT FROM 'b', extract(day FROM '2024-01-01')
+_NO_PATH: Final = re.compile(
+    r"(?:\bDISTINCT|\b(?:EXTRACT|TRIM|SUBSTRING|OVERLAY)\s*\([^()]*)\s+FROM\s*$", re.IGNORECASE
+)
 
 
 def query_data_set(text: str, environment: Environment) -> DataSet:
@@ -38,9 +42,9 @@ def paths_in(text: str) -> list[str]:
     found, before = [], ""
     for piece in pieces(text):
         if is_quoted(piece):
-            if piece.startswith("'") and _BEFORE_PATH.search(before):
+            if piece.startswith("'") and _BEFORE_PATH.search(before) and not _NO_PATH.search(before):
                 found.append(piece[1:-1])
-            before = ""
+            before += "''"
         elif not is_comment(piece):
             before += piece
     return found

@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from engine.api.data_set import DataSet
 from engine.api.data_set_values import one_value
-from engine.api.expressions import col
+from engine.api.expressions import col, lit
 from engine.errors import NotYetSupportedError
 from engine.sql import joins
 from engine.sql.column_names import ColumnNames, Relation, different_names
@@ -245,7 +245,9 @@ class RelationReader:
             raise NotYetSupportedError(f"the SQL set operation {operation}")
         parts = [self.read(part) for part in message.inputs]
         names = [self._names.unique(name.partition("#")[0]) for name in parts[0].columns]
-        data = [_renamed(part, names) for part in parts]
+        # rows without columns have one that the query does not see
+        hidden = [] if names else [lit(1).alias(self._names.unique("row"))]
+        data = [_renamed(part, names) if names else part.data.select(hidden) for part in parts]
         union = data[0].union(*data[1:])
         return Relation(union.distinct() if operation == "union_distinct" else union, tuple(names))
 

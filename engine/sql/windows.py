@@ -77,7 +77,8 @@ def _function(name: str, arguments: Sequence[Expr]) -> tuple[Any, bool]:
         return nth_value(arguments[0], int(constant_of(arguments[1], "the number of NTH_VALUE"))), True
     if name in _VALUES:
         return _VALUES[name](arguments[0]), True
-    is_of_rows = not arguments or isinstance(arguments[0].expression, Literal)
+    first = arguments[0].expression if arguments else None
+    is_of_rows = first is None or (isinstance(first, Literal) and constant_of(arguments[0], name) is not None)
     return aggregate(AggregateCall(name, arguments, is_of_rows)), True
 
 

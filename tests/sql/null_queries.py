@@ -25,6 +25,8 @@ TABLES: Final = {
 }
 
 QUERIES: Final = (
+    "SELECT t.k, n.k FROM t CROSS JOIN n WHERE t.k NOT IN (SELECT k FROM u WHERE k > 1)",
+    "SELECT k FROM n WHERE k NOT IN (SELECT u.k FROM u CROSS JOIN e)",
     "SELECT k, v FROM t WHERE k IN (SELECT k FROM u)",
     "SELECT k, v FROM t WHERE k NOT IN (SELECT k FROM u)",
     "SELECT k, v FROM t WHERE k NOT IN (SELECT k FROM u WHERE k IS NOT NULL)",

@@ -31,6 +31,9 @@ QUERIES = (
     "SELECT k, sum(v) AS x FROM t GROUP BY ROLLUP (k) ORDER BY grouping(k), x DESC",
     "SELECT grouping(k) + grouping(s) AS level, count(*) AS n FROM t GROUP BY ROLLUP (k, s) HAVING count(*) > 1",
     "SELECT k, count(*) AS n FROM e GROUP BY ROLLUP (k)",
+    "SELECT k FROM e GROUP BY ROLLUP (k)",
+    "SELECT 1 AS one FROM (SELECT k, max(w) AS m FROM e GROUP BY CUBE (k)) AS x CROSS JOIN n",
+    "SELECT 1 AS one FROM (SELECT max(w) AS m FROM e) AS x",
 )
 
 

@@ -90,6 +90,7 @@ def test_not_in_and_not_exists_are_two_relations_though_substrait_writes_them_al
         "SELECT k, (SELECT max(w) FROM u WHERE u.k = t.k) AS most FROM t",
         "SELECT count(*) AS n FROM t, u, n",
         "SELECT 1 AS one WHERE 1 > 2",
+        "SELECT 1 AS one FROM (SELECT k FROM t UNION ALL SELECT v FROM t) AS x CROSS JOIN n",
     ],
 )
 def test_the_answer_is_duckdbs(answers: Answers, query: str) -> None:
@@ -134,6 +135,8 @@ def test_paths_stand_behind_from_and_join_and_nowhere_else() -> None:
         FROM 'a/*.parquet' AS a /* JOIN 'no' */ JOIN
         'b.csv' ON a.x = b.x AND a.s = 'c.csv'"""
     assert paths_in(text) == ["a/*.parquet", "b.csv"]
+    none = "SELECT extract(day FROM '2024-01-01'), trim('x' FROM 'abc'), s IS NOT DISTINCT FROM 'a' FROM t"
+    assert paths_in(none) == []
 
 
 @pytest.mark.parametrize(

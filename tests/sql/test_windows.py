@@ -25,6 +25,7 @@ FUNCTIONS = (
     "sum(v) OVER (ORDER BY k)",
     "count(*) OVER (PARTITION BY s)",
     "count(v) OVER (PARTITION BY s ORDER BY k)",
+    "count(CAST(NULL AS BIGINT)) OVER (PARTITION BY s)",
     "stddev(v) OVER (PARTITION BY s)",
     "sum(v) OVER (ORDER BY k, v, s ROWS BETWEEN 2 PRECEDING AND 1 FOLLOWING)",
     "min(v) OVER (ORDER BY k, v, s ROWS BETWEEN 1 FOLLOWING AND UNBOUNDED FOLLOWING)",

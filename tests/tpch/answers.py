@@ -36,7 +36,7 @@ def _plain(value: object) -> object:
 def _place(row: tuple[object, ...]) -> tuple[list[str], list[float]]:
     """Return where a row belongs: by what no rounding touches first."""
     numbers = [value for value in row if isinstance(value, float)]
-    return [str(value) for value in row if not isinstance(value, float)], numbers
+    return ["" if isinstance(value, float) else str(value) for value in row], numbers
 
 
 def _is_same(one: object, other: object) -> bool:

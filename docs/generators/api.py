@@ -29,6 +29,7 @@ _GROUPS = (
     ),
     ("Results", ("JobResult", "Row", "JoinHint")),
 )
+_FUNCTIONS = ("udf",)
 #: what is reached from a public name, by the place where it is defined
 _REACHED = {
     "Expressions": (
@@ -50,12 +51,12 @@ def _place(name: str) -> str:
 
 def _page() -> str:
     lines = ["# API", "", "Everything that a script imports: `from engine import ...`.", ""]
-    named = {name for _, names in _GROUPS for name in names}
+    named = {name for _, names in _GROUPS for name in names} | set(_FUNCTIONS)
     errors = [name for name in engine.__all__ if name.endswith(("Error", "Warning"))]
     missing = set(engine.__all__) - named - set(errors)
     if missing:
         raise RuntimeError(f"no group of the reference has {sorted(missing)}")
-    groups = dict(_GROUPS) | {"Python functions": (), "Errors": tuple(errors)}
+    groups = dict(_GROUPS) | {"Python functions": _FUNCTIONS, "Errors": tuple(errors)}
     for title, names in groups.items():
         lines += [f"## {title}", ""]
         for place in (*map(_place, names), *_REACHED.get(title, ())):

@@ -47,6 +47,7 @@ def test_the_value_is_duckdbs(answers: Answers, function: str) -> None:
         "SELECT k, sum(sum(v)) OVER (ORDER BY k) AS running FROM t GROUP BY k",
         "SELECT k, sum(v) OVER (PARTITION BY k) AS a, rank() OVER (ORDER BY v) AS b, v - lag(v) OVER (ORDER BY v) AS c"
         " FROM t WHERE v IS NOT NULL",
+        "SELECT t.k, count(v) OVER () AS c FROM t JOIN u ON t.k = u.k",
         "SELECT k, v FROM t QUALIFY rank() OVER (PARTITION BY k ORDER BY v DESC) = 1",
     ],
 )

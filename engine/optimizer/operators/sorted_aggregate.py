@@ -102,7 +102,9 @@ class SortedAggregateEntry(OperatorEntry[SortedAggregate]):
         ways = [window_candidate(node, wanted, estimates, source, planning.settings) for source in inputs[0]]
         best = cheapest(ways)
         strategy = "SORTED_GROUPS" if best.strategy.startswith("SORTED") else "GROUPS"
-        return [msgspec.structs.replace(best, strategy=strategy, sorted_by=best.sorted_by[: len(operator.keys)])]
+        order = best.sorted_by[: len(operator.keys)]
+        properties = best.properties.kept(operator.keys)
+        return [msgspec.structs.replace(best, strategy=strategy, sorted_by=order, properties=properties)]
 
     def translate(self, builder: PhysicalPlanBuilder, candidate: Candidate, operator: SortedAggregate) -> int:
         """Add the sort and the pass over its rows."""

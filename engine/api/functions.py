@@ -99,9 +99,7 @@ def check_function(kind: str, function: Any) -> None:
 def is_async(kind: str, function: Any) -> bool:
     """Return whether calls of a function have to be awaited."""
     call = function_of(kind, function)
-    if not inspect.isroutine(call):
-        call = getattr(type(call), "__call__", call)  # of an object
-    return inspect.iscoroutinefunction(call)
+    return inspect.iscoroutinefunction(call if inspect.isroutine(call) else type(call).__call__)
 
 
 def call_policy(

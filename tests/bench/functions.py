@@ -183,6 +183,14 @@ def _other_cases() -> Iterator[Case]:
         share=0.5,
     )
 
+    yield Case(
+        "flat_map, lines into words by value",
+        _lines,
+        lambda data: data.flat_map(str.split, word, "line"),
+        words_of,
+        share=0.5,
+    )
+
     def one_in_thirty(table: pa.Table) -> object:
         kept = [(a, b) for a, b in zip(*_columns(table.select(["a", "b"])), strict=True) if a % 30 == 0]
         a, b = zip(*kept, strict=True)
@@ -273,11 +281,12 @@ def _other_cases() -> Iterator[Case]:
 def _tree_cpu_seconds() -> float:
     """Return the CPU seconds of this process and all that it has started."""
     own = psutil.Process()
-    total = 0.0
-    for process in (own, *own.children(recursive=True)):
-        times = process.cpu_times()
-        total += times.user + times.system + times.children_user + times.children_system
-    return total
+    while True:
+        try:
+            times = [process.cpu_times() for process in (own, *own.children(recursive=True))]
+        except psutil.NoSuchProcess:
+            continue  # it has ended in between: its parent has its seconds now
+        return sum(each.user + each.system + each.children_user + each.children_system for each in times)
 
 
 def _measured(run: Callable[[], object]) -> tuple[float, float]:

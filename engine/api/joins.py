@@ -37,7 +37,7 @@ def join_hint(hint: JoinHint | str | None) -> JoinHint:
     except ValueError:
         raise SchemaError(
             f"Unrecognized join hint {hint!r}: choose one of {', '.join(JoinHint)}. "
-            "Hints are written in join(hint=...); in SQL they come with SQL, which is not supported yet"
+            "Hints are written in join(hint=...); there are none in SQL yet"
         ) from None
 
 

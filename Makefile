@@ -1,5 +1,5 @@
 # Everyday verbs. Each works from a fresh checkout: the environment is made where it is missing.
-.PHONY: build debug test durations tidy chaos soak torture acceptance coverage mutation asan bench quickstart wheel docs clean
+.PHONY: build debug test durations tidy chaos chaos-sql soak torture acceptance coverage mutation asan bench quickstart wheel docs clean
 
 PYTHON = .venv/bin/python
 # its other ways of tracing know nothing of Cython's plugin, and leave .pyx out with a warning
@@ -34,6 +34,9 @@ chaos: build      ## kills processes of real clusters; SEED=n repeats one schedu
 	CHAOS=$(if $(SHORT),short,$(if $(FULL),full,all)) $(if $(SEED),CHAOS_SEED=$(SEED)) CHAOS_RECORDS=$(RECORDS) \
 	    bin/run-tests -q tests/chaos tests/entrypoint tests/ha tests/integration/test_scripts.py \
 	    tests/dispatcher/test_crash_points.py
+
+chaos-sql: build  ## queries of TPC-H and TPC-DS while TaskManagers and leaders are killed; SEED=n, SHORT=1
+	CHAOS=$(if $(SHORT),short,all) $(if $(SEED),CHAOS_SEED=$(SEED)) bin/run-tests -q tests/chaos/test_sql_queries.py
 
 soak: build       ## one session of a real cluster for long, and a consumer that stands still: JOBS=200 STALL_S=300
 	CHAOS=all SOAK_JOBS=$(or $(JOBS),200) SOAK_STALL_S=$(or $(STALL_S),300) bin/run-tests -q -s tests/chaos/test_soak.py

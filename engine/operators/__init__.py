@@ -13,9 +13,8 @@
     sort_exchange.py   a sort over subtasks: runs at the end of the producers, merges at the consumers
     received_runs.py   the runs of producers in other processes, brought here for that merge
     state_combining.py partial states that such a sort combines: the combiner, and results in the end
-    window_operator.py window functions over sorted batches
+    sorted_rows.py     window functions, and aggregates of sorted groups
     explode_operator.py    elements of lists as rows
-    sorted_aggregate_operator.py lists and quantiles of sorted groups
     python_operator.py user functions in worker processes
     sink_operator.py   stages a file for the commit
     drivers.py         heads that read splits or hand one input on

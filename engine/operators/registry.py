@@ -53,8 +53,8 @@ _CLASSES: Final[dict[type[PhysicalOperator], tuple[str, str]]] = {
     SortOperator: ("sort_operator", "Sort"),
     SortRunsOperator: ("sort_exchange", "SortRuns"),
     HashAggregateOperator: ("aggregate_operator", "Aggregate"),
-    WindowOperator: ("window_operator", "Window"),
-    SortedAggregateOperator: ("sorted_aggregate_operator", "SortedAggregate"),
+    WindowOperator: ("sorted_rows", "Window"),
+    SortedAggregateOperator: ("sorted_rows", "SortedAggregate"),
     PythonOperator: ("python_operator", "PythonFunctionOperator"),
     SinkOperator: ("sink_operator", "FileSink"),
 }

@@ -3,6 +3,7 @@
     CREATE VIEW name AS query     a name for the query
     CREATE TABLE name AS query    its rows, kept in files until the session ends
     COPY (query) TO 'path'        its rows, written
+    INSERT INTO 'path' query      its rows, added to what is there
 
 Rows and plans go to standard output.
 
@@ -15,11 +16,14 @@ import json
 import sys
 from collections.abc import Mapping
 from difflib import get_close_matches
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import unquote
 
+from engine.api.expressions import col
 from engine.errors import NotYetSupportedError, PlanError
 from engine.sql import statements as kinds
-from engine.sql.query import read_table
+from engine.sql.query import format_at, read_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -59,10 +63,8 @@ class SqlSession:
                 self._store(table)
             case kinds.CopyTo() as copy:
                 self._copy(copy)
-            case kinds.InsertInto(path=path):
-                raise NotYetSupportedError(
-                    f"INSERT INTO {path!r} (COPY (query) TO 'path' (FORMAT ..., MODE append) adds files)"
-                )
+            case kinds.InsertInto() as insert:
+                self._insert(insert)
             case kinds.ShowTables():
                 self.show_tables()
             case kinds.Describe(name=name):
@@ -102,6 +104,38 @@ class SqlSession:
         else:
             getattr(data, f"write_{copy.file_format}")(copy.path, **options)
         self.environment.execute(f"COPY TO {copy.path}")
+
+    def _insert(self, insert: kinds.InsertInto) -> None:
+        """Add rows to files; columns go by their places, and become of the types that are there."""
+        folder = Path(insert.path)
+        if not folder.is_dir():
+            raise PlanError(f"INSERT INTO {insert.path!r}: no such folder; COPY (query) TO 'path' makes one")
+        file_format = format_at(insert.path)
+        if file_format not in _OPTIONS:
+            raise NotYetSupportedError(f"INSERT INTO {insert.path!r}, {file_format}")
+        there = read_table(self.environment, insert.path).schema
+        data = self.environment.sql(insert.text)
+        if len(data.columns) != len(there):
+            raise PlanError(
+                f"INSERT INTO {insert.path!r}: the query has {len(data.columns)} columns, "
+                f"there are {len(there)}: {', '.join(there.names)}"
+            )
+        columns = [
+            col(name).cast(field.type).alias(field.name) for name, field in zip(data.columns, there, strict=True)
+        ]
+        options: dict[str, Any] = {"partition_by": _folder_columns(folder)} if _folder_columns(folder) else {}
+        options |= {"header": True} if file_format == "csv" else {}
+        getattr(data.select(*columns), f"write_{file_format}")(insert.path, mode="append", **options)
+        self.environment.execute(f"INSERT INTO {insert.path}")
+
+
+def _folder_columns(folder: Path) -> list[str]:
+    """Return the columns whose values are in the names of folders, such as year=2026/month=3."""
+    found = []
+    while inner := next((path for path in folder.iterdir() if path.is_dir() and "=" in path.name), None):
+        found.append(unquote(inner.name.partition("=")[0]))
+        folder = inner
+    return found
 
 
 def _write_options(file_format: str, options: Mapping[str, str | bool]) -> dict[str, Any]:

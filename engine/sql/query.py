@@ -9,6 +9,7 @@ Held by: tests/sql/test_queries.py
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -37,6 +38,16 @@ def query_data_set(text: str, environment: Environment) -> DataSet:
     return RelationReader(tables, planned, environment.from_arrow).root(planned.relation, planned.names)
 
 
+#: of files, by format
+_ENDINGS: Final = {
+    "csv": (".csv",),
+    "json": (".json", ".jsonl", ".ndjson"),
+    "ipc": (".arrow", ".arrows", ".feather", ".ipc"),
+    "orc": (".orc",),
+    "avro": (".avro",),
+}
+
+
 def paths_in(text: str) -> list[str]:
     """Return the paths behind FROM and JOIN; words of strings and comments are none."""
     found, before = [], ""
@@ -50,19 +61,18 @@ def paths_in(text: str) -> list[str]:
     return found
 
 
+def format_at(path: str) -> str:
+    """Return the format of what lies at a path: by its ending, records by their manifest, else parquet."""
+    for name, endings in _ENDINGS.items():
+        if plain_ending(path) in endings:
+            return name
+    return "records" if (Path(path) / MANIFEST_NAME).is_file() else "parquet"
+
+
 def read_table(environment: Environment, path: str) -> DataSet:
-    """Return what lies at a path: by its ending, a record data set by its manifest, else Parquet."""
-    match plain_ending(path):
-        case ".csv":
-            return environment.read_csv(path, header=True)
-        case ".json" | ".jsonl" | ".ndjson":
-            return environment.read_json(path)
-        case ".arrow" | ".arrows" | ".feather" | ".ipc":
-            return environment.read_ipc(path)
-        case ".orc":
-            return environment.read_orc(path)
-        case ".avro":
-            return environment.read_avro(path)
-    if (Path(path) / MANIFEST_NAME).is_file():
-        return environment.read_records(path)
-    return environment.read_parquet(path)
+    """Return what lies at a path."""
+    file_format = format_at(path)
+    if file_format == "csv":
+        return environment.read_csv(path, header=True)
+    read: Callable[[str], DataSet] = getattr(environment, f"read_{file_format}")
+    return read(path)

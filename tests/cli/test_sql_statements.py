@@ -114,11 +114,31 @@ def test_a_copy_makes_folders_of_partitions_and_adds_to_them(sales, tmp_path):
     assert all(len(list((tmp_path / "out" / name).iterdir())) == 2 for name in folders)
 
 
+@pytest.mark.parametrize("ending", [".csv", ".json", ".orc", ".arrow", ""])
+def test_rows_are_inserted_by_their_places_and_types(tmp_path, ending):
+    path, file_format = tmp_path / f"out{ending}", {"": "parquet", ".arrow": "ipc"}.get(ending, ending[1:])
+    begin = f"COPY (SELECT 'a' AS name, 1 AS n) TO '{path}' (FORMAT {file_format}); INSERT INTO '{path}' SELECT 'b', 2"
+    code, out, err = run("-e", f"{begin}; SELECT name, n FROM '{path}' ORDER BY n", "--format", "csv")
+    assert (code, err, out.split()) == (0, "", ['"name","n"', '"a",1', '"b",2'])
+    code, _, err = run("-e", f"INSERT INTO '{path}' SELECT 'c'")
+    assert (code, "the query has 1 columns, there are 2: name, n" in err) == (1, True)
+
+
+def test_rows_are_inserted_into_folders_of_partitions(tmp_path):
+    path = tmp_path / "out"
+    made = f"COPY (SELECT 1 AS n, 'x' AS k) TO '{path}' (FORMAT parquet, PARTITION_BY (k))"
+    code, out, err = run(
+        "-e", f"{made}; INSERT INTO '{path}' SELECT 2, 'y'; SELECT sum(n) AS n FROM '{path}'", "--format", "csv"
+    )
+    assert (code, err, out.split()) == (0, "", ['"n"', "3"])
+    assert sorted(folder.name for folder in path.iterdir() if "=" in folder.name) == ["k=x", "k=y"]
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
         ("CREATE VIEW t AS SELECT 1 AS x; CREATE TABLE t AS SELECT 2 AS x", "it is there already"),
-        ("INSERT INTO 'out' SELECT 1 AS x", "INSERT INTO 'out'"),
+        ("INSERT INTO 'out' SELECT 1 AS x", "INSERT INTO 'out': no such folder; COPY (query) TO 'path' makes one"),
         ("COPY (SELECT 1 AS x) TO 'out.csv' (PARTITION_BY (x))", "partition_by has all columns"),
         ("COPY (SELECT 1 AS x) TO 'out.parquet' (HEADER)", "parquet has no option HEADER"),
         ("COPY (SELECT 1 AS x) TO 'out.parquet' (a = b)", "not of the form"),

@@ -296,5 +296,7 @@ def test_an_unknown_hint_is_an_error_that_lists_the_hints_and_says_where_they_ar
     text = str(raised.value)
     assert text.startswith("Unrecognized join hint 'BROADCAST': choose one of OPTIMIZER_CHOOSES, ")
     assert all(hint in text for hint in JoinHint) and "none in SQL yet" in text
+    import engine.targets  # noqa: F401 - which registers what reads SQL
+
     with pytest.raises(NotYetSupportedError, match="join hints in a query"):
         env.sql("SELECT /*+ BROADCAST(b) */ * FROM a JOIN b USING (id)")

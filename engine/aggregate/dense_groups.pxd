@@ -37,6 +37,9 @@ cdef class DenseGroups:
     cdef bint _has_numbers          # and whether there are any
     cdef int32_t _misses            # blocks in a row with hardly a known group
     cdef int32_t _rest              # blocks that are not looked at
+    cdef int32_t _last_rest         # and how many there were after the last misses
+    cdef bint _have_moved           # whether groups were laid out since then
+    cdef int64_t layouts            # how often they were laid out
 
     # The key columns with codes in place of texts; None: they have no numbers, rows are to be looked for in the table.
     cdef ArrowBatch open(self, object keys)
@@ -53,6 +56,7 @@ cdef class DenseGroups:
     cdef bint _learn_texts(self, int32_t column, object dictionary)
     cdef int _take_codes(self, int32_t column, object found) except -1
     cdef int64_t numbers_max(self) noexcept nogil
+    cdef void _rest_after_misses(self) noexcept nogil
     cdef bint _number(self, ArrowBatch keys, int64_t start, int64_t count) noexcept nogil
     cdef bint _widen(self, ArrowBatch keys, int64_t start, int64_t count) noexcept nogil
     cdef bint _lay_out(self) noexcept nogil

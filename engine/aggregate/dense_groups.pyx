@@ -12,7 +12,8 @@ A text keeps its number from dictionary to dictionary (each row group of a file 
 same text have the same number, and the code of a null has that of null. Integers have numbers where they lie close
 together. Where values come that have no number, there are more numbers, and groups are learned anew; where that are too
 many (the product over the columns is more than NUMBERS_MAX, or an eighth of the memory), those at hand alone get some.
-Where that does not help, or where hardly a group is known MISSES_MAX blocks in a row, some blocks are not looked at.
+Where that does not help, or where hardly a group is known MISSES_MAX blocks in a row, some blocks are not looked at:
+more and more of them while groups had to be learned anew in between, for the values of a sorted key do not come back.
 
 Invariants: groups are groups of the table, and who drops one calls forget(); two rows have one number exactly when
 their keys are equal (no floats: -0.0 and NaN). Integers are numbered modulo 2^64, or 2^32 where they are of up to 32
@@ -55,6 +56,7 @@ cdef enum:
     CAPACITY_MIN = 16
     MISSES_MAX = 4
     MISSES_REST = 16
+    MOVED_REST_MAX = 1024
     RANGE_REST = 60
 
 cdef object INT32 = pa.int32()
@@ -195,6 +197,7 @@ cdef class DenseGroups:
             if not self._widen(keys, start, count) or not self._number(keys, start, count):
                 self._rest = RANGE_REST
                 return NO_NUMBERS
+            self._have_moved = True
         self._has_numbers = True
         for row in range(count):
             groups[row] = self._groups[self._numbers[row]]
@@ -207,9 +210,18 @@ cdef class DenseGroups:
             missing_count += groups[row] == NULL
         self._misses = self._misses + 1 if 4 * missing_count > 3 * count else 0
         if self._misses > MISSES_MAX:
-            self._misses = 0
-            self._rest = MISSES_REST
+            self._rest_after_misses()
         return missing_count
+
+    cdef void _rest_after_misses(self) noexcept nogil:
+        """Leave some blocks out; each time twice as many where values move on, as those of a sorted key do."""
+        self._misses = 0
+        if self._have_moved:
+            self._last_rest = min(max(2 * self._last_rest, MISSES_REST), MOVED_REST_MAX)
+        else:
+            self._last_rest = MISSES_REST
+        self._rest = self._last_rest
+        self._have_moved = False
 
     cdef void keep(self, int64_t count, uint8_t** groups) noexcept nogil:
         cdef int64_t row
@@ -280,6 +292,7 @@ cdef class DenseGroups:
         if self._groups == NULL:
             return False
         memset(self._groups, 0, <size_t> self._size)
+        self.layouts += 1
         return True
 
 

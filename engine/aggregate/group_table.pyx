@@ -475,6 +475,10 @@ cdef class GroupTable:
         self.frozen = frozen
         self._sealed = False
 
+    @property
+    def dense_layouts(self):
+        return self._dense.layouts
+
     def seal(self):
         """Take no new group until the next reset(): one was refused and its row went elsewhere."""
         self._sealed = True

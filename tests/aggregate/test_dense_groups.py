@@ -6,9 +6,11 @@ import random
 import pyarrow as pa
 import pytest
 
+from engine.aggregate.aggregate_layout import aggregate_layout
 from engine.aggregate.aggregate_spec import AggregateSpec
 from engine.aggregate.functions import argument_column, result_schema
 from engine.aggregate.hash_aggregate import HashAggregate
+from engine.aggregate.table_insert import table_of as group_table_of
 from tests.aggregate.group_oracle import MEMORIES, input_table, make_calls, oracle, rows_of, single, two_phases
 
 CALLS = make_calls(("count_all", "sum", "first", "max"))
@@ -160,6 +162,39 @@ def test_one_that_lies_far_away(workshop, memory):
     near, _ = table_of([pa.int64()], [range(50)], 5000)
     far, _ = table_of([pa.int64()], [[-(10**18)]], 1)
     check(workshop, pa.concat_tables([near, far, near]), ("k0",), pages=MEMORIES[memory])
+
+
+def layouts_of(workshop, keys, block_rows):
+    """How often groups were laid out for keys that come in blocks of so many rows."""
+    calls = make_calls(("count_all",))
+    batches = pa.table({"k0": pa.array(keys, pa.int64())}).to_batches(block_rows)
+    layout = aggregate_layout(batches[0].schema, ("k0",), calls, merging=False)
+    with workshop.operator(600) as (pool, _):
+        table = group_table_of(layout, pool, 1, False, False)
+        binding = table.bind(layout.operations, layout.columns)
+        for batch in batches:
+            assert table.add(table.open(batch, batch, binding), 0, False) == batch.num_rows
+        assert table.group_count == len(set(keys))
+        layouts = table.dense_layouts
+        table.close()
+    return layouts
+
+
+def test_values_that_move_on_are_looked_at_less_and_less(workshop):
+    sorted_keys = range(0, 4 * 16_000, 4)
+    short, long = (layouts_of(workshop, sorted_keys[:rows], 8) for rows in (4000, 16_000))
+    assert 0 < short < 16
+    assert long - short <= 6  # of four times as many blocks
+    rng = random.Random(5)
+    assert layouts_of(workshop, [rng.randrange(100) for _ in range(4000)], 200) <= 2
+
+
+def test_values_that_move_on_and_come_back(workshop):
+    sorted_keys, few = list(range(0, 12_000, 4)), [*range(10)] * 50
+    keys = [*sorted_keys, *few, *reversed(sorted_keys), *few, *sorted_keys]
+    columns = [keys, *([n % 89 for n in range(len(keys))] for _ in range(3))]
+    table = input_table(("k0",), [pa.int64()], CALLS, [None, *[pa.int64()] * 3], columns)
+    check(workshop, table, ("k0",), batch_rows=20)
 
 
 @pytest.mark.parametrize("texts", ["few", "hundreds"])

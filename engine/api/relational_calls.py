@@ -171,7 +171,7 @@ class RelationalCalls(Calls):
         return self._with(union_node([self._node, *nodes])) if nodes else self
 
     def limit(self, count: int | None, offset: int = 0) -> Self:
-        """Return at most ``count`` rows behind the first ``offset``: in the order of a sort, else any.
+        """Return at most ``count`` rows behind the first ``offset``: the first ones of a sort or of files, else any.
 
         None: all that are left. Rows that are passed over are counted in one task.
         """

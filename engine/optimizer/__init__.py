@@ -27,6 +27,7 @@ optimizer.
     range_planning.py        ranges in the conditions of joins, and when a range join is offered
     rejection_reasons.py     why its other alternatives lost, in words
     replication.py           sources that every subtask of a join reads by itself
+    first_rows.py            a limit's rows of a source are its first ones
     small_parts.py           what runs in one subtask since it reads little
     sort_planning.py         sorts and limits, in one subtask or in order over several
     asof_planning.py         as-of joins: what is moved for them

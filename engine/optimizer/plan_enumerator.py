@@ -12,9 +12,10 @@
     partition              see partition_planning.py            -
     reduce co_group        see function_planning.py             -
 
-The default is 1 in small parts of the plan (``small_parts``). Each operator's entry (``operators``) makes its own.
-Whatever follows a sort without destroying its order stays in the sort's subtasks. At the end the cheapest candidate of
-each sink is taken; a node with several consumers keeps one candidate, chosen before they are planned.
+The default is 1 in small parts of the plan (``small_parts``), and where a limit wants first rows (``first_rows``). Each
+operator's entry (``operators``) makes its own. Whatever follows a sort without destroying its order stays in the sort's
+subtasks. At the end the cheapest candidate of each sink is taken; a node with several consumers keeps one candidate,
+chosen before they are planned.
 
 Source: Flink's OptimizerNode.getAlternativePlans.
 Held by: tests/optimizer/test_physical_operators.py
@@ -26,6 +27,7 @@ import msgspec
 
 from engine.graph.plan import Plan
 from engine.optimizer.candidates import Candidate, cheapest, prune
+from engine.optimizer.first_rows import first_rows
 from engine.optimizer.operator_names import operator_name
 from engine.optimizer.operators.entry import Planning
 from engine.optimizer.operators.registry import entry_of
@@ -38,7 +40,8 @@ def enumerate_plan(plan: Plan, estimates: tuple[Estimates, ...], settings: Optim
     """Return the chosen candidate of every sink, in the order of ``plan.sinks``."""
     planning = Planning(plan, settings, operator_name)
     in_one = planning._replace(settings=msgspec.structs.replace(settings, parallelism=1))
-    is_small = small_parts(plan, estimates, settings)
+    first = first_rows(plan, estimates)
+    is_small = [small or number in first for number, small in enumerate(small_parts(plan, estimates, settings))]
     consumer_count = [0] * len(plan.nodes)
     for node in plan.nodes:
         for source in node.inputs:

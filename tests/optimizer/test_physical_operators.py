@@ -120,13 +120,14 @@ def test_a_top_is_chosen_in_every_subtask_first():
 
 def test_a_limit_is_applied_in_every_subtask_first():
     builder = Builder()
-    builder.sink(builder.limit(builder.source(PAIR), 7))
+    count = 9_000_000
+    builder.sink(builder.limit(builder.source(PAIR, rows=count + 1), count))
     assert shape(builder) == [
-        ("parquet source part.parquet -> local limit 7", 4, []),
-        ("limit 7 -> parquet sink out", 1, ["GLOBAL"]),
+        (f"parquet source part.parquet -> local limit {count}", 4, []),
+        (f"limit {count} -> parquet sink out", 1, ["GLOBAL"]),
     ]
     operators = [step.operator for vertex in vertices(builder) for step in vertex.chain]
-    assert operators.count(LimitOperator(7)) == 2
+    assert operators.count(LimitOperator(count)) == 2
 
 
 def test_a_union_is_one_input_of_many_data_sets():

@@ -73,17 +73,18 @@ def test_a_connection_that_comes_and_goes_moves_leadership_once_at_most_and_take
     until(lambda: standby.election._path, "its place")
     ended = threading.Event()
     flapping = threading.Thread(target=flap, args=(proxy, ended))
-    processor_s, connections = time.process_time(), proxy.connections
+    processor_s, began, connections = time.process_time(), time.monotonic(), proxy.connections
     flapping.start()
     time.sleep(FLAPPING_S)
+    # A busy machine takes longer to come back.
+    until(lambda: proxy.connections > connections + 3, "that it went and came")
     ended.set()
     flapping.join()
-    processor_s = time.process_time() - processor_s
+    processor_s, flapped_s = time.process_time() - processor_s, time.monotonic() - began
     proxy.heal()
-    assert proxy.connections > connections + 3, "it went and came"
     grants = [call for call in leader.calls + standby.calls if call != "revoked"]
     assert len(grants) <= 2, (leader.calls, standby.calls)
-    assert processor_s < FLAPPING_S / 2
+    assert processor_s < flapped_s / 2
     both = (leader, standby)
     until(lambda: any(each.election.has_leadership(each.epoch) for each in both), "a leader")
     leads = next(each for each in both if each.election.has_leadership(each.epoch))

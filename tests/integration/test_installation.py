@@ -95,7 +95,7 @@ def test_the_wheel_has_the_packages_and_what_lies_beside_them_in_a_checkout(dist
     with zipfile.ZipFile(distributions[1]) as archive:
         names = archive.namelist()
         metadata = message_from_bytes(archive.read(next(name for name in names if name.endswith("/METADATA"))))
-    assert {name.partition("/")[0] for name in names if ".dist-info/" not in name} == {"engine", "ha"}
+    assert {name.partition("/")[0] for name in names if ".dist-info/" not in name} == {"engine", "ha", "pyspark_drey"}
     assert [name for name in names if name.endswith((".c", ".pyx", ".html", ".secret"))] == []
     natives = {name.partition(".")[0] for name in names if name.endswith(".so")}
     sources = {str(path.relative_to(ROOT).with_suffix("")) for path in ROOT.glob("engine/**/*.pyx")}

@@ -143,6 +143,11 @@ def path_source(
     own = schema
     if schema is not None:
         own = pa.schema([field for field in schema if field.name not in columns.schema.names])
+        if schema.names and not own.names:
+            raise SchemaError(
+                f"{reader}: schema= names {', '.join(schema.names)} alone, which comes from the path; it leaves no"
+                " column for the files: give their columns too"
+            )
     schemas: list[pa.Schema] | None = [] if options.schema_mode == "union" else None
     spec, statistics, file_schema = read(list(found.paths), own, schemas)
     absent = {

@@ -4,7 +4,8 @@ A path may be a URL of a file as well (``file:///data/a.csv``, as Python, Spark 
 are refused by name.
 
 In a folder, names that begin with ``.`` or ``_`` (``_SUCCESS``, ``_manifest.json``, checksum files) are no data and
-are skipped; folders inside it are not entered. Files come in the order of their names, paths are absolute.
+are skipped. Folders inside it are not entered; where files lie in them, that is an error, so that no rows are missing.
+Files come in the order of their names, paths are absolute.
 """
 
 from __future__ import annotations
@@ -60,7 +61,8 @@ def _expand_one(pattern: str, reader: str) -> list[Path]:
     if path.is_dir():
         files = sorted(child for child in path.iterdir() if _is_data(child))
         if not files:
-            raise PlanError(f"{reader}({pattern!r}): the folder holds no files{_folders_inside(path)}")
+            raise PlanError(f"{reader}({pattern!r}): the folder holds no files{_what_else_is_there(path)}")
+        _check_no_files_below(path, files[0], reader)
         return files
     if path.is_file():
         return [path]
@@ -74,15 +76,43 @@ def _expand_one(pattern: str, reader: str) -> list[Path]:
     return list(dict.fromkeys(files))
 
 
-def _folders_inside(path: Path) -> str:
-    """Say what to do about folders in a folder that holds nothing else, such as Spark's of a partitioned table."""
-    folders = sorted(child.name for child in path.iterdir() if child.is_dir() and not child.name.startswith((".", "_")))
-    if not folders:
-        return ""
-    return (
-        f", only folders such as {folders[0]}: they are not entered, {os.fspath(path / '**')!r} reads the files in all"
-        " of them; folders that are all named key=value are columns"
-    )
+def _folders_inside(path: Path) -> list[Path]:
+    return sorted(child for child in path.iterdir() if child.is_dir() and not child.name.startswith((".", "_")))
+
+
+def _what_else_is_there(path: Path) -> str:
+    """Say what to do about a folder without files: it holds folders, or is the output of a job without rows."""
+    folders = _folders_inside(path)
+    if folders:
+        return (
+            f", only folders such as {folders[0].name}: they are not entered, {os.fspath(path / '**')!r} reads the"
+            " files in all of them; folders that are all named key=value are columns"
+        )
+    return "; an output with partition_by= and without rows is such a folder, and has no schema to read"
+
+
+def _check_no_files_below(path: Path, file: Path, reader: str) -> None:
+    """Raise PlanError where files lie in folders beside a file: their rows would be left out, and columns of names."""
+    for folder in _folders_inside(path):
+        below = _first_file_below(folder)
+        if below is not None:
+            alone = f"*{file.suffix}" if file.suffix else file.name
+            raise PlanError(
+                f"{reader}({os.fspath(path)!r}): the folder holds the file {file.name} beside the folder {folder.name}/"
+                f" with files in it ({below}); {os.fspath(path / alone)!r} reads the files alone,"
+                f" {os.fspath(path / '**')!r} those of all folders; folders named key=value are columns where no file"
+                " is beside them"
+            )
+
+
+def _first_file_below(folder: Path) -> str | None:
+    """Return the path of a data file below a folder, relative to what the folder is in."""
+    for place, folders, files in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not name.startswith((".", "_")))
+        data = sorted(name for name in files if not name.startswith((".", "_")))
+        if data:
+            return os.path.relpath(os.path.join(place, data[0]), folder.parent)  # noqa: PTH118 - of os.walk
+    return None
 
 
 def expand_paths(path: PathLike | Iterable[PathLike], reader: str) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from pyarrow import dataset, orc
 
 from engine import Environment, col, count
 from engine.connectors.path_source import PathOptions, path_source
-from engine.errors import ConfigurationError, SchemaError
+from engine.errors import ConfigurationError, PlanError, SchemaError
 from engine.files.hive import NULL_FOLDER
 from engine.graph.source_spec import PathSource
 from engine.parquet.source import parquet_source
@@ -147,3 +147,17 @@ def test_many_small_files_are_shared_out_by_bytes(tmp_path):
     assert isinstance(spec, PathSource)
     assert len(spec.splits) == len(spec.values) == 300
     assert statistics.columns["k"].distinct_count == 300
+
+
+def test_a_schema_of_the_columns_of_paths_alone_is_an_error(tmp_path, env):
+    place(tmp_path, {"v=1": [1]}, "csv")
+    with pytest.raises(SchemaError, match=r"read_csv: schema= names v alone, which comes from the path; it leaves no"):
+        env.read_csv(tmp_path, schema=pa.schema({"v": pa.int64()}))
+
+
+def test_an_output_without_rows_says_so_when_it_is_read(tmp_path, env):
+    none = env.from_arrow(pa.table({"x": pa.array([], pa.int64()), "y": pa.array([], pa.int64())}))
+    none.write_parquet(tmp_path / "none", partition_by="y")
+    env.execute()
+    with pytest.raises(PlanError, match="holds no files; an output with partition_by= and without rows is such"):
+        env.read_parquet(tmp_path / "none")

@@ -30,8 +30,22 @@ def test_a_folder_of_folders_is_told_how_to_be_read(table):
     with pytest.raises(PlanError, match=r"holds no files, only folders such as day=1: .*'.*/table/\*\*' reads the"):
         expand_paths(table, "read_csv")
     (table.parent / "empty").mkdir()
-    with pytest.raises(PlanError, match=r"holds no files$"):
+    with pytest.raises(PlanError, match=r"holds no files; an output with partition_by= and without rows is such"):
         expand_paths(table.parent / "empty", "read_csv")
+
+
+def test_rows_in_folders_beside_a_file_are_not_left_out_silently(table):
+    (table / "loose.csv").write_text("2\n")
+    with pytest.raises(PlanError, match=r"the file loose.csv beside the folder day=1/ with files in it \(day=1/a.csv\)"):
+        expand_paths(table, "read_csv")
+    assert names(table / "*.csv") == ["loose.csv"]
+    assert sorted(names(table / "**")) == ["a.csv", "b.csv", "loose.csv"]
+    for hidden in (".git", "_old", "empty/_hidden"):
+        (table / hidden).mkdir(parents=True)
+        (table / hidden / "c.csv").write_text("3\n")
+    for name in ("day=1", "day=2"):
+        (table / name).rename(table / f"_{name}")
+    assert names(table) == ["loose.csv"]
 
 
 @pytest.mark.parametrize("begin", ["file://", "file:", "file://localhost", "FILE://"])

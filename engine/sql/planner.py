@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pyarrow as pa
 
-from engine.errors import ConfigurationError, NotYetSupportedError, PlanError
+from engine.errors import ConfigurationError, EngineError, NotYetSupportedError, PlanError
 from engine.records.plain_types import plain_schema
 from engine.sql.lost_meaning import check_bound_plan, check_text
 from engine.sql.null_aware import marks_are_null_aware, null_aware_joins
@@ -29,6 +29,8 @@ _NO_QUERIES: Final = {"Explain", "DescribeTable", "Analyze"}
 _PREFIX: Final = re.compile(
     r"^((\w+ caused by )?(Error during planning|Schema error|SQL error|This feature is not implemented): *)+"
 )
+#: what floats become beside decimals: it is too narrow for some, and rounds the others
+_OF_FLOATS: Final = re.compile(r"[(,](?:30, ?15|14, ?7)\)|Decimal256")
 
 
 class PlannedQuery(NamedTuple):
@@ -43,14 +45,20 @@ class PlannedQuery(NamedTuple):
     marks_are_null_aware: bool
 
 
-def plan_query(text: str, tables: Mapping[str, pa.Schema]) -> PlannedQuery:
-    """Return the plan of a query over tables of those names and types.
+class FloatsAsDecimalsError(EngineError):
+    """With constants such as 0.1 as decimals this query would round its floats to decimals."""
 
-    Raises: PlanError for a text that is no query over them, NotYetSupportedError for one that Substrait cannot say.
+
+def plan_query(text: str, tables: Mapping[str, pa.Schema], decimal_constants: bool = False) -> PlannedQuery:
+    """Return the plan of a query over tables of those names and types; ``decimal_constants``: 0.1 is no double.
+
+    Raises: PlanError for a text that is no query over them, NotYetSupportedError for one that Substrait cannot say,
+    FloatsAsDecimalsError where constants have to be doubles.
     """
     check_text(text)
-    context, options, producer, message, dataset = _imports()
-    session = context()
+    context, config, options, producer, message, dataset = _imports()
+    setting = str(decimal_constants).lower()
+    session = context(config().set("datafusion.sql_parser.parse_float_as_decimal", setting))
     words = text.lower()
     for name, schema in tables.items():
         if name.lower() not in words:
@@ -71,6 +79,8 @@ def plan_query(text: str, tables: Mapping[str, pa.Schema]) -> PlannedQuery:
         raise PlanError(f"sql: {_with_tables(_reason(error), tables)}") from None
     if type(logical.to_variant()).__name__ in _NO_QUERIES:
         raise _no_query(text)
+    if decimal_constants and _OF_FLOATS.search(logical.display_indent()):
+        raise FloatsAsDecimalsError("sql: constants have to be doubles")
     try:
         encoded = producer.to_substrait_plan(logical, session).encode()
     except Exception as error:
@@ -113,14 +123,14 @@ def _no_query(text: str) -> NotYetSupportedError:
     )
 
 
-def _imports() -> tuple[Any, Any, Any, Any, Any]:
-    """Return session, options, writer of Substrait, its message and what makes a table; only queries load them."""
+def _imports() -> tuple[Any, Any, Any, Any, Any, Any]:
+    """Return session, settings, options, writer of Substrait, its message, maker of tables; only queries load them."""
     from pyarrow.dataset import dataset  # noqa: PLC0415
 
     try:
-        from datafusion import SessionContext, SQLOptions  # noqa: PLC0415
+        from datafusion import SessionConfig, SessionContext, SQLOptions  # noqa: PLC0415
         from datafusion.substrait import Producer  # noqa: PLC0415
         from substrait.plan_pb2 import Plan  # noqa: PLC0415
     except ImportError as error:
         raise ConfigurationError(f"sql needs the extra: pip install 'drey[sql]' ({error})") from None
-    return SessionContext, SQLOptions, Producer, Plan, dataset
+    return SessionContext, SessionConfig, SQLOptions, Producer, Plan, dataset

@@ -16,11 +16,16 @@ from typing import Final
 from engine.api.data_set import DataSet
 from engine.api.environment import Environment
 from engine.connectors.records_manifest import MANIFEST_NAME
+from engine.errors import EngineError
 from engine.files.compression import plain_ending
 from engine.sql.planner import plan_query
 from engine.sql.relations import RelationReader
 from engine.sql.text_pieces import is_comment, is_quoted, pieces
 
+#: 0.1, .5: exact where the query has no floats that would have to be rounded
+_FRACTION: Final = re.compile(r"\.\d|\d\.")
+#: 1e3 is a double, as in DuckDB
+_EXPONENT: Final = re.compile(r"\d\.?e[+-]?\d", re.IGNORECASE)
 _BEFORE_PATH: Final = re.compile(r"\b(?:FROM|JOIN)\s*$", re.IGNORECASE)
 #: where FROM has another meaning: a IS DISTINCT FROM 'b', extract(day FROM '2024-01-01')
 _NO_PATH: Final = re.compile(
@@ -34,8 +39,19 @@ def query_data_set(text: str, environment: Environment) -> DataSet:
     for path in paths_in(text):
         if path not in tables:
             tables[path] = read_table(environment, path)
-    planned = plan_query(text, {name: data_set.schema for name, data_set in tables.items()})
-    return RelationReader(tables, planned, environment.from_arrow).root(planned.relation, planned.names)
+    schemas = {name: data_set.schema for name, data_set in tables.items()}
+
+    def planned(decimal_constants: bool) -> DataSet:
+        query = plan_query(text, schemas, decimal_constants)
+        return RelationReader(tables, query, environment.from_arrow).root(query.relation, query.names)
+
+    if not _FRACTION.search(text) or _EXPONENT.search(text):
+        return planned(decimal_constants=False)
+    try:
+        return planned(decimal_constants=True)
+    except EngineError:
+        # a float among the decimals, or more digits than decimals have; a query that is wrong is said to be so below
+        return planned(decimal_constants=False)
 
 
 #: of files, by format

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import date
 from decimal import Decimal
 
+import duckdb
 import pyarrow as pa
 import pytest
 
@@ -114,3 +115,35 @@ def test_constants_of_every_type_keep_it(environment: Environment) -> None:
     assert environment.sql("SELECT CAST('12.50' AS DECIMAL(9, 2)) AS d").to_arrow()["d"].to_pylist() == [
         Decimal("12.50")
     ]
+
+
+EXACT = (
+    "d * 0.1 = 1.7",
+    "d * 0.1",
+    "0.1 + 0.2 = 0.3",
+    "d BETWEEN 16.99 AND 17.00",
+    "d IN (0.3, 17.0)",
+    "k * 0.5",
+    "coalesce(d, 0.0)",
+    "CASE WHEN k = 1 THEN d ELSE 0.5 END",
+)
+#: doubles, and what has no room among decimals
+IN_DOUBLES = ("f > 0.5", "f = 0.3", "coalesce(f, 0.0)", "f * 0.1", "k * 1e3", "k < 1.5e-3", "greatest(f, 0.5)")
+
+
+@pytest.mark.parametrize("expression", (*EXACT, *IN_DOUBLES))
+def test_constants_with_a_point_are_those_of_duckdb(environment: Environment, expression: str) -> None:
+    decimals = pa.array([Decimal("17.00"), Decimal("0.30"), None], pa.decimal128(15, 2))
+    table = pa.table({"k": [1, 2, 3], "d": decimals, "f": [1e30, 0.3, float("inf")]})
+    environment.register("m", environment.from_arrow(table))
+    query = f"SELECT k, {expression} AS value FROM m"
+    with duckdb.connect() as oracle:
+        oracle.register("m", table)
+        assert rows_of(environment.sql(query).to_arrow()) == sorted(oracle.sql(query).fetchall(), key=repr)
+
+
+def test_a_product_with_too_many_digits_for_decimals_is_a_double(environment: Environment) -> None:
+    table = pa.table({"a": pa.array([Decimal("0.50")], pa.decimal128(15, 2))})
+    environment.register("m", environment.from_arrow(table))
+    found = environment.sql("SELECT 100.00 * sum(a * a * a * a) AS x FROM m").to_arrow()
+    assert (found.schema.field("x").type, found["x"].to_pylist()) == (pa.float64(), [6.25])

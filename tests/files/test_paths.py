@@ -36,7 +36,7 @@ def test_a_folder_of_folders_is_told_how_to_be_read(table):
 
 def test_rows_in_folders_beside_a_file_are_not_left_out_silently(table):
     (table / "loose.csv").write_text("2\n")
-    with pytest.raises(PlanError, match=r"the file loose.csv beside the folder day=1/ with files in it \(day=1/a.csv\)"):
+    with pytest.raises(PlanError, match=r"file loose.csv beside the folder day=1/ with files in it \(day=1/a.csv\)"):
         expand_paths(table, "read_csv")
     assert names(table / "*.csv") == ["loose.csv"]
     assert sorted(names(table / "**")) == ["a.csv", "b.csv", "loose.csv"]

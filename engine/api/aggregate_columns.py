@@ -161,7 +161,7 @@ def _kept(one: Aggregated) -> Expression:
     """Return the argument, a pair of two, null where the filter is not true."""
     argument = one.arguments[0] if one.arguments else make_literal(1)
     if len(one.arguments) == 2:
-        numbers = tuple(Cast(each, type_to_ipc(pa.float64()), "double") for each in one.arguments)
+        numbers = tuple(Cast(each, type_to_ipc(pa.float64()), "double", widens=True) for each in one.arguments)
         argument = Call("struct", numbers, {"0": "x", "1": "y"})
     return argument if one.where is None else Case(((one.where, argument),))
 

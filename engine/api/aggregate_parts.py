@@ -38,9 +38,9 @@ from engine.api.window_nodes import windowed_filter, windowed_project
 from engine.api.windows import row_number
 from engine.errors import SchemaError
 from engine.expressions.infer import infer_type
-from engine.expressions.schema_bridge import is_key_type
+from engine.expressions.schema_bridge import is_key_type, type_to_ipc
 from engine.expressions.text import expression_text
-from engine.graph.expression import AggregateCall, Aggregated, ColumnRef, NamedExpression, OrderedBy
+from engine.graph.expression import AggregateCall, Aggregated, Cast, ColumnRef, NamedExpression, OrderedBy
 
 #: registers of an estimate: 2**14
 _REGISTER_BITS: Final = 14
@@ -189,7 +189,8 @@ def _approx_quantile(source: LogicalNode, keys: tuple[str, ...], name: str, one:
     is_number = pa.types.is_integer(data_type) or pa.types.is_floating(data_type) or pa.types.is_decimal(data_type)
     if not is_number:
         raise SchemaError(f"{expression_text(one)}: approx_quantile takes numbers, the argument is {data_type}")
-    exact = _columns(source, keys, __value=_kept(one, Expr(one.arguments[0])).cast(pa.float64()))
+    nearest = Cast(_kept(one, Expr(one.arguments[0])).expression, type_to_ipc(pa.float64()), "double", widens=True)
+    exact = _columns(source, keys, __value=Expr(nearest))
     value = _column(_VALUE, keys)
     scaled = value * _SPLITTER
     rounded = when(value.abs() < _SPLIT_MAX).then(scaled - (scaled - value)).otherwise(value)

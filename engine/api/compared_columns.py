@@ -93,7 +93,7 @@ class ComparedColumns:
     def _column(self, expression: Expression, side: int, own: pa.DataType, wanted: pa.DataType) -> Expression:
         if own == wanted and isinstance(expression, ColumnRef):
             return expression
-        value = expression if own == wanted else Cast(expression, type_to_ipc(wanted), str(wanted))
+        value = expression if own == wanted else Cast(expression, type_to_ipc(wanted), str(wanted), widens=True)
         used = {*self._sides[0].schema.names, *self._sides[1].schema.names}
         name = f"__compared{len(self._added[0]) + len(self._added[1])}"
         while name in used:

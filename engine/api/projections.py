@@ -133,6 +133,6 @@ def cast_node(source: LogicalNode, types: Mapping[str, pa.DataType]) -> LogicalN
     for field in source.schema:
         column = ColumnRef(field.name)
         wanted = types.get(field.name, field.type)
-        widened = column if wanted == field.type else Cast(column, type_to_ipc(wanted), str(wanted))
+        widened = column if wanted == field.type else Cast(column, type_to_ipc(wanted), str(wanted), widens=True)
         named.append(NamedExpression(field.name, widened))
     return project_node(source, named, "cast")

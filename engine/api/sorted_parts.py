@@ -112,7 +112,7 @@ def _ordered_value(one: Aggregated, schema: pa.Schema) -> Expression:
     else:
         raise SchemaError(f"{expression_text(one)}: quantile takes numbers and times, the argument is {data_type}")
     if wanted != data_type:
-        value = Cast(value, type_to_ipc(wanted), str(wanted))
+        value = Cast(value, type_to_ipc(wanted), str(wanted), widens=True)
     return value if one.where is None else Case(((one.where, value),))
 
 

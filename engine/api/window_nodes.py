@@ -160,7 +160,7 @@ class _Windows:
         if found != wanted:
             if common_type(found, wanted) is None and not pa.types.is_null(found):
                 raise SchemaError(f"{text}: the default is {found}, the values are {wanted}")
-            expression = Cast(expression, type_to_ipc(wanted), str(wanted))
+            expression = Cast(expression, type_to_ipc(wanted), str(wanted), widens=True)
         return self._column(expression)
 
     def _column(self, expression: Expression) -> str:

@@ -149,6 +149,8 @@ def _compile_cast(expression: Cast, schema: pa.Schema) -> Operand:
     except _ARROW_ERRORS:
         source = expression_text(expression.operand)
         raise SchemaError(f"{source} is {operand.type}, which cannot be cast to {target}") from None
+    if expression.widens and pa.types.is_integer(operand.type) and pa.types.is_floating(target):
+        return cast_operand(operand, target)
     try:
         kernel = cast_kernel(operand.type, target)
     except UnknownZoneError as error:

@@ -54,11 +54,15 @@ class Call(msgspec.Struct, frozen=True, tag="call"):
 
 
 class Cast(msgspec.Struct, frozen=True, tag="cast"):
-    """Conversion to the type of the single field in ``type_ipc`` (an Arrow IPC schema)."""
+    """Conversion to the type of the single field in ``type_ipc`` (an Arrow IPC schema).
+
+    widens: nobody wrote it; it gives the float nearest to an integer, where a cast that a user wrote must be exact.
+    """
 
     operand: Expression
     type_ipc: bytes
     type_text: str
+    widens: bool = False
 
 
 class Case(msgspec.Struct, frozen=True, tag="case"):

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 import engine
-from engine import col
+from engine import JobExecutionError, approx_quantile, col, median
 from engine.api.data_set import DataSet
 from engine.api.join_keys import join_type
 from engine.errors import SchemaError
@@ -175,3 +175,15 @@ def test_the_examples_are_true(env, method):
     report = []
     doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE).run(test, out=report.append)
     assert not report, "".join(report)
+
+
+def test_integers_that_no_float_is_equal_to_are_widened_to_the_nearest(env):
+    big = 2**53 + 1
+    whole = env.from_arrow(pa.table({"x": pa.array([big, 1, None], pa.int64())}))
+    parts = env.from_arrow(pa.table({"x": pa.array([2.0**53, 0.5], pa.float64())}))
+    assert sorted(row.x or 0.0 for row in whole.union(parts).collect()) == [0.0, 0.5, 1.0, 2.0**53, 2.0**53]
+    assert whole.join(parts, on="x").collect()[0].x == 2.0**53
+    found = whole.agg(m=median("x"), most=approx_quantile("x", 1.0)).collect()[0]
+    assert (found.m, found.most) == (2.0**52 + 0.5, 2.0**53)
+    with pytest.raises(JobExecutionError, match="not in range"):
+        whole.select(x=col("x").cast(float)).collect()

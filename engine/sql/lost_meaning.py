@@ -3,7 +3,8 @@
     in the text         hints, INTERSECT ALL, EXCEPT ALL, ESCAPE, TABLESAMPLE, windows that extend a named one, GROUPS,
                         IS DISTINCT FROM with AND or OR behind it
     in the bound plan   FILTER, DISTINCT and IGNORE NULLS of a window, RANGE over what is no whole number,
-                        IN where null is told from false, EXISTS over an aggregate of all rows
+                        IN where null is told from false, NOT IN of a constant, EXISTS over an aggregate of all rows,
+                        aggregates and limits that a subquery takes of each outer row
 
 The bound plan is the one before any rewriting. Its text has a line for each relation, and below it, in their order, a
 "Subquery:" for each "(<subquery>)" of the line. Each rule was found by comparing answers with those of DuckDB.
@@ -14,6 +15,7 @@ Held by: tests/sql/test_lost_meaning.py
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Final
 
 from engine.errors import NotYetSupportedError
@@ -51,7 +53,18 @@ _IN: Final = " IN (<subquery>)"
 _NULL_TEST: Final = re.compile(r" IS (?:NOT )?(?:NULL|UNKNOWN)\b")
 _NULL_TEST_OF_COLUMN: Final = re.compile(r"(?:OR |AND |NOT |\(|: )[\w.\"]+ IS (?:NOT )?NULL\b")
 _NULL_FUNCTION: Final = re.compile(r"\b(?:coalesce|nullif|nvl2?|ifnull)\(|\bIS (?:NOT )?DISTINCT FROM\b")
-_SUBQUERY: Final = re.compile(r"(EXISTS )?\(<subquery>\)")
+_OUTER: Final = "outer_ref("
+_SUBQUERY: Final = re.compile(r"(EXISTS |IN |ANY |ALL )?\(<subquery>\)")
+_LITERAL: Final = re.compile(
+    r"\b(?:Boolean|U?Int\d+|Float\d+|Decimal\d+|(?:Large)?Utf8(?:View)?|Date\d+|Time\d*\w+|Interval\w+|Duration\w+)"
+    r"\((?:\".*?\"|(?!NULL)(?:Some\([^()]*\))?[^()\"]*)\)"
+)
+_OPERAND_BEGINS: Final = re.compile(r" AND | OR |\b(?:NOT|WHEN|THEN|ELSE) |: |, ")
+_NO_COLUMN: Final = re.compile(r"\bCAST\(|\bAS \w+\)|\b(?!count\()\w+\(|\bNOT$")
+_NEGATED: Final = re.compile(r"\bNOT\b|\bCASE\b|Boolean\(")
+_ABOVE_ROWS: Final = ("Projection:", "SubqueryAlias:", "Sort:", "Limit:")
+_SOME_ROWS: Final = re.compile(r"Limit: skip=0, fetch=[1-9]\d*$")
+_ALWAYS_ROWS: Final = re.compile(r"Aggregate: groupBy=\[\[(?:\]|ROLLUP|CUBE|GROUPING SETS)")
 
 
 def check_text(text: str) -> None:
@@ -90,8 +103,8 @@ def check_bound_plan(shown: str) -> None:
             _check_window(line)
         if _IN in line:
             _check_in(line)
-        if "EXISTS (<subquery>)" in line:
-            _check_exists(lines, number)
+        for kind, below in _subqueries(lines, number):
+            _check_subquery(kind, below)
 
 
 def _check_window(line: str) -> None:
@@ -106,18 +119,68 @@ def _check_in(line: str) -> None:
     is_told = len(_NULL_TEST.findall(line)) != len(_NULL_TEST_OF_COLUMN.findall(line))
     if is_told or _NULL_FUNCTION.search(line):
         raise NotYetSupportedError("sql: IN (SELECT ...) where NULL and FALSE are not the same; write it as a join")
+    if _NEGATED.search(line) and any(_is_constant(operand) for operand in _operands(line)):
+        raise NotYetSupportedError("sql: a constant NOT IN (SELECT ...); write NOT EXISTS, and what a null shall mean")
 
 
-def _check_exists(lines: list[str], number: int) -> None:
+def _operands(line: str) -> list[str]:
+    """Return what stands before each IN of a line, with a # for each constant."""
+    parts = _LITERAL.sub("#", line).split(_IN)[:-1]
+    return [_OPERAND_BEGINS.split(part.removesuffix(" NOT"))[-1] for part in parts]
+
+
+def _is_constant(operand: str) -> bool:
+    """Return whether an operand reads no column, or is null whatever the column."""
+    return "NULL" in operand or re.search(r"\w", _NO_COLUMN.sub("", operand)) is None
+
+
+def has_correlated_in(shown: str) -> bool:
+    """Return whether a bound plan has IN of a query that reads columns of the row outside."""
+    lines = shown.split("\n")
+    return any(
+        kind == "IN" and any(_OUTER in line for line in below)
+        for number in range(len(lines))
+        for kind, below in _subqueries(lines, number)
+    )
+
+
+def _subqueries(lines: list[str], number: int) -> Iterator[tuple[str, list[str]]]:
+    """Yield the subqueries of a line: EXISTS, IN, ANY, ALL or nothing, and the lines of the plan."""
+    if "(<subquery>)" not in lines[number]:
+        return
     depth = _depth(lines[number]) + 2
     below = [at for at in range(number + 1, _end(lines, number)) if _depth(lines[at]) == depth]
     subqueries = [at for at in below if lines[at].strip() == "Subquery:"]
     for found, at in zip(_SUBQUERY.finditer(lines[number]), subqueries, strict=False):
-        top = at + 1
-        while lines[top].strip().startswith(("Projection:", "SubqueryAlias:")):
-            top += 1
-        if found[1] and lines[top].strip().startswith("Aggregate: groupBy=[[]]"):
-            raise NotYetSupportedError("sql: EXISTS (SELECT an aggregate of all rows), which has one row always")
+        yield (found[1] or "").strip(), lines[at + 1 : _end(lines, at)]
+
+
+def _check_subquery(kind: str, lines: list[str]) -> None:
+    """Raise NotYetSupportedError for rows of a subquery that the join made of it does not have, or has too many."""
+    top = next((at for at, line in enumerate(lines) if not line.strip().startswith(_ABOVE_ROWS)), len(lines))
+    rows = lines[top].strip() if top < len(lines) else ""
+    if kind == "EXISTS" and _ALWAYS_ROWS.match(rows):
+        raise NotYetSupportedError("sql: EXISTS (SELECT an aggregate of all rows), which has one row always")
+    only_asks_for_rows = kind == "EXISTS" or (not kind and rows.startswith("Aggregate:"))
+    for at in _own_lines(lines):
+        line = lines[at].strip()
+        if not any(_OUTER in one for one in lines[at : _end(lines, at)]):
+            continue
+        if kind and _ALWAYS_ROWS.match(line):
+            raise NotYetSupportedError(f"sql: {kind} of an aggregate of all rows that depends on the row outside")
+        if line.startswith("Limit:") and not (only_asks_for_rows and at < top and _SOME_ROWS.match(line)):
+            raise NotYetSupportedError("sql: LIMIT or OFFSET in a subquery that depends on the row outside")
+
+
+def _own_lines(lines: list[str]) -> Iterator[int]:
+    """Yield where the lines of a plan are that belong to none of its subqueries."""
+    at = 0
+    while at < len(lines):
+        if lines[at].strip() == "Subquery:":
+            at = _end(lines, at)
+            continue
+        yield at
+        at += 1
 
 
 def _end(lines: list[str], number: int) -> int:

@@ -29,6 +29,14 @@ _NO_QUERIES: Final = {"Explain", "DescribeTable", "Analyze"}
 _PREFIX: Final = re.compile(
     r"^((\w+ caused by )?(Error during planning|Schema error|SQL error|This feature is not implemented): *)+"
 )
+_IN_OUR_WORDS: Final = {
+    re.compile(r'^Projections require unique expression names but the expression "(.+?)" at position'): (
+        r"two columns of a SELECT are the same, \1; give one of them a name with AS"
+    ),
+    re.compile(r"No function matches the given name and argument types '(.+?)'\."): (
+        r"no function has these types of arguments: \1"
+    ),
+}
 #: what floats become beside decimals: it is too narrow for some, and rounds the others
 _OF_FLOATS: Final = re.compile(r"[(,](?:30, ?15|14, ?7)\)|Decimal256")
 
@@ -104,6 +112,9 @@ def _with_tables(reason: str, tables: Collection[str]) -> str:
 def _reason(error: Exception) -> str:
     text = str(error).removeprefix("DataFusion error: ")
     text = _PREFIX.sub("", text)
+    for pattern, words in _IN_OUR_WORDS.items():
+        if found := pattern.search(text):
+            return found.expand(words)
     parser = re.fullmatch(r'ParserError\("(.*?)(?: at Line: (\d+), Column: (\d+))?"\)', text, re.DOTALL)
     if parser is None:
         plain = " ".join(text.replace("datafusion.public.", "").split()).rstrip(".")

@@ -107,6 +107,10 @@ def test_the_answer_is_duckdbs(answers: Answers, query: str) -> None:
         ("SELECT k FROM nowhere", "sql: table 'nowhere' not found; there are e, n, t, u"),
         ("SELECT nonsense(k) FROM t", "sql: invalid function 'nonsense'"),
         ("SELECT k + s FROM t", "sql: "),
+        ("SELECT sum(s) FROM t", "sql: no function has these types of arguments: sum("),
+        ("SELECT k, k AS k FROM t", "sql: two columns of a SELECT are the same, t.k; give one of them a name with AS"),
+        ("SELECT k, * FROM t", "sql: two columns of a SELECT are the same, t.k; give"),
+        ("SELECT max(k), max(k) FROM t", "sql: two columns of a SELECT are the same, max(t.k); give"),
     ],
 )
 def test_what_is_no_query_is_said_in_one_line(environment: Environment, query: str, said: str) -> None:

@@ -50,7 +50,11 @@ def _remainder(arguments: Arguments, wanted: pa.DataType | None) -> Expr:
     left, right = arguments
     if wanted is not None and pa.types.is_integer(wanted):
         return left - right * _cut_quotient(left, right)
-    raise NotYetSupportedError("the remainder of numbers that are no integers, in SQL")
+    if wanted is not None and pa.types.is_decimal(wanted):
+        raise NotYetSupportedError("the remainder of decimals in SQL (write CAST(... AS DOUBLE))")
+    # that of Python has the sign of the right side, that of SQL the sign of the left one
+    positive = left.abs() % right.abs()
+    return when(left < 0).then(-positive).otherwise(positive)
 
 
 def constant_of(argument: Expr, what: str) -> Any:
@@ -124,6 +128,45 @@ def _round(arguments: Arguments, _wanted: pa.DataType | None) -> Expr:
     return arguments[0].round(digits)
 
 
+def _truncate(arguments: Arguments, _wanted: pa.DataType | None) -> Expr:
+    if len(arguments) > 1:
+        raise NotYetSupportedError("trunc() to a number of digits, in SQL")
+    return when(arguments[0] < 0).then(arguments[0].ceil()).otherwise(arguments[0].floor())
+
+
+def _pad(name: str) -> Function:
+    """Return a function that pads a text to a width, and cuts what is longer."""
+
+    def call(arguments: Arguments, _wanted: pa.DataType | None) -> Expr:
+        width = max(0, int(constant_of(arguments[1], "the width of LPAD and RPAD")))
+        fill = str(constant_of(arguments[2], "what LPAD and RPAD write")) if len(arguments) > 2 else " "
+        if len(fill) != 1:
+            raise NotYetSupportedError("LPAD and RPAD with more or less than one character, in SQL")
+        padded: Expr = getattr(arguments[0].str, name)(width, fill)
+        return padded.str.slice(0, width)
+
+    return call
+
+
+def _regexp_replace(arguments: Arguments, _wanted: pa.DataType | None) -> Expr:
+    flags = constant_of(arguments[3], "the flags of REGEXP_REPLACE") if len(arguments) > 3 else ""
+    if flags != "g":
+        raise NotYetSupportedError("REGEXP_REPLACE of the first match only (write 'g' as the fourth argument), in SQL")
+    pattern = str(constant_of(arguments[1], "the pattern of REGEXP_REPLACE"))
+    replacement = str(constant_of(arguments[2], "what REGEXP_REPLACE writes"))
+    return arguments[0].str.replace(pattern, replacement, regex=True)
+
+
+def _repeat(arguments: Arguments, _wanted: pa.DataType | None) -> Expr:
+    text, count = arguments
+    return text.str.repeat(when(count < 0).then(0).otherwise(count))
+
+
+def _concat_ws(arguments: Arguments, _wanted: pa.DataType | None) -> Expr:
+    separator = str(constant_of(arguments[0], "the separator of CONCAT_WS"))
+    return arguments[1].str.concat_ws(separator, *arguments[2:])
+
+
 FUNCTIONS: Final[dict[str, Function]] = {
     "equal": _method("__eq__"),
     "not_equal": _method("__ne__"),
@@ -166,6 +209,13 @@ FUNCTIONS: Final[dict[str, Function]] = {
     "starts_with": _text("starts_with", "a prefix"),
     "ends_with": _text("ends_with", "a suffix"),
     "reverse": _text("reverse"),
+    "split_part": _text("split_part", "what SPLIT_PART looks for", "the number of a part"),
+    "regexp_replace": _regexp_replace,
+    "lpad": _pad("pad_left"),
+    "rpad": _pad("pad_right"),
+    "repeat": _repeat,
+    "concat_ws": _concat_ws,
+    "md5": _method("md5"),
     "date_part": _date_part,
     "date_trunc": _date_trunc,
     "substring": _substring,
@@ -180,6 +230,8 @@ FUNCTIONS: Final[dict[str, Function]] = {
     "bitwise_shift_right": _method("shift_right"),
     "abs": _method("abs"),
     "sign": _method("sign"),
+    "signum": _method("sign"),
+    "trunc": _truncate,
     "floor": _method("floor"),
     "ceil": _method("ceil"),
     "round": _round,
@@ -200,6 +252,7 @@ FUNCTIONS: Final[dict[str, Function]] = {
     "degrees": _method("degrees"),
     "radians": _method("radians"),
     "isnan": _method("is_nan"),
+    "is_nan": _method("is_nan"),
     "upper": lambda arguments, _: arguments[0].str.upper(),
     "lower": lambda arguments, _: arguments[0].str.lower(),
     "character_length": lambda arguments, _: arguments[0].str.length(),

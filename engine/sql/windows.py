@@ -72,6 +72,8 @@ def _function(name: str, arguments: Sequence[Expr]) -> tuple[Any, bool]:
         return ntile(int(constant_of(arguments[0], "the number of NTILE"))), False
     if name in _SHIFTS:
         distance = int(constant_of(arguments[1], f"the distance of {name.upper()}")) if len(arguments) > 1 else 1
+        if distance < 0:
+            name, distance = ("lead" if name == "lag" else "lag"), -distance
         return _SHIFTS[name](arguments[0], distance, *arguments[2:3]), False
     if name == "nth_value":
         return nth_value(arguments[0], int(constant_of(arguments[1], "the number of NTH_VALUE"))), True

@@ -9,7 +9,7 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from engine import Environment
+from engine import Environment, NotYetSupportedError
 from tests.sql.conftest import Answers, rows_of
 
 EXPRESSIONS = (
@@ -60,6 +60,21 @@ EXPRESSIONS = (
     "(k > 1) IS NOT TRUE",
     "(k > 1) IS UNKNOWN",
     "extract(year FROM DATE '1995-03-15' + INTERVAL '1' DAY) + k",
+    "split_part(s || ',x', ',', 2)",
+    "split_part(s || ',x', ',', -1)",
+    "split_part(s, ',', 3)",
+    "regexp_replace(s || 'aab', '[ab]', 'x', 'g')",
+    "lpad(s || 'ab', 2, 'x')",
+    "lpad(s, 5, 'x')",
+    "rpad(s, 3, ' ')",
+    "rpad(s || 'abc', 0, ' ')",
+    "repeat(s, k - 1)",
+    "concat_ws('-', s, NULL, k)",
+    "trunc(CAST(k - 2 AS DOUBLE) / 4)",
+    "md5(s)",
+    "isnan(CAST(k AS DOUBLE))",
+    "CAST(v - 25 AS DOUBLE) % 7.5",
+    "CAST(v - 25 AS DOUBLE) % -7",
     "CAST(k AS VARCHAR)",
     "CAST(k AS DOUBLE) / 4",
     "CAST(v AS DECIMAL(10, 2)) * 1.05",
@@ -97,6 +112,20 @@ def test_the_value_of_a_moment_is_duckdbs(answers: Answers, expression: str) -> 
     both = f"(SELECT ts, CAST(ts AS DATE) AS d FROM {source}) AS b"
     found, wanted = answers(f"SELECT d, {expression} AS value FROM {both}")
     assert found == wanted
+
+
+@pytest.mark.parametrize(
+    ("expression", "said"),
+    [
+        ("CAST(v AS DECIMAL(10, 2)) % 2", "the remainder of decimals"),
+        ("regexp_replace(s, 'a', 'b')", "REGEXP_REPLACE of the first match only"),
+        ("lpad(s, 5, 'ab')", "more or less than one character"),
+        ("trunc(CAST(v AS DOUBLE), 1)", "to a number of digits"),
+    ],
+)
+def test_what_is_not_there_is_said(environment: Environment, expression: str, said: str) -> None:
+    with pytest.raises(NotYetSupportedError, match=said):
+        environment.sql(f"SELECT {expression} AS x FROM t")
 
 
 def test_integers_are_divided_as_the_standard_says(environment: Environment) -> None:

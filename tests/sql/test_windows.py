@@ -16,6 +16,8 @@ FUNCTIONS = (
     "ntile(3) OVER (ORDER BY v, k, s)",
     "lag(v) OVER (ORDER BY k, v, s)",
     "lag(v, 2, 0) OVER (ORDER BY k, v, s)",
+    "lag(v, -1) OVER (ORDER BY k, v, s)",
+    "lead(v, -2, 7) OVER (ORDER BY k, v, s)",
     "lead(s, 1) OVER (PARTITION BY k ORDER BY v, s)",
     "first_value(v) OVER (PARTITION BY s ORDER BY k, v)",
     "last_value(v) OVER (PARTITION BY s ORDER BY k, v ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING)",

@@ -5,6 +5,7 @@
     in the bound plan   FILTER, DISTINCT and IGNORE NULLS of a window, RANGE over what is no whole number,
                         IN where null is told from false, NOT IN of a constant, EXISTS over an aggregate of all rows,
                         aggregates and limits that a subquery takes of each outer row
+    in the last plan    distances of RANGE over what is no integer, which Substrait calls unbounded
 
 The bound plan is the one before any rewriting. Its text has a line for each relation, and below it, in their order, a
 "Subquery:" for each "(<subquery>)" of the line. Each rule was found by comparing answers with those of DuckDB.
@@ -16,10 +17,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
 from engine.errors import NotYetSupportedError
+from engine.sql.messages import messages_below
 from engine.sql.text_pieces import is_comment, is_quoted, pieces
+
+if TYPE_CHECKING:
+    from substrait.algebra_pb2 import Expression, Rel
 
 _NO_NAME: Final = r"(?!(?:PARTITION|ORDER|ROWS|RANGE|GROUPS)\b)"
 _IN_TEXT: Final = {
@@ -48,7 +53,8 @@ _IN_WINDOW: Final = {
 }
 _BOUND: Final = r"(?:UNBOUNDED (?:PRECEDING|FOLLOWING)|CURRENT ROW|\d+ (?:PRECEDING|FOLLOWING))"
 _RANGE: Final = re.compile(r"RANGE BETWEEN ")
-_WHOLE_RANGE: Final = re.compile(rf"RANGE BETWEEN {_BOUND} AND {_BOUND}")
+_WHOLE_RANGE: Final = re.compile(rf"RANGE BETWEEN ({_BOUND}) AND ({_BOUND})")
+_DISTANCE: Final = re.compile(r"\b\d+ (?:PRECEDING|FOLLOWING)")
 _IN: Final = " IN (<subquery>)"
 _NULL_TEST: Final = re.compile(r" IS (?:NOT )?(?:NULL|UNKNOWN)\b")
 _NULL_TEST_OF_COLUMN: Final = re.compile(r"(?:OR |AND |NOT |\(|: )[\w.\"]+ IS (?:NOT )?NULL\b")
@@ -113,6 +119,34 @@ def _check_window(line: str) -> None:
             raise NotYetSupportedError(f"sql: {what}")
     if len(_RANGE.findall(line)) != len(_WHOLE_RANGE.findall(line)):
         raise NotYetSupportedError("sql: a frame of RANGE with a distance that is no whole number")
+
+
+def check_ranges(shown: str, root: Rel) -> None:
+    """Raise NotYetSupportedError where a plan has more distances of RANGE than its Substrait."""
+    frames = [
+        bound
+        for line in shown.split("\n")
+        if _WINDOW in line
+        for found in _WHOLE_RANGE.findall(line)
+        for bound in found
+    ]
+    wanted = sum(_DISTANCE.fullmatch(bound) is not None for bound in frames)
+    if wanted > (sum(map(_distances, _windows_of(root))) if wanted else 0):
+        raise NotYetSupportedError("sql: a frame of RANGE with a distance over a column that is no integer (cast it)")
+
+
+def _distances(call: Expression.WindowFunction) -> int:
+    if not call.BoundsType.Name(call.bounds_type).endswith("RANGE"):
+        return 0
+    return sum(bound.WhichOneof("kind") in ("preceding", "following") for bound in (call.lower_bound, call.upper_bound))
+
+
+def _windows_of(message: Any) -> Iterator[Expression.WindowFunction]:
+    """Yield the window functions of a message and of what is below it."""
+    if message.DESCRIPTOR.name == "WindowFunction":
+        yield message
+    for child in messages_below(message):
+        yield from _windows_of(child)
 
 
 def _check_in(line: str) -> None:

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from engine.errors import ConfigurationError, EngineError, NotYetSupportedError, PlanError
 from engine.records.plain_types import plain_schema
-from engine.sql.lost_meaning import check_bound_plan, check_text, has_correlated_in
+from engine.sql.lost_meaning import check_bound_plan, check_ranges, check_text, has_correlated_in
 from engine.sql.null_aware import marks_are_null_aware, null_aware_joins
 
 if TYPE_CHECKING:
@@ -96,6 +96,7 @@ def plan_query(text: str, tables: Mapping[str, pa.Schema], decimal_constants: bo
     plan = message()
     plan.ParseFromString(encoded)
     root = plan.relations[0].root
+    check_ranges(logical.display_indent(), root.input)
     functions = {one.extension_function.function_anchor: one.extension_function.name for one in plan.extensions}
     null_aware = null_aware_joins(logical, root.input)
     marks = marks_are_null_aware(bound, root.input)

@@ -130,8 +130,11 @@ def with_mark(node: LogicalNode, tested: Expr, other: LogicalNode, mark: str) ->
     different = aggregate_node(wanted, (key,), ())
     flag = NamedExpression(found, make_literal(True, pa.bool_()))
     flagged = project_node(different, [NamedExpression(key, ColumnRef(key)), flag], "is_in")
-    keys = JoinKeys(left_on=[tested], right_on=[Expr(ColumnRef(key))])
-    joined = join_node(node, flagged, "left", keys)
+    # the value is a column of its own, for the join widens its keys
+    own = NamedExpression(free_name("__tested", node.schema), tested.expression)
+    values_beside = project_node(node, [*columns_as_they_are(node.schema.names), own], "is_in")
+    keys = JoinKeys(left_on=own.name, right_on=[Expr(ColumnRef(key))])
+    joined = join_node(values_beside, flagged, "left", keys)
     calls = (AggregateCall("count_all", None, rows), AggregateCall("count", ColumnRef(key), values))
     counted = join_node(joined, aggregate_node(different, (), calls), "cross", JoinKeys())
     has_nulls = Expr(ColumnRef(rows)) > Expr(ColumnRef(values))

@@ -72,6 +72,8 @@ class KeyedSides(NamedTuple):
     right_shown: tuple[str, ...]
     #: coalesced keys where null equals null: where the right's value lies
     right_of: dict[str, str]
+    #: keys of a left that comes out alone, as it was: where the values lie that are not of the common type
+    left_of: dict[str, str]
 
 
 def join_type(how: object) -> JoinType:
@@ -91,10 +93,12 @@ def keyed_sides(
     merged: Sequence[bool],
     suffix: str | None,
     null_safe: bool | Sequence[bool] = False,
+    keeps_left: bool = False,
 ) -> KeyedSides:
     """Return both inputs with columns for the keys; SchemaError for keys or names that do not fit.
 
     merged: of each key, whether both sides name it alike and it comes out once.
+    keeps_left: the left comes out as it was, as from a filter.
     """
     coalesce = bool(pairs) and all(merged)
     shown = (tuple(left.schema.names), tuple(right.schema.names))
@@ -105,6 +109,15 @@ def keyed_sides(
         _common_key(left.schema.field(one), right.schema.field(other))
         for one, other in zip(left_keys, right_keys, strict=True)
     ]
+    left_of = {}
+    if keeps_left:
+        left_of = {
+            name: names.free(f"own_{name}")
+            for name, wanted in zip(left_keys, types, strict=True)
+            if name in shown[0] and left.schema.field(name).type != wanted
+        }
+        own = [NamedExpression(hidden, ColumnRef(name)) for name, hidden in left_of.items()]
+        left = _with_added(left, own, "join key")
     left = cast_node(left, dict(zip(left_keys, types, strict=True)))
     right = cast_node(right, dict(zip(right_keys, types, strict=True)))
     coalesced = [name for name, is_one in zip(right_keys, merged, strict=True) if is_one and name in shown[1]]
@@ -128,7 +141,9 @@ def keyed_sides(
         right = project_node(right, renamed(right.schema, new_names), "join suffix")
         right_keys = [new_names.get(name, name) for name in right_keys]
     right_shown = tuple(new_names.get(name, name) for name in shown[1] if name not in coalesced)
-    return KeyedSides(left, right, tuple(left_keys), tuple(right_keys), coalesce, shown[0], right_shown, right_of)
+    return KeyedSides(
+        left, right, tuple(left_keys), tuple(right_keys), coalesce, shown[0], right_shown, right_of, left_of
+    )
 
 
 def shown(joined: LogicalNode, sides: KeyedSides, how: JoinType) -> LogicalNode:
@@ -138,7 +153,7 @@ def shown(joined: LogicalNode, sides: KeyedSides, how: JoinType) -> LogicalNode:
         return joined
     named = []
     for name in visible:
-        column = ColumnRef(name)
+        column = ColumnRef(sides.left_of.get(name, name))
         right = ColumnRef(sides.right_of.get(name, name))
         if how is JoinType.RIGHT:
             named.append(NamedExpression(name, right))

@@ -61,7 +61,8 @@ def join_node(
         raise SchemaError("join: null_aware=True takes a null as unknown, null_safe=True as a value; give one of them")
     if kind is JoinType.INNER and not _has_keys(keys):
         kind, pairs, null_safe = JoinType.CROSS, [], []
-    sides = keyed_sides(left, right, pairs, [keys.on is not None] * len(pairs), suffix, null_safe)
+    merged = [keys.on is not None] * len(pairs)
+    sides = keyed_sides(left, right, pairs, merged, suffix, null_safe, keeps_left=kind in _LEFT_ONLY)
     residual = None if condition is None else _condition(condition, sides)
     if residual is not None and not _has_keys(keys):
         compared = ComparedColumns(sides)

@@ -187,3 +187,37 @@ def test_integers_that_no_float_is_equal_to_are_widened_to_the_nearest(env):
     assert (found.m, found.most) == (2.0**52 + 0.5, 2.0**53)
     with pytest.raises(JobExecutionError, match="not in range"):
         whole.select(x=col("x").cast(float)).collect()
+
+
+@pytest.mark.parametrize("own", [pa.int32(), pa.int64(), pa.decimal128(22, 2), pa.string(), pa.date32()], ids=str)
+def test_a_filter_by_another_data_set_keeps_the_types_of_its_rows(env, own):
+    other = {pa.int32(): pa.int64(), pa.string(): pa.large_string(), pa.date32(): pa.timestamp("us")}
+    wider = other.get(own, pa.float64())
+    values = pa.array([1, 2, None, 3], pa.int32())
+    table = pa.table({"x": values.cast(pa.int64() if own != pa.date32() else pa.int32()).cast(own), "n": [0, 1, 2, 3]})
+    listed = pa.table({"x": table["x"].slice(1, 1).cast(wider)})
+    rows, some = env.from_arrow(table), env.from_arrow(listed)
+    twice = env.from_arrow(listed.append_column("y", listed["x"]))
+    matched = [1]
+    for found, wanted in [
+        (rows.join(some, on="x", how="semi"), matched),
+        (rows.join(some, on="x", how="anti"), [0, 2, 3]),
+        (rows.join(some, on="x", how="anti", null_aware=True), [0, 3]),
+        (rows.join(twice, left_on=["x", "x"], right_on=["x", "y"], how="anti", null_aware=True), [0, 3]),
+        (rows.join(some, on="x", how="semi", null_safe=True), matched),
+        (rows.join(some, on="x", how="semi", condition=col("n") > 0), matched),
+        (rows.filter(col("x").is_in(some)), matched),
+        (rows.filter(~col("x").is_in(some)), [0, 3]),
+        (rows.filter(col("x").is_in(some) | (col("n") == 3)), [1, 3]),
+        (rows.with_columns(m=col("x").is_in(some)).filter(col("m")).drop("m"), matched),
+    ]:
+        assert found.schema.types == table.schema.types
+        assert_same_rows(rows_of(found.to_arrow()), rows_of(table.take(wanted)))
+
+
+def test_a_filter_by_doubles_keeps_integers_that_no_double_is_equal_to(env):
+    big = 2**53 + 1
+    rows = env.from_arrow(pa.table({"x": [big, 1]}))
+    some = env.from_arrow(pa.table({"x": [2.0**53]}))
+    assert rows.filter(col("x").is_in(some)).collect() == [(big,)]
+    assert rows.join(some, on="x", how="anti").collect() == [(1,)]

@@ -259,7 +259,7 @@ def test_keys_widen_and_several_match_together(two, how):
     if how not in ("semi", "anti"):
         columns = "coalesce(l.k, r.k), coalesce(l.a, r.a), l.l, r.r"
     for tag, rows in rows_by_tag(joins).items():
-        assert joins[tag].schema.field("k").type == pa.int64()
+        assert joins[tag].schema.field("k").type == (pa.int32() if how in ("semi", "anti") else pa.int64())
         sql = f"SELECT {columns} FROM l {WORD[how]} r ON l.k = r.k AND l.a = r.a"
         assert_same_rows(rows, duck(sql, l=left, r=right))
 

@@ -9,6 +9,7 @@ query.py            text to data set
 statements.py       a text of statements taken apart; text_pieces.py: its strings, names and comments
 planner.py          DataFusion told of names and types, never of data; its errors as ours, with line and column
 lost_meaning.py     what a query says and the planner loses: refused by name
+constant_overflow.py  constants that the planner computes and wraps around: an error
 null_aware.py       what Substrait drops: which joins are IN and NOT IN
 relations.py        relations of Substrait to data sets: reads, projections, sorts, unions
 joins.py            pairs, rows with and without a match, marks; join_conditions.py: keys, and the rest of ON

@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from engine.errors import ConfigurationError, EngineError, NotYetSupportedError, PlanError
 from engine.records.plain_types import plain_schema
+from engine.sql.constant_overflow import check_constants
 from engine.sql.lost_meaning import check_bound_plan, check_ranges, check_text, has_correlated_in
 from engine.sql.null_aware import marks_are_null_aware, null_aware_joins
 
@@ -78,8 +79,9 @@ def plan_query(text: str, tables: Mapping[str, pa.Schema], decimal_constants: bo
         frame = session.sql_with_options(text, only_plan)
         bound = frame.logical_plan()
         check_bound_plan(bound.display_indent())
+        check_constants(bound.display_indent())
         logical = frame.optimized_logical_plan()
-    except NotYetSupportedError:
+    except (NotYetSupportedError, PlanError):
         raise
     except Exception as error:
         if " not supported: " in str(error):

@@ -4,7 +4,7 @@
                         IS DISTINCT FROM with AND or OR behind it
     in the bound plan   FILTER, DISTINCT and IGNORE NULLS of a window, RANGE over what is no whole number,
                         IN where null is told from false, NOT IN of a constant, EXISTS over an aggregate of all rows,
-                        aggregates and limits that a subquery takes of each outer row
+                        aggregates, windows and limits that a subquery takes of each outer row
     in the last plan    distances of RANGE over what is no integer, which Substrait calls unbounded
 
 The bound plan is the one before any rewriting. Its text has a line for each relation, and below it, in their order, a
@@ -154,7 +154,7 @@ def _check_in(line: str) -> None:
     if is_told or _NULL_FUNCTION.search(line):
         raise NotYetSupportedError("sql: IN (SELECT ...) where NULL and FALSE are not the same; write it as a join")
     if _NEGATED.search(line) and any(_is_constant(operand) for operand in _operands(line)):
-        raise NotYetSupportedError("sql: a constant NOT IN (SELECT ...); write NOT EXISTS, and what a null shall mean")
+        raise NotYetSupportedError("sql: a constant before NOT IN (SELECT ...) (write NOT EXISTS)")
 
 
 def _operands(line: str) -> list[str]:
@@ -202,6 +202,8 @@ def _check_subquery(kind: str, lines: list[str]) -> None:
             continue
         if kind and _ALWAYS_ROWS.match(line):
             raise NotYetSupportedError(f"sql: {kind} of an aggregate of all rows that depends on the row outside")
+        if line.startswith(_WINDOW):
+            raise NotYetSupportedError("sql: a window in a subquery that depends on the row outside")
         if line.startswith("Limit:") and not (only_asks_for_rows and at < top and _SOME_ROWS.match(line)):
             raise NotYetSupportedError("sql: LIMIT or OFFSET in a subquery that depends on the row outside")
 

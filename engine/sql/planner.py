@@ -103,7 +103,7 @@ def plan_query(text: str, tables: Mapping[str, pa.Schema], decimal_constants: bo
     null_aware = null_aware_joins(logical, root.input)
     marks = marks_are_null_aware(bound, root.input)
     if (null_aware or marks) and has_correlated_in(bound.display_indent()):
-        raise NotYetSupportedError("sql: NOT IN with a query that depends on the row outside; write NOT EXISTS")
+        raise NotYetSupportedError("sql: NOT IN with a query that depends on the row outside (write NOT EXISTS)")
     return PlannedQuery(root.input, tuple(root.names), functions, null_aware, marks)
 
 

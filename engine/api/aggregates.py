@@ -137,13 +137,16 @@ def count(argument: Any = _ROWS, *, filter: Any = None, distinct: bool = False) 
     return aggregated("count", argument, filter=filter, distinct=distinct)
 
 
-def count_if(condition: Any) -> Aggregate:
+def count_if(condition: Any, *, filter: Any = None) -> Aggregate:  # noqa: A002
     """Return the number of rows for which a condition is true; int64.
 
-    >>> groups(x=[1, 5, None]).agg(large=count_if(col("x") > 3))
-    [Row(large=1)]
+    >>> groups(x=[1, 5, None]).agg(large=count_if(col("x") > 3), one=count_if(col("x") < 3, filter=col("x") != 2))
+    [Row(large=1, one=1)]
     """
-    return aggregated("count_all", filter=condition)
+    if filter is None:
+        return aggregated("count_all", filter=condition)
+    both = argument_expression(condition, "count_if"), argument_expression(filter, "count_if: filter=")
+    return aggregated("count_all", filter=Expr(Call("and", both)))
 
 
 def count_distinct(argument: Any, *, filter: Any = None) -> Aggregate:  # noqa: A002

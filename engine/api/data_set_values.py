@@ -24,7 +24,10 @@ from engine.api.joins import join_node
 from engine.api.logical_node import LogicalNode
 from engine.api.projections import free_name, project_node
 from engine.errors import SchemaError
+from engine.expressions.common_type import common_type
+from engine.expressions.infer import infer_type
 from engine.expressions.literals import make_literal
+from engine.expressions.text import expression_text
 from engine.graph.expression import (
     AggregateCall,
     Call,
@@ -89,6 +92,7 @@ def filtered_by_membership(
         test = part.arguments[0] if isinstance(part, Call) and is_not else part
         if isinstance(test, FromDataSet) and test.tested is not None and not has_data_set(test.tested):
             other = known(test.number)
+            _check_comparable(test.tested, node, other)
             keys = JoinKeys(left_on=[Expr(test.tested)], right_on=[Expr(ColumnRef(other.schema.names[0]))])
             node = join_node(node, other, "anti" if is_not else "semi", keys, null_aware=is_not)
         else:
@@ -104,12 +108,12 @@ def one_value(node: LogicalNode, name: str, what: str) -> LogicalNode:
     (column,) = node.schema.names
     if _has_one_row(node):
         return project_node(node, [NamedExpression(name, ColumnRef(column))], "scalar")
-    rows = free_name("__rows", pa.schema([(name, pa.null())]))
+    rows = free_name("rows", node.schema)
     few = LogicalNode(Limit(2), (node,), node.schema)
-    calls = (AggregateCall("first", ColumnRef(column), name), AggregateCall("count_all", None, rows))
+    calls = (AggregateCall("first", ColumnRef(column), column), AggregateCall("count_all", None, rows))
     counted = aggregate_node(few, (), calls)
     said = f"{what} that stands for a value has more than one row"
-    value = Expr(ColumnRef(name)).require(Expr(ColumnRef(rows)) <= 1, said)
+    value = Expr(ColumnRef(column)).require(Expr(ColumnRef(rows)) <= 1, said)
     return project_node(counted, [NamedExpression(name, value.expression)], "scalar")
 
 
@@ -124,6 +128,7 @@ def with_mark(node: LogicalNode, tested: Expr, other: LogicalNode, mark: str) ->
 
     Null where that is unknown: a null among the values, or the value itself, and there are any.
     """
+    _check_comparable(tested.expression, node, other)
     (column,) = other.schema.names
     key, found, rows, values = (free_name(f"__{name}", node.schema) for name in ("key", "found", "rows", "values"))
     wanted = project_node(other, [NamedExpression(key, ColumnRef(column))], "is_in")
@@ -149,6 +154,16 @@ def with_mark(node: LogicalNode, tested: Expr, other: LogicalNode, mark: str) ->
     )
     kept = [*columns_as_they_are(node.schema.names), NamedExpression(mark, is_in)]
     return project_node(counted, kept, "is_in")
+
+
+def _check_comparable(tested: Expression, node: LogicalNode, other: LogicalNode) -> None:
+    """Raise SchemaError where a value cannot be one of those of a data set."""
+    own, values = infer_type(tested, node.schema), other.schema.field(0)
+    if common_type(own, values.type) is None:
+        raise SchemaError(
+            f"{expression_text(tested)}.is_in(data_set): the value is {own}, the data set's {values.name!r} is"
+            f" {values.type}; they have no common type: cast one of them"
+        )
 
 
 def _parts(expression: Expression) -> list[FromDataSet]:

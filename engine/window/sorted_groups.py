@@ -183,10 +183,13 @@ class _OpenGroup:
         most = max(self._groups._budget_bytes, LIST_BYTES_MIN)
         if self._list_bytes > most:
             keys = ", ".join(f"{name}={value[0]}" for name, value in zip(self._groups._keys, self._keys, strict=True))
+            # the part of an expression has a name that nobody gave
+            name = "collect_list" if call.name.startswith("__") else call.name
             raise MemoryBudgetError(
-                f"{call.name}: the list of the group {keys or 'of all rows'} has more than {most} bytes, which is the "
-                "memory of its operator: give the TaskManager more (taskmanager.memory.process.size), keep fewer "
-                "values by filter= or distinct=, or leave them as rows, for group_by(...).reduce(...) or a window"
+                f"{name}: the list of the group {keys or 'of all rows'} has more than {most} bytes, which is the "
+                "memory of its operator: give the TaskManager more (taskmanager.memory.managed.size where that is set, "
+                "else taskmanager.memory.process.size), keep fewer values by filter= or distinct=, or leave them as "
+                "rows, for group_by(...).reduce(...) or a window"
             )
 
     def result(self) -> pa.RecordBatch:

@@ -60,8 +60,9 @@ def test_a_value_of_another_data_set(data):
 
 
 def test_two_rows_are_no_value(data):
-    with pytest.raises(JobExecutionError, match="a data set that stands for a value has more than one row"):
+    with pytest.raises(JobExecutionError, match="a data set that stands for a value has more than one row") as failure:
         data["t"].filter(col("v") > data["u"].scalar()).count()
+    assert "require(w, rows <= 1," in str(failure.value)
 
 
 def test_a_window_beside_it_sees_all_rows(data):
@@ -77,8 +78,11 @@ def test_what_is_refused(data):
         col("k").is_in(t)
     with pytest.raises(SchemaError, match="stands in select, with_columns and filter only"):
         t.group_by(u.scalar().alias("x"))
-    with pytest.raises(SchemaError, match="no common type"):
+    refused = r"is_in\(data_set\): the value is string, the data set's 'w' is int64; they have no common type"
+    with pytest.raises(SchemaError, match=refused):
         t.filter(lit("a").is_in(u))
+    with pytest.raises(SchemaError, match=refused):
+        t.with_columns(m=lit("a").is_in(u))
     with pytest.raises(SchemaError, match="make the value a column first"):
         t.with_columns(x=u.agg(m=max_("w")).scalar().is_in(u))
     with Environment() as other, pytest.raises(PlanError, match="of another environment"):

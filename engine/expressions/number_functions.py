@@ -43,12 +43,13 @@ def of_array(function: Callable[[pa.Array], Datum]) -> Callable[[Datum], Datum]:
 
 
 def bind_round(operands: Sequence[Operand], options: Options) -> Binding:
-    """Bind rounding half away from zero to the option ``digits``."""
+    """Bind rounding to the option ``digits``: halves away from zero, or ``to_even``."""
     digits = int(options.get("digits") or 0)
+    mode = "half_to_even" if options.get("to_even") else "half_towards_infinity"
     data_type = number(operands[0].type)
 
     def rounded(values: Datum) -> Datum:
-        return pc.round(values, ndigits=digits, round_mode="half_towards_infinity")
+        return pc.round(values, ndigits=digits, round_mode=mode)
 
     if not pa.types.is_floating(data_type):
         return Binding(rounded, (data_type,), can_raise=True)

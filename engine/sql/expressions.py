@@ -61,7 +61,8 @@ class ExpressionReader:
                 call = message.window_function
                 return window(self.read, self._function_names[call.function_reference], call)
             case "cast":
-                value, wanted = self.read(message.cast.input), arrow_type(message.cast.type)
+                wanted = arrow_type(message.cast.type)
+                value = self._rounded(self.read(message.cast.input), wanted)
                 return value.try_cast(wanted) if message.cast.failure_behavior == _RETURN_NULL else value.cast(wanted)
             case "if_then":
                 return self._case(message.if_then)
@@ -93,8 +94,21 @@ class ExpressionReader:
         return FUNCTIONS[name](arguments, arrow_type(call.output_type) if call.HasField("output_type") else None)
 
     def _is_date(self, value: Expr) -> bool:
+        return bool(pa.types.is_date(self._type(value)))
+
+    def _type(self, value: Expr) -> pa.DataType:
         fields = [field for each in self._data for field in each.schema]
-        return bool(pa.types.is_date(infer_type(value.expression, pa.schema(fields))))
+        return infer_type(value.expression, pa.schema(fields))
+
+    def _rounded(self, value: Expr, wanted: pa.DataType) -> Expr:
+        """Return what a cast takes: in SQL it rounds, halves of floats to the even integer, others away from zero."""
+        if not (pa.types.is_integer(wanted) or pa.types.is_decimal(wanted)):
+            return value
+        source, digits = self._type(value), wanted.scale if pa.types.is_decimal(wanted) else 0
+        if pa.types.is_floating(source):
+            return value.call("round", digits=digits, to_even=pa.types.is_integer(wanted))
+        is_longer = pa.types.is_decimal(source) and source.scale > digits
+        return value.round(digits) if is_longer else value
 
     def _case(self, message: Expression.IfThen) -> Expr:
         clauses, chain, compared = list(message.ifs), None, None

@@ -9,7 +9,7 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from engine import Environment, NotYetSupportedError
+from engine import DataError, Environment, NotYetSupportedError
 from tests.sql.conftest import Answers, rows_of
 
 EXPRESSIONS = (
@@ -169,6 +169,28 @@ def test_constants_with_a_point_are_those_of_duckdb(environment: Environment, ex
     with duckdb.connect() as oracle:
         oracle.register("m", table)
         assert rows_of(environment.sql(query).to_arrow()) == sorted(oracle.sql(query).fetchall(), key=repr)
+
+
+CASTS = ("f AS INT", "f AS BIGINT", "d AS INT", "d AS DECIMAL(10, 1)", "d AS DECIMAL(12, 3)", "f AS DECIMAL(10, 1)")
+
+
+@pytest.mark.parametrize("cast", [*(f"CAST({one})" for one in CASTS), *(f"TRY_CAST({one})" for one in CASTS)])
+def test_a_cast_rounds_as_that_of_duckdb(environment: Environment, cast: str) -> None:
+    floats = [0.5, 1.5, 2.5, -0.5, -1.5, -2.5, 0.25, -0.25, 0.75, 7.0, 1e6 + 0.49, None]
+    decimals = pa.array([None if one is None else Decimal(str(one)) for one in floats], pa.decimal128(15, 2))
+    table = pa.table({"k": range(len(floats)), "f": pa.array(floats), "d": decimals})
+    environment.register("m", environment.from_arrow(table))
+    query = f"SELECT k, {cast} AS value FROM m"
+    with duckdb.connect() as oracle:
+        oracle.register("m", table)
+        assert rows_of(environment.sql(query).to_arrow()) == sorted(oracle.sql(query).fetchall(), key=repr)
+
+
+def test_a_cast_of_what_does_not_fit_ends_the_job(environment: Environment) -> None:
+    for value in ("1e30", "nan", "inf"):
+        environment.register("m", environment.from_arrow(pa.table({"f": [float(value)]})))
+        with pytest.raises(DataError, match="cast"):
+            environment.sql("SELECT CAST(f AS INT) AS x FROM m").to_arrow()
 
 
 def test_a_product_with_too_many_digits_for_decimals_is_a_double(environment: Environment) -> None:

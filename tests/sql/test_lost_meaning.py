@@ -92,3 +92,14 @@ def test_what_would_be_answered_wrongly_is_refused_by_name(environment: Environm
 def test_what_only_looks_like_it_is_answered(answers: Answers, query: str) -> None:
     found, wanted = answers(query)
     assert found == wanted
+
+
+@pytest.mark.parametrize("constant", ["2.5", "-2.5", "2.50", "1e-1"])
+def test_an_integer_of_a_constant_is_not_cut(environment: Environment, constant: str) -> None:
+    with pytest.raises(NotYetSupportedError, match=r"write round\(2\.5\)"):
+        environment.sql(f"SELECT CAST({constant} AS INT) AS x")
+
+
+def test_an_integer_of_a_whole_constant_is_that(environment: Environment) -> None:
+    found = environment.sql("SELECT CAST(2.0 AS INT) AS x, CAST(round(2.5) AS INT) AS y").to_arrow()
+    assert found.to_pydict() == {"x": [2], "y": [3]}

@@ -129,6 +129,12 @@ class Environment(SourceCalls):
             raise SchemaError(f"register({name!r}, {data_set!r}): expected a data set of this Environment")
         self._tables[name] = data_set
 
+    def unregister(self, name: str) -> None:
+        """Forget the name of a data set; data sets that were made of it stay."""
+        if name not in self._tables:
+            raise SchemaError(f"unregister({name!r}): there is no such name")
+        del self._tables[name]
+
     @property
     def tables(self) -> Mapping[str, DataSet]:
         """Data sets that are registered, by name."""

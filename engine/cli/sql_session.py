@@ -2,6 +2,7 @@
 
     CREATE VIEW name AS query     a name for the query
     CREATE TABLE name AS query    its rows, kept in files until the session ends
+    DROP VIEW|TABLE name          the name is free again
     COPY (query) TO 'path'        its rows, written
     INSERT INTO 'path' query      its rows, added to what is there
 
@@ -57,10 +58,13 @@ class SqlSession:
                 _write_rows(environment.sql(query), self._file_format)
             case kinds.Explain(text=query, analyze=analyze):
                 print(environment.sql(query).explain(analyze=analyze))
-            case kinds.CreateView(name=name, text=query):
-                environment.register(name, environment.sql(query))
+            case kinds.CreateView() as view:
+                self._check_name("VIEW", view.name, view.replaces)
+                environment.register(view.name, environment.sql(view.text))
             case kinds.CreateTable() as table:
                 self._store(table)
+            case kinds.Drop() as drop:
+                self._drop(drop)
             case kinds.CopyTo() as copy:
                 self._copy(copy)
             case kinds.InsertInto() as insert:
@@ -86,9 +90,18 @@ class SqlSession:
         for field in tables[name].schema:
             print(f"{field.name}  {field.type}{'' if field.nullable else ' not null'}")
 
+    def _check_name(self, kind: str, name: str, replaces: bool) -> None:
+        if name in self.environment.tables and not replaces:
+            raise PlanError(f"CREATE {kind} {name}: it is there already; write CREATE OR REPLACE {kind}")
+
+    def _drop(self, drop: kinds.Drop) -> None:
+        if drop.name in self.environment.tables:
+            self.environment.unregister(drop.name)
+        elif not drop.if_exists:
+            raise PlanError(f"DROP {drop.kind} {drop.name}: there is no such table; write DROP {drop.kind} IF EXISTS")
+
     def _store(self, table: kinds.CreateTable) -> None:
-        if table.name in self.environment.tables and not table.replaces:
-            raise PlanError(f"CREATE TABLE {table.name}: it is there already; write CREATE OR REPLACE TABLE")
+        self._check_name("TABLE", table.name, table.replaces)
         data = self.environment.sql(table.text)
         self._stored_count += 1
         path = self.environment.temporary_folder() / f"table-{self._stored_count}"
@@ -98,6 +111,9 @@ class SqlSession:
 
     def _copy(self, copy: kinds.CopyTo) -> None:
         options = _write_options(copy.file_format, copy.options)
+        if Path(copy.path).exists() and not options.get("overwrite") and "mode" not in options:
+            adds = "" if copy.file_format == "records" else ", (MODE append) to add to it"
+            raise PlanError(f"COPY TO {copy.path!r}: it exists already; write (OVERWRITE true) to replace it{adds}")
         data = self.environment.sql(copy.text)
         if copy.file_format == "csv":
             data.write_csv(copy.path, **{"header": True, **options})

@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 _HELP: Final = """\
 \\d          tables                    \\d NAME     columns of a table
 \\timing     time of each statement    \\q          out
-Statements end with a semicolon: SELECT, EXPLAIN [ANALYZE], CREATE VIEW|TABLE name AS, COPY (query) TO 'path',
-SHOW TABLES, DESCRIBE name. Files are tables: SELECT * FROM 'sales/*.parquet';
+Statements end with a semicolon: SELECT, EXPLAIN [ANALYZE], CREATE VIEW|TABLE name AS, DROP VIEW|TABLE name,
+COPY (query) TO 'path', SHOW TABLES, DESCRIBE name. Files are tables: SELECT * FROM 'sales/*.parquet';
 Tab completes names and words. Control-C cancels what runs, control-D leaves.
 """
 _PAGER: Final = "less -FRSX"

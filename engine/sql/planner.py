@@ -128,6 +128,10 @@ def _reason(error: Exception) -> str:
 
 def _in_short(reason: str) -> str:
     """Return what is said of a plan that has no form in Substrait, without the plan."""
+    if "join constraint: `using`" in reason.lower():
+        return "USING of a LEFT, RIGHT or FULL JOIN; write ON a.k = b.k, and coalesce(a.k, b.k) for the key"
+    if "OuterReferenceColumn" in reason:
+        return "EXISTS or IN in a list of SELECT that looks at columns outside; write a join"
     quoted = re.search(r'"((?:[^"\\]|\\.)*)', reason)
     text = quoted[1] if quoted else reason
     return re.split(r"[{\[]", text, maxsplit=1)[0].strip(" :.")[:120] or "the planner has no form for it"

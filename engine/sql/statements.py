@@ -7,6 +7,7 @@
     EXPLAIN [ANALYZE] query                        Explain
     CREATE [OR REPLACE] VIEW name AS query         CreateView
     CREATE [OR REPLACE] TABLE name AS query        CreateTable
+    DROP VIEW|TABLE [IF EXISTS] name               Drop
     COPY (query)|name TO 'path' [(option value, ...)]   CopyTo; without FORMAT the end of the path says it
     INSERT INTO 'path' query                       InsertInto
     SHOW TABLES, DESCRIBE name                     ShowTables, Describe
@@ -45,6 +46,7 @@ class CreateView(NamedTuple):
 
     name: str
     text: str
+    replaces: bool = False
 
 
 class CreateTable(NamedTuple):
@@ -53,6 +55,14 @@ class CreateTable(NamedTuple):
     name: str
     text: str
     replaces: bool
+
+
+class Drop(NamedTuple):
+    """A name is given up; ``kind``: VIEW or TABLE, as it was said."""
+
+    name: str
+    kind: str
+    if_exists: bool
 
 
 class CopyTo(NamedTuple):
@@ -81,7 +91,7 @@ class Describe(NamedTuple):
     name: str
 
 
-Statement = Query | Explain | CreateView | CreateTable | CopyTo | InsertInto | ShowTables | Describe
+Statement = Query | Explain | CreateView | CreateTable | Drop | CopyTo | InsertInto | ShowTables | Describe
 
 FORMATS: Final = ("parquet", "csv", "records", "json", "orc", "ipc")
 _NAME: Final = r"(\"[^\"]+\"|\w+)"
@@ -89,6 +99,7 @@ _EXPLAIN: Final = re.compile(r"EXPLAIN\s+(ANALYZE\s+)?(.+)", re.IGNORECASE | re.
 _CREATE: Final = re.compile(
     rf"CREATE\s+(OR\s+REPLACE\s+)?(VIEW|TABLE)\s+{_NAME}\s+AS\s+(.+)", re.IGNORECASE | re.DOTALL
 )
+_DROP: Final = re.compile(rf"DROP\s+(VIEW|TABLE)\s+(IF\s+EXISTS\s+)?{_NAME}", re.IGNORECASE)
 _PATH: Final = r"'((?:[^']|'')+)'"
 _COPY: Final = re.compile(rf"COPY\s*(?:\((.+)\)|{_NAME})\s*TO\s+{_PATH}\s*(?:\((.*)\))?", re.IGNORECASE | re.DOTALL)
 _OPTION: Final = re.compile(r"\s*(\w+)(?:\s+('(?:[^']|'')*'|\([^()]*\)|[\w.]+))?\s*(?:,|\Z)")
@@ -117,7 +128,9 @@ def statement(text: str) -> Statement:
     if found := _CREATE.fullmatch(begun):
         name, replaces = _plain(found[3]), bool(found[1])
         is_view = found[2].upper() == "VIEW"
-        return CreateView(name, found[4]) if is_view else CreateTable(name, found[4], replaces)
+        return (CreateView if is_view else CreateTable)(name, found[4], replaces)
+    if found := _DROP.fullmatch(begun):
+        return Drop(_plain(found[3]), found[1].upper(), bool(found[2]))
     if found := _COPY.fullmatch(begun):
         path, options = found[3].replace("''", "'"), _options(found[4] or "")
         query = found[1] or f"SELECT * FROM {found[2]}"  # noqa: S608 - who writes the name writes the query

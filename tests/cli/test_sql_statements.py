@@ -138,6 +138,10 @@ def test_rows_are_inserted_into_folders_of_partitions(tmp_path):
     ("text", "said"),
     [
         ("CREATE VIEW t AS SELECT 1 AS x; CREATE TABLE t AS SELECT 2 AS x", "it is there already"),
+        ("CREATE VIEW t AS SELECT 1 AS x; CREATE VIEW t AS SELECT 2 AS x", "write CREATE OR REPLACE VIEW"),
+        ("DROP VIEW t", "DROP VIEW t: there is no such table; write DROP VIEW IF EXISTS"),
+        ("CREATE VIEW t AS SELECT 1 AS x; DROP VIEW t; DROP TABLE IF EXISTS t; SELECT x FROM t", "'t' not found"),
+        ("COPY (SELECT 1 AS x) TO '.' (FORMAT csv)", "it exists already; write (OVERWRITE true) to replace it, (MODE"),
         ("INSERT INTO 'out' SELECT 1 AS x", "INSERT INTO 'out': no such folder; COPY (query) TO 'path' makes one"),
         ("COPY (SELECT 1 AS x) TO 'out.csv' (PARTITION_BY (x))", "partition_by has all columns"),
         ("COPY (SELECT 1 AS x) TO 'out.parquet' (HEADER)", "parquet has no option HEADER"),

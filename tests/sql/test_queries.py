@@ -127,11 +127,25 @@ def test_what_changes_data_is_not_there_yet(environment: Environment) -> None:
             environment.sql(text)
 
 
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("SELECT k, w FROM t LEFT JOIN u USING (k)", "USING of a LEFT, RIGHT or FULL JOIN; write ON"),
+        ("SELECT k, EXISTS (SELECT 1 FROM u WHERE u.k = t.k) AS x FROM t", "EXISTS or IN in a list of SELECT"),
+    ],
+)
+def test_what_has_no_plan_is_said_in_words(environment: Environment, query: str, said: str) -> None:
+    with pytest.raises(NotYetSupportedError, match=said):
+        environment.sql(query)
+
+
 def test_only_data_sets_are_registered(environment: Environment) -> None:
     with pytest.raises(SchemaError, match="expected a data set"):
         environment.register("x", [1, 2])  # type: ignore[arg-type]
     with pytest.raises(SchemaError, match="expected a name"):
         environment.register("", environment.sql("SELECT 1 AS x"))
+    with pytest.raises(SchemaError, match="no such name"):
+        environment.unregister("nowhere")
 
 
 def test_paths_stand_behind_from_and_join_and_nowhere_else() -> None:

@@ -115,13 +115,14 @@ def merged_manifest(
     )
     filled = [(one.row_count, one.columns) for one in known if one.row_count]
     names = list(dict.fromkeys(name for one in known for name in one.columns))
-    columns = {name: _merged([(rows, of_part[name]) for rows, of_part in filled]) for name in names}
+    columns = {name: merged_column([(rows, of_part[name]) for rows, of_part in filled]) for name in names}
     row_count = sum(part.row_count for part in parts)
     size_bytes = sum(part.size_bytes for part in parts)
     return RecordsManifest(schema_ipc, files, row_count, size_bytes, columns, producer=producer, bad_rows=bad_rows)
 
 
-def _merged(parts: Sequence[tuple[int, PartColumn]]) -> RecordsColumn:
+def merged_column(parts: Sequence[tuple[int, PartColumn]]) -> RecordsColumn:
+    """Return what the manifest says of a column of which parts of some rows each tell."""
     rows = sum(row_count for row_count, _ in parts)
     whole = _joined(parts)
     distinct = None

@@ -48,7 +48,7 @@ from engine.connectors.records_writer import RecordsWriter
 from engine.errors import DataError, PlanError
 from engine.records.plain_types import plain_batch
 from engine.spark.arrow_types import records_schema, sparks_arrow_schema, sparks_schema
-from engine.spark.manifest_switch import abort_write, begin_write, commit_write, sync_part
+from engine.spark.manifest_switch import abort_write, begin_write, commit_write, remove_unused, sync_part
 from engine.statistics.column_statistics import footer_bounds
 
 NAME = "drey"
@@ -285,14 +285,7 @@ class DreyWriter(DataSourceArrowWriter):
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         """Remove what the tasks have written."""
         abort_write(self._staging)
-        if not any(path.name != ".drey-lock" for path in self._folder.iterdir()):
-            _remove_empty(self._folder)
-
-
-def _remove_empty(folder: Path) -> None:
-    """Remove a folder that an aborted write has made."""
-    (folder / ".drey-lock").unlink(missing_ok=True)
-    folder.rmdir()
+        remove_unused(self._folder)
 
 
 def _finished(writer: RecordsWriter, path: Path) -> WrittenPart:

@@ -4,7 +4,6 @@
              part-<write>-<number>.parquet    listed there, or of no account
              .drey-write-<write>/             parts of a write that is going on
                  owner.json                   whose: host, process, its start
-             .drey-lock                       held while the manifest is switched
 
     begin    checks what is there, makes the folder of the write                              on the driver
     (tasks)  each attempt writes files of its own names; what it says of them is its message  on executors
@@ -12,10 +11,10 @@
     abort    the folder of the write is removed                                               on the driver
 
 Files of attempts that Spark did not commit (failed, speculative, retried tasks) stay in the folder of the write, which
-goes with it. Two writes at once take turns at the lock: appended rows are all there, the later overwrite wins. A commit
-that ended between parts and manifest leaves parts that no manifest lists. The next commit removes these, folders of
-writes whose process is gone (on another host: after a day), and parts that were replaced, except those that the switch
-before it has replaced: a reader may have them open.
+goes with it. Two writes at once take turns at the lock (``target_lock``): appended rows are all there, the later
+overwrite wins. A commit that ended between parts and manifest leaves parts that no manifest lists. The next commit
+removes these, folders of writes whose process is gone (on another host: after a day), and parts that were replaced,
+except those that the switch before it has replaced: a reader may have them open.
 
 Invariant: whatever is in the folder, the manifest lists only whole parts of writes that were committed.
 Source: the table formats' optimistic commits, with a lock instead of a retry.
@@ -24,15 +23,14 @@ Held by: tests/spark/test_manifest_switch.py
 
 from __future__ import annotations
 
-import fcntl
 import os
 import re
 import shutil
 import socket
 import time
 import uuid
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -40,20 +38,17 @@ import msgspec
 import psutil
 import pyarrow as pa
 
+from engine.commit.target_lock import target_lock
 from engine.connectors.records_manifest import (
-    HEAVY_KEYS_MAX,
-    HEAVY_SHARE_MIN,
     MANIFEST_NAME,
     RecordsColumn,
     RecordsManifest,
-    Value,
     read_manifest,
     write_manifest,
 )
-from engine.connectors.records_parts import WrittenPart, merged_manifest
+from engine.connectors.records_parts import PartColumn, WrittenPart, merged_column, merged_manifest
 from engine.errors import EngineError, PlanError, SchemaError
 
-_LOCK: Final = ".drey-lock"
 _WRITE_PREFIX: Final = ".drey-write-"
 _OWNER: Final = "owner.json"
 _OURS: Final = re.compile(r"part-(?:[0-9a-f]{12}-)?\d{5}\.parquet|_manifest\.json|\._manifest\.json\.tmp|\.drey-.*")
@@ -87,7 +82,7 @@ def commit_write(
 ) -> None:
     """Make the parts of a write the data set, or a part of it, and remove what is left over from others."""
     write = staging.name.removeprefix(_WRITE_PREFIX)
-    with _locked(folder):
+    with target_lock(folder):
         if not staging.is_dir():
             raise PlanError(f"{folder} was replaced while rows were being written to it; write them again")
         before = _check_target(folder, schema, overwrite=overwrite)
@@ -109,6 +104,12 @@ def abort_write(staging: Path) -> None:
     shutil.rmtree(staging, ignore_errors=True)
 
 
+def remove_unused(folder: Path) -> None:
+    """Remove the folder that a write has made, if nothing is in it."""
+    with suppress(OSError):
+        folder.rmdir()
+
+
 def appended(before: RecordsManifest, added: RecordsManifest) -> RecordsManifest:
     """Return the manifest of a data set with more parts, with what both say of its columns.
 
@@ -128,29 +129,20 @@ def appended(before: RecordsManifest, added: RecordsManifest) -> RecordsManifest
 
 
 def _joined(first: RecordsColumn, second: RecordsColumn, rows: tuple[int, int]) -> RecordsColumn:
-    bounds = [first.min, first.max, second.min, second.max]
-    have_bounds = all(bound is not None for bound in bounds)
-    nulls = None
-    if first.null_count is not None and second.null_count is not None:
-        nulls = first.null_count + second.null_count
-    low, high = _bounds(first, second) if have_bounds else (None, None)
+    is_ordered = _are_ordered(first, second)
+    parts = [
+        (count, _as_part(column, has_bounds=is_ordered)) for column, count in zip((first, second), rows, strict=True)
+    ]
     distinct = None
     if first.distinct_estimate is not None and second.distinct_estimate is not None:
         counts = (first.distinct_estimate, second.distinct_estimate)
-        distinct = sum(counts) if have_bounds and _are_apart(first, second) else max(counts)
-    shares: dict[str, float] = {}
-    for column, count in zip((first, second), rows, strict=True):
-        for text, share in column.heavy_keys:
-            shares[text] = shares.get(text, 0.0) + share * count / sum(rows)
-    heavy = sorted(shares.items(), key=lambda one: (-one[1], one[0]))
-    kept = tuple((text, round(share, 4)) for text, share in heavy if share >= HEAVY_SHARE_MIN)
-    return RecordsColumn(low, high, nulls, distinct, kept[:HEAVY_KEYS_MAX])
+        distinct = sum(counts) if is_ordered and _are_apart(first, second) else max(counts)
+    return msgspec.structs.replace(merged_column(parts), distinct_estimate=distinct)
 
 
-def _bounds(first: RecordsColumn, second: RecordsColumn) -> tuple[Value, Value]:
-    if not _are_ordered(first, second):
-        return None, None
-    return min(first.min, second.min), max(first.max, second.max)  # type: ignore[type-var]
+def _as_part(column: RecordsColumn, *, has_bounds: bool) -> PartColumn:
+    bounds = (column.min, column.max) if has_bounds else (None, None)
+    return PartColumn(*bounds, has_bounds, null_count=column.null_count, heavy_keys=column.heavy_keys)
 
 
 def _are_ordered(first: RecordsColumn, second: RecordsColumn) -> bool:
@@ -160,8 +152,7 @@ def _are_ordered(first: RecordsColumn, second: RecordsColumn) -> bool:
 
 
 def _are_apart(first: RecordsColumn, second: RecordsColumn) -> bool:
-    if not _are_ordered(first, second):
-        return False
+    """Return whether bounds that are ordered do not meet."""
     return bool(first.max < second.min or second.max < first.min)  # type: ignore[operator]
 
 
@@ -211,14 +202,6 @@ def _check_same_columns(folder: Path, there: pa.Schema, added: pa.Schema) -> Non
     if more:
         raise SchemaError(f"append to {folder}: it has no column {more[0]!r}; it has {there.names}")
     raise SchemaError(f"append to {folder}: its columns are in the order {there.names}; select them in it")
-
-
-@contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / _LOCK).open("ab") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
 
 
 def _remove_leftovers(folder: Path, manifests: Sequence[RecordsManifest]) -> None:

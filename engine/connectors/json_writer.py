@@ -18,8 +18,8 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from engine.connectors.line_writer import LineWriter
 from engine.errors import DataError, SchemaError
-from engine.files.output_file import OutputFile
 from engine.records.arrow_functions import pc
 from engine.records.plain_scalars import scalar_of
 
@@ -42,40 +42,21 @@ def check_json_sink(schema: pa.Schema) -> None:
             ) from None
 
 
-class JsonWriter:
+class JsonWriter(LineWriter):
     """Writes one file of JSON lines."""
-
-    is_full = False
 
     def __init__(self, schema: pa.Schema, path: Path, compression: str = "") -> None:
         check_json_sink(schema)
-        self._row_count = 0
-        self._file = OutputFile(path, compression)
+        super().__init__(path, compression)
 
-    def write(self, batch: pa.RecordBatch) -> None:
-        """Append a line for each row."""
-        if batch.num_rows == 0:
-            return
+    def _lines(self, batch: pa.RecordBatch) -> pa.Array:
         for name, column in zip(batch.schema.names, batch.columns, strict=True):
             if pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type):
                 try:
                     pc.cast(column, pa.string())
                 except pa.ArrowInvalid:
                     raise DataError(f"write_json: column {name!r} has bytes that are not UTF-8; encode it") from None
-        lines = _objects(batch.schema.names, batch.columns, batch.num_rows, "\n")
-        _validity, offsets, data = lines.buffers()
-        bounds = memoryview(offsets).cast("i")
-        self._file.write(memoryview(data)[bounds[lines.offset] : bounds[lines.offset + len(lines)]])
-        self._row_count += batch.num_rows
-
-    def finish(self) -> tuple[int, int, str]:
-        """Close the file; return (rows, bytes, "")."""
-        self._file.close()
-        return self._row_count, self._file.size_bytes, ""
-
-    def abort(self) -> None:
-        """Close and remove the file, unless it is finished."""
-        self._file.abort()
+        return _objects(batch.schema.names, batch.columns, batch.num_rows, "\n")
 
 
 def _objects(names: list[str], columns: list[pa.Array], row_count: int, end: str = "") -> pa.Array:

@@ -52,12 +52,27 @@ def oracle_join(
         key = normal_key([row[column] for column in right_keys])
         if key is not None:
             by_key.setdefault(key, []).append(index)
+
+    def matches_of(row: tuple) -> list[int]:
+        key = normal_key([row[column] for column in left_keys])
+        candidates = by_key.get(key, []) if key is not None else []
+        return [index for index in candidates if confirm(row, right[index])]
+
+    return joined_rows(how, left, right, widths, matches_of)
+
+
+def joined_rows(
+    how: JoinType,
+    left: list[tuple],
+    right: list[tuple],
+    widths: tuple[int, int],
+    matches_of: Callable[[tuple], list[int]],
+) -> Counter:
+    """Return the rows of a join with their counts; ``matches_of``: which right rows a left row meets."""
     rows: Counter = Counter()
     met: set[int] = set()
     for row in left:
-        key = normal_key([row[column] for column in left_keys])
-        candidates = by_key.get(key, []) if key is not None else []
-        matches = [index for index in candidates if confirm(row, right[index])]
+        matches = matches_of(row)
         met.update(matches)
         if how in LEFT_ONLY:
             rows[row] += bool(matches) == (how is JoinType.SEMI)

@@ -18,7 +18,7 @@ from engine.join.pair_condition import PairCondition
 from engine.join.range_join import RangeJoin
 from engine.join.range_spec import RangeSpec
 from engine.records.row_batch import batch_of_rows
-from tests.join.join_oracle import LEFT_ONLY, UNMATCHED_LEFT, UNMATCHED_RIGHT, rows_of, spill_files
+from tests.join.join_oracle import LEFT_ONLY, joined_rows, rows_of, spill_files
 
 KEYED = [how for how in JoinType if how is not JoinType.CROSS]
 #: (has a lower bound, has an upper one)
@@ -80,9 +80,9 @@ def is_within(point, interval, where):
 
 def oracle(how, left, right, where, has_keys, confirm):
     """Count the rows of a join by all pairs."""
-    rows, met = Counter(), set()
-    widths = [4 if where.is_point_left else 3, 3 if where.is_point_left else 4]
-    for row in left:
+    widths = (3, 4) if where.is_point_left else (4, 3)
+
+    def matches_of(row):
         matches = []
         for index, other in enumerate(right):
             point, interval = (row, other) if where.is_point_left else (other, row)
@@ -90,19 +90,9 @@ def oracle(how, left, right, where, has_keys, confirm):
                 continue
             if is_within(point, interval, where) and confirm(row, other):
                 matches.append(index)
-        met.update(matches)
-        if how in LEFT_ONLY:
-            rows[row] += bool(matches) == (how is JoinType.SEMI)
-            continue
-        for index in matches:
-            rows[(*row, *right[index])] += 1
-        if not matches and how in UNMATCHED_LEFT:
-            rows[(*row, *[None] * widths[0])] += 1
-    if how in UNMATCHED_RIGHT:
-        for index, row in enumerate(right):
-            if index not in met:
-                rows[(*[None] * widths[1], *row)] += 1
-    return +rows
+        return matches
+
+    return joined_rows(how, left, right, widths, matches_of)
 
 
 def table_of(rows, kind, columns):

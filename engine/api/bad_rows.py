@@ -41,5 +41,5 @@ def warn_of_bad_rows(result: JobResult) -> None:
     if result.bad_rows and not is_watched():
         warn_user(
             f"{result.bad_rows:,} malformed rows were left out (on_bad_row='skip'); read_csv(..., bad_rows_path=...)"
-            " keeps them with file, line and reason"
+            " keeps those of CSV with file, line and reason"
         )

@@ -75,17 +75,31 @@ class FunctionalCalls(Calls):
         >>> halves.collect()
         [Row(y=2, error=None), Row(y=None, error='ZeroDivisionError: integer division or modulo by zero')]
         """
-        policy = call_policy(fn, concurrency, retries, retry_delay, on_error)
+        policy = call_policy("map", fn, concurrency, retries, retry_delay, on_error)
         return self._python("map", fn, schema, columns, policy)
 
-    def flat_map(self, fn: Any, schema: pa.Schema | None = None, columns: Any = None) -> Self:
+    def flat_map(
+        self,
+        fn: Any,
+        schema: pa.Schema | None = None,
+        columns: Any = None,
+        *,
+        concurrency: int | None = None,
+        retries: int = 0,
+        retry_delay: float = 0.0,
+        on_error: str = "fail",
+    ) -> Self:
         """Return any number of rows for each row: the function gives an iterable of them. Arguments as of ``map``.
+
+        An ``async`` function returns the iterable, or is an asynchronous generator. Of a call that fails nothing is
+        kept, with ``on_error="null"`` or "collect" one row of nulls; a row that does not fit fails by itself.
 
         >>> words = rows({"line": ["a b", "c"]}).flat_map(str.split, pa.schema([("word", pa.string())]), "line")
         >>> words.collect()
         [Row(word='a'), Row(word='b'), Row(word='c')]
         """
-        return self._python("flat_map", fn, schema, columns)
+        policy = call_policy("flat_map", fn, concurrency, retries, retry_delay, on_error)
+        return self._python("flat_map", fn, schema, columns, policy)
 
     def map_batches(self, fn: Any, schema: pa.Schema, format: str = "arrow") -> Self:  # noqa: A002
         """Return the rows of the batch, or of the iterable of batches, that a function gives for each batch.

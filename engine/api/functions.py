@@ -20,6 +20,7 @@ from typing import Any
 import cloudpickle
 
 from engine.errors import PlanError, SchemaError
+from engine.functions.function_bytes import packed
 from engine.functions.user_function import function_of
 from engine.graph.call_policy import ON_ERROR, CallPolicy
 from engine.graph.plan import PythonFunction
@@ -99,20 +100,25 @@ def check_function(kind: str, function: Any) -> None:
 def is_async(kind: str, function: Any) -> bool:
     """Return whether calls of a function have to be awaited."""
     call = function_of(kind, function)
-    return inspect.iscoroutinefunction(call if inspect.isroutine(call) else type(call).__call__)
+    plain = call if inspect.isroutine(call) else type(call).__call__
+    return inspect.iscoroutinefunction(plain) or (kind == "flat_map" and inspect.isasyncgenfunction(plain))
 
 
 def call_policy(
-    function: Any, concurrency: int | None, retries: int, retry_delay: float, on_error: str
+    kind: str, function: Any, concurrency: int | None, retries: int, retry_delay: float, on_error: str
 ) -> CallPolicy | None:
-    """Return how a function of ``map`` is called, None where there is nothing to say; SchemaError for a wrong wish."""
-    awaited = is_async("map", function)
+    """Return how a function of ``map`` or ``flat_map`` is called, None where there is nothing to say.
+
+    Raises: SchemaError for a wrong wish.
+    """
+    check_function(kind, function)
+    awaited = is_async(kind, function)
     if concurrency is not None and (not awaited or isinstance(concurrency, bool) or concurrency < 1):
-        raise SchemaError(f"map: concurrency={concurrency!r}: a number of calls at once, of an async function")
+        raise SchemaError(f"{kind}: concurrency={concurrency!r}: a number of calls at once, of an async function")
     if isinstance(retries, bool) or not isinstance(retries, int) or retries < 0 or not retry_delay >= 0:
-        raise SchemaError(f"map: retries={retries!r}, retry_delay={retry_delay!r}: a number of calls, and seconds")
+        raise SchemaError(f"{kind}: retries={retries!r}, retry_delay={retry_delay!r}: a number of calls, and seconds")
     if on_error not in ON_ERROR:
-        raise SchemaError(f"map: on_error={on_error!r} is none of {', '.join(ON_ERROR)}")
+        raise SchemaError(f"{kind}: on_error={on_error!r} is none of {', '.join(ON_ERROR)}")
     policy = CallPolicy((concurrency or _CONCURRENCY) if awaited else 0, retries, float(retry_delay), on_error)
     return None if policy == CallPolicy(retry_delay_s=policy.retry_delay_s) else policy
 
@@ -123,12 +129,14 @@ def python_function(kind: str, function: Any) -> PythonFunction:
     Raises: SchemaError when there is nothing to call, PlanError when it cannot be pickled.
     """
     check_function(kind, function)
-    if kind != "map" and is_async(kind, function):
-        raise SchemaError(f"{kind.partition(':')[0]}: async functions are for map; call asyncio.run in the function")
+    if kind not in ("map", "flat_map") and is_async(kind, function):
+        raise SchemaError(
+            f"{kind.partition(':')[0]}: async functions are for map and flat_map; call asyncio.run in the function"
+        )
     name, file, line = _place_of(function)
     try:
         with _own_modules_by_value(function):
-            data = cloudpickle.dumps(function)
+            data = packed(function)
     except Exception as error:
         raise PlanError(
             f"{kind}: function {name} ({file}:{line}) cannot be sent to workers: {type(error).__name__}: {error};"

@@ -24,8 +24,9 @@ from typing import Any, Final, Self
 
 import pyarrow as pa
 
-from engine.client.job_listener import JobListener, current_listener, heard_by
+from engine.client.job_listener import JobListener, heard_by
 from engine.client.job_result import JobResult
+from engine.client.notebook_progress import listener_of_job
 from engine.client.termination import uninterrupted
 from engine.connectors.stream_writer import TURN_OF_ANY, turn_of
 from engine.errors import JobExecutionError
@@ -64,7 +65,7 @@ class _Job:
     def __init__(self, run: Callable[[], JobResult]) -> None:
         self._run_it = run
         self.error: BaseException | None = None
-        self.watcher = _Watcher(current_listener())
+        self.watcher = _Watcher(listener_of_job())
         self.thread = threading.Thread(target=self._run, name="drey-result-stream", daemon=True)
         self.thread.start()
 

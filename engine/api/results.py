@@ -11,6 +11,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from engine.api.logical_node import LogicalNode
+from engine.errors import ResourceError
 from engine.functions.row import Row, row_class
 from engine.graph.plan import Sort
 from engine.records.python_values import shown_value
@@ -20,6 +21,15 @@ from engine.shown_text import shown_line
 _CELL_MAX = 40
 #: parts of so many bytes are mapped, not copied; their room on disk is free when nobody has the table any more
 MAPPED_BYTES_MIN: Final = 1 << 20
+
+
+def check_visible(folder: Path, what: str) -> None:
+    """Raise ResourceError when a job has written ``what`` into a folder that is not there for the client."""
+    if not folder.is_dir():
+        raise ResourceError(
+            f"{what}: the job has ended, and its rows are in {folder} of the cluster's machines, which is not this "
+            "machine's folder; let TMPDIR name a folder that both see, or write them with write_parquet"
+        )
 
 
 def read_parts(folder: Path, schema: pa.Schema) -> pa.Table:

@@ -1,5 +1,7 @@
 """What watches jobs that this process runs: the command line installs a listener, scripts run without one.
 
+A job that a cell of a notebook runs is shown there (notebook_progress.py).
+
 on_submitted(job_id, name)      once the job is handed to the cluster
 on_restart(restart)             an attempt has failed, why, and when the next one begins
 on_waiting(reason)              no JobManager leads at present; the job goes on when one does

@@ -8,6 +8,7 @@
     row.py               Row: the light named record that functions see; row_base.pyx: what it is made of
     row_reader.pyx       rows of batches, made one at a time     row_appender.pyx    returned rows taken apart
     row_loop.pyx         the loops around a function      careful_calls.py    async, called again, may fail
+    function_bytes.py    functions as bytes that keep the names of their files
     user_function.py     what a function may be: a callable or a rich object; what ``open`` is told
     function_body.py     batches -> rows -> function -> rows -> batches, the same in a worker and in a thread
     function_output.py   returned rows -> batches          function_error.py   what went wrong, where, on which row
@@ -19,6 +20,7 @@
     worker_process.py    the parent's side: starting, killing and reaping
     function_session.py  FunctionSession, WorkerSession       thread_session.py   the same in the task's process
     function_runner.py   FunctionRunner: sessions for tasks; workers belong to one job
+    failed_row.py        the row for which a function failed, and the function called with it again
     worker_user.py       whose rights functions have, where that is not the TaskManager's user
     long_calls.py        a function that is at one row for very long is told of, or ended
     worker_excess.py     why a worker was ended: figures and the text of the error

@@ -1,4 +1,4 @@
-"""CarefulCalls: a map whose function is async, is called again where it failed, or may fail for some rows.
+"""CarefulCalls: a map or flat_map whose function is async, is called again where it failed, or may fail for some rows.
 
     row ─► function, at most 1 + retries times ─► result ─► batch
                     │ still an error, or a result that does not fit
@@ -6,6 +6,9 @@
 
     async     ┌ calls in flight: at most ``concurrency`` ┐
     row row row row ─► results in the order of the rows ─► batches
+
+What a function of flat_map gives is read to its end within the call, so that its failures count; of what it gives,
+each row that does not fit is a failure of its own.
 
 Rows are taken ahead of those that wait for the slowest call, WINDOW times as many as calls are made at once.
 
@@ -17,12 +20,12 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
 
 import pyarrow as pa
 
-from engine.functions.function_error import BadOutputError, FunctionPlace, describe_row, message_of
+from engine.functions.function_error import BadOutputError, FunctionPlace, message_of
 from engine.functions.function_output import FunctionOutput
 from engine.functions.row import Row
 from engine.functions.row_reader import RowReader
@@ -47,8 +50,10 @@ class CarefulCalls:
         place: FunctionPlace,
         output: FunctionOutput,
         context: FunctionContext,
+        kind: str = "map",
     ) -> None:
         self._function = function
+        self._is_flat = kind == "flat_map"
         self._policy = policy
         self._place = place
         self._output = output
@@ -63,9 +68,10 @@ class CarefulCalls:
         """Yield the results for the rows of a batch."""
         appender = self._output.appender
         for place, value, error in self._awaited(source) if self._policy.concurrency else self._called(source):
-            self._add(place, value, error)
-            if appender.rows >= appender.limit:
-                yield self._output.take()
+            for item in value if self._is_flat and error is None else (value,):
+                self._add(place, item, error)
+                if appender.rows >= appender.limit:
+                    yield self._output.take()
         if appender.rows:
             yield self._output.take()
 
@@ -81,7 +87,7 @@ class CarefulCalls:
             row = given[0]  # noqa: F841 - long_calls.py looks at it
             for attempt in range(self._policy.retries + 1):
                 try:
-                    yield place, self._function(*given), None
+                    yield place, self._whole(self._function(*given)), None
                     break
                 except Exception as error:
                     if attempt == self._policy.retries:
@@ -110,11 +116,22 @@ class CarefulCalls:
         finally:
             loop.run_until_complete(_cancelled([task for _, _, task in waiting]))
 
+    def _whole(self, result: Any) -> Any:
+        """Return a result; of a flat_map all rows of it."""
+        if not self._is_flat:
+            return result
+        if isinstance(result, str | bytes | dict) or not isinstance(result, Iterable):
+            raise BadOutputError(f"flat_map must return an iterable of rows, not {type(result).__name__}")
+        return list(result)
+
     async def _call(self, given: tuple[Any, ...], at_once: asyncio.Semaphore) -> tuple[Any, Exception | None]:
         for attempt in range(self._policy.retries + 1):
             try:
                 async with at_once:
-                    return await self._function(*given), None
+                    result = self._function(*given)
+                    if isinstance(result, AsyncIterator):
+                        return [each async for each in result], None
+                    return self._whole(await result), None
             except Exception as error:
                 if attempt == self._policy.retries:
                     return None, error
@@ -130,7 +147,7 @@ class CarefulCalls:
             except Exception as unfit:
                 error = unfit
         if self._policy.on_error == "fail":
-            raise self._place.error(error, describe_row(place[0])) from error
+            raise self._place.error_at(error, place[0]) from error
         if self._failed is None:
             self._failed = self._context.counter(FAILED_ROWS.format(self._place.name))
         self._failed.add()

@@ -114,7 +114,7 @@ class FunctionBody:
         self._by_values = bool(operator.arguments)
         self._output = FunctionOutput(output_schema, self._place, values_only=self._kind == "column")
         self._careful = operator.policy and CarefulCalls(
-            function, operator.policy, self._place, self._output, self.context
+            function, operator.policy, self._place, self._output, self.context, self._kind
         )
         self._loop = RowLoop(function, self._output.appender, self._kind)
         self._row_count = 0
@@ -339,7 +339,7 @@ class FunctionBody:
             yield handed.pop()
 
     def _error(self, error: BaseException, row: Row | None) -> Exception:
-        return self._place.error(error, "" if row is None else describe_row(row))
+        return self._place.error_at(error, row)
 
 
 def _kept(handed: list[pa.RecordBatch], mask: pa.Array) -> pa.RecordBatch:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import traceback
 from pathlib import Path
+from typing import Any
 
 from engine.errors import DataError, JobExecutionError, MemoryBudgetError
 from engine.graph.operator_descriptor import PythonOperator
@@ -46,6 +47,8 @@ class UserFunctionError(JobExecutionError):
         self.file = file
         self.line = line
         self.row = row
+        #: the row itself, where a function of one row failed (failed_row.py)
+        self.failed_row: Any = None
 
 
 def plain_text(text: str) -> str:
@@ -112,6 +115,13 @@ class FunctionPlace:
         self.name = operator.function_name
         self.file = operator.file
         self.line = operator.line
+
+    def error_at(self, error: BaseException, row: object) -> UserFunctionError:
+        """Return the error of a failure at a row, which may be None."""
+        failure = self.error(error, "" if row is None else describe_row(row))
+        if failure.failed_row is None:
+            failure.failed_row = row
+        return failure
 
     def error(self, error: BaseException, row: str = "", step: str = "") -> UserFunctionError:
         """Return what a person needs to know of a failure in the user's code.

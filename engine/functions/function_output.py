@@ -3,10 +3,12 @@
 output.appender          takes rows as they come (row_appender.pyx)
 output.take()            RecordBatch of what it has; UserFunctionError names the guilty row where a value is unfit
 output.appender.limit    rows that the next batch should have: one at first, then about BATCH_BYTES_MAX of them,
-                         whatever a row weighs
+                         whatever a row weighs, and no more than come within LONG_S
 """
 
 from __future__ import annotations
+
+import time
 
 import pyarrow as pa
 
@@ -17,7 +19,11 @@ from engine.records.value_writer import array_of
 
 #: rows of the first batch, until their weight is known: each may be as large as memory allows for one
 FIRST_ROWS = 1
+#: light rows cross from one process to the other in batches of so many: each has its price, whatever is in it
+ROWS_MAX = 4 * BATCH_ROWS_MAX
 _GROWTH = 8
+#: rows are not held back for longer where a function takes its time
+LONG_S = 1.0
 
 
 class FunctionOutput:
@@ -27,6 +33,7 @@ class FunctionOutput:
         self.schema = schema
         self._place = place
         self.appender = RowAppender(schema, FIRST_ROWS, values_only)
+        self._taken_at = time.monotonic()
 
     def take(self) -> pa.RecordBatch:
         """Return the rows that were added, one at least, as a batch."""
@@ -36,7 +43,10 @@ class FunctionOutput:
         except Exception as error:
             raise self._find_bad_output(error) from error
         by_weight = BATCH_BYTES_MAX * batch.num_rows // max(1, batch.nbytes)
-        appender.limit = max(1, min(BATCH_ROWS_MAX, max(appender.limit, batch.num_rows * _GROWTH), by_weight))
+        now = time.monotonic()
+        by_time = int(batch.num_rows * LONG_S / max(1e-6, now - self._taken_at))
+        self._taken_at = now
+        appender.limit = max(1, min(ROWS_MAX, max(appender.limit, batch.num_rows * _GROWTH), by_weight, by_time))
         return batch
 
     def _find_bad_output(self, error: Exception) -> UserFunctionError:
@@ -58,4 +68,4 @@ class FunctionOutput:
         row, bad = min(found, key=lambda each: each[0])
         places = [rows for number, rows in appender.places if number == row]
         row_in = places[0][0] if places else None
-        return self._place.error(bad, "" if row_in is None else describe_row(row_in))
+        return self._place.error_at(bad, row_in)

@@ -32,6 +32,7 @@ import pyarrow as pa
 from engine.config.options import PROCESS_SIZE
 from engine.config.sizes import format_size
 from engine.errors import JobCancelledError
+from engine.functions.failed_row import FAILED_ROWS, unpacked_row
 from engine.functions.function_error import UserFunctionError, WorkerKilledError, WorkerMemoryError
 from engine.functions.shared_batches import SharedBatches
 from engine.functions.worker_excess import WorkerExcess
@@ -179,6 +180,7 @@ class WorkerSession:
                 tuple(plan.script_modules),
                 bool(worker.user),
                 plan.log_fields,
+                FAILED_ROWS.is_wanted,
             )
             worker.broadcast_bytes = sum(sizes)
             if worker.user:
@@ -308,7 +310,9 @@ class WorkerSession:
             case FunctionFailed():
                 self._is_healthy = False
                 fields = (message.type_name, message.message, message.function_name, message.file, message.line)
-                raise UserFunctionError(*fields, message.row, message.details)
+                failure = UserFunctionError(*fields, message.row, message.details)
+                failure.failed_row = unpacked_row(message.failed_row)
+                raise failure
             case _:
                 assert isinstance(message, ResultReady), f"unexpected {message!r}"
 

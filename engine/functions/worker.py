@@ -28,6 +28,7 @@ import cloudpickle
 import msgspec
 import pyarrow as pa
 
+from engine.functions.failed_row import packed_row
 from engine.functions.function_body import FunctionBody
 from engine.functions.function_error import FunctionPlace, FunctionStopped, UserFunctionError
 from engine.functions.long_calls import LongCalls
@@ -147,7 +148,8 @@ def serve(connection: socket.socket, inputs: tuple[SharedBatches, SharedBatches]
                 run_function(TaskLink(connection, inputs, result), message, descriptors)
         except UserFunctionError as error:
             fields = (error.type_name, error.message, error.function_name, error.file, error.line, error.row)
-            send_message(connection, FunctionFailed(*fields, error.details))
+            row = packed_row(error) if message.keeps_row else b""
+            send_message(connection, FunctionFailed(*fields, error.details, row))
             return
         except (EOFError, BrokenPipeError, ConnectionResetError):
             raise

@@ -71,6 +71,8 @@ class OpenFunction(msgspec.Struct, frozen=True, tag="open"):
     are_opened: bool = False
     #: what stands in each line that it logs, where logs are JSON; None: they are text
     log_fields: dict[str, str] | None = None
+    #: whether the row for which it fails is sent with its error
+    keeps_row: bool = False
 
 
 class ProcessBatch(msgspec.Struct, frozen=True, tag="batch"):
@@ -128,6 +130,8 @@ class FunctionFailed(msgspec.Struct, frozen=True, tag="failed"):
     line: int
     row: str
     details: str
+    #: the row itself, pickled, where it is wanted
+    failed_row: bytes = b""
 
 
 class ForkWorker(msgspec.Struct, frozen=True, tag="fork"):

@@ -4,6 +4,10 @@ The worker runs beside the task: while it works on one batch the task already pr
 emit the results of earlier batches, and ``finish`` emits the rest. A function over groups gets its batches sorted, and
 with marks where groups begin. With broadcast data sets it starts when these are there (broadcast_driver.py).
 
+A batch on its way to a worker and back costs as much as a few thousand calls of a light function: rows for it are put
+together, as long as it is done with a batch within LONG_S. One that takes longer gets them as they come.
+
+Held by: tests/operators/test_python_operator.py
 Held by: tests/functions/test_function_copies.py
 Held by: tests/property/test_wide_functions_bound.py
 """
@@ -11,21 +15,32 @@ Held by: tests/property/test_wide_functions_bound.py
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
 from engine.errors import ResourceError
 from engine.expressions.schema_bridge import to_arrow_schema
+from engine.functions.failed_row import FAILED_ROWS
+from engine.functions.function_error import UserFunctionError
 from engine.functions.function_session import FunctionPlan, FunctionSession
 from engine.graph.job_graph import SCRIPT_MODULES
 from engine.graph.operator_descriptor import OperatorDescriptor, PythonOperator
 from engine.operators.attached_column import AttachedColumn
 from engine.operators.group_marker import GroupMarker
 from engine.operators.operator import ChainedOperator, Output, TaskContext
+from engine.records.batch_limits import BATCH_ROWS_MAX
+from engine.records.bounded_batches import SmallBatches
 
 #: kinds whose function is called once for each group
 GROUP_KINDS = ("reduce", "co_group")
+#: kinds whose function does not see where batches end
+ROW_KINDS = ("map", "flat_map", "filter", "map_partition", *GROUP_KINDS)
+#: waiting so long for a worker, or for what comes behind: batches are no larger than they came
+LONG_S = 0.02
+#: enough for any function
+ROWS_ENOUGH = 4 * BATCH_ROWS_MAX
 
 
 class PythonFunctionOperator(ChainedOperator):
@@ -39,6 +54,8 @@ class PythonFunctionOperator(ChainedOperator):
         self._session: FunctionSession | None = None
         #: of a function that makes a column: the rows that wait for it
         self._rows: AttachedColumn | None = None
+        #: rows for a function that sees no batches
+        self._small = SmallBatches(1, rows_enough=ROWS_ENOUGH) if operator.kind in ROW_KINDS else None
         self._lock = threading.Lock()
         self._is_cancelled = False  # guarded by: self._lock
 
@@ -107,7 +124,19 @@ class PythonFunctionOperator(ChainedOperator):
         return self.output.is_satisfied or (self._session is not None and self._session.is_satisfied)
 
     def process(self, batch: pa.RecordBatch) -> None:
-        """Send a batch; emit what has come back."""
+        """Send a batch, perhaps with others that came before; emit what has come back."""
+        if self._small is None:
+            self._send(batch)
+            return
+        ready = self._small.add(batch)
+        del batch  # a very wide one is not kept while the function works on it
+        while ready:
+            began = time.perf_counter()
+            self._send(ready.pop(0))
+            if time.perf_counter() - began > LONG_S:
+                self._small.shrink()
+
+    def _send(self, batch: pa.RecordBatch) -> None:
         if not batch.num_rows:
             return
         if self._marker is not None:
@@ -119,6 +148,9 @@ class PythonFunctionOperator(ChainedOperator):
     def finish(self) -> None:
         """Emit what is still at the worker; a function whose results nobody wants is stopped."""
         session = self._started
+        for batch in self._small.rest() if self._small is not None else ():
+            if not self.is_satisfied:
+                self._send(batch)
         if not self.output.is_satisfied:
             self._emit(session.finish())
         if self.output.is_satisfied:
@@ -131,7 +163,11 @@ class PythonFunctionOperator(ChainedOperator):
         """Hand on results while somebody wants them: a function may return rows for ever."""
         while not self.output.is_satisfied:
             self.context.check_cancelled()
-            result = next(results, None)
+            try:
+                result = next(results, None)
+            except UserFunctionError as error:
+                FAILED_ROWS.keep(self.operator, error)
+                raise
             if result is None:
                 return
             if self._rows is not None:

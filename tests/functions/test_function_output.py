@@ -4,10 +4,10 @@ import pyarrow as pa
 import pytest
 
 from engine.functions.function_body import FunctionBody
-from engine.functions.function_output import FIRST_ROWS
+from engine.functions.function_output import FIRST_ROWS, LONG_S, ROWS_MAX
 from engine.functions.group_rows import GROUP_START, NEW_KEY, SIDE
 from engine.graph.operator_descriptor import PythonOperator
-from engine.records.batch_limits import BATCH_BYTES_MAX, BATCH_ROWS_MAX
+from engine.records.batch_limits import BATCH_BYTES_MAX
 
 IN = pa.schema([("n", pa.int64())])
 OUT = pa.schema([("t", pa.string())])
@@ -18,20 +18,20 @@ CALLS = {
 }
 
 
-def sizes(kind, size, batches=3):
+def sizes(kind, size, batches=3, rows=8192):
     """Return the rows of each batch that a function makes of rows that weigh ``size`` bytes."""
     body = FunctionBody(PythonOperator(kind, b"", "function", __file__, 1), CALLS[kind](size), IN, OUT)
-    batch = pa.record_batch([pa.array(range(8192), pa.int64())], schema=IN)
+    batch = pa.record_batch([pa.array(range(rows), pa.int64())], schema=IN)
     return [result.num_rows for result in body.run(iter([batch] * batches))]
 
 
 @pytest.mark.parametrize("kind", CALLS)
 def test_light_rows_come_in_batches_that_grow_to_the_largest(kind):
-    found = sizes(kind, 3)
+    found = sizes(kind, 3, rows=ROWS_MAX)
     assert found[0] == FIRST_ROWS
-    assert max(found) == BATCH_ROWS_MAX
-    assert len(found) <= 12
-    assert sum(found) == 3 * 8192 * (2 if kind == "flat_map" else 1)
+    assert max(found) == ROWS_MAX
+    assert len(found) <= 14
+    assert sum(found) == 3 * ROWS_MAX * (2 if kind == "flat_map" else 1)
 
 
 @pytest.mark.parametrize("kind", CALLS)
@@ -41,6 +41,23 @@ def test_heavy_rows_come_few_at_a_time(kind):
     assert max(found[1:]) * 10_000 <= BATCH_BYTES_MAX
     # after one, eight and sixty-four
     assert min(found[3:-1]) * 10_000 > BATCH_BYTES_MAX / 2
+
+
+def test_rows_of_a_slow_function_do_not_wait_for_many_others(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr("engine.functions.function_output.time.monotonic", lambda: now[0])
+
+    def slow(rows):
+        for _ in rows:
+            now[0] += LONG_S / 100
+            yield ("x",)
+
+    operator = PythonOperator("map_partition", b"", "function", __file__, 1)
+    body = FunctionBody(operator, slow, IN, OUT)
+    batch = pa.record_batch([pa.array(range(1000), pa.int64())], schema=IN)
+    found = [result.num_rows for result in body.run(iter([batch]))]
+    assert sum(found) == 1000
+    assert 90 <= max(found) <= 101
 
 
 def test_a_batch_without_rows_makes_none():

@@ -11,6 +11,7 @@ import pytest
 
 from engine.config.loader import configuration_from_texts
 from engine.errors import JobCancelledError
+from engine.functions.function_bytes import packed
 from engine.functions.function_error import UserFunctionError
 from engine.functions.function_runner import FunctionRunner
 from engine.functions.function_session import FunctionPlan
@@ -37,9 +38,7 @@ def runner():
 
 def open_session(runner, function, kind="map", schema=OUT, mode="process", **fields):
     code = function.__code__
-    operator = PythonOperator(
-        kind, cloudpickle.dumps(function), function.__name__, __file__, code.co_firstlineno, **fields
-    )
+    operator = PythonOperator(kind, packed(function), function.__name__, __file__, code.co_firstlineno, **fields)
     configuration = configuration_from_texts({"python.execution-mode": mode})
     return runner.open("job", FunctionPlan(operator, IN, schema), configuration)
 

@@ -1,10 +1,10 @@
 """Modules that came with a job: found before all others, and two jobs may bring different ones of one name."""
 
-import cloudpickle
 import pyarrow as pa
 import pytest
 
 from engine.config.loader import configuration_from_texts
+from engine.functions.function_bytes import packed
 from engine.functions.function_runner import FunctionRunner
 from engine.functions.function_session import FunctionPlan
 from engine.graph.operator_descriptor import PythonOperator
@@ -25,7 +25,7 @@ def results(runner, job, folder):
 
         return (row[0] * brought_along.FACTOR,)
 
-    operator = PythonOperator("map", cloudpickle.dumps(scaled), "scaled", __file__, 1)
+    operator = PythonOperator("map", packed(scaled), "scaled", __file__, 1)
     plan = FunctionPlan(operator, SCHEMA, SCHEMA, job_modules=(str(folder),))
     session = runner.open(job, plan, configuration_from_texts({}))
     try:

@@ -6,7 +6,6 @@ import signal
 import threading
 import time
 
-import cloudpickle
 import psutil
 import pyarrow as pa
 import pytest
@@ -14,7 +13,9 @@ import pytest
 from engine.config.loader import configuration_from_texts
 from engine.errors import JobCancelledError
 from engine.functions import worker_process
+from engine.functions.function_bytes import packed
 from engine.functions.function_error import UserFunctionError
+from engine.functions.function_output import ROWS_MAX
 from engine.functions.function_runner import FunctionRunner
 from engine.functions.function_session import FunctionPlan
 from engine.graph.operator_descriptor import PythonOperator
@@ -54,7 +55,7 @@ def open_session(request, runner):
     sessions = []
 
     def open_one(function, kind="map_partition"):
-        operator = PythonOperator(kind, cloudpickle.dumps(function), "function", __file__, 1)
+        operator = PythonOperator(kind, packed(function), "function", __file__, 1)
         configuration = configuration_from_texts({"python.execution-mode": request.param})
         sessions.append(runner.open("job", FunctionPlan(operator, ONE, ONE), configuration))
         return sessions[-1]
@@ -69,7 +70,7 @@ def in_process(runner):
     """Sessions with a worker, for what only a process can do."""
 
     def open_one(function):
-        operator = PythonOperator("map_partition", cloudpickle.dumps(function), "function", __file__, 1)
+        operator = PythonOperator("map_partition", packed(function), "function", __file__, 1)
         return runner.open("job", FunctionPlan(operator, ONE, ONE), configuration_from_texts({}))
 
     return open_one
@@ -93,10 +94,10 @@ def test_results_come_while_the_input_still_does(open_session):
     for start in range(0, 100_000, 1000):
         seen += numbers(session.process(batch_of(start, 1000)))
         # what is held anywhere: two batches of input, less than one of results
-        assert len(seen) > start + 1000 - 2 * 1000 - 8192
+        assert len(seen) > start + 1000 - 2 * 1000 - ROWS_MAX
     before_the_end = len(seen)
     seen += numbers(session.finish())
-    assert before_the_end > 90_000
+    assert before_the_end > 60_000
     assert seen == list(range(100_000))
 
 
@@ -148,14 +149,14 @@ def test_batches_stay_as_they_are_when_the_next_one_comes(open_session):
 def test_a_few_rows_make_many_that_are_large(open_session):
     def grow(rows):
         for row in rows:
-            for n in range(30_000):
+            for n in range(2 * ROWS_MAX):
                 yield (row.n + n,)
 
     session = open_session(grow)
     results = [result for start in (0, 1) for result in session.process(batch_of(start, 1))]
     results += session.finish()
-    assert sum(result.num_rows for result in results) == 60_000
-    assert max(result.num_rows for result in results) <= 8192
+    assert sum(result.num_rows for result in results) == 4 * ROWS_MAX
+    assert max(result.num_rows for result in results) <= ROWS_MAX
 
 
 def test_nothing_in_is_one_call_with_nothing(open_session):
@@ -301,7 +302,7 @@ class NoSchema:
 
 
 def test_a_failure_of_the_worker_itself_keeps_its_traceback(runner):
-    operator = PythonOperator("map", cloudpickle.dumps(lambda row: row), "function", __file__, 1)
+    operator = PythonOperator("map", packed(lambda row: row), "function", __file__, 1)
     session = runner.open("job", FunctionPlan(operator, NoSchema(), ONE), configuration_from_texts({}))
     with pytest.raises(UserFunctionError) as caught:
         numbers(session.finish())
@@ -315,7 +316,7 @@ def test_a_worker_is_killed_once_and_never_after_it_was_reaped(runner, monkeypat
     monkeypatch.setattr(worker_process.os, "kill", lambda pid, number: killed.append(pid) or os_kill(pid, number))
     session = runner.open(
         "job",
-        FunctionPlan(PythonOperator("map", cloudpickle.dumps(len), "len", "", 0), ONE, ONE),
+        FunctionPlan(PythonOperator("map", packed(len), "len", "", 0), ONE, ONE),
         configuration_from_texts({}),
     )
     worker = session._worker

@@ -8,7 +8,6 @@ import threading
 import time
 from contextlib import closing, contextmanager
 
-import cloudpickle
 import psutil
 import pyarrow as pa
 import pytest
@@ -16,6 +15,7 @@ import pytest
 from engine.config.loader import Configuration
 from engine.errors import JobCancelledError
 from engine.functions import worker_process
+from engine.functions.function_bytes import packed
 from engine.functions.function_error import UserFunctionError
 from engine.functions.function_runner import FunctionRunner
 from engine.functions.function_session import FunctionPlan
@@ -53,7 +53,7 @@ def stopped_zygotes(monkeypatch):
 
 
 def open_session(runner, function):
-    operator = PythonOperator("map", cloudpickle.dumps(function), "function", __file__, 1)
+    operator = PythonOperator("map", packed(function), "function", __file__, 1)
     return runner.open("job", FunctionPlan(operator, SCHEMA, SCHEMA), Configuration())
 
 

@@ -5,13 +5,13 @@ import pwd
 from pathlib import Path
 from types import SimpleNamespace
 
-import cloudpickle
 import pyarrow as pa
 import pytest
 
 from engine.config.loader import configuration_from_texts
 from engine.errors import ConfigurationError
 from engine.functions import function_runner
+from engine.functions.function_bytes import packed
 from engine.functions.function_runner import FunctionRunner
 from engine.functions.function_session import FunctionPlan
 from engine.functions.worker_protocol import OPENED_MAX
@@ -26,7 +26,7 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a 
 
 
 def opened(runner, function, **plan):
-    operator = PythonOperator("map", cloudpickle.dumps(function), "function", __file__, 1)
+    operator = PythonOperator("map", packed(function), "function", __file__, 1)
     return runner.open("job", FunctionPlan(operator, SCHEMA, SCHEMA, **plan), configuration_from_texts({}))
 
 
@@ -91,7 +91,7 @@ def test_a_function_has_the_rights_of_the_user_and_nothing_of_the_taskmanager_s(
 @pytest.mark.parametrize("setting", [{"functions.mode": "inline"}, {"python.execution-mode": "thread"}])
 def test_a_job_cannot_have_its_functions_in_the_taskmanager(setting):
     runner = FunctionRunner(worker_user=NOBODY)
-    operator = PythonOperator("map", cloudpickle.dumps(len), "len", __file__, 1)
+    operator = PythonOperator("map", packed(len), "len", __file__, 1)
     with pytest.raises(ConfigurationError, match=f"functions run as {NOBODY} here"):
         runner.open("job", FunctionPlan(operator, SCHEMA, SCHEMA), configuration_from_texts(setting))
 

@@ -6,12 +6,12 @@ import time
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-import cloudpickle
 import pyarrow as pa
 import pytest
 
 from engine.config.loader import Configuration
 from engine.errors import MemoryBudgetError
+from engine.functions.function_bytes import packed
 from engine.functions.function_error import UserFunctionError, WorkerMemoryError
 from engine.functions.function_runner import FunctionRunner
 from engine.functions.function_session import FunctionPlan
@@ -35,7 +35,7 @@ def running(share_bytes):
 
 def open_session(runner, kind, function):
     code = function.__code__
-    operator = PythonOperator(kind, cloudpickle.dumps(function), code.co_name, code.co_filename, code.co_firstlineno)
+    operator = PythonOperator(kind, packed(function), code.co_name, code.co_filename, code.co_firstlineno)
     return runner.open("job", FunctionPlan(operator, SCHEMA, SCHEMA), Configuration())
 
 
@@ -142,7 +142,7 @@ def test_a_function_that_catches_what_ended_its_input_fails_all_the_same():
         configuration = Configuration()
         configuration.set("python.execution-mode", mode, "test")
         code = careless.__code__
-        operator = PythonOperator("map_partition", cloudpickle.dumps(careless), "careless", code.co_filename, 1)
+        operator = PythonOperator("map_partition", packed(careless), "careless", code.co_filename, 1)
         declared = pa.schema({"x": pa.string()})
         with running(1 << 40) as runner:
             session = runner.open("job", FunctionPlan(operator, declared, SCHEMA), configuration)
@@ -156,7 +156,7 @@ def test_a_function_that_catches_what_ended_its_input_fails_all_the_same():
 def test_broadcast_data_sets_count_as_memory_of_their_worker():
     code = passes.__code__
     operator = PythonOperator(
-        "map", cloudpickle.dumps(passes), "passes", code.co_filename, code.co_firstlineno, broadcasts=("big",)
+        "map", packed(passes), "passes", code.co_filename, code.co_firstlineno, broadcasts=("big",)
     )
     big = pa.record_batch([pa.array(range(1 << 18))], SCHEMA)
     with running(1 << 40) as runner:

@@ -6,7 +6,7 @@ import dataclasses
 import pyarrow as pa
 import pytest
 
-from engine import JobExecutionError, SchemaError, col
+from engine import JobExecutionError, SchemaError, col, count
 
 ONE = pa.schema([("y", pa.int64())])
 TWO = pa.schema([("x", pa.int64()), ("y", pa.string())])
@@ -116,6 +116,67 @@ def test_rows_that_fail_or_do_not_fit_are_left_out_or_null(data, function):
     assert found == [(n, "a") if n % 5 == 4 else (None, None) for n in range(1000)]
 
 
+async def spread_async(row):
+    await asyncio.sleep(0.001 * (row.x % 3))
+    return [(row.x, str(n)) for n in range(row.x % 4)]
+
+
+async def spread_generator(row):
+    for n in range(row.x % 4):
+        await asyncio.sleep(0)
+        yield row.x, str(n)
+
+
+SPREAD = [(x, str(n)) for x in range(1000) for n in range(x % 4)]
+
+
+@pytest.mark.parametrize("function", [spread_async, spread_generator])
+def test_an_async_flat_map_keeps_the_order_of_the_rows(data, function):
+    assert data.flat_map(function, TWO, concurrency=20).collect() == SPREAD
+
+
+def test_a_flat_map_may_give_more_rows_than_a_batch_has(data):
+    async def many(row):
+        return [(row.x, "m")] * 20_000
+
+    found = data.limit(4).flat_map(many, TWO).group_by("x").agg(n=count()).sort("x").collect()
+    assert found == [(x, 20_000) for x in range(4)]
+
+
+def halves(row):
+    """Fail for each third row behind its first result; each fifth has a row that does not fit."""
+    yield row.x, "first"
+    if row.x % 3 == 0:
+        raise ValueError("third")
+    yield ("text", "second") if row.x % 5 == 0 else (row.x, "second")
+
+
+async def halves_async(row):
+    for each in halves(row):
+        yield each
+
+
+@pytest.mark.parametrize("function", [halves, halves_async])
+def test_a_flat_map_that_fails_gives_nothing_or_one_row_of_nulls(data, function):
+    def expected(replacement):
+        for x in range(1000):
+            if x % 3 == 0:
+                yield from replacement
+                continue
+            yield x, "first"
+            yield from replacement if x % 5 == 0 else [(x, "second")]
+
+    assert data.flat_map(function, TWO, on_error="skip").collect() == list(expected([]))
+    assert data.flat_map(function, TWO, on_error="null", retries=1).collect() == list(expected([(None, None)]))
+    errors = data.flat_map(function, TWO, on_error="collect").filter(col("error").is_not_null()).select("error")
+    assert {row.error for row in errors.collect()} == {
+        "ValueError: third",
+        "returned 'text' (str) for column 'x' of type int64",
+    }
+    with pytest.raises(JobExecutionError, match=r"(?s)flat_map must return an iterable of rows, not int"):
+        data.flat_map(lambda row: row.x, TWO, retries=1).collect()
+
+
 def test_failures_are_collected_with_their_reasons(data):
     found = data.map(odd_only, TWO, on_error="collect")
     assert found.schema == TWO.append(pa.field("error", pa.string()))
@@ -165,8 +226,9 @@ def test_what_does_not_go_together_is_refused_at_once(data):
         data.map(awaited, ONE, concurrency=0)
     with pytest.raises(SchemaError, match="adds a column 'error'"):
         data.map(plain, pa.schema([("error", pa.string())]), on_error="collect")
-    for call in (data.flat_map, data.map_partition):
-        with pytest.raises(SchemaError, match="async functions are for map"):
-            call(awaited, ONE)
+    with pytest.raises(SchemaError, match="flat_map: concurrency=4"):
+        data.flat_map(plain, TWO, concurrency=4)
+    with pytest.raises(SchemaError, match="async functions are for map"):
+        data.map_partition(awaited, ONE)
     with pytest.raises(SchemaError, match="schema= is missing"):
         data.map(awaited)

@@ -312,7 +312,7 @@ def test_a_job_is_cancelled_while_the_process_of_its_workers_starts(monkeypatch,
     cluster = MiniCluster(settings, slots_follow_job=False)
     monkeypatch.setattr("engine.targets.local.mini_cluster", lambda *_, **__: cluster)
     monkeypatch.setattr("engine.functions.worker_process.subprocess.Popen", Stopped)
-    monkeypatch.setattr("engine.targets.planned_job.current_listener", lambda: CancelsWhenStopped(cluster, stopped))
+    monkeypatch.setattr("engine.targets.planned_job.listener_of_job", lambda: CancelsWhenStopped(cluster, stopped))
     try:
         environment = Environment(config=settings)
         numbers(environment).map(lambda row: (row.a,), ONE).write_csv(str(tmp_path / "out"))

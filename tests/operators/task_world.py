@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import cloudpickle
 import msgspec
 import pyarrow as pa
 
@@ -15,6 +14,7 @@ from engine.clock import SystemClock
 from engine.config.loader import configuration_from_texts
 from engine.connectors.arrow_source import arrow_source
 from engine.expressions.schema_bridge import to_plan_schema
+from engine.functions.function_bytes import packed
 from engine.graph.deployment import (
     InputChannelDescriptor,
     InputGateDescriptor,
@@ -61,7 +61,7 @@ def described(operator: PhysicalOperator, schema: pa.Schema, output: pa.Schema |
 
 def python(function: object, kind: str = "map") -> PythonOperator:
     """Return an operator over anything that can be pickled."""
-    return PythonOperator(kind, cloudpickle.dumps(function), "function", __file__, 1)
+    return PythonOperator(kind, packed(function), "function", __file__, 1)
 
 
 class TaskWorld:

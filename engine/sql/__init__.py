@@ -9,8 +9,12 @@ query.py            text to data set
 statements.py       a text of statements taken apart; text_pieces.py: its strings, names and comments
 planner.py          DataFusion told of names and types, never of data; its errors as ours, with line and column
 lost_meaning.py     what a query says and the planner loses: refused by name
+lost_conditions.py   conditions that rewriting moves or merges to other answers; plan_text.py: the text of plans
 constant_overflow.py  constants that the planner computes and wraps around: an error
 null_aware.py       what Substrait drops: which joins are IN and NOT IN
+marked_membership.py  marks in the text for IN where the joins do not tell; memberships.py: where they are found
+member_joins.py     IN and NOT IN that depend on the row outside, as joins
+set_operations.py   INTERSECT ALL, EXCEPT ALL
 relations.py        relations of Substrait to data sets: reads, projections, sorts, unions
 joins.py            pairs, rows with and without a match, marks; join_conditions.py: keys, and the rest of ON
 groups.py           grouping sets; aggregates.py: aggregates by name, of groups and of windows

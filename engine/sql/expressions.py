@@ -22,6 +22,7 @@ from engine.api.expressions import col, lit, when
 from engine.errors import NotYetSupportedError
 from engine.expressions.infer import infer_type
 from engine.sql.functions import FUNCTIONS
+from engine.sql.marked_membership import marked_value
 from engine.sql.types import arrow_type, constant
 from engine.sql.windows import window
 
@@ -65,7 +66,8 @@ class ExpressionReader:
                 value = self._rounded(self.read(message.cast.input), wanted)
                 return value.try_cast(wanted) if message.cast.failure_behavior == _RETURN_NULL else value.cast(wanted)
             case "if_then":
-                return self._case(message.if_then)
+                marked = marked_value(message, self._function_names)
+                return self._case(message.if_then) if marked is None else self.read(marked)
             case "singular_or_list":
                 options = [self.read(option) for option in message.singular_or_list.options]
                 return self.read(message.singular_or_list.value).is_in(options)

@@ -29,17 +29,17 @@ BOTH_SIDES: Final = {"inner": "inner", "outer": "full", "left": "left", "right":
 def pairs(left: Relation, right: Relation, how: str, condition: JoinCondition) -> Relation:
     """Return the columns of both sides; ``how`` in inner, left, right, full."""
     columns = left.columns + right.columns
-    return Relation(_joined(left.data, right.data, how, condition), columns)
+    return Relation(joined(left.data, right.data, how, condition), columns)
 
 
 def matching(left: Relation, right: Relation, condition: JoinCondition) -> Relation:
     """Return the rows of the left that have a match."""
-    return Relation(_joined(left.data, right.data, "semi", condition), left.columns)
+    return Relation(joined(left.data, right.data, "semi", condition), left.columns)
 
 
 def without_match(left: Relation, right: Relation, condition: JoinCondition, null_aware: bool) -> Relation:
     """Return the rows of the left without a match; ``null_aware``: of which it is known that they have none."""
-    return Relation(_joined(left.data, right.data, "anti", condition, null_aware), left.columns)
+    return Relation(joined(left.data, right.data, "anti", condition, null_aware), left.columns)
 
 
 def marked(names: ColumnNames, left: Relation, right: Relation, condition: JoinCondition, null_aware: bool) -> Relation:
@@ -53,7 +53,7 @@ def marked(names: ColumnNames, left: Relation, right: Relation, condition: JoinC
             raise NotYetSupportedError("IN below OR with a query that looks at other columns outside; write EXISTS")
         seen = list(dict.fromkeys(left.columns))
         parts = [
-            _joined(left.data, right.data, how, condition).select([*seen, lit(how == "semi").alias(mark)])
+            joined(left.data, right.data, how, condition).select([*seen, lit(how == "semi").alias(mark)])
             for how in ("semi", "anti")
         ]
         return Relation(parts[0].union(parts[1]), (*left.columns, mark))
@@ -69,7 +69,7 @@ def marked(names: ColumnNames, left: Relation, right: Relation, condition: JoinC
     different = right.data.select([key.right.alias(name) for key, name in zip(condition.keys, keys, strict=True)])
     flagged = different.distinct().with_columns(**{found: lit(True)})
     own = tuple(JoinKey(key.left, col(name), key.null_safe) for key, name in zip(condition.keys, keys, strict=True))
-    data = _joined(left.data, flagged, "left", JoinCondition(own, None))
+    data = joined(left.data, flagged, "left", JoinCondition(own, None))
     return Relation(data.with_columns(**{mark: col(found).is_not_null()}), (*left.columns, mark))
 
 
@@ -85,7 +85,8 @@ def keyed(names: ColumnNames, data: DataSet, keys: list[Expr]) -> tuple[DataSet,
     return data, found
 
 
-def _joined(left: DataSet, right: DataSet, how: str, condition: JoinCondition, null_aware: bool = False) -> DataSet:
+def joined(left: DataSet, right: DataSet, how: str, condition: JoinCondition, null_aware: bool = False) -> DataSet:
+    """Return a join of two data sets; without keys and condition all pairs."""
     if not condition.keys and condition.rest is None:
         condition = condition._replace(rest=None if how == "inner" else lit(True))
         how = "cross" if how == "inner" else how

@@ -1,6 +1,6 @@
 """What a query says and the planner loses on the way to Substrait: refused by name, for its answer would be wrong.
 
-    in the text         hints, INTERSECT ALL, EXCEPT ALL, ESCAPE, TABLESAMPLE, windows that extend a named one, GROUPS,
+    in the text         hints, ESCAPE, TABLESAMPLE, windows that extend a named one, GROUPS,
                         IS DISTINCT FROM with AND or OR behind it
     in the bound plan   FILTER, DISTINCT and IGNORE NULLS of a window, RANGE over what is no whole number,
                         IN where null is told from false, NOT IN of a constant, EXISTS over an aggregate of all rows,
@@ -20,7 +20,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from engine.errors import NotYetSupportedError
+from engine.sql.lost_conditions import ALWAYS_ROWS
+from engine.sql.marked_membership import UnclearMembershipError
 from engine.sql.messages import messages_below
+from engine.sql.plan_text import LITERAL, depth, lines_below, own_lines
 from engine.sql.text_pieces import is_comment, is_quoted, pieces
 
 if TYPE_CHECKING:
@@ -29,8 +32,6 @@ if TYPE_CHECKING:
 _NO_NAME: Final = r"(?!(?:PARTITION|ORDER|ROWS|RANGE|GROUPS)\b)"
 _IN_TEXT: Final = {
     r"/\*\+": "join hints in a query (write join(hint=...))",
-    r"\bINTERSECT\s+ALL\b": "INTERSECT ALL",
-    r"\bEXCEPT\s+ALL\b": "EXCEPT ALL",
     r"\bLIKE\b.*\bESCAPE\b": "LIKE ... ESCAPE (a backslash makes the next character plain)",
     r"\bTABLESAMPLE\b": "TABLESAMPLE",
     r"\bGROUPS\s+(?:BETWEEN|UNBOUNDED|CURRENT|\d)": "a frame of GROUPS",
@@ -65,21 +66,21 @@ _CUT_CONSTANT: Final = re.compile(
     r"CAST\((?:\(- )?(?:Decimal128|Float64)\(-?\d*\.\d*[1-9]\d*(?:,\d+,\d+)?\)\)? AS U?Int"
 )
 _SUBQUERY: Final = re.compile(r"(EXISTS |IN |ANY |ALL )?\(<subquery>\)")
-_LITERAL: Final = re.compile(
-    r"\b(?:Boolean|U?Int\d+|Float\d+|Decimal\d+|(?:Large)?Utf8(?:View)?|Date\d+|Time\d*\w+|Interval\w+|Duration\w+)"
-    r"\((?:\".*?\"|(?!NULL)(?:Some\([^()]*\))?[^()\"]*)\)"
-)
 _OPERAND_BEGINS: Final = re.compile(r" AND | OR |\b(?:NOT|WHEN|THEN|ELSE) |: |, ")
 _NO_COLUMN: Final = re.compile(r"\bCAST\(|\bAS \w+\)|\b(?!count\()\w+\(|\bNOT$")
-_NEGATED: Final = re.compile(r"\bNOT\b|\bCASE\b|Boolean\(")
+_NO_SEMI_JOIN: Final = re.compile(r"\bNOT\b|\bOR\b|\bCASE\b|Boolean\(")
 _ABOVE_ROWS: Final = ("Projection:", "SubqueryAlias:", "Sort:", "Limit:")
 _SOME_ROWS: Final = re.compile(r"Limit: skip=0, fetch=[1-9]\d*$")
-_ALWAYS_ROWS: Final = re.compile(r"Aggregate: groupBy=\[\[(?:\]|ROLLUP|CUBE|GROUPING SETS)")
+
+
+def plain_words(text: str) -> str:
+    """Return a text without what its strings and quoted names say, and without comments but hints."""
+    return "".join(piece if not _means_nothing(piece) else " " if is_comment(piece) else "''" for piece in pieces(text))
 
 
 def check_text(text: str) -> None:
     """Raise NotYetSupportedError for words that the planner reads over."""
-    plain = "".join("''" if _means_nothing(piece) else piece for piece in pieces(text))
+    plain = plain_words(text)
     for pattern, what in _IN_TEXT.items():
         if re.search(pattern, plain, re.IGNORECASE | re.DOTALL):
             raise NotYetSupportedError(f"sql: {what}")
@@ -105,8 +106,11 @@ def _means_nothing(piece: str) -> bool:
     return is_quoted(piece) or (is_comment(piece) and not piece.startswith("/*+"))
 
 
-def check_bound_plan(shown: str) -> None:
-    """Raise NotYetSupportedError for what the text of a bound plan shows and Substrait does not say."""
+def check_bound_plan(shown: str, is_marked: bool = False) -> None:
+    """Raise NotYetSupportedError for what the text of a bound plan shows and Substrait does not say.
+
+    is_marked: what IN looks at is marked (see ``marked_membership``).
+    """
     lines = shown.split("\n")
     for number, line in enumerate(lines):
         if _WINDOW in line:
@@ -114,7 +118,7 @@ def check_bound_plan(shown: str) -> None:
         if _CUT_CONSTANT.search(line):
             raise NotYetSupportedError("sql: CAST of a constant with a fraction to an integer; write round(2.5)")
         if _IN in line:
-            _check_in(line)
+            _check_in(line, is_marked)
         for kind, below in _subqueries(lines, number):
             _check_subquery(kind, below)
 
@@ -155,17 +159,19 @@ def _windows_of(message: Any) -> Iterator[Expression.WindowFunction]:
         yield from _windows_of(child)
 
 
-def _check_in(line: str) -> None:
+def _check_in(line: str, is_marked: bool) -> None:
     is_told = len(_NULL_TEST.findall(line)) != len(_NULL_TEST_OF_COLUMN.findall(line))
     if is_told or _NULL_FUNCTION.search(line):
         raise NotYetSupportedError("sql: IN (SELECT ...) where NULL and FALSE are not the same; write it as a join")
-    if _NEGATED.search(line) and any(_is_constant(operand) for operand in _operands(line)):
-        raise NotYetSupportedError("sql: a constant before NOT IN (SELECT ...) (write NOT EXISTS)")
+    if is_marked or not _NO_SEMI_JOIN.search(line):
+        return
+    if any(_is_constant(operand) for operand in _operands(line)):
+        raise UnclearMembershipError("sql: a constant before NOT IN (SELECT ...) (write NOT EXISTS)")
 
 
 def _operands(line: str) -> list[str]:
     """Return what stands before each IN of a line, with a # for each constant."""
-    parts = _LITERAL.sub("#", line).split(_IN)[:-1]
+    parts = LITERAL.sub("#", line).split(_IN)[:-1]
     return [_OPERAND_BEGINS.split(part.removesuffix(" NOT"))[-1] for part in parts]
 
 
@@ -188,48 +194,27 @@ def _subqueries(lines: list[str], number: int) -> Iterator[tuple[str, list[str]]
     """Yield the subqueries of a line: EXISTS, IN, ANY, ALL or nothing, and the lines of the plan."""
     if "(<subquery>)" not in lines[number]:
         return
-    depth = _depth(lines[number]) + 2
-    below = [at for at in range(number + 1, _end(lines, number)) if _depth(lines[at]) == depth]
+    deep = depth(lines[number]) + 2
+    below = [at for at in range(*lines_below(lines, number)) if depth(lines[at]) == deep]
     subqueries = [at for at in below if lines[at].strip() == "Subquery:"]
     for found, at in zip(_SUBQUERY.finditer(lines[number]), subqueries, strict=False):
-        yield (found[1] or "").strip(), lines[at + 1 : _end(lines, at)]
+        yield (found[1] or "").strip(), lines[slice(*lines_below(lines, at))]
 
 
 def _check_subquery(kind: str, lines: list[str]) -> None:
     """Raise NotYetSupportedError for rows of a subquery that the join made of it does not have, or has too many."""
     top = next((at for at, line in enumerate(lines) if not line.strip().startswith(_ABOVE_ROWS)), len(lines))
     rows = lines[top].strip() if top < len(lines) else ""
-    if kind == "EXISTS" and _ALWAYS_ROWS.match(rows):
+    if kind == "EXISTS" and ALWAYS_ROWS.match(rows):
         raise NotYetSupportedError("sql: EXISTS (SELECT an aggregate of all rows), which has one row always")
     only_asks_for_rows = kind == "EXISTS" or (not kind and rows.startswith("Aggregate:"))
-    for at in _own_lines(lines):
+    for at in own_lines(lines):
         line = lines[at].strip()
-        if not any(_OUTER in one for one in lines[at : _end(lines, at)]):
+        if not any(_OUTER in one for one in lines[at : lines_below(lines, at)[1]]):
             continue
-        if kind and _ALWAYS_ROWS.match(line):
+        if kind and ALWAYS_ROWS.match(line):
             raise NotYetSupportedError(f"sql: {kind} of an aggregate of all rows that depends on the row outside")
         if line.startswith(_WINDOW):
             raise NotYetSupportedError("sql: a window in a subquery that depends on the row outside")
         if line.startswith("Limit:") and not (only_asks_for_rows and at < top and _SOME_ROWS.match(line)):
             raise NotYetSupportedError("sql: LIMIT or OFFSET in a subquery that depends on the row outside")
-
-
-def _own_lines(lines: list[str]) -> Iterator[int]:
-    """Yield where the lines of a plan are that belong to none of its subqueries."""
-    at = 0
-    while at < len(lines):
-        if lines[at].strip() == "Subquery:":
-            at = _end(lines, at)
-            continue
-        yield at
-        at += 1
-
-
-def _end(lines: list[str], number: int) -> int:
-    """Return where the lines below a line end."""
-    deeper = range(number + 1, len(lines))
-    return next((at for at in deeper if _depth(lines[at]) <= _depth(lines[number])), len(lines))
-
-
-def _depth(line: str) -> int:
-    return len(line) - len(line.lstrip(" "))

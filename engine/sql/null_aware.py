@@ -8,7 +8,8 @@
 An anti join that is NOT IN says so in DataFusion's text of it, and Substrait drops that. So both trees are walked side
 by side: the joins of the logical plan and those of the Substrait plan, in the same order. Where kinds or numbers do not
 agree nobody knows which join is which, and the query is refused. Of a mark join DataFusion itself forgets what it was;
-the plan before its rewriting has the words. A query that has both, IN and EXISTS, in such places is refused.
+the plan before its rewriting has the words. Where a query has both, IN and EXISTS, in such places, or no walk tells
+which join is which, marks in the text do (see ``marked_membership``).
 
 Held by: tests/sql/test_null_logic.py
 """
@@ -19,7 +20,7 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from engine.errors import NotYetSupportedError
+from engine.sql.marked_membership import UnclearMembershipError
 from engine.sql.messages import messages_below
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ _KINDS: Final = {
 def null_aware_joins(logical_plan: Any, root: Rel) -> frozenset[int]:
     """Return the numbers, in the order of ``joins_of``, of the joins that are NOT IN.
 
-    Raises: NotYetSupportedError where the two plans do not have the same joins and one of them is NOT IN.
+    Raises: UnclearMembershipError where the two plans do not have the same joins and one of them is NOT IN.
     """
     texts = list(_join_texts(logical_plan))
     marked = frozenset(number for number, text in enumerate(texts) if text.rstrip().endswith(_MARK))
@@ -53,21 +54,21 @@ def null_aware_joins(logical_plan: Any, root: Rel) -> frozenset[int]:
     wanted = [_KINDS.get(text.split(" Join", 1)[0], "") for text in texts]
     found = [_kind(join) for join in joins_of(root)]
     if wanted != found:
-        raise NotYetSupportedError("NOT IN in this query; write NOT EXISTS (SELECT ... WHERE inner.key = outer.key)")
+        raise UnclearMembershipError("NOT IN in this query; write NOT EXISTS (SELECT ... WHERE inner.key = outer.key)")
     return marked
 
 
 def marks_are_null_aware(bound_plan: Any, root: Rel) -> bool:
     """Return whether the mark joins of a query are IN, from the plan as it was before any rewriting.
 
-    Raises: NotYetSupportedError where some may be IN and others EXISTS.
+    Raises: UnclearMembershipError where some may be IN and others EXISTS.
     """
     if not any(_kind(join).endswith("_mark") for join in joins_of(root)):
         return False
     text = bound_plan.display_indent()
     is_in = " IN (<subquery>)" in text
     if is_in and re.search(r"(EXISTS|ANY|ALL) \(<subquery>\)", text):
-        raise NotYetSupportedError("a SQL query with both IN and EXISTS below OR; write one of them as a join")
+        raise UnclearMembershipError("a SQL query with both IN and EXISTS below OR; write one of them as a join")
     return is_in
 
 

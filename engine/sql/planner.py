@@ -19,8 +19,11 @@ import pyarrow as pa
 from engine.errors import ConfigurationError, EngineError, NotYetSupportedError, PlanError
 from engine.records.plain_types import plain_schema
 from engine.sql.constant_overflow import check_constants
-from engine.sql.lost_meaning import check_bound_plan, check_ranges, check_text, has_correlated_in
+from engine.sql.lost_conditions import check_conditions
+from engine.sql.lost_meaning import check_bound_plan, check_ranges, check_text, has_correlated_in, plain_words
+from engine.sql.marked_membership import UnclearMembershipError, marks_in, with_marks
 from engine.sql.null_aware import marks_are_null_aware, null_aware_joins
+from engine.sql.set_operations import all_operations
 
 if TYPE_CHECKING:
     from substrait.algebra_pb2 import Rel
@@ -38,6 +41,8 @@ _IN_OUR_WORDS: Final = {
         r"no function has these types of arguments: \1"
     ),
 }
+#: the rule that makes joins of them, in errors
+_OF_SUBQUERIES: Final = "decorrelate_predicate_subquery"
 #: what floats become beside decimals: it is too narrow for some, and rounds the others
 _OF_FLOATS: Final = re.compile(r"[(,](?:30, ?15|14, ?7)\)|Decimal256")
 
@@ -52,6 +57,10 @@ class PlannedQuery(NamedTuple):
     null_aware: frozenset[int]
     #: whether the columns of mark joins are IN: true, false or unknown
     marks_are_null_aware: bool
+    #: how many IN (SELECT ...) have marks, each of which must be found in a join; None: marks were not needed
+    marks: int | None = None
+    #: how many INTERSECT ALL and EXCEPT ALL there are: all semi and anti joins are theirs
+    all_operations: int = 0
 
 
 class FloatsAsDecimalsError(EngineError):
@@ -64,7 +73,21 @@ def plan_query(text: str, tables: Mapping[str, pa.Schema], decimal_constants: bo
     Raises: PlanError for a text that is no query over them, NotYetSupportedError for one that Substrait cannot say,
     FloatsAsDecimalsError where constants have to be doubles.
     """
+    try:
+        return _planned(text, tables, decimal_constants, is_marked=False)
+    except UnclearMembershipError as error:
+        try:
+            return _planned(with_marks(text), tables, decimal_constants, is_marked=True)
+        except FloatsAsDecimalsError:
+            raise
+        except (PlanError, NotYetSupportedError):
+            raise error from None
+
+
+def _planned(text: str, tables: Mapping[str, pa.Schema], decimal_constants: bool, *, is_marked: bool) -> PlannedQuery:
+    """Return the plan of a query; UnclearMembershipError where only marks tell which joins are IN."""
     check_text(text)
+    operations = all_operations(plain_words(text))
     context, config, options, producer, message, dataset = _imports()
     setting = str(decimal_constants).lower()
     session = context(config().set("datafusion.sql_parser.parse_float_as_decimal", setting))
@@ -78,14 +101,19 @@ def plan_query(text: str, tables: Mapping[str, pa.Schema], decimal_constants: bo
     try:
         frame = session.sql_with_options(text, only_plan)
         bound = frame.logical_plan()
-        check_bound_plan(bound.display_indent())
+        check_bound_plan(bound.display_indent(), is_marked)
         check_constants(bound.display_indent())
         logical = frame.optimized_logical_plan()
+        check_conditions(bound.display_indent(), logical.display_indent())
     except (NotYetSupportedError, PlanError):
         raise
     except Exception as error:
         if " not supported: " in str(error):
             raise _no_query(text) from None
+        if _OF_SUBQUERIES in str(error) and not is_marked:
+            raise UnclearMembershipError(
+                f"sql: IN (SELECT ...) of this form; write EXISTS ({_reason(error)})"
+            ) from None
         raise PlanError(f"sql: {_with_tables(_reason(error), tables)}") from None
     if type(logical.to_variant()).__name__ in _NO_QUERIES:
         raise _no_query(text)
@@ -100,11 +128,15 @@ def plan_query(text: str, tables: Mapping[str, pa.Schema], decimal_constants: bo
     root = plan.relations[0].root
     check_ranges(logical.display_indent(), root.input)
     functions = {one.extension_function.function_anchor: one.extension_function.name for one in plan.extensions}
+    if is_marked:
+        return PlannedQuery(
+            root.input, tuple(root.names), functions, frozenset(), False, marks_in(bound.display_indent())
+        )
     null_aware = null_aware_joins(logical, root.input)
     marks = marks_are_null_aware(bound, root.input)
     if (null_aware or marks) and has_correlated_in(bound.display_indent()):
-        raise NotYetSupportedError("sql: NOT IN with a query that depends on the row outside (write NOT EXISTS)")
-    return PlannedQuery(root.input, tuple(root.names), functions, null_aware, marks)
+        raise UnclearMembershipError("sql: NOT IN with a query that depends on the row outside (write NOT EXISTS)")
+    return PlannedQuery(root.input, tuple(root.names), functions, null_aware, marks, all_operations=operations)
 
 
 def _with_tables(reason: str, tables: Collection[str]) -> str:

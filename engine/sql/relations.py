@@ -22,16 +22,21 @@ import pyarrow as pa
 
 from engine.api.data_set import DataSet
 from engine.api.data_set_values import one_value
+from engine.api.expression import Expr
 from engine.api.expressions import col, lit
 from engine.errors import NotYetSupportedError
+from engine.graph.expression import conjuncts
 from engine.sql import joins
 from engine.sql.column_names import ColumnNames, Relation, different_names
 from engine.sql.expressions import ExpressionReader
 from engine.sql.groups import grouped
 from engine.sql.join_conditions import join_condition
+from engine.sql.member_joins import members
+from engine.sql.memberships import Memberships
 from engine.sql.messages import messages_below
 from engine.sql.null_aware import joins_of
 from engine.sql.planner import PlannedQuery
+from engine.sql.set_operations import with_counts
 from engine.sql.types import arrow_type, constant
 
 if TYPE_CHECKING:
@@ -63,17 +68,19 @@ class RelationReader:
         self._join_count = 0
         #: relations by what they say, with the number of their first join
         self._known: dict[bytes, tuple[Relation, int]] = {}
+        self._memberships = Memberships(query.functions)
 
     def root(self, relation: Rel, names: Sequence[str]) -> DataSet:
         """Return the data set of a whole query, its columns under the names that the query gives them."""
         found = self.read(relation)
+        self._memberships.check(self._query.marks)
         return _renamed(found, different_names(names))
 
     def read(self, message: Rel) -> Relation:
         """Return a relation, the same one again for what was read before."""
         written = message.SerializeToString(deterministic=True)
         joins_before = self._join_count
-        if written in self._known and _is_mostly_aggregates(message):
+        if written in self._known and self._query.marks is None and _is_mostly_aggregates(message):
             found, known_joins_before = self._known[written]
             self._join_count += sum(1 for _ in joins_of(message))
             if self._null_aware(joins_before) == self._null_aware(known_joins_before, self._join_count - joins_before):
@@ -149,6 +156,8 @@ class RelationReader:
                 columns.append(found.columns[reader.position(one)])
                 continue
             name = self._names.unique("computed")
+            if self._query.marks:
+                self._memberships.follow(one, found.columns, name)
             computed[name] = reader.read(one)
             columns.append(name)
         return Relation(found.data.with_columns(**computed) if computed else found.data, tuple(columns))
@@ -158,7 +167,12 @@ class RelationReader:
 
     def _filtered(self, found: Relation, condition: Expression) -> Relation:
         joined, reader = self._with_scalars(found, [condition])
-        return Relation(joined.data.filter(reader.read(condition)), found.columns)
+        parts = conjuncts(reader.read(condition).expression) if self._query.marks else ()
+        kept = [Expr(part) for part in parts if not self._memberships.takes(Expr(part))]
+        data = joined.data
+        for part in kept if parts else [reader.read(condition)]:
+            data = data.filter(part)
+        return Relation(data, found.columns)
 
     def _sort(self, message: SortRel) -> Relation:
         keyed, names, descending, nulls_last = self._sort_keys(message)
@@ -229,6 +243,11 @@ class RelationReader:
         side, _, what = kind.partition("_")
         if side == "right":
             left, right, condition = right, left, condition.swapped()
+        membership = self._memberships.of(right, condition)
+        if membership is not None:
+            return members(self._names, left, right, membership, what)
+        if self._query.all_operations and what in ("semi", "anti"):
+            return with_counts(self._names, left, right, condition, what)
         match what:
             case "semi":
                 return joins.matching(left, right, condition)

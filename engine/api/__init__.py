@@ -30,6 +30,7 @@ aggregate_nodes.py     one aggregate as an operator of the plan
 grouped.py             agg, reduce of groups; grouping_sets.py: rollup, cube
 windows.py             row_number, lag and the like, over
 window_nodes.py        window functions as operators of the plan
+window_rewrites.py     windows of different values and of two arguments, made of others
 window_distances.py    distances of range frames in units of their key
 expression.py          Expr and its operators
 nested_expressions.py number_functions.py string_expressions.py time_expressions.py

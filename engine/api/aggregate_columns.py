@@ -4,10 +4,10 @@
 
     agg(total=sum_("x"), share=sum_("x") / count(), kinds=count_distinct("y"), latest=max_by("z", "day"))
 
-    source ──┬─► Aggregate: sum(x), count()                      all that have states
+    source ──┬─► Aggregate: sum(x), count()                      all that have states, min_by, too
              ├─► keys, y ──► distinct ──► Aggregate: count(y)    ``distinct=True`` of one argument
              ├─► rows sorted by keys, z ──► median(z)            ``sorted_parts``: quantiles, lists
-             └─► first row of each group in its order            ``aggregate_parts``: what needs more
+             └─► counted values, windows over these              ``aggregate_parts``: what needs more
                      │
                      ▼
              union ──► any value of each column by keys ──► project: total, share, kinds, latest
@@ -31,7 +31,7 @@ import pyarrow as pa
 from msgspec.structs import replace
 
 from engine.api.aggregate_nodes import Part, aggregate_node, columns_as_they_are, fresh_name
-from engine.api.aggregate_parts import PARTS
+from engine.api.aggregate_parts import PARTS, paired_extreme
 from engine.api.aggregates import EXTREMES_OF_CONDITIONS
 from engine.api.joins import union_node
 from engine.api.logical_node import LogicalNode
@@ -102,6 +102,7 @@ def _groups(source: LogicalNode, keys: tuple[str, ...], named: Sequence[Named]) 
     ordered: list[Named] = []
     different: list[tuple[Expression, list[Named]]] = []
     late: list[tuple[Expression, list[AggregateCall]]] = []
+    paired: dict[str, Expression] = {}
     for name, one in named:
         _check(one, source.schema)
         if one.distinct and one.function == "list":
@@ -111,6 +112,9 @@ def _groups(source: LogicalNode, keys: tuple[str, ...], named: Sequence[Named]) 
             _append(different, _kept(one), (name, one))
         elif one.function in SORTED:
             ordered.append((name, one))
+        elif one.function in ("min_by", "max_by") and (pair := paired_extreme(source, name, one)) is not None:
+            plain.append(pair[0])
+            paired[name] = pair[1]
         elif one.function in PARTS:
             parts += PARTS[one.function](source, keys, name, one)
         elif one.where is not None and one.function in ORDER_DEPENDENT_AGGREGATES:
@@ -121,12 +125,20 @@ def _groups(source: LogicalNode, keys: tuple[str, ...], named: Sequence[Named]) 
     parts += [Part(_of_different(source, keys, value, same)) for value, same in different]
     parts += [Part(_of_kept(source, keys, where, calls), has_all_groups=False) for where, calls in late]
     if plain or not any(part.has_all_groups for part in parts):
-        parts.append(Part(aggregate_node(source, keys, tuple(plain))))
+        parts.append(Part(_values_of_pairs(aggregate_node(source, keys, tuple(plain)), paired)))
     if len(parts) == 1 and keys:
         return _in_order(parts[0].node, keys, named)
     if len(parts) == 1 and isinstance(parts[0].node.operator, AggregateOperator | SortedAggregate):
         return _in_order(parts[0].node, keys, named)
     return _together([part.node for part in parts], keys, [name for name, _ in named])
+
+
+def _values_of_pairs(states: LogicalNode, paired: dict[str, Expression]) -> LogicalNode:
+    """Return the columns of an aggregate with the values of pairs in their place."""
+    if not paired:
+        return states
+    columns = [NamedExpression(name, paired.get(name, ColumnRef(name))) for name in states.schema.names]
+    return project_node(states, columns, "agg")
 
 
 def _append(lists: list, key: Expression, value: object) -> None:  # type: ignore[type-arg]

@@ -3,7 +3,8 @@
     PARTS[function](source, keys, name, one)      the parts that have the result, under that name
 
     mode                    values counted by (keys, value) ──► the first row of each group by count, then value
-    min_by, max_by          the first row of each group in the order of the key: the sort keeps no other rows
+    min_by, max_by          the least pair of key and value, a state like any other (``paired_extreme``). Of types that
+                            make no pair the first row of each group by the key: the sort keeps no other rows
     histogram               the same counts ──► two lists of a group: its values, and how often each is there
     approx_count_distinct   greatest rank by (keys, register) ──► sum of 2**-rank and registers by keys ──► estimate
     approx_quantile         rounded values counted by (keys, value) ──► running sum of counts, and their sum
@@ -38,9 +39,20 @@ from engine.api.window_nodes import windowed_filter, windowed_project
 from engine.api.windows import row_number
 from engine.errors import SchemaError
 from engine.expressions.infer import infer_type
+from engine.expressions.literals import make_literal
+from engine.expressions.ordered_pairs import can_pair, head_of
 from engine.expressions.schema_bridge import is_key_type, type_to_ipc
 from engine.expressions.text import expression_text
-from engine.graph.expression import AggregateCall, Aggregated, Cast, ColumnRef, NamedExpression, OrderedBy
+from engine.graph.expression import (
+    AggregateCall,
+    Aggregated,
+    Call,
+    Cast,
+    ColumnRef,
+    Expression,
+    NamedExpression,
+    OrderedBy,
+)
 
 #: registers of an estimate: 2**14
 _REGISTER_BITS: Final = 14
@@ -121,6 +133,18 @@ def _extreme_by(source: LogicalNode, keys: tuple[str, ...], name: str, one: Aggr
         order, descending = [key, value], [*descending, False]
     first = _first_rows(rows, keys, order, descending)
     return [Part(_result(first, keys, name, when(key.is_not_null()).then(value)))]
+
+
+def paired_extreme(source: LogicalNode, name: str, one: Aggregated) -> tuple[AggregateCall, Expression] | None:
+    """Return a state for min_by or max_by, and the result out of its column; None where types make no pair."""
+    value, key = one.arguments
+    value_type, key_type = infer_type(value, source.schema), infer_type(key, source.schema)
+    if not can_pair(key_type, value_type):
+        return None
+    pair = Call("ordered_pair", (key, value), {"inverted": one.function == "max_by"})
+    kept = _kept(one, Expr(pair)).expression
+    result = Call("paired_value", (ColumnRef(name), make_literal(None, value_type)), {"head": head_of(key_type)})
+    return AggregateCall("min", kept, name), result
 
 
 def _counts(one: Aggregated, value: Expr) -> Expr:

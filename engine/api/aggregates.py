@@ -83,16 +83,18 @@ class Aggregate(Expr):
 
 def _window_base(one: Aggregated) -> Over:
     """Return an aggregate as a window function: what its filter leaves out is null there."""
-    if one.distinct or len(one.arguments) > 1 or one.options or one.order_by:
+    if one.options or one.order_by:
         raise NotYetSupportedError(f"{expression_text(one)} over a window")
     argument = one.arguments[0] if one.arguments else None
+    second = one.arguments[1] if len(one.arguments) > 1 else None
     function = EXTREMES_OF_CONDITIONS.get(one.function, one.function)
+    distinct = one.distinct and function not in _SAME_OF_DISTINCT
     if one.where is None:
-        return Over(function, argument)
+        return Over(function, argument, default=second, distinct=distinct)
     if one.function in ("first", "last"):
         raise NotYetSupportedError(f"{expression_text(one)} over a window")
     kept = Case(((one.where, make_literal(1) if argument is None else argument),))
-    return Over("count" if argument is None else function, kept)
+    return Over("count" if argument is None else function, kept, default=second, distinct=distinct)
 
 
 def argument_expression(value: Any, what: str) -> Expression:

@@ -23,6 +23,7 @@ from msgspec.structs import replace
 from engine.api.logical_node import LogicalNode
 from engine.api.projections import project_node
 from engine.api.window_distances import frame_distances
+from engine.api.window_rewrites import OF_TWO, with_plain_windows
 from engine.errors import SchemaError
 from engine.expressions.common_type import common_type
 from engine.expressions.infer import check_predicate, infer_type
@@ -64,6 +65,9 @@ def with_windows(
     overs: list[Over] = []
     for expression in expressions:
         _collect(expression, overs)
+    if any(over.distinct or over.function in OF_TWO for over in overs):
+        source, plain = with_plain_windows(source, expressions, what, windowed_project)
+        return with_windows(source, plain, what)
     return _Windows(source, what).add(overs, expressions)
 
 

@@ -4,6 +4,7 @@
     lag(x, n, default) lead(x, n, default)                         the value so many rows before, behind
     first_value(x) last_value(x) nth_value(x, n)                   a value of the frame
     sum_ avg count min_ max_ stddev variance first last            aggregates of the frame
+    count_distinct min_by max_by covar covar_pop corr              those that ``window_rewrites`` makes of them
 
 ``over`` says which rows belong together, in which order they are, and which of them are seen; it gives an expression,
 for select, with_columns and filter, on its own or as a part of others. Without a frame it is SQL's: with an order all
@@ -18,6 +19,8 @@ from collections.abc import Callable
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any, Final
+
+import msgspec
 
 from engine.api.expression import Expr, to_expression
 from engine.errors import SchemaError
@@ -111,17 +114,7 @@ def over(
     partition: list[Expression] = []
     for key in _keys(partition_by, "partition_by"):
         partition += [key] if key not in partition else []
-    return Expr(
-        Over(
-            function,
-            base.argument,
-            tuple(partition),
-            keys,
-            frame,
-            base.count,
-            base.default,
-        )
-    )
+    return Expr(msgspec.structs.replace(base, partition_by=tuple(partition), order_by=keys, frame=frame))
 
 
 class WindowFunction:

@@ -22,9 +22,12 @@ json_texts.py      values out of JSON texts by a path; json_values.py: as a type
 text_moments.py    constant texts beside dates and times
 nested_functions.py   lists, maps, structs
 list_parts.py      lists as their elements and back
+ordered_pairs.py   a key and a value as bytes of one order, for min_by and max_by
+ordered_bytes      their loops
 number_kernels     loops over numbers that Arrow has not
 argument_kinds.py  which types a kind of argument takes
 functions.py       from a row of the table of functions (graph) to its binder
+shared_parts.py    what stands more than once in a projection, computed once
 conditional.py     when/then/otherwise
 compile.py         expression + schema -> operand
 vector_program     expressions as native steps over blocks in the cache

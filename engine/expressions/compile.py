@@ -20,6 +20,7 @@ from engine.expressions.functions import find_function
 from engine.expressions.literals import literal_scalar
 from engine.expressions.random_numbers import random_numbers, row_places
 from engine.expressions.schema_bridge import type_from_ipc
+from engine.expressions.shared_parts import SharedParts
 from engine.expressions.text import expression_text
 from engine.expressions.text_moments import moments_for_texts
 from engine.expressions.time_zones import UnknownZoneError
@@ -52,8 +53,17 @@ def unknown_column(name: str, names: Iterable[str]) -> SchemaError:
     return SchemaError(f"no column {name!r}{hint} There are: {', '.join(known) or 'none'}")
 
 
-def compile_operand(expression: Expression, schema: pa.Schema) -> Operand:
-    """Return an expression bound to a schema, or raise SchemaError."""
+def compile_operand(expression: Expression, schema: pa.Schema, shared: SharedParts | None = None) -> Operand:
+    """Return an expression bound to a schema, or raise SchemaError; ``shared``: with those of its projection."""
+    # An expression may be nested deep, and each call here counts.
+    key = None if shared is None else shared.key_of(expression)
+    if shared is None or key is None:
+        return _compile(expression, schema, shared)
+    known = shared.known(key)
+    return shared.kept(key, _compile(expression, schema, shared)) if known is None else known
+
+
+def _compile(expression: Expression, schema: pa.Schema, shared: SharedParts | None) -> Operand:
     match expression:
         case ColumnRef(name=name):
             return _compile_column(name, schema)
@@ -65,11 +75,11 @@ def compile_operand(expression: Expression, schema: pa.Schema) -> Operand:
         case Call(function="row_place"):
             return Operand(pa.int64(), row_places())
         case Call():
-            return _compile_call(expression, schema)
+            return _compile_call(expression, schema, shared)
         case Cast():
-            return _compile_cast(expression, schema)
+            return _compile_cast(expression, schema, shared)
         case Case():
-            return _compile_case(expression, schema)
+            return _compile_case(expression, schema, shared)
         case Over():
             raise SchemaError(
                 f"{expression_text(expression)}: a window function stands in select, with_columns and filter only, and "
@@ -109,8 +119,8 @@ def _described(expressions: Sequence[Expression], operands: Sequence[Operand]) -
     return ", ".join(f"{expression_text(part)} is {operand.type}" for part, operand in pairs)
 
 
-def _compile_call(call: Call, schema: pa.Schema) -> Operand:
-    operands = [compile_operand(argument, schema) for argument in call.arguments]
+def _compile_call(call: Call, schema: pa.Schema, shared: SharedParts | None) -> Operand:
+    operands = [compile_operand(argument, schema, shared) for argument in call.arguments]
     entry = find_function(call.function, len(operands))
     try:
         operands = moments_for_texts(FUNCTION_TABLE[call.function], operands)
@@ -139,8 +149,8 @@ def _first_line(error: BaseException) -> str:
     return str(error).partition("\n")[0]
 
 
-def _compile_cast(expression: Cast, schema: pa.Schema) -> Operand:
-    operand = compile_operand(expression.operand, schema)
+def _compile_cast(expression: Cast, schema: pa.Schema, shared: SharedParts | None) -> Operand:
+    operand = compile_operand(expression.operand, schema, shared)
     target = type_from_ipc(expression.type_ipc)
     if operand.type == target:
         return operand
@@ -160,16 +170,16 @@ def _compile_cast(expression: Cast, schema: pa.Schema) -> Operand:
     return Operand(target, lambda batch: kernel(evaluate(batch)), can_raise=True, form=form)
 
 
-def _compile_case(expression: Case, schema: pa.Schema) -> Operand:
-    conditions = [compile_operand(test, schema) for test, _ in expression.branches]
+def _compile_case(expression: Case, schema: pa.Schema, shared: SharedParts | None) -> Operand:
+    conditions = [compile_operand(test, schema, shared) for test, _ in expression.branches]
     for (test, _), condition in zip(expression.branches, conditions, strict=True):
         if not (pa.types.is_boolean(condition.type) or pa.types.is_null(condition.type)):
             raise SchemaError(f"when({expression_text(test)}): a condition is a bool, this is {condition.type}")
     parts = [value for _, value in expression.branches]
-    values = [compile_operand(value, schema) for value in parts]
+    values = [compile_operand(value, schema, shared) for value in parts]
     if expression.otherwise is not None:
         parts.append(expression.otherwise)
-        values.append(compile_operand(expression.otherwise, schema))
+        values.append(compile_operand(expression.otherwise, schema, shared))
     data_type = common_type_of([value.type for value in values])
     if data_type is None:
         raise SchemaError(

@@ -29,6 +29,7 @@ from engine.expressions.compile import compile_operand
 from engine.expressions.program_builder import BatchProgram, build_program
 from engine.expressions.program_logic import LOGIC_LOWERINGS
 from engine.expressions.program_numbers import NUMBER_LOWERINGS
+from engine.expressions.shared_parts import SharedParts
 from engine.expressions.text import expression_text
 from engine.graph.expression import Expression, NamedExpression, columns_of
 from engine.graph.function_table import is_deterministic
@@ -200,7 +201,8 @@ class _CompiledProjection:
     """Expressions of a projection bound to its input; immutable, usable from any thread."""
 
     def __init__(self, expressions: Sequence[Expression], schema: pa.Schema) -> None:
-        operands = [compile_operand(expression, schema) for expression in expressions]
+        self._shared = SharedParts(expressions)
+        operands = [compile_operand(expression, schema, self._shared) for expression in expressions]
         self.columns = [CompiledExpression(*each) for each in zip(expressions, operands, strict=True)]
         self._program, self._positions = build_program(operands, LOWERINGS)
         #: which columns of a batch they are, None where one of them is more than a column
@@ -212,6 +214,10 @@ class _CompiledProjection:
 
     def __call__(self, batch: pa.RecordBatch) -> list[pa.Array]:
         """Return the columns of the result."""
+        with self._shared.values_of(batch):
+            return self._computed(batch)
+
+    def _computed(self, batch: pa.RecordBatch) -> list[pa.Array]:
         found = None if self._program is None else self._program(batch)
         computed = {} if found is None else dict(zip(self._positions, found, strict=True))
         columns = [computed.get(index) for index in range(len(self.columns))]

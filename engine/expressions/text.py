@@ -99,7 +99,8 @@ def _over_text(over: Over) -> str:
     if over.frame is not None:
         within.append(f"{over.frame.kind} {over.frame.start} to {over.frame.end}")
     function = "count" if over.function == "count_all" else over.function
-    return f"{function}({', '.join(given)}) over ({' '.join(within)})"
+    different = "distinct " if over.distinct else ""
+    return f"{function}({different}{', '.join(given)}) over ({' '.join(within)})"
 
 
 def _order_text(keys: tuple[OrderedBy, ...]) -> str:

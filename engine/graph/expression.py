@@ -83,8 +83,8 @@ class OrderedBy(msgspec.Struct, frozen=True):
 class Over(msgspec.Struct, frozen=True, tag="over"):
     """A window function for each row. No plan has one: it becomes a column of a Window operator below.
 
-    ``argument`` and ``default`` may be None; ``count`` is the n of ntile, lag, lead and nth_value. ``frame`` None: as
-    SQL has it.
+    ``argument`` and ``default`` may be None; ``default`` is the second argument of functions of two. ``count`` is the n
+    of ntile, lag, lead and nth_value. ``frame`` None: as SQL has it. ``distinct``: equal values count once.
     """
 
     function: str
@@ -94,6 +94,7 @@ class Over(msgspec.Struct, frozen=True, tag="over"):
     frame: WindowFrame | None = None
     count: int = 0
     default: Expression | None = None
+    distinct: bool = False
 
 
 class Aggregated(msgspec.Struct, frozen=True, tag="aggregated"):

@@ -48,6 +48,8 @@ class FunctionRow(msgspec.Struct, frozen=True):
     nulls: Nulls = "any"
     #: whether the same row gives the same value each time; else it is neither moved nor evaluated twice
     is_deterministic: bool = True
+    #: it is a part of what the API makes of an aggregate, and nobody writes it
+    is_internal: bool = False
 
     @property
     def arity(self) -> tuple[int, int | None]:

@@ -193,7 +193,12 @@ _DIGESTS: Final = (
     Row("str_levenshtein", ("text", "text"), "digest_functions:bind_levenshtein", "int64"),
 )
 
-_ROWS: Final = (*_OPERATORS, *_NULLS, *_NUMBERS, *_TEXT, *_TIMES, *_NESTED, *_DIGESTS)
+_PAIRS: Final = (
+    Row("ordered_pair", ("number", "any"), "ordered_pairs:bind_ordered_pair", "-", is_internal=True),
+    Row("paired_value", ("binary", "constant"), "ordered_pairs:bind_paired_value", "-", nulls="own", is_internal=True),
+)
+
+_ROWS: Final = (*_OPERATORS, *_NULLS, *_NUMBERS, *_TEXT, *_TIMES, *_NESTED, *_DIGESTS, *_PAIRS)
 FUNCTION_TABLE: Final = {row.name: row for row in _ROWS}
 
 #: functions that have a value or null for every row, the same each time, over operands of the types they work in

@@ -250,6 +250,15 @@ class MergeRunsOperator(msgspec.Struct, frozen=True, tag="merge_runs"):
     groups: GroupedStates | None = None
 
 
+class RangeWindowsOperator(msgspec.Struct, frozen=True, tag="range_windows"):
+    """Head: merges one range of the sorted runs of all producers, with window functions over the rows of all ranges."""
+
+    traits: ClassVar[Traits] = Traits(is_head=True, is_driver=True)
+
+    keys: tuple[SortKey, ...]
+    calls: tuple[WindowCall, ...]
+
+
 class HashAggregateOperator(msgspec.Struct, frozen=True, tag="hash_aggregate"):
     """Hash aggregation.
 
@@ -333,6 +342,7 @@ PhysicalOperator = (
     | SortOperator
     | SortRunsOperator
     | MergeRunsOperator
+    | RangeWindowsOperator
     | HashAggregateOperator
     | WindowOperator
     | ExplodeOperator

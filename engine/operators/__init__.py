@@ -11,6 +11,7 @@
     row_wise.py        project, filter, limit, identity
     sort_operator.py aggregate_operator.py   take everything, then emit
     sort_exchange.py   a sort over subtasks: runs at the end of the producers, merges at the consumers
+    range_windows.py   such a merge with window functions over the rows of all ranges
     received_runs.py   the runs of producers in other processes, brought here for that merge
     state_combining.py partial states that such a sort combines: the combiner, and results in the end
     sorted_rows.py     window functions, and aggregates of sorted groups

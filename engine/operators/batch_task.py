@@ -43,8 +43,8 @@ from engine.operators.chained_source import ChainedSource
 from engine.operators.drivers import Driver
 from engine.operators.operator import ChainedOperator, Output, TaskContext
 from engine.operators.operator_meters import ChainMeters, Meter, with_edges
-from engine.operators.registry import is_led, make_driver, make_operator
-from engine.operators.task_inputs import TaskInput
+from engine.operators.registry import is_led, make_driver, make_operator, reads_below
+from engine.operators.task_inputs import TaskInput, with_rows_below
 from engine.operators.task_services import TaskServices
 from engine.operators.task_waits import wait_of
 
@@ -273,7 +273,7 @@ class BatchTask:
     def _open_inputs(self) -> None:
         by_input: dict[int, list[InputGateDescriptor]] = defaultdict(list)
         for gate in self._descriptor.gates:
-            by_input[gate.input_index].append(gate)
+            by_input[gate.input_index].append(with_rows_below(gate) if reads_below(self._descriptor.chain[0]) else gate)
         with self._lock:
             self._inputs = {index: TaskInput(gates, self._services) for index, gates in by_input.items()}
         self._context.check_cancelled()

@@ -28,6 +28,7 @@ from engine.graph.operator_descriptor import (
     ProjectOperator,
     PythonOperator,
     RangeJoinOperator,
+    RangeWindowsOperator,
     SinkOperator,
     SortedAggregateOperator,
     SortMergeJoinOperator,
@@ -61,6 +62,7 @@ _CLASSES: Final[dict[type[PhysicalOperator], tuple[str, str]]] = {
 #: what leads a chain and reads inputs
 _DRIVERS: Final[dict[type[PhysicalOperator], tuple[str, str]]] = {
     MergeRunsOperator: ("sort_exchange", "MergeRunsDriver"),
+    RangeWindowsOperator: ("range_windows", "RangeWindowsDriver"),
     SortMergeJoinOperator: ("sort_merge_driver", "SortMergeJoinDriver"),
     RangeJoinOperator: ("sort_merge_driver", "SortMergeJoinDriver"),
     AsofJoinOperator: ("sort_merge_driver", "SortMergeJoinDriver"),
@@ -83,6 +85,11 @@ def make_operator(descriptor: OperatorDescriptor) -> ChainedOperator:
 def is_led(head: OperatorDescriptor) -> bool:
     """Whether the first operator of a chain is its driver, and no step of the chain."""
     return head.operator.traits.is_driver
+
+
+def reads_below(head: OperatorDescriptor) -> bool:
+    """Whether the driver of a chain looks at rows below its range of sorted runs, too."""
+    return isinstance(head.operator, RangeWindowsOperator)
 
 
 def make_driver(

@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Final, Protocol, cast
 
 from engine.errors import PartitionNotFoundError
 from engine.exchange.sorted_partition import KeptRuns, SortedPartition
-from engine.graph.deployment import InputChannelDescriptor
-from engine.graph.operator_descriptor import MergeRunsOperator
+from engine.graph.deployment import InputChannelDescriptor, KeyRange
+from engine.graph.operator_descriptor import MergeRunsOperator, RangeWindowsOperator
 from engine.operators.operator import Output, TaskContext
 from engine.operators.received_runs import receive_runs
 from engine.operators.sort_operator import Sort
@@ -32,8 +32,11 @@ from engine.sort.merged_batches import MergedBatches
 from engine.sort.sorted_runs import SortedRuns
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
+    import pyarrow as pa
+
+    from engine.aggregate.state_combiner import StateCombiner
     from engine.graph.operator_descriptor import OperatorDescriptor
     from engine.operators.task_inputs import TaskInput
 
@@ -89,22 +92,37 @@ class MergeRunsDriver:
 
     def run(self) -> None:
         """Push the rows of the range in order, until the output has enough."""
-        key_range = self._context.descriptor.gates[0].key_range
-        assert key_range is not None, f"{self._context.task_name} was given no range"
         operator = self._descriptor.operator
-        assert isinstance(operator, MergeRunsOperator), f"{operator} merges nothing"
+        assert isinstance(operator, MergeRunsOperator | RangeWindowsOperator), f"{operator} merges nothing"
         if self._has_remote:
             self._received = receive_runs(self._context, operator.keys, self._inputs[0])
             self._sources.append(self._received)
-        combiner = state_combiner(operator.groups, self._descriptor)
-        self._merged = MergedBatches(self._sources, self._pool, key_range.lower, key_range.upper, combiner=combiner)
-        results = state_results(operator.groups, self._descriptor)
-        for batch in self._merged.batches():
+        for batch in self.results():
             self._context.check_cancelled()
-            self.rows_in, self.bytes_in = self._merged.rows_out, self._merged.bytes_in
-            self._output.process(results(batch))
+            self._output.process(batch)
             if self._output.is_satisfied:
                 break
+
+    @property
+    def _key_range(self) -> KeyRange:
+        key_range = self._context.descriptor.gates[0].key_range
+        assert key_range is not None, f"{self._context.task_name} was given no range"
+        return key_range
+
+    def merged(self, combiner: StateCombiner | None = None) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of the range in order."""
+        key_range = self._key_range
+        self._merged = MergedBatches(self._sources, self._pool, key_range.lower, key_range.upper, combiner=combiner)
+        for batch in self._merged.batches():
+            self.rows_in, self.bytes_in = self._merged.rows_out, self._merged.bytes_in
+            yield batch
+
+    def results(self) -> Iterator[pa.RecordBatch]:
+        """Yield what is made of the rows."""
+        operator = self._descriptor.operator
+        assert isinstance(operator, MergeRunsOperator)
+        results = state_results(operator.groups, self._descriptor)
+        return map(results, self.merged(state_combiner(operator.groups, self._descriptor)))
 
     def _runs_of(self, channel: InputChannelDescriptor) -> SortedRuns:
         partition = self._context.services.partition_manager.find(channel.partition)

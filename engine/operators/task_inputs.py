@@ -33,6 +33,12 @@ def is_remote(channel: InputChannelDescriptor) -> bool:
     return channel.location is PartitionLocation.REMOTE
 
 
+def with_rows_below(gate: InputGateDescriptor) -> InputGateDescriptor:
+    """Return a gate that brings what lies below the range of sorted runs, too."""
+    assert gate.key_range is not None, "sorted runs are read in ranges"
+    return msgspec.structs.replace(gate, key_range=msgspec.structs.replace(gate.key_range, lower=None))
+
+
 class TaskInput:
     """One logical input."""
 

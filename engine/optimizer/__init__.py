@@ -32,6 +32,7 @@ optimizer.
     sort_planning.py         sorts and limits, in one subtask or in order over several
     asof_planning.py         as-of joins: what is moved for them
     window_planning.py       window functions: what is moved and sorted for them
+    window_ranges.py         those over all rows, in ranges of their order
     sorted_aggregates.py     groups that are sorted by their keys: the aggregate's second phase within the sort
     partition_planning.py    where rows go when the user says so
     plan_enumerator.py       alternatives of the whole plan, bottom up

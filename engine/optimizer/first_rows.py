@@ -16,8 +16,10 @@ from collections import Counter
 from collections.abc import Sequence
 
 from engine.graph.plan import Limit, Plan, PlanNode, Project, Source
-from engine.optimizer.small_parts import SMALL_BYTES
 from engine.statistics.estimates import Estimates
+
+#: of the rows that a limit takes, where one subtask reads them
+LIMIT_BYTES = 8e6
 
 
 def first_rows(plan: Plan, estimates: Sequence[Estimates]) -> set[int]:
@@ -25,7 +27,7 @@ def first_rows(plan: Plan, estimates: Sequence[Estimates]) -> set[int]:
     uses = Counter(source for node in plan.nodes for source in node.inputs)
     found: set[int] = set()
     for node in plan.nodes:
-        if isinstance(node.operator, Limit) and estimates[node.id].size_bytes <= SMALL_BYTES:
+        if isinstance(node.operator, Limit) and estimates[node.id].size_bytes <= LIMIT_BYTES:
             found |= _below(plan, node, uses)
     return found
 

@@ -3,6 +3,7 @@
     GlobalProperties(partitioning, key_sets)     RANDOM_PARTITIONED   rows are spread, nothing is known
                                                  HASH_PARTITIONED     equal keys are in one subtask, by row hash
                                                  KEY_GROUP_PARTITIONED  the same, by key group (key_by)
+                                                 FILE_PARTITIONED     the same, as files have it: no exchange does that
                                                  FULL_REPLICATION     every subtask has all rows
     LocalProperties(order)                       sort keys, () when unordered
 
@@ -33,6 +34,7 @@ class Partitioning(StrEnum):
     RANDOM_PARTITIONED = "RANDOM_PARTITIONED"
     HASH_PARTITIONED = "HASH_PARTITIONED"
     KEY_GROUP_PARTITIONED = "KEY_GROUP_PARTITIONED"
+    FILE_PARTITIONED = "FILE_PARTITIONED"
     FULL_REPLICATION = "FULL_REPLICATION"
 
 
@@ -87,6 +89,11 @@ def hashed_by(*key_sets: tuple[str, ...]) -> GlobalProperties:
 def key_grouped_by(keys: tuple[str, ...]) -> GlobalProperties:
     """Return the properties of rows partitioned by the key groups of some columns."""
     return GlobalProperties(Partitioning.KEY_GROUP_PARTITIONED, (keys,))
+
+
+def grouped_in_files(keys: tuple[str, ...]) -> GlobalProperties:
+    """Return the properties of rows whose equal values of some columns are in one file, which one subtask reads."""
+    return GlobalProperties(Partitioning.FILE_PARTITIONED, (keys,))
 
 
 class LocalProperties(msgspec.Struct, frozen=True):

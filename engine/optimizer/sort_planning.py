@@ -31,7 +31,7 @@ from engine.graph.operator_descriptor import (
     SortOperator,
     SortRunsOperator,
 )
-from engine.graph.plan import Limit, PlanNode, Sort
+from engine.graph.plan import Limit, PlanNode, Sort, Source
 from engine.graph.ship_strategy import SORTED_RUNS, PartitionerSpec, ShipStrategy
 from engine.optimizer.candidates import Candidate, CandidateInput, Shipping, move
 from engine.optimizer.properties import LocalProperties
@@ -42,6 +42,8 @@ from engine.statistics.estimates import Estimates
 
 #: an input up to this is sorted in one subtask
 SMALL_SORT_BYTES: float = 4e6
+#: the rows are in order already
+NO_SORT: Final = "NO_SORT"
 #: share of a slot that a merge wishes for: it takes a few pages
 MERGE_WEIGHT: Final = 0.05
 
@@ -53,6 +55,8 @@ def sort_candidate(
     node: PlanNode, sort: Sort, estimates: Estimates, source: Candidate, settings: OptimizerSettings
 ) -> Candidate:
     """Return how a sort of this input runs."""
+    if _lies_sorted(source, sort) and node.parallelism in (None, source.parallelism):
+        return _as_it_lies(node, sort, estimates, source)
     parallelism = node.parallelism or settings.parallelism
     if sort.limit is not None and parallelism > 1 and estimates.size_bytes > settings.managed_bytes_per_slot // 2:
         ranges = _ranges(node, sort, estimates, source, parallelism, settings)
@@ -64,6 +68,38 @@ def sort_candidate(
         text = f"{size} are sorted in one subtask, as up to {most}"
         return _in_one(node, sort, estimates, source, settings, text)
     return _in_one(node, sort, estimates, source, settings)
+
+
+def _lies_sorted(source: Candidate, sort: Sort) -> bool:
+    """Whether rows are in order as they are read: those of each subtask, and of one subtask after the other."""
+    if source.sorted_by[: len(sort.keys)] != sort.keys:
+        return False
+    below = source
+    while below.inputs and below.parallelism > 1:
+        (one, *others) = below.inputs
+        if others or one.shipping.strategy is not ShipStrategy.FORWARD:
+            return False
+        below = one.candidate
+    # Subtasks of a source read runs of its splits, one after the other.
+    return below.parallelism == 1 or isinstance(below.node.operator, Source)
+
+
+def _as_it_lies(node: PlanNode, sort: Sort, estimates: Estimates, source: Candidate) -> Candidate:
+    order = LocalProperties(sort.keys, is_total=True)
+    if sort.limit is not None:
+        limited = msgspec.structs.replace(node, operator=Limit(sort.limit))
+        ordered = msgspec.structs.replace(source, order=order)
+        return limit_candidate(limited, sort.limit, estimates, ordered)
+    return Candidate(
+        node,
+        estimates,
+        source.parallelism,
+        (CandidateInput(source, move(source, source.parallelism)),),
+        NO_SORT,
+        properties=source.properties,
+        order=order,
+        sorted_by=source.sorted_by,
+    )
 
 
 def _is_large(estimates: Estimates) -> bool:

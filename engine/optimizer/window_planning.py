@@ -11,10 +11,10 @@ subtask.
 Where only the first rows of each group are wanted (``rules.window_top``), runs of the sort keep no others, and where
 that leaves few, producers sort theirs before they send them.
 
-Without partition keys there is one partition, in one subtask. An input up to ``SMALL_SORT_BYTES`` that is in one
-subtask stays there, too. Rows that are equal in all keys keep the order of the input where it has one.
-
-Limits: one partition is not divided among subtasks.
+Without partition keys there is one partition, in one subtask, unless it is divided by ranges of its order, which is in
+``window_ranges``. What has been sorted over subtasks is read one after the other, and not sorted again. An input up to
+``SMALL_SORT_BYTES`` that is in one subtask stays there, too. Rows that are equal in all keys keep the order of the
+input where it has one.
 
 Source: Graefe, "Query evaluation techniques" (1993), on interesting orders.
 """
@@ -71,7 +71,8 @@ def window_candidate(
     parallelism = _parallelism(node, window, source, settings)
     shipping = _shipping(window, source, parallelism)
     moves = shipping.strategy.is_network
-    order = None if moves else order_within(window, source.sorted_by)
+    keeps_order = not moves or (parallelism == 1 and shipping.partitioner.in_order)
+    order = order_within(window, source.sorted_by) if keeps_order else None
     is_sorted = order is not None
     if order is None:
         order = (*(SortKey(key) for key in window.partition_by), *window.order_by)

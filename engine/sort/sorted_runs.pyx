@@ -196,6 +196,12 @@ cdef class SortedRuns:
         finally:
             self.end_read()
 
+    def count_below(self, bytes bound):
+        """Return how many rows have key bytes below a bound (None: there is none, so no rows)."""
+        if bound is None:
+            return 0
+        return sum([(<RunSlice> slice).end - (<RunSlice> slice).begin for slice in self.slices(None, bound)])
+
     def range_pages(self, bytes lower, bytes upper):
         """Return RangePages: the rows of a range in order, for another process."""
         return RangePages(self, lower, upper)

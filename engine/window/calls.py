@@ -4,6 +4,8 @@
     call.results(block, bounds)   its column for the block
     call.keep_from(next_row)      the first row that it may ask for again when the next one is at its turn
 
+Of a range of a partition, ``rows_before`` is what lies in front of it: rankings and sizes count those rows too.
+
     Ranking        from bounds alone                          row_number rank dense_rank percent_rank cume_dist ntile
     Shift          the value at row - n, row + n              lag lead
     FrameValue     the value at a row of the frame            first_value last_value nth_value
@@ -38,6 +40,7 @@ class Ranking:
 
     def __init__(self, call: WindowCall) -> None:
         self._call = call
+        self.rows_before = 0
 
     def is_ready(self, bounds: BlockBounds) -> bool:
         """Whether ends are known that it needs."""
@@ -47,6 +50,10 @@ class Ranking:
 
     def results(self, _block: RowBlock, bounds: BlockBounds) -> pa.Array:
         """Return its column."""
+        found = self._ranks(bounds)
+        return pc.add(found, pa.scalar(self.rows_before, pa.int64())) if self.rows_before else found
+
+    def _ranks(self, bounds: BlockBounds) -> pa.Array:
         starts, order_count = bounds.starts(), self._call.order_count
         if self._call.function == "row_number":
             return rank_kernels.offset_from(starts)
@@ -140,6 +147,7 @@ class FrameRows:
         assert call.frame is not None, "it has a frame"
         self._frame: WindowFrame = call.frame
         self._order_count = call.order_count
+        self.rows_before = 0
 
     def is_ready(self, bounds: BlockBounds) -> bool:
         """Whether the frames are known."""
@@ -149,7 +157,8 @@ class FrameRows:
         """Return its column."""
         found = bounds.frame(self._frame, self._order_count)
         assert found is not None, "not ready"
-        return rank_kernels.frame_rows(*found)
+        sizes = rank_kernels.frame_rows(*found)
+        return pc.add(sizes, pa.scalar(self.rows_before, pa.int64())) if self.rows_before else sizes
 
     def keep_from(self, next_row: int) -> int:
         """No row is asked for again."""
@@ -179,6 +188,11 @@ class FrameGroup:
         self.indices.append(index)
         self._aggregates.append(aggregate)
         self._types.append(data_type)
+
+    def enter(self, block: RowBlock) -> None:
+        """Have rows that lie before all others enter the frames of the first partition."""
+        for aggregate in self._aggregates:
+            aggregate.enter(block)
 
     def is_ready(self, bounds: BlockBounds) -> bool:
         """Whether the frames are known."""

@@ -1,6 +1,7 @@
 """WindowEvaluator: window functions over rows that come sorted by partition and order keys, in one pass.
 
     evaluator = WindowEvaluator(schema, keys, calls, types, budget_bytes, space)
+    evaluator.begin_behind(rows); evaluator.enter(batch)    of a range alone: what lies before it in its partition
     for batch in evaluator.add(sorted_batch): ...       any number; rows whose results are known, in order
     for batch in evaluator.finish(): ...
     evaluator.close()                                   always; idempotent
@@ -31,12 +32,12 @@ from engine.window.calls import FrameGroup, FrameRows, FrameValue, Ranking, Shif
 from engine.window.frame_aggregates import FrameAggregate
 from engine.window.functions import kernel_type, result_type, to_kernel
 from engine.window.key_levels import KeyLevels
+from engine.window.row_block import RowBlock
 
 if TYPE_CHECKING:
     from engine.graph.sort_key import SortKey
     from engine.graph.window import WindowCall, WindowFrame
     from engine.iomanager.spill_space import SpillSpace
-    from engine.window.row_block import RowBlock
 
 
 class WindowEvaluator:
@@ -125,6 +126,27 @@ class WindowEvaluator:
         most_bytes = max(self._budget_bytes, 1 << 16)
         aggregate = FrameAggregate(call.function, column, form, group.slides, most_bytes, call.name)
         group.add(index, aggregate, result_type(call.function, argument))
+
+    # ---- a range of a partition
+
+    @property
+    def reads_before(self) -> bool:
+        """Whether the values of rows before a range are needed, beside their number."""
+        return bool(self._groups)
+
+    def begin_behind(self, rows: int) -> None:
+        """Begin behind so many rows of the one partition: of a window that ``optimizer.window_ranges`` divides."""
+        for _, call in self._calls:
+            if isinstance(call, Ranking | FrameRows):
+                call.rows_before = rows
+
+    def enter(self, batch: pa.RecordBatch) -> None:
+        """Take some of the rows before the range, in whatever order, for running aggregates."""
+        plain = plain_batch(batch)
+        no_levels = pa.repeat(pa.scalar(0, pa.uint8()), plain.num_rows)
+        block = RowBlock(0, plain, [*self._prepare(plain), no_levels])
+        for group in self._groups.values():
+            group.enter(block)
 
     # ---- the pass
 

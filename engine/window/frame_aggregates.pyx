@@ -356,6 +356,19 @@ cdef int64_t run_rows(State* state, int64_t row, const Frames* frames, const Str
     return row
 
 
+cdef void enter_rows(State* state, const ColumnView* column, int64_t count) noexcept nogil:
+    """Have rows enter, whatever their order is."""
+    cdef bint is_extreme = state.function == MIN or state.function == MAX
+    cdef int64_t row
+    for row in range(count):
+        if column_is_null(column, row):
+            continue
+        if is_extreme:
+            push(state, column, row, 0)
+        else:
+            change(state, column, row, 1)
+
+
 @cython.final
 cdef class FrameAggregate:
     """Args: function: count sum avg min max stddev variance; column: of its argument in a block; data_type: of the
@@ -405,6 +418,16 @@ cdef class FrameAggregate:
     def start_row(self):
         """The row that leaves next."""
         return self._state.start
+
+    def enter(self, RowBlock block not None):
+        """Have rows that lie before all others enter the frames of the first partition; none of them leaves again."""
+        cdef const ColumnView* column = block.column(self._column)
+        cdef int64_t count = block.stop - block.start
+        if self._state.partition < 0:
+            clear(&self._state)
+            self._state.partition = 0
+        with nogil:
+            enter_rows(&self._state, column, count)
 
     def begin(self, RowBlock block not None):
         """Make room for the results of a block's rows."""

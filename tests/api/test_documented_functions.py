@@ -39,7 +39,8 @@ def test_the_example_of_a_function_is_true(face):
 
 
 def test_each_function_of_the_table_can_be_called():
-    missing = [name for name in FUNCTION_TABLE if name not in OPERATORS and face_of(name) not in FACES]
+    named = [name for name, row in FUNCTION_TABLE.items() if name not in OPERATORS and not row.is_internal]
+    missing = [name for name in named if face_of(name) not in FACES]
     assert missing == []
 
 

@@ -1,6 +1,7 @@
 """Environments: settings, sources, sinks that wait, jobs, results."""
 
 import sys
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -12,7 +13,7 @@ from engine.api.expressions import col, count
 from engine.api.results import MAPPED_BYTES_MIN, format_table, read_parts, table_to_rows
 from engine.config.command_line import CommandLine, install_command_line
 from engine.connectors.arrow_writer import ArrowWriter
-from engine.errors import ConfigurationError, NotYetSupportedError, PlanError
+from engine.errors import ConfigurationError, NotYetSupportedError, PlanError, ResourceError
 from engine.graph.plan import Source
 
 SCHEMA = pa.schema([("id", pa.int64()), ("name", pa.string())])
@@ -60,6 +61,16 @@ def test_collect_runs_its_own_lineage_only(env, executor, tmp_path):
     assert not (tmp_path / "waits").exists()
     assert data.select("name").to_arrow().schema == pa.schema([("name", pa.string())])
     assert [path.name for path in env.temporary_folder().iterdir()] == ["lock"]
+
+
+@pytest.mark.parametrize("take", [lambda data: data.collect(), lambda data: data.cache().collect()])
+def test_rows_in_a_folder_of_other_machines_are_an_error(env, executor, take):
+    def execute(plan, configuration):
+        return SimpleNamespace(job_id="0" * 32, state="FINISHED", runtime_ms=1, vertices=(), bad_rows=0)
+
+    executor.execute = execute
+    with pytest.raises(ResourceError, match="let TMPDIR name a folder that both see"):
+        take(env.from_rows(ROWS, SCHEMA))
 
 
 def test_csv_splits_are_exact_when_a_job_runs(env, executor, tmp_path):

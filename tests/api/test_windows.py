@@ -8,12 +8,10 @@ import pytest
 
 from engine import (
     Environment,
-    NotYetSupportedError,
     SchemaError,
     avg,
     col,
     count,
-    count_distinct,
     first,
     lag,
     last_value,
@@ -173,11 +171,6 @@ def test_what_is_not_allowed_is_said_when_it_is_written(data):
             assert text in str(error), number
         else:
             raise AssertionError(f"{number}: {text}")
-
-
-def test_counting_different_values_over_a_window_is_not_there_yet(data):
-    with pytest.raises(NotYetSupportedError):
-        data.select(count_distinct("x").over("k"))
 
 
 def test_first_is_first_value_and_functions_wait_for_their_window(data):

@@ -76,6 +76,8 @@ FUNCTIONS = {
     "sp": (stddev_pop("j", filter=ODD), "stddev_pop(j) filter (where i % 2 = 1)"),
     "mb": (max_by("s", "i"), "max_by(s, i)"),
     "ib": (min_by("f", col("s")), "(min_by(f, (s, f)) filter (where f is not null and s is not null))"),
+    "mf": (max_by("f", "i"), "max_by(f, i)"),
+    "if": (min_by("day", "i", filter=ODD), "(min_by(day, i) filter (where i % 2 = 1))"),
     "cv": (covar("j", "f"), "covar_samp(j, f)"),
     "cp": (covar_pop("j", "i", filter=ODD), "covar_pop(j, i) filter (where i % 2 = 1)"),
     "co": (corr("i", "j"), "corr(i, j)"),

@@ -340,7 +340,7 @@ def test_a_sort_that_is_cancelled_while_it_merges_ends_and_leaves_nothing(own_cl
     spill.mkdir()
     cluster, env = own_cluster(3, **{"io.tmp.dirs": str(spill), "debug.force-spill": "true"})
     canceller = Canceller(cluster)
-    monkeypatch.setattr("engine.targets.planned_job.current_listener", lambda: canceller)
+    monkeypatch.setattr("engine.targets.planned_job.listener_of_job", lambda: canceller)
 
     def slow(row):
         time.sleep(0.02)

@@ -33,12 +33,12 @@ def test_a_plan_that_reads_little_has_one_subtask_and_no_exchange():
     assert {node.parallelism for node in optimized.nodes} == {1}
     strategies = {channel.ship_strategy for node in optimized.nodes for channel in node.inputs}
     assert strategies == {ShipStrategy.FORWARD}
-    assert "parallelism 4 (1 where up to 8 MB are read)" in explain(optimized)
+    assert "parallelism 4 (1 where up to 48 MB are read)" in explain(optimized)
 
 
 def test_what_is_read_counts_before_any_filter_and_together():
     builder = Builder()
-    halves = [builder.source(KEYED, rows=300_000, path=f"half-{index}.parquet") for index in range(2)]
+    halves = [builder.source(KEYED, rows=1_800_000, path=f"half-{index}.parquet") for index in range(2)]
     groups = [builder.aggregate(half, ("k",), ("sum", "a")) for half in halves]
     builder.sink(builder.join(*groups, left_on="k", right_on="k", how=JoinType.SEMI))
     found = [(node.descriptor.name, node.parallelism) for node in optimize(builder.plan(), SETTINGS).nodes]

@@ -23,7 +23,7 @@ from engine.optimizer.operators.entry import OperatorEntry, OrderUse, Planning
 from engine.optimizer.operators.limit import add_sort_or_limit
 from engine.optimizer.physical_plan_builder import PhysicalPlanBuilder, channel_of
 from engine.optimizer.short_text import short
-from engine.optimizer.sort_planning import sort_candidate
+from engine.optimizer.sort_planning import NO_SORT, sort_candidate
 from engine.optimizer.sorted_aggregates import STRATEGIES, sorted_aggregate_operators, with_sorted_aggregate
 from engine.statistics.estimates import Estimates, limited
 
@@ -92,6 +92,8 @@ class SortEntry(OperatorEntry[Sort]):
     def translate(self, builder: PhysicalPlanBuilder, candidate: Candidate, operator: Sort) -> int:
         """Add the sort, or an aggregate whose states are sorted and combined in runs and merges."""
         grouping = candidate.combined
+        if candidate.strategy == NO_SORT:
+            return builder.input_node(candidate).id
         if grouping is None:
             return add_sort_or_limit(builder, candidate)
         aggregate = grouping.node.operator

@@ -1,4 +1,6 @@
-"""Window functions: the rows of the input with columns behind theirs. How they run is in ``window_planning``.
+"""Window functions: the rows of the input with columns behind theirs.
+
+How they run is in ``window_planning`` and ``window_ranges``.
 
 Parts of a filter over partition keys alone pass below: they leave whole partitions out.
 
@@ -20,6 +22,8 @@ from engine.optimizer.operators.entry import OperatorEntry, Planning
 from engine.optimizer.physical_plan_builder import PhysicalPlanBuilder
 from engine.optimizer.short_text import short
 from engine.optimizer.window_planning import add_window, window_candidate
+from engine.optimizer.window_ranges import STRATEGY as RANGES
+from engine.optimizer.window_ranges import add_ranges, ranges_candidate
 from engine.statistics.estimates import Estimates, sized
 
 
@@ -86,11 +90,15 @@ class WindowEntry(OperatorEntry[Window]):
         self, planning: Planning, node: PlanNode, operator: Window, estimates: Estimates, inputs: list[list[Candidate]]
     ) -> list[Candidate]:
         """Return the cheapest way to run it."""
-        ways = [window_candidate(node, operator, estimates, source, planning.settings) for source in inputs[0]]
-        return [cheapest(ways)]
+        settings = planning.settings
+        ranges = [ranges_candidate(node, operator, estimates, source, settings) for source in inputs[0]]
+        ways = [each for each in ranges if each is not None]
+        return [cheapest(ways or [window_candidate(node, operator, estimates, each, settings) for each in inputs[0]])]
 
     def translate(self, builder: PhysicalPlanBuilder, candidate: Candidate, operator: Window) -> int:
         """Add the sort and the window."""
+        if candidate.strategy == RANGES:
+            return add_ranges(builder, candidate, operator)
         return add_window(builder, candidate, operator)
 
 

@@ -6,7 +6,8 @@
      "files": [{"name": "part-00000.parquet", "rows": 12, "bytes": 3400, "crc32": null,
                 "footer_crc32": null}],
      "columns": {"RIC": {"min": "A", "max": "Z", "null_count": 0, "distinct_estimate": 12.0,
-                         "heavy_keys": [["A", 0.25]]}}}
+                         "heavy_keys": [["A", 0.25]]}},
+     "producer": "spark-export", "bad_rows": 0, "sorted_by": ["RIC"], "partitioned_by": []}
 
 A folder without a manifest is not a data set: its writer did not finish. A reader checks that every file is there
 with its size and its footer. No Arrow here: Spark's side writes the same.
@@ -85,6 +86,10 @@ class RecordsManifest(msgspec.Struct, frozen=True):
     #: what wrote it, and how many rows it set aside because they were bad
     producer: str = ""
     bad_rows: int = 0
+    #: columns by which each part is sorted, ascending; () not known
+    sorted_by: tuple[str, ...] = ()
+    #: columns whose equal values are in one part; () not known
+    partitioned_by: tuple[str, ...] = ()
     format: str = FORMAT
     version: int = VERSION
 

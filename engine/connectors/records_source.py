@@ -15,6 +15,7 @@ from pathlib import Path
 import msgspec
 import pyarrow as pa
 
+from engine.connectors.records_layout import proven_order
 from engine.connectors.records_manifest import RecordsColumn, RecordsManifest, read_manifest
 from engine.errors import SchemaError
 from engine.files.paths import local_path
@@ -47,7 +48,14 @@ def records_source(folder: str | os.PathLike[str]) -> tuple[ParquetSource, Sourc
         float(manifest.row_count), sampled.size_bytes, f"manifest, {sampled.origin}", is_exact=True, columns=columns
     )
     types_ipc = b"" if stored.types == schema.types else schema.serialize().to_pybytes()
-    return msgspec.structs.replace(spec, columns=tuple(schema.names), types_ipc=types_ipc), statistics, schema
+    own = msgspec.structs.replace(
+        spec,
+        columns=tuple(schema.names),
+        types_ipc=types_ipc,
+        sorted_by=proven_order(manifest, parts, schema) if manifest.sorted_by else (),
+        grouped_by=tuple(name for name in manifest.partitioned_by if name in schema.names),
+    )
+    return own, statistics, schema
 
 
 def _merged(sampled: ColumnStatistics, known: RecordsColumn | None, manifest: RecordsManifest) -> ColumnStatistics:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import msgspec
 
 from engine.graph.expression import Expression
+from engine.graph.sort_key import SortKey
 
 
 class SourceSplit(msgspec.Struct, frozen=True):
@@ -62,6 +63,10 @@ class ParquetSource(msgspec.Struct, frozen=True, tag="parquet"):
     predicate: Expression | None = None
     #: row groups that are no splits because they have no row that is wanted; None: nobody has looked
     pruned_groups: int | None = None
+    #: the rows of all splits, read in their order, are sorted by these columns; ``records_layout`` proves it
+    sorted_by: tuple[SortKey, ...] = ()
+    #: rows with equal values of these columns are in one file
+    grouped_by: tuple[str, ...] = ()
 
 
 class ArrowSource(msgspec.Struct, frozen=True, tag="arrow"):
@@ -92,6 +97,8 @@ class JsonSource(msgspec.Struct, frozen=True, tag="json"):
     columns: tuple[str, ...]
     #: as of ``CsvSource``
     compression: str = ""
+    #: as of ``CsvSource``
+    on_bad_row: str = "fail"
 
 
 class BlockSource(msgspec.Struct, frozen=True, tag="blocks"):

@@ -172,7 +172,7 @@ class JobCommit:
             staging = self._staging[sink.sink_index]
             added_by = (sink.spec.mode, self._job_id) if sink.spec.mode else None
             output = decided_output(sink.sink_index, target, staging, sink.spec.overwrite, own, added_by)
-            outputs.append(_with_manifest(output, sink.spec, own))
+            outputs.append(with_manifest(output, sink.spec, own))
         reach("sink.deciding")
         self._check_leading()
         self.publish_again(self._storage.decide(Decision(self._job_id, self._epoch, tuple(outputs))))
@@ -204,7 +204,7 @@ class JobCommit:
             raise FencedError(self._epoch + 1, self._epoch)
 
 
-def _with_manifest(output: DecidedOutput, spec: SinkSpec, staged: Iterable[StagedFile]) -> DecidedOutput:
+def with_manifest(output: DecidedOutput, spec: SinkSpec, staged: Iterable[StagedFile]) -> DecidedOutput:
     """Return an output, for records with the manifest that follows from what their writers reported."""
     if spec.format != "records":
         return output

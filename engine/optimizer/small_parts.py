@@ -3,8 +3,10 @@
     sources whose size is known ─► everything above them, as long as all it reads and makes is at most SMALL_BYTES
 
 Counted is what the sources hold before any filter, since that is measured and not guessed, and beside it what each
-operator is expected to make of it, so that a join which multiplies rows ends the small part. A few megabytes are read,
-joined and grouped in milliseconds; a subtask more is a thread, its channels and its messages, and rows that travel.
+operator is expected to make of it, so that a join which multiplies rows ends the small part. Some megabytes are read,
+joined and grouped in tens of milliseconds; a subtask more is a thread, its channels and its messages, rows that travel,
+and turns at the interpreter. Measured with two processors: plans of TPC-H over 20 to 40 MB took a quarter to two
+fifths less processor time in one subtask, and no more time.
 
 Not small is what the user had a say in: a parallelism, a partitioning, a join hint, a replicated source or one with a
 rate; nor what Python functions see, since nobody knows how long they take.
@@ -37,7 +39,7 @@ from engine.optimizer.settings import OptimizerSettings
 from engine.statistics.estimates import Estimates
 
 #: what a part may read, and what each of its operators may make of that
-SMALL_BYTES = 8e6
+SMALL_BYTES = 48e6
 
 #: their work is as large as their rows
 _PLAIN = (Project, Filter, Join, AsofJoin, Aggregate, Union, Sort, Window, SortedAggregate, Limit, Sink)

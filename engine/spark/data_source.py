@@ -48,11 +48,12 @@ from engine.connectors.records_writer import RecordsWriter
 from engine.errors import DataError, PlanError
 from engine.records.plain_types import plain_batch
 from engine.spark.arrow_types import records_schema, sparks_arrow_schema, sparks_schema
-from engine.spark.manifest_switch import abort_write, begin_write, commit_write, remove_unused, sync_part
+from engine.spark.manifest_switch import Promises, abort_write, begin_write, commit_write, remove_unused, sync_part
+from engine.spark.order_check import OrderCheck
 from engine.statistics.column_statistics import footer_bounds
 
 NAME = "drey"
-_OPTIONS = ("columns", "path", "pushFilters")
+_OPTIONS = ("columns", "path", "pushFilters", "sortBy")
 #: of Parquet, that a task reads; smaller files are tasks of their own
 _PARTITION_BYTES = 64 << 20
 _BATCH_ROWS = 32 << 10
@@ -85,7 +86,8 @@ class DreyDataSource(DataSource):
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
         """Return what writes rows of a schema."""
-        return DreyWriter(_folder(self.options), records_schema(schema), overwrite=overwrite)
+        rows = records_schema(schema)
+        return DreyWriter(_folder(self.options), rows, overwrite=overwrite, sorted_by=_order(rows, self.options))
 
 
 def register(spark: SparkSession) -> None:
@@ -119,6 +121,18 @@ def _chosen(schema: pa.Schema, options: Mapping[str, str], folder: Path) -> pa.S
         if name not in schema.names:
             raise PlanError(f"{folder} has no column {name!r}; it has {', '.join(schema.names)}")
     return pa.schema([schema.field(name) for name in names])
+
+
+def _order(schema: pa.Schema, options: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the columns by which the rows of each task come sorted; PlanError for one that has no order of its own."""
+    names = tuple(name.strip() for name in options.get("sortBy", "").split(",") if name.strip())
+    for name in names:
+        if name not in schema.names:
+            raise PlanError(f"sortBy: no column {name!r}; there are {', '.join(schema.names)}")
+        kind = schema.field(name).type
+        if pa.types.is_nested(kind) or pa.types.is_floating(kind):
+            raise PlanError(f"sortBy: column {name!r} is {kind}, which Spark and Drey may sort in another way")
+    return names
 
 
 @dataclass(frozen=True)
@@ -241,10 +255,11 @@ class WrittenParts(WriterCommitMessage):
 class DreyWriter(DataSourceArrowWriter):
     """Writes rows as parts of a record data set, which appear at once."""
 
-    def __init__(self, folder: Path, schema: pa.Schema, *, overwrite: bool) -> None:
+    def __init__(self, folder: Path, schema: pa.Schema, *, overwrite: bool, sorted_by: tuple[str, ...] = ()) -> None:
         self._folder = folder
         self._schema_ipc = schema.serialize().to_pybytes()
         self._overwrite = overwrite
+        self._sorted_by = sorted_by
         self._staging = begin_write(folder, schema, overwrite=overwrite)
 
     @property
@@ -256,6 +271,7 @@ class DreyWriter(DataSourceArrowWriter):
         schema, attempt = self._schema, uuid.uuid4().hex
         parts: list[WrittenPart] = []
         writer: RecordsWriter | None = None
+        order = OrderCheck(self._sorted_by)
         try:
             for batch in iterator:
                 if not batch.num_rows:
@@ -263,7 +279,9 @@ class DreyWriter(DataSourceArrowWriter):
                 if writer is None:
                     path = self._staging / f"{attempt}-{len(parts):05d}.parquet"
                     writer = RecordsWriter(schema, path)
-                writer.write(batch.cast(schema))
+                rows = batch.cast(schema)
+                order.look(rows)
+                writer.write(rows)
                 if writer.is_full:
                     parts.append(_finished(writer, path))
                     writer = None
@@ -280,7 +298,8 @@ class DreyWriter(DataSourceArrowWriter):
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Make what the tasks have written part of the data set."""
         parts = [part for message in messages if isinstance(message, WrittenParts) for part in message.parts]
-        commit_write(self._folder, self._staging, self._schema, parts, overwrite=self._overwrite)
+        promises = Promises(sorted_by=self._sorted_by)
+        commit_write(self._folder, self._staging, self._schema, parts, promises, overwrite=self._overwrite)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         """Remove what the tasks have written."""

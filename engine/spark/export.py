@@ -1,13 +1,16 @@
-"""``bin/spark-export``: Spark reads CSV, Parquet or JSON, cleans it, and writes a record data set.
+"""``export_data``: a DataFrame, cleaned and checked, becomes a record data set; ``bin/spark-export`` is its command.
 
     read ─► trim strings ─► rows that do not parse or fail a check are set aside, and counted
          ─► Parquet parts in a staging folder, in one pass over the DataFrame
          ─► the parts are read back by the engine's own kernels: manifest with statistics and checksums
          ─► the engine opens the data set as ``read_records`` will ─► one rename publishes the folder
 
-Nothing appears under the output's name before everything is there and can be read. Rows that
-were set aside are in ``<output>.rejected``, as JSON lines with the reason; only where there are any, the DataFrame is
-computed a second time. ``export_data`` does the same for any DataFrame.
+Nothing appears under the output's name before everything is there and can be read. A data set that is replaced, or to
+which rows are added, gets a new manifest at once (``manifest_switch``). Rows that were set aside are in
+``<output>.rejected``, as JSON lines with the reason; only where there are any, the DataFrame is computed a second time.
+
+Rows beyond a watermark (``since``) are appended: the data set's own manifest says what is there, and the switch of the
+manifest makes old and new rows one. A command that was killed is run again and loses and doubles nothing.
 
 Cost: that of ``df.write.parquet`` and about a tenth more; Spark never counts, caches or groups for the statistics.
 
@@ -16,60 +19,44 @@ Source: the two-phase commit of Spark's own file committers, reduced to one rena
 
 from __future__ import annotations
 
-import argparse
-import glob
-import logging
 import os
-import re
 import shutil
 import sys
 import tempfile
-import uuid
+import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import date
 from pathlib import Path
 
+import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.errors import AnalysisException
-from pyspark.sql import Column, DataFrame, Observation, SparkSession
+from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 from pyspark.sql import types as T  # noqa: N812
 
+from engine.commit.target_lock import target_lock
 from engine.config.home import conf_folder, delivered
-from engine.connectors.records_manifest import write_manifest
+from engine.connectors.records_manifest import RecordsManifest, read_manifest, write_manifest
 from engine.connectors.records_parts import merged_manifest
 from engine.connectors.records_source import records_source
 from engine.connectors.records_writer import written_parts
-from engine.errors import ConfigurationError, EngineError, PlanError
+from engine.errors import ConfigurationError, PlanError
 from engine.parquet.source import plain_file_schema
+from engine.spark.export_checks import CORRUPT, REASON, Checks, clean, columns_of, first_line
+from engine.spark.export_publishing import Made, append, publish, staging
+from engine.spark.export_report import ExportReport
 from engine.spark.exportable import check_types, file_settings
 
 _LOG_SETTINGS = "spark-log4j2.properties"
-_CORRUPT = "__drey_corrupt"
-_UNKNOWN_COLUMN = re.compile(r"^\[UNRESOLVED_COLUMN.*? with name (`.+?`) cannot be resolved")
-_SPARKS_CODES = re.compile(r"^\[[A-Z_.0-9]+\] | SQLSTATE: \w+")
-_REASON = "__drey_reason"
-#: what Spark's parser reads an unquoted empty field as; with its default, "", a quoted one would be null, too
-_NULL_TEXT = "\x00null"
 #: row groups are what Drey's subtasks read: small enough that shares come out even
 _ROW_GROUP_BYTES = 8 << 20
 
 
-@dataclass(frozen=True)
-class ExportReport:
-    """What an export did."""
-
-    output: str
-    row_count: int
-    bad_row_count: int
-    file_count: int
-    size_bytes: int
-    rejected: str | None
-
-
-def start_spark(name: str) -> SparkSession:
-    """Return a session for this machine; an existing one is used as it is.
+def start_spark(name: str, master: str | None = None) -> SparkSession:
+    """Return a session, by default for this machine; an existing one is used as it is.
 
     Output of the JVM while it starts goes to a file that is shown only when it does not start.
 
@@ -87,7 +74,7 @@ def start_spark(name: str) -> SparkSession:
     log_settings = own.absolute() if own.is_file() else delivered("conf", _LOG_SETTINGS)
     builder = (
         SparkSession.builder.appName(name)
-        .master("local[*]")
+        .master(master or "local[*]")
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile=file:{log_settings}")
@@ -114,103 +101,16 @@ def start_spark(name: str) -> SparkSession:
             os.close(own_stderr)
 
 
-def read_input(spark: SparkSession, source: str, file_format: str, options: argparse.Namespace) -> DataFrame:
-    """Return the input as it stands; CSV and JSON rows that do not parse carry their text in a marker column."""
-    if not glob.glob(source):  # noqa: PTH207 - patterns with any number of folders, relative or absolute
-        raise PlanError(f"no such input: {source}")
-    if file_format == "parquet":
-        return spark.read.parquet(source)
-    reader = spark.read.option("mode", "PERMISSIVE").option("columnNameOfCorruptRecord", _CORRUPT)
-    if file_format == "json":
-        schema = T._parse_datatype_string(options.schema) if options.schema else reader.json(source).schema
-        return reader.schema(_with_marker(schema)).json(source)
-    reader = (
-        reader.option("header", str(options.header).lower())
-        .option("sep", options.delimiter)
-        .option("quote", '"')
-        .option("escape", '"')
-        .option("nullValue", _NULL_TEXT)
-        .option("emptyValue", "")
-        .option("multiLine", str(options.multi_line).lower())
-        .option("enforceSchema", "true")
-    )
-    if options.schema:
-        schema = T._parse_datatype_string(options.schema)
-    else:
-        schema = reader.option("inferSchema", "true").csv(source).schema
-    return reader.schema(_with_marker(schema)).csv(source)
-
-
-def _with_marker(schema: T.DataType) -> T.StructType:
-    assert isinstance(schema, T.StructType)
-    kept = [field for field in schema.fields if field.name != _CORRUPT]
-    return T.StructType([*kept, T.StructField(_CORRUPT, T.StringType())])
-
-
-def clean(data: DataFrame, checks: Sequence[str], *, trim: bool) -> DataFrame:
-    """Return the data trimmed; where rows can be bad, with a column that says why, and is null for good ones.
-
-    Raises:
-        PlanError: a check that Spark does not understand.
-    """
-    fields = [field for field in data.schema.fields if field.name != _CORRUPT]
-    columns = [_column(field.name) for field in fields]
-    if trim:
-        columns = [
-            F.trim(column).alias(field.name) if isinstance(field.dataType, T.StringType) else column
-            for field, column in zip(fields, columns, strict=True)
-        ]
-    marker = [F.col(_CORRUPT)] if _CORRUPT in data.columns else []
-    if not marker and not checks:
-        return data.select(*columns) if trim else data
-    cleaned = data.select(*columns, *marker)
-    reason = F.lit(None).cast("string")
-    for check in reversed(checks):
-        _try_check(cleaned, check)
-        holds = F.coalesce(F.expr(check), F.lit(False))
-        reason = F.when(~holds, F.lit(f"check failed: {check}")).otherwise(reason)
-    if not marker:
-        return cleaned.withColumn(_REASON, reason)
-    does_not_parse = F.concat(F.lit("does not parse: "), marker[0])
-    return cleaned.withColumn(_REASON, F.when(marker[0].isNotNull(), does_not_parse).otherwise(reason)).drop(_CORRUPT)
-
-
-def _column(name: str) -> Column:
-    quoted = name.replace("`", "``")
-    return F.col(f"`{quoted}`")
-
-
-def _try_check(data: DataFrame, check: str) -> None:
-    """Raise PlanError where a check is no condition on the columns."""
-    try:
-        data.where(check).schema  # noqa: B018 - has Spark look at it
-    except AnalysisException as error:
-        raise PlanError(f"check {check!r}: {_why(error, data)}") from None
-
-
-def _why(error: AnalysisException, data: DataFrame) -> str:
-    """Return why Spark does not understand a condition; in our words where a column does not exist."""
-    line = _first_line(error)
-    unknown = _UNKNOWN_COLUMN.search(line)
-    if unknown is None:
-        return _SPARKS_CODES.sub("", line).strip()
-    names = [name for name in data.columns if name != _CORRUPT]
-    return f"no column {unknown[1].replace('`', '')!r}. There are: {', '.join(names)}"
-
-
-def _first_line(error: AnalysisException) -> str:
-    return str(error).strip().partition("\n")[0]
-
-
 def export_data(
     data: DataFrame,
     output: str,
     *,
-    partitions: int | None = None,
+    partitions: int | str | Sequence[int | str] | None = None,
     sort_by: Sequence[str] = (),
-    checks: Sequence[str] = (),
+    checks: Sequence[str] | Checks = (),
     trim: bool = False,
     overwrite: bool = False,
+    since: str = "",
 ) -> ExportReport:
     """Write a DataFrame as a record data set at ``output``, which ``read_records`` reads.
 
@@ -219,30 +119,123 @@ def export_data(
     Args:
         data: rows to export.
         output: folder to create, on a file system that this process sees.
-        partitions: number of Parquet parts; Spark's own number where it is None.
-        sort_by: columns by which each part is sorted.
-        checks: SQL conditions; rows for which one is not true are set aside.
+        partitions: what Spark's ``repartition`` takes: a number of parts, columns whose equal values go to one part, so
+            that Drey groups by them without an exchange, or both, the number first. Else parts are Spark's partitions.
+        sort_by: columns by which each part is sorted. Where they begin with those of ``partitions``, parts are ranges,
+            and the whole data set is in order: Drey does not sort it again.
+        checks: SQL conditions; rows for which one is not true are set aside. Others by ``Checks``.
         trim: remove blanks at both ends of strings, as the script does with CSV.
         overwrite: replace an existing data set.
+        since: a column of whole numbers, decimals, dates or timestamps that grows. Only rows beyond the largest value
+            that is exported already are added to the data set; without a data set all are.
 
     Raises:
         PlanError: the output exists and ``overwrite`` is not set; a check that Spark does not understand.
         SchemaError: a column of a type that a record data set cannot hold.
     """
+    started = time.monotonic()
     target = _local_path(output)
-    check_types(T.StructType([field for field in data.schema.fields if field.name != _CORRUPT]))
-    rejected = target.with_name(f"{target.name}.rejected")
-    if target.exists() and not overwrite:
+    own = checks if isinstance(checks, Checks) else Checks(tuple(checks))
+    check_types(T.StructType([field for field in data.schema.fields if field.name != CORRUPT]))
+    is_added = bool(since) and target.exists() and not overwrite
+    if target.exists() and not overwrite and not since:
         raise PlanError(f"output {target} already exists; pass --overwrite to replace it")
-    target.parent.mkdir(parents=True, exist_ok=True)
-    staging = target.with_name(f".{target.name}.drey-{uuid.uuid4().hex}")
-    try:
-        marked = clean(data, checks, trim=trim)
-        report = _write_staging(marked, staging, rejected, target, partitions, tuple(sort_by))
-        _publish(staging / "data", target)
-    finally:
-        shutil.rmtree(staging, ignore_errors=True)
-    return report
+    beyond, before = "", read_manifest(target) if is_added else None
+    if since:
+        own = replace(own, not_null=(*own.not_null, since))
+        data, beyond = _new_rows(data, since, before)
+    marked = clean(data, own, trim=trim)
+    layout = _layout(partitions, tuple(sort_by), marked.schema)
+    with staging(target) as folder:
+        made, report = _write_staging(marked, folder, target, layout, own.names)
+        if before is not None:
+            append(made, target, before)
+        else:
+            publish(made, target, overwrite=overwrite)
+        if report.rejected is not None:
+            _publish_rejected(folder / "rejected", target)
+    return replace(report, seconds=time.monotonic() - started, since=beyond)
+
+
+def _new_rows(data: DataFrame, since: str, manifest: RecordsManifest | None) -> tuple[DataFrame, str]:
+    """Return the rows beyond what is exported already, and that as text; rows without a value stay, to be set aside."""
+    kinds = {field.name: field.dataType for field in data.schema.fields}
+    if since not in kinds:
+        raise PlanError(f"since: no column {since!r}. There are: {', '.join(data.columns)}")
+    kind = kinds[since]
+    if not isinstance(kind, T.IntegralType | T.DecimalType | T.DateType | T.TimestampType | T.TimestampNTZType):
+        raise PlanError(f"since: column {since!r} is {kind.simpleString()}; whole numbers, decimals and times can grow")
+    if manifest is None or not manifest.row_count:
+        return data, ""
+    known = manifest.columns.get(since)
+    if known is None or known.max is None:
+        raise PlanError(f"since: the data set does not say the largest value of {since!r}; export it with --overwrite")
+    (column,) = columns_of([since])
+    most = F.lit(str(known.max) if isinstance(known.max, str | date) else known.max).cast(kind)
+    return data.where(column.isNull() | (column > most)), f"{since} > {known.max}"
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """How rows are spread over parts, and how they lie there."""
+
+    partitions: int | None
+    partition_by: tuple[str, ...]
+    sort_by: tuple[str, ...]
+    schema: T.StructType
+
+    def __post_init__(self) -> None:
+        names = [name for name in self.schema.names if name != REASON]
+        for what, wanted in (("partitions", self.partition_by), ("sort_by", self.sort_by)):
+            for name in wanted:
+                if name not in names:
+                    raise PlanError(f"{what}: no column {name!r}. There are: {', '.join(names)}")
+
+    @property
+    def sorted_by(self) -> tuple[str, ...]:
+        """Columns by which parts are sorted as Drey sorts."""
+        kept = []
+        for name in self.sort_by:
+            if not _is_compared_alike(self.schema[name].dataType):
+                break
+            kept.append(name)
+        return tuple(kept)
+
+    @property
+    def partitioned_by(self) -> tuple[str, ...]:
+        """Columns whose values, where Drey says that they are equal, are in one part."""
+        are_alike = all(_is_compared_alike(self.schema[name].dataType) for name in self.partition_by)
+        return self.partition_by if are_alike else ()
+
+    def shaped(self, data: DataFrame) -> DataFrame:
+        """Return the rows as they are to be written."""
+        counts = (self.partitions,) if self.partitions else ()
+        groups = columns_of(self.partition_by)
+        if groups and self.sort_by[: len(groups)] == self.partition_by:
+            data = data.repartitionByRange(*counts, *groups)
+        elif groups:
+            data = data.repartition(*counts, *groups)
+        elif counts:
+            data = data.repartition(*counts)
+        return data.sortWithinPartitions(*columns_of(self.sort_by)) if self.sort_by else data
+
+
+def _layout(
+    partitions: int | str | Sequence[int | str] | None, sort_by: tuple[str, ...], schema: T.StructType
+) -> _Layout:
+    given = () if partitions is None else (partitions,) if isinstance(partitions, int | str) else tuple(partitions)
+    count, names = (given[0], given[1:]) if given and isinstance(given[0], int) else (None, given)
+    columns = tuple(name for name in names if isinstance(name, str))
+    if len(columns) < len(names):
+        raise PlanError(f"partitions: {given}; a number, names of columns, or a number and then names")
+    return _Layout(count, columns, sort_by, schema)
+
+
+def _is_compared_alike(kind: T.DataType) -> bool:
+    """Return whether Spark and Drey agree on the order and the equality of a type: not where NaN or a collation is."""
+    is_text = isinstance(kind, T.StringType) and kind == T.StringType()
+    plain = T.IntegralType | T.DecimalType | T.DateType | T.TimestampType | T.TimestampNTZType | T.BooleanType
+    return is_text or isinstance(kind, plain | T.BinaryType)
 
 
 def _local_path(output: str) -> Path:
@@ -252,54 +245,90 @@ def _local_path(output: str) -> Path:
 
 
 def _write_staging(
-    marked: DataFrame, staging: Path, rejected: Path, target: Path, partitions: int | None, sort_by: tuple[str, ...]
-) -> ExportReport:
+    marked: DataFrame,
+    staging: Path,
+    target: Path,
+    layout: _Layout,
+    reasons: Sequence[str],
+) -> tuple[Made, ExportReport]:
     shaped, bad_count = marked, None
-    if _REASON in marked.columns:
+    if REASON in marked.columns:
         bad_count = Observation("bad")
-        is_bad = F.col(_REASON).isNotNull()
-        shaped = marked.observe(bad_count, F.count(F.when(is_bad, 1)).alias("bad")).where(~is_bad).drop(_REASON)
-    if partitions:
-        shaped = shaped.repartition(partitions)
-    if sort_by:
-        shaped = shaped.sortWithinPartitions(*sort_by)
+        reason = F.col(REASON)
+        counts = [
+            F.count(F.when(reason.startswith(name), 1)).alias(f"bad{index}") for index, name in enumerate(reasons)
+        ]
+        shaped = marked.observe(bad_count, F.count(reason).alias("bad"), *counts).where(reason.isNull()).drop(REASON)
     data_folder = staging / "data"
-    _write_parquet(shaped, data_folder)
-    bad_rows = int(bad_count.get["bad"]) if bad_count is not None else 0
+    _write_parquet(layout.shaped(shaped), data_folder, is_whole=bool(layout.partition_by))
+    found = bad_count.get if bad_count is not None else {"bad": 0}
+    bad_rows = int(found["bad"])
     if bad_rows:
-        _write_rejected(marked, staging / "rejected", rejected)
-    row_count, file_count, size_bytes = _finish_data_set(data_folder, bad_rows)
-    rejected_path = str(rejected) if bad_rows else None
-    return ExportReport(str(target), row_count, bad_rows, file_count, size_bytes, rejected_path)
+        _write_rejected(marked, staging / "rejected")
+    made = _finish_data_set(data_folder, bad_rows, layout)
+    by_reason = {name: int(found.get(f"bad{index}", 0)) for index, name in enumerate(reasons)}
+    manifest = made.manifest
+    return made, ExportReport(
+        str(target),
+        manifest.row_count,
+        bad_rows,
+        len(manifest.files),
+        manifest.size_bytes,
+        str(_rejected(target)) if bad_rows else None,
+        {name: count for name, count in by_reason.items() if count},
+        _heaviest(manifest),
+    )
 
 
-def _write_parquet(data: DataFrame, folder: Path) -> None:
+def _heaviest(manifest: RecordsManifest) -> tuple[tuple[str, str, float], ...]:
+    heavy = [(name, text, share) for name, column in manifest.columns.items() for text, share in column.heavy_keys]
+    return tuple(sorted(heavy, key=lambda each: -each[2]))
+
+
+def _write_parquet(data: DataFrame, folder: Path, *, is_whole: bool) -> None:
+    """Write parts; whole: one for each of Spark's partitions, whatever the session says of large ones."""
     writer = data.write.option("compression", "lz4_raw").option("parquet.block.size", _ROW_GROUP_BYTES)
+    # one file for each task: equal values stay together
+    writer = writer.option("maxRecordsPerFile", 0)
+    if is_whole:
+        writer = writer.option("maxRecordsPerFile", 0)
     with file_settings(data.sparkSession):
         try:
             writer.parquet(f"file://{folder}")
         except AnalysisException as error:
-            raise PlanError(f"export: {_first_line(error)}") from error
+            raise PlanError(f"export: {first_line(error)}") from error
 
 
-def _write_rejected(marked: DataFrame, folder: Path, rejected: Path) -> None:
-    shutil.rmtree(rejected, ignore_errors=True)
-    bad = marked.where(F.col(_REASON).isNotNull()).withColumnRenamed(_REASON, "reason")
+def _rejected(target: Path) -> Path:
+    return target.with_name(f"{target.name}.rejected")
+
+
+def _write_rejected(marked: DataFrame, folder: Path) -> None:
+    bad = marked.where(F.col(REASON).isNotNull()).withColumnRenamed(REASON, "reason")
     bad.coalesce(1).write.json(f"file://{folder}")
     _strip(folder, "json")
-    folder.rename(rejected)
 
 
-def _finish_data_set(folder: Path, bad_rows: int) -> tuple[int, int, int]:
-    """Write the manifest of the parts in a folder and read the data set as any reader will; (rows, files, bytes)."""
+def _publish_rejected(folder: Path, target: Path) -> None:
+    with target_lock(target):
+        shutil.rmtree(_rejected(target), ignore_errors=True)
+        folder.rename(_rejected(target))
+
+
+def _finish_data_set(folder: Path, bad_rows: int, layout: _Layout) -> Made:
+    """Write the manifest of the parts in a folder, and read the data set as any reader will."""
     paths = [folder / name for name in _strip(folder, "parquet")]
     # Spark writes a part where there are no rows, too
     stored: pa.Schema = pq.read_schema(paths[0]).remove_metadata()
     parts = written_parts(paths, plain_file_schema(stored))
-    manifest = merged_manifest(bytes(stored.serialize()), parts, "spark-export", bad_rows)
+    manifest = msgspec.structs.replace(
+        merged_manifest(bytes(stored.serialize()), parts, "spark-export", bad_rows),
+        sorted_by=layout.sorted_by,
+        partitioned_by=layout.partitioned_by,
+    )
     write_manifest(folder, manifest)
     records_source(folder)
-    return manifest.row_count, len(manifest.files), manifest.size_bytes
+    return Made(folder, stored, parts, manifest)
 
 
 def _strip(folder: Path, ending: str) -> list[str]:
@@ -312,70 +341,3 @@ def _strip(folder: Path, ending: str) -> list[str]:
         if path.name not in names:
             path.unlink()
     return names
-
-
-def _publish(data_folder: Path, target: Path) -> None:
-    if target.exists():
-        old = target.with_name(f".{target.name}.drey-old-{uuid.uuid4().hex}")
-        target.rename(old)
-        data_folder.rename(target)
-        shutil.rmtree(old)
-    else:
-        data_folder.rename(target)
-
-
-def build_parser() -> argparse.ArgumentParser:
-    """Return the command line of ``spark-export``."""
-    parser = argparse.ArgumentParser(prog="spark-export", description="Clean data with Spark and export it for Drey.")
-    parser.add_argument("--input", required=True, metavar="PATH", help="file, folder or glob to read")
-    parser.add_argument("--format", choices=("csv", "parquet", "json"), required=True, help="format of the input")
-    parser.add_argument("--output", required=True, metavar="DIR", help="record data set to create")
-    parser.add_argument("--schema", metavar="DDL", help="columns and types, such as 'id BIGINT, name STRING'")
-    parser.add_argument("--header", action="store_true", help="CSV: the first line names the columns")
-    parser.add_argument("--delimiter", default=",", help="CSV: field separator (default ,)")
-    parser.add_argument("--multi-line", action="store_true", help="CSV: quoted fields may hold line breaks")
-    parser.add_argument("--partitions", type=int, metavar="N", help="number of Parquet parts")
-    parser.add_argument("--sort-by", default="", metavar="COLUMN,...", help="sort each part by these columns")
-    parser.add_argument(
-        "--check", action="append", default=[], metavar="SQL", help="condition every row must satisfy; may be repeated"
-    )
-    parser.add_argument(
-        "--trim",
-        action=argparse.BooleanOptionalAction,
-        help="remove blanks at both ends of strings (default: only for CSV)",
-    )
-    parser.add_argument("--overwrite", action="store_true", help="replace an existing output")
-    parser.add_argument("--quiet", action="store_true", help="print nothing unless something goes wrong")
-    return parser
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run an export and say what it did; 0 done, 1 failed."""
-    options = build_parser().parse_args(arguments)
-    try:
-        # what is wrong is in the exceptions; PySpark logs it too, as JSON with the JVM's stack
-        logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
-        spark = start_spark("drey spark-export")
-        data = read_input(spark, options.input, options.format, options)
-        report = export_data(
-            data,
-            options.output,
-            partitions=options.partitions,
-            sort_by=[name for name in options.sort_by.split(",") if name],
-            checks=options.check,
-            trim=options.format == "csv" if options.trim is None else options.trim,
-            overwrite=options.overwrite,
-        )
-    except EngineError as error:
-        print(f"{type(error).__name__}: {error}", file=sys.stderr)
-        return 1
-    if not options.quiet:
-        size = f"{report.file_count} files ({report.size_bytes:,} bytes)"
-        print(f"exported {report.row_count:,} rows in {size} to {report.output}")
-    if report.bad_row_count:
-        print(f"{report.bad_row_count:,} bad rows were set aside in {report.rejected}")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -53,6 +53,10 @@ _settings_lock = threading.Lock()
 
 def check_types(schema: T.StructType) -> None:
     """Raise SchemaError that names the first column that cannot be exported, and what to make of it."""
+    if not schema.fields:
+        raise SchemaError(
+            "export: the rows have no columns, and nothing would be left of them; add one, such as lit(1)"
+        )
     for field in schema.fields:
         found = _refused(field.dataType)
         if found is None:

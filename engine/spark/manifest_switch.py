@@ -23,16 +23,17 @@ Held by: tests/spark/test_manifest_switch.py
 
 from __future__ import annotations
 
+import decimal
 import os
 import re
 import shutil
 import socket
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 import psutil
@@ -55,6 +56,8 @@ _OURS: Final = re.compile(r"part-(?:[0-9a-f]{12}-)?\d{5}\.parquet|_manifest\.jso
 _PRODUCER: Final = "spark"
 #: a write of another host, whose processes cannot be seen from here, is a leftover when it is older
 _FOREIGN_AGE_S: Final = 24 * 3600.0
+#: a folder that has waited so long for its owner's name has none
+_UNOWNED_AGE_S: Final = 600.0
 
 
 class Owner(msgspec.Struct, frozen=True):
@@ -72,31 +75,70 @@ def begin_write(folder: Path, schema: pa.Schema, *, overwrite: bool) -> Path:
     """
     _check_target(folder, schema, overwrite=overwrite)
     staging = folder / f"{_WRITE_PREFIX}{uuid.uuid4().hex[:12]}"
-    staging.mkdir(parents=True)
-    (staging / _OWNER).write_bytes(msgspec.json.encode(_owner()))
+    own_folder(staging)
     return staging
 
 
+def own_folder(path: Path) -> None:
+    """Make a folder that is a leftover when this process is gone."""
+    path.mkdir(parents=True)
+    # Who looks for leftovers finds it whole, or not yet.
+    (path / f".{_OWNER}").write_bytes(msgspec.json.encode(_owner()))
+    (path / f".{_OWNER}").rename(path / _OWNER)
+
+
+def remove_dead(paths: Iterable[Path]) -> None:
+    """Remove those folders of ``own_folder`` whose process is gone."""
+    for path in paths:
+        if _is_leftover(path):
+            shutil.rmtree(path, ignore_errors=True)
+
+
+class Promises(msgspec.Struct, frozen=True):
+    """What a write says of its parts, as the manifest has it."""
+
+    producer: str = _PRODUCER
+    bad_rows: int = 0
+    sorted_by: tuple[str, ...] = ()
+    partitioned_by: tuple[str, ...] = ()
+
+
 def commit_write(
-    folder: Path, staging: Path, schema: pa.Schema, parts: Sequence[WrittenPart], *, overwrite: bool
+    folder: Path,
+    staging: Path,
+    schema: pa.Schema,
+    parts: Sequence[WrittenPart],
+    promises: Promises,
+    *,
+    overwrite: bool,
+    before: RecordsManifest | None = None,
 ) -> None:
-    """Make the parts of a write the data set, or a part of it, and remove what is left over from others."""
+    """Make the parts of a write the data set, or a part of it, and remove what is left over from others.
+
+    With ``before`` that must be there still; PlanError when something else is.
+    """
     write = staging.name.removeprefix(_WRITE_PREFIX)
     with target_lock(folder):
         if not staging.is_dir():
             raise PlanError(f"{folder} was replaced while rows were being written to it; write them again")
-        before = _check_target(folder, schema, overwrite=overwrite)
+        there = _check_target(folder, schema, overwrite=overwrite)
+        if before is not None and there != before:
+            raise PlanError(
+                f"{folder} was changed by another export meanwhile; nothing was written, run this one again"
+            )
         named = [
             msgspec.structs.replace(part, name=f"part-{write}-{number:05d}.parquet")
             for number, part in enumerate(parts)
         ]
-        added = merged_manifest(schema.serialize().to_pybytes(), named, _PRODUCER)
+        added = msgspec.structs.replace(
+            merged_manifest(schema.serialize().to_pybytes(), named), **msgspec.structs.asdict(promises)
+        )
         for part, final in zip(parts, named, strict=True):
             (staging / part.name).rename(folder / final.name)
-        manifest = added if overwrite or before is None else appended(before, added)
+        manifest = added if overwrite or there is None else appended(there, added)
         write_manifest(folder, manifest)
         shutil.rmtree(staging, ignore_errors=True)
-        _remove_leftovers(folder, (manifest, before) if before else (manifest,))
+        _remove_leftovers(folder, (manifest, there) if there else (manifest,))
 
 
 def abort_write(staging: Path) -> None:
@@ -118,42 +160,54 @@ def appended(before: RecordsManifest, added: RecordsManifest) -> RecordsManifest
     """
     names = [name for name in before.columns if name in added.columns]
     rows = (before.row_count, added.row_count)
-    columns = {name: _joined(before.columns[name], added.columns[name], rows) for name in names}
+    types = {field.name: field.type for field in pa.ipc.read_schema(pa.py_buffer(before.schema))}
+    columns = {
+        name: _joined(before.columns[name], added.columns[name], rows, is_decimal=pa.types.is_decimal(types[name]))
+        for name in names
+    }
     return msgspec.structs.replace(
         before,
         files=(*before.files, *added.files),
         row_count=sum(rows),
         size_bytes=before.size_bytes + added.size_bytes,
         columns=columns if all(rows) else (before if before.row_count else added).columns,
+        # Parts stay sorted; a value may be in parts of both.
+        sorted_by=before.sorted_by if before.sorted_by == added.sorted_by else (),
+        partitioned_by=(),
     )
 
 
-def _joined(first: RecordsColumn, second: RecordsColumn, rows: tuple[int, int]) -> RecordsColumn:
-    is_ordered = _are_ordered(first, second)
+def _joined(first: RecordsColumn, second: RecordsColumn, rows: tuple[int, int], *, is_decimal: bool) -> RecordsColumn:
     parts = [
-        (count, _as_part(column, has_bounds=is_ordered)) for column, count in zip((first, second), rows, strict=True)
+        (count, _as_part(column, count, is_decimal=is_decimal))
+        for column, count in zip((first, second), rows, strict=True)
     ]
     distinct = None
     if first.distinct_estimate is not None and second.distinct_estimate is not None:
         counts = (first.distinct_estimate, second.distinct_estimate)
-        distinct = sum(counts) if is_ordered and _are_apart(first, second) else max(counts)
+        distinct = sum(counts) if _are_apart(*(part for _, part in parts)) else max(counts)
     return msgspec.structs.replace(merged_column(parts), distinct_estimate=distinct)
 
 
-def _as_part(column: RecordsColumn, *, has_bounds: bool) -> PartColumn:
-    bounds = (column.min, column.max) if has_bounds else (None, None)
-    return PartColumn(*bounds, has_bounds, null_count=column.null_count, heavy_keys=column.heavy_keys)
+def _as_part(column: RecordsColumn, rows: int, *, is_decimal: bool) -> PartColumn:
+    """Return what is known of a column; bounds that are not there are unknown where there are values."""
+    has_bounds = column.min is not None or column.null_count == rows
+    return PartColumn(
+        column.min, column.max, has_bounds, is_decimal, null_count=column.null_count, heavy_keys=column.heavy_keys
+    )
 
 
-def _are_ordered(first: RecordsColumn, second: RecordsColumn) -> bool:
-    """Return whether bounds compare as values do: numbers, and texts that are no decimals of different widths."""
-    kinds = {type(bound) for bound in (first.min, first.max, second.min, second.max)}
-    return kinds <= {int, float} or kinds == {bool}
+def _are_apart(first: PartColumn, second: PartColumn) -> bool:
+    """Return whether the bounds of two columns are known and do not meet."""
+    if None in (first.min, second.min):
+        return False
+    order: Callable[[Any], Any] = decimal.Decimal if first.is_decimal else _itself
+    least, most = (order(first.min), order(second.min)), (order(first.max), order(second.max))
+    return bool(most[0] < least[1] or most[1] < least[0])
 
 
-def _are_apart(first: RecordsColumn, second: RecordsColumn) -> bool:
-    """Return whether bounds that are ordered do not meet."""
-    return bool(first.max < second.min or second.max < first.min)  # type: ignore[operator]
+def _itself(value: Any) -> Any:
+    return value
 
 
 def _check_target(folder: Path, schema: pa.Schema, *, overwrite: bool) -> RecordsManifest | None:
@@ -208,8 +262,7 @@ def _remove_leftovers(folder: Path, manifests: Sequence[RecordsManifest]) -> Non
     listed = {file.name for manifest in manifests for file in manifest.files}
     for path in folder.iterdir():
         if path.name.startswith(_WRITE_PREFIX):
-            if _is_leftover(path):
-                shutil.rmtree(path, ignore_errors=True)
+            remove_dead([path])
         elif path.suffix == ".parquet" and path.name not in listed:
             path.unlink(missing_ok=True)
 
@@ -223,7 +276,9 @@ def _is_leftover(staging: Path) -> bool:
         return time.time() - staging.stat().st_mtime > _FOREIGN_AGE_S
     except FileNotFoundError:
         # It is just being made, or has just been removed.
-        return staging.is_dir() and time.time() - staging.stat().st_mtime > _FOREIGN_AGE_S
+        with suppress(FileNotFoundError):
+            return time.time() - staging.stat().st_mtime > _UNOWNED_AGE_S
+        return False
     except msgspec.DecodeError:
         return True
 

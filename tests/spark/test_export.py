@@ -8,6 +8,7 @@ import pytest
 
 from engine.connectors.records_manifest import MANIFEST_NAME, read_manifest
 from engine.spark import export as spark_export
+from engine.spark import export_command
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(240)]
 
@@ -26,7 +27,7 @@ def source(tmp_path):
 
 
 def run(*arguments):
-    return spark_export.main([*map(str, arguments), "--quiet"])
+    return export_command.main([*map(str, arguments), "--quiet"])
 
 
 def rows_of(folder):

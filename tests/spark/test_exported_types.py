@@ -8,7 +8,7 @@ import pytest
 
 from engine import Environment
 from engine.errors import SchemaError
-from engine.spark import export as spark_export
+from engine.spark import export_command
 from engine.spark.export import export_data
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(240)]
@@ -155,14 +155,14 @@ def test_a_data_frame_of_every_type_is_exported_and_read_back_whatever_the_sessi
 def test_the_script_exports_every_type_too(spark, rows, tmp_path):
     rows.drop("collated").coalesce(1).write.parquet(str(tmp_path / "in"))
     words = ["--input", tmp_path / "in", "--format", "parquet", "--output", tmp_path / "out", "--check", "id >= 0"]
-    assert spark_export.main([*map(str, words), "--quiet"]) == 0
+    assert export_command.main([*map(str, words), "--quiet"]) == 0
     check(tmp_path / "out", [name for name in TYPES if name != "collated"])
 
 
 def test_the_script_reads_timestamps_from_csv(spark, tmp_path):
     (tmp_path / "in.csv").write_text("1,2020-01-01T00:00:00Z\n2,2021-06-01T12:00:00.5+02:00\n")
     words = ["--input", tmp_path / "in.csv", "--format", "csv", "--schema", "id INT, t TIMESTAMP", "--output"]
-    assert spark_export.main([*map(str, words), str(tmp_path / "out"), "--quiet"]) == 0
+    assert export_command.main([*map(str, words), str(tmp_path / "out"), "--quiet"]) == 0
     table = Environment().read_records(tmp_path / "out").sort("id").to_arrow()
     assert table.column("t").to_pylist() == [
         dt.datetime(2020, 1, 1, tzinfo=UTC),
@@ -203,7 +203,7 @@ def test_blanks_of_a_data_frame_stay_unless_trim_is_asked_for(spark, tmp_path):
 def test_a_check_that_spark_does_not_understand_is_one_clear_line(spark, tmp_path, capsys):
     (tmp_path / "in.csv").write_text("1\n")
     words = ["--input", tmp_path / "in.csv", "--format", "csv", "--schema", "id INT", "--output", tmp_path / "out"]
-    assert spark_export.main([*map(str, words), "--check", "nowhere > 0"]) == 1
+    assert export_command.main([*map(str, words), "--check", "nowhere > 0"]) == 1
     said = capsys.readouterr().err
     assert said.startswith("PlanError: check 'nowhere > 0': no column 'nowhere'. There are: id\n")
     assert "[" not in said and "__drey" not in said

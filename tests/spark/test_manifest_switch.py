@@ -18,7 +18,7 @@ from engine.connectors.records_parts import WrittenPart
 from engine.connectors.records_writer import RecordsWriter
 from engine.errors import PlanError, SchemaError
 from engine.spark import manifest_switch
-from engine.spark.manifest_switch import Owner, abort_write, begin_write, commit_write
+from engine.spark.manifest_switch import Owner, Promises, abort_write, begin_write, commit_write
 
 SCHEMA = pa.schema({"k": pa.int64(), "t": pa.string()})
 
@@ -33,7 +33,7 @@ def part_of(staging, numbers, name="attempt-00000.parquet", schema=SCHEMA):
 
 def write(folder, numbers, *, overwrite=False):
     staging = begin_write(folder, SCHEMA, overwrite=overwrite)
-    commit_write(folder, staging, SCHEMA, [part_of(staging, numbers)], overwrite=overwrite)
+    commit_write(folder, staging, SCHEMA, [part_of(staging, numbers)], Promises(), overwrite=overwrite)
 
 
 def numbers_of(folder):
@@ -82,7 +82,7 @@ def test_files_of_attempts_that_did_not_win_are_never_read(tmp_path):
     staging = begin_write(folder, SCHEMA, overwrite=False)
     winner = part_of(staging, [1], "a-00000.parquet")
     part_of(staging, [1], "b-00000.parquet")
-    commit_write(folder, staging, SCHEMA, [winner], overwrite=False)
+    commit_write(folder, staging, SCHEMA, [winner], Promises(), overwrite=False)
     assert numbers_of(folder) == [1]
     assert len(files_of(folder)) == 1
 
@@ -146,7 +146,7 @@ def test_a_write_that_goes_on_is_not_taken_for_a_leftover(tmp_path):
     staging = begin_write(folder, SCHEMA, overwrite=False)
     part = part_of(staging, [1])
     write(folder, [2], overwrite=True)
-    commit_write(folder, staging, SCHEMA, [part], overwrite=False)
+    commit_write(folder, staging, SCHEMA, [part], Promises(), overwrite=False)
     assert numbers_of(folder) == [1, 2]
 
 
@@ -195,5 +195,5 @@ def test_a_folder_that_was_replaced_meanwhile_takes_no_rows(tmp_path):
     folder.rename(tmp_path / "old")
     write(folder, [3])
     with pytest.raises(PlanError, match="was replaced while rows were being written"):
-        commit_write(folder, staging, SCHEMA, [part], overwrite=False)
+        commit_write(folder, staging, SCHEMA, [part], Promises(), overwrite=False)
     assert numbers_of(folder) == [3]

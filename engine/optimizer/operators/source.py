@@ -8,8 +8,10 @@ Held by: tests/optimizer/test_estimates.py
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from pathlib import PurePath
+from typing import Final
 
 import msgspec
 
@@ -17,6 +19,7 @@ from engine.expressions.text import expression_text
 from engine.graph.operator_descriptor import PhysicalOperator, SourceOperator
 from engine.graph.plan import PlanNode, Source
 from engine.graph.plan_schema import PlanSchema
+from engine.graph.sort_key import SortKey
 from engine.graph.source_spec import (
     ArrowSource,
     BlockSource,
@@ -26,6 +29,7 @@ from engine.graph.source_spec import (
     ParquetSource,
     PathSource,
     SourceSpec,
+    SourceSplit,
     SourceStatistics,
     TextSource,
 )
@@ -33,11 +37,13 @@ from engine.optimizer.candidates import Candidate
 from engine.optimizer.logical_plan import LogicalPlan
 from engine.optimizer.operators.entry import OperatorEntry, Planning
 from engine.optimizer.physical_plan_builder import PhysicalPlanBuilder
+from engine.optimizer.properties import grouped_in_files
 from engine.optimizer.replication import is_replicated
 from engine.optimizer.short_text import short
 from engine.statistics.costs import Costs
 from engine.statistics.estimates import Estimates, row_width, sized
 
+_WHOLE_FILES: Final = "WHOLE_FILES"
 #: rows of a source of which nothing at all is known
 DEFAULT_SOURCE_ROWS = 1_000_000.0
 
@@ -106,7 +112,7 @@ class SourceEntry(OperatorEntry[Source]):
     def candidates(
         self, planning: Planning, node: PlanNode, operator: Source, estimates: Estimates, inputs: list[list[Candidate]]
     ) -> list[Candidate]:
-        """Return the one way to read a source."""
+        """Return the one way to read a source; another one by whole files, where these keep equal values together."""
         split_count = max(1, len(operator.spec.splits))
         if isinstance(operator.spec, ArrowSource) and operator.spec.inline is not None:
             # inline rows are read by whichever subtask has the (only) split
@@ -114,18 +120,53 @@ class SourceEntry(OperatorEntry[Source]):
         default = min(planning.settings.parallelism, split_count)
         parallelism = node.parallelism if node.parallelism is not None else default
         disk = estimates.size_bytes
-        return [Candidate(node, estimates, parallelism, costs=Costs(disk=disk, cpu=disk))]
+        costs = Costs(disk=disk, cpu=disk)
+        order, groups = _layout(operator)
+        plain = Candidate(node, estimates, parallelism, costs=costs, sorted_by=order)
+        files = len({split.path for split in operator.spec.splits})
+        if not groups or parallelism == 1 or min(parallelism, files) < parallelism:
+            return [plain]
+        properties = grouped_in_files(groups)
+        return [plain, msgspec.structs.replace(plain, strategy=_WHOLE_FILES, properties=properties)]
 
     def translate(self, builder: PhysicalPlanBuilder, candidate: Candidate, operator: Source) -> int:
         """Add the source."""
-        physical = SourceOperator(operator.spec, is_replicated(candidate), operator.rate_limit)
+        spec = operator.spec
+        if candidate.strategy == _WHOLE_FILES:
+            spec = msgspec.structs.replace(spec, splits=_whole_files(spec.splits))
+        physical = SourceOperator(spec, is_replicated(candidate), operator.rate_limit)
         return builder.add_plain(candidate, physical)
 
 
+def _layout(source: Source) -> tuple[tuple[SortKey, ...], tuple[str, ...]]:
+    """Return by which of its columns a source is sorted, and which have equal values in one file."""
+    spec = source.spec
+    if not isinstance(spec, ParquetSource) or source.is_replicated:
+        return (), ()
+    order = itertools.takewhile(lambda key: key.column in spec.columns, spec.sorted_by)
+    return tuple(order), spec.grouped_by if set(spec.grouped_by) <= set(spec.columns) else ()
+
+
+def _whole_files(splits: Sequence[SourceSplit]) -> tuple[SourceSplit, ...]:
+    """Return a split for each file, of all of its row groups that are to be read."""
+    whole = []
+    for _, group in itertools.groupby(splits, key=lambda split: split.path):
+        pieces = list(group)
+        rows = sum(piece.row_count for piece in pieces)
+        size = sum(piece.size_bytes for piece in pieces)
+        whole.append(SourceSplit(pieces[0].path, pieces[0].start, pieces[-1].end, size, rows))
+    return tuple(whole)
+
+
 def _scan_lines(spec: SourceSpec) -> list[str]:
-    if not isinstance(spec, ParquetSource) or spec.predicate is None:
+    if not isinstance(spec, ParquetSource):
         return []
-    lines = [f"filter {expression_text(spec.predicate)}"]
+    lines = []
+    if spec.sorted_by:
+        lines.append(f"rows lie in order of {', '.join(key.column for key in spec.sorted_by)}: manifest, row groups")
+    if spec.predicate is None:
+        return lines
+    lines.append(f"filter {expression_text(spec.predicate)}")
     if spec.pruned_groups:
         groups = spec.pruned_groups + len(spec.splits)
         lines.append(

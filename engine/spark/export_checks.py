@@ -1,0 +1,170 @@
+"""Which rows of an export are bad, and why: those that do not parse, and those for which a check does not hold.
+
+    checks        SQL conditions on the columns of a row: "amount > 0", "kind IN ('a', 'b')"
+    not_null      columns that must have a value
+    unique        columns, alone or several as one key, whose values occur once; all rows of a value that occurs twice
+                  are bad
+    references    column=PATH:COLUMN, a value that must be in a column of another data set; null is left alone
+
+The first reason that applies is the row's. Checks of one row cost nothing but themselves, ``unique`` and ``references``
+a shuffle each.
+
+Held by: tests/spark/test_export_checks.py
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F  # noqa: N812 - the usual name
+from pyspark.sql import types as T  # noqa: N812
+
+from engine.connectors.records_manifest import read_manifest
+from engine.errors import PlanError
+
+#: column with the text of a row of CSV or JSON that does not parse
+CORRUPT: Final = "__drey_corrupt"
+#: column that says why a row is bad; null for good ones
+REASON: Final = "__drey_reason"
+DOES_NOT_PARSE: Final = "does not parse"
+_KEY: Final = "__drey_key"
+_UNKNOWN_COLUMN = re.compile(r"^\[UNRESOLVED_COLUMN.*? with name (`.+?`) cannot be resolved")
+_SPARKS_CODES = re.compile(r"^\[[A-Z_.0-9]+\] | SQLSTATE: \w+")
+
+
+@dataclass(frozen=True)
+class Checks:
+    """What rows must meet; see above. ``unique``: keys, each of one column or several."""
+
+    conditions: Sequence[str] = ()
+    not_null: Sequence[str] = ()
+    unique: Sequence[Sequence[str]] = ()
+    references: Sequence[str] = ()
+
+    @property
+    def names(self) -> list[str]:
+        """The reasons there may be, in the order in which they apply."""
+        return [
+            DOES_NOT_PARSE,
+            *(f"no value: {name}" for name in self.not_null),
+            *(f"check failed: {text}" for text in self.conditions),
+            *(f"not in the other data set: {text}" for text in self.references),
+            *(f"not unique: {', '.join(names)}" for names in self.unique),
+        ]
+
+    def __bool__(self) -> bool:
+        return bool(self.conditions or self.not_null or self.unique or self.references)
+
+
+def clean(data: DataFrame, checks: Checks, *, trim: bool) -> DataFrame:
+    """Return the data trimmed; where rows can be bad, with a column that says why, and is null for good ones.
+
+    Raises:
+        PlanError: a check that Spark does not understand, a column that is not there.
+    """
+    fields = [field for field in data.schema.fields if field.name != CORRUPT]
+    columns = [_column(field.name) for field in fields]
+    if trim:
+        columns = [
+            F.trim(column).alias(field.name) if isinstance(field.dataType, T.StringType) else column
+            for field, column in zip(fields, columns, strict=True)
+        ]
+    marker = [F.col(CORRUPT)] if CORRUPT in data.columns else []
+    if not marker and not checks:
+        return data.select(*columns) if trim else data
+    cleaned = data.select(*columns, *marker)
+    names = [field.name for field in fields]
+    found: list[tuple[str, Column]] = []
+    if marker:
+        found.append((DOES_NOT_PARSE, marker[0].isNotNull()))
+    found.extend((f"no value: {name}", _known(names, name).isNull()) for name in checks.not_null)
+    for text in checks.conditions:
+        _try_check(cleaned, text)
+        found.append((f"check failed: {text}", ~F.coalesce(F.expr(text), F.lit(False))))
+    for number, text in enumerate(checks.references):
+        cleaned, is_there = _with_reference(cleaned, names, text, f"__drey_found{number}")
+        found.append((f"not in the other data set: {text}", ~is_there))
+    for key in checks.unique:
+        columns = [_known(names, name) for name in key]
+        has_value = F.lit(True)
+        for column in columns:
+            has_value = has_value & column.isNotNull()
+        window = Window.partitionBy(*columns)
+        found.append((f"not unique: {', '.join(key)}", has_value & (F.count(F.lit(1)).over(window) > 1)))
+    reason = F.lit(None).cast("string")
+    for why, is_bad in reversed(found):
+        words = F.concat(F.lit(f"{why}: "), marker[0]) if why == DOES_NOT_PARSE else F.lit(why)
+        reason = F.when(is_bad, words).otherwise(reason)
+    return cleaned.select(*columns_of(names), reason.alias(REASON))
+
+
+def columns_of(names: Sequence[str]) -> list[Column]:
+    """Return columns by their names, whatever characters those have."""
+    return [_column(name) for name in names]
+
+
+def _known(names: Sequence[str], name: str) -> Column:
+    if name not in names:
+        raise PlanError(f"check: no column {name!r}. There are: {', '.join(names)}")
+    return _column(name)
+
+
+def _with_reference(data: DataFrame, names: Sequence[str], text: str, found: str) -> tuple[DataFrame, Column]:
+    """Return the data beside whether the other data set has a row's value, and that as a column."""
+    name, _, place = text.partition("=")
+    path, _, other = place.rpartition(":")
+    if not (name and path and other):
+        raise PlanError(f"reference {text!r}: expected COLUMN=PATH:COLUMN, as in customer=records/customers:id")
+    folder = Path(path)
+    if not folder.exists():
+        raise PlanError(f"reference {text!r}: {path} does not exist")
+    session = data.sparkSession
+    files = [f"file://{folder.resolve() / file.name}" for file in _parts(folder)]
+    keys = session.read.parquet(*files) if files else session.read.parquet(f"file://{folder.resolve()}")
+    if other not in keys.columns:
+        raise PlanError(f"reference {text!r}: {path} has no column {other!r}. There are: {', '.join(keys.columns)}")
+    column = _known(names, name)
+    distinct = keys.select(_column(other).alias(_KEY + found)).where(F.col(_KEY + found).isNotNull()).distinct()
+    joined = data.join(distinct.withColumn(found, F.lit(True)), column == F.col(_KEY + found), "left")
+    return joined, column.isNull() | F.col(found).isNotNull()
+
+
+def _parts(folder: Path) -> list[Path]:
+    """Return the parts of a record data set; none for other folders and files."""
+    if not (folder / "_manifest.json").is_file():
+        return []
+    return [folder / file.name for file in read_manifest(folder).files]
+
+
+def _column(name: str) -> Column:
+    quoted = name.replace("`", "``")
+    return F.col(f"`{quoted}`")
+
+
+def _try_check(data: DataFrame, check: str) -> None:
+    """Raise PlanError where a check is no condition on the columns."""
+    try:
+        data.where(check).schema  # noqa: B018 - has Spark look at it
+    except AnalysisException as error:
+        raise PlanError(f"check {check!r}: {_why(error, data)}") from None
+
+
+def _why(error: AnalysisException, data: DataFrame) -> str:
+    """Return why Spark does not understand a condition; in our words where a column does not exist."""
+    line = first_line(error)
+    unknown = _UNKNOWN_COLUMN.search(line)
+    if unknown is None:
+        return _SPARKS_CODES.sub("", line).strip()
+    names = [name for name in data.columns if name != CORRUPT]
+    return f"no column {unknown[1].replace('`', '')!r}. There are: {', '.join(names)}"
+
+
+def first_line(error: AnalysisException) -> str:
+    """Return what Spark says of an error, without its plan."""
+    return str(error).strip().partition("\n")[0]

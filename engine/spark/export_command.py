@@ -1,0 +1,185 @@
+"""``bin/spark-export``: what is read, how it is checked, and what is said of it.
+
+    --input FILES --format F | --table NAME | --sql QUERY ─► clean, check ─► record data set ─► report
+                                                                                            ─► --submit JOB.py
+
+Held by: tests/spark/test_export_checks.py
+Held by: tests/spark/test_export.py
+"""
+
+from __future__ import annotations
+
+import argparse
+import glob
+import logging
+import subprocess
+import sys
+from collections.abc import Sequence
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as T  # noqa: N812 - the usual name
+
+from engine.errors import EngineError, PlanError
+from engine.python_command import python_command
+from engine.spark.export import export_data, start_spark
+from engine.spark.export_checks import CORRUPT, Checks, first_line
+from engine.spark.export_report import check_report_path
+
+#: what Spark's parser reads an unquoted empty field as; with its default, "", a quoted one would be null, too
+_NULL_TEXT = "\x00null"
+
+
+def read_input(spark: SparkSession, options: argparse.Namespace) -> DataFrame:
+    """Return the input as it stands; CSV and JSON rows that do not parse carry their text in a marker column."""
+    data = None
+    try:
+        if options.table:
+            data = spark.table(options.table)
+        elif options.input:
+            data = _read_files(spark, options.input, options.format, options)
+        if options.sql:
+            if data is not None:
+                data.createOrReplaceTempView("input")
+            data = spark.sql(options.sql)
+    except AnalysisException as error:
+        raise PlanError(f"{'--sql' if options.sql else '--table'}: {first_line(error)}") from None
+    assert data is not None, "no input"
+    return data
+
+
+def _read_files(spark: SparkSession, source: str, file_format: str, options: argparse.Namespace) -> DataFrame:
+    if not glob.glob(source):  # noqa: PTH207 - patterns with any number of folders, relative or absolute
+        raise PlanError(f"no such input: {source}")
+    if file_format == "parquet":
+        return spark.read.parquet(source)
+    reader = spark.read.option("mode", "PERMISSIVE").option("columnNameOfCorruptRecord", CORRUPT)
+    if file_format == "json":
+        schema = T._parse_datatype_string(options.schema) if options.schema else reader.json(source).schema
+        return reader.schema(_with_marker(schema)).json(source)
+    reader = (
+        reader.option("header", str(options.header).lower())
+        .option("sep", options.delimiter)
+        .option("quote", '"')
+        .option("escape", '"')
+        .option("nullValue", _NULL_TEXT)
+        .option("emptyValue", "")
+        .option("multiLine", str(options.multi_line).lower())
+        .option("enforceSchema", "true")
+    )
+    if options.schema:
+        schema = T._parse_datatype_string(options.schema)
+    else:
+        schema = reader.option("inferSchema", "true").csv(source).schema
+    return reader.schema(_with_marker(schema)).csv(source)
+
+
+def _with_marker(schema: T.DataType) -> T.StructType:
+    assert isinstance(schema, T.StructType)
+    kept = [field for field in schema.fields if field.name != CORRUPT]
+    return T.StructType([*kept, T.StructField(CORRUPT, T.StringType())])
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Return the command line of ``spark-export``."""
+    parser = argparse.ArgumentParser(prog="spark-export", description="Clean data with Spark and export it for Drey.")
+    parser.add_argument("--input", metavar="PATH", help="file, folder or glob to read")
+    parser.add_argument("--format", choices=("csv", "parquet", "json"), help="format of the input")
+    parser.add_argument("--table", metavar="NAME", help="table of Spark's catalog to read, in place of --input")
+    parser.add_argument("--sql", metavar="QUERY", help="query to export; --input is the table named input in it")
+    parser.add_argument("--output", required=True, metavar="DIR", help="record data set to create")
+    parser.add_argument("--schema", metavar="DDL", help="columns and types, such as 'id BIGINT, name STRING'")
+    parser.add_argument("--header", action="store_true", help="CSV: the first line names the columns")
+    parser.add_argument("--delimiter", default=",", help="CSV: field separator (default ,)")
+    parser.add_argument("--multi-line", action="store_true", help="CSV: quoted fields may hold line breaks")
+    parser.add_argument("--partitions", type=int, metavar="N", help="number of Parquet parts")
+    parser.add_argument(
+        "--partition-by", default="", metavar="COLUMN,...", help="columns whose equal values go to one part"
+    )
+    parser.add_argument(
+        "--sort-by",
+        default="",
+        metavar="COLUMN,...",
+        help="sort each part by these columns; all rows where they begin with those of --partition-by",
+    )
+    parser.add_argument(
+        "--check", action="append", default=[], metavar="SQL", help="condition every row must satisfy; may be repeated"
+    )
+    parser.add_argument("--not-null", default="", metavar="COLUMN,...", help="columns that must have a value")
+    parser.add_argument(
+        "--unique", action="append", default=[], metavar="COLUMN,...", help="columns that are a key; may be repeated"
+    )
+    parser.add_argument(
+        "--references",
+        action="append",
+        default=[],
+        metavar="COLUMN=PATH:COLUMN",
+        help="column whose values must be in a column of another data set; may be repeated",
+    )
+    parser.add_argument(
+        "--since", default="", metavar="COLUMN", help="add rows beyond the largest that is there already"
+    )
+    parser.add_argument("--report", metavar="FILE", help="write what was done as JSON (.json) or as a page (.html)")
+    parser.add_argument(
+        "--trim",
+        action=argparse.BooleanOptionalAction,
+        help="remove blanks at both ends of strings (default: only for CSV)",
+    )
+    parser.add_argument("--overwrite", action="store_true", help="replace an existing output")
+    parser.add_argument("--quiet", action="store_true", help="print nothing unless something goes wrong")
+    parser.add_argument(
+        "--submit",
+        nargs=argparse.REMAINDER,
+        metavar="...",
+        help="then run flink-run job submit with what follows, as in --submit -t cluster JOB.py; the last option",
+    )
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run an export and say what it did; 0 done, 1 failed."""
+    parser = build_parser()
+    options = parser.parse_args(arguments)
+    if sum(map(bool, (options.input, options.table))) != 1 and not (options.sql and not options.table):
+        parser.error("give one of --input and --table, or --sql")
+    if options.input and not options.format:
+        parser.error("--input needs --format csv, parquet or json")
+    try:
+        report_path = check_report_path(options.report) if options.report else None
+        # what is wrong is in the exceptions; PySpark logs it too, as JSON with the JVM's stack
+        logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
+        spark = start_spark("drey spark-export")
+        report = export_data(
+            read_input(spark, options),
+            options.output,
+            partitions=[*([options.partitions] if options.partitions else []), *_names(options.partition_by)],
+            sort_by=_names(options.sort_by),
+            checks=Checks(
+                options.check, _names(options.not_null), [_names(each) for each in options.unique], options.references
+            ),
+            trim=options.format == "csv" if options.trim is None else options.trim,
+            overwrite=options.overwrite,
+            since=options.since,
+        )
+        if report_path is not None:
+            report.save(report_path)
+    except (EngineError, OSError) as error:
+        print(f"{type(error).__name__}: {error}", file=sys.stderr)
+        return 1
+    for line in report.lines():
+        if not options.quiet or "set aside" in line:
+            print(line)
+    return _submit(options.submit) if options.submit else 0
+
+
+def _names(text: str) -> list[str]:
+    return [name for name in text.split(",") if name]
+
+
+def _submit(arguments: Sequence[str]) -> int:
+    """Hand over to a cluster, or whatever the arguments say; return the job's exit code."""
+    return subprocess.run(python_command("engine.cli.main", "job", "submit", *arguments), check=False).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,102 @@
+"""How an export appears under its name, whoever else writes there at the same time.
+
+    staging(target)    a folder beside the target, whose name begins with a dot; those of processes that are gone go
+    publish            no target       ─► one rename; who comes second finds it taken, and says so
+                       a data set      ─► its manifest is switched: readers that have begun go on with the old parts
+                       something else  ─► the folder is replaced, under the target's lock
+    append             the switch of the manifest, unless somebody else has changed the data set since it was read
+
+Held by: tests/spark/test_export_publishing.py
+"""
+
+from __future__ import annotations
+
+import errno
+import shutil
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from engine.commit.target_lock import remove_stale_lock, target_lock
+from engine.connectors.records_manifest import MANIFEST_NAME, RecordsManifest
+from engine.connectors.records_parts import WrittenPart
+from engine.errors import PlanError
+from engine.spark.manifest_switch import Promises, abort_write, begin_write, commit_write, own_folder, remove_dead
+
+
+@contextmanager
+def staging(target: Path) -> Iterator[Path]:
+    """Give a folder of this export's own beside its target; leftovers of killed exports are removed first."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    remove_dead(target.parent.glob(f".{_literal(target.name)}.drey-export-*"))
+    remove_stale_lock(target)
+    folder = target.with_name(f".{target.name}.drey-export-{uuid.uuid4().hex}")
+    own_folder(folder)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _literal(name: str) -> str:
+    return "".join(f"[{each}]" if each in "*?[" else each for each in name)
+
+
+class Made(NamedTuple):
+    """Parts and their manifest in a staging folder."""
+
+    folder: Path
+    schema: pa.Schema
+    parts: Sequence[WrittenPart]
+    manifest: RecordsManifest
+
+
+def publish(made: Made, target: Path, *, overwrite: bool) -> None:
+    """Put a folder with parts and their manifest where the target is to be, or in place of what is there.
+
+    Raises: PlanError when somebody else has made a target that was not there, and it is not to be replaced.
+    """
+    if not overwrite or not target.exists():
+        try:
+            made.folder.rename(target)
+            return
+        except OSError as error:
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
+                raise
+        if not overwrite:
+            raise PlanError(
+                f"output {target} was made by somebody else while this export ran, and stays; "
+                "nothing was exported: run it again with --overwrite to replace it, or with another output"
+            )
+    if (target / MANIFEST_NAME).is_file():
+        _switch(made, target, None)
+    else:
+        with target_lock(target):
+            target.rename(made.folder.with_name("replaced"))
+            made.folder.rename(target)
+
+
+def append(made: Made, target: Path, before: RecordsManifest) -> None:
+    """Add the parts in a folder to a data set.
+
+    Raises: PlanError when it is not as it was before: rows beyond a watermark would be there twice.
+    """
+    if made.manifest.row_count:
+        _switch(made, target, before)
+
+
+def _switch(made: Made, target: Path, before: RecordsManifest | None) -> None:
+    write = begin_write(target, made.schema, overwrite=before is None)
+    known = made.manifest
+    promises = Promises(known.producer, known.bad_rows, known.sorted_by, known.partitioned_by)
+    try:
+        for part in made.parts:
+            (made.folder / part.name).rename(write / part.name)
+        commit_write(target, write, made.schema, made.parts, promises, overwrite=before is None, before=before)
+    except BaseException:
+        abort_write(write)
+        raise

@@ -1,0 +1,105 @@
+"""What an export did: for people, as JSON, and as a page.
+
+    ExportReport ─► lines()          what spark-export prints
+                 ─► --report F.json  all of it
+                 ─► --report F.html  a page that needs nothing else
+
+Held by: tests/spark/test_export_checks.py
+"""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from engine.errors import PlanError
+from engine.shown_html import table_html
+from engine.shown_sizes import size_text
+
+_HEAVY_SHOWN: Final = 10
+_PAGE: Final = """<!DOCTYPE html>
+<html lang="en"><head><meta charset="utf-8"><title>{title}</title><style>
+body {{ font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 60rem; padding: 0 1rem; color: #222 }}
+table {{ border-collapse: collapse; margin: .5rem 0 1.5rem }}
+td, th {{ padding: .25rem .9rem; border-bottom: 1px solid #ddd }}
+</style></head><body><h1>{title}</h1>{body}</body></html>
+"""
+
+
+@dataclass(frozen=True)
+class ExportReport:
+    """What an export did. ``bad_rows`` by reason; ``heavy_keys``: column, value, share of rows, the heaviest first."""
+
+    output: str
+    row_count: int
+    bad_row_count: int
+    file_count: int
+    size_bytes: int
+    rejected: str | None
+    bad_rows: Mapping[str, int] = field(default_factory=dict)
+    heavy_keys: tuple[tuple[str, str, float], ...] = ()
+    seconds: float = 0.0
+    #: of an export of what is new: rows are beyond this value of that column
+    since: str = ""
+
+    @property
+    def rows_read(self) -> int:
+        """Rows of the input."""
+        return self.row_count + self.bad_row_count
+
+    def lines(self) -> Iterator[str]:
+        """Yield lines for people."""
+        files = "1 file" if self.file_count == 1 else f"{self.file_count:,} files"
+        size = f"{files} ({self.size_bytes:,} bytes)"
+        beyond = f" with {self.since}" if self.since else ""
+        yield f"exported {self.row_count:,} rows{beyond} in {size} to {self.output}"
+        if self.bad_row_count:
+            bad = "1 bad row was" if self.bad_row_count == 1 else f"{self.bad_row_count:,} bad rows were"
+            yield f"{bad} set aside in {self.rejected}"
+            for reason, count in self.bad_rows.items():
+                yield f"  {count:,} {reason}"
+
+    def save(self, path: Path) -> None:
+        """Write the report: JSON or a page, by the ending of the path."""
+        if path.suffix == ".json":
+            path.write_bytes(msgspec.json.format(msgspec.json.encode({**asdict(self), "rows_read": self.rows_read})))
+        else:
+            path.write_text(self.page(), encoding="utf-8")
+
+    def page(self) -> str:
+        """Return the report as a page."""
+        title = html.escape(f"Export to {self.output}")
+        facts = [
+            ("rows read", f"{self.rows_read:,}"),
+            ("rows exported", f"{self.row_count:,}"),
+            ("rows set aside", f"{self.bad_row_count:,}"),
+            ("files", f"{self.file_count:,}"),
+            ("size", size_text(self.size_bytes)),
+            ("time", f"{self.seconds:.1f} s"),
+        ]
+        if self.since:
+            facts.append(("only rows with", self.since))
+        body = table_html(("", ""), facts)
+        if self.bad_rows:
+            body += f"<h2>Rows set aside</h2><p>They are in {html.escape(str(self.rejected))}.</p>"
+            body += table_html(("rows", "reason"), [(f"{count:,}", reason) for reason, count in self.bad_rows.items()])
+        if self.heavy_keys:
+            body += "<h2>Heaviest values</h2>"
+            shown = self.heavy_keys[:_HEAVY_SHOWN]
+            body += table_html(("column", "value", "share of rows"), [(c, v, f"{share:.1%}") for c, v, share in shown])
+        return _PAGE.format(title=title, body=body)
+
+
+def check_report_path(path: str) -> Path:
+    """Return where a report goes; PlanError for an ending that says no format, or a folder that is not there."""
+    chosen = Path(path)
+    if chosen.suffix not in (".json", ".html"):
+        raise PlanError(f"--report {path}: the ending says the format: .json or .html")
+    if not chosen.parent.is_dir():
+        raise PlanError(f"--report {path}: there is no folder {chosen.parent}")
+    return chosen

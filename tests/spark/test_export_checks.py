@@ -1,0 +1,166 @@
+"""Checks of the batch export, its report, what is new since the last one, and handing over to a job."""
+
+import json
+from datetime import date
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from engine import Environment, PlanError, SchemaError
+from engine.connectors.records_manifest import read_manifest
+from engine.spark import export_command
+from engine.spark.export import export_data
+from engine.spark.export_checks import Checks
+from engine.spark.export_report import ExportReport
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(240)]
+
+ORDERS = pa.table(
+    {
+        "id": pa.array([1, 2, 3, 3, 5, 6, None], pa.int64()),
+        "customer": pa.array([10, 11, 99, 10, None, 11, 10], pa.int64()),
+        "kind": ["a", "b", "a", "a", "b", "z", "a"],
+        "day": pa.array([date(2024, 1, day) for day in (1, 2, 3, 3, 5, 6, 7)], pa.date32()),
+    }
+)
+CHECKS = Checks(("kind IN ('a', 'b')",), ("id",), (("id",),))
+
+
+@pytest.fixture
+def orders(spark):
+    return spark.createDataFrame(ORDERS)
+
+
+def ids(folder):
+    with Environment() as env:
+        return sorted(row.id for row in env.read_records(folder).collect())
+
+
+def test_every_reason_is_counted_and_kept_with_its_rows(orders, tmp_path):
+    report = export_data(orders, str(tmp_path / "out"), checks=CHECKS)
+    assert ids(tmp_path / "out") == [1, 2, 5]
+    assert report.bad_rows == {"no value: id": 1, "check failed: kind IN ('a', 'b')": 1, "not unique: id": 2}
+    assert (report.rows_read, report.row_count, report.bad_row_count) == (7, 3, 4)
+    lines = [
+        json.loads(line)
+        for path in (tmp_path / "out.rejected").glob("*.json")
+        for line in path.read_text().splitlines()
+    ]
+    assert sorted(line["reason"] for line in lines) == sorted(
+        ["no value: id", "check failed: kind IN ('a', 'b')", "not unique: id", "not unique: id"]
+    )
+
+
+@pytest.mark.parametrize("kind", ["records", "parquet"])
+def test_values_must_be_in_another_data_set(spark, orders, tmp_path, kind):
+    customers = pa.table({"number": pa.array([10, 11, 11, None], pa.int64())})
+    place = tmp_path / "customers"
+    if kind == "records":
+        export_data(spark.createDataFrame(customers), str(place))
+    else:
+        place.mkdir()
+        pq.write_table(customers, place / "a.parquet")
+    text = f"customer={place}:number"
+    report = export_data(orders, str(tmp_path / "out"), checks=Checks(references=(text,)))
+    assert report.bad_rows == {f"not in the other data set: {text}": 1}
+    assert report.row_count == 6
+
+
+@pytest.mark.parametrize(
+    ("checks", "message"),
+    [
+        (Checks(not_null=("nope",)), "no column 'nope'. There are: id, customer, kind, day"),
+        (Checks(unique=(("id", "nope"),)), "no column 'nope'"),
+        (Checks(references=("customer",)), "expected COLUMN=PATH:COLUMN"),
+        (Checks(references=("customer=/nowhere/x:id",)), "/nowhere/x does not exist"),
+        (Checks(("nope > 1",)), "no column 'nope'"),
+    ],
+)
+def test_a_check_that_cannot_be_made_says_why(orders, tmp_path, checks, message):
+    with pytest.raises(PlanError, match=message):
+        export_data(orders, str(tmp_path / "out"), checks=checks)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_only_what_is_new_is_added(spark, orders, tmp_path):
+    target = str(tmp_path / "out")
+    first = orders.where("day < DATE'2024-01-03'")
+    assert export_data(first, target, since="day").row_count == 2
+    report = export_data(orders, target, since="day")
+    assert (report.row_count, report.since) == (5, "day > 2024-01-02")
+    assert read_manifest(tmp_path / "out").row_count == 7
+    again = export_data(orders, target, since="day")
+    assert again.row_count == 0
+    assert read_manifest(tmp_path / "out").row_count == 7
+    assert export_data(orders, target, since="day", overwrite=True).row_count == 7
+
+
+def test_what_cannot_grow_is_refused(orders, tmp_path):
+    with pytest.raises(PlanError, match="column 'kind' is string; whole numbers, decimals and times can grow"):
+        export_data(orders, str(tmp_path / "out"), since="kind")
+    with pytest.raises(PlanError, match="no column 'nope'"):
+        export_data(orders, str(tmp_path / "out"), since="nope")
+    export_data(orders.where("id < 3"), str(tmp_path / "out"), since="day")
+    with pytest.raises(SchemaError, match="kind"):
+        export_data(orders.drop("kind").where("id = 6"), str(tmp_path / "out"), since="id")
+
+
+def run(*arguments):
+    return export_command.main([*map(str, arguments)])
+
+
+def test_queries_and_tables_are_inputs_too(spark, orders, tmp_path, capsys):
+    orders.createOrReplaceTempView("orders")
+    assert run("--sql", "SELECT id, kind FROM orders WHERE id > 3", "--output", tmp_path / "a") == 0
+    assert ids(tmp_path / "a") == [5, 6]
+    assert run("--table", "orders", "--not-null", "id", "--output", tmp_path / "b") == 0
+    assert "1 bad row was set aside" in capsys.readouterr().out
+    pq.write_table(ORDERS, tmp_path / "in.parquet")
+    words = ("--input", tmp_path / "in.parquet", "--format", "parquet", "--sql", "SELECT id FROM input WHERE id = 1")
+    assert run(*words, "--output", tmp_path / "c") == 0
+    assert ids(tmp_path / "c") == [1]
+    assert run("--table", "nowhere", "--output", tmp_path / "d") == 1
+    assert "nowhere" in capsys.readouterr().err
+
+
+def test_the_report_is_written_as_json_and_as_a_page(spark, orders, tmp_path, capsys):
+    orders.createOrReplaceTempView("orders")
+    words = (
+        "--table",
+        "orders",
+        "--check",
+        "kind <> 'z'",
+        "--unique",
+        "id",
+        "--overwrite",
+        "--output",
+        tmp_path / "out",
+    )
+    assert run(*words, "--report", tmp_path / "r.json") == 0
+    report = json.loads((tmp_path / "r.json").read_text())
+    assert (report["rows_read"], report["row_count"]) == (7, 4)
+    assert report["bad_rows"] == {"check failed: kind <> 'z'": 1, "not unique: id": 2}
+    assert report["heavy_keys"] == []
+    assert run(*words, "--report", tmp_path / "r.html") == 0
+    page = (tmp_path / "r.html").read_text()
+    assert "kind &lt;&gt; &#x27;z&#x27;" in page
+    assert "Heaviest values" not in page
+    assert "50.0%" in ExportReport("out", 2, 0, 1, 10, None, heavy_keys=(("id", "7", 0.5),)).page()
+    capsys.readouterr()
+    assert run(*words, "--report", tmp_path / "r.txt") == 1
+    assert ".json or .html" in capsys.readouterr().err
+
+
+def test_a_job_is_run_behind_the_export(spark, orders, tmp_path, capfd):
+    orders.createOrReplaceTempView("orders")
+    script = tmp_path / "job.py"
+    script.write_text(
+        "import sys\nfrom engine import Environment\n"
+        "with Environment() as env:\n    print('rows', env.read_records(sys.argv[1]).count())\n"
+    )
+    words = ("--table", "orders", "--output", tmp_path / "out", "--submit", "-t", "local", script, tmp_path / "out")
+    assert run(*words) == 0
+    assert "rows 7" in capfd.readouterr().out
+    script.write_text("raise SystemExit(7)\n")
+    assert run(*words[:2], "--overwrite", *words[2:]) == 7

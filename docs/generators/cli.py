@@ -10,7 +10,7 @@ os.environ["COLUMNS"] = "100"  # as wide as a page; argparse asks for it when it
 
 from engine.cli.main import build_parser as flink_run
 from engine.cli.quickstart import build_parser as quickstart
-from engine.spark.export import build_parser as spark_export
+from engine.spark.export_command import build_parser as spark_export
 
 _SCRIPTS = (
     ("start-cluster.sh", "[-D key=value]...", "start a JobManager and a TaskManager for each line of `conf/workers`"),

@@ -2,6 +2,7 @@
 
     main.py          argument tree and exit codes
     run_script.py    a job script as the program: its arguments, its path, its exit code
+    replay.py        the function that failed is called with its row again, under pdb
     submit.py        job submit: runs a script and says what became of its jobs
     info.py          job info: the plan of a script, nothing executed
     sql_statements.py  sql: statements of a command line or a file

@@ -109,7 +109,10 @@ def build_parser() -> Parser:
     _add_cluster_commands(jobs)
 
     querying = _add_action(groups, "sql", "run statements of SQL over files and show their rows")
-    querying.add_argument("-m", "--master", metavar="HOST:PORT,...", help="JobManager to talk to (cluster)")
+    querying.add_argument(
+        "-m", "--master", metavar="HOST:PORT,...", help="JobManager to talk to (cluster); master's URL (spark)"
+    )
+    querying.add_argument("--remote", metavar="sc://HOST:PORT", help="server of Spark Connect (spark)")
     add_sql_arguments(querying)
     querying.set_defaults(run=_run_sql)
 
@@ -146,8 +149,16 @@ def _add_script_commands(jobs: _Actions) -> None:
     submitting.add_argument(
         "-d", "--detached", action="store_true", help="return as soon as the job is accepted (cluster)"
     )
-    submitting.add_argument("-m", "--master", metavar="HOST:PORT,...", help="JobManager to talk to (cluster)")
+    submitting.add_argument(
+        "-m", "--master", metavar="HOST:PORT,...", help="JobManager to talk to (cluster); master's URL (spark)"
+    )
+    submitting.add_argument("--remote", metavar="sc://HOST:PORT", help="server of Spark Connect (spark)")
     submitting.add_argument("--json", action="store_true", help="one JSON object on standard output")
+    submitting.add_argument(
+        "--replay-failed-row",
+        action="store_true",
+        help="when a function fails at a row, call it with that row again under pdb (embedded)",
+    )
     add_script_arguments(submitting)
     submitting.set_defaults(run=submit)
     explaining = _add_action(jobs, "info", "explain the plan of a job, without running it")

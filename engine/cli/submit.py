@@ -156,6 +156,10 @@ def install_settings(options: argparse.Namespace) -> None:
     settings = dict(options.options)
     if options.parallelism is not None:
         settings["parallelism.default"] = str(options.parallelism)
+    if getattr(options, "remote", None):
+        if options.target != "spark":
+            raise ConfigurationError("--remote names a server of Spark Connect: give -t spark with it")
+        settings["spark.remote"] = options.remote
     if options.priority is not None:
         settings["job.priority"] = str(options.priority)
     py_files = tuple(entry for entry in getattr(options, "py_files", "").split(",") if entry)
@@ -175,10 +179,24 @@ def install_settings(options: argparse.Namespace) -> None:
 
 def _target(options: argparse.Namespace) -> str | None:
     """Return where to run: ``-m`` and ``-d`` imply a cluster."""
-    flag = "-m" if getattr(options, "master", None) else "-d" if getattr(options, "detached", False) else ""
+    is_spark = options.target == "spark"
+    has_master = getattr(options, "master", None) and not is_spark
+    flag = "-m" if has_master else "-d" if getattr(options, "detached", False) else ""
     if flag and options.target not in (None, "cluster"):
         raise ConfigurationError(f"{flag} needs a cluster: leave -t {options.target} out")
     return "cluster" if flag else options.target
+
+
+def _run(options: argparse.Namespace, module_path: list[str]) -> int:
+    if not options.replay_failed_row:
+        return run_script(options.script, options.arguments, module_path)
+    from engine.cli.replay import replay_failed_row, want_failed_row  # noqa: PLC0415 - loads Arrow
+
+    want_failed_row(_target(options))
+    exit_code = run_script(options.script, options.arguments, module_path)
+    if exit_code:
+        replay_failed_row()
+    return exit_code
 
 
 def submit(options: argparse.Namespace) -> int:
@@ -190,7 +208,7 @@ def submit(options: argparse.Namespace) -> int:
     listener = SubmitListener(sys.stdout, is_verbose=options.verbose)
     install_listener(listener)
     module_path = [entry for entry in options.py_files.split(",") if entry]
-    exit_code = run_script(options.script, options.arguments, module_path)
+    exit_code = _run(options, module_path)
     if options.json:
         empty: dict[str, Any] = {
             "job_id": None,

@@ -4,7 +4,9 @@ local.py            the embedded cluster of this process (``engine.minicluster``
 cluster.py          a standalone cluster, over REST
 planned_job.py      what both do with a plan: optimize, hand over, wait, tell the listener
 shipped_modules.py  what a job's functions import, packed to travel with it
-spark               the same plan as DataFrame operations: not yet
+spark_modules.py    the same for Spark's executors
+spark_stages.py     what Spark says of a job's stages, for its result
+spark.py            Spark: the plan as DataFrames (``engine.dataframes``)
 
 Importing this package registers the executors, what reads SQL and what makes DataFrames of Spark with the API, which
 lies below and knows none.
@@ -34,6 +36,12 @@ def _cluster_executor() -> Executor:
     return ClusterExecutor()
 
 
+def _spark_executor() -> Executor:
+    from engine.targets.spark import SparkExecutor  # noqa: PLC0415 - Spark is an extra
+
+    return SparkExecutor()
+
+
 def _read_query(text: str, environment: Environment) -> DataSet:
     from engine.sql.query import query_data_set  # noqa: PLC0415 - a script without SQL needs no planner
 
@@ -50,3 +58,4 @@ register_query_reader(_read_query)
 register_frame_maker(_frame)
 register_executor("local", LocalExecutor)
 register_executor("cluster", _cluster_executor)
+register_executor("spark", _spark_executor)

@@ -17,8 +17,9 @@ from typing import NamedTuple
 
 import msgspec
 
-from engine.client.job_listener import JobListener, current_listener
+from engine.client.job_listener import JobListener
 from engine.client.job_result import JobResult
+from engine.client.notebook_progress import listener_of_job
 from engine.client.termination import after, leaving_on_termination, uninterrupted
 from engine.config.loader import Configuration
 from engine.config.options import (
@@ -97,7 +98,7 @@ def run_to_end(
         wait: returns when the job has finished, raises its error when it has not.
         give_up: cancels the job; called when the caller is interrupted, also in the middle of ``submit``.
     """
-    listener = current_listener()
+    listener = listener_of_job()
     job_id = job.graph.job_id.value
     is_submitted = False
     try:
@@ -111,7 +112,7 @@ def run_to_end(
             if not isinstance(error, EngineError):
                 give_up()
             if is_submitted:
-                is_cancel = isinstance(error, JobCancelledError | KeyboardInterrupt | SystemExit)
+                is_cancel = isinstance(error, JobCancelledError) or not isinstance(error, Exception)
                 with after(error):
                     listener.on_failed(job_id, "CANCELED" if is_cancel else "FAILED", error)
         raise

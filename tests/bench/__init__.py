@@ -7,6 +7,7 @@
     python -m tests.bench sorted_groups [--rows N] [--runs 3]
     python -m tests.bench splits [WORKLOAD@PROCESS_MB ...] [--rows N] [--runs 3]
     python -m tests.bench start [--runs 3]
+    python -m tests.bench on_spark [--rows N] [--scale 1] [--runs 3]
     python -m tests.bench tpcds [--scale 1] [--runs 3] [--limit-mb N]
     python -m tests.bench tpch [--scale 1] [--runs 3] [--limit-mb N] [--engines drey,duckdb,polars]
     python -m tests.bench dbbench [--rows N] [--runs 3] [--limit-mb N] [--engines drey,duckdb,polars]
@@ -27,6 +28,7 @@
     tpch.py              the 22 queries of TPC-H, each with its CPU seconds, wall time and memory; answers compared
     dbbench.py           groups and joins in the shapes of db-benchmark, the same figures; checksums compared
     wide.py              scans and aggregates over a hundred columns, as ClickBench asks; the same, answers compared
+    on_spark.py          exports and imports beside what Spark alone takes, and the 22 queries by -t spark: ratios
     questions.py         what these three are: questions of one session, each measured
     idle.py              a job of one row, for the idle size of each engine's process
     workload.py          what a workload is; the rows of the table

@@ -9,7 +9,7 @@ import tempfile
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from tests.bench import dbbench, functions, kernels, sorted_groups, splits, start, tpcds, tpch, wide
+from tests.bench import dbbench, functions, kernels, on_spark, sorted_groups, splits, start, tpcds, tpch, wide
 from tests.bench.machine_limits import machine_limits, warm_memory
 from tests.bench.measured_run import MeasuredRun, idle_bytes, measured_run
 from tests.bench.output_fingerprint import output_fingerprint
@@ -88,7 +88,8 @@ def main() -> None:
         "workloads",
         nargs="*",
         metavar="WORKLOAD",
-        help=f"of {names} (default: all), kernels, functions, sorted_groups, splits, start, tpch, tpcds, dbbench, wide",
+        help=f"of {names} (default: all), kernels, functions, on_spark, sorted_groups, splits, start, tpch, tpcds, "
+        "dbbench, wide",
     )
     parser.add_argument("--rows", type=int, help="rows of the input (default: the workload's)")
     parser.add_argument("--scale", type=float, default=tpch.SCALE, help="scale factor of tpch and tpcds (default 1)")
@@ -115,6 +116,10 @@ def main() -> None:
         return
     if options.workloads[:1] == ["splits"]:
         sys.stdout.write(splits.report(options.workloads[1:], options.rows, options.runs, options.folder) + "\n")
+        return
+    if options.workloads == ["on_spark"]:
+        rows = options.rows or on_spark.ROWS
+        sys.stdout.write(on_spark.report(rows, options.scale, options.runs, options.folder) + "\n")
         return
     if options.workloads == ["tpch"]:
         engines = options.engines.split(",")

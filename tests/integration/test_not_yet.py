@@ -29,15 +29,6 @@ def test_it_says_not_yet_by_name(environment, name):
 
 
 @pytest.mark.quick
-def test_spark_as_a_target_says_not_yet():
-    with (
-        pytest.raises(NotYetSupportedError, match=r"(?i)spark.*yet"),
-        Environment(config=SETTINGS, target="spark") as env,
-    ):
-        env.from_rows([(1,)], SCHEMA).collect()
-
-
-@pytest.mark.quick
 def test_an_unknown_target_is_another_error():
     with pytest.raises(engine.ConfigurationError, match="moon"), Environment(config=SETTINGS, target="moon") as env:
         env.from_rows([(1,)], SCHEMA).collect()

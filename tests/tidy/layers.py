@@ -23,6 +23,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("dispatcher", "api", "rest"),
     ("spark", "sql"),
     ("entrypoint", "minicluster"),
+    ("dataframes",),
     ("targets",),
     ("cli",),
 )
@@ -54,7 +55,7 @@ FORBIDDEN_IN_PURE_ROOMS = frozenset({"pyarrow", "cloudpickle", "pickle", "numpy"
 #: third-party packages and the only rooms that may import them (None: nowhere but tests)
 CONFINED = {
     "kazoo": frozenset({"ha"}),
-    "pyspark": frozenset({"spark"}),
+    "pyspark": frozenset({"spark", "dataframes", "targets"}),
     "numpy": frozenset[str](),
     "fastavro": frozenset({"connectors"}),
     "duckdb": frozenset[str](),

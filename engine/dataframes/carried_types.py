@@ -1,0 +1,133 @@
+"""Types on their way through Spark: which type of Spark carries the values of ours, exactly and in their order.
+
+    ours                                        carried as
+    bool, integers, floats, string, binary,     themselves
+    date32, decimal128, timestamp[us]
+    uint8 uint16 uint32; uint64                 int16 int32 int64; decimal128(20, 0)
+    float16                                     float32
+    timestamp[ns], time, duration, date64       int64: their ticks
+    other timestamps                            timestamp[us]
+    large, view, fixed, dictionary              string, binary, list; values
+    decimals of more than 38 digits             decimal128(38): a value that needs more is an error
+    null                                        bool
+    list, map, struct                           of what their parts are carried as
+
+``is_plain``: Spark's own functions know the type as we do. Equality and order are kept for all of them, so keys, sorts,
+joins, minimum and maximum need no more than the carried value.
+
+Held by: tests/dataframes/test_carried_types.py
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.types as kinds
+
+from engine.errors import SchemaError
+
+_WIDER = {
+    pa.uint8(): pa.int16(),
+    pa.uint16(): pa.int32(),
+    pa.uint32(): pa.int64(),
+    pa.uint64(): pa.decimal128(20, 0),
+    pa.float16(): pa.float32(),
+    pa.null(): pa.bool_(),
+}
+_PLAIN = frozenset(
+    {
+        pa.bool_(),
+        pa.int8(),
+        pa.int16(),
+        pa.int32(),
+        pa.int64(),
+        pa.float32(),
+        pa.float64(),
+        pa.string(),
+        pa.binary(),
+        pa.date32(),
+        pa.timestamp("us"),
+        pa.timestamp("us", "UTC"),
+    }
+)
+_MOST_DIGITS = 38
+
+
+def is_plain(data_type: pa.DataType) -> bool:
+    """Whether Spark's functions know the type as the engine does."""
+    return data_type in _PLAIN or (kinds.is_decimal128(data_type) and data_type.scale >= 0)
+
+
+def is_text(data_type: pa.DataType) -> bool:
+    """Whether values are texts, in whichever layout."""
+    return any(is_kind(data_type) for is_kind in (kinds.is_string, kinds.is_large_string, kinds.is_string_view))
+
+
+def carried_schema(schema: pa.Schema) -> pa.Schema:
+    """Return the columns c0, c1 ... that carry those of a schema; SchemaError names a column that has none."""
+    return pa.schema([pa.field(f"c{index}", _carried(each.name, each.type)) for index, each in enumerate(schema)])
+
+
+def _carried(name: str, data_type: pa.DataType) -> pa.DataType:
+    if is_plain(data_type):
+        return data_type
+    if data_type in _WIDER:
+        return _WIDER[data_type]
+    if kinds.is_dictionary(data_type):
+        return _carried(name, data_type.value_type)
+    if kinds.is_large_string(data_type) or kinds.is_string_view(data_type):
+        return pa.string()
+    if kinds.is_large_binary(data_type) or kinds.is_fixed_size_binary(data_type) or kinds.is_binary_view(data_type):
+        return pa.binary()
+    if kinds.is_timestamp(data_type) and data_type.unit != "ns":
+        return pa.timestamp("us", "UTC" if data_type.tz else None)
+    if kinds.is_temporal(data_type) and not kinds.is_interval(data_type):
+        return pa.int64()
+    if kinds.is_decimal(data_type) and 0 <= data_type.scale <= _MOST_DIGITS:
+        return pa.decimal128(min(_MOST_DIGITS, data_type.precision), data_type.scale)
+    if kinds.is_map(data_type):
+        return pa.map_(_part(name, data_type.key_type), _part(name, data_type.item_type))
+    if kinds.is_list(data_type) or kinds.is_large_list(data_type) or kinds.is_fixed_size_list(data_type):
+        return pa.list_(_part(name, data_type.value_type))
+    if kinds.is_struct(data_type) and data_type.num_fields:
+        return pa.struct([pa.field(field.name, _part(name, field.type)) for field in data_type])
+    raise SchemaError(
+        f"column {name!r} has the type {data_type}, which Spark cannot carry; cast or drop it, or run the job on the "
+        "cluster (-t cluster)"
+    )
+
+
+def _part(name: str, data_type: pa.DataType) -> pa.DataType:
+    """Return what carries a part of a nested type: one that Arrow casts back."""
+    carried = _carried(name, data_type)
+    if kinds.is_temporal(data_type) and carried == pa.int64():
+        raise SchemaError(
+            f"column {name!r} has values of the type {data_type} inside, which Spark cannot carry; cast them to "
+            "timestamps with microseconds, or run the job on the cluster (-t cluster)"
+        )
+    return carried
+
+
+def to_carried(batch: pa.RecordBatch, carried: pa.Schema) -> pa.RecordBatch:
+    """Return rows as Spark takes them."""
+    columns = [_cast(column, field.type) for column, field in zip(batch.columns, carried, strict=True)]
+    return pa.RecordBatch.from_arrays(columns, schema=carried)
+
+
+def from_carried(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """Return rows of Spark as those of a schema."""
+    columns = [_cast(column, field.type) for column, field in zip(batch.columns, schema, strict=True)]
+    return pa.RecordBatch.from_arrays(columns, schema=pa.schema([field.with_nullable(True) for field in schema]))
+
+
+def _cast(column: pa.Array, data_type: pa.DataType) -> pa.Array:
+    if column.type == data_type:
+        return column
+    if data_type == pa.null():
+        return pa.nulls(len(column))
+    if kinds.is_time32(column.type) and data_type == pa.int64():
+        return column.cast(pa.int32()).cast(pa.int64())
+    if kinds.is_time32(data_type) and column.type == pa.int64():
+        return column.cast(pa.int32()).cast(data_type)
+    if kinds.is_uint64(column.type) or kinds.is_uint64(data_type):
+        return column.cast(data_type, safe=True)
+    return column.cast(data_type)

@@ -1,0 +1,208 @@
+"""Numbers as columns of Spark: arithmetic, quotients and comparisons whose values are the engine's, digit for digit.
+
+    integers   bigint, which fails where it overflows
+    decimals   exact. What has more than 38 digits in the engine is carried with 38 by Spark: its product or sum is
+               exact, or an error that says so. Spark gives away places after the point beyond 38 digits, though never
+               one of the first six: a result with more of both is the engine's
+    doubles    what stands beside a double, or is divided, becomes one first; decimals in Arrow's own steps, as a
+               correctly rounded one may differ in the last bit. Quotients by zero are IEEE's
+
+Held by: tests/dataframes/test_native_expressions.py
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.types as kinds
+from pyspark.sql import Column
+from pyspark.sql import functions as F  # noqa: N812 - the usual name
+from pyspark.sql import types as T  # noqa: N812 - the usual name
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from engine.dataframes.carried_types import is_plain
+from engine.graph.expression import Expression, Literal
+
+MOST_DIGITS: Final = 38
+_ENGINES_MOST: Final = 76
+#: places after the point that Spark keeps whatever the digits before it
+_KEPT_PLACES: Final = 6
+#: of an integer beside a decimal
+_DIGITS_OF_INTEGERS: Final = 20
+#: every integer up to here is a double
+_EXACT: Final = 2**53
+#: digits of a bigint, whatever they are
+_DIGITS_OF_LONG: Final = 18
+_LIMB: Final = 2**64
+
+#: a column, and the engine's type of its values
+Typed = tuple[Column, pa.DataType]
+
+
+class NotNative(Exception):
+    """The expression is the engine's."""
+
+
+def is_known(data_type: pa.DataType) -> bool:
+    """Whether a column of Spark holds the values as they are: plain types, and decimals of more digits."""
+    return is_plain(data_type) or (kinds.is_decimal256(data_type) and 0 <= data_type.scale <= MOST_DIGITS)
+
+
+def spark_type(data_type: pa.DataType) -> T.DataType:
+    """Return Spark's type of a known type."""
+    if kinds.is_decimal(data_type):
+        return T.DecimalType(min(MOST_DIGITS, data_type.precision), data_type.scale)
+    schema = from_arrow_schema(pa.schema([("value", data_type)]), prefer_timestamp_ntz=True)
+    found: T.DataType = schema["value"].dataType
+    return found
+
+
+def all_are(test: Callable[[pa.DataType], bool], operands: Sequence[Typed]) -> bool:
+    """Whether the types of all operands pass a test."""
+    return all(test(data_type) for _, data_type in operands)
+
+
+def typed_literals(expressions: Sequence[Expression], operands: Sequence[Typed], *, are_doubles: bool) -> list[Typed]:
+    """Return operands; integers that are written out have just their digits beside a decimal, and are exact doubles."""
+    has_decimal = any(kinds.is_decimal(data_type) for _, data_type in operands)
+    has_double = are_doubles or any(kinds.is_floating(data_type) for _, data_type in operands)
+
+    def typed(expression: Expression, operand: Typed) -> Typed:
+        if not isinstance(expression, Literal) or type(expression.value) is not int:
+            return operand
+        if has_decimal:
+            data_type = pa.decimal128(len(str(abs(expression.value))), 0)
+            return operand[0].cast(spark_type(data_type)), data_type
+        return (as_double(operand, expression.value), pa.float64()) if has_double else operand
+
+    return [typed(*pair) for pair in zip(expressions, operands, strict=True)]
+
+
+def arithmetic(
+    of: Callable[[Column, Column], Column], digits: Callable[[pa.DataType, pa.DataType], tuple[int, int]]
+) -> Callable[[Sequence[Typed]], Typed]:
+    """Return what translates ``+``, ``-`` or ``*``; digits: those of the result of two decimals."""
+
+    def translated(operands: Sequence[Typed]) -> Typed:
+        if all_are(kinds.is_signed_integer, operands):
+            left, right = (column.cast(T.LongType()) for column, _ in operands)
+            return of(left, right), pa.int64()
+        if all_are(_is_number, operands) and any(kinds.is_float64(data_type) for _, data_type in operands):
+            left, right = (as_double(operand) for operand in operands)
+            return of(left, right), pa.float64()
+        (left, left_type), (right, right_type) = map(_as_decimal, operands)
+        precision, scale = digits(left_type, right_type)
+        if precision > _ENGINES_MOST or (precision > MOST_DIGITS and scale > _KEPT_PLACES):
+            raise NotNative
+        is_wide = precision > MOST_DIGITS or kinds.is_decimal256(left_type) or kinds.is_decimal256(right_type)
+        result = pa.decimal256(precision, scale) if is_wide else pa.decimal128(precision, scale)
+        return of(left, right).cast(spark_type(result)), result
+
+    return translated
+
+
+def sum_digits(left: pa.DataType, right: pa.DataType) -> tuple[int, int]:
+    """Return the digits of a sum or difference, and those after the point."""
+    scale = max(left.scale, right.scale)
+    return max(left.precision - left.scale, right.precision - right.scale) + scale + 1, scale
+
+
+def product_digits(left: pa.DataType, right: pa.DataType) -> tuple[int, int]:
+    """Return the digits of a product, and those after the point."""
+    return left.precision + right.precision + 1, left.scale + right.scale
+
+
+def divided(operands: Sequence[Typed]) -> Typed:
+    """Return a quotient: a double, by zero as IEEE has it, where Spark would fail."""
+    left, right = (as_double(operand) for operand in operands)
+    is_negative = (left < 0) != right.cast(T.StringType()).startswith("-")
+    by_zero = F.when(is_negative, F.lit(float("-inf"))).otherwise(F.lit(float("inf")))
+    by_zero = F.when(F.isnan(left) | (left == 0), F.lit(float("nan"))).otherwise(by_zero)
+    quotient = F.when(right != 0, left / right).when(left.isNotNull() & right.isNotNull(), by_zero)
+    return quotient, pa.float64()
+
+
+def comparable(operands: Sequence[Typed]) -> list[Column]:
+    """Return operands so that Spark compares what the engine compares."""
+    first = operands[0][1]
+    columns = [column for column, _ in operands]
+    if all_are(kinds.is_signed_integer, operands) or all_are(kinds.is_floating, operands):
+        return columns
+    if all_are(lambda each: each == first, operands):
+        return columns
+    if all_are(_is_number, operands) and any(kinds.is_floating(data_type) for _, data_type in operands):
+        return [as_double(operand) for operand in operands]
+    decimals = [_as_decimal(each) for each in operands]
+    scale = max(each.scale for _, each in decimals)
+    if scale + max(each.precision - each.scale for _, each in decimals) <= MOST_DIGITS:
+        return [column for column, _ in decimals]
+    if scale > _KEPT_PLACES:
+        raise NotNative
+    return [column.cast(T.DecimalType(MOST_DIGITS, scale)) for column, _ in decimals]
+
+
+def as_double(operand: Typed, literal: int | None = None) -> Column:
+    """Return the double that the engine makes of a number; ``literal``: the integer that it is."""
+    column, data_type = operand
+    is_small = kinds.is_signed_integer(data_type) and data_type.bit_width <= 32
+    if kinds.is_float64(data_type):
+        return column
+    if kinds.is_float32(data_type) or is_small or (literal is not None and abs(literal) <= _EXACT):
+        return column.cast(T.DoubleType())
+    if kinds.is_decimal(data_type) and is_known(data_type) and data_type.scale < _DIGITS_OF_LONG:
+        return _decimal_as_double(column, _carried(data_type))
+    raise NotNative
+
+
+def _decimal_as_double(value: Column, data_type: pa.DataType) -> Column:
+    """Return decimals as doubles in Arrow's steps: all digits at once where they are a double, else in two parts."""
+    precision, scale = data_type.precision, data_type.scale
+    power = F.lit(float(f"1e-{scale}"))
+    if 10**precision <= _EXACT:
+        units = (value * _decimal(10**scale)).cast(T.LongType()).cast(T.DoubleType())
+        return units * power if scale else units
+    size = F.abs(value)
+    whole = F.floor(size) if scale else size
+    parts = _whole_as_double(whole, precision - scale)
+    if scale:
+        rest = ((size % _decimal(1)).cast(T.DecimalType(scale, scale)) * _decimal(10**scale)).cast(T.LongType())
+        units = whole.cast(T.LongType()) * F.lit(10**scale) + rest
+        is_exact = size <= F.lit(Decimal(_EXACT).scaleb(-scale)).cast(T.DecimalType(max(17, scale + 1), scale))
+        parts = parts + rest.cast(T.DoubleType()) * power
+        parts = F.when(is_exact, units.cast(T.DoubleType()) * power).otherwise(parts)
+    return F.when(value < 0, -parts).otherwise(parts)
+
+
+def _whole_as_double(whole: Column, digits: int) -> Column:
+    if digits <= _DIGITS_OF_LONG:
+        return whole.cast(T.LongType()).cast(T.DoubleType())
+    high = F.call_function("div", whole, _decimal(_LIMB))
+    low = whole - high.cast(T.DecimalType(20, 0)) * _decimal(_LIMB)
+    return high.cast(T.DoubleType()) * F.lit(float(_LIMB)) + low.cast(T.DecimalType(20, 0)).cast(T.DoubleType())
+
+
+def _decimal(value: int) -> Column:
+    return F.lit(Decimal(value)).cast(T.DecimalType(len(str(value)), 0))
+
+
+def _carried(data_type: pa.DataType) -> pa.DataType:
+    """Return the decimal type that Spark has for a type."""
+    return pa.decimal128(min(MOST_DIGITS, data_type.precision), data_type.scale)
+
+
+def _is_number(data_type: pa.DataType) -> bool:
+    return bool(kinds.is_integer(data_type) or kinds.is_floating(data_type) or kinds.is_decimal(data_type))
+
+
+def _as_decimal(operand: Typed) -> Typed:
+    """Return an integer as a decimal with as many digits as the engine gives it."""
+    column, data_type = operand
+    if kinds.is_decimal(data_type) and is_known(data_type):
+        return operand
+    if not kinds.is_signed_integer(data_type):
+        raise NotNative
+    wider = pa.decimal128(_DIGITS_OF_INTEGERS, 0)
+    return column.cast(spark_type(wider)), wider

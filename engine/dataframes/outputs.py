@@ -1,0 +1,159 @@
+"""Sinks: files that tasks of Spark write with the engine's writers, published by the driver all at once.
+
+    task    rows ─► staging/<sink>-<partition>-<nonce>-<n>.ext     a row of Spark for each file that is whole
+    driver  the rows that came back ─► decision ─► publish         others are leftovers, which go with staging
+
+An attempt that failed, was repeated or speculated on has written files that nobody names. The parts of the target are
+numbered by partition, so a sort's order is theirs.
+
+Held by: tests/dataframes/test_places.py
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import msgspec
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql import functions as F  # noqa: N812 - the usual name
+
+from engine.commit.decision import DecidedOutput, Decision, decided_output
+from engine.commit.output_check import check_outputs, resolve_target
+from engine.commit.publish import publish
+from engine.commit.staging import create_staging, remove_staging, sweep_stale
+from engine.connectors.partition_runs import PartitionRuns
+from engine.connectors.sink_writer import SinkWriter, open_sink_writer
+from engine.connectors.stream_writer import StreamWriter
+from engine.dataframes.carried_types import from_carried
+from engine.dataframes.failures import carried as carried_failure
+from engine.dataframes.frame import Frame
+from engine.expressions.schema_bridge import to_arrow_schema
+from engine.graph.deployment import StagedFile
+from engine.graph.source_spec import SinkSpec
+from engine.ids import JobId
+from engine.jobmaster.job_commit import with_manifest
+from engine.operators.sink_operator import extension_of
+
+#: results for the client, which only this process may see
+_CLIENTS: Final = frozenset({"arrow", "stream"})
+_STAGED: Final = "file string"
+
+
+class Outputs:
+    """The outputs of one job: staged one after the other, published together."""
+
+    def __init__(self, job_id: JobId, specs: Sequence[SinkSpec]) -> None:
+        check_outputs(specs)
+        self._job_id = job_id
+        self._targets = [resolve_target(spec.path) for spec in specs]
+        self._staging: list[Path] = []
+        self._outputs: list[DecidedOutput] = []
+        self._specs = list(specs)
+        try:
+            for target in self._targets:
+                sweep_stale(target)
+                self._staging.append(create_staging(target, job_id))
+        except BaseException:
+            self.abort()
+            raise
+
+    def write(self, index: int, frame: Frame) -> int:
+        """Stage the rows of a sink; return how many there are."""
+        spec, staging = self._specs[index], self._staging[index]
+        schema = to_arrow_schema(frame.schema)
+        task = WriteFiles(spec, index, str(staging), schema)
+        if spec.format in _CLIENTS:
+            batches = frame.data.toArrow().to_batches()
+            files = [msgspec.json.decode(each, type=StagedFile) for each in task.written(iter(batches), 0)]
+        else:
+            rows = frame.data
+            if spec.partition_by:
+                keys = frame.columns(spec.partition_by)
+                rows = rows.repartition(*keys).sortWithinPartitions(*keys)
+            rows = rows.mapInArrow(task, _STAGED)
+            files = [msgspec.json.decode(row[0], type=StagedFile) for row in rows.select(F.col("file")).collect()]
+        if not files and not spec.partition_by and not spec.mode:
+            files = [msgspec.json.decode(each, type=StagedFile) for each in task.written(iter(()), 0, is_needed=True)]
+        added_by = (spec.mode, self._job_id) if spec.mode else None
+        output = decided_output(index, self._targets[index], staging, spec.overwrite, files, added_by)
+        self._outputs.append(with_manifest(output, spec, files))
+        return sum(file.row_count for file in files)
+
+    def publish(self) -> None:
+        """Make all of them their targets."""
+        publish(Decision(self._job_id, 1, tuple(self._outputs)), is_durable=False)
+
+    def abort(self) -> None:
+        """Remove what was staged."""
+        for staging in self._staging:
+            if staging.is_dir():
+                remove_staging(staging)
+
+
+@dataclass(frozen=True)
+class WriteFiles:
+    """Given to ``mapInArrow``: writes the rows of a partition, and says what it wrote."""
+
+    spec: SinkSpec
+    sink_index: int
+    staging: str
+    schema: pa.Schema
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield a row for each file."""
+        context = TaskContext.get()
+        partition = context.partitionId() if context is not None else 0
+        try:
+            files = list(self.written(batches, partition))
+        except Exception as error:
+            raise carried_failure(error) from None
+        yield pa.record_batch({"file": pa.array([each.decode() for each in files], pa.string())})
+
+    def written(self, batches: Iterator[pa.RecordBatch], partition: int, *, is_needed: bool = False) -> Iterator[bytes]:
+        """Write rows; yield the JSON of each staged file. ``is_needed``: also without rows."""
+        runs = PartitionRuns(self.schema, self.spec.partition_by) if self.spec.partition_by else None
+        schema = runs.schema if runs is not None else self.schema
+        nonce = uuid.uuid4().hex
+        writer: SinkWriter | None = None
+        folder, name, count = "", "", 0
+        try:
+            if is_needed:
+                name = self._name(partition, nonce, count)
+                writer = open_sink_writer(self.spec, schema, Path(self.staging) / name)
+            for batch in batches:
+                own = from_carried(batch, self.schema)
+                for place, rows in runs.of(own) if runs is not None else [("", own)]:
+                    if writer is not None and (place != folder or self._is_full(name)):
+                        yield self._finished(writer, partition, name, folder)
+                        writer = None
+                    if writer is None and rows.num_rows:
+                        folder, name, count = place, self._name(partition, nonce, count), count + 1
+                        writer = open_sink_writer(self.spec, schema, Path(self.staging) / name)
+                    if writer is not None:
+                        if isinstance(writer, StreamWriter):
+                            writer.wait_for_room(lambda: False)
+                        writer.write(rows)
+            if writer is not None:
+                yield self._finished(writer, partition, name, folder)
+                writer = None
+        finally:
+            if writer is not None:
+                writer.abort()
+
+    def _name(self, partition: int, nonce: str, count: int) -> str:
+        return f"{self.sink_index}-{partition:05d}-{nonce}-{count:05d}.{extension_of(self.spec)}"
+
+    def _is_full(self, name: str) -> bool:
+        wanted = self.spec.target_file_bytes
+        return bool(wanted) and (Path(self.staging) / name).stat().st_size >= wanted
+
+    def _finished(self, writer: SinkWriter, partition: int, name: str, folder: str) -> bytes:
+        row_count, size_bytes, statistics = writer.finish()
+        return msgspec.json.encode(
+            StagedFile(self.sink_index, partition, name, row_count, size_bytes, statistics, folder)
+        )

@@ -1,0 +1,234 @@
+"""Joins, sorts, groups and unions: by Spark's operators where types and expressions allow, else by key as fragments.
+
+Held by: tests/dataframes/test_places.py
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from operator import and_
+from typing import Final
+
+import pyarrow as pa
+from pyspark.sql import Column, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the usual name
+
+from engine.dataframes.frame import Fragments, Frame, named, spark_schema
+from engine.dataframes.keyed_fragments import keyed
+from engine.dataframes.native_aggregates import native_aggregate
+from engine.dataframes.native_expressions import native_column
+from engine.errors import NotYetSupportedError
+from engine.expressions.infer import infer_type
+from engine.expressions.schema_bridge import to_arrow_schema
+from engine.graph.expression import ColumnRef, Expression, NamedExpression
+from engine.graph.plan import (
+    Aggregate,
+    AsofJoin,
+    CoGroup,
+    Filter,
+    GroupReduce,
+    Join,
+    JoinType,
+    Partition,
+    PlanNode,
+    Project,
+    Sort,
+    SortedAggregate,
+    Window,
+)
+
+_HOW: Final = {
+    JoinType.INNER: "inner",
+    JoinType.LEFT: "left",
+    JoinType.RIGHT: "right",
+    JoinType.FULL: "full",
+    JoinType.SEMI: "left_semi",
+    JoinType.ANTI: "left_anti",
+    JoinType.CROSS: "inner",
+}
+
+
+@dataclass(frozen=True)
+class Relations:
+    """Makes frames of nodes from the frames of their inputs, in which nothing waits."""
+
+    session: SparkSession
+    fragments: Fragments
+    partitions: int
+
+    def project(self, frame: Frame, operator: Project) -> Frame | None:
+        """Return a projection by Spark, or None."""
+        columns = [_native(frame, each.expression) for each in operator.expressions]
+        if any(column is None for column in columns):
+            return None
+        made = frame.data.select(*named([column for column in columns if column is not None]))
+        return Frame(made, frame.base)
+
+    def filter(self, frame: Frame, operator: Filter) -> Frame | None:
+        """Return a filter by Spark, or None."""
+        condition = _native(frame, operator.predicate)
+        return None if condition is None else Frame(frame.data.filter(condition), frame.base)
+
+    def partition(self, frame: Frame, operator: Partition) -> Frame:
+        """Spread rows as the user says."""
+        keys = frame.columns(operator.keys) if operator.kind in ("KEYGROUP", "RANGE") else []
+        match operator.kind:
+            case "SHUFFLE" | "REBALANCE":
+                data = frame.data.repartition(self.partitions)
+            case "KEYGROUP":
+                data = frame.data.repartition(self.partitions, *keys)
+            case "RANGE":
+                data = frame.data.repartitionByRange(self.partitions, *keys)
+            case "GLOBAL":
+                data = frame.data.repartition(1)
+            case "FORWARD" | "RESCALE":
+                data = frame.data
+            case _:
+                name = "broadcast()" if operator.kind == "BROADCAST" else "partition_custom()"
+                raise NotYetSupportedError(
+                    f"{name} on Spark, which spreads rows by keys alone; use key_by() or shuffle(), or -t cluster"
+                )
+        return Frame(data, frame.base)
+
+    def sort(self, frame: Frame, operator: Sort) -> Frame:
+        """Return rows in an order."""
+        order = []
+        for key in operator.keys:
+            column = frame.column(key.column)
+            if key.descending:
+                order.append(column.desc_nulls_last() if key.nulls_last else column.desc_nulls_first())
+            else:
+                order.append(column.asc_nulls_last() if key.nulls_last else column.asc_nulls_first())
+        data = frame.data.orderBy(*order)
+        return Frame(data if operator.limit is None else data.limit(operator.limit), frame.base)
+
+    def aggregate(self, frame: Frame, node: PlanNode, operator: Aggregate) -> Frame:
+        """Return groups."""
+        arguments = [None if call.argument is None else _native(frame, call.argument) for call in operator.calls]
+        types = [
+            None if call.argument is None else infer_type(call.argument, frame.arrow_schema) for call in operator.calls
+        ]
+        above = frame
+        if any(
+            call.argument is not None and column is None for call, column in zip(operator.calls, arguments, strict=True)
+        ):
+            above = self._with_arguments(frame, node, operator)
+            arguments = [
+                None if call.argument is None else above.column(f"__arg{index}")
+                for index, call in enumerate(operator.calls)
+            ]
+        schema = to_arrow_schema(node.schema)
+        made = [
+            native_aggregate(call.function, argument, data_type, schema.field(call.name).type)
+            for call, argument, data_type in zip(operator.calls, arguments, types, strict=True)
+        ]
+        if any(column is None for column in made):
+            return self.by_key(node, [frame], [frame.columns(operator.keys)])
+        keys = above.columns(operator.keys)
+        if not made:
+            return Frame(above.data.select(*named(keys)).distinct(), node.schema)
+        names = [f"k{index}" for index in range(len(keys))]
+        own = [key.alias(name) for key, name in zip(keys, names, strict=True)]
+        grouped = above.data.select(*own, *(F.col(name) for name in above.data.columns)).groupBy(*names)
+        rows = grouped.agg(*(column.alias(f"a{index}") for index, column in enumerate(made) if column is not None))
+        order = [*operator.keys, *(call.name for call in operator.calls)]
+        columns = [*names, *(f"a{index}" for index in range(len(made)))]
+        wanted = [F.col(columns[order.index(name)]) for name in node.schema.names]
+        return Frame(rows.select(*named(wanted)), node.schema)
+
+    def _with_arguments(self, frame: Frame, node: PlanNode, operator: Aggregate) -> Frame:
+        """Return keys and arguments as columns, which the engine computes."""
+        expressions = [NamedExpression(key, ColumnRef(key)) for key in operator.keys]
+        for index, call in enumerate(operator.calls):
+            if call.argument is not None:
+                expressions.append(NamedExpression(f"__arg{index}", call.argument))
+        project = PlanNode(0, Project(tuple(expressions)), (), operator.argument_schema)
+        return frame.with_waiting(project).computed(self.fragments)
+
+    def join(self, node: PlanNode, operator: Join, left: Frame, right: Frame) -> Frame:
+        """Return a join: Spark's, or the engine's over rows with equal keys."""
+        keys = [left.columns(operator.left_keys), right.columns(operator.right_keys)]
+        left_data = left.data.select(*(F.col(name).alias(f"l{name}") for name in left.data.columns))
+        right_data = right.data.select(*(F.col(name).alias(f"r{name}") for name in right.data.columns))
+        lefts = {name: left_data[f"lc{index}"] for index, name in enumerate(left.base.names)}
+        rights = {name: right_data[f"rc{index}"] for index, name in enumerate(right.base.names)}
+        condition = self._condition(operator, left, right, lefts, rights)
+        if operator.null_aware or (operator.condition is not None and condition is None):
+            return self.by_key(node, [left, right], [[], []] if operator.null_aware else keys)
+        pairs = zip(operator.left_keys, operator.right_keys, strict=True)
+        tests = [lefts[one] == rights[other] for one, other in pairs]
+        if condition is not None:
+            tests.append(condition)
+        if not tests:
+            joined = left_data.crossJoin(right_data)
+        else:
+            joined = left_data.join(right_data, reduce(and_, tests), _HOW[operator.how])
+        return Frame(joined.select(*named(self._joined(operator, left, right, lefts, rights))), node.schema)
+
+    def _condition(
+        self, operator: Join, left: Frame, right: Frame, lefts: dict[str, Column], rights: dict[str, Column]
+    ) -> Column | None:
+        if operator.condition is None:
+            return None
+        types = {each.name: each for each in right.arrow_schema} | {each.name: each for each in left.arrow_schema}
+        return native_column(operator.condition, pa.schema(list(types.values())), rights | lefts)
+
+    def _joined(
+        self, operator: Join, left: Frame, right: Frame, lefts: dict[str, Column], rights: dict[str, Column]
+    ) -> list[Column]:
+        """Return the columns of the output."""
+        if operator.how in (JoinType.SEMI, JoinType.ANTI):
+            return [lefts[name] for name in left.base.names]
+        columns = dict(lefts)
+        if not operator.coalesce_keys:
+            return [*columns.values(), *rights.values()]
+        for one, other in zip(operator.left_keys, operator.right_keys, strict=True):
+            columns[one] = F.coalesce(lefts[one], rights[other])
+        return [*columns.values(), *(rights[name] for name in right.base.names if name not in operator.right_keys)]
+
+    def by_key(self, node: PlanNode, frames: Sequence[Frame], keys: Sequence[Sequence[Column]]) -> Frame:
+        """Return what the engine makes of rows with equal keys."""
+        return keyed(self.fragments, frames, keys, node, self.partitions)
+
+    def grouped(
+        self, node: PlanNode, operator: GroupReduce | SortedAggregate | Window | AsofJoin | CoGroup, frames: list[Frame]
+    ) -> Frame:
+        """Return what an operator that has no other form makes."""
+        match operator:
+            case Window():
+                keys = [frames[0].columns(operator.partition_by)]
+            case AsofJoin():
+                keys = [frames[0].columns(operator.left_by), frames[1].columns(operator.right_by)]
+            case CoGroup():
+                keys = self._co_group_keys(operator, frames)
+            case _:
+                keys = [frames[0].columns(operator.keys)]
+        return self.by_key(node, frames, keys)
+
+    def _co_group_keys(self, operator: CoGroup, frames: list[Frame]) -> list[list[Column]]:
+        keys = []
+        for frame, columns in zip(frames, (operator.left_columns, operator.right_columns), strict=True):
+            by_name = {each.name: each.expression for each in columns}
+            found = [_native(frame, by_name[key]) for key in operator.keys]
+            if any(column is None for column in found):
+                raise NotYetSupportedError(
+                    "co_group() on Spark by keys whose types differ; cast them to one type first, or use -t cluster"
+                )
+            keys.append([column for column in found if column is not None])
+        return keys
+
+    def union(self, node: PlanNode, frames: Sequence[Frame]) -> Frame:
+        """Return the rows of all inputs."""
+        data = frames[0].data
+        for frame in frames[1:]:
+            data = data.unionAll(frame.data)
+        return Frame(
+            data.select(*(F.col(each.name).cast(each.dataType) for each in spark_schema(node.schema))), node.schema
+        )
+
+
+def _native(frame: Frame, expression: Expression) -> Column | None:
+    columns = {name: frame.data[f"c{index}"] for index, name in enumerate(frame.base.names)}
+    return native_column(expression, frame.arrow_schema, columns)

@@ -1,0 +1,99 @@
+"""Sources as DataFrames: Parquet by Spark where it reads the very values, everything else by the engine's readers.
+
+    Parquet of plain types        spark.read.parquet, with the schema that the plan has
+    from_rows, from_arrow         createDataFrame
+    others                        numbers of splits ─► tasks of Spark ─► fragment: the source with those splits
+
+Files must have one path for the driver and all executors.
+
+Held by: tests/dataframes/test_places.py
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import msgspec
+import pyarrow as pa
+import pyarrow.types as kinds
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the usual name
+
+from engine.dataframes.carried_types import carried_schema, is_plain, is_text, to_carried
+from engine.dataframes.fragments import Fragment
+from engine.dataframes.frame import Fragments, Frame, named, spark_schema
+from engine.expressions.schema_bridge import to_arrow_schema
+from engine.graph.plan import Plan, PlanNode, Source, decode_plan, encode_plan
+from engine.graph.source_spec import ArrowSource, ParquetSource
+
+
+def source_frame(session: SparkSession, node: PlanNode, fragments: Fragments, partitions: int) -> Frame:
+    """Return the rows of a source."""
+    assert isinstance(node.operator, Source), "no source"
+    spec = node.operator.spec
+    if isinstance(spec, ArrowSource) and spec.inline is not None:
+        return Frame(_inline(session, spec, node), node.schema)
+    if isinstance(spec, ParquetSource) and _is_sparks(spec, node):
+        return Frame(_parquet(session, spec, node), node.schema)
+    return Frame(_by_splits(session, node, fragments, partitions), node.schema)
+
+
+def _inline(session: SparkSession, spec: ArrowSource, node: PlanNode) -> DataFrame:
+    assert spec.inline is not None, "no rows inline"
+    schema = to_arrow_schema(node.schema)
+    with pa.ipc.open_file(pa.BufferReader(spec.inline)) as reader:
+        rows = reader.read_all().select(list(spec.columns))
+    carried = carried_schema(schema)
+    batches = [to_carried(batch, carried) for batch in rows.to_batches()]
+    return session.createDataFrame(pa.Table.from_batches(batches, carried), schema=spark_schema(node.schema))
+
+
+def _is_sparks(spec: ParquetSource, node: PlanNode) -> bool:
+    """Whether Spark reads the very values: no types of other files, no row groups that were left out."""
+    is_whole = not spec.types_ipc and spec.predicate is None and not spec.pruned_groups
+    return is_whole and bool(spec.paths) and all(_is_read_alike(each.type) for each in to_arrow_schema(node.schema))
+
+
+def _is_read_alike(data_type: pa.DataType) -> bool:
+    """Whether Spark reads from Parquet what carries the type."""
+    return is_plain(data_type) or is_text(data_type) or kinds.is_unsigned_integer(data_type)
+
+
+def _parquet(session: SparkSession, spec: ParquetSource, node: PlanNode) -> DataFrame:
+    schema = spark_schema(node.schema)
+    for each, name in zip(schema.fields, node.schema.names, strict=True):
+        each.name = name
+    schema.names = list(node.schema.names)
+    rows = session.read.schema(schema).parquet(*(f"file://{path}" for path in spec.paths))
+    return rows.select(*named([F.col(f"`{name.replace('`', '``')}`") for name in node.schema.names]))
+
+
+def _by_splits(session: SparkSession, node: PlanNode, fragments: Fragments, partitions: int) -> DataFrame:
+    assert isinstance(node.operator, Source), "no source"
+    count = len(node.operator.spec.splits)
+    numbers = session.range(0, count, 1, max(1, min(count, 4 * partitions)))
+    plan = Plan((msgspec.structs.replace(node, id=0, inputs=()),), ())
+    fragment = Fragment(encode_plan(plan), fragments.run_plan, fragments.settings, fragments.path)
+    return numbers.mapInArrow(_Splits(fragment), spark_schema(node.schema))
+
+
+@dataclass(frozen=True)
+class _Splits:
+    """Given to ``mapInArrow``: the source, for the splits whose numbers a task has."""
+
+    fragment: Fragment
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of the splits."""
+        numbers = [number for batch in batches for number in batch.column(0).to_pylist()]
+        if not numbers:
+            return
+        (node,) = decode_plan(self.fragment.plan).nodes
+        assert isinstance(node.operator, Source), "no source"
+        spec = node.operator.spec
+        own = msgspec.structs.replace(spec, splits=tuple(spec.splits[number] for number in numbers))
+        operator = msgspec.structs.replace(node.operator, spec=own)
+        plan = encode_plan(Plan((msgspec.structs.replace(node, operator=operator),), ()))
+        fragment = Fragment(plan, self.fragment.run_plan, self.fragment.settings, self.fragment.path)
+        yield from fragment.of_nothing()

@@ -1,0 +1,137 @@
+"""The walk over a plan: a frame for each node, made once.
+
+    Project, Filter        Spark's where every expression is native and nothing waits below, else they wait
+    functions, Explode     wait: they become one fragment with what waits below
+    all others             need their inputs computed
+
+A broadcast data set of a function is collected by the driver and travels inside the fragment.
+
+Held by: tests/dataframes/test_places.py
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from engine.connectors.arrow_source import inline_source
+from engine.dataframes.carried_types import from_carried
+from engine.dataframes.fragments import EachPartition
+from engine.dataframes.frame import Fragments, Frame, makes_rows_of_none, spark_schema
+from engine.dataframes.relations import Relations
+from engine.dataframes.source_frames import source_frame
+from engine.errors import DataError, NotYetSupportedError
+from engine.expressions.schema_bridge import to_arrow_schema
+from engine.graph.plan import (
+    Aggregate,
+    AsofJoin,
+    CoGroup,
+    Explode,
+    Filter,
+    GroupReduce,
+    Join,
+    Limit,
+    Partition,
+    Plan,
+    PlanNode,
+    Project,
+    PythonFunction,
+    Sort,
+    SortedAggregate,
+    Source,
+    Union,
+    Window,
+)
+
+#: a broadcast data set is part of every task of its function
+BROADCAST_BYTES_MAX: Final = 64 << 20
+
+
+class PlanTranslator:
+    """Makes the frames of one plan."""
+
+    def __init__(self, plan: Plan, session: SparkSession, fragments: Fragments, partitions: int) -> None:
+        self._plan = plan
+        self._session, self._fragments, self._partitions = session, fragments, partitions
+        self._relations = Relations(session, fragments, partitions)
+        self._frames: dict[int, Frame] = {}
+
+    def frame(self, node_id: int) -> Frame:
+        """Return the rows of a node; nothing of it waits."""
+        for node in self._plan.nodes[: node_id + 1]:
+            if node.id not in self._frames and self._is_below(node.id, node_id):
+                self._frames[node.id] = self._made(node)
+        return self._computed(node_id)
+
+    def _is_below(self, node_id: int, top: int) -> bool:
+        return node_id == top or any(self._is_below(node_id, each) for each in self._plan.node(top).inputs)
+
+    def _computed(self, node_id: int) -> Frame:
+        computed = self._frames[node_id].computed(self._fragments)
+        self._frames[node_id] = computed
+        return computed
+
+    def _made(self, node: PlanNode) -> Frame:
+        operator = node.operator
+        match operator:
+            case Source():
+                return source_frame(self._session, node, self._fragments, self._partitions)
+            case Project() | Filter():
+                return self._row_wise(node, operator)
+            case PythonFunction(broadcasts=names) if names:
+                return self._with_broadcasts(node)
+            case PythonFunction() | Explode():
+                return self._frames[node.inputs[0]].with_waiting(node)
+        frames = [self._computed(each) for each in node.inputs]
+        relations = self._relations
+        match operator:
+            case Partition():
+                return relations.partition(frames[0], operator)
+            case Sort():
+                return relations.sort(frames[0], operator)
+            case Limit(count=count):
+                return Frame(frames[0].data.limit(count), node.schema)
+            case Aggregate():
+                return relations.aggregate(frames[0], node, operator)
+            case Join():
+                return relations.join(node, operator, *frames)
+            case Union():
+                return relations.union(node, frames)
+            case GroupReduce() | SortedAggregate() | Window() | AsofJoin() | CoGroup():
+                return relations.grouped(node, operator, frames)
+        raise NotYetSupportedError(f"{type(operator).__name__} on Spark")
+
+    def _row_wise(self, node: PlanNode, operator: Project | Filter) -> Frame:
+        below = self._frames[node.inputs[0]]
+        if not below.waiting:
+            if isinstance(operator, Project):
+                made = self._relations.project(below, operator)
+            else:
+                made = self._relations.filter(below, operator)
+            if made is not None:
+                return Frame(made.data, node.schema)
+        return below.with_waiting(node)
+
+    def _with_broadcasts(self, node: PlanNode) -> Frame:
+        rows = self._computed(node.inputs[0])
+        sources = [self._inline(self._plan.node(each)) for each in node.inputs[1:]]
+        fragment = self._fragments.of([rows.base], [node], sources)
+        task = EachPartition(fragment, not makes_rows_of_none(node.operator))
+        return Frame(rows.data.mapInArrow(task, spark_schema(node.schema)), node.schema)
+
+    def _inline(self, node: PlanNode) -> PlanNode:
+        """Return a source of the rows of a node."""
+        schema = to_arrow_schema(node.schema)
+        table = self._computed(node.id).data.toArrow()
+        if table.nbytes > BROADCAST_BYTES_MAX:
+            raise DataError(
+                f"a broadcast data set of {table.nbytes >> 20} MB: on Spark at most {BROADCAST_BYTES_MAX >> 20} MB "
+                "travel with a function; join it instead"
+            )
+        nullable = pa.schema([each.with_nullable(True) for each in schema])
+        batches = [from_carried(batch, schema) for batch in table.to_batches()]
+        spec, statistics, _ = inline_source(batches, table.nbytes, nullable)
+        return msgspec.structs.replace(node, operator=Source(spec, statistics), inputs=())

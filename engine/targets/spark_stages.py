@@ -1,0 +1,119 @@
+"""What Spark says of a job's stages, as the vertices of its result.
+
+    tag of the job ─► Spark's jobs that have it ─► their stages as JSON, a call each ─► rows and bytes in, out, spilled
+
+Rows are those of the attempt of a task that counted, as the status store of the session's process has them; it forgets
+the oldest stages of a session that has had a thousand (``spark.ui.retainedStages``), and what it has forgotten is
+missing, no more. Rows of a stage are what it reads from files and exchanges, and what it hands to exchanges and files:
+what lies between is one with them. Each question to the JVM takes as long as a small task: there are few.
+
+Limits: a session of Spark Connect does not show its stages; a stage of more than TASKS_MAX tasks is one line.
+Held by: tests/dataframes/test_spark_stages.py
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from engine.client.job_result import SubtaskResult, VertexResult
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+#: of a stage whose tasks are told one by one
+TASKS_MAX: Final = 64
+_PATIENCE_MS: Final = 2000
+
+
+@contextmanager
+def tagged(session: SparkSession, tag: str) -> Iterator[None]:
+    """Have all that this thread asks of Spark carry a tag, by which its jobs are ended and found again."""
+    context = getattr(session, "_sc", None)
+    session.addTag(tag)
+    # Spark's own tags of a session begin with names that nobody is told.
+    if context is not None:
+        context.addJobTag(tag)
+    try:
+        yield
+    finally:
+        session.removeTag(tag)
+        if context is not None:
+            context.removeJobTag(tag)
+
+
+def stage_results(session: SparkSession, tag: str) -> tuple[VertexResult, ...]:
+    """Return the stages of all jobs with a tag that have run, in the order in which they began."""
+    context = getattr(session, "_sc", None)
+    if context is None:
+        return ()
+    scala = context._jsc.sc()
+    with suppress(Exception):  # numbers that come too late are missing, no more
+        scala.listenerBus().waitUntilEmpty(_PATIENCE_MS)
+    store = scala.statusStore()
+    to_json = context._jvm.org.apache.spark.status.api.v1.JacksonMessageWriter().mapper().writeValueAsString
+    no_quantiles = context._gateway.new_array(context._jvm.double, 0)
+    found = []
+    for number in _stage_numbers(store, scala.statusTracker().getJobIdsForTag(tag)):
+        attempts = _decoded(to_json(store.stageData(number, False, None, False, no_quantiles)))
+        if not attempts or attempts[-1]["status"] != "COMPLETE":
+            continue
+        if attempts[-1]["numTasks"] <= TASKS_MAX:
+            attempts = _decoded(to_json(store.stageData(number, True, None, False, no_quantiles)))
+        found.append(_vertex(attempts[-1]))
+    return tuple(found)
+
+
+def _stage_numbers(store: Any, jobs: Any) -> list[int]:
+    numbers: set[int] = set()
+    for job in jobs:
+        with suppress(Exception):  # the store forgets jobs, too
+            numbers.update(int(each) for each in store.job(job).stageIds().mkString(" ").split())
+    return sorted(numbers)
+
+
+def _decoded(text: str) -> list[dict[str, Any]]:
+    """Return the attempts of a stage, the last one last."""
+    attempts: list[dict[str, Any]] = msgspec.json.decode(text)
+    return sorted(attempts, key=lambda each: int(each["attemptId"]))
+
+
+def _vertex(stage: Mapping[str, Any]) -> VertexResult:
+    name = f"Stage {stage['stageId']}: {stage['name']}"
+    tasks = stage.get("tasks")
+    if not tasks:
+        return VertexResult(name, (_whole(stage),))
+    done = {task["index"]: task for task in tasks.values() if task["status"] == "SUCCESS"}
+    return VertexResult(name, tuple(_subtask(task) for _, task in sorted(done.items())))
+
+
+def _subtask(task: Mapping[str, Any]) -> SubtaskResult:
+    attempts = task["attempt"] + 1
+    metrics = task.get("taskMetrics")
+    if metrics is None:
+        return SubtaskResult(task["index"], 0, 0, 0, 0, 0, attempts=attempts)
+    read, fetched = metrics["inputMetrics"], metrics["shuffleReadMetrics"]
+    written, sent = metrics["outputMetrics"], metrics["shuffleWriteMetrics"]
+    return SubtaskResult(
+        task["index"],
+        read["recordsRead"] + fetched["recordsRead"],
+        written["recordsWritten"] + sent["recordsWritten"],
+        read["bytesRead"] + fetched["localBytesRead"] + fetched["remoteBytesRead"],
+        written["bytesWritten"] + sent["bytesWritten"],
+        metrics["diskBytesSpilled"],
+        attempts=attempts,
+    )
+
+
+def _whole(stage: Mapping[str, Any]) -> SubtaskResult:
+    return SubtaskResult(
+        0,
+        stage["inputRecords"] + stage["shuffleReadRecords"],
+        stage["outputRecords"] + stage["shuffleWriteRecords"],
+        stage["inputBytes"] + stage["shuffleReadBytes"],
+        stage["outputBytes"] + stage["shuffleWriteBytes"],
+        stage["diskBytesSpilled"],
+    )

@@ -1,0 +1,124 @@
+"""Drey around and on Spark, beside Spark alone: ``python -m tests.bench on_spark [--rows N] [--scale S] [--runs R]``.
+
+    export   a DataFrame to ``df.write.parquet``, to ``export_data`` and to ``format("drey")``: seconds, and ÷ Parquet
+    import   what was written, summed up by Spark: ``spark.read.parquet`` and ``format("drey")``
+    jobs     the 22 of TPC-H: the API's plan by ``-t spark``, and the same query as text of Spark SQL, answers compared
+
+All in one process and one session with two threads, in turns; the least of the runs counts.
+"""
+
+import shutil
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+ROWS = 5_000_000
+_THREADS = 2
+
+
+def _least_s(runs: int, work: Mapping[str, Callable[[], object]]) -> dict[str, float]:
+    """Do each work in turns; return the least seconds of each."""
+    least = dict.fromkeys(work, float("inf"))
+    for _ in range(runs):
+        for name, each in work.items():
+            started = time.perf_counter()
+            each()
+            least[name] = min(least[name], time.perf_counter() - started)
+    return least
+
+
+def _lines(title: str, least: Mapping[str, float], rows: int) -> list[str]:
+    first = next(iter(least.values()))
+    return [
+        f"{title:8} {name:24} {seconds:7.2f} s {rows / seconds / 1e6:7.2f} M rows/s {seconds / first:6.2f}"
+        for name, seconds in least.items()
+    ]
+
+
+def report(rows: int, scale: float, runs: int, folder: Path) -> str:
+    """Return the table of all three."""
+    from engine.spark.export import start_spark
+
+    spark = start_spark("bench", f"local[{_THREADS}]")
+    return "\n".join([*_exchange(spark, rows, runs, folder), *_jobs(spark, scale, runs, folder)])
+
+
+def _exchange(spark, rows: int, runs: int, folder: Path) -> list[str]:
+    from engine.spark.data_source import register
+    from engine.spark.export import export_data
+
+    register(spark)
+    data = spark.range(0, rows, 1, 4).selectExpr(
+        "id",
+        "id % 1000 AS key",
+        "concat('name ', id % 50000) AS name",
+        "id * 0.25D AS price",
+        "date_add('2024-01-01', cast(id % 365 AS int)) AS day",
+    )
+    source = folder / "spark-source"
+    data.write.mode("overwrite").parquet(f"file://{source}")
+    data = spark.read.parquet(f"file://{source}")
+    targets = {name: folder / f"spark-{name}" for name in ("parquet", "export", "drey")}
+    written = _least_s(
+        runs,
+        {
+            "df.write.parquet": lambda: data.write.mode("overwrite").parquet(f"file://{targets['parquet']}"),
+            "export_data": lambda: export_data(data, str(targets["export"]), overwrite=True),
+            'format("drey")': lambda: data.write.format("drey").mode("overwrite").save(str(targets["drey"])),
+        },
+    )
+    sums = ("key", "price")
+
+    def summed(frame) -> object:
+        return frame.agg(dict.fromkeys(sums, "sum")).collect()
+
+    read = _least_s(
+        runs,
+        {
+            "spark.read.parquet": lambda: summed(spark.read.parquet(f"file://{targets['parquet']}")),
+            'format("drey")': lambda: summed(spark.read.format("drey").load(str(targets["drey"]))),
+            'format("drey"), columns': lambda: summed(
+                spark.read.format("drey").option("columns", ", ".join(sums)).load(str(targets["drey"]))
+            ),
+        },
+    )
+    for path in (source, *targets.values()):
+        shutil.rmtree(path, ignore_errors=True)
+    return [*_lines("export", written, rows), *_lines("import", read, rows)]
+
+
+def _jobs(spark, scale: float, runs: int, folder: Path) -> list[str]:
+    from engine import Environment
+    from tests.tpch.answers import difference
+    from tests.tpch.queries import QUERIES, read_tables
+    from tests.tpch.sql_queries import QUERIES as TEXTS
+    from tests.tpch.tables import generate
+
+    source = folder / f"tpch-sf{scale:g}"
+    if not source.exists():
+        generate(source, scale)
+    for path in source.glob("*.parquet"):
+        spark.read.parquet(f"file://{path}").createOrReplaceTempView(path.stem)
+    lines, totals = [], [0.0, 0.0]
+    with (
+        Environment(config={"parallelism.default": _THREADS}) as embedded,
+        Environment(config={"parallelism.default": _THREADS}, target="spark") as on_spark,
+    ):
+        tables, oracle = read_tables(on_spark, source), read_tables(embedded, source)
+        for number in sorted(QUERIES):
+            found = QUERIES[number](tables).to_arrow()
+            unlike = difference(found, QUERIES[number](oracle).to_arrow())
+            if unlike:
+                raise SystemExit(f"Q{number}: {unlike}")
+            query = TEXTS[number]
+            least = _least_s(
+                runs,
+                {
+                    "Spark SQL": lambda query=query: spark.sql(query).toArrow(),
+                    "-t spark": lambda number=number: QUERIES[number](tables).to_arrow(),
+                },
+            )
+            totals = [total + seconds for total, seconds in zip(totals, least.values(), strict=True)]
+            alone, ours = least.values()
+            lines.append(f"Q{number:<7} Spark SQL {alone:7.2f} s   -t spark {ours:7.2f} s {ours / alone:6.2f}")
+    return [*lines, f"total    Spark SQL {totals[0]:7.2f} s   -t spark {totals[1]:7.2f} s {totals[1] / totals[0]:6.2f}"]

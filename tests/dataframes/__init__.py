@@ -1,0 +1,1 @@
+"""Plans on a real Spark, beside the same plans on the embedded cluster."""

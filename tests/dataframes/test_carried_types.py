@@ -1,0 +1,73 @@
+"""Values of every type go to Spark's types and come back as they were."""
+
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+
+from engine.dataframes.carried_types import carried_schema, from_carried, is_plain, to_carried
+from engine.errors import SchemaError
+
+VALUES = {
+    pa.bool_(): [True, None],
+    pa.uint8(): [0, 255],
+    pa.uint16(): [1, 65535],
+    pa.uint32(): [None, 2**32 - 1],
+    pa.uint64(): [0, 2**64 - 1],
+    pa.float16(): [1.5, None],
+    pa.timestamp("ns"): [datetime(1969, 12, 31, 23, 59, 59), None],
+    pa.timestamp("s", "Europe/Zurich"): [datetime(2024, 7, 1, tzinfo=UTC), None],
+    pa.time32("s"): [time(1, 2, 3), None],
+    pa.time64("ns"): [time(23, 59, 59, 999_999), None],
+    pa.duration("ms"): [timedelta(days=-1), None],
+    pa.date64(): [date(1960, 2, 29), None],
+    pa.large_string(): ["ä", None],
+    pa.string_view(): ["", "x" * 40],
+    pa.binary(2): [b"ab", None],
+    pa.dictionary(pa.int8(), pa.string()): ["a", None],
+    pa.decimal128(38, 10): [Decimal("-1.5"), None],
+    pa.decimal256(50, 3): [Decimal("12345.678"), None],
+    pa.null(): [None, None],
+    pa.large_list(pa.uint8()): [[1, None], []],
+    pa.list_(pa.int8(), 2): [[1, 2], [3, 4]],
+    pa.map_(pa.string(), pa.uint16()): [[("a", 1)], None],
+    pa.struct([("x", pa.uint64()), ("y", pa.list_(pa.date32()))]): [{"x": 2**63, "y": [date(2000, 1, 1)]}, None],
+}
+
+
+@pytest.mark.parametrize("data_type", VALUES, ids=str)
+def test_values_come_back_as_they_went(data_type):
+    rows = pa.record_batch({"v": pa.array(VALUES[data_type], data_type)})
+    carried = carried_schema(rows.schema)
+    there = to_carried(rows, carried)
+    assert there.schema == carried
+    back = from_carried(there, rows.schema)
+    assert back.column(0).cast(data_type).to_pylist() == rows.column(0).to_pylist()
+
+
+@pytest.mark.parametrize("data_type", [pa.timestamp("ns"), pa.time64("us"), pa.duration("s"), pa.uint64()], ids=str)
+def test_order_is_kept(data_type):
+    numbers = [0, 1, 5, 1000]
+    rows = pa.record_batch({"v": pa.array(numbers, pa.int64()).cast(data_type)})
+    (carried,) = to_carried(rows, carried_schema(rows.schema)).columns
+    assert carried.to_pylist() == sorted(carried.to_pylist())
+
+
+def test_what_cannot_be_carried_is_named():
+    for data_type in (pa.month_day_nano_interval(), pa.struct([]), pa.list_(pa.duration("s"))):
+        with pytest.raises(SchemaError, match=r"column 'odd' has .* cannot carry"):
+            carried_schema(pa.schema([("odd", data_type)]))
+
+
+def test_digits_beyond_sparks_are_an_error():
+    rows = pa.record_batch({"v": pa.array([Decimal(10) ** 40], pa.decimal256(60, 0))})
+    with pytest.raises(pa.ArrowInvalid):
+        to_carried(rows, carried_schema(rows.schema))
+
+
+def test_plain_types_are_those_that_spark_knows():
+    assert is_plain(pa.decimal128(10, 2))
+    assert not is_plain(pa.decimal128(10, -2))
+    assert not is_plain(pa.uint8())
+    assert not is_plain(pa.timestamp("us", "Europe/Zurich"))

@@ -35,7 +35,7 @@ from engine.api.planning import analyzed_plan, explain_plan, with_exact_splits
 from engine.api.possible_splits import with_possible_splits
 from engine.api.query_language import query_reader
 from engine.api.result_stream import ResultStream
-from engine.api.results import is_sorted, read_parts
+from engine.api.results import check_visible, is_sorted, read_parts
 from engine.api.source_calls import SourceCalls
 from engine.api.source_filters import source_filters
 from engine.api.unwritten_outputs import UNWRITTEN
@@ -213,6 +213,7 @@ class Environment(SourceCalls):
         folder = self.temporary_folder() / f"result-{self._result_count}"
         try:
             self.run_to_sink(node, SinkSpec("arrow", os.fspath(folder)), "collect")
+            check_visible(folder, "a result")
             return read_parts(folder, node.schema)
         finally:
             with uninterrupted():
@@ -312,10 +313,7 @@ def _source_of(folder: Path, node: LogicalNode) -> LogicalNode:
     """Return the source of what a job has written for a node."""
     from engine.connectors.arrow_files import arrow_files_source  # noqa: PLC0415 - start-up time
 
-    if not folder.is_dir():
-        raise PlanError(
-            f"cache(): the cluster's {folder} is not this machine's; let TMPDIR name a folder that both see"
-        )
+    check_visible(folder, "cache()")
     spec, statistics = arrow_files_source(folder, node.schema, "cached rows")
     return LogicalNode(Source(spec, statistics), (), node.schema, node.name, node.parallelism)
 

@@ -159,6 +159,7 @@ class SourceCalls(ABC):
         schema: pa.Schema | None = None,
         *,
         compression: str | None = None,
+        on_bad_row: str = "fail",
         partitioning: Partitioning = None,
         file_name_column: str | None = None,
         rate_limit: float | None = None,
@@ -167,7 +168,8 @@ class SourceCalls(ABC):
 
         Without ``schema`` names and types come from a sample, which ``explain`` shows. Members that the schema does not
         name are not read, missing ones are null. A line that is no object, or has a value of another type, fails the
-        job with file and line. ``compression``, ``partitioning`` and ``file_name_column`` as in ``read_csv``.
+        job with file and line; ``on_bad_row="skip"`` leaves it out and counts it (``JobResult.bad_rows``).
+        ``compression``, ``partitioning`` and ``file_name_column`` as in ``read_csv``.
 
         >>> from pathlib import Path
         >>> _ = Path("people.json").write_text('{"id": 1, "tags": ["a"]}\n{"id": 2}\n')
@@ -177,7 +179,7 @@ class SourceCalls(ABC):
         from engine.connectors.json_source import json_source  # noqa: PLC0415
 
         def read(paths: list[str], own: pa.Schema | None, _schemas: object) -> FoundSource:
-            return json_source(paths, own, self.parallelism, compression)
+            return json_source(paths, own, self.parallelism, compression, on_bad_row)
 
         return self._files(read, path, "read_json", PathOptions(partitioning, file_name_column), rate_limit, schema)
 

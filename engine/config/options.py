@@ -142,6 +142,8 @@ PYTHON_EXECUTION_MODE = _option(
     "Former name of functions.mode; thread means inline.",
     ("process", "thread"),
 )
+SPARK_MASTER = _option("spark.master", "string", "local[*]", "Master of Spark for jobs of -t spark.")
+SPARK_REMOTE = _option("spark.remote", "string", None, "Spark Connect server for -t spark, sc://HOST:PORT.")
 LEGACY_ESTIMATES = _option(
     "optimizer.legacy-estimates", "bool", "false", "Estimate as Flink 1.x did, to see the plan it would have chosen."
 )
@@ -470,10 +472,7 @@ HA_TLS_CERTIFICATE = _option(
     "File with the certificate that ZooKeeper's servers are shown. Default: none.",
 )
 HA_TLS_KEY = _option(
-    "high-availability.zookeeper.client.tls.key",
-    "string",
-    None,
-    "File with that certificate's private key, mode 0600.",
+    "high-availability.zookeeper.client.tls.key", "string", None, "File with that certificate's private key, mode 0600."
 )
 HA_ACL = _option(
     "high-availability.zookeeper.client.acl",

@@ -14,6 +14,7 @@ block_files.py         Arrow IPC, ORC and Avro, opened; avro_blocks.py: Avro, by
 path_source.py                                      path_reader.py
 
 records_parts.py       what parts say of their columns, and the manifest made of it
+records_layout.py      in which order its rows are proven to lie
 computed_keys.py       samples of keys that are expressions
 source_reader.py       the interface of readers, ``open_source``
 sink_writer.py         the interface of writers, ``open_sink_writer``

@@ -94,7 +94,7 @@ def arrow_source(data: Any, folder: Callable[[], Path]) -> tuple[ArrowSource, So
         held_bytes += batch.nbytes
         if held_bytes > INLINE_BYTES:
             return _spooled(held, batches, schema, folder())
-    return _inline(held, held_bytes, schema)
+    return inline_source(held, held_bytes, schema)
 
 
 def _statistics(sample: pa.Table, rows: int, size_bytes: int, widths: Mapping[str, float]) -> SourceStatistics:
@@ -104,9 +104,10 @@ def _statistics(sample: pa.Table, rows: int, size_bytes: int, widths: Mapping[st
     return SourceStatistics(float(rows), float(size_bytes), origin, is_exact=True, columns=columns)
 
 
-def _inline(
+def inline_source(
     batches: list[pa.RecordBatch], size_bytes: int, schema: pa.Schema
 ) -> tuple[ArrowSource, SourceStatistics, pa.Schema]:
+    """Return a source whose rows travel in the plan, of batches with so many bytes."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_file(sink, schema) as writer:
         for batch in batches:

@@ -18,6 +18,7 @@ from engine.connectors.block_files import BlockFile, open_blocks, reason_of
 from engine.errors import DataError, EngineError
 from engine.graph.source_spec import BlockSource, SourceSplit
 from engine.memory.budget import Kind, Role, process_budget
+from engine.records.batch_limits import BATCH_ROWS_MAX
 from engine.records.bounded_batches import SmallBatches, bounded_batches
 from engine.records.plain_types import plain_batch
 
@@ -53,7 +54,7 @@ class BlockReader:
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows of all splits; DataError for what is damaged."""
-        small = SmallBatches()
+        small = SmallBatches(rows_enough=BATCH_ROWS_MAX // 2)
         for split in self._splits:
             self._file = open_blocks(self._format, split.path, self._columns)
             for batch in self._batches(self._file, split):

@@ -1,6 +1,7 @@
 """Blocks of JSON lines to columns, by Arrow's parser, and where a line is that it does not take.
 
     JsonParser(schema).parse(block) -> pa.Table             pa.ArrowInvalid: some line is malformed
+    JsonParser(schema).parse_good(block) -> (tables, count of malformed lines)
     JsonParser(schema).first_bad(block) -> (line, reason)   halves the block until one line is left
     inferred_table(block) -> pa.Table                       names and types by what is there
 
@@ -61,6 +62,19 @@ class JsonParser:
             return table
         columns = [_as(column, field.type) for column, field in zip(table.columns, self._schema, strict=True)]
         return pa.Table.from_arrays(columns, schema=self._schema)
+
+    def parse_good(self, block: bytes) -> tuple[list[pa.Table], int]:
+        """Return the rows of the lines that parse, and how many do not: those are looked for by halving the block."""
+        try:
+            return [self.parse(block)], 0
+        except pa.ArrowInvalid:
+            pass
+        middle = block.find(b"\n", len(block) // 2, len(block) - 1) + 1 or block.rfind(b"\n", 0, len(block) // 2) + 1
+        if not middle:
+            return [], 1
+        first, bad_in_first = self.parse_good(block[:middle])
+        second, bad_in_second = self.parse_good(block[middle:])
+        return first + second, bad_in_first + bad_in_second
 
     def first_bad(self, block: bytes) -> tuple[int, str]:
         """Return which line of a block that does not parse is the first one at fault, from 0, and what is wrong."""

@@ -2,7 +2,9 @@
 
     split [start, end) ──► blocks of whole lines, up to 1 MiB (``files.line_blocks``) ──► JsonParser ──► batches
 
-A line that is no object, or has a value of another type, is a DataError that names file, line and what is wrong.
+A line that is no object, or has a value of another type, is a DataError that names file, line and what is wrong, or is
+left out and counted (``on_bad_row="skip"``). Then all members of the schema are read, wanted or not, so that which rows
+are there does not depend on what is asked for.
 
 Held by: tests/connectors/test_json.py
 """
@@ -31,12 +33,15 @@ BLOCK_BYTES_MIN = 128 << 10
 class JsonReader:
     """Reads splits of JSON lines."""
 
-    bad_rows = 0
     pruned_groups = 0
 
     def __init__(self, spec: JsonSource, splits: Sequence[SourceSplit], block_bytes: int = BLOCK_BYTES) -> None:
         schema = pa.ipc.read_schema(pa.py_buffer(spec.file_schema_ipc))
-        self._parser = JsonParser(pa.schema([schema.field(name) for name in spec.columns]))
+        self._columns = list(spec.columns)
+        self._skips = spec.on_bad_row == "skip"
+        self._parser = JsonParser(schema if self._skips else pa.schema([schema.field(name) for name in self._columns]))
+        #: lines left out so far
+        self.bad_rows = 0
         self._splits = splits
         self._compression = spec.compression
         self._block_bytes = block_bytes
@@ -67,6 +72,10 @@ class JsonReader:
         return min(self._block_bytes, max(BLOCK_BYTES_MIN, self._member.part_bytes))
 
     def _table(self, path: str, position: int, block: bytes) -> pa.Table:
+        if self._skips:
+            tables, bad_rows = self._parser.parse_good(block)
+            self.bad_rows += bad_rows
+            return pa.concat_tables(tables or [self._parser.parse(b"")]).select(self._columns)
         try:
             return self._parser.parse(block)
         except pa.ArrowInvalid:

@@ -19,6 +19,7 @@ import msgspec
 import pyarrow as pa
 
 from engine.connectors.json_blocks import JsonParser, inferred_table, is_utf8
+from engine.csv.options import check_on_bad_row
 from engine.csv.splits import provisional_splits
 from engine.errors import SchemaError
 from engine.files.compression import checked_codec, codec_of, heads, text_sizes
@@ -42,12 +43,14 @@ def json_source(
     schema: pa.Schema | None = None,
     parallelism: int = 1,
     compression: str | None = None,
+    on_bad_row: str = "fail",
 ) -> tuple[JsonSource, SourceStatistics, pa.Schema]:
     """Return a source of JSON lines, what is known of its size, and its schema.
 
     Raises: PlanError (no such file), SchemaError (types, or none can be inferred), ConfigurationError (codec).
     """
     codec = checked_codec(compression, "read_json")
+    check_on_bad_row(on_bad_row)
     paths = expand_paths(path, "read_json")
     head = _first_head(paths, codec)
     if head.lstrip().startswith(b"["):
@@ -69,6 +72,7 @@ def json_source(
         schema.serialize().to_pybytes(),
         tuple(schema.names),
         codec,
+        on_bad_row,
     )
     return spec, _statistics(spec, blocks, schema, note), schema
 

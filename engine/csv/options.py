@@ -15,6 +15,12 @@ from engine.files.paths import PathLike
 ON_BAD_ROW = ("fail", "skip")
 
 
+def check_on_bad_row(value: str) -> None:
+    """Raise ConfigurationError for what is no way to treat a malformed row."""
+    if value not in ON_BAD_ROW:
+        raise ConfigurationError(f"on_bad_row={value!r}: choose one of {', '.join(ON_BAD_ROW)}")
+
+
 @dataclass(frozen=True)
 class CsvOptions:
     """Options of one source; ConfigurationError for those that mean nothing."""
@@ -33,8 +39,7 @@ class CsvOptions:
 
     def __post_init__(self) -> None:
         """Check what can be checked without a file."""
-        if self.on_bad_row not in ON_BAD_ROW:
-            raise ConfigurationError(f"on_bad_row={self.on_bad_row!r}: choose one of {', '.join(ON_BAD_ROW)}")
+        check_on_bad_row(self.on_bad_row)
         if self.bad_rows_path is not None and self.on_bad_row != "skip":
             raise ConfigurationError(f"bad_rows_path={os.fspath(self.bad_rows_path)!r}: needs on_bad_row='skip'")
         if isinstance(self.null_values, str):

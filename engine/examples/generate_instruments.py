@@ -159,7 +159,7 @@ def generate(row_count: int, target: Path, seed: int, file_format: str) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Parse the command line and write the data."""
-    parser = argparse.ArgumentParser(prog="generate_instruments.py", description=__doc__.split("\n", 1)[0])
+    parser = argparse.ArgumentParser(prog="generate_instruments.py", description=(__doc__ or "").split("\n", 1)[0])
     parser.add_argument("--rows", type=int, required=True, metavar="N", help="number of instruments")
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder to write to")
     parser.add_argument("--seed", type=int, default=1, metavar="S", help="same seed, same data (default 1)")

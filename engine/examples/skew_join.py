@@ -48,7 +48,7 @@ def skew_join(instruments: DataSet, currencies: DataSet, hint: JoinHint) -> Data
 
 def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     """Return the options of the command line with the input paths filled in."""
-    parser = argparse.ArgumentParser(prog="skew_join.py", description=__doc__.split("\n", 1)[0])
+    parser = argparse.ArgumentParser(prog="skew_join.py", description=(__doc__ or "").split("\n", 1)[0])
     parser.add_argument("--input", type=Path, metavar="DIR", help="folder with instruments and currencies")
     parser.add_argument("--instruments", type=Path, metavar="PATH", help="instead of DIR/instruments")
     parser.add_argument("--currencies", type=Path, metavar="PATH", help="instead of DIR/currencies*")

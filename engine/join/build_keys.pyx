@@ -56,7 +56,7 @@ def _key_batches(HashJoin owner, JoinSide build, positions):
     cdef HashPartition partition
     cdef EntryCursor cursor
     cdef RowStream stream
-    cdef int64_t count
+    cdef int64_t count, filled = 0
     cdef int32_t index, key_count = len(positions)
     cdef int32_t* columns = <int32_t*>malloc(key_count * sizeof(int32_t))
     if columns == NULL:
@@ -66,6 +66,10 @@ def _key_batches(HashJoin owner, JoinSide build, positions):
             columns[index] = build.keys[<int32_t>positions[index]]
         for partition in owner._level.partitions[:owner._level.fan_out]:
             if partition.entries.spilled:
+                # its rows take the places of those that wait
+                if filled:
+                    yield build.codec.decode(owner._input.rows, filled, columns, key_count)
+                    filled = 0
                 stream = RowStream(partition.build_file)
                 owner._stream = stream
                 while True:
@@ -78,10 +82,14 @@ def _key_batches(HashJoin owner, JoinSide build, positions):
             memset(&cursor, 0, sizeof(cursor))
             while True:
                 with nogil:
-                    count = next_entries(&partition.entries, &cursor, owner._input.rows, CHUNK_ROWS)
-                if count == 0:
-                    break
-                yield build.codec.decode(owner._input.rows, count, columns, key_count)
+                    count = next_entries(&partition.entries, &cursor, owner._input.rows + filled, CHUNK_ROWS - filled)
+                filled += count
+                if filled < CHUNK_ROWS:
+                    break       # the partition's end: the next one's rows go with these
+                yield build.codec.decode(owner._input.rows, filled, columns, key_count)
+                filled = 0
+        if filled:
+            yield build.codec.decode(owner._input.rows, filled, columns, key_count)
     finally:
         free(columns)
 

@@ -50,7 +50,7 @@ from engine.join.partition_set cimport CHUNK_ROWS, PartitionSet
 from engine.join.probe_matches cimport OUTPUT_BYTES
 from engine.join.recent_rows cimport RecentRows
 from engine.join.row_stream cimport RowStream
-from engine.join.unmatched_rows cimport unmatched_rows
+from engine.join.unmatched_rows cimport UnmatchedRows, unmatched_rows
 from engine.memory.page_pool cimport PagePool
 from engine.records.arrow_batch cimport ArrowBatch
 
@@ -273,11 +273,13 @@ cdef class HashJoin:
     # Unmatched build rows come out, spilled partitions are returned as pairs.
     def _finish_level(self):
         cdef HashPartition partition
+        cdef UnmatchedRows rows = unmatched_rows(self._roles.output)
         cdef bint emitted = self._roles.emits.unmatched_build and not self._returns_nothing()
         self._level.finish_probe()
         for partition in self._level.partitions[:self._level.fan_out]:
             if emitted and not partition.entries.spilled:
-                yield from unmatched_rows(&partition.entries, self._roles.output)
+                rows.add(&partition.entries)
+        yield from rows
         partition = <HashPartition>self._level.partitions[self._level.fan_out]
         emitted = emitted and not (self._null_aware and self.probe_rows)
         if partition.entries.spilled:
@@ -286,7 +288,9 @@ cdef class HashJoin:
             partition.build_file.delete()
             partition.probe_file.delete()
         elif emitted:
-            yield from unmatched_rows(&partition.entries, self._roles.output)
+            rows = unmatched_rows(self._roles.output)
+            rows.add(&partition.entries)
+            yield from rows
         pairs = self._level.pairs(self._is_reversed())
         self._roles.tables.release()
         self._drop_level()
@@ -346,6 +350,7 @@ cdef class HashJoin:
     def _join_part(self, pair, int32_t part, int32_t parts):
         cdef JoinRoles roles = self._roles
         cdef KeyPart probe_part = KeyPart(roles.probe, pair.level, part, parts) if parts > 1 else None
+        cdef UnmatchedRows rows
         cdef bint last
         self._blocks = BuildBlocks(roles.build, self.pool, pair.build_file, self._row_limit,
                                    KeyPart(roles.build, pair.level, part, parts), self._recent_rows())
@@ -361,7 +366,9 @@ cdef class HashJoin:
             if self._blocks.entries.row_count or roles.emits.unmatched_probe:
                 yield from self._join_file(pair.probe_file, last, probe_part)
             if roles.emits.unmatched_build:
-                yield from unmatched_rows(&self._blocks.entries, roles.output)
+                rows = unmatched_rows(roles.output)
+                rows.add(&self._blocks.entries)
+                yield from rows
         roles.tables.release()
         self._blocks.release()
         self._blocks = None

@@ -9,15 +9,19 @@ from engine.join.match_output cimport MatchOutput
 
 @cython.final
 cdef class UnmatchedRows:
-    cdef const EntryPages* _entries
-    cdef EntryCursor _cursor
+    cdef const EntryPages** _sources
+    cdef int64_t _source_count
+    cdef int64_t _source            # that is walked
+    cdef EntryCursor _cursor        # in it
     cdef MatchOutput _output
     cdef uint8_t** _rows            # scratch
     cdef int64_t _begin
     cdef int64_t _count
 
+    # Walk these entries too, which stay until the iterator has ended.
+    cdef int add(self, const EntryPages* entries) except -1
     cdef int64_t _next_unmatched(self) noexcept nogil
     cdef int64_t _bounded(self) noexcept nogil
 
-# An iterator of batches. The entries must stay until it has ended.
-cdef UnmatchedRows unmatched_rows(const EntryPages* entries, MatchOutput output)
+# An iterator of batches.
+cdef UnmatchedRows unmatched_rows(MatchOutput output)

@@ -33,9 +33,10 @@ from engine.operators.larger_batches import larger
 from engine.operators.pair_conditions import pair_condition
 from engine.operators.runtime_filters import RuntimeFilters, make_filters
 from engine.operators.task_inputs import TaskInput, is_remote
+from engine.records.bounded_batches import SmallBatches
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable
 
     import pyarrow as pa
 
@@ -127,14 +128,18 @@ class HashJoinDriver:
 
     def _probe_with(self, join: HashJoin) -> None:
         self._sieve = sieve = SpillSieve(join) if join.partitions_spilled else None
+        # Of a batch a join may leave a few rows. The first ones are handed on at once, for who wants few.
+        small = SmallBatches(rows_min=1)
         for batch in self._probe.batches(sieve):
             # A satisfied limit does not stop an input whose producers run on: it is drained.
             if not self._output.is_satisfied:
-                self._emit(join.probe(batch))
+                for result in join.probe(batch):
+                    self._emit(small.add(result))
             elif not self._probe.is_drained:
                 break
             elif sieve is not None:
                 sieve.drops_all = True
+        self._emit(small.rest())
 
     def close(self) -> None:
         """Give pages and files back."""
@@ -247,9 +252,9 @@ class HashJoinDriver:
         join.finish_build()
         return join
 
-    def _emit(self, results: Iterator[pa.RecordBatch]) -> None:
+    def _emit(self, results: Iterable[pa.RecordBatch]) -> None:
         for result in results:
             self._context.check_cancelled()
-            self._output.process(result)
             if self._output.is_satisfied:
                 return
+            self._output.process(result)

@@ -38,7 +38,7 @@ from engine.parquet.top_groups import TopGroups
 from engine.records.arrow_batch import batch_bytes
 from engine.records.arrow_functions import pc
 from engine.records.batch_limits import BATCH_BYTES_MAX, BATCH_ROWS_MAX
-from engine.records.bounded_batches import SmallBatches, bounded_batches
+from engine.records.bounded_batches import BYTES_MIN, SmallBatches, bounded_batches
 from engine.records.plain_types import plain_array, plain_type
 from engine.records.text_gather import check_codes
 from engine.records.wide_rows import one_by_one
@@ -135,7 +135,7 @@ class ParquetReader:
             yield from self._rows()
             return
         # A filter leaves a few rows of each batch. The first ones are handed on at once, for who wants few.
-        small = SmallBatches(rows_min=1)
+        small = SmallBatches(rows_min=1, bytes_min=min(BYTES_MIN, max(BATCH_BYTES_MIN, self._reserved.part_bytes // 8)))
         for batch in self._rows():
             yield from small.add(batch)
         yield from small.rest()

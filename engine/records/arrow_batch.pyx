@@ -22,6 +22,8 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.stdlib cimport calloc, free, strtol
 from libc.string cimport strcmp, strncmp
 
+from weakref import ref
+
 from engine.errors import DataError, SchemaError
 from engine.records.arrow_c_data cimport ArrowArray, ArrowSchema
 from engine.records.byte_kernels cimport count_ones, load64
@@ -284,8 +286,28 @@ cdef int64_t _batch_size(const ArrowSchema* schema, const ArrowArray* batch) noe
     return size
 
 
+cdef enum:
+    SEEN_BATCHES = 61
+
+#: of batches that were measured last, by where they lie: a reference that keeps none alive, and the bytes
+cdef list seen_batches = [(None, 0)] * SEEN_BATCHES
+
+
 def batch_bytes(batch):
-    """Return how many bytes the rows of a batch have, of larger buffers that they lie in no more than their part."""
+    """Return how many bytes the rows of a batch have, of larger buffers that they lie in no more than their part.
+
+    A batch that goes from operator to operator is measured once: to open it gives the GIL away, and takes it back.
+    """
+    cdef Py_ssize_t place = (<Py_ssize_t><void*>batch >> 4) % SEEN_BATCHES
+    reference, size = seen_batches[place]
+    if reference is not None and reference() is batch:
+        return size
+    size = _measured(batch)
+    seen_batches[place] = (ref(batch), size)
+    return size
+
+
+cdef object _measured(object batch):
     schema_capsule, array_capsule = batch.__arrow_c_array__()
     cdef ArrowSchema* schema = <ArrowSchema*>PyCapsule_GetPointer(schema_capsule, b"arrow_schema")
     if _check_schema(schema) < 0:

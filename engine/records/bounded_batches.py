@@ -3,8 +3,8 @@
     for piece in bounded_batches(batch): ...                    a large batch, divided
     small = SmallBatches(); small.add(batch)*; small.rest()     small ones, put together
 
-A batch, and each of its columns, costs its receiver as much as a hundred rows, and arrays of a few rows are larger than
-their values. Limits: SmallBatches holds a batch back until enough have come.
+A batch costs each operator that it meets as much as a thousand rows, and two threads that hand batches over more;
+arrays of a few rows are larger than their values. Limits: SmallBatches holds a batch back until enough have come.
 
 Held by: tests/operators/test_larger_batches.py
 """
@@ -20,8 +20,8 @@ from engine.records.arrow_batch import batch_bytes
 from engine.records.batch_limits import BATCH_BYTES_MAX, BATCH_ROWS_MAX
 
 #: a batch of this many rows or bytes is large enough for any operator
-ROWS_MIN: Final = 2048
-BYTES_MIN: Final = 128 << 10
+ROWS_MIN: Final = 16384
+BYTES_MIN: Final = 512 << 10
 #: this many waiting batches are made one, which goes on waiting
 HELD_MAX: Final = 64
 
@@ -51,11 +51,13 @@ def bounded_batches(
 class SmallBatches:
     """Puts small batches together; the rows keep their order.
 
-    Args: rows_min: enough for the first one, later ones are larger; bytes_min: a batch of so many is large enough.
+    Args: rows_min: enough for the first one, later ones are larger, up to rows_enough; bytes_min: a batch of so many is
+    large enough. What is put together has less than twice as many.
     """
 
-    def __init__(self, rows_min: int = ROWS_MIN, bytes_min: int = BYTES_MIN) -> None:
-        self._rows_min = rows_min
+    def __init__(self, rows_min: int | None = None, bytes_min: int = BYTES_MIN, rows_enough: int = ROWS_MIN) -> None:
+        self._rows_min = rows_enough if rows_min is None else rows_min
+        self._rows_enough = rows_enough
         self._bytes_min = bytes_min
         self._held: list[pa.RecordBatch] = []
         self._rows = 0
@@ -77,8 +79,12 @@ class SmallBatches:
                     self._held = [pa.concat_batches(self._held)]
                 return []
             ready = self.rest()
-        self._rows_min = min(2 * self._rows_min, ROWS_MIN)
+        self._rows_min = min(2 * max(self._rows_min, ready[-1].num_rows), self._rows_enough)
         return ready
+
+    def shrink(self) -> None:
+        """Have fewer rows be enough for the next one: the last one took long."""
+        self._rows_min = max(1, self._rows_min // 4)
 
     def rest(self) -> list[pa.RecordBatch]:
         """Return what is held, as one batch; nothing is held afterwards."""

@@ -7,19 +7,21 @@
     mask      1 1 1 1 1 1 1 1 │ 0 1 0 0 0 0 1 0 │ 0 0 0 0 0 0 0 0      64 rows a word
     values    copied at once    one by one        passed over           kept_kernels.pxd
 
-Values of fixed width, bools and texts are copied here, without the GIL. A dictionary's codes are, beside the dictionary
-as it is. Columns of other types go through Arrow's ``filter``.
+Values of fixed width, bools and texts are copied here: all columns in one go without the GIL, into one block of memory
+that becomes a batch in one call (``batch_builder`` says why). A dictionary's codes are copied beside the dictionary as
+it is. Columns of other types go through Arrow's ``filter``.
 
 Held by: tests/records/test_kept_rows.py
 """
 
 cimport cython
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t, uintptr_t
-from libc.stdlib cimport free, malloc
+from libc.stdlib cimport calloc, free, malloc
 
 import pyarrow as pa
 
 from engine.records.arrow_functions import pc
+from engine.records.batch_builder cimport BatchBuilder, padded
 from engine.records.byte_kernels cimport bits_from, count_ones
 from engine.records.kept_kernels cimport (
     flag_codes,
@@ -106,74 +108,12 @@ cdef class Mask:
     def __dealloc__(self):
         free(self.words)
 
-    cdef object bits(self, const uint8_t* bitmap, int64_t offset, int64_t* ones):
-        """The bits of a bitmap that are kept, and how many are 1."""
-        buffer = pa.allocate_buffer((self.kept + 63) // 64 * 8)
-        cdef uint64_t* target = <uint64_t*><uintptr_t>buffer.address
-        with nogil:
-            ones[0] = keep_bits(bitmap, offset, self.rows, self.words, target)
-        return buffer
-
-    cdef object values(self, const uint8_t* source, int32_t width):
-        """The values that are kept."""
-        # the kernel writes one value more
-        buffer = pa.allocate_buffer(self.kept * width + VALUE_BYTES_MAX, resizable=True)
-        cdef uint8_t* target = <uint8_t*><uintptr_t>buffer.address
-        cdef Keeping keeping = keeping_of(width)
-        with nogil:
-            keeping(source, self.rows, self.words, target)
-        buffer.resize(self.kept * width, shrink_to_fit=False)
-        return buffer
-
-    cdef tuple texts(self, const uint8_t* offsets, const uint8_t* texts, bint is_large):
-        """The offsets and the bytes of the texts that are kept."""
-        cdef int64_t total
-        cdef uint8_t* target_offsets
-        cdef uint8_t* target
-        with nogil:
-            total = (keep_large_texts_bytes if is_large else keep_texts_bytes)(offsets, self.rows, self.words)
-        offset_buffer = pa.allocate_buffer((self.kept + 1) * (8 if is_large else 4))
-        # the kernel writes beyond the last one
-        text_buffer = pa.allocate_buffer(total + VALUE_BYTES_MAX, resizable=True)
-        target_offsets = <uint8_t*><uintptr_t>offset_buffer.address
-        target = <uint8_t*><uintptr_t>text_buffer.address
-        with nogil:
-            (keep_large_texts if is_large else keep_texts)(
-                offsets, texts, self.rows, self.words, target_offsets, target)
-        text_buffer.resize(total, shrink_to_fit=False)
-        return offset_buffer, text_buffer
-
-    cdef object column(self, object array):
-        """The rows of a column that are kept."""
-        cdef int32_t kind = WIDTHS.get(array.type.id, 0)
-        cdef int64_t offset = array.offset
-        cdef int64_t null_count = array.null_count
-        cdef int64_t ones = 0
-        cdef const uint8_t* values
-        if kind == IS_DICTIONARY:
-            if array.indices.type != INT32:
-                return pc.filter(array, self.array())
-            return pa.DictionaryArray.from_arrays(
-                self.column(array.indices), array.dictionary, ordered=array.type.ordered, safe=False)
-        buffers = array.buffers()
-        if kind == 0 or buffers[1] is None or isinstance(array.type, pa.BaseExtensionType):
+    cdef object codes(self, object array):
+        """The rows of a column of a dictionary's codes that are kept."""
+        if array.indices.type != INT32:
             return pc.filter(array, self.array())
-        validity = None
-        if null_count:
-            validity = self.bits(<const uint8_t*>address_of(buffers[0]), offset, &ones)
-            null_count = self.kept - ones
-            if not null_count:
-                validity = None
-        values = <const uint8_t*>address_of(buffers[1])
-        if kind == IS_BOOL:
-            kept = (self.bits(values, offset, &ones),)
-        elif kind == IS_TEXT:
-            kept = self.texts(values + 4 * offset, <const uint8_t*>address_of(buffers[2]), False)
-        elif kind == IS_LARGE_TEXT:
-            kept = self.texts(values + 8 * offset, <const uint8_t*>address_of(buffers[2]), True)
-        else:
-            kept = (self.values(values + kind * offset, kind),)
-        return pa.Array.from_buffers(array.type, self.kept, [validity, *kept], null_count)
+        kept = kept_batch(self, [array.indices], pa.schema([("codes", INT32)])).column(0)
+        return pa.DictionaryArray.from_arrays(kept, array.dictionary, ordered=array.type.ordered, safe=False)
 
     cdef object array(self):
         """The mask as Arrow has it."""
@@ -186,6 +126,116 @@ cdef class Mask:
         return pa.Array.from_buffers(BOOL, self.rows, [None, buffer], 0)
 
 
+# A column that is copied here, and where to.
+cdef struct KeptColumn:
+    int32_t kind                # one of WIDTHS; 0: it is not copied here
+    const uint8_t* validity     # NULL: no nulls
+    const uint8_t* values       # of texts their offsets, the first row's first
+    const uint8_t* texts
+    int64_t offset              # of the first row, in bits
+    int64_t text_bytes          # that are kept
+    int64_t ones                # rows that are kept and not null
+    uint8_t* target_validity
+    uint8_t* target
+    uint8_t* target_texts
+
+
+cdef int read_column(KeptColumn* column, object array, list buffers) except -1:
+    """Find where a column lies; its buffers stay with the caller."""
+    cdef int32_t kind = WIDTHS.get(array.type.id, 0)
+    if kind == IS_DICTIONARY or isinstance(array.type, pa.BaseExtensionType):
+        return 0
+    own = array.buffers()
+    if kind == 0 or own[1] is None:
+        return 0
+    buffers.append(own)
+    column.kind = kind
+    column.offset = array.offset
+    column.validity = <const uint8_t*>address_of(own[0]) if array.null_count else NULL
+    column.values = <const uint8_t*>address_of(own[1])
+    if kind == IS_TEXT or kind == IS_LARGE_TEXT:
+        column.values += column.offset * (4 if kind == IS_TEXT else 8)
+        column.texts = <const uint8_t*>address_of(own[2])
+    elif kind > 0:
+        column.values += column.offset * kind
+    return 0
+
+
+cdef int64_t size_of_kept(Mask mask, KeptColumn* column) noexcept nogil:
+    """Bytes of what is kept of a column, with the room that kernels write beyond the last value."""
+    cdef int64_t size = padded((mask.kept + 63) // 64 * 8) if column.validity != NULL else 0
+    if column.kind == IS_BOOL:
+        return size + padded((mask.kept + 63) // 64 * 8)
+    if column.kind == IS_TEXT:
+        column.text_bytes = keep_texts_bytes(column.values, mask.rows, mask.words)
+        return size + padded((mask.kept + 1) * 4) + padded(column.text_bytes + VALUE_BYTES_MAX)
+    if column.kind == IS_LARGE_TEXT:
+        column.text_bytes = keep_large_texts_bytes(column.values, mask.rows, mask.words)
+        return size + padded((mask.kept + 1) * 8) + padded(column.text_bytes + VALUE_BYTES_MAX)
+    return size + padded(mask.kept * column.kind + VALUE_BYTES_MAX)
+
+
+cdef uint8_t* copy_kept(Mask mask, KeptColumn* column, uint8_t* target) noexcept nogil:
+    """Copy what is kept of a column; returns where the next one begins."""
+    column.ones = mask.kept
+    if column.validity != NULL:
+        column.target_validity = target
+        column.ones = keep_bits(column.validity, column.offset, mask.rows, mask.words, <uint64_t*>target)
+        target += padded((mask.kept + 63) // 64 * 8)
+    column.target = target
+    if column.kind == IS_BOOL:
+        keep_bits(column.values, column.offset, mask.rows, mask.words, <uint64_t*>target)
+        return target + padded((mask.kept + 63) // 64 * 8)
+    if column.kind == IS_TEXT:
+        column.target_texts = target + padded((mask.kept + 1) * 4)
+        keep_texts(column.values, column.texts, mask.rows, mask.words, target, column.target_texts)
+        return column.target_texts + padded(column.text_bytes + VALUE_BYTES_MAX)
+    if column.kind == IS_LARGE_TEXT:
+        column.target_texts = target + padded((mask.kept + 1) * 8)
+        keep_large_texts(column.values, column.texts, mask.rows, mask.words, target, column.target_texts)
+        return column.target_texts + padded(column.text_bytes + VALUE_BYTES_MAX)
+    keeping_of(column.kind)(column.values, mask.rows, mask.words, target)
+    return target + padded(mask.kept * column.kind + VALUE_BYTES_MAX)
+
+
+cdef object kept_batch(Mask mask, list arrays, object schema):
+    """The rows of some columns that are kept, as a batch of a schema."""
+    cdef int32_t width = <int32_t>len(arrays)
+    cdef int32_t index
+    cdef int64_t size = 0
+    cdef uint8_t* target
+    cdef KeptColumn* columns = <KeptColumn*>calloc(<size_t>width, sizeof(KeptColumn))
+    cdef BatchBuilder builder = BatchBuilder.begin(schema, mask.kept)
+    if columns == NULL:
+        raise MemoryError("columns of which rows are kept")
+    buffers = []
+    try:
+        for index in range(width):
+            read_column(&columns[index], arrays[index], buffers)
+        with nogil:
+            for index in range(width):
+                if columns[index].kind:
+                    size += size_of_kept(mask, &columns[index])
+        target = builder.allocate(size)
+        with nogil:
+            for index in range(width):
+                if columns[index].kind:
+                    target = copy_kept(mask, &columns[index], target)
+        for index in range(width):
+            if columns[index].kind:
+                builder.set_values(
+                    index, mask.kept - columns[index].ones, columns[index].target_validity,
+                    columns[index].target if columns[index].target_texts != NULL else NULL,
+                    columns[index].target_texts if columns[index].target_texts != NULL else columns[index].target)
+            elif WIDTHS.get(arrays[index].type.id, 0) == IS_DICTIONARY:
+                builder.set_array(index, mask.codes(arrays[index]))
+            else:
+                builder.set_array(index, pc.filter(arrays[index], mask.array()))
+    finally:
+        free(columns)
+    return builder.build()
+
+
 def kept_rows(batch not None, mask not None):
     """Return the rows of a pyarrow.RecordBatch for which a BooleanArray of as many rows is true."""
     cdef Mask words = Mask(mask)
@@ -195,7 +245,7 @@ def kept_rows(batch not None, mask not None):
         return batch
     if words.kept == 0 or batch.num_columns == 0:
         return batch.slice(0, words.kept)
-    return pa.RecordBatch.from_arrays([words.column(column) for column in batch.columns], schema=batch.schema)
+    return kept_batch(words, batch.columns, batch.schema)
 
 
 def narrowed_mask(mask not None, kept not None):

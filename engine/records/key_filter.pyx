@@ -25,7 +25,7 @@ Bloom filters", with a block of one word as in Velox; the exact join filters of 
 cimport cython
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t, uintptr_t
 from libc.stdlib cimport calloc, free
-from libc.string cimport memcpy
+from libc.string cimport memcpy, memset
 
 from engine.records.arrow_batch cimport (
     KIND_BYTES,
@@ -44,9 +44,12 @@ from engine.records.hashing cimport hash_batch, rehash
 import pyarrow as pa
 
 from engine.records.arrow_functions import pc
+from engine.records.plain_types import plain_type
 
 cdef enum:
     HASHED_ROWS = 1024
+    # fewer take no longer than giving the GIL away and taking it again
+    BRIEF_ROWS = 4096
     WORD_BITS_PER_KEY = 16
     WORD_BITS_PER_KEY_MIN = 8
     WORDS_MIN_SHIFT = 3
@@ -132,20 +135,48 @@ cdef ArrowBatch _opened(object array):
     return ArrowBatch.open(pa.RecordBatch.from_arrays([array], names=["key"]))
 
 
+# An integer column as it lies; returns what must live as long as the view. To open a batch gives the GIL away twice.
+cdef list _view_integers(object array, int32_t width, ColumnView* column):
+    cdef list buffers = array.buffers()
+    memset(column, 0, sizeof(ColumnView))
+    column.width = width
+    column.offset = array.offset
+    column.null_count = array.null_count
+    column.kind = KIND_INT64        # any that has values: what matters is the width
+    if column.null_count:
+        column.validity = <const uint8_t*><uintptr_t>buffers[0].address
+    if buffers[1] is not None:
+        column.values = <const uint8_t*><uintptr_t>buffers[1].address
+    return buffers
+
+
+#: kind and width of the types of keys that were asked for, by type
+cdef dict _kinds = {}
+
+
+cdef tuple _kind_of(object data_type):
+    cdef ArrowBatch batch
+    found = _kinds.get(data_type)
+    if found is None:
+        batch = _opened(pa.nulls(0, data_type))
+        # Others do not lie there as numbers: they are hashed.
+        is_plain = plain_type(data_type) == data_type
+        found = _kinds[data_type] = batch.columns[0].kind, batch.columns[0].width if is_plain else 0
+    return found
+
+
 @cython.final
 cdef class KeyFilter:
     """Made by ``key_filter`` and ``merged``."""
 
     def __cinit__(self, data_type not None):
-        cdef ColumnView* column
-        cdef ArrowBatch batch = _opened(pa.nulls(0, data_type))
-        column = &batch.columns[0]
+        kind, width = _kind_of(data_type)
         self.data_type = data_type
-        self._kind = column.kind
+        self._kind = kind
         self._lowest = ~<uint64_t>0
-        if KIND_INT8 <= column.kind <= KIND_UINT64:
-            self._width = column.width
-            self._sign = <uint64_t>1 << (8 * self._width - 1) if column.kind <= KIND_INT64 else 0
+        if KIND_INT8 <= self._kind <= KIND_UINT64 and width:
+            self._width = width
+            self._sign = <uint64_t>1 << (8 * self._width - 1) if self._kind <= KIND_INT64 else 0
 
     def __dealloc__(self):
         free(self._bits)
@@ -158,14 +189,17 @@ cdef class KeyFilter:
     # ------------------------------------------------------------------------------------------------ making
 
     cdef int _find_bounds(self, list arrays) except -1:
-        cdef ArrowBatch batch
-        cdef ColumnView* column
-        for array in arrays:
-            if self._width:
-                batch = _opened(array)
-                column = &batch.columns[0]
-                with nogil:
-                    _widen_any(self, column, batch.row_count)
+        cdef ColumnView column
+        cdef int64_t count
+        if self._width:
+            for array in arrays:
+                count = len(array)
+                lies_in = _view_integers(array, self._width, &column)
+                if count <= BRIEF_ROWS:
+                    _widen_any(self, &column, count)
+                else:
+                    with nogil:
+                        _widen_any(self, &column, count)
         if not self._has_order():
             return 0
         self._least, self._greatest = pc.min_max(pa.chunked_array(arrays, self.data_type)).values()
@@ -202,18 +236,14 @@ cdef class KeyFilter:
         return 1
 
     cdef int _set_numbers(self, object array) except -1:
-        cdef ArrowBatch batch = _opened(array)
-        cdef ColumnView* column = &batch.columns[0]
-        cdef int64_t count = batch.row_count
-        with nogil:
-            if self._width == 8:
-                _set_bits(self, column, <const uint64_t*>column.values, self._sign, count)
-            elif self._width == 4:
-                _set_bits(self, column, <const uint32_t*>column.values, <uint32_t>self._sign, count)
-            elif self._width == 2:
-                _set_bits(self, column, <const uint16_t*>column.values, <uint16_t>self._sign, count)
-            else:
-                _set_bits(self, column, column.values, <uint8_t>self._sign, count)
+        cdef ColumnView column
+        cdef int64_t count = len(array)
+        lies_in = _view_integers(array, self._width, &column)
+        if count <= BRIEF_ROWS:
+            _set_any(self, &column, count)
+        else:
+            with nogil:
+                _set_any(self, &column, count)
         return 0
 
     cdef int _set_hashes(self, object array) except -1:
@@ -281,24 +311,25 @@ cdef class KeyFilter:
 
     def mask(self, array not None):
         """Return for each row of an array of the keys' type whether its value may be one of them; no null."""
-        cdef ArrowBatch batch
-        cdef ColumnView* column
+        cdef ArrowBatch batch = None
+        cdef ColumnView column
         cdef int64_t count = len(array)
         cdef uint8_t* found
         if array.type != self.data_type:
             raise TypeError(f"the filter is of {self.data_type}, not of {array.type}")
         buffer = pa.allocate_buffer((count + 7) // 8)
         found = <uint8_t*><uintptr_t>buffer.address
-        batch = _opened(array)
-        column = &batch.columns[0]
+        if self.is_exact:
+            lies_in = _view_integers(array, self._width, &column)
+        elif self.value_count:
+            batch = _opened(array)
         with nogil:
-            self._look_up(batch, column, count, found)
+            self._look_up(batch, &column, count, found)
         mask = pa.Array.from_buffers(pa.bool_(), count, [None, buffer], 0)
         return pc.and_(mask, pc.is_valid(array)) if array.null_count else mask
 
     def may_lie_between(self, lows not None, highs not None):
         """Return for each pair of bounds whether some value may lie between them; a null is no bound."""
-        cdef KeyFilter low, high
         found = []
         if self.value_count == 0:
             return [False] * len(lows)
@@ -306,16 +337,21 @@ cdef class KeyFilter:
             if not least.is_valid or not greatest.is_valid:
                 found.append(True)
             elif self._width:
-                low, high = KeyFilter(self.data_type), KeyFilter(self.data_type)
-                low._find_bounds([lows.slice(index, 1)])
-                high._find_bounds([highs.slice(index, 1)])
-                found.append(self._has_number(low._lowest, high._highest))
+                found.append(self._has_number(self._word_at(lows, index), self._word_at(highs, index)))
             elif self._least is None or not self._least.is_valid:
                 found.append(True)
             else:
                 found.append(pc.less_equal(least, self._greatest).as_py()
                              and pc.less_equal(self._least, greatest).as_py())
         return found
+
+    # A number that is no null, as a word.
+    cdef uint64_t _word_at(self, object array, int64_t index):
+        cdef ColumnView column
+        cdef uint64_t word = 0
+        lies_in = _view_integers(array, self._width, &column)
+        memcpy(&word, column.values + (column.offset + index) * self._width, self._width)   # little-endian
+        return word ^ self._sign
 
     def _has_number(self, uint64_t low, uint64_t high):
         cdef uint64_t word
@@ -365,6 +401,17 @@ cdef void _widen_any(KeyFilter made, const ColumnView* column, int64_t count) no
         _widen(made, column, <const uint16_t*>column.values, <uint16_t>made._sign, count)
     else:
         _widen(made, column, column.values, <uint8_t>made._sign, count)
+
+
+cdef void _set_any(KeyFilter made, const ColumnView* column, int64_t count) noexcept nogil:
+    if made._width == 8:
+        _set_bits(made, column, <const uint64_t*>column.values, made._sign, count)
+    elif made._width == 4:
+        _set_bits(made, column, <const uint32_t*>column.values, <uint32_t>made._sign, count)
+    elif made._width == 2:
+        _set_bits(made, column, <const uint16_t*>column.values, <uint16_t>made._sign, count)
+    else:
+        _set_bits(made, column, column.values, <uint8_t>made._sign, count)
 
 
 cdef void _widen(KeyFilter made, const ColumnView* column, const Word* values, Word sign, int64_t count) noexcept nogil:

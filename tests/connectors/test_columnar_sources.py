@@ -246,6 +246,8 @@ def test_the_manifest_is_plain_json():
         },
         "producer": "",
         "bad_rows": 0,
+        "sorted_by": [],
+        "partitioned_by": [],
         "format": "drey-records",
         "version": 1,
     }

@@ -14,10 +14,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engine import Environment
 from engine.connectors.json_reader import JsonReader
 from engine.connectors.json_source import json_source, with_splits
 from engine.connectors.json_writer import JsonWriter, check_json_sink
-from engine.errors import DataError, DreyWarning, PlanError, SchemaError
+from engine.errors import ConfigurationError, DataError, DreyWarning, PlanError, SchemaError
 from engine.graph.source_spec import SourceSplit
 
 SCHEMA = pa.schema([("id", pa.int64()), ("name", pa.string())])
@@ -200,3 +201,37 @@ def test_what_has_no_form_in_json_is_refused(tmp_path):
         check_json_sink(pa.schema([("m", pa.map_(pa.int64(), pa.int64()))]))
     with pytest.raises(DataError, match="'raw' has bytes that are not UTF-8"):
         write(tmp_path / "a.json", [{"raw": b"\xff"}], pa.schema([("raw", pa.binary())]))
+
+
+BAD_LINES = [b"{", b"17", b'{"id":"x"}', b'{"id":1.5}', b"nothing", b'{"name":7}', b'{"name":"\xff"}', b'"text"']
+
+
+@given(st.lists(st.none() | st.sampled_from(BAD_LINES), max_size=40), st.data())
+def test_bad_lines_are_left_out_and_counted_wherever_blocks_end(tmp_path_factory, lines, data):
+    path = tmp_path_factory.mktemp("json") / "a.json"
+    good = [{"id": number, "name": f"n{number}"} for number, line in enumerate(lines) if line is None]
+    texts = [line or json.dumps({"id": number, "name": f"n{number}"}).encode() for number, line in enumerate(lines)]
+    path.write_bytes(b"\n".join(texts))
+    spec, _, _ = json_source(path, SCHEMA, on_bad_row="skip")
+    block_bytes = data.draw(st.sampled_from([1, 30, 200, 1 << 20]))
+    reader = JsonReader(spec, spec.splits, block_bytes)
+    assert [row for batch in reader for row in batch.to_pylist()] == good
+    assert reader.bad_rows == len(lines) - len(good)
+    reader.close()
+    # whichever columns are wanted, the rows are the same
+    assert rows_of(msgspec.structs.replace(spec, columns=("id",))) == [{"id": row["id"]} for row in good]
+    assert len(rows_of(msgspec.structs.replace(spec, columns=()))) == len(good)
+
+
+def test_a_word_for_bad_rows_that_is_none_is_refused(tmp_path):
+    (tmp_path / "a.json").write_text('{"id":1}\n')
+    with pytest.raises(ConfigurationError, match="on_bad_row='null': choose one of fail, skip"):
+        json_source(tmp_path / "a.json", SCHEMA, on_bad_row="null")
+
+
+def test_bad_lines_of_a_job_are_counted_in_its_result(tmp_path):
+    path = tmp_path / "a.json"
+    path.write_bytes(b"\n".join(b"{" if number % 10 == 0 else b'{"id":%d}' % number for number in range(1000)))
+    with Environment(config={"parallelism.default": 2}) as env:
+        env.read_json(path, SCHEMA, on_bad_row="skip").write_csv(str(tmp_path / "out"))
+        assert env.execute("lines").bad_rows == 100

@@ -274,7 +274,7 @@ def test_a_job_is_cancelled_after_a_decision(own_cluster, data, tmp_path, monkey
 
     settings = {**JOINS, "taskmanager.memory.process.size": "512mb"}
     watcher = Watcher(own_cluster(settings, 2))
-    monkeypatch.setattr("engine.targets.planned_job.current_listener", lambda: watcher)
+    monkeypatch.setattr("engine.targets.planned_job.listener_of_job", lambda: watcher)
     environment = Environment(config=settings)
     big = environment.read_parquet(str(data / "big")).map(slow, BIG.schema)
     small = environment.read_parquet(str(data / "other")).filter(rarely)

@@ -29,11 +29,15 @@ from typing import Final, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from engine.parquet.group_reader import StoredChunk
 from engine.parquet.pages import Pages
 from engine.records.plain_types import plain_type
 
 #: path, inode, size and time of the last change
 Key = tuple[str, int, int, int]
+
+#: where columns of a row group lie that are decoded here, and as what they come
+Decoded = dict[str, tuple[StoredChunk, pa.Field]]
 
 _footers: Final[weakref.WeakValueDictionary[Key, pq.FileMetaData]] = weakref.WeakValueDictionary()
 #: footers that are kept, how many bytes of files all of them are, and the largest of them
@@ -57,6 +61,8 @@ class GroupPages(NamedTuple):
     pages: dict[str, Pages]
     #: of these columns, as the file has them before compression
     row_bytes: float
+    #: those that are decoded here, for the columns that come as numbers of texts; None: not yet known
+    decoded: tuple[frozenset[str], Decoded] | None = None
 
 
 class _Kept(NamedTuple):

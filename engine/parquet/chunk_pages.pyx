@@ -30,7 +30,7 @@ from engine.parquet.page_header cimport (
     PAGE_INDEX,
     parse_page_header,
 )
-from engine.parquet.page_kernels cimport PAGE_SLACK, crc, crc_begin, runs_begin, runs_bits, snappy
+from engine.parquet.page_kernels cimport PAGE_SLACK, crc, crc_begin, runs_begin, runs_bits, snappy, snappy_begin
 from engine.parquet.value_kernels cimport convert, reverse
 from engine.records.byte_kernels cimport load32
 
@@ -39,6 +39,7 @@ cdef enum:
     HEADER_BYTES_MAX = 16 << 10
 
 crc_begin()
+snappy_begin()
 
 
 cdef bint grow(Room* room, int64_t size) noexcept nogil:

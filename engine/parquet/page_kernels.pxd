@@ -161,8 +161,20 @@ cdef extern from *:
         return ones;
     }
 
+    /* Of each tag that copies: how many bytes (8 bits), the distance's highest bits where the tag has them (3), and how
+       many bytes of it follow (3). */
+    static uint16_t drey_snappy_tags[256];
+    static void drey_snappy_begin(void) {
+        for (int tag = 0; tag < 256; tag++) {
+            const int kind = tag & 3;
+            if (kind == 1) drey_snappy_tags[tag] = (uint16_t)((4 + ((tag >> 2) & 7)) | (tag >> 5) << 8 | 1 << 11);
+            else drey_snappy_tags[tag] = (uint16_t)(((tag >> 2) + 1) | (kind == 2 ? 2 : 4) << 11);
+        }
+    }
+
     /* What snappy has made of target_size bytes. 0: it is none of this. */
     static int drey_snappy(const uint8_t* source, int64_t size, uint8_t* target, int64_t target_size) {
+        static const uint32_t masks[5] = {0, 0xFF, 0xFFFF, 0, 0xFFFFFFFFu};
         const uint8_t* const end = source + size;
         uint8_t* to = target;
         uint8_t* const to_end = target + target_size;
@@ -176,11 +188,9 @@ cdef extern from *:
         if (whole != (uint64_t)target_size) return 0;
         while (source < end) {
             const uint32_t tag = *source++;
-            uint64_t length, distance;
             if ((tag & 3) == 0) {                               /* bytes as they are */
-                length = (tag >> 2) + 1;
+                uint64_t length = (tag >> 2) + 1;
                 if (length <= 16) {
-                    if ((uint64_t)(end - source) < length || (uint64_t)(to_end - to) < length) return 0;
                     memcpy(to, source, 16);
                 } else {
                     if (length > 60) {
@@ -193,34 +203,27 @@ cdef extern from *:
                 }
                 source += length;
                 to += length;
-                continue;
-            }
-            if ((tag & 3) == 1) {
-                length = 4 + ((tag >> 2) & 7);
-                distance = ((tag >> 5) << 8) | *source++;
-            } else if ((tag & 3) == 2) {
-                length = (tag >> 2) + 1;
-                distance = drey_load16(source);
-                source += 2;
             } else {
-                length = (tag >> 2) + 1;
-                distance = drey_load32(source);
-                source += 4;
-            }
-            if (distance == 0 || distance > (uint64_t)(to - target) || (uint64_t)(to_end - to) < length) return 0;
-            const uint8_t* from = to - distance;
-            if (distance >= 16) {                               /* at most 64 bytes, and as much room behind */
-                memcpy(to, from, 16);
-                if (length > 16) {
-                    memcpy(to + 16, from + 16, 16);
-                    if (length > 32) { memcpy(to + 32, from + 32, 16); memcpy(to + 48, from + 48, 16); }
+                const uint32_t known = drey_snappy_tags[tag];
+                const uint64_t length = known & 0xFF;
+                const uint64_t distance = (known & 0x700) + (drey_load32(source) & masks[known >> 11]);
+                const uint8_t* from = to - distance;
+                source += known >> 11;
+                if (distance - 1 >= (uint64_t)(to - target)) return 0;
+                if (distance >= 16) {                           /* at most 64 bytes, and as much room behind */
+                    memcpy(to, from, 16);
+                    if (length > 16) {
+                        memcpy(to + 16, from + 16, 16);
+                        if (length > 32) { memcpy(to + 32, from + 32, 16); memcpy(to + 48, from + 48, 16); }
+                    }
+                } else if (distance >= 8) {
+                    for (uint64_t place = 0; place < length; place += 8) memcpy(to + place, from + place, 8);
+                } else {
+                    for (uint64_t place = 0; place < length; place++) to[place] = from[place];
                 }
-            } else if (distance >= 8) {
-                for (uint64_t place = 0; place < length; place += 8) memcpy(to + place, from + place, 8);
-            } else {
-                for (uint64_t place = 0; place < length; place++) to[place] = from[place];
+                to += length;
             }
-            to += length;
+            if (to > to_end) return 0;                          /* by less than PAGE_SLACK bytes */
         }
         return source == end && to == to_end;
     }
@@ -260,6 +263,8 @@ cdef extern from *:
     bint runs_read "drey_runs_read" (Runs*, int64_t count, uint32_t* target) noexcept nogil
     # Values of one bit as bits of words that were 0; returns how many are 1, -1: there are not so many values.
     int64_t runs_bits "drey_runs_bits" (Runs*, int64_t count, uint64_t* words) noexcept nogil
+    # Once, before the first page is opened.
+    void snappy_begin "drey_snappy_begin" () noexcept nogil
     # What snappy has made of target_size bytes. False: it is none of this.
     bint snappy "drey_snappy" (const uint8_t* source, int64_t size, uint8_t* target, int64_t target_size) noexcept nogil
     # Once, before the first checksum.

@@ -2,7 +2,19 @@
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
-from engine.parquet.page_kernels cimport PAGE_SLACK, Runs, crc, crc_begin, runs_begin, runs_bits, runs_read, snappy
+from engine.parquet.page_kernels cimport (
+    PAGE_SLACK,
+    Runs,
+    crc,
+    crc_begin,
+    runs_begin,
+    runs_bits,
+    runs_read,
+    snappy,
+    snappy_begin,
+)
+
+snappy_begin()
 
 
 def uncompressed(bytes data not None, int64_t size):

@@ -65,6 +65,13 @@ cdef void free_chunk(Chunk* chunk) noexcept nogil:
     free(chunk.ends.data)
 
 
+cdef void reset_chunk(Chunk* chunk) noexcept nogil:
+    chunk.window_start = chunk.window_size = 0
+    chunk.is_open = chunk.is_dictionary = False
+    chunk.rows_left = chunk.row = chunk.passed = chunk.null_count = chunk.dictionary_count = 0
+    chunk.mask = NULL
+
+
 cdef int window_at(Chunk* chunk, int64_t position, int64_t size, const uint8_t** found) noexcept nogil:
     """Find bytes of the file, which are read with those behind them where they are not at hand."""
     cdef int64_t wanted, got, more

@@ -1,6 +1,7 @@
 """GroupReader: columns of a row group decoded here, as record batches of the rows that are wanted.
 
-    reader = GroupReader(descriptor, chunks, schema, window_bytes)      a StoredChunk for each column of the schema
+    reader = GroupReader(schema, window_bytes)
+    reader.begin(descriptor, chunks)      a row group, a StoredChunk for each column; memory is that of the one before
     reader.read(rows, mask) -> batch      of the next rows those for which a BooleanArray of as many is true; None: all
     reader.skip(rows)                     the next rows are not wanted
 
@@ -43,6 +44,7 @@ from engine.parquet.chunk_pages cimport (
     Scratch,
     free_chunk,
     open_sealed,
+    reset_chunk,
 )
 from engine.parquet.chunk_values cimport begin_rows, take_rows
 from engine.parquet.page_kernels cimport PAGE_SLACK
@@ -81,7 +83,6 @@ cdef class GroupReader:
     """Rows of a row group, from the first to the last. See the module's text."""
 
     cdef object _schema
-    cdef list _chunks
     cdef list _codecs
     cdef list _dictionaries         # of coded columns: (texts, as an array of so many)
     cdef Chunk* _columns
@@ -89,18 +90,25 @@ cdef class GroupReader:
     cdef int32_t _column_count
     cdef readonly int64_t rows_read
 
-    def __cinit__(self, int descriptor, list chunks not None, schema not None, int64_t window_bytes):
-        cdef Chunk* column
-        self._schema, self._chunks = schema, chunks
-        self._column_count = <int32_t>len(chunks)
+    def __cinit__(self, schema not None, int64_t window_bytes):
+        cdef int32_t index
+        self._schema = schema
+        self._column_count = <int32_t>len(schema)
         self._columns = <Chunk*>calloc(max(1, self._column_count), sizeof(Chunk))
         self._scratch = <Scratch*>malloc(sizeof(Scratch))
         if self._columns == NULL or self._scratch == NULL:
             raise MemoryError("columns of a row group")
-        self._codecs, self._dictionaries = [], []
+        for index in range(self._column_count):
+            self._columns[index].scratch, self._columns[index].window_bytes = self._scratch, window_bytes
+
+    def begin(self, int descriptor, list chunks not None):
+        """Begin with a row group, a StoredChunk for each column; what was left of another one is forgotten."""
+        cdef Chunk* column
+        self._codecs, self._dictionaries, self.rows_read = [], [], 0
         for index, chunk in enumerate(chunks):
             column = &self._columns[index]
-            column.descriptor, column.scratch, column.window_bytes = descriptor, self._scratch, window_bytes
+            reset_chunk(column)
+            column.descriptor = descriptor
             column.position, column.end, column.values_left = chunk.position, chunk.end, chunk.values
             column.size_max, column.codec = chunk.size_max, CODECS.get(chunk.codec, CODEC_OTHER)
             column.shape, column.stored_width, column.width = chunk.shape, chunk.stored_width, chunk.width

@@ -35,6 +35,7 @@ class OpenFile:
         self._arrow, self.footer = open_shared(path, buffer_bytes(len(columns)), columns)
         self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         self._known = known_groups(self.footer)
+        self._readers: dict[tuple[str, ...], GroupReader] = {}
         self.found = self._arrow.schema_arrow
         self.coded = frozenset(name for name in columns if pa.types.is_dictionary(self.found.field(name).type))
         self.types = {name: self._type_of(name) for name in columns}
@@ -66,19 +67,27 @@ class OpenFile:
         return float(total / max(1, metadata.num_rows))
 
     def columns(self, group: int, columns: Sequence[str], rows: int) -> ColumnStream:
-        """Return some columns of a row group in batches of so many rows."""
+        """Return some columns of a row group in batches of so many rows; another stream of the columns ends with it."""
         decoded = self._decoded_here(group)
         own = [name for name in columns if name in decoded]
         others = [name for name in columns if name not in decoded]
         streams: list[ColumnStream] = []
         if own:
             chunks, fields = zip(*(decoded[name] for name in own), strict=True)
-            reader = GroupReader(self._descriptor, list(chunks), pa.schema(fields), buffer_bytes(len(columns)))
+            reader = self._reader(own, pa.schema(fields), buffer_bytes(len(columns)))
+            reader.begin(self._descriptor, list(chunks))
             streams.append(DecodedColumns(reader, self.row_count(group), rows))
         if others or not columns:
             batches = self._arrow.iter_batches(rows, row_groups=[group], columns=others, use_threads=False)
             streams.append(ArrowColumns(self._checked(group, batches), rows))
         return streams[0] if len(streams) == 1 else SideBySide(streams, columns)
+
+    def _reader(self, columns: Sequence[str], schema: pa.Schema, window_bytes: int) -> GroupReader:
+        """Return the reader of some columns, with the memory that it took for another row group."""
+        reader = self._readers.get(tuple(columns))
+        if reader is None:
+            reader = self._readers[tuple(columns)] = GroupReader(schema, window_bytes)
+        return reader
 
     def single_row(self, group: int, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Yield the row of a row group that has one, read at once: no page of it is kept for later."""
@@ -109,6 +118,7 @@ class OpenFile:
     def close(self) -> None:
         """Close the file; it may be closed already."""
         self._arrow.close()
+        self._readers.clear()
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1

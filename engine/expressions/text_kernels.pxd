@@ -77,8 +77,10 @@ cdef extern from *:
     static int drey_is_like(const uint8_t* text, int64_t size, const drey_pattern* pattern) {
         const uint8_t* end = text + size;
         int part = 0, count = pattern->count;
-        if (pattern->is_whole)
-            return size == (count ? pattern->sizes[0] : 0) && (!count || !memcmp(text, pattern->parts[0], (size_t)size));
+        if (pattern->is_whole) {
+            if (size != (count ? pattern->sizes[0] : 0)) return 0;
+            return !count || !memcmp(text, pattern->parts[0], (size_t)size);
+        }
         if (pattern->begins) {
             if (end - text < pattern->sizes[0] || memcmp(text, pattern->parts[0], (size_t)pattern->sizes[0])) return 0;
             text += pattern->sizes[part++];

@@ -5,6 +5,8 @@ source.py  sample.py  key_sample.py    reader.py  writer.py
 
 footers.py             one footer for all readers of a file
 group_bounds.py        row groups that a filter leaves, by what footers say of their values
+page_bounds.py         rows that it leaves by what the file says of pages (page_index.pyx, row_ranges.py), and values
+                       that row groups do not have (bloom_filter.pyx)
 top_groups.py          row groups that may have rows among the first n
 row_filter.py          rows that it leaves, before all of their columns are read
 sample.py              what a sample of rows says of the columns; kept_samples.py: sampled columns for later plans
@@ -17,6 +19,6 @@ stored_chunks.py       which columns are decoded here
 Decoded here, without the GIL:
 
 group_reader.pyx       columns of a row group as batches of the rows that are wanted
-chunk_pages.pyx        the pages of a column, read and opened (page_header.pyx, page_kernels.pxd)
+chunk_pages.pyx        the pages of a column, read and opened (page_header.pyx, compact_protocol.pyx, page_kernels.pxd)
 chunk_values.pyx       values of rows that are wanted, taken out of them (value_kernels.pxd)
 """

@@ -30,6 +30,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from engine.parquet.group_reader import StoredChunk
+from engine.parquet.page_index import IndexPlaces
 from engine.parquet.pages import Pages
 from engine.records.plain_types import plain_type
 
@@ -84,6 +85,8 @@ class _Kept(NamedTuple):
     groups: dict[tuple[int, tuple[str, ...]], GroupPages]
     #: by column
     bounds: dict[str, GroupBounds]
+    #: of indexes of leaf columns, by row group
+    places: dict[int, list[IndexPlaces]]
 
 
 class _KeptFooters:
@@ -97,7 +100,7 @@ class _KeptFooters:
     def keep(self, key: Key, footer: pq.FileMetaData) -> None:
         """Keep a footer, and let go of those that were used longest ago when there are too many."""
         with self._lock:
-            self._found.setdefault(key, _Kept(footer, {}, {}, {}))
+            self._found.setdefault(key, _Kept(footer, {}, {}, {}, {}))
             size_bytes = sum(kept.footer.serialized_size for kept in self._found.values())
             while len(self._found) > _KEPT_MAX or size_bytes > _KEPT_BYTES_MAX:
                 size_bytes -= self._found.popitem(last=False)[1].footer.serialized_size
@@ -126,6 +129,12 @@ class _KeptFooters:
         """Return what is known of bounds of columns of a footer; nothing yet where it is not kept."""
         with self._lock:
             known = next((kept.bounds for kept in self._found.values() if kept.footer is footer), None)
+        return {} if known is None else known
+
+    def places(self, footer: pq.FileMetaData) -> dict[int, list[IndexPlaces]]:
+        """Return where indexes of a footer's file are; nothing yet where it is not kept."""
+        with self._lock:
+            known = next((kept.places for kept in self._found.values() if kept.footer is footer), None)
         return {} if known is None else known
 
 
@@ -166,6 +175,11 @@ def known_groups(footer: pq.FileMetaData) -> dict[tuple[int, tuple[str, ...]], G
 def known_bounds(footer: pq.FileMetaData) -> dict[str, GroupBounds]:
     """Return what is known of bounds of columns in row groups of a footer, to be added to as ``known_groups`` is."""
     return _kept.bounds(footer)
+
+
+def known_places(footer: pq.FileMetaData) -> dict[int, list[IndexPlaces]]:
+    """Return where indexes of row groups are, to be added to as ``known_groups`` is."""
+    return _kept.places(footer)
 
 
 def read_footer(path: str) -> pq.FileMetaData:

@@ -118,11 +118,19 @@ def _read_bounds(footer: pq.FileMetaData, name: str) -> GroupBounds:
     nulls = [one.null_count if one is not None and one.has_null_count else None for one in known]
     bounded = [one if one is not None and one.has_min_max else None for one in known]
     stored = plain_type(footer.schema.to_arrow_schema().field(name).type)
-    sides = [
-        _values([None if one is None else getattr(one, side) for one in bounded], bounded, stored)
-        for side in ("min_raw", "max_raw")
-    ]
-    return GroupBounds(_numbers(nulls, pa.int64()), *sides)
+    lows, highs = ([None if one is None else getattr(one, side) for one in bounded] for side in ("min_raw", "max_raw"))
+    return as_bounds(lows, highs, nulls, bounded, stored)
+
+
+def as_bounds(
+    lows: list[Any],
+    highs: list[Any],
+    nulls: Sequence[int | None],
+    known: Sequence[pq.Statistics | None],
+    stored: pa.DataType,
+) -> GroupBounds:
+    """Return bounds as the file has them, numbers or bytes, as Arrow's values of the column's own plain type."""
+    return GroupBounds(_numbers(nulls, pa.int64()), _values(lows, known, stored), _values(highs, known, stored))
 
 
 def _values(raw: list[Any], known: Sequence[pq.Statistics | None], stored: pa.DataType) -> pa.Array | None:

@@ -4,6 +4,7 @@
     file.footer    file.types    file.coded     of the columns: as what they come, and which come as numbers of texts
     file.pages(group, columns)                  what is known of pages, looked at once for all readers of a file
     file.columns(group, columns, rows)          a stream of batches (column_streams)
+    file.indexes                                what the file says of pages (page_bounds)
     file.close()
 
 Invariant: a stream gives all rows of its row group, or raises pa.ArrowInvalid.
@@ -21,6 +22,7 @@ import pyarrow as pa
 from engine.parquet.column_streams import ArrowColumns, ColumnStream, DecodedColumns, SideBySide
 from engine.parquet.footers import Decoded, GroupPages, known_groups, open_shared
 from engine.parquet.group_reader import GroupReader
+from engine.parquet.page_bounds import PageIndexes
 from engine.parquet.pages import buffer_bytes, pages_of
 from engine.parquet.stored_chunks import decodable
 from engine.records.plain_types import plain_type
@@ -36,6 +38,7 @@ class OpenFile:
         self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         self._known = known_groups(self.footer)
         self._readers: dict[tuple[str, ...], GroupReader] = {}
+        self.indexes = PageIndexes(path, self._descriptor, self.footer)
         self.found = self._arrow.schema_arrow
         self.coded = frozenset(name for name in columns if pa.types.is_dictionary(self.found.field(name).type))
         self.types = {name: self._type_of(name) for name in columns}

@@ -1,82 +1,25 @@
-"""The header of a Parquet page, in Thrift's compact protocol.
-
-    field     4 bits step to the next number │ 4 bits kind │ value          0 ends a struct
-    value     integers as zigzag varints, a struct as its fields; what is not looked for is passed over
+"""The header of a Parquet page.
 
     PageHeader    1 kind   2 size   3 compressed   4 checksum
                   5 data page         (1 values   2 encoding   3 encoding of levels)
                   7 dictionary        (1 values   2 encoding)
                   8 data page, new    (1 values  2 nulls  3 rows  4 encoding  5, 6 bytes of levels  7 is compressed)
 
-Source: Apache Thrift, "Thrift compact protocol encoding"; parquet-format, PageHeader.
+Source: parquet-format, PageHeader; in Thrift's compact protocol (``compact_protocol``).
 Held by: tests/parquet/test_pages.py
 """
 
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 
-cdef enum:
-    DEPTH_MAX = 16
-    IS_TRUE = 1
-    IS_FALSE = 2
-    IS_DOUBLE = 7
-    IS_BINARY = 8
-    IS_LIST = 9
-    IS_SET = 10
-    IS_STRUCT = 12
-
-cdef struct Cursor:
-    const uint8_t* data
-    int64_t size
-    int64_t at                  # beyond size: the bytes end before the header does, or it is none
-
-
-cdef inline uint8_t next_byte(Cursor* cursor) noexcept nogil:
-    cursor.at += 1
-    return cursor.data[cursor.at - 1] if cursor.at <= cursor.size else 0
-
-
-cdef inline uint64_t next_varint(Cursor* cursor) noexcept nogil:
-    cdef uint64_t value = 0
-    cdef int32_t shift = 0
-    cdef uint8_t byte = 0x80
-    while byte & 0x80 and shift < 64:
-        byte = next_byte(cursor)
-        value |= <uint64_t>(byte & 0x7F) << shift
-        shift += 7
-    return value
-
-
-cdef inline int64_t next_number(Cursor* cursor) noexcept nogil:
-    cdef uint64_t value = next_varint(cursor)
-    return <int64_t>(value >> 1) ^ -<int64_t>(value & 1)
-
-
-cdef inline void pass_over(Cursor* cursor, uint64_t size) noexcept nogil:
-    cursor.at = cursor.size + 1 if size > <uint64_t>cursor.size else cursor.at + <int64_t>size
-
-
-cdef void skip_value(Cursor* cursor, int32_t kind, int32_t depth) noexcept nogil:
-    """Pass over a value of a field or of a list."""
-    cdef uint8_t head
-    cdef uint64_t count
-    if kind >= IS_TRUE and kind <= 3:
-        pass_over(cursor, 1)
-    elif kind >= 4 and kind <= 6:
-        next_varint(cursor)
-    elif kind == IS_DOUBLE:
-        pass_over(cursor, 8)
-    elif kind == IS_BINARY:
-        pass_over(cursor, next_varint(cursor))
-    elif (kind == IS_LIST or kind == IS_SET) and depth < DEPTH_MAX:
-        head = next_byte(cursor)
-        count = head >> 4 if head >> 4 != 15 else next_varint(cursor)
-        while count > 0 and cursor.at <= cursor.size:
-            skip_value(cursor, head & 15, depth + 1)
-            count -= 1
-    elif kind == IS_STRUCT and depth < DEPTH_MAX:
-        read_struct(cursor, NULL, depth + 1, 0)
-    else:
-        cursor.at = cursor.size + 1
+from engine.parquet.compact_protocol cimport (
+    IS_STRUCT,
+    IS_TRUE,
+    Cursor,
+    is_number,
+    next_field,
+    next_number,
+    skip_field,
+)
 
 
 cdef void set_number(PageHeader* header, int64_t owner, int64_t field, int64_t number) noexcept nogil:
@@ -105,27 +48,20 @@ cdef void set_number(PageHeader* header, int64_t owner, int64_t field, int64_t n
         header.level_encoding = number
 
 
-cdef void read_struct(Cursor* cursor, PageHeader* header, int32_t depth, int64_t owner) noexcept nogil:
-    """Read the fields of a struct, which is field `owner` of the header where that is not NULL."""
+cdef void read_struct(Cursor* cursor, PageHeader* header, int64_t owner) noexcept nogil:
+    """Read the fields of the header (owner 0), or of the struct about its kind that is field `owner` of it."""
     cdef int64_t field = 0
-    cdef int64_t number
-    cdef int32_t kind
-    cdef uint8_t head = next_byte(cursor)
-    while head != 0 and cursor.at <= cursor.size:
-        field = field + (head >> 4) if head >> 4 else next_number(cursor)
-        kind = head & 15
-        if kind == IS_STRUCT and header != NULL and depth == 0 and (field == 5 or field == 7 or field == 8):
-            read_struct(cursor, header, 1, field)
-        elif kind >= 4 and kind <= 6:
-            number = next_number(cursor)
-            if header != NULL:
-                set_number(header, owner, field, number)
-        elif kind == IS_TRUE or kind == IS_FALSE:           # a bool's kind is its value
-            if header != NULL and owner == 8 and field == 7:
-                header.is_compressed = kind == IS_TRUE
+    cdef int32_t kind = next_field(cursor, &field)
+    while kind:
+        if kind == IS_STRUCT and owner == 0 and (field == 5 or field == 7 or field == 8):
+            read_struct(cursor, header, field)
+        elif is_number(kind):
+            set_number(header, owner, field, next_number(cursor))
         else:
-            skip_value(cursor, kind, depth)
-        head = next_byte(cursor)
+            if owner == 8 and field == 7:
+                header.is_compressed = kind == IS_TRUE
+            skip_field(cursor, kind)
+        kind = next_field(cursor, &field)
 
 
 cdef int64_t parse_page_header(const uint8_t* data, int64_t size, PageHeader* header) noexcept nogil:
@@ -137,5 +73,5 @@ cdef int64_t parse_page_header(const uint8_t* data, int64_t size, PageHeader* he
     header.is_compressed, header.has_checksum = True, False
     if size <= 0:
         return 0
-    read_struct(&cursor, header, 0, 0)
+    read_struct(&cursor, header, 0)
     return cursor.at if cursor.at <= cursor.size else 0

@@ -34,6 +34,7 @@ from engine.parquet.group_bounds import matched_groups, possible_groups
 from engine.parquet.open_file import OpenFile
 from engine.parquet.pages import Pages, check_fits
 from engine.parquet.row_filter import RowFilter, kept
+from engine.parquet.row_ranges import Ranges
 from engine.parquet.source import plain_file_schema
 from engine.parquet.top_groups import TopGroups
 from engine.records.arrow_batch import batch_bytes
@@ -59,6 +60,8 @@ BATCH_BYTES_MIN = 128 << 10
 _NARROW_COLUMNS = 16
 #: a row group that holds so many bytes while it is read leaves blocks that are given back
 _RELEASED_BYTES = 8 << 20
+#: row groups of which no page was left out before those that follow are not looked at
+_INDEX_LOOKS = 2
 #: values of a dictionary that count, since some rows may be a gigabyte of them
 _WIDE_VALUE_BYTES = 64 << 10
 
@@ -93,6 +96,8 @@ class ParquetReader:
         self._unlike: set[str] = set()
         #: of the file that is open; None: all
         self._possible_groups: frozenset[int] | None = None
+        #: row groups whose pages are looked at before it is given up; of the file that is open
+        self._index_looks = 0
         #: widths of rows seen: of those that came out, and as they were decoded for a filter, by stream of columns
         self._row_bytes = 0.0
         self._decoded_widths: dict[str, float] = {}
@@ -201,7 +206,7 @@ class ParquetReader:
 
     def _find_possible_groups(self) -> None:
         """Look in which row groups of the file, of those that are to be read, there may be rows for the filter."""
-        predicate = self._spec.predicate if self._spec.pruned_groups is None else None
+        predicate = self._spec.predicate
         if predicate is None and not self._tests and self._top is None:
             return
         assert self._file is not None
@@ -210,7 +215,9 @@ class ParquetReader:
         splits = [split for split in self._splits if split.path == self._file.path]
         groups = [group for split in splits for group in range(split.start, split.end)]
         if predicate is not None:
-            groups = possible_groups(footer, groups, predicate, self._schema)
+            if self._spec.pruned_groups is None:
+                groups = possible_groups(footer, groups, predicate, self._schema)
+            groups = [group for group in groups if self._file.indexes.may_have(group, predicate)]
         groups = list(matched_groups(footer, groups, self._tests, self._schema))
         self._possible_groups = frozenset(groups)
         if self._top is not None:
@@ -246,7 +253,19 @@ class ParquetReader:
         elif self._filter is None:
             yield from self._batches_of(group, columns, rows)
         else:
-            yield from self._filter.batches(partial(self._open_columns, group), self._spec.columns, rows)
+            open_columns = partial(self._open_columns, group)
+            row_count, possible = self._file.row_count(group), self._possible_rows(group)
+            yield from self._filter.batches(open_columns, self._spec.columns, rows, row_count, possible)
+
+    def _possible_rows(self, group: int) -> Ranges | None:
+        """Return the rows of a row group that pages leave for the predicate; None: all."""
+        assert self._file is not None
+        assert self._schema is not None
+        if self._spec.predicate is None or not self._index_looks:
+            return None
+        possible = self._file.indexes.possible_rows(group, self._spec.predicate, self._schema)
+        self._index_looks = _INDEX_LOOKS if possible is not None else self._index_looks - 1
+        return possible
 
     def _whole(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield what is wanted of batches that have all of the columns."""
@@ -355,6 +374,7 @@ class ParquetReader:
         tests = [*self._tests, *(() if self._top is None else (self._top,))]
         if self._spec.predicate is not None or tests:
             self._filter = RowFilter(self._spec.predicate, self._schema, file.coded, tests)
+        self._index_looks = _INDEX_LOOKS
         self._find_possible_groups()
 
     def _close_file(self) -> None:

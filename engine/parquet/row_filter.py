@@ -2,7 +2,7 @@
 
     filter = RowFilter(predicate, schema, coded, tests)      coded: columns that come as Arrow's dictionaries
     filter.columns                                           what it looks at
-    filter.batches(open_columns, columns, rows)              the rows that are left
+    filter.batches(open_columns, columns, rows, row_count)   the rows that are left
 
     columns of the filter   batch 1   batch 2   batch 3 ...    decoded
     rows that are left      none      none      some
@@ -28,6 +28,7 @@ from engine.expressions.evaluate import CompiledExpression, compile_predicate
 from engine.graph.expression import Expression, columns_of, conjunction, conjuncts
 from engine.parquet.column_passes import joined
 from engine.parquet.column_streams import ColumnStream
+from engine.parquet.row_ranges import ALL_ROWS, NO_ROWS, Ranges, share_of
 from engine.records.arrow_functions import pc
 from engine.records.kept_rows import flags_of_codes, kept_rows, narrowed_mask
 from engine.records.key_test import KeyTest, mask_of
@@ -39,6 +40,7 @@ from engine.records.top_keys import TopTest
 OpenColumns = Callable[[Sequence[str], int], ColumnStream]
 
 _TRUE = scalar_of(True)
+_NOTHING = pa.RecordBatch.from_pylist([], schema=pa.schema([]))
 #: of a batch: so many rows at most are copied for the rest of a predicate to look at them alone
 _FEW_ROWS_SHARE = 0.25
 
@@ -79,15 +81,26 @@ class RowFilter:
         fields = pa.schema([schema.field(name) for name in self._plain_columns])
         self._plain = compile_predicate(conjunction(others), fields) if others else None
 
-    def batches(self, open_columns: OpenColumns, columns: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:
-        """Yield what is left of batches of so many rows, some columns of it; never a batch without rows."""
+    def batches(
+        self,
+        open_columns: OpenColumns,
+        columns: Sequence[str],
+        rows: int,
+        row_count: int,
+        possible: Ranges | None = None,
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield what is left of batches of so many rows, some columns of it; never a batch without rows.
+
+        row_count: of the row group. possible: those of its rows that are looked at, None: all.
+        """
         own = [name for name in columns if name in self.columns]
         others = [name for name in columns if name not in self.columns]
         filtered = open_columns(self.columns, rows)
         beside: ColumnStream | None = None
         skipped = 0
-        while (batch := filtered.read()) is not None:
-            mask = self.mask(batch)
+        for start in range(0, row_count, rows):
+            share = ALL_ROWS if possible is None else share_of(possible, start, min(rows, row_count - start))
+            batch, mask = self._filtered(filtered, share)
             kept_count = batch.num_rows if mask is None else mask.true_count
             if not kept_count:
                 skipped += 1
@@ -101,11 +114,23 @@ class RowFilter:
             for _ in range(skipped):
                 beside.skip()
             skipped = 0
-            more = beside.read(mask)
+            more = beside.read(_of_all_rows(share, mask))
             if more is None or more.num_rows != kept_count:
                 raise pa.ArrowInvalid("its columns do not have the same number of rows")
             yield joined([kept(batch, mask, own), more]).select(columns) if own else more.select(columns)
             del batch, more
+
+    def _filtered(
+        self, stream: ColumnStream, share: bool | pa.BooleanArray
+    ) -> tuple[pa.RecordBatch, pa.BooleanArray | None]:
+        """Return the columns of the filter of the next rows that are looked at, and which of these are kept."""
+        if share is NO_ROWS:
+            stream.skip()
+            return _NOTHING, None
+        batch = stream.read(None if share is ALL_ROWS else share)
+        if batch is None:
+            raise pa.ArrowInvalid("its columns end before its rows do")
+        return batch, self.mask(batch)
 
     def mask(self, batch: pa.RecordBatch) -> pa.BooleanArray | None:
         """Return for each row of a batch, which has ``columns`` at least, whether it is kept; None: all are."""
@@ -127,6 +152,13 @@ class RowFilter:
         if plain.can_raise or mask.true_count > _FEW_ROWS_SHARE * batch.num_rows:
             return pc.and_kleene(mask, plain(plain_batch(columns)))
         return narrowed_mask(mask, plain(plain_batch(kept_rows(columns, mask)))) if mask.true_count else mask
+
+
+def _of_all_rows(share: bool | pa.BooleanArray, mask: pa.BooleanArray | None) -> pa.BooleanArray | None:
+    """Return a mask of the rows that were looked at as one of all rows of a batch."""
+    if share is ALL_ROWS:
+        return mask
+    return share if mask is None else narrowed_mask(share, mask)
 
 
 def kept(batch: pa.RecordBatch, mask: pa.BooleanArray | None, columns: Sequence[str]) -> pa.RecordBatch:

@@ -161,7 +161,7 @@ def _schema(columns):
 def test_columns_beside_those_of_a_filter_are_decoded_of_rows_that_are_left(predicate, decoded, left):
     read = _Decoded()
     row_filter = RowFilter(predicate.expression, _schema(TABLE.schema.names), ())
-    found = list(row_filter.batches(read, ["note"], 1000))
+    found = list(row_filter.batches(read, ["note"], 1000, ROWS))
     assert sum(batch.num_rows for batch in found) == left
     assert all(batch.num_rows for batch in found)
     assert (read.rows["day"], read.rows.get("note", 0)) == (ROWS, decoded)

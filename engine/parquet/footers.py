@@ -2,6 +2,7 @@
 
     file = open_file(path, buffer_bytes)                         as all files are opened
     file, footer = open_shared(path, buffer_bytes, columns)      keep the footer as long as the file is open
+    footer, coded = shared_footer(path, columns)                 without opening the file for reading
     footer = read_footer(path)
     groups = known_groups(footer)                                what was found out about row groups, to be added to
 
@@ -141,27 +142,26 @@ class _KeptFooters:
 _kept: Final = _KeptFooters()
 
 
+def shared_footer(path: str, columns: Collection[str] = ()) -> tuple[pq.FileMetaData, list[str]]:
+    """Return the footer of a file, and which of some columns have few texts and come as Arrow's dictionaries."""
+    known = Path(path).stat()
+    key = (path, known.st_ino, known.st_size, known.st_mtime_ns)
+    footer = _footers.get(key)
+    if footer is None:
+        with open_file(path, _FOOTER_BUFFER_BYTES) as file:
+            footer = _footers.setdefault(key, file.metadata)
+        if footer.serialized_size <= _KEPT_EACH_MAX:
+            _kept.keep(key, footer)
+    return footer, _kept.coded_columns(key, footer, columns)
+
+
 def open_shared(path: str, buffer_bytes: int, columns: Collection[str] = ()) -> tuple[pq.ParquetFile, pq.FileMetaData]:
     """Open a file for reading with a buffer of so many bytes for each column; return it with its footer.
 
     Columns of few texts, of those that are named, come as Arrow's dictionaries.
     """
-    known = Path(path).stat()
-    key = (path, known.st_ino, known.st_size, known.st_mtime_ns)
-    footer = _footers.get(key)
-    file = None
-    if footer is None:
-        file = open_file(path, buffer_bytes, None)
-        footer = _footers.setdefault(key, file.metadata)
-        if footer.serialized_size <= _KEPT_EACH_MAX:
-            _kept.keep(key, footer)
-    coded = _kept.coded_columns(key, footer, columns)
-    if file is not None and (coded or footer is not file.metadata):  # another reader was faster
-        file.close()
-        file = None
-    if file is None:
-        file = open_file(path, buffer_bytes, footer, coded)
-    return file, footer
+    footer, coded = shared_footer(path, columns)
+    return open_file(path, buffer_bytes, footer, coded), footer
 
 
 def known_groups(footer: pq.FileMetaData) -> dict[tuple[int, tuple[str, ...]], GroupPages]:
@@ -184,9 +184,7 @@ def known_places(footer: pq.FileMetaData) -> dict[int, list[IndexPlaces]]:
 
 def read_footer(path: str) -> pq.FileMetaData:
     """Return the footer of a file that is not to be read yet. Raises what pyarrow does."""
-    file, footer = open_shared(path, _FOOTER_BUFFER_BYTES)
-    file.close()
-    return footer
+    return shared_footer(path)[0]
 
 
 def coded_columns(footer: pq.FileMetaData, columns: Collection[str]) -> list[str]:

@@ -15,6 +15,7 @@ Held by: tests/statistics/test_heavy_key_statistics.py
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -24,10 +25,17 @@ import pyarrow.parquet as pq
 
 from engine.expressions.schema_bridge import is_key_type
 from engine.graph.source_spec import ColumnStatistics, ParquetSource, SourceSplit
-from engine.parquet.footers import open_file
-from engine.parquet.pages import BUFFER_MAX, pages_of
+from engine.parquet.open_file import OpenFile
 from engine.parquet.source import plain_file_schema
-from engine.statistics.column_statistics import SampledPlaces, SpreadSample, sample_statistics
+from engine.records.arrow_functions import pc
+from engine.records.plain_scalars import scalar_of
+from engine.records.plain_types import plain_batch, plain_type
+from engine.statistics.column_statistics import (
+    SPREAD_ROWS_MAX,
+    WIDE_COLUMN_BYTES,
+    SampledPlaces,
+    sample_statistics,
+)
 
 #: decoded for one column, whatever the size of the source
 CHUNK_VALUES = 1 << 21
@@ -82,27 +90,37 @@ def _sampled(
 
 
 def _rows(groups: Sequence[SourceSplit], columns: Sequence[str]) -> pa.Table | None:
-    sample = SpreadSample()
+    """Return rows of row groups, each with the same chance; None where their chunks are too large, or no keys."""
+    chance = min(1.0, SPREAD_ROWS_MAX / max(1, sum(group.row_count for group in groups)))
     schema: pa.Schema | None = None
     left_bytes, left_values = CHUNK_BYTES, CHUNK_VALUES
+    drawn: list[pa.RecordBatch] = []
+    batches = 0
     for group in groups:
-        with open_file(group.path, BUFFER_MAX) as file:
-            left_bytes -= sum(_chunk_bytes(file.metadata, group.start, column) for column in columns)
+        with contextlib.closing(OpenFile(group.path, columns)) as file:
+            left_bytes -= sum(_chunk_bytes(file.footer, group.start, column) for column in columns)
             left_values -= group.row_count
-            fields = [plain_file_schema(file.schema_arrow).field(column) for column in columns]
+            fields = [plain_file_schema(file.found).field(column) for column in columns]
+            fields = [field.with_type(plain_type(field.type)) for field in fields]
             if left_bytes < 0 or left_values < 0 or not all(is_key_type(field.type) for field in fields):
                 break
             if schema is not None and schema.types != [field.type for field in fields]:
                 break  # files of several widths: those of the first one are enough for a sample
             schema = pa.schema(fields)
-            pages_of(group.path, file.metadata, group.start, columns)
-            chunks = file.iter_batches(_BATCH_ROWS, row_groups=[group.start], columns=list(columns), use_threads=False)
-            for batch in chunks:
-                table = pa.Table.from_batches([batch]).select(columns)
-                plain_table = table if table.schema.equals(schema) else table.cast(schema)
-                (plain,) = plain_table.combine_chunks().to_batches()
-                sample.add(plain)
-    return None if schema is None or sample.widths else sample.table(schema)
+            stream = file.columns(group.start, columns, _BATCH_ROWS)
+            rows_left = file.row_count(group.start)
+            while rows_left:
+                rows = min(_BATCH_ROWS, rows_left)
+                # A fixed sequence: the same file gives the same sample, and a pattern in its rows meets none.
+                mask = pc.less(pc.random(rows, initializer=batches), scalar_of(chance)) if chance < 1.0 else None
+                batch = stream.read(mask)
+                batches, rows_left = batches + 1, rows_left - rows
+                if batch is not None:
+                    plain = plain_batch(batch)
+                    drawn.append(plain if plain.schema.equals(schema) else plain.cast(schema))
+    if schema is None or any(batch.nbytes > WIDE_COLUMN_BYTES * max(1, batch.num_rows) for batch in drawn):
+        return None
+    return pa.Table.from_batches(drawn, schema=schema)
 
 
 def _chunk_bytes(metadata: pq.FileMetaData, group: int, column: str) -> int:

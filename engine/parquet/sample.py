@@ -14,24 +14,27 @@ Held by: tests/connectors/test_columnar_sources.py
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from functools import lru_cache
+import contextlib
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Hashable, Sequence
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Final
 
 import msgspec
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from engine.errors import DataError
 from engine.graph.expression import Expression, columns_of
 from engine.graph.plan_schema import ColumnInfo, PlanSchema
 from engine.graph.source_spec import ColumnStatistics, ParquetSource, SourceSplit, SourceStatistics
-from engine.parquet.footers import open_file
+from engine.parquet.column_passes import joined
 from engine.parquet.kept_samples import KeptSamples
-from engine.parquet.pages import chunks_of, pages_of, parts
+from engine.parquet.open_file import OpenFile
+from engine.parquet.pages import chunks_of, parts
 from engine.records.plain_types import plain_schema
-from engine.statistics.column_statistics import WIDE_COLUMN_BYTES, SampledPlaces, sample_statistics
+from engine.statistics.column_statistics import WIDE_COLUMN_BYTES, SampledPlaces, column_statistics
 from engine.statistics.predicate_shares import Counted, counted, measured, parts_of
 
 #: rows of all sampled row groups together
@@ -41,9 +44,8 @@ _SAMPLE_GROUPS: Final = 8
 _SAMPLE_BYTES: Final = 8 << 20
 #: what columns take that are sampled at a time
 _SAMPLED_AT_ONCE_BYTES: Final = 16 << 20
-#: left to itself pyarrow reads the columns of a row group whole, for a few rows of a sample
-_BUFFER_BYTES: Final = 64 << 10
 _REMEMBERED: Final = 64
+_COLUMNS_REMEMBERED: Final = 512
 #: what was found is remembered by predicates, which have no hash
 _PREDICATES: Final = msgspec.msgpack.Decoder(tuple[Expression, ...])
 
@@ -133,17 +135,47 @@ def _sampled(
         if sum(table.nbytes for table in tables) >= _SAMPLE_BYTES:
             break
     rows = sum(table.num_rows for table in tables)
-    columns_known = sample_statistics(tables, row_count, SampledPlaces(len(tables), rows))
-    found = counted(pa.concat_tables(tables, promote_options="permissive"), _PREDICATES.decode(predicates))
+    whole = pa.concat_tables(tables, promote_options="permissive")
+    places = SampledPlaces(len(tables), rows)
+    read = groups[: len(tables)], stamps[: len(tables)]
+    columns_known = {
+        name: _known.of((read, name, row_count), partial(column_statistics, whole.column(name), row_count, places))
+        for name in (columns if rows else ())
+    }
+    found = counted(whole, _PREDICATES.decode(predicates))
     row_bytes = sum(table.nbytes for table in tables) / max(1, rows)
     return _Sample(columns_known, row_bytes, rows, found)
+
+
+class _KnownColumns:
+    """Statistics of columns that were sampled last, for queries that read others beside them."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        #: guarded by: self._lock
+        self._found: OrderedDict[Hashable, ColumnStatistics] = OrderedDict()
+
+    def of(self, key: Hashable, find: Callable[[], ColumnStatistics]) -> ColumnStatistics:
+        """Return what is known by a key, or what a function finds."""
+        with self._lock:
+            if key in self._found:
+                self._found.move_to_end(key)
+                return self._found[key]
+        found = find()
+        with self._lock:
+            self._found[key] = found
+            if len(self._found) > _COLUMNS_REMEMBERED:
+                self._found.popitem(last=False)
+        return found
+
+
+_known: Final = _KnownColumns()
 
 
 def _group_sample(group: SourceSplit, rows: int, columns: list[str]) -> pa.Table:
     """Return the first rows of a row group, as plain types."""
     try:
-        with open_file(group.path, _BUFFER_BYTES) as file:
-            pages_of(group.path, file.metadata, group.start, columns)
+        with contextlib.closing(OpenFile(group.path, columns)) as file:
             table = _first_rows(file, group.start, rows, columns)
     except (pa.ArrowInvalid, OSError) as error:
         if isinstance(error, OSError) and error.errno is not None:
@@ -159,16 +191,10 @@ def _group_sample(group: SourceSplit, rows: int, columns: list[str]) -> pa.Table
 _kept: Final = KeptSamples(_group_sample)
 
 
-def _first_rows(file: pq.ParquetFile, group: int, rows: int, columns: list[str]) -> pa.Table:
+def _first_rows(file: OpenFile, group: int, rows: int, columns: list[str]) -> pa.Table:
     """Return the first rows of a row group, read some columns at a time: each holds a page and its dictionary."""
     sizes = dict.fromkeys(columns, 0)
-    for name, chunk in chunks_of(file.metadata, group, columns):
+    for name, chunk in chunks_of(file.footer, group, columns):
         sizes[name] += chunk.total_uncompressed_size
-    tables = []
-    for part in parts(columns, sizes, _SAMPLED_AT_ONCE_BYTES):
-        batches = file.iter_batches(rows, row_groups=[group], columns=part, use_threads=False)
-        tables.append(pa.Table.from_batches([next(iter(batches))]))
-    if len(tables) == 1:
-        return tables[0]
-    arrays = [column for table in tables for column in table.columns]
-    return pa.table(arrays, pa.schema([field for table in tables for field in table.schema]))
+    batches = [file.columns(group, part, rows).read() for part in parts(columns, sizes, _SAMPLED_AT_ONCE_BYTES)]
+    return pa.Table.from_batches([joined([batch for batch in batches if batch is not None])])

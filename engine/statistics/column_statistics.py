@@ -38,7 +38,8 @@ HEAVY_COUNT_MIN = 8
 HEAVY_KEYS_MAX = 32
 #: a plan carries no longer keys
 _KEY_TEXT_MAX = 200
-_SPREAD_ROWS_MAX = 16_384
+#: rows of a sample of rows from everywhere
+SPREAD_ROWS_MAX = 16_384
 _SPREAD_BYTES_MAX = 8 << 20
 #: batches that a sample is kept in: each takes some KB beside its rows, and most of a long stream give one row or none
 _PIECES_MAX = 64
@@ -68,10 +69,11 @@ def sample_statistics(
         return {}
     row_count = max(row_count, table.num_rows)
     places = places or SampledPlaces(1, row_count)
-    return {field.name: _column_statistics(table.column(field.name), row_count, places) for field in table.schema}
+    return {field.name: column_statistics(table.column(field.name), row_count, places) for field in table.schema}
 
 
-def _column_statistics(column: pa.ChunkedArray, row_count: float, places: SampledPlaces) -> ColumnStatistics:
+def column_statistics(column: pa.ChunkedArray, row_count: float, places: SampledPlaces) -> ColumnStatistics:
+    """Return statistics of a column of which some rows, at least one, are known."""
     rows = len(column)
     null_fraction = column.null_count / rows
     if not is_key_type(column.type) or column.null_count == rows:
@@ -170,7 +172,7 @@ def plain_bound(value: Any) -> bool | int | float | str | None:
 
 
 class SpreadSample:
-    """Rows of a stream, each with the same chance, which is halved whenever more than _SPREAD_ROWS_MAX are held.
+    """Rows of a stream, each with the same chance, which is halved whenever more than SPREAD_ROWS_MAX are held.
 
     Every row draws a number from a fixed sequence and stays while that is below the chance: the same stream gives the
     same sample, and a pattern in the rows meets none in the draws. A column that is wide in one batch is null in the
@@ -195,7 +197,7 @@ class SpreadSample:
         draws = pc.random(batch.num_rows, initializer=self._batch_count)
         self._batch_count += 1
         self._keep(self._drawn(self._without_wide(batch), draws))
-        while sum(len(piece) for piece, _ in self._pieces) > _SPREAD_ROWS_MAX or self._bytes > _SPREAD_BYTES_MAX:
+        while sum(len(piece) for piece, _ in self._pieces) > SPREAD_ROWS_MAX or self._bytes > _SPREAD_BYTES_MAX:
             self._chance /= 2
             pieces, self._pieces, self._bytes = self._pieces, [], 0
             for piece in pieces:

@@ -139,13 +139,9 @@ class Dispatcher(RpcEndpoint):
             unread = len(self._unread) - len(self._recovered)
             _log.info("%d stored jobs, %d of which cannot be read yet", len(reading), unread)
 
-    def start(self, *, is_mended: bool = True) -> None:
-        """Start the recovered jobs; all components can be reached.
-
-        ``is_mended``: what somebody removes of the storage is stored again.
-        """
-        if is_mended:
-            self.spawn(self._keeper.keep_whole(), "storage that is whole")
+    def start(self) -> None:
+        """Start the recovered jobs; all components can be reached."""
+        self.spawn(self._keeper.keep_whole(), "storage that is whole")
         self._is_started = True
         for taken in sorted(self._recovered, key=lambda taken: taken.stored.handle.order):
             self._go_on(taken)

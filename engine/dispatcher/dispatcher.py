@@ -299,6 +299,7 @@ class Dispatcher(RpcEndpoint):
         del self._running[job_id]
         self._rpc.stop(job_master)
         await job_master.stop()
+        job_master.take_apart()
 
     async def cancel_job(self, request: CancelJob) -> Acknowledge:
         """Begin to cancel a job, whoever leads; one that has ended stays as it is."""

@@ -131,9 +131,10 @@ class JobMaster(RpcEndpoint):
         await close_all_async([super().stop, self._journal.close, self._suspend])
 
     def take_apart(self) -> None:
-        """Let go of everything after ``stop``: what refers to each other is gone at once, without the collector."""
+        """Cut after ``stop`` what refers to each other: it is gone at once, without the collector."""
         self.state.facts.graph.take_apart()
-        vars(self).clear()
+        self._handlers.clear()
+        del self._task_executors
 
     def _suspend(self) -> None:
         for instruction in self.state.handle(job_input.Suspend(), Moment.of(self._leadership.clock)):

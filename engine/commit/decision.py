@@ -52,6 +52,8 @@ class DecidedOutput(msgspec.Struct, frozen=True, omit_defaults=True):
     texts: tuple[DecidedText, ...] = ()
     #: of ``SinkSpec``: how files come into a target that stays
     mode: str = ""
+    #: nobody needs it after a crash of the machine: nothing is synchronised
+    is_passing: bool = False
 
 
 class Decision(msgspec.Struct, frozen=True):
@@ -70,9 +72,12 @@ def decided_output(
     overwrite: bool,
     staged: Iterable[StagedFile],
     added_by: tuple[str, JobId] | None = None,
+    *,
+    is_passing: bool = False,
 ) -> DecidedOutput:
     """Return the output of one sink from the staged files of its finished attempts, numbered by subtask in each folder.
 
+    is_passing: whether nobody needs it after a crash of the machine.
     added_by: the mode in which files come into a target that stays, and the job, which is part of their names then.
     """
     ordered = sorted((file for file in staged if file.name), key=lambda file: (file.subtask_index, file.name))
@@ -84,7 +89,9 @@ def decided_output(
         counts[file.folder] += 1
         place = f"{file.folder}/{part}" if file.folder else part
         files.append(DecidedFile(file.name, place, file.row_count, file.size_bytes))
-    return DecidedOutput(sink_index, str(target), str(staging), overwrite, tuple(files), mode=mode)
+    return DecidedOutput(
+        sink_index, str(target), str(staging), overwrite, tuple(files), mode=mode, is_passing=is_passing
+    )
 
 
 def _extension(name: str) -> str:

@@ -52,7 +52,7 @@ def check_outputs(sinks: Iterable[SinkSpec]) -> None:
         if target in targets:
             raise PlanError(f"two outputs of this job go to {sink.path}")
         targets[target] = sink.path
-        if not sink.mode:
+        if os.path.lexists(target) and not sink.mode:
             _check_replaceable(target, sink.path)
         _check_parents(target, sink.path)
     for target, path in targets.items():

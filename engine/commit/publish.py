@@ -78,23 +78,25 @@ def _place_output(output: DecidedOutput, staging: Path, after_step: Callable[[st
             after_step,
             replaces_partitions=output.mode == "overwrite_partitions",
         )
-        _confirm(target, staging, after_step, is_durable)
+        _confirm(output, staging, after_step, is_durable)
         return
     if not (staging / _ASSEMBLED_FILE).exists():
         _assemble(output, staging, folder, after_step)
         identity = folder.stat()
-        content = msgspec.json.encode(_Assembled(identity.st_dev, identity.st_ino))
-        replace_file(staging / _ASSEMBLED_FILE, content, is_durable)
+        assembled = _Assembled(identity.st_dev, identity.st_ino)
+        replace_file(staging / _ASSEMBLED_FILE, msgspec.json.encode(assembled), is_durable)
         after_step("identify")
-    assembled = msgspec.json.decode((staging / _ASSEMBLED_FILE).read_bytes(), type=_Assembled)
+    else:
+        assembled = msgspec.json.decode((staging / _ASSEMBLED_FILE).read_bytes(), type=_Assembled)
     if not _is_folder(target, assembled):
         _place(output, folder, target, staging, after_step)
         after_step("place")
-    _confirm(target, staging, after_step, is_durable)
+    _confirm(output, staging, after_step, is_durable)
 
 
-def _confirm(target: Path, staging: Path, after_step: Callable[[str], None], is_durable: bool) -> None:
-    fsync_folder(target.parent)
+def _confirm(output: DecidedOutput, staging: Path, after_step: Callable[[str], None], is_durable: bool) -> None:
+    if not output.is_passing:
+        fsync_folder(Path(output.target).parent)
     replace_file(staging / _PUBLISHED_FILE, b"", is_durable)
     after_step("confirm")
 
@@ -116,7 +118,8 @@ def _assemble(output: DecidedOutput, staging: Path, folder: Path, after_step: Ca
         replace_file(staging / text.name, text.content.encode())
         (staging / text.name).replace(folder / text.name)
         after_step(f"write {text.name}")
-    fsync_folder(folder)
+    if not output.is_passing:
+        fsync_folder(folder)
 
 
 def _place(output: DecidedOutput, folder: Path, target: Path, staging: Path, after_step: Callable[[str], None]) -> None:

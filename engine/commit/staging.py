@@ -163,8 +163,13 @@ def _boot() -> str:
     return str(psutil.boot_time())
 
 
+@cache
+def _started_s(own_pid: int) -> float:
+    return psutil.Process(own_pid).create_time()
+
+
 def _this_process() -> StagingOwner:
-    return StagingOwner(socket.gethostname(), _boot(), os.getpid(), psutil.Process().create_time())
+    return StagingOwner(socket.gethostname(), _boot(), os.getpid(), _started_s(os.getpid()))
 
 
 def read_owner(staging: Path) -> StagingOwner | None:

@@ -11,6 +11,7 @@ Held by: tests/config/test_loader.py
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 import msgspec
@@ -42,7 +43,7 @@ _PARSERS: dict[str, Callable[[str], Any]] = {
 }
 
 
-class ConfigOption(msgspec.Struct, frozen=True):
+class ConfigOption(msgspec.Struct, frozen=True, dict=True):
     """One option. ``default`` is text as a person would write it, or None where there is none."""
 
     key: str
@@ -51,6 +52,11 @@ class ConfigOption(msgspec.Struct, frozen=True):
     description: str
     choices: tuple[str, ...] = ()
     minimum: float | None = None
+
+    @cached_property
+    def default_value(self) -> Any:
+        """The default as the option's type."""
+        return None if self.default is None else self.parse(self.default, "default")
 
     def parse(self, value: object, origin: str) -> Any:
         """Return ``value`` as the option's type (size: bytes, duration: milliseconds), or raise."""

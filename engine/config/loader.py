@@ -50,7 +50,7 @@ class Configuration:
         """Return the typed value of an option (its default when it is not set, None when it has none)."""
         if option.key in self._values:
             return self._values[option.key]
-        return None if option.default is None else option.parse(option.default, "default")
+        return option.default_value
 
     def origin(self, key: str) -> str:
         """Return where the value of a key comes from."""

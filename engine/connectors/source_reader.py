@@ -13,7 +13,8 @@ Held by: tests/connectors/test_sinks.py
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from functools import cache
+from typing import TYPE_CHECKING, Protocol, TypeGuard
 
 import pyarrow as pa
 
@@ -63,7 +64,6 @@ class SourceReader(Protocol):
         ...
 
 
-@runtime_checkable
 class FilteringReader(Protocol):
     """One that leaves out rows where it reads them."""
 
@@ -76,13 +76,30 @@ class FilteringReader(Protocol):
         ...
 
 
-@runtime_checkable
 class CodingReader(Protocol):
     """One that finds texts as codes of dictionaries in what it reads."""
 
     def keep_codes(self, columns: Collection[str]) -> None:
         """Let columns be codes where they are; to be called before the first row is read (``Output.coded_columns``)."""
         ...
+
+
+@cache
+def _has(reader: type, method: str) -> bool:
+    return hasattr(reader, method)
+
+
+# To ask a Protocol for its methods takes as long as a small batch.
+
+
+def is_filtering(reader: SourceReader) -> TypeGuard[FilteringReader]:
+    """Whether a reader leaves out rows where it reads them."""
+    return _has(type(reader), "filter_by")
+
+
+def is_coding(reader: SourceReader) -> TypeGuard[CodingReader]:
+    """Whether a reader finds texts as codes."""
+    return _has(type(reader), "keep_codes")
 
 
 def open_source(

@@ -7,6 +7,7 @@ job_storage.py  StoredJobs: what a leader keeps of its jobs: files, and a handle
 job_files.py    JobFiles: what the files hold: graphs, journals, decisions, ends
 job_handles.py  JobHandles: the handles in the store, changed under the leader's epoch
 storage_of_job.py StorageOfJob: the same of one job, for its JobMaster
+passing_storage.py PassingStorage: that of a job which ends with its process
 storage_folder.py StorageFolder: the folder of the jobs of a cluster
 live_jobs.py    what a leader knows of its jobs, enough to store them again
 file_handles.py FileHandles: handles of a single JobManager, as files

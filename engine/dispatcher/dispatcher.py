@@ -139,13 +139,9 @@ class Dispatcher(RpcEndpoint):
             unread = len(self._unread) - len(self._recovered)
             _log.info("%d stored jobs, %d of which cannot be read yet", len(reading), unread)
 
-    def start(self, *, is_mended: bool = True) -> None:
-        """Start the recovered jobs; all components can be reached.
-
-        ``is_mended``: what somebody removes of the storage is stored again.
-        """
-        if is_mended:
-            self.spawn(self._keeper.keep_whole(), "storage that is whole")
+    def start(self) -> None:
+        """Start the recovered jobs; all components can be reached."""
+        self.spawn(self._keeper.keep_whole(), "storage that is whole")
         self._is_started = True
         for taken in sorted(self._recovered, key=lambda taken: taken.stored.handle.order):
             self._go_on(taken)
@@ -303,6 +299,7 @@ class Dispatcher(RpcEndpoint):
         del self._running[job_id]
         self._rpc.stop(job_master)
         await job_master.stop()
+        job_master.take_apart()
 
     async def cancel_job(self, request: CancelJob) -> Acknowledge:
         """Begin to cancel a job, whoever leads; one that has ended stays as it is."""

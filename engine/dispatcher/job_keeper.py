@@ -202,6 +202,8 @@ class JobKeeper:
 
     async def _unwritten_reason(self, job: EndedJob, before: str) -> str:
         """Write a job to the history; return why there is no room there, ``before`` being the last one, or ""."""
+        if not self.ended.has_archive:
+            return ""
         job_id = job.overview.job_id
         try:
             size = await self._run(self.ended.write, job)

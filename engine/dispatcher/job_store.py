@@ -63,6 +63,11 @@ class JobStore:
         self._remember(job, 0)
         self._forget_some()
 
+    @property
+    def has_archive(self) -> bool:
+        """Whether there is something to write."""
+        return self._archive is not None
+
     def write(self, job: EndedJob) -> int:
         """Write a job to its file, in any thread, and return the size of that; raises OSError."""
         return self._archive.write(job) if self._archive is not None and job.overview.status != _SUSPENDED else 0

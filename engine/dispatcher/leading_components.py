@@ -24,6 +24,7 @@ from engine.dispatcher.job_handle import TakenJob
 from engine.dispatcher.job_keeper import JobKeeper
 from engine.dispatcher.job_storage import StoredJobs
 from engine.dispatcher.job_store import JobStore
+from engine.dispatcher.passing_storage import PassingStorage
 from engine.graph.job_graph import JobGraph
 from engine.ids import JobId
 from engine.jobmaster.job_facts import RecoveredJob
@@ -47,15 +48,14 @@ class LeadingSettings(msgspec.Struct, frozen=True):
 class LeadingStores(msgspec.Struct, frozen=True):
     """What the components keep jobs in."""
 
-    jobs: StoredJobs
+    #: None: jobs end with this process
+    jobs: StoredJobs | None = None
     #: of jobs that have ended; called in a thread
     ended: Callable[[], JobStore] = JobStore
     #: of a job that has ended
     remove_blobs: Callable[[JobId], Awaitable[None]] | None = None
     #: so often a storage that cannot be opened is tried; None: for ever
     open_tries: int | None = None
-    #: whether what somebody removes of the storage is stored again
-    is_mended: bool = True
 
 
 class LeadingComponents:
@@ -96,7 +96,7 @@ class LeadingComponents:
         self._resource_manager.start(dispatcher.recovered_turns)
         _log.info("starting Dispatcher under epoch %d", self.epoch)
         rpc.start(dispatcher)
-        dispatcher.start(is_mended=stores.is_mended)
+        dispatcher.start()
         self.dispatcher = dispatcher
         return dispatcher
 
@@ -124,7 +124,7 @@ class LeadingComponents:
             job_graph,
             self._leadership,
             self._settings.job_master,
-            self._stores.jobs.of(job_graph.job_id),
+            PassingStorage() if self._stores.jobs is None else self._stores.jobs.of(job_graph.job_id),
             journal,
             RecoveredJob(taken.events, taken.stored.decision) if taken is not None else None,
             job_turn(job_graph, order),

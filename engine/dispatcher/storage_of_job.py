@@ -41,6 +41,8 @@ class DecisionsAndEnds(Protocol):
 class StorageOfJob:
     """Decision and end of one job. Blocking, any thread."""
 
+    takes_time = True
+
     def __init__(self, jobs: DecisionsAndEnds, job_id: JobId) -> None:
         self._jobs = jobs
         self._job_id = job_id

@@ -86,7 +86,7 @@ class BlockingPartition(PagePartition):
 
     def request_buffer(self, timeout_ms: int = -1) -> Buffer | None:
         """Return a buffer of the pool, or None when none came free in time; spills to get one."""
-        with self.life.writing:
+        with self.life:
             buffer = self.pool.request(0)
             if buffer is None and self.data.spill():
                 buffer = self.pool.request(0)
@@ -97,7 +97,7 @@ class BlockingPartition(PagePartition):
     def add(self, buffer: Buffer, subpartition_index: int) -> None:
         """Store a buffer; it is taken in any case. Never waits."""
         size = buffer.size
-        with self.life.writing:
+        with self.life:
             self.data.add(buffer, subpartition_index)
         self._stored_bytes[subpartition_index] += size
         self.total_buffers += 1
@@ -105,7 +105,7 @@ class BlockingPartition(PagePartition):
 
     def finish(self) -> None:
         """End production: the data can be read from here on."""
-        with self.life.writing:
+        with self.life:
             self.data.finish()
         reach("partition.stored")
         self.life.finish()

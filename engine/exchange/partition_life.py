@@ -8,7 +8,7 @@
 A cancelled partition is released as well; the two differ in what its producer hears. Consumers that have read a
 PIPELINED partition to its end release it under its producer, which may be cancelled for that: the later reason counts.
 
-    with life.writing:        what is below has been closed under the producer? Then the error says how it ended here:
+    with life:                what is below has been closed under the producer? Then the error says how it ended here:
         queue.add(buffer)     TaskCancelledError, PartitionReleasedError or IllegalTransitionError with its state
 
 Thread: any.
@@ -53,14 +53,12 @@ _GONE: Final = (PartitionState.RELEASED, PartitionState.CANCELLED)
 
 
 class PartitionLife:
-    """Where a result partition is in its life."""
+    """Where a result partition is in its life; as a block, one that writes."""
 
     def __init__(self, identity: ResultPartitionId) -> None:
         self.id = identity
         #: read by any thread; changed by ``move``
         self.state = PartitionState.PRODUCING
-        #: names the errors of a block that writes
-        self.writing = _Writing(self)
         self._lock = threading.Lock()
 
     @property
@@ -98,20 +96,12 @@ class PartitionLife:
             error.partition = self.id
             raise error
 
-
-class _Writing:
-    """A block that writes: an error from below says how the partition ended, if that is the reason."""
-
-    __slots__ = ("_life",)
-
-    def __init__(self, life: PartitionLife) -> None:
-        self._life = life
-
     def __enter__(self) -> None:
         pass
 
     def __exit__(
         self, kind: type[BaseException] | None, _error: BaseException | None, _traceback: TracebackType | None
     ) -> None:
+        # An error from below says how the partition ended, if that is the reason.
         if kind is not None and issubclass(kind, _ENDED):
-            self._life.check_producing()
+            self.check_producing()

@@ -75,20 +75,20 @@ class PipelinedPartition(PagePartition):
 
     def request_buffer(self, timeout_ms: int = -1) -> Buffer | None:
         """Return a buffer of the pool, or None when none came free in time."""
-        with self.life.writing:
+        with self.life:
             return self.pool.request(timeout_ms)
 
     def add(self, buffer: Buffer, subpartition_index: int) -> None:
         """Hand a buffer to a subpartition; it is taken in any case. Never waits."""
         size = buffer.size
-        with self.life.writing:
+        with self.life:
             self.queues[subpartition_index].add_buffer(buffer)
         self.total_buffers += 1
         self.total_bytes += size
 
     def add_batch(self, batch: pa.RecordBatch, subpartition_index: int, size_bytes: int) -> None:
         """Hand a batch by reference to a subpartition; waits while its queue is full."""
-        with self.life.writing:
+        with self.life:
             self.queues[subpartition_index].add_batch(batch, size_bytes)
         self.total_buffers += 1
         self.total_bytes += size_bytes
@@ -96,7 +96,7 @@ class PipelinedPartition(PagePartition):
     def finish(self) -> None:
         """End production: END_OF_PARTITION goes to every subpartition."""
         self.life.finish()
-        with self.life.writing:
+        with self.life:
             for queue in self.queues:  # the last consumer may release the partition from here on
                 queue.finish()
         if not self.pool.is_closed:

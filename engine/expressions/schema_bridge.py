@@ -128,7 +128,14 @@ def to_plan_schema(schema: pa.Schema) -> PlanSchema:
 
 
 def to_arrow_schema(schema: PlanSchema) -> pa.Schema:
-    """Return the Arrow form of a plan's schema."""
-    return pa.schema(
-        [field_from_ipc(column.ipc).with_name(column.name).with_nullable(column.nullable) for column in schema.columns]
-    )
+    """Return the Arrow form of a plan's schema, which keeps it: each of its operators asks in each task."""
+    kept = vars(schema)
+    if "_arrow" not in kept:
+        kept["_arrow"] = pa.schema(
+            [
+                field_from_ipc(column.ipc).with_name(column.name).with_nullable(column.nullable)
+                for column in schema.columns
+            ]
+        )
+    arrow: pa.Schema = kept["_arrow"]
+    return arrow

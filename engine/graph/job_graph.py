@@ -19,6 +19,8 @@ Source: Flink's JobGraph, JobVertex, IntermediateDataSet and JobEdge.
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import msgspec
 
 from engine.errors import PlanError
@@ -54,7 +56,7 @@ class JobEdge(msgspec.Struct, frozen=True):
     shares: tuple[tuple[SubpartitionShare, ...], ...] = ()
 
 
-class JobVertex(msgspec.Struct, frozen=True):
+class JobVertex(msgspec.Struct, frozen=True, dict=True):
     """A chain of operators that run in one task, in ``parallelism`` subtasks."""
 
     id: JobVertexId
@@ -83,8 +85,17 @@ class JobVertex(msgspec.Struct, frozen=True):
         At least DRIVER_PAGES_MIN for each operator of the chain that uses managed memory: the planner cut the region
         so that these minima fit together in the slot it was told of.
         """
-        user_count = sum(1 for descriptor in self.chain if descriptor.memory_weight > 0)
-        return max(user_count * DRIVER_PAGES_MIN, int(self.managed_share * pages_per_slot + 1e-6))
+        return max(self.pages_min, int(self.managed_share * pages_per_slot + 1e-6))
+
+    @cached_property
+    def pages_min(self) -> int:
+        """Pages of managed memory that a subtask needs at least."""
+        return DRIVER_PAGES_MIN * sum(step.memory_weight > 0 for step in self.chain)
+
+    @cached_property
+    def memory_weight(self) -> float:
+        """Its part of what is left of a slot's pages, beside those of others."""
+        return sum(step.memory_weight for step in self.chain)
 
     @property
     def source(self) -> SourceOperator | None:
@@ -107,7 +118,7 @@ class JobArtifact(msgspec.Struct, frozen=True):
     size_bytes: int
 
 
-class JobGraph(msgspec.Struct, frozen=True):
+class JobGraph(msgspec.Struct, frozen=True, dict=True):
     """What is submitted: vertices in topological order, and the plan and configuration they came from."""
 
     job_id: JobId
@@ -122,7 +133,7 @@ class JobGraph(msgspec.Struct, frozen=True):
     #: in order of the module search path
     artifacts: tuple[JobArtifact, ...] = ()
 
-    @property
+    @cached_property
     def has_functions(self) -> bool:
         """Whether any of its tasks runs a user's Python function."""
         return any(isinstance(step.operator, PythonOperator) for vertex in self.vertices for step in vertex.steps)

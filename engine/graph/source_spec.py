@@ -192,3 +192,8 @@ class SinkSpec(msgspec.Struct, frozen=True):
     partition_by: tuple[str, ...] = ()
     #: a file that has so many bytes is followed by another one; 0: as the format likes
     target_file_bytes: int = 0
+
+    @property
+    def is_passing(self) -> bool:
+        """Whether only the client reads it, which does not outlive a crash of its machine."""
+        return self.format in ("arrow", "stream", "discard")

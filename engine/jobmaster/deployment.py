@@ -27,7 +27,7 @@ from engine.graph.deployment import (
     TaskDeploymentDescriptor,
 )
 from engine.graph.job_graph import JobGraph, JobVertex
-from engine.graph.operator_descriptor import DRIVER_PAGES_MIN, HashJoinOperator, SinkOperator
+from engine.graph.operator_descriptor import HashJoinOperator, SinkOperator
 from engine.graph.runtime_filter import RuntimeFilter
 from engine.graph.ship_strategy import SORTED_RUNS
 from engine.jobmaster.execution_vertex import ExecutionEdge, ExecutionVertex, IntermediateResultPartition
@@ -110,24 +110,16 @@ def managed_pages(slot_pages: int, job_vertex: JobVertex, sharing: Sequence[JobV
 
     Every operator with a weight gets DRIVER_PAGES_MIN first; the rest is divided by weight.
     """
-    minima = sum(_minimum(other) for other in sharing)
+    minima = sum(other.pages_min for other in sharing)
     if minima > slot_pages:
         raise MemoryBudgetError(
             f"a slot has {slot_pages} pages of managed memory, its operators need {minima}: "
             "set taskmanager.memory.managed.size higher, or the parallelism lower"
         )
-    total_weight = sum(_weight(other) for other in sharing)
-    if total_weight == 0 or _weight(job_vertex) == 0:
+    total_weight, weight = sum(other.memory_weight for other in sharing), job_vertex.memory_weight
+    if total_weight == 0 or weight == 0:
         return 0
-    return _minimum(job_vertex) + int((slot_pages - minima) * _weight(job_vertex) / total_weight)
-
-
-def _weight(job_vertex: JobVertex) -> float:
-    return sum(step.memory_weight for step in job_vertex.chain)
-
-
-def _minimum(job_vertex: JobVertex) -> int:
-    return DRIVER_PAGES_MIN * sum(step.memory_weight > 0 for step in job_vertex.chain)
+    return job_vertex.pages_min + int((slot_pages - minima) * weight / total_weight)
 
 
 def _gate(edges: Sequence[ExecutionEdge], job_graph: JobGraph, slot: AllocatedSlot) -> InputGateDescriptor:

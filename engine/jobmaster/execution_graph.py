@@ -175,6 +175,14 @@ class ExecutionGraph:
             self._note_finished(vertex)
         return vertex
 
+    def take_apart(self) -> None:
+        """Cut what refers to each other; nobody asks any more."""
+        for vertex in self:
+            for partition in vertex.partitions:
+                partition.consumers.clear()
+            vertex.partitions.clear()
+            vertex.inputs.clear()
+
     def _note_finished(self, vertex: ExecutionVertex) -> None:
         self._finished_count += 1
         for partition in vertex.partitions:

@@ -70,6 +70,11 @@ class JobStorage(Protocol):
         """Whose next leader goes on with the job; "": nobody does."""
         ...
 
+    @property
+    def takes_time(self) -> bool:
+        """Whether its calls are for threads that may wait."""
+        ...
+
     def is_over(self, job_id: JobId) -> bool:
         """Whether nobody goes on with another job of this cluster."""
         ...
@@ -171,7 +176,9 @@ class JobCommit:
             target = self._targets[sink.sink_index]
             staging = self._staging[sink.sink_index]
             added_by = (sink.spec.mode, self._job_id) if sink.spec.mode else None
-            output = decided_output(sink.sink_index, target, staging, sink.spec.overwrite, own, added_by)
+            output = decided_output(
+                sink.sink_index, target, staging, sink.spec.overwrite, own, added_by, is_passing=sink.spec.is_passing
+            )
             outputs.append(with_manifest(output, sink.spec, own))
         reach("sink.deciding")
         self._check_leading()
@@ -183,6 +190,11 @@ class JobCommit:
         self._check_leading()
         publish(decision, is_durable=bool(self._storage.cluster))
         reach("sink.published")
+
+    @property
+    def records_at_once(self) -> bool:
+        """Whether ``record`` takes no time."""
+        return not self._storage.takes_time
 
     def record(self, end: JobEnd) -> None:
         """Record how the job ended; FencedError when this leader is one no more."""

@@ -130,6 +130,12 @@ class JobMaster(RpcEndpoint):
         """Stop answering; a job that has not ended is SUSPENDED here. Every step runs, the first error is raised."""
         await close_all_async([super().stop, self._journal.close, self._suspend])
 
+    def take_apart(self) -> None:
+        """Cut after ``stop`` what refers to each other: it is gone at once, without the collector."""
+        self.state.facts.graph.take_apart()
+        self._handlers.clear()
+        del self._task_executors
+
     def _suspend(self) -> None:
         for instruction in self.state.handle(job_input.Suspend(), Moment.of(self._leadership.clock)):
             self._carry_out(instruction)

@@ -34,6 +34,8 @@ class JobReport:
         self._clock = clock
         self._start_s = clock.monotonic_s() - max(0, clock.wall_ms() - facts.start_ms) / 1000
         self._end_s: float | None = None
+        #: what was told of the end
+        self._end: JobEnd | None = None
 
     @property
     def _job(self) -> JobGraph:
@@ -59,12 +61,13 @@ class JobReport:
         text = "" if failure is None else f"{failure.type_name}: {failure.message}"
         end_ms = self._facts.start_ms + self._runtime_ms
         times = {**self._history.timestamps_ms, status.value: self._clock.wall_ms()}
-        return JobEnd(
+        self._end = JobEnd(
             JobResultRecord(self._job.job_id, self._job.name, status.value, epoch, self._runtime_ms, text),
             msgspec.structs.replace(self.overview, status=status.value, end_ms=end_ms),
             self.outcome(status, failure),
             msgspec.structs.replace(self.details, status=status.value, end_ms=end_ms, timestamps_ms=times),
         )
+        return self._end
 
     def outcome(self, status: JobStatus, failure: FailureInfo | None) -> JobOutcome:
         """Return how the job ended, for clients."""
@@ -101,6 +104,8 @@ class JobReport:
     @property
     def details(self) -> JobDetails:
         """Everything about the job."""
+        if self._end is not None and self._end.record.status == self._history.status.value:
+            return self._end.details
         return JobDetails(
             self._job.job_id,
             self._job.name,

@@ -76,7 +76,10 @@ class OutputSteps:
     async def record(self, end: JobEnd) -> JobInput:
         """Record how the job ended; what was published stays published when that is not possible."""
         try:
-            await self._ask_storage(lambda: self.commit.record(end))
+            if self.commit.records_at_once:
+                self.commit.record(end)
+            else:
+                await self._ask_storage(lambda: self.commit.record(end))
         except FencedError as error:
             return Deposed(EndPhase.RECORDING, str(error))
         except (OSError, EngineError) as error:

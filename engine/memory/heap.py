@@ -40,10 +40,12 @@ import importlib
 import os
 import sys
 import threading
+import time
 from collections.abc import Iterator
+from functools import cache
 from importlib.machinery import EXTENSION_SUFFIXES
 from types import ModuleType, TracebackType
-from typing import Final
+from typing import Any, Final
 
 from engine.clock import Clock, SystemClock
 
@@ -60,6 +62,8 @@ _LIBRARY_VARIABLES: Final = {
     "JE_ARROW_MALLOC_CONF": "oversize_threshold:16777216",
     "OPENBLAS_THREAD_TIMEOUT": "20",
 }
+#: seconds between two looks at how many blocks there are
+_LOOK_S: Final = 0.1
 #: of the time, for giving back
 _SHARE: Final = 0.01
 #: what the engine is written on
@@ -164,6 +168,8 @@ class FrozenHeap:
         self._is_ours = False  # guarded by: self._lock
         self._is_theirs = False  # guarded by: self._lock
         self._blocks = 0  # guarded by: self._lock
+        #: when they are counted next, which takes as long as a small task; guarded by: self._lock
+        self._not_before_s = 0.0
         #: blocks there were when nothing was left to collect, 0 when nobody has looked; guarded by: self._lock
         self._blocks_kept = 0
 
@@ -177,9 +183,12 @@ class FrozenHeap:
             if not self._is_theirs:
                 gc.freeze()
                 self._is_ours = True
-                # Another allocator than Python's own counts no blocks.
-                self._blocks = sys.getallocatedblocks() or gc.get_freeze_count()
-                self._blocks_kept = self._blocks_kept or self._blocks
+                now_s = time.monotonic()
+                if now_s >= self._not_before_s or not self._blocks_kept:
+                    self._not_before_s = now_s + _LOOK_S
+                    # Another allocator than Python's own counts no blocks.
+                    self._blocks = sys.getallocatedblocks() or gc.get_freeze_count()
+                    self._blocks_kept = self._blocks_kept or self._blocks
 
     def __exit__(
         self, error_type: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -202,6 +211,11 @@ class FrozenHeap:
 # ------------------------------------------------------------------------------------------------- the C library's heap
 
 
+@cache
+def _malloc_trim() -> Any:
+    return getattr(ctypes.CDLL(None), "malloc_trim", None)
+
+
 class FreedMemory:
     """Gives holes of the C library's heap back, for a hundredth of the time at most."""
 
@@ -214,7 +228,7 @@ class FreedMemory:
         """Give back the holes of the heap unless that took long not long ago; return whether it was done."""
         with self._lock:
             began_s = self._clock.monotonic_s()
-            trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+            trim = _malloc_trim()
             if trim is None or began_s < self._not_before_s:
                 return False
             trim(0)

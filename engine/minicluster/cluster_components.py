@@ -20,13 +20,10 @@ import msgspec
 from engine.clock import Clock
 from engine.closing import close_all_async
 from engine.dispatcher.dispatcher import DISPATCHER_ADDRESS
-from engine.dispatcher.job_storage import StoredJobs
 from engine.dispatcher.leading_components import LeadingComponents, LeadingSettings, LeadingStores
 from engine.errors import EngineError
 from engine.ids import ResourceId
 from engine.jobmaster.job_master_settings import JobMasterSettings
-from engine.private_folder import scratch_folder
-from engine.process_folder import FolderPrefix, ProcessFolder, sweep
 from engine.resourcemanager.resource_manager import RESOURCE_MANAGER_ADDRESS, ResourceManagerSettings
 from engine.rpc.gateway import Gateway, RpcService
 from engine.rpc.leadership import Leadership
@@ -86,10 +83,6 @@ class ClusterComponents:
         self._settings = settings
         self._clock = clock
         self._on_fatal = on_fatal
-        scratch = scratch_folder()
-        sweep(scratch, FolderPrefix.JOBS)
-        #: decisions and results of jobs: as long as the cluster, which is as long as anybody can ask
-        self._storage = ProcessFolder.create(scratch, FolderPrefix.JOBS)
         self._blocking_work = ThreadPoolExecutor(max_workers=4, thread_name_prefix="drey-blocking")
         self.task_executor = TaskExecutor(
             resource_id,
@@ -108,7 +101,6 @@ class ClusterComponents:
             on_fatal,
         )
         services = create_ha_services("embedded")
-        self._handles = services.state_store()
         self._election = services.election()
         self._retrieval = services.retrieval()
         self._leader: LeaderInformation | None = None
@@ -146,7 +138,6 @@ class ClusterComponents:
                 self._retrieval.close,
                 self._election.close,
                 self._blocking_work.shutdown,
-                self._storage.close,
                 self.resources.close,
             ]
         )
@@ -167,14 +158,13 @@ class ClusterComponents:
             lambda: self._election.has_leadership(epoch),
             self._on_fatal,
         )
-        jobs = StoredJobs(self._storage.path, self._handles, epoch, leadership.is_leading, is_durable=False)
         resource_manager = ResourceManagerSettings(
             settings.heartbeat_interval_s, settings.heartbeat_timeout_s, running_jobs_max=settings.running_jobs_max
         )
         self._components = LeadingComponents(
             leadership,
             LeadingSettings(settings.job_master, resource_manager),
-            LeadingStores(jobs, is_mended=False),
+            LeadingStores(),
         )
         await self._components.start()
         self._election.confirm(LeaderInformation(epoch, session, DISPATCHER_ADDRESS))

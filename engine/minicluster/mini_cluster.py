@@ -93,8 +93,7 @@ class _InLine:
 
     turn: JobTurn
     job_graph: JobGraph
-    #: slots that it needs
-    parallelism: int
+    parallelism: int  # slots that it needs
 
 
 class MiniCluster:
@@ -133,14 +132,15 @@ class MiniCluster:
         self._giving_up: set[asyncio.Task[bool]] = set()
         self._job_ended = asyncio.Condition()
         self._fatal_error: BaseException | None = None
-        self._failed = asyncio.Event()
+        #: what the Dispatcher has not answered yet
+        self._asked: set[asyncio.Future[Any]] = set()
 
     # ---- client's thread ----
 
     @property
     def is_usable(self) -> bool:
         """Whether jobs can be submitted: not closed, and no component has failed."""
-        return not self._is_closed and not self._failed.is_set()
+        return not self._is_closed and self._fatal_error is None
 
     def submit(self, job_graph: JobGraph, on_progress: Callable[[JobProgress], None] | None = None) -> JobResult:
         """Run a job to its end and return its result.
@@ -277,14 +277,15 @@ class MiniCluster:
 
     async def _answer(self, components: ClusterComponents, request: Request[R]) -> R:
         """Return what the Dispatcher answers, however late; EngineError when the cluster fails first."""
+        self._check_failed()
         ask = asyncio.ensure_future(components.dispatcher.ask(request, None))
-        failed = asyncio.ensure_future(self._failed.wait())
-        await asyncio.wait({ask, failed}, return_when=asyncio.FIRST_COMPLETED)
-        failed.cancel()
-        if not ask.done():
-            ask.cancel()
+        self._asked.add(ask)
+        ask.add_done_callback(self._asked.discard)
+        try:
+            return await ask
+        except asyncio.CancelledError:
             self._check_failed()
-        return await ask
+            raise
 
     async def _admit(self, job_graph: JobGraph, submission: object) -> ClusterComponents:
         """Wait until the job fits; make the slots fit the job when nothing else runs."""
@@ -306,7 +307,7 @@ class MiniCluster:
 
     def _may_begin(self, job: _InLine) -> bool:
         """Whether it is a job's turn, and it fits: one that does not keeps those behind it waiting."""
-        if not self._slots_follow_job or self._failed.is_set():
+        if not self._slots_follow_job or self._fatal_error is not None:
             return True
         return self._waiting[0] is job and (not self._demands or (self._fits(job.parallelism) and not self._is_full))
 
@@ -341,24 +342,23 @@ class MiniCluster:
 
     def _fits(self, parallelism: int) -> bool:
         assert self._components is not None, "a job runs, so the cluster is started"
-        slot_count = self._components.task_executor.slot_table.slot_count
-        return parallelism + sum(self._demands.values()) <= slot_count
+        return parallelism + sum(self._demands.values()) <= self._components.task_executor.slot_table.slot_count
 
     def _check_failed(self) -> None:
-        if self._failed.is_set():
+        if self._fatal_error is not None:
             raise EngineError(f"the embedded cluster failed: {self._fatal_error!r}") from self._fatal_error
 
     async def _abandon(self, job_id: JobId) -> bool:
         """Begin to cancel a job; return whether it still waits for its turn instead."""
         if any(each.job_graph.job_id == job_id for each in self._waiting):
             return True
-        if self._components is not None and not self._failed.is_set():
+        if self._components is not None and self._fatal_error is None:
             try:
                 await self._answer(self._components, CancelJob(job_id))
             except JobNotFoundError:
                 _log.info("job %s is not here", job_id)
             except EngineError:
-                if not self._failed.is_set():  # else that ends the job
+                if self._fatal_error is None:  # else that ends the job
                     raise
         return False
 
@@ -366,7 +366,7 @@ class MiniCluster:
         for place, waiting in enumerate(self._waiting, 1):
             if waiting.job_graph.job_id == job_id:
                 return self._progress_in_line(place, waiting)
-        if self._components is None or self._failed.is_set():
+        if self._components is None or self._fatal_error is not None:
             return None
         try:
             return await self._components.dispatcher.ask(RequestJobProgress(job_id), _PROGRESS_WAIT_S)
@@ -379,10 +379,10 @@ class MiniCluster:
         """Return where in the line a job is; None while it is about to begin."""
         if self._components is None or not self._demands:
             return None
-        slots = self._components.task_executor.slot_table.slot_count
+        graph, slots = job.job_graph, self._components.task_executor.slot_table.slot_count
         reason = WaitingReason.LIMIT if self._is_full else WaitingReason.SLOTS
         waiting = WaitingJob(place, len(self._waiting), job.parallelism, slots, reason, job.turn.priority)
-        return JobProgress(job.job_graph.job_id, job.job_graph.name, "CREATED", 0, (), waiting=waiting)
+        return JobProgress(graph.job_id, graph.name, "CREATED", 0, (), waiting=waiting)
 
     async def _start(self, slot_count: int) -> ClusterComponents:
         configuration = self._configuration
@@ -417,9 +417,9 @@ class MiniCluster:
         return ProcessResources(resource_id, self._configuration, max(slot_count, usual), self._clock)
 
     def _component_failed(self, error: BaseException) -> None:
-        if self._fatal_error is None:
-            self._fatal_error = error
-        self._failed.set()
+        self._fatal_error = self._fatal_error or error
+        for ask in list(self._asked):
+            ask.cancel()
 
     def _loop_failed(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         error = context.get("exception") or RuntimeError(str(context.get("message")))

@@ -57,20 +57,9 @@ class TaskOutput:
 
     def __init__(self) -> None:
         self.writers: list[Writer] = []
-        #: in front of this one: counts batches
-        self.meter: Meter | None = None
-        self._kept_rows = 0
-        self._kept_bytes = 0
-
-    @property
-    def rows_out(self) -> int:
-        """Rows that left the task."""
-        return self._kept_rows + (0 if self.meter is None else self.meter.rows)
-
-    @property
-    def bytes_out(self) -> int:
-        """Bytes that left the task."""
-        return self._kept_bytes + (0 if self.meter is None else self.meter.bytes)
+        #: what left the task as sorted runs; batches are counted in front of this one
+        self.kept_rows = 0
+        self.kept_bytes = 0
 
     @property
     def is_waiting(self) -> bool:
@@ -97,8 +86,8 @@ class TaskOutput:
         (writer,) = self.writers
         assert isinstance(writer, SortedRunsWriter), "runs go to a sorted partition"
         writer.keep(runs)
-        self._kept_rows += writer.rows
-        self._kept_bytes += writer.bytes
+        self.kept_rows += writer.rows
+        self.kept_bytes += writer.bytes
 
 
 class BatchTask:
@@ -121,6 +110,8 @@ class BatchTask:
         self._partitions: list[ResultPartition] = []  # guarded by: self._lock
         self._inputs: dict[int, TaskInput] = {}  # guarded by: self._lock
         self._output = TaskOutput()
+        #: in front of it
+        self._output_meter: Meter | None = None
         self._operators: list[ChainedOperator] = []
         self._driver: Driver | None = None
         self._feed: ChainedSource | None = None
@@ -163,14 +154,14 @@ class BatchTask:
         """Return what the attempt has done so far; from any thread."""
         self._context.count_resources()
         driver = self._driver
-        staged = self._context.staged_files
+        rows_out, bytes_out = self._given()
         idle_ns = sum(task_input.idle_ns for task_input in tuple(self._inputs.values()))
         blocked_ns = sum(partition.blocked_ns for partition in self._partitions)
         return TaskCounters(
             rows_in=0 if driver is None else driver.rows_in,
-            rows_out=self._output.rows_out + sum(operator.rows_out for operator in self._operators),
+            rows_out=rows_out,
             bytes_in=0 if driver is None else driver.bytes_in,
-            bytes_out=self._output.bytes_out + sum(file.size_bytes for file in staged),
+            bytes_out=bytes_out,
             spilled_bytes=self._context.spilled_bytes + sum(partition.spilled_bytes for partition in self._partitions),
             managed_pages_peak=self._context.pages_peak,
             bad_rows=self._context.bad_rows,
@@ -180,28 +171,33 @@ class BatchTask:
             arrow_bytes_peak=self._context.arrow_peak.bytes,
             worker_bytes_peak=self._context.worker_bytes_peak,
             stored_bytes=sum(partition.file_bytes for partition in self._partitions),
-            operators=self._operator_counters(idle_ns),
+            operators=self._operator_counters(idle_ns, (rows_out, bytes_out)),
             back_pressured_ms=blocked_ns // 1_000_000,
             idle_ms=(idle_ns + self._context.filter_wait_ns) // 1_000_000,
             output_us=max(0, self._meters.output_ns - blocked_ns) // 1000,
         )
 
-    def _operator_counters(self, idle_ns: int) -> tuple[OperatorCounters, ...]:
+    def _given(self) -> tuple[int, int]:
+        """Return the rows and bytes that left the task."""
+        output, meter = self._output, self._output_meter
+        rows, size_bytes = (0, 0) if meter is None else (meter.rows, meter.bytes)
+        return (
+            output.kept_rows + rows + sum(operator.rows_out for operator in self._operators),
+            output.kept_bytes + size_bytes + sum(file.size_bytes for file in self._context.staged_files),
+        )
+
+    def _operator_counters(self, idle_ns: int, given: tuple[int, int]) -> tuple[OperatorCounters, ...]:
         """Return those of the feed, if there is one, then those of the chain."""
         driver, feed, accounts = self._driver, self._feed, self._context.accounts
         filter_wait_ns = self._context.filter_wait_ns
         if driver is None:
             return ()
-        staged = self._context.staged_files
         operators = with_edges(
             self._meters.counters(
                 accounts, idle_ns + (filter_wait_ns if feed is None else feed.meters.driving.total_ns)
             ),
             (driver.rows_in, driver.bytes_in),
-            (
-                self._output.rows_out + sum(operator.rows_out for operator in self._operators),
-                self._output.bytes_out + sum(file.size_bytes for file in staged),
-            ),
+            given,
         )
         if feed is not None:
             operators = (*feed.meters.counters(accounts, filter_wait_ns), *operators)
@@ -283,8 +279,8 @@ class BatchTask:
         head, *rest = self._descriptor.chain
         chained = rest if is_led(head) else [head, *rest]
         operators = [make_operator(descriptor) for descriptor in chained]
-        self._output.meter = self._meters.before(self._output)
-        output: Output = self._output.meter
+        self._output_meter = self._meters.before(self._output)
+        output: Output = self._output_meter
         for operator in reversed(operators):
             operator.open(self._context, output)
             self._operators.insert(0, operator)

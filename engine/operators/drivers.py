@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Protocol, cast
 
 import pyarrow as pa
 
-from engine.connectors.source_reader import CodingReader, FilteringReader, open_source
+from engine.connectors.source_reader import is_coding, is_filtering, open_source
 from engine.exchange.elements import OversizedRow, RowPage
 from engine.graph.operator_descriptor import SourceOperator
 from engine.operators.operator import Output, RowsOutput, TaskContext
@@ -103,20 +103,19 @@ class SourceDriver:
         self._context = context
         self._output = output
         self._reader = open_source(operator.spec, context.descriptor.splits, context.spill_space)
-        if output.coded_columns and isinstance(self._reader, CodingReader):
+        if output.coded_columns and is_coding(self._reader):
             self._reader.keep_codes(output.coded_columns)
-        # To ask whether it has the methods takes as long as a small batch.
-        self._reader_filters = isinstance(self._reader, FilteringReader)
+        self._reader_filters = is_filtering(self._reader)
         self._tests: list[KeyTest] = []
         self._top: TopTest | None = None
-        if operator.top is not None and isinstance(self._reader, FilteringReader):
+        if operator.top is not None and is_filtering(self._reader):
             self._top = TopTest(operator.top.key, operator.top.count, is_only_key=operator.top.is_only_key)
             self._reader.keep_first(self._top)
 
     def filter_by(self, filters: RuntimeFilters, wanted: Sequence[RuntimeFilter]) -> None:
         """Leave out rows that a join has no partner for; to be called before the first one is read."""
         self._tests.extend(filters.tests(wanted))
-        if isinstance(self._reader, FilteringReader):
+        if is_filtering(self._reader):
             self._reader.filter_by(self._tests)
 
     def _await_filters(self) -> None:

@@ -117,7 +117,8 @@ def _rows(groups: Sequence[SourceSplit], columns: Sequence[str]) -> pa.Table | N
                 batches, rows_left = batches + 1, rows_left - rows
                 if batch is not None:
                     plain = plain_batch(batch)
-                    drawn.append(plain if plain.schema.equals(schema) else plain.cast(schema))
+                    arrays = [pc.cast(column, field.type) for column, field in zip(plain.columns, schema, strict=True)]
+                    drawn.append(pa.RecordBatch.from_arrays(arrays, schema=schema))
     if schema is None or any(batch.nbytes > WIDE_COLUMN_BYTES * max(1, batch.num_rows) for batch in drawn):
         return None
     return pa.Table.from_batches(drawn, schema=schema)

@@ -33,6 +33,7 @@ from engine.parquet.column_passes import joined
 from engine.parquet.kept_samples import KeptSamples
 from engine.parquet.open_file import OpenFile
 from engine.parquet.pages import chunks_of, parts
+from engine.records.arrow_functions import pc
 from engine.records.plain_types import plain_schema
 from engine.statistics.column_statistics import WIDE_COLUMN_BYTES, SampledPlaces, column_statistics
 from engine.statistics.predicate_shares import Counted, counted, measured, parts_of
@@ -185,7 +186,12 @@ def _group_sample(group: SourceSplit, rows: int, columns: list[str]) -> pa.Table
         raise DataError(f"file {group.path}, row group {group.start}: {reason}") from None
     selected = table.select(columns).replace_schema_metadata()
     plain = plain_schema(selected.schema)
-    return selected if selected.schema.equals(plain) else selected.cast(plain)
+    if selected.schema.equals(plain):
+        return selected
+    # Not Table.cast, which imports all of pyarrow.compute.
+    return pa.table(
+        [pc.cast(column, target) for column, target in zip(selected.columns, plain.types, strict=True)], plain
+    )
 
 
 _kept: Final = KeptSamples(_group_sample)

@@ -20,6 +20,8 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from engine.records.plain_scalars import scalar_of
+
 #: functions whose names would be keywords of Python
 _REGISTERED: Final = {"and_": "and", "or_": "or"}
 #: functions that pyarrow.compute gives other parameters than the registry has
@@ -88,7 +90,7 @@ class ArrowFunctions:
 
     def fill_null(self, values: Any, value: Any) -> Any:
         """Return the values with another one in place of nulls."""
-        return self.coalesce(values, value if isinstance(value, pa.Scalar) else pa.scalar(value, values.type))
+        return self.coalesce(values, value if isinstance(value, pa.Scalar) else scalar_of(value, values.type))
 
 
 def _compute() -> Any:

@@ -50,6 +50,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
+from functools import lru_cache
 
 import msgspec
 
@@ -128,6 +129,11 @@ def row_layout(columns: Sequence[tuple[int, int]]) -> RowLayout:
     Args:
         columns: kind as a number of ``Kind``; width of a value in bytes, ignored for variable kinds.
     """
+    return _layout(tuple(columns))
+
+
+@lru_cache(maxsize=1024)
+def _layout(columns: tuple[tuple[int, int], ...]) -> RowLayout:
     widths = tuple(VARIABLE_SLOT_BYTES if Kind(kind).is_variable else width for kind, width in columns)
     null_bytes = (len(columns) + 7) // 8
     position = round_up(SIZE_FIELD_BYTES + null_bytes, ROW_ALIGNMENT)

@@ -46,8 +46,8 @@ def _value_buffers(value: Any, data_type: pa.DataType | None) -> tuple[pa.DataTy
     kind = type(value)
     if kind is bool and data_type in (None, pa.bool_()):
         return pa.bool_(), [bytes([value])]
-    if kind is int and data_type in (None, pa.int64()) and -(2**63) <= value < 2**63:
-        return pa.int64(), [struct.pack("=q", value)]
+    if kind is int and (data_type is None or pa.types.is_integer(data_type)):
+        return _integer_buffers(value, data_type or pa.int64())
     if kind is float and data_type in (None, pa.float64()):
         return pa.float64(), [struct.pack("=d", value)]
     if kind is date and data_type in (None, pa.date32()):
@@ -64,6 +64,14 @@ def _value_buffers(value: Any, data_type: pa.DataType | None) -> tuple[pa.DataTy
         is_large = data_type == pa.large_string()
         return data_type or pa.string(), [struct.pack("=qq" if is_large else "=ii", 0, len(text)), text]
     return None
+
+
+def _integer_buffers(value: int, data_type: pa.DataType) -> tuple[pa.DataType, list[bytes]] | None:
+    is_signed = pa.types.is_signed_integer(data_type)
+    try:
+        return data_type, [value.to_bytes(data_type.bit_width // 8, sys.byteorder, signed=is_signed)]
+    except OverflowError:
+        return None
 
 
 def _decimal_buffers(value: Decimal, data_type: pa.DataType | None) -> tuple[pa.DataType, list[bytes]] | None:

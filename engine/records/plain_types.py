@@ -80,7 +80,9 @@ def plain_type(data_type: pa.DataType, depth: int = 0) -> pa.DataType:
 
 
 def plain_schema(schema: pa.Schema) -> pa.Schema:
-    """Return the schema with plain types; names, nullability and metadata stay."""
+    """Return the schema with plain types, itself when all are; names, nullability and metadata stay."""
+    if all(data_type.id in _PLAIN_IDS for data_type in schema.types):
+        return schema
     fields = []
     for field in schema:
         try:

@@ -3,7 +3,8 @@
     start ─► thread: INITIALIZING ─ factory(descriptor, services) ─► RUNNING ─ invokable.run() ─► FINISHED
                                                                  └─ raises ─► FAILED, or CANCELED: TaskCancelledError
 
-State changes are reported through ``loop.call_soon_threadsafe``, so that ``on_report`` runs on the loop, in order.
+State changes are reported through ``loop.call_soon_threadsafe``, so that ``on_report`` runs on the loop, in order. That
+it is INITIALIZING is not: it is so until the thread has made its invokable, and RUNNING says that it has.
 ``cancel`` may come at any time from the loop: before the thread began, it does not begin. The thread is a daemon: one
 that never ends must not keep the process alive.
 
@@ -126,7 +127,8 @@ class Task:
         return f"{descriptor.vertex_name} ({descriptor.subtask_index + 1}/{descriptor.parallelism})"
 
     def start(self) -> None:
-        """Start the thread."""
+        """Start the thread. INITIALIZING is nobody's news: it lasts until the thread has made its invokable."""
+        self._enter(TaskState.INITIALIZING)
         self._thread.start()
 
     def cancel(self) -> None:
@@ -185,7 +187,6 @@ class Task:
 
     def _run_attempt(self) -> None:
         try:
-            self._report(TaskState.INITIALIZING)
             self._invoke()
             # In here: samples of a stored result may have to be read from its file, which may be damaged.
             finished = self._report_of(TaskState.FINISHED)
@@ -235,7 +236,7 @@ class Task:
 
     def _report_of(self, state: TaskState, failure: FailureInfo | None = None) -> TaskReport:
         attempt, invokable = self.descriptor.attempt, self._invokable
-        if invokable is None:
+        if invokable is None or state is TaskState.RUNNING:  # it has done nothing yet
             return TaskReport(attempt, state.value, failure=failure)
         return TaskReport(
             attempt,
@@ -243,9 +244,9 @@ class Task:
             counters=self._counters_of(invokable) or TaskCounters(),
             failure=failure,
             staged_files=invokable.staged_files() if state is TaskState.FINISHED else (),
-            partition_rows=invokable.partition_rows() if state.is_terminal else (),
-            partition_bytes=invokable.partition_bytes() if state.is_terminal else (),
-            subpartition_bytes=invokable.subpartition_bytes() if state.is_terminal else (),
+            partition_rows=invokable.partition_rows(),
+            partition_bytes=invokable.partition_bytes(),
+            subpartition_bytes=invokable.subpartition_bytes(),
             partition_samples=invokable.partition_samples() if state is TaskState.FINISHED else (),
         )
 
@@ -270,10 +271,12 @@ class Task:
     # ---- the loop ----
 
     def _reported(self, report: TaskReport, is_last: bool) -> None:
-        target = TaskState(report.state)
         if not self.state.is_terminal:
-            check_task_transition(self.state, target)
-            self.state = target
+            self._enter(TaskState(report.state))
             self._on_report(self, report)
         if is_last:
             self.ended.set()
+
+    def _enter(self, target: TaskState) -> None:
+        check_task_transition(self.state, target)
+        self.state = target

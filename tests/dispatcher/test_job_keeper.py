@@ -21,6 +21,7 @@ def test_a_job_that_finds_no_room_is_told_once_and_again_when_it_is_kept(monkeyp
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         return 1
 
+    monkeypatch.setattr(JobStore, "has_archive", True)
     monkeypatch.setattr(store, "write", write)
     monkeypatch.setattr(job_keeper, "pauses_s", lambda: [0.0] * 10)
     job = ended("a")

@@ -11,6 +11,7 @@ class FolderStorage:
     """A JobStorage; the first end that is recorded stays."""
 
     cluster = ""
+    takes_time = True
 
     def __init__(self, folder, job_id):
         self._folder, self._job_id = folder, job_id

@@ -1,7 +1,9 @@
 """FrozenHeap: frozen from the first user to the last, and thawed."""
 
 import gc
+import sys
 import threading
+import time
 
 import pytest
 
@@ -49,6 +51,19 @@ def test_what_is_frozen_is_not_counted_for_each_user(monkeypatch):
         with heap, heap:
             pass
     assert len(walks) == 3, "once each, while nothing is frozen"
+
+
+def test_blocks_are_not_counted_for_users_that_follow_each_other_at_once(monkeypatch):
+    heap, counts = FrozenHeap(), []
+    monkeypatch.setattr(sys, "getallocatedblocks", lambda: counts.append(1) or 1000)
+    for _ in range(5):
+        with heap:
+            pass
+    assert len(counts) == 1
+    monkeypatch.setattr(time, "monotonic", lambda: 1e12)
+    with heap:
+        pass
+    assert len(counts) == 2
 
 
 def test_users_in_many_threads_leave_it_thawed():

@@ -94,15 +94,16 @@ def test_a_function_is_the_same_one_each_time():
     assert functions.add_checked is functions.add_checked
 
 
-def test_calls_with_and_without_options_do_not_import_pyarrow_compute():
+def test_calls_with_and_without_options_do_not_import_pyarrow_compute_or_pandas():
     program = """
 import sys
 import pyarrow as pa
 from engine.records.arrow_functions import pc
 from engine.records.plain_scalars import scalar_of
 texts = pa.nulls(3, pa.string())
+assert pc.fill_null(pa.nulls(3, pa.int32()), -1).to_pylist() == [-1] * 3
 assert pc.cast(pc.fill_null(pc.match_substring(texts, pattern="a"), scalar_of(True)), pa.int8()).null_count == 0
 assert len(pc.random(3, initializer=1)) == 3
-assert "pyarrow._compute" in sys.modules and "pyarrow.compute" not in sys.modules
+assert "pyarrow._compute" in sys.modules and not {"pyarrow.compute", "pandas"} & set(sys.modules)
 """
     subprocess.run([sys.executable, "-c", program], check=True, timeout=60)

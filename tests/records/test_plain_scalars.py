@@ -17,7 +17,8 @@ VALUES = [
     datetime.timedelta(days=-1),
 ]  # fmt: skip
 TYPED = [
-    (1, pa.int64()), (1, pa.int8()), (1, pa.float64()), (1.5, pa.float32()), ("x", pa.large_string()),
+    (1, pa.int64()), (1, pa.int8()), (-1, pa.int32()), (2**64 - 1, pa.uint64()), (-(2**15), pa.int16()),
+    (1, pa.float64()), (1.5, pa.float32()), ("x", pa.large_string()),
     ("x", pa.string()), ("x", pa.binary()), (True, pa.bool_()), (None, pa.int32()), (None, pa.string()),
     (None, pa.list_(pa.int64())), (None, None), (Decimal(7), pa.decimal128(38, 10)),
     (Decimal(-7), pa.decimal256(76, 0)),
@@ -48,6 +49,9 @@ def test_what_does_not_fit_is_refused_as_by_pyarrow():
         scalar_of(2**63)
     with pytest.raises((pa.ArrowInvalid, UnicodeEncodeError)):
         scalar_of("\ud800")
+    for value, data_type in ((128, pa.int8()), (-1, pa.uint32()), (2**31, pa.int32())):
+        expected = _made(lambda: pa.scalar(value, data_type))  # noqa: B023
+        assert _made(lambda: scalar_of(value, data_type)) == expected  # noqa: B023
     for value, data_type in ((Decimal("1.25"), pa.decimal128(3, 1)), (Decimal(100), pa.decimal128(2, 0))):
         with pytest.raises(pa.ArrowInvalid):
             scalar_of(value, data_type)

@@ -1,0 +1,42 @@
+"""What a small job need not do: jobs that follow each other do not wait for a disk, nor for the collector."""
+
+import gc
+import os
+
+import pyarrow as pa
+import pytest
+
+from engine import Environment, count
+
+pytestmark = [pytest.mark.integration, pytest.mark.quick]
+
+
+def joined(env):
+    left = env.from_arrow(pa.table({"key": [1, 2, 3], "x": [4, 5, 6]}))
+    right = env.from_arrow(pa.table({"key": [3, 2, 2], "y": [7, 8, 9]}))
+    return left.join(right, on="key").group_by("x").agg(n=count()).sort("x")
+
+
+def test_a_job_leaves_nothing_to_the_collector():
+    with Environment(config={"parallelism.default": 2}) as env:
+        rows = joined(env)
+        rows.collect()
+        gc.collect()
+        gc.disable()
+        try:
+            for _ in range(5):
+                assert [tuple(row) for row in rows.collect()] == [(5, 2), (6, 1)]
+            assert gc.collect() < 50, "each of a job's own parts refers to others"
+        finally:
+            gc.enable()
+
+
+def test_a_result_for_the_client_waits_for_no_disk_and_an_output_does(tmp_path, monkeypatch):
+    synchronised = []
+    monkeypatch.setattr(os, "fsync", synchronised.append)
+    with Environment(config={"parallelism.default": 2}) as env:
+        rows = joined(env)
+        assert len(rows.collect()) == 2 and synchronised == []
+        rows.write_csv(str(tmp_path / "out"))
+        env.execute()
+    assert synchronised

@@ -9,8 +9,8 @@
 
 Surrogate keys (1, 2, 3 ..., with gaps or without) need no hash, no tag and no comparison: the cell of a key is its
 difference from the lowest one, and a row in it has that key. A cell is half of a tagged table's, and neighbours in
-order of the key are neighbours in memory. Further rows of a key hang on the first through their links, as they do in
-a TaggedTable.
+order of the key are neighbours in memory. The cell leads to the last row of a key; the rows before it hang on it through
+their links, so that none of them is looked at again when another one comes.
 
 For one key that is an integer, date, time or the like, while there are at most CELLS_PER_ROW cells for each row (a
 tagged table takes eight bytes times 1.25 to 2) and rows are within 32 GiB of addresses. Rows in the order of their key,
@@ -29,14 +29,7 @@ from libc.string cimport memset
 
 from engine.join.build_table cimport TABLE_DENSE, BuildTable
 from engine.join.direct_pages cimport DirectPages, page_of, probe_keys
-from engine.join.entry_pages cimport (
-    LINK_POINTER,
-    EntryCursor,
-    EntryPages,
-    next_entries,
-    row_link,
-    set_next_of_key,
-)
+from engine.join.entry_pages cimport EntryCursor, EntryPages, next_entries, row_link
 from engine.join.join_side cimport JoinSide
 from engine.memory.page_pool cimport PagePool
 from engine.memory.status cimport STATUS_FULL, STATUS_OK
@@ -47,6 +40,7 @@ cdef enum:
     CELLS_PER_ROW = 8
     SPARE_PAGES = 16                # that the first rows may take beyond that
     LOOK_ROWS = 512                 # rows looked at together
+    PREFETCH_DISTANCE = 16          # rows between one whose cell is asked for and one that is inserted
 
 cdef uint64_t REACH = <uint64_t>8 << 32     # bytes that references of 32 bits to multiples of 8 reach
 
@@ -215,10 +209,15 @@ cdef int64_t _insert(DenseTable table, uint8_t** rows, int64_t count, Word sign)
     cdef uint64_t last_page = ~<uint64_t>0
     cdef uint32_t* cells = NULL
     cdef int64_t index
-    cdef uint64_t word, page, reference
+    cdef uint64_t word, page, reference, head
+    cdef uint32_t* cells_ahead
     cdef uint8_t* row
-    cdef uint8_t* head
     for index in range(count):
+        if index + PREFETCH_DISTANCE < count:
+            word = <Word>((<const Word*>(rows[index + PREFETCH_DISTANCE] + slot))[0] ^ sign)
+            cells_ahead = <uint32_t*>page_of(table._cells.pages, table._cells.first, table._cells.size, word >> shift)
+            if cells_ahead != NULL:
+                prefetch(&cells_ahead[word & mask])
         row = rows[index]
         word = <Word>((<const Word*>(row + slot))[0] ^ sign)
         page = word >> shift
@@ -230,15 +229,15 @@ cdef int64_t _insert(DenseTable table, uint8_t** rows, int64_t count, Word sign)
                     return -1
             last_page = page
         reference = (<uint64_t>row - origin) >> 3
-        if cells[word & mask] == 0:
-            if reference >> 32 or reference == 0:
-                return -1
-            cells[word & mask] = <uint32_t>reference
+        if reference >> 32 or reference == 0:
+            return -1
+        # The last row of a key is its head, so that the others need not be looked at.
+        head = cells[word & mask]
+        cells[word & mask] = <uint32_t>reference
+        if head == 0:
             inserted += 1
         else:
-            head = <uint8_t*>(origin + (<uint64_t>cells[word & mask] << 3))
-            row_link(row)[0] |= row_link(head)[0] & LINK_POINTER
-            set_next_of_key(head, row)
+            row_link(row)[0] |= origin + (head << 3)
             table.has_chains = True
     return inserted
 
@@ -263,7 +262,6 @@ cdef void _find(DenseTable table, const Word* values, Word sign, const int64_t* 
         head = NULL
         if cells != NULL:
             reference = cells[word & mask]
-            if reference != 0:
-                head = <uint8_t*>(origin + (<uint64_t>reference << 3))
-                prefetch(head)
+            # No branch: which rows match cannot be foretold.
+            head = <uint8_t*>((origin + (<uint64_t>reference << 3)) & -<uint64_t>(reference != 0))
         heads[position] = head

@@ -168,6 +168,8 @@ cdef class ProbeMatches:
         for index in range(self._prefetched, min(self._prefetched + WINDOW_ROWS, self.count)):
             rows[count] = self.heads[index]
             count += self.heads[index] != NULL
+        for index in range(count):
+            prefetch(rows[index] - LINK_SIZE)
         self._prefetched += WINDOW_ROWS
         for depth in range(WINDOW_DEPTH):
             left = 0

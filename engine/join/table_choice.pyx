@@ -34,6 +34,9 @@ from engine.join.tagged_table cimport TaggedTable
 from engine.memory.page_pool cimport PagePool
 from engine.memory.status cimport STATUS_OK
 
+cdef enum:
+    FILL_ROWS = 1024                # inserted at one time: they stay in the cache while they are hashed and linked
+
 
 @cython.final
 cdef class TableChoice:
@@ -103,7 +106,7 @@ cdef class TableChoice:
         cdef EntryCursor cursor
         memset(&cursor, 0, sizeof(cursor))
         while True:
-            count = next_entries(entries, &cursor, rows, capacity)
+            count = next_entries(entries, &cursor, rows, min(capacity, <int64_t>FILL_ROWS))
             if count == 0:
                 return
             if hashed:

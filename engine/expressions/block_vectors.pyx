@@ -72,14 +72,24 @@ cdef extern from *:
         }
         return over != 0;
     }
+    static void drey_as_two_words(const uint8_t* source, uint8_t* target, int64_t count) {
+        for (int64_t row = 0; row < count; row++) {
+            int64_t words[2];
+            memcpy(words, source + 8 * row, 8);
+            words[1] = words[0] >> 63;
+            memcpy(target + 16 * row, words, 16);
+        }
+    }
     static void drey_as_words(const uint8_t* source, int width, uint8_t* target, int words, int64_t count) {
+        if (words == 2 && width == 16) { memcpy(target, source, (size_t)(16 * count)); return; }
+        if (words == 2) { drey_as_two_words(source, target, count); return; }
         for (int64_t row = 0; row < count; row++) {
             int64_t found[4];
             memcpy(found, source + width * row, 8);
             if (width == 16) memcpy(found + 1, source + 16 * row + 8, 8);
             else found[1] = found[0] >> 63;
             found[2] = found[3] = found[1] >> 63;
-            memcpy(target + 8 * words * row, found, 8 * (size_t)words);
+            memcpy(target + 32 * row, found, 32);
         }
     }
     """

@@ -33,7 +33,9 @@ _SMALL_INTEGERS = frozenset({pa.uint8(), pa.uint16(), pa.uint32()})
 _NO_ROWS = pa.RecordBatch.from_arrays([], names=[])
 _TEXTS = frozenset({pa.string(), pa.large_string(), pa.binary(), pa.large_binary()})
 #: steps that are worth a program each
-_GAINING_STEPS = frozenset({"floor_divide", "modulo", "multiply", "year", "month", "day", "contains"})
+_GAINING_STEPS = frozenset(
+    {"floor_divide", "modulo", "multiply", "year", "month", "day", "contains", "like", "line_like"}
+)
 #: registers and steps of one program at most; each has room for a block
 _REGISTERS_MAX = 500
 

@@ -12,6 +12,7 @@ Held by: tests/expressions/test_program_builder.py
 
 from __future__ import annotations
 
+import re
 from functools import reduce
 
 import pyarrow as pa
@@ -22,6 +23,9 @@ from engine.records.plain_scalars import scalar_of
 
 #: constants of a set that are compared one after another; Arrow has a table for larger sets
 _SET_MAX = 8
+#: parts of a pattern, and a regular expression that is nothing but words and ``.*`` between them
+_PARTS_MAX = 16
+_PLAIN_WORDS = re.compile(r"[\w \-,;:'\"!#&/<=>@~]+(\.\*[\w \-,;:'\"!#&/<=>@~]+)*")
 _NULL = scalar_of(None, pa.bool_())
 _FALSE = scalar_of(False)
 _TRUE = scalar_of(True)
@@ -48,11 +52,36 @@ def _text_test(name: str) -> Lowering:
     def lower(builder: ProgramBuilder, operand: Operand, guard: Register | None) -> Register:
         assert operand.form is not None
         text, pattern = operand.form.operands
-        if operand.form.options.get("regex") or kind_of(text.type) != "text" or kind_of(pattern.type) != "text":
+        if kind_of(text.type) != "text" or kind_of(pattern.type) != "text":
             raise NoStepsError
+        if operand.form.options.get("regex"):
+            return _line_like(builder, text, pattern, guard)
         return builder.step(name, "bits", (builder.lower(text, guard), builder.lower(pattern, guard)))
 
     return lower
+
+
+def _line_like(builder: ProgramBuilder, text: Operand, pattern: Operand, guard: Register | None) -> Register:
+    """Lower a regular expression of words with ``.*`` between them; a dot is no end of a line, so one line has all."""
+    assert pattern.constant is not None
+    words: str = pattern.constant.as_py()
+    if not pa.types.is_string(text.type) and not pa.types.is_large_string(text.type):
+        raise NoStepsError
+    if _PLAIN_WORDS.fullmatch(words) is None or words.count(".*") >= _PARTS_MAX:
+        raise NoStepsError
+    constant = builder.constant(scalar_of("%" + words.replace(".*", "%") + "%", text.type))
+    return builder.step("line_like", "bits", (builder.lower(text, guard), constant))
+
+
+def _lower_like(builder: ProgramBuilder, operand: Operand, guard: Register | None) -> Register:
+    """Lower LIKE with a pattern that has no other wildcard than %."""
+    assert operand.form is not None
+    text, pattern = operand.form.operands
+    assert pattern.constant is not None
+    parts: str = pattern.constant.as_py()
+    if kind_of(text.type) != "text" or "_" in parts or "\\" in parts or parts.count("%") >= _PARTS_MAX:
+        raise NoStepsError
+    return builder.step("like", "bits", (builder.lower(text, guard), builder.lower(pattern, guard)))
 
 
 def _lower_between(builder: ProgramBuilder, operand: Operand, guard: Register | None) -> Register:
@@ -148,6 +177,7 @@ LOGIC_LOWERINGS: dict[str, Lowering] = {
     "str_starts_with": _text_test("starts_with"),
     "str_ends_with": _text_test("ends_with"),
     "str_contains": _text_test("contains"),
+    "str_like": _lower_like,
     "between": _lower_between,
     "is_in": _lower_is_in,
     "and": _logic("and"),

@@ -60,6 +60,8 @@ from engine.expressions.vector_steps cimport (
     IS_NULL,
     LESS,
     LESS_EQUAL,
+    LIKE,
+    LINE_LIKE,
     MODULO,
     MONTH,
     MULTIPLY,
@@ -88,8 +90,8 @@ _OPERATIONS = {
     "add": ADD, "subtract": SUBTRACT, "multiply": MULTIPLY, "floor_divide": FLOOR_DIVIDE, "modulo": MODULO,
     "divide": DIVIDE, "year": YEAR, "month": MONTH, "day": DAY, "to_float": TO_FLOAT, "to_integer": TO_INTEGER,
     "single": SINGLE, "narrow": NARROW_ONLY, "equal": EQUAL, "not_equal": NOT_EQUAL, "less": LESS,
-    "less_equal": LESS_EQUAL, "starts_with": STARTS_WITH, "ends_with": ENDS_WITH, "contains": CONTAINS, "and": AND,
-    "or": OR, "not": NOT, "is_null": IS_NULL, "is_not_null": IS_NOT_NULL, "choose": CHOOSE, "spread": SPREAD,
+    "less_equal": LESS_EQUAL, "starts_with": STARTS_WITH, "ends_with": ENDS_WITH, "contains": CONTAINS, "like": LIKE,
+    "line_like": LINE_LIKE, "and": AND, "or": OR, "not": NOT, "is_null": IS_NULL, "is_not_null": IS_NOT_NULL, "choose": CHOOSE, "spread": SPREAD,
     "require": REQUIRE,
 }
 _KINDS = {"bits": BITS, "integer": INTEGER, "decimal": DECIMAL, "float": FLOAT, "validity": VALIDITY, "text": TEXT}

@@ -3,7 +3,7 @@
     add subtract multiply floor_divide modulo divide      numbers: int64, 128 bits of decimals, double
     year month day to_float to_integer single narrow      of one number
     equal not_equal less less_equal                       numbers, texts; the first two also bools
-    starts_with ends_with contains                        texts
+    starts_with ends_with contains like line_like         texts
     and or not is_null is_not_null                        bools, by words of 64 rows
     choose                                                left where the third is true, else right
     require                                               no result at all where a condition is false
@@ -60,6 +60,7 @@ from engine.expressions.text_kernels cimport (
     TEXT_EQUAL,
     TEXT_LESS,
     TEXT_STARTS,
+    test_patterns,
     test_texts,
     test_texts_against,
 )
@@ -151,7 +152,7 @@ cdef bint compute_exactly(int32_t operation, Vector* target, const Vector* left,
 
 cdef void compare(int32_t operation, Vector* target, const Vector* left, const Vector* right, uint8_t* scratch,
                   int64_t count) noexcept nogil:
-    """EQUAL to CONTAINS; of the first four, two have kernels: a <= b is not b < a."""
+    """EQUAL to LINE_LIKE; of the first four, two have kernels: a <= b is not b < a."""
     cdef uint64_t* bits = <uint64_t*>target.own_values
     cdef bint is_equality = operation == EQUAL or operation == NOT_EQUAL
     cdef int32_t word, words = words_of(count)
@@ -182,7 +183,9 @@ cdef void compare_texts(int32_t operation, const Vector* left, const Vector* rig
                         int64_t count) noexcept nogil:
     """A loop for each test, so that none is asked for in it."""
     cdef bint is_constant = right.is_constant and not left.is_constant
-    if operation == CONTAINS:
+    if operation == LIKE or operation == LINE_LIKE:
+        test_patterns(operation == LINE_LIKE, left, right, bits, count)
+    elif operation == CONTAINS:
         test_texts(TEXT_CONTAINS, left, right, bits, count)
     elif operation == LESS or operation == LESS_EQUAL:
         test_texts(TEXT_LESS, left, right, bits, count)

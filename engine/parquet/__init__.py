@@ -11,4 +11,12 @@ sample.py              what a sample of rows says of the columns; kept_samples.p
 key_sample.py          a better sample of key columns
 pages.py               whether pages can be what their headers say (page_sizes.pyx), and what reading them holds
 column_passes.py       row groups whose columns do not fit side by side
+open_file.py           an open file: columns of a row group as streams (column_streams.py), decoded here or by pyarrow
+stored_chunks.py       which columns are decoded here
+
+Decoded here, without the GIL:
+
+group_reader.pyx       columns of a row group as batches of the rows that are wanted
+chunk_pages.pyx        the pages of a column, read and opened (page_header.pyx, page_kernels.pxd)
+chunk_values.pyx       values of rows that are wanted, taken out of them (value_kernels.pxd)
 """

@@ -29,11 +29,15 @@ from typing import Final, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from engine.parquet.group_reader import StoredChunk
 from engine.parquet.pages import Pages
 from engine.records.plain_types import plain_type
 
 #: path, inode, size and time of the last change
 Key = tuple[str, int, int, int]
+
+#: where columns of a row group lie that are decoded here, and as what they come
+Decoded = dict[str, tuple[StoredChunk, pa.Field]]
 
 _footers: Final[weakref.WeakValueDictionary[Key, pq.FileMetaData]] = weakref.WeakValueDictionary()
 #: footers that are kept, how many bytes of files all of them are, and the largest of them
@@ -57,6 +61,17 @@ class GroupPages(NamedTuple):
     pages: dict[str, Pages]
     #: of these columns, as the file has them before compression
     row_bytes: float
+    #: those that are decoded here, for the columns that come as numbers of texts; None: not yet known
+    decoded: tuple[frozenset[str], Decoded] | None = None
+
+
+class GroupBounds(NamedTuple):
+    """What a footer says of a column in each of its row groups, null what it does not say."""
+
+    null_counts: pa.Array
+    #: of the column's own type; None: its bounds say nothing of Arrow's values
+    lowest: pa.Array | None
+    highest: pa.Array | None
 
 
 class _Kept(NamedTuple):
@@ -67,6 +82,8 @@ class _Kept(NamedTuple):
     coded: dict[frozenset[str], list[str]]
     #: by row group and columns
     groups: dict[tuple[int, tuple[str, ...]], GroupPages]
+    #: by column
+    bounds: dict[str, GroupBounds]
 
 
 class _KeptFooters:
@@ -80,7 +97,7 @@ class _KeptFooters:
     def keep(self, key: Key, footer: pq.FileMetaData) -> None:
         """Keep a footer, and let go of those that were used longest ago when there are too many."""
         with self._lock:
-            self._found.setdefault(key, _Kept(footer, {}, {}))
+            self._found.setdefault(key, _Kept(footer, {}, {}, {}))
             size_bytes = sum(kept.footer.serialized_size for kept in self._found.values())
             while len(self._found) > _KEPT_MAX or size_bytes > _KEPT_BYTES_MAX:
                 size_bytes -= self._found.popitem(last=False)[1].footer.serialized_size
@@ -104,6 +121,12 @@ class _KeptFooters:
         with self._lock:
             known = next((kept.groups for kept in self._found.values() if kept.footer is footer), None)
         return {} if known is None or len(known) > _GROUPS_MAX else known
+
+    def bounds(self, footer: pq.FileMetaData) -> dict[str, GroupBounds]:
+        """Return what is known of bounds of columns of a footer; nothing yet where it is not kept."""
+        with self._lock:
+            known = next((kept.bounds for kept in self._found.values() if kept.footer is footer), None)
+        return {} if known is None else known
 
 
 _kept: Final = _KeptFooters()
@@ -138,6 +161,11 @@ def known_groups(footer: pq.FileMetaData) -> dict[tuple[int, tuple[str, ...]], G
     What a reader adds is known to later ones where the footer is kept. A file with such a footer has not changed.
     """
     return _kept.groups(footer)
+
+
+def known_bounds(footer: pq.FileMetaData) -> dict[str, GroupBounds]:
+    """Return what is known of bounds of columns in row groups of a footer, to be added to as ``known_groups`` is."""
+    return _kept.bounds(footer)
 
 
 def read_footer(path: str) -> pq.FileMetaData:

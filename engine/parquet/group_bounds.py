@@ -27,6 +27,7 @@ import pyarrow.parquet as pq
 from engine.errors import EngineError
 from engine.expressions.evaluate import evaluate
 from engine.graph.expression import Expression, columns_of, conjuncts
+from engine.parquet.footers import GroupBounds, known_bounds
 from engine.records.arrow_functions import pc
 from engine.records.key_test import KeyTest
 from engine.records.plain_scalars import scalar_of
@@ -83,22 +84,45 @@ def bounds_of(
     footer: pq.FileMetaData, groups: Sequence[int], columns: Iterable[str], schema: pa.Schema
 ) -> pa.RecordBatch:
     """Return what is known of columns in row groups, at least one; null what is not."""
-    listed = [footer.row_group(group) for group in groups]
-    found = {ROW_COUNT: _numbers([group.num_rows for group in listed], pa.int64())}
-    file_schema = footer.schema.to_arrow_schema()
-    places = {listed[0].column(index).path_in_schema: index for index in range(listed[0].num_columns)}
+    known = known_bounds(footer)
+    wanted_groups = None if list(groups) == list(range(footer.num_row_groups)) else pa.array(groups, pa.int64())
+    found = {}
+    if ROW_COUNT not in known:
+        counts = [footer.row_group(group).num_rows for group in range(footer.num_row_groups)]
+        known[ROW_COUNT] = GroupBounds(_numbers(counts, pa.int64()), None, None)
+    found[ROW_COUNT] = _of_groups(known[ROW_COUNT].null_counts, wanted_groups)
     for name in dict.fromkeys(columns):
-        wanted = schema.field(name).type
-        # The leaves of a nested column have other names.
-        known = [group.column(places[name]).statistics if name in places else None for group in listed]
-        nulls = [one.null_count if one is not None and one.has_null_count else None for one in known]
-        found[null_count(name)] = _numbers(nulls, pa.int64())
-        bounded = [one if one is not None and one.has_min_max else None for one in known]
-        stored = plain_type(file_schema.field(name).type)
-        for name_of, side in ((lowest, "min_raw"), (highest, "max_raw")):
-            values = _values([None if one is None else getattr(one, side) for one in bounded], bounded, stored)
-            found[name_of(name)] = pa.nulls(len(listed), wanted) if values is None else pc.cast(values, wanted)
+        if name not in known:
+            known[name] = _read_bounds(footer, name)
+        bounds, wanted = known[name], schema.field(name).type
+        found[null_count(name)] = _of_groups(bounds.null_counts, wanted_groups)
+        for name_of, values in ((lowest, bounds.lowest), (highest, bounds.highest)):
+            found[name_of(name)] = (
+                pa.nulls(len(groups), wanted)
+                if values is None
+                else _of_groups(values if values.type == wanted else pc.cast(values, wanted), wanted_groups)
+            )
     return pa.RecordBatch.from_pydict(found)
+
+
+def _of_groups(values: pa.Array, groups: pa.Array | None) -> pa.Array:
+    return values if groups is None else pc.take(values, groups)
+
+
+def _read_bounds(footer: pq.FileMetaData, name: str) -> GroupBounds:
+    """Return what a footer says of a column in all of its row groups."""
+    listed = [footer.row_group(group) for group in range(footer.num_row_groups)]
+    place = next((at for at in range(footer.num_columns) if footer.schema.column(at).path == name), None)
+    # The leaves of a nested column have other names.
+    known = [None if place is None else group.column(place).statistics for group in listed]
+    nulls = [one.null_count if one is not None and one.has_null_count else None for one in known]
+    bounded = [one if one is not None and one.has_min_max else None for one in known]
+    stored = plain_type(footer.schema.to_arrow_schema().field(name).type)
+    sides = [
+        _values([None if one is None else getattr(one, side) for one in bounded], bounded, stored)
+        for side in ("min_raw", "max_raw")
+    ]
+    return GroupBounds(_numbers(nulls, pa.int64()), *sides)
 
 
 def _values(raw: list[Any], known: Sequence[pq.Statistics | None], stored: pa.DataType) -> pa.Array | None:

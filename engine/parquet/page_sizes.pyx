@@ -7,127 +7,29 @@
 A page is read into memory of the size that its header names, before its bytes show whether that is right; a flipped bit
 in it is a gigabyte. Of each page the first bytes are read, and parsed without the GIL: some 3 us a page.
 
-    field     4 bits step to the next number │ 4 bits kind │ value          0 ends a struct
-    value     integers as zigzag varints, a struct as its fields; what is no number is passed over
-
 Limits: a header that does not end within HEADER_BYTES_MAX, or is none at all, is left to Arrow.
-Source: Apache Thrift, "Thrift compact protocol encoding"; parquet-format, PageHeader.
+Source: parquet-format, PageHeader (``page_header``).
 Held by: tests/parquet/test_pages.py
 """
 
 from typing import NamedTuple
 
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+from libc.stdint cimport int64_t, uint8_t
 from libc.stdlib cimport free, malloc
 from posix.unistd cimport pread
+
+from engine.parquet.page_header cimport PAGE_DICTIONARY, PageHeader, parse_page_header
 
 cdef enum:
     HEADER_BYTES = 512
     HEADER_BYTES_MAX = 16 << 10
-    DEPTH_MAX = 16
-    KIND_DICTIONARY = 2
-    VALUES_UNKNOWN = -1
     EXPANSION_ADDED = 64        # bytes of a frame around what is compressed
 
-cdef struct Cursor:
-    const uint8_t* data
-    int64_t size
-    int64_t at                  # beyond size: the bytes end before the header does, or it is none
 
-cdef struct Sizes:
-    int64_t kind
-    int64_t size
-    int64_t compressed
-    int64_t values
-
-
-cdef inline uint8_t next_byte(Cursor* cursor) noexcept nogil:
-    cursor.at += 1
-    return cursor.data[cursor.at - 1] if cursor.at <= cursor.size else 0
-
-
-cdef inline uint64_t next_varint(Cursor* cursor) noexcept nogil:
-    cdef uint64_t value = 0
-    cdef int32_t shift = 0
-    cdef uint8_t byte = 0x80
-    while byte & 0x80 and shift < 64:
-        byte = next_byte(cursor)
-        value |= <uint64_t>(byte & 0x7F) << shift
-        shift += 7
-    return value
-
-
-cdef inline int64_t next_number(Cursor* cursor) noexcept nogil:
-    cdef uint64_t value = next_varint(cursor)
-    return <int64_t>(value >> 1) ^ -<int64_t>(value & 1)
-
-
-cdef inline void pass_over(Cursor* cursor, uint64_t size) noexcept nogil:
-    cursor.at = cursor.size + 1 if size > <uint64_t>cursor.size else cursor.at + <int64_t>size
-
-
-cdef void skip_value(Cursor* cursor, int32_t kind, int32_t depth) noexcept nogil:
-    """Pass over a value of a field or of a list."""
-    cdef uint8_t head
-    cdef uint64_t count
-    if kind == 1 or kind == 2 or kind == 3:
-        pass_over(cursor, 1)
-    elif kind >= 4 and kind <= 6:
-        next_varint(cursor)
-    elif kind == 7:
-        pass_over(cursor, 8)
-    elif kind == 8:
-        pass_over(cursor, next_varint(cursor))
-    elif (kind == 9 or kind == 10) and depth < DEPTH_MAX:
-        head = next_byte(cursor)
-        count = head >> 4 if head >> 4 != 15 else next_varint(cursor)
-        while count > 0 and cursor.at <= cursor.size:
-            skip_value(cursor, head & 15, depth + 1)
-            count -= 1
-    elif kind == 12 and depth < DEPTH_MAX:
-        read_struct(cursor, NULL, depth + 1)
-    else:
-        cursor.at = cursor.size + 1
-
-
-cdef void read_struct(Cursor* cursor, Sizes* sizes, int32_t depth) noexcept nogil:
-    """Read the fields of a struct: the page header's into sizes, of the struct about its kind the count of values."""
-    cdef int64_t field = 0
-    cdef int64_t number
-    cdef int32_t kind
-    cdef uint8_t head = next_byte(cursor)
-    while head != 0 and cursor.at <= cursor.size:
-        field = field + (head >> 4) if head >> 4 else next_number(cursor)
-        kind = head & 15
-        if kind == 12 and sizes != NULL and depth == 0 and (field == 5 or field == 7 or field == 8):
-            read_struct(cursor, sizes, 1)
-        elif kind >= 4 and kind <= 6:
-            number = next_number(cursor)
-            if sizes != NULL and depth == 1 and field == 1:
-                sizes.values = number
-            elif sizes != NULL and depth == 0 and field == 1:
-                sizes.kind = number
-            elif sizes != NULL and depth == 0 and field == 2:
-                sizes.size = number
-            elif sizes != NULL and depth == 0 and field == 3:
-                sizes.compressed = number
-        elif kind != 1 and kind != 2:               # a bool's kind is its value
-            skip_value(cursor, kind, depth)
-        head = next_byte(cursor)
-
-
-cdef int64_t read_header(int descriptor, int64_t position, uint8_t* memory, int64_t room, Sizes* sizes) noexcept nogil:
+cdef int64_t read_header(int descriptor, int64_t position, uint8_t* memory, int64_t room,
+                         PageHeader* header) noexcept nogil:
     """Read a header; returns how many bytes it has, 0 when it does not end within the room."""
-    cdef Cursor cursor
-    cursor.size = pread(descriptor, memory, <size_t>room, position)
-    cursor.data = memory
-    cursor.at = 0
-    sizes.kind = sizes.size = sizes.compressed = 0
-    sizes.values = VALUES_UNKNOWN
-    if cursor.size <= 0:
-        return 0
-    read_struct(&cursor, sizes, 0)
-    return cursor.at if cursor.at <= cursor.size else 0
+    return parse_page_header(memory, pread(descriptor, memory, <size_t>room, position), header)
 
 
 class PageSizes(NamedTuple):
@@ -155,7 +57,7 @@ def page_sizes(int descriptor, int64_t position, int64_t end, int64_t value_coun
     """
     cdef uint8_t[HEADER_BYTES] near
     cdef uint8_t* memory = NULL
-    cdef Sizes sizes
+    cdef PageHeader sizes
     cdef int64_t header = 0
     cdef const char* what = b""
     cdef int64_t found = 0
@@ -185,7 +87,7 @@ def page_sizes(int descriptor, int64_t position, int64_t end, int64_t value_coun
                         expansion > 0 and sizes.size // expansion > sizes.compressed + EXPANSION_ADDED):
                     what, found = b"bytes", sizes.size
                     break
-                if sizes.kind == KIND_DICTIONARY:
+                if sizes.kind == PAGE_DICTIONARY:
                     # Each of its values takes a byte at least, and 16 in memory.
                     if sizes.values > sizes.size:
                         what, found = b"values", sizes.values

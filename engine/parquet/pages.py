@@ -40,7 +40,7 @@ _DICTIONARY_COPIES: Final = 3
 #: bytes that codecs make of one at most; the others know no such limit
 _EXPANSIONS: Final = {"UNCOMPRESSED": 1, "SNAPPY": 22, "LZ4": 256, "GZIP": 1033}
 #: bytes by which old writers forgot the header of the dictionary; Arrow reads on for them
-_FORGOTTEN_BYTES: Final = 100
+FORGOTTEN_BYTES: Final = 100
 #: a page of so few bytes does no harm, whatever some writer put into the footer
 _SIZE_HARMLESS: Final = 1 << 20
 
@@ -72,7 +72,8 @@ def chunks_of(
     chunks = metadata.row_group(group)
     for index in range(chunks.num_columns):
         chunk = chunks.column(index)
-        name = chunk.path_in_schema.partition(".")[0]
+        path: str = chunk.path_in_schema
+        name = path if path in wanted else path.partition(".")[0]
         if name in wanted:
             yield name, chunk
 
@@ -95,7 +96,7 @@ def _leaf_pages(descriptor: int, chunk: pq.ColumnChunkMetaData, group: int, buff
     begin, compressed = first_page(chunk), chunk.total_compressed_size
     whole = chunk.total_uncompressed_size
     largest = max(whole, compressed, _SIZE_HARMLESS)
-    end = begin + compressed + _FORGOTTEN_BYTES
+    end = begin + compressed + FORGOTTEN_BYTES
     sizes = page_sizes(descriptor, begin, end, chunk.num_values, largest, _EXPANSIONS.get(chunk.compression, 0))
     if sizes.bad_size:
         raise pa.ArrowInvalid(

@@ -29,9 +29,10 @@ from engine.graph.expression import columns_of
 from engine.graph.source_spec import ParquetSource, SourceSplit
 from engine.memory.budget import LEAST_BYTES, Kind, Role, process_budget
 from engine.parquet.column_passes import read_in_passes
-from engine.parquet.footers import GroupPages, known_groups, open_shared
+from engine.parquet.column_streams import ColumnStream, ConvertedColumns
 from engine.parquet.group_bounds import matched_groups, possible_groups
-from engine.parquet.pages import Pages, buffer_bytes, check_fits, pages_of
+from engine.parquet.open_file import OpenFile
+from engine.parquet.pages import Pages, check_fits
 from engine.parquet.row_filter import RowFilter, kept
 from engine.parquet.source import plain_file_schema
 from engine.parquet.top_groups import TopGroups
@@ -44,8 +45,6 @@ from engine.records.text_gather import check_codes
 from engine.records.wide_rows import one_by_one
 
 if TYPE_CHECKING:
-    import pyarrow.parquet as pq
-
     from engine.iomanager.spill_space import SpillSpace
     from engine.records.key_test import KeyTest
     from engine.records.top_keys import TopTest
@@ -80,12 +79,7 @@ class ParquetReader:
         self._new_space = new_space
         #: for the row group at hand
         self._reserved = process_budget.reserve(Kind.ARROW, role=Role.READER)
-        self._file: pq.ParquetFile | None = None
-        #: held for other readers of the file
-        self._footer: pq.FileMetaData | None = None
-        #: what is known of its row groups, by group and columns
-        self._known: dict[tuple[int, tuple[str, ...]], GroupPages] = {}
-        self._path = ""
+        self._file: OpenFile | None = None
         predicate = spec.predicate
         #: those that are wanted, and those that the filter alone looks at
         self._columns = list(dict.fromkeys((*spec.columns, *(() if predicate is None else columns_of(predicate)))))
@@ -165,12 +159,12 @@ class ParquetReader:
 
     def _key_batches(self, path: str, group: int) -> Iterator[pa.RecordBatch]:
         """Yield what the filter looks at of a row group; nothing where that is not to be had now."""
-        assert self._footer is not None
+        assert self._file is not None
         assert self._filter is not None
         columns = self._filter.columns
-        pages, row_bytes = self._pages(path, group, columns)
+        pages, row_bytes, _ = self._file.pages(group, columns)
         held = {name: found.held_bytes for name, found in pages.items()}
-        is_one_row = self._footer.row_group(group).num_rows == 1
+        is_one_row = self._file.row_count(group) == 1
         if is_one_row or not self._reserved.resize(2 * sum(held.values())):
             return
         self._looked_at.add((path, group))
@@ -179,9 +173,8 @@ class ParquetReader:
         self._reserved.resize(0)
 
     def _read_split(self, split: SourceSplit) -> Iterator[pa.RecordBatch]:
-        if split.path != self._path:
+        if self._file is None or split.path != self._file.path:
             self._open_file(split.path)
-        assert self._footer is not None
         for group in range(split.start, split.end):
             if not self._is_possible(group):
                 self.pruned_groups += 1
@@ -211,24 +204,25 @@ class ParquetReader:
         predicate = self._spec.predicate if self._spec.pruned_groups is None else None
         if predicate is None and not self._tests and self._top is None:
             return
-        assert self._footer is not None
+        assert self._file is not None
         assert self._schema is not None
-        splits = [split for split in self._splits if split.path == self._path]
+        footer = self._file.footer
+        splits = [split for split in self._splits if split.path == self._file.path]
         groups = [group for split in splits for group in range(split.start, split.end)]
         if predicate is not None:
-            groups = possible_groups(self._footer, groups, predicate, self._schema)
-        groups = list(matched_groups(self._footer, groups, self._tests, self._schema))
+            groups = possible_groups(footer, groups, predicate, self._schema)
+        groups = list(matched_groups(footer, groups, self._tests, self._schema))
         self._possible_groups = frozenset(groups)
         if self._top is not None:
-            self._top_groups = TopGroups(self._top, self._footer, groups, self._schema)
+            self._top_groups = TopGroups(self._top, footer, groups, self._schema)
 
     def _read_group(self, path: str, group: int) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a row group that are wanted, as wanted."""
-        assert self._footer is not None
-        pages, encoded_row_bytes = self._pages(path, group, self._columns)
+        assert self._file is not None
+        pages, encoded_row_bytes, _ = self._file.pages(group, self._columns)
         held = {name: found.held_bytes for name, found in pages.items()}
         self._held_bytes = sum(held.values())
-        is_one_row = self._footer.row_group(group).num_rows == 1
+        is_one_row = self._file.row_count(group) == 1
         check_fits(path, group, held, process_budget.record_limit, is_at_once=is_one_row)
         row_bytes = max(self._seen_row_bytes(), encoded_row_bytes, _wide_bytes(pages))
         batches = self._batches(group, self._rows_at_once(row_bytes, self._columns), held)
@@ -236,34 +230,23 @@ class ParquetReader:
             yield self._arranged(each)
             del each
 
-    def _pages(self, path: str, group: int, columns: list[str]) -> GroupPages:
-        """Return what is known of columns of a row group, whose pages are looked at once for all readers."""
-        assert self._footer is not None
-        key = (group, tuple(columns))
-        found = self._known.get(key)
-        if found is None:
-            pages = pages_of(path, self._footer, group, columns)
-            found = self._known[key] = GroupPages(pages, self._encoded_row_bytes(group, columns))
-        return found
-
     def _batches(self, group: int, rows: int, held: dict[str, int]) -> Iterator[pa.RecordBatch]:
         """Yield what is wanted of a row group; a single row is read at once, which keeps no page of it for later."""
         assert self._file is not None
         columns = list(held)
-        if self._file.metadata.row_group(group).num_rows == 1:
-            table = self._file.read_row_group(group, columns=columns, use_threads=False)
-            yield from self._whole(self._checked(group, map(self._of_source, table.to_batches())))
+        if self._file.row_count(group) == 1:
+            yield from self._whole(map(self._of_source, self._file.single_row(group, columns)))
             return
         sizes = self._reserved_sizes(group, held)
         # A page that is opened is there twice for a moment.
         wanted = sum(sizes.values()) + max(sizes.values(), default=0)
-        read = partial(self._batches_of, group)
         if not self._reserved.resize(wanted) and self._new_space is not None and columns:
+            read = partial(self._batches_of, group)
             yield from self._whole(read_in_passes(read, sizes, rows, self._new_space, process_budget))
         elif self._filter is None:
-            yield from read(columns, rows)
+            yield from self._batches_of(group, columns, rows)
         else:
-            yield from self._filter.batches(read, self._spec.columns, rows)
+            yield from self._filter.batches(partial(self._open_columns, group), self._spec.columns, rows)
 
     def _whole(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield what is wanted of batches that have all of the columns."""
@@ -278,32 +261,27 @@ class ParquetReader:
 
     def _batches_of(self, group: int, columns: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:
         """Yield some columns of a row group."""
-        assert self._file is not None
-        batches = self._file.iter_batches(rows, row_groups=[group], columns=list(columns), use_threads=False)
-        is_first = self._filter is not None
-        for batch in self._checked(group, map(self._of_source, batches)):
-            if is_first and batch.num_rows:
-                self._decoded_widths[columns[0]] = batch_bytes(batch) / batch.num_rows
-                is_first = False
+        stream = self._open_columns(group, columns, rows)
+        while (batch := stream.read()) is not None:
             yield batch
-            del batch
+            del batch  # a wide one is not kept while the next is read
 
-    def _checked(self, group: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield the batches of a row group; DataError where they are not all of it."""
+    def _open_columns(self, group: int, columns: Sequence[str], rows: int) -> ColumnStream:
+        """Return some columns of a row group, of the source's types, in batches of so many rows."""
         assert self._file is not None
-        rows_left = self._file.metadata.row_group(group).num_rows
-        for batch in batches:
-            rows_left -= batch.num_rows
-            yield batch
-            del batch
-        if rows_left:
-            # Arrow passes over pages whose headers are damaged, and says nothing of the rows.
-            raise pa.ArrowInvalid(f"row group {group} has {-rows_left:+} rows against what the file says of it")
+        return ConvertedColumns(self._file.columns(group, columns, rows), partial(self._taken, columns))
+
+    def _taken(self, columns: Sequence[str], batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return a batch of some columns as the source has them, and note how wide its rows are."""
+        batch = self._of_source(batch)
+        if self._filter is not None and batch.num_rows and columns and columns[0] not in self._decoded_widths:
+            self._decoded_widths[columns[0]] = batch_bytes(batch) / batch.num_rows
+        return batch
 
     def _reserved_sizes(self, group: int, held: dict[str, int]) -> dict[str, int]:
         """Return what is reserved for each column: no more than the row group has, where it is no more than a batch."""
         assert self._file is not None
-        whole = self._file.metadata.row_group(group).total_byte_size
+        whole = self._file.footer.row_group(group).total_byte_size
         if whole > min(LEAST_BYTES // 2, self._reserved.part_bytes):
             return held
         return dict.fromkeys(held, whole // max(1, len(held)))
@@ -313,7 +291,7 @@ class ParquetReader:
         assert self._file is not None
         rows_max = PARQUET_BATCH_ROWS_MAX
         if self._seen_row_bytes() == 0.0:
-            schema = self._file.schema_arrow
+            schema = self._file.found
             if len(columns) > _NARROW_COLUMNS or not all(_is_fixed(schema.field(name).type) for name in columns):
                 rows_max = BATCH_ROWS_MAX
         return max(1, min(rows_max, int(self._batch_bytes_max(row_bytes) / row_bytes) if row_bytes else rows_max))
@@ -326,15 +304,6 @@ class ParquetReader:
     def _seen_row_bytes(self) -> float:
         """Return how wide rows were, decoded or as they came out; 0.0 before the first one."""
         return max(self._row_bytes, sum(self._decoded_widths.values()))
-
-    def _encoded_row_bytes(self, group: int, columns: list[str]) -> float:
-        """Return the average width of a row of a group as the file has it, before compression."""
-        assert self._file is not None
-        metadata = self._file.metadata.row_group(group)
-        chunks = [metadata.column(index) for index in range(metadata.num_columns)]
-        wanted = [chunk for chunk in chunks if chunk.path_in_schema.partition(".")[0] in columns]
-        total = sum(chunk.total_uncompressed_size for chunk in wanted or chunks)
-        return float(total / max(1, metadata.num_rows))
 
     def _of_source(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return a batch as the file has it with the source's types, but for numbers of texts."""
@@ -373,31 +342,26 @@ class ParquetReader:
 
     def _open_file(self, path: str) -> None:
         self._close_file()
-        self._file, self._footer = open_shared(path, buffer_bytes(len(self._columns)), self._columns)
-        self._known = known_groups(self._footer)
-        self._path = path
-        found = self._file.schema_arrow
-        coded = [name for name in self._columns if pa.types.is_dictionary(found.field(name).type)]
+        self._file = file = OpenFile(path, self._columns)
         if self._types is None:
-            fields = self._footer.schema.to_arrow_schema()
+            fields = file.footer.schema.to_arrow_schema()
             # What is coded has the type there that it has in a row.
-            known = [fields.field(name) if name in coded else found.field(name) for name in self._columns]
+            known = [(fields if name in file.coded else file.found).field(name) for name in self._columns]
             self._schema = plain_file_schema(pa.schema(known))
         assert self._schema is not None
-        plain = [field for field in self._schema if field.name in self._columns and field.name not in coded]
-        self._unlike = {field.name for field in plain if field.type != found.field(field.name).type}
+        plain = [field for field in self._schema if field.name in self._columns and field.name not in file.coded]
+        self._unlike = {field.name for field in plain if field.type != file.found.field(field.name).type}
         self._output_schema = pa.schema([self._schema.field(name) for name in self._spec.columns])
         tests = [*self._tests, *(() if self._top is None else (self._top,))]
         if self._spec.predicate is not None or tests:
-            self._filter = RowFilter(self._spec.predicate, self._schema, coded, tests)
+            self._filter = RowFilter(self._spec.predicate, self._schema, file.coded, tests)
         self._find_possible_groups()
 
     def _close_file(self) -> None:
         self._reserved.resize(0)
         if self._file is not None:
             self._file.close()
-            self._file = self._footer = None
-            self._path = ""
+            self._file = None
 
 
 @contextmanager

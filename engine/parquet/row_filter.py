@@ -2,12 +2,12 @@
 
     filter = RowFilter(predicate, schema, coded, tests)      coded: columns that come as Arrow's dictionaries
     filter.columns                                           what it looks at
-    filter.batches(read, columns, rows)                      the rows that are left
+    filter.batches(open_columns, columns, rows)              the rows that are left
 
     columns of the filter   batch 1   batch 2   batch 3 ...    decoded
     rows that are left      none      none      some
-    the other columns       -         -         batch 3 ...    decoded from there on, up to the last one of which rows
-                                                               are left; none, where that is so for all
+    the other columns       -         -         batch 3 ...    decoded of the rows that are left; none, where that is
+                                                               so for all batches
 
 A part of the predicate that looks at one text alone, which is a number in the file, is evaluated for the texts of the
 dictionary, a handful, and looked up by number for the rows; no text is written out for it. Only where the part cannot
@@ -20,20 +20,23 @@ predicate, each as long as it is of use. The last of them may be the threshold o
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
-from itertools import islice
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 import pyarrow as pa
 
 from engine.expressions.evaluate import CompiledExpression, compile_predicate
 from engine.graph.expression import Expression, columns_of, conjunction, conjuncts
-from engine.parquet.column_passes import PartReader, joined, regular_batches
+from engine.parquet.column_passes import joined
+from engine.parquet.column_streams import ColumnStream
 from engine.records.arrow_functions import pc
 from engine.records.kept_rows import flags_of_codes, kept_rows, narrowed_mask
 from engine.records.key_test import KeyTest, mask_of
 from engine.records.plain_scalars import scalar_of
 from engine.records.plain_types import plain_batch
 from engine.records.top_keys import TopTest
+
+#: some columns of a row group, in batches of so many rows
+OpenColumns = Callable[[Sequence[str], int], ColumnStream]
 
 _TRUE = scalar_of(True)
 #: of a batch: so many rows at most are copied for the rest of a predicate to look at them alone
@@ -76,27 +79,32 @@ class RowFilter:
         fields = pa.schema([schema.field(name) for name in self._plain_columns])
         self._plain = compile_predicate(conjunction(others), fields) if others else None
 
-    def batches(self, read: PartReader, columns: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:
+    def batches(self, open_columns: OpenColumns, columns: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:
         """Yield what is left of batches of so many rows, some columns of it; never a batch without rows."""
+        own = [name for name in columns if name in self.columns]
         others = [name for name in columns if name not in self.columns]
-        beside: Iterator[pa.RecordBatch] | None = None
+        filtered = open_columns(self.columns, rows)
+        beside: ColumnStream | None = None
         skipped = 0
-        for batch in regular_batches(read(self.columns, rows), rows):
+        while (batch := filtered.read()) is not None:
             mask = self.mask(batch)
-            if mask is not None and not mask.true_count:
+            kept_count = batch.num_rows if mask is None else mask.true_count
+            if not kept_count:
                 skipped += 1
                 continue
-            if others and beside is None:
-                beside = regular_batches(read(others, rows), rows)
-            if beside is None:
+            if not others:
                 yield kept(batch, mask, columns)
                 del batch  # a wide one is not kept while the next is read
                 continue
-            more = next(islice(beside, skipped, None), None)
+            if beside is None:
+                beside = open_columns(others, rows)
+            for _ in range(skipped):
+                beside.skip()
             skipped = 0
-            if more is None or more.num_rows != batch.num_rows:
+            more = beside.read(mask)
+            if more is None or more.num_rows != kept_count:
                 raise pa.ArrowInvalid("its columns do not have the same number of rows")
-            yield kept(joined([batch, more]), mask, columns)
+            yield joined([kept(batch, mask, own), more]).select(columns) if own else more.select(columns)
             del batch, more
 
     def mask(self, batch: pa.RecordBatch) -> pa.BooleanArray | None:

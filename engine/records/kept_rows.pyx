@@ -81,9 +81,6 @@ cdef inline uintptr_t address_of(object buffer) except? 0:
 cdef class Mask:
     """A mask as words of 64 rows."""
 
-    cdef uint64_t* words
-    cdef int64_t rows, kept
-
     def __cinit__(self, mask):
         cdef int64_t word
         cdef int64_t offset = mask.offset

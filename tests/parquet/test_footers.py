@@ -6,7 +6,7 @@ import pytest
 
 from engine.errors import DataError
 from engine.parquet import footers as parquet_footers
-from engine.parquet import reader as parquet_reader
+from engine.parquet import open_file
 from engine.parquet.footers import open_shared
 from engine.parquet.reader import ParquetReader
 from engine.parquet.source import parquet_source
@@ -69,8 +69,8 @@ def test_pages_of_a_file_are_looked_at_once_for_all_readers(tmp_path, monkeypatc
     pq.write_table(pa.table({"a": range(100)}), path, row_group_size=50)
     pq.write_table(pa.table({"a": range(50, 250)}), other, row_group_size=50)
     looked_at = []
-    really = parquet_reader.pages_of
-    monkeypatch.setattr(parquet_reader, "pages_of", lambda *a: looked_at.append(a[2]) or really(*a))
+    really = open_file.pages_of
+    monkeypatch.setattr(open_file, "pages_of", lambda *a: looked_at.append(a[2]) or really(*a))
     assert rows_of(path) == rows_of(path) == list(range(100))
     assert looked_at == [0, 1]
     other.replace(path)
@@ -83,8 +83,8 @@ def test_nothing_is_remembered_of_a_file_whose_footer_is_not_kept(tmp_path, monk
     pq.write_table(pa.table({"a": range(100)}), path)
     monkeypatch.setattr(parquet_footers, "_KEPT_EACH_MAX", 0)
     looked_at = []
-    really = parquet_reader.pages_of
-    monkeypatch.setattr(parquet_reader, "pages_of", lambda *a: looked_at.append(a[2]) or really(*a))
+    really = open_file.pages_of
+    monkeypatch.setattr(open_file, "pages_of", lambda *a: looked_at.append(a[2]) or really(*a))
     assert rows_of(path) == rows_of(path) == list(range(100))
     assert looked_at == [0, 0]
 

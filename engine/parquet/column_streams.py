@@ -1,0 +1,117 @@
+"""Columns of a row group as streams of batches, of which each may be read, in part, or passed over.
+
+    stream.read(mask) -> batch      the next rows, or those for which a mask of as many is true; None: there are no more
+    stream.skip()                   the next rows are not wanted
+
+    DecodedColumns      decoded here: what is not wanted is not decoded (group_reader)
+    ArrowColumns        decoded by pyarrow: all of it, then cut and filtered
+    SideBySide          columns of either kind, as one stream
+
+Invariant: every batch but the last one has the rows that the stream was made for, so streams of one row group go in
+step.
+
+Held by: tests/parquet/test_group_reader.py
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Protocol
+
+import pyarrow as pa
+
+from engine.parquet.column_passes import joined, regular_batches
+from engine.parquet.group_reader import GroupReader
+from engine.records.kept_rows import kept_rows
+
+
+class ColumnStream(Protocol):
+    """Some columns of a row group, from its first row to its last."""
+
+    def read(self, mask: pa.BooleanArray | None = None) -> pa.RecordBatch | None:
+        """Return the next rows that are kept; None: all were read."""
+        ...
+
+    def skip(self) -> None:
+        """Pass over the next rows."""
+        ...
+
+
+class DecodedColumns:
+    """Columns that are decoded here.
+
+    Args:
+        reader: of the columns; nothing was read.
+        row_count: of the row group.
+        rows: of a batch.
+    """
+
+    def __init__(self, reader: GroupReader, row_count: int, rows: int) -> None:
+        self._reader = reader
+        self._row_count = row_count
+        self._rows = rows
+
+    def read(self, mask: pa.BooleanArray | None = None) -> pa.RecordBatch | None:
+        """Return the next rows that are kept; None: all were read."""
+        rows = min(self._rows, self._row_count - self._reader.rows_read)
+        return self._reader.read(rows, mask) if rows else None
+
+    def skip(self) -> None:
+        """Pass over the next rows."""
+        self._reader.skip(min(self._rows, self._row_count - self._reader.rows_read))
+
+
+class ArrowColumns:
+    """Columns that pyarrow decodes."""
+
+    def __init__(self, batches: Iterable[pa.RecordBatch], rows: int) -> None:
+        self._batches = regular_batches(batches, rows)
+
+    def read(self, mask: pa.BooleanArray | None = None) -> pa.RecordBatch | None:
+        """Return the next rows that are kept; None: all were read."""
+        batch = next(self._batches, None)
+        return batch if batch is None or mask is None else kept_rows(batch, mask)
+
+    def skip(self) -> None:
+        """Pass over the next rows."""
+        next(self._batches, None)
+
+
+class SideBySide:
+    """Streams of the same rows as one, in the order of some names."""
+
+    def __init__(self, streams: Sequence[ColumnStream], names: Sequence[str]) -> None:
+        self._streams = streams
+        self._names = list(names)
+
+    def read(self, mask: pa.BooleanArray | None = None) -> pa.RecordBatch | None:
+        """Return the next rows that are kept; None: all were read."""
+        parts = [stream.read(mask) for stream in self._streams]
+        batches = [part for part in parts if part is not None]
+        if not batches:
+            return None
+        if len({batch.num_rows for batch in batches}) > 1 or len(batches) < len(parts):
+            raise pa.ArrowInvalid("its columns do not have the same number of rows")
+        return joined(batches).select(self._names)
+
+    def skip(self) -> None:
+        """Pass over the next rows."""
+        for stream in self._streams:
+            stream.skip()
+
+
+class ConvertedColumns:
+    """Columns of a stream as what a function makes of each batch."""
+
+    def __init__(self, stream: ColumnStream, convert: Callable[[pa.RecordBatch], pa.RecordBatch]) -> None:
+        self._stream = stream
+        self._convert = convert
+
+    def read(self, mask: pa.BooleanArray | None = None) -> pa.RecordBatch | None:
+        """Return the next rows that are kept; None: all were read."""
+        batch = self._stream.read(mask)
+        return None if batch is None else self._convert(batch)
+
+    def skip(self) -> None:
+        """Pass over the next rows."""
+        self._stream.skip()

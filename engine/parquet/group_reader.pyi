@@ -1,0 +1,23 @@
+from typing import NamedTuple
+
+import pyarrow as pa
+
+class StoredChunk(NamedTuple):
+    position: int
+    end: int
+    values: int
+    size_max: int
+    codec: str
+    shape: int
+    stored_width: int
+    width: int
+    is_nullable: bool
+
+def known_codecs() -> frozenset[str]: ...
+
+class GroupReader:
+    rows_read: int
+    def __new__(cls, schema: pa.Schema, window_bytes: int) -> GroupReader: ...
+    def begin(self, descriptor: int, chunks: list[StoredChunk]) -> None: ...
+    def skip(self, rows: int) -> None: ...
+    def read(self, rows: int, mask: pa.BooleanArray | None = None) -> pa.RecordBatch: ...

@@ -1,0 +1,317 @@
+"""GroupReader: columns of a row group decoded here, as record batches of the rows that are wanted.
+
+    reader = GroupReader(schema, window_bytes)
+    reader.begin(descriptor, chunks)      a row group, a StoredChunk for each column; memory is that of the one before
+    reader.read(rows, mask) -> batch      of the next rows those for which a BooleanArray of as many is true; None: all
+    reader.skip(rows)                     the next rows are not wanted
+
+A column is decoded straight to where the batch has it: pages of which no row is wanted are not opened, and values of
+rows that are not wanted are neither looked up in the dictionary nor copied. All columns of a batch are decoded in one
+go without the GIL.
+
+What is not known here is left to pyarrow (``decodable``): nested columns, further encodings, 96-bit times.
+
+Limits: flat columns. Thread: one at a time. Source: parquet-format.
+Held by: tests/parquet/test_group_reader.py
+"""
+
+cimport cython
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t, uintptr_t
+from libc.stdlib cimport calloc, free, malloc
+from libc.string cimport memcpy
+
+import os
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from engine.parquet.chunk_pages cimport (
+    CHUNK_CHECKSUM,
+    CHUNK_ENDS,
+    CHUNK_NO_MEMORY,
+    CHUNK_OK,
+    CHUNK_SEALED,
+    CHUNK_TOO_LARGE,
+    CHUNK_UNKNOWN,
+    CHUNK_UNREADABLE,
+    CODEC_NONE,
+    CODEC_OTHER,
+    CODEC_SNAPPY,
+    SHAPE_BITS,
+    SHAPE_CODES,
+    SHAPE_TEXTS,
+    Chunk,
+    Scratch,
+    free_chunk,
+    open_sealed,
+    reset_chunk,
+)
+from engine.parquet.chunk_values cimport begin_rows, take_rows
+from engine.parquet.page_kernels cimport PAGE_SLACK
+from engine.records.batch_builder cimport BatchBuilder, padded
+from engine.records.kept_rows cimport Mask
+
+#: a batch keeps no room for texts beyond this, and a window no more
+cdef int64_t ROOM_KEPT_MAX = 8 << 20
+cdef dict CODECS = {"UNCOMPRESSED": CODEC_NONE, "SNAPPY": CODEC_SNAPPY}
+cdef dict OTHER_CODECS = {"ZSTD": "zstd", "GZIP": "gzip", "LZ4": "lz4_raw", "BROTLI": "brotli"}
+cdef object INT32 = pa.int32()
+cdef object LARGE = (pa.large_string(), pa.large_binary())
+
+
+class StoredChunk(NamedTuple):
+    """A column of a row group as the footer has it, and as what it is to be read."""
+
+    position: int               # of its first page in the file
+    end: int
+    values: int
+    size_max: int               # no page is larger
+    codec: str                  # as the footer calls it
+    shape: int                  # chunk_pages.Shape
+    stored_width: int
+    width: int
+    is_nullable: bool
+
+
+def known_codecs():
+    """Return the names of codecs that are opened here, or by pyarrow for this module."""
+    return frozenset((*CODECS, *(name for name, codec in OTHER_CODECS.items() if pa.Codec.is_available(codec))))
+
+
+@cython.final
+cdef class GroupReader:
+    """Rows of a row group, from the first to the last. See the module's text."""
+
+    cdef object _schema
+    cdef list _codecs
+    cdef list _dictionaries         # of coded columns: (texts, as an array of so many)
+    cdef Chunk* _columns
+    cdef Scratch* _scratch
+    cdef int32_t _column_count
+    cdef readonly int64_t rows_read
+
+    def __cinit__(self, schema not None, int64_t window_bytes):
+        cdef int32_t index
+        self._schema = schema
+        self._column_count = <int32_t>len(schema)
+        self._columns = <Chunk*>calloc(max(1, self._column_count), sizeof(Chunk))
+        self._scratch = <Scratch*>malloc(sizeof(Scratch))
+        if self._columns == NULL or self._scratch == NULL:
+            raise MemoryError("columns of a row group")
+        for index in range(self._column_count):
+            self._columns[index].scratch, self._columns[index].window_bytes = self._scratch, window_bytes
+
+    def begin(self, int descriptor, list chunks not None):
+        """Begin with a row group, a StoredChunk for each column; what was left of another one is forgotten."""
+        cdef Chunk* column
+        self._codecs, self._dictionaries, self.rows_read = [], [], 0
+        for index, chunk in enumerate(chunks):
+            column = &self._columns[index]
+            reset_chunk(column)
+            column.descriptor = descriptor
+            column.position, column.end, column.values_left = chunk.position, chunk.end, chunk.values
+            column.size_max, column.codec = chunk.size_max, CODECS.get(chunk.codec, CODEC_OTHER)
+            column.shape, column.stored_width, column.width = chunk.shape, chunk.stored_width, chunk.width
+            column.is_nullable = chunk.is_nullable
+            self._codecs.append(pa.Codec(OTHER_CODECS[chunk.codec]) if column.codec == CODEC_OTHER else None)
+            self._dictionaries.append(None)
+
+    def __dealloc__(self):
+        cdef int32_t index
+        if self._columns != NULL:
+            for index in range(self._column_count):
+                free_chunk(&self._columns[index])
+        free(self._columns)
+        free(self._scratch)
+
+    def skip(self, int64_t rows):
+        """Pass over rows, as if a mask kept none of them."""
+        cdef int32_t index
+        cdef Chunk* column
+        cdef int64_t words = (rows + 63) // 64 + 1
+        cdef uint64_t* nothing = <uint64_t*>calloc(<size_t>words, 8)
+        if nothing == NULL:
+            raise MemoryError("a mask of rows")
+        try:
+            self._take(rows, nothing, 0)
+        finally:
+            for index in range(self._column_count):
+                self._columns[index].mask = NULL
+            free(nothing)
+
+    def read(self, int64_t rows, mask=None):
+        """Return the rows that are kept of the next ones, at most 2**31 - 1 of them, as a batch of the schema."""
+        cdef Mask words = Mask(mask) if mask is not None else None
+        cdef int64_t kept = rows if words is None else words.kept
+        cdef int32_t index
+        cdef BatchBuilder builder
+        cdef uint8_t* target
+        if words is not None and words.rows != rows:
+            raise pa.ArrowInvalid(f"a mask of {words.rows} rows for {rows}")
+        builder = BatchBuilder.begin(self._schema, kept)
+        if self._column_count:
+            target = builder.allocate(self._size_of_values(kept))
+            for index in range(self._column_count):
+                self._columns[index].target = target
+                target += self._size_of_column(&self._columns[index], kept)
+            self._take(rows, NULL if words is None or kept == rows else words.words, kept)
+            for index in range(self._column_count):
+                self._set_column(builder, index, kept)
+        return builder.build()
+
+    cdef int64_t _size_of_column(self, Chunk* column, int64_t kept):
+        if column.shape == SHAPE_TEXTS:
+            return 0
+        return padded(kept * column.width + PAGE_SLACK)
+
+    cdef int64_t _size_of_values(self, int64_t kept):
+        cdef int32_t index
+        cdef int64_t size = 0
+        for index in range(self._column_count):
+            size += self._size_of_column(&self._columns[index], kept)
+        return size
+
+    cdef int _take(self, int64_t rows, const uint64_t* mask, int64_t kept) except -1:
+        """Decode the next rows of all columns."""
+        cdef int32_t index = 0
+        cdef int status = CHUNK_OK
+        cdef bint is_begun = False
+        while index < self._column_count:
+            with nogil:
+                while index < self._column_count:
+                    status = CHUNK_OK if is_begun else begin_rows(&self._columns[index], rows, mask, kept)
+                    if status == CHUNK_OK:
+                        status = take_rows(&self._columns[index])
+                    is_begun = status == CHUNK_SEALED
+                    if status:
+                        break
+                    index += 1
+            if status == CHUNK_SEALED:
+                status = self._open(index)
+            if status:
+                self._raise(index, status)
+        self.rows_read += rows
+        return 0
+
+    cdef int _open(self, int32_t index) except -1:
+        """Open a page of a codec that is pyarrow's; returns a ChunkStatus."""
+        cdef Chunk* column = &self._columns[index]
+        sealed = pa.foreign_buffer(<uintptr_t>column.sealed, column.sealed_size)
+        opened = self._codecs[index].decompress(sealed, column.opened_size)
+        if opened.size != column.opened_size:
+            raise pa.ArrowInvalid(f"{self._place(index)} has {opened.size} bytes, not {column.opened_size}")
+        return open_sealed(column, <const uint8_t*><uintptr_t>opened.address)
+
+    cdef int _set_column(self, BatchBuilder builder, int32_t index, int64_t kept) except -1:
+        """Hand a column over to the batch."""
+        cdef Chunk* column = &self._columns[index]
+        cdef uint8_t* validity = NULL
+        cdef uint8_t* block
+        cdef int64_t size
+        if column.kept_nulls:
+            size = (kept + 63) // 64 * 8
+            validity = builder.allocate(size)
+            memcpy(validity, column.validity.data, <size_t>size)
+        if column.shape == SHAPE_CODES:
+            builder.set_array(index, self._coded(index, kept, validity))
+        elif column.shape == SHAPE_TEXTS:
+            self._set_texts(builder, index, kept, validity)
+        elif column.shape == SHAPE_BITS:
+            block = builder.allocate((kept + 63) // 64 * 8)
+            with nogil:
+                pack_bytes(column.target, kept, block)
+            builder.set_values(index, column.kept_nulls, validity, NULL, block)
+        else:
+            builder.set_values(index, column.kept_nulls, validity, NULL, column.target)
+        return 0
+
+    cdef int _set_texts(self, BatchBuilder builder, int32_t index, int64_t kept, uint8_t* validity) except -1:
+        cdef Chunk* column = &self._columns[index]
+        cdef bint is_large = self._schema.field(index).type in LARGE
+        cdef int64_t offset_bytes = padded((kept + 1) * (8 if is_large else 4))
+        cdef uint8_t* offsets = builder.allocate(offset_bytes + padded(column.texts_size + PAGE_SLACK))
+        cdef uint8_t* texts = offsets + offset_bytes
+        with nogil:
+            copy_offsets(<const int32_t*>column.ends.data, kept, is_large, offsets)
+            if column.texts_size:
+                memcpy(texts, column.texts.data, <size_t>column.texts_size)
+            if column.texts.capacity > ROOM_KEPT_MAX:
+                free(column.texts.data)
+                column.texts.data, column.texts.capacity = NULL, 0
+        builder.set_values(index, column.kept_nulls, validity, offsets, texts)
+        return 0
+
+    cdef object _coded(self, int32_t index, int64_t kept, uint8_t* validity):
+        """A column of numbers of texts as Arrow's dictionary."""
+        cdef Chunk* column = &self._columns[index]
+        codes = pa.allocate_buffer(max(1, kept * 4))
+        bits = None
+        memcpy(<void*><uintptr_t>codes.address, column.target, <size_t>kept * 4)
+        if validity != NULL:
+            bits = pa.allocate_buffer((kept + 63) // 64 * 8)
+            memcpy(<void*><uintptr_t>bits.address, validity, <size_t>bits.size)
+        indices = pa.Array.from_buffers(INT32, kept, [bits, codes], column.kept_nulls)
+        return pa.DictionaryArray.from_arrays(indices, self._dictionary(index), safe=False)
+
+    cdef object _dictionary(self, int32_t index):
+        """The texts of a coded column; there may be more of them after another page."""
+        cdef Chunk* column = &self._columns[index]
+        cdef int64_t count = column.dictionary_count
+        cdef int64_t size
+        cdef bint is_large
+        known = self._dictionaries[index]
+        if known is not None and len(known) == count:
+            return known
+        value_type = self._schema.field(index).type.value_type
+        is_large = value_type in LARGE
+        size = (<const int32_t*>column.offsets.data)[count] if count else 0
+        offsets = pa.allocate_buffer((count + 1) * (8 if is_large else 4))
+        texts = pa.allocate_buffer(size + PAGE_SLACK)
+        copy_offsets(<const int32_t*>column.offsets.data + 1, count, is_large, <uint8_t*><uintptr_t>offsets.address)
+        if size:
+            memcpy(<void*><uintptr_t>texts.address, column.words.data, <size_t>size)
+        found = pa.Array.from_buffers(value_type, count, [None, offsets, texts], 0)
+        self._dictionaries[index] = found
+        return found
+
+    cdef str _place(self, int32_t index):
+        return f"column {self._schema.field(index).name!r}: the page at byte {self._columns[index].page_position}"
+
+    cdef int _raise(self, int32_t index, int status) except -1:
+        """Raise what a status says."""
+        if status == CHUNK_NO_MEMORY:
+            raise MemoryError(f"{self._place(index)} does not fit into memory")
+        if status == CHUNK_UNREADABLE:
+            raise OSError(self._columns[index].error, os.strerror(self._columns[index].error))
+        reason = {
+            CHUNK_ENDS: "is the last one, and there are rows beyond it",
+            CHUNK_CHECKSUM: "is damaged: its checksum is not that of its header",
+            CHUNK_UNKNOWN: "has an encoding that is not known",
+            CHUNK_TOO_LARGE: "makes a batch of more than 2 GiB of text",
+        }.get(status, "is damaged: its values are not what its header says")
+        raise pa.ArrowInvalid(f"{self._place(index)} {reason}")
+
+
+cdef void copy_offsets(const int32_t* ends, int64_t count, bint is_large, uint8_t* target) noexcept nogil:
+    """Offsets as Arrow has them, of where values end."""
+    cdef int64_t index
+    cdef int64_t* large = <int64_t*>target
+    if is_large:
+        large[0] = 0
+        for index in range(count):
+            large[index + 1] = ends[index]
+    else:
+        (<int32_t*>target)[0] = 0
+        if count:
+            memcpy(target + 4, ends, <size_t>count * 4)
+
+
+cdef void pack_bytes(const uint8_t* values, int64_t count, uint8_t* target) noexcept nogil:
+    """Bools of a byte each as bits."""
+    cdef int64_t first, row
+    cdef uint8_t byte
+    for first in range(0, count, 8):
+        byte = 0
+        for row in range(first, min(count, first + 8)):
+            byte |= <uint8_t>(values[row] << (row - first))
+        target[first >> 3] = byte

@@ -1,0 +1,124 @@
+"""OpenFile: a Parquet file open for some columns, each decoded here or by pyarrow, whichever knows it.
+
+    file = OpenFile(path, columns)
+    file.footer    file.types    file.coded     of the columns: as what they come, and which come as numbers of texts
+    file.pages(group, columns)                  what is known of pages, looked at once for all readers of a file
+    file.columns(group, columns, rows)          a stream of batches (column_streams)
+    file.close()
+
+Invariant: a stream gives all rows of its row group, or raises pa.ArrowInvalid.
+
+Held by: tests/parquet/test_group_reader.py
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+
+import pyarrow as pa
+
+from engine.parquet.column_streams import ArrowColumns, ColumnStream, DecodedColumns, SideBySide
+from engine.parquet.footers import Decoded, GroupPages, known_groups, open_shared
+from engine.parquet.group_reader import GroupReader
+from engine.parquet.pages import buffer_bytes, pages_of
+from engine.parquet.stored_chunks import decodable
+from engine.records.plain_types import plain_type
+
+
+class OpenFile:
+    """See the module's text. Thread: one at a time."""
+
+    def __init__(self, path: str, columns: Sequence[str]) -> None:
+        self.path = path
+        self._columns = tuple(columns)
+        self._arrow, self.footer = open_shared(path, buffer_bytes(len(columns)), columns)
+        self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        self._known = known_groups(self.footer)
+        self._readers: dict[tuple[str, ...], GroupReader] = {}
+        self.found = self._arrow.schema_arrow
+        self.coded = frozenset(name for name in columns if pa.types.is_dictionary(self.found.field(name).type))
+        self.types = {name: self._type_of(name) for name in columns}
+
+    def _type_of(self, name: str) -> pa.DataType:
+        found = self.found.field(name).type
+        return pa.dictionary(pa.int32(), plain_type(found.value_type)) if name in self.coded else plain_type(found)
+
+    def row_count(self, group: int) -> int:
+        """Return how many rows a row group has."""
+        count: int = self.footer.row_group(group).num_rows
+        return count
+
+    def pages(self, group: int, columns: Sequence[str]) -> GroupPages:
+        """Return what is known of columns of a row group."""
+        key = (group, tuple(columns))
+        found = self._known.get(key)
+        if found is None:
+            pages = pages_of(self.path, self.footer, group, columns)
+            found = self._known[key] = GroupPages(pages, self._encoded_row_bytes(group, columns))
+        return found
+
+    def _encoded_row_bytes(self, group: int, columns: Sequence[str]) -> float:
+        """Return the average width of a row of a group as the file has it, before compression."""
+        metadata = self.footer.row_group(group)
+        chunks = [metadata.column(index) for index in range(metadata.num_columns)]
+        wanted = [chunk for chunk in chunks if chunk.path_in_schema.partition(".")[0] in columns]
+        total = sum(chunk.total_uncompressed_size for chunk in wanted or chunks)
+        return float(total / max(1, metadata.num_rows))
+
+    def columns(self, group: int, columns: Sequence[str], rows: int) -> ColumnStream:
+        """Return some columns of a row group in batches of so many rows; another stream of the columns ends with it."""
+        decoded = self._decoded_here(group)
+        own = [name for name in columns if name in decoded]
+        others = [name for name in columns if name not in decoded]
+        streams: list[ColumnStream] = []
+        if own:
+            chunks, fields = zip(*(decoded[name] for name in own), strict=True)
+            reader = self._reader(own, pa.schema(fields), buffer_bytes(len(columns)))
+            reader.begin(self._descriptor, list(chunks))
+            streams.append(DecodedColumns(reader, self.row_count(group), rows))
+        if others or not columns:
+            batches = self._arrow.iter_batches(rows, row_groups=[group], columns=others, use_threads=False)
+            streams.append(ArrowColumns(self._checked(group, batches), rows))
+        return streams[0] if len(streams) == 1 else SideBySide(streams, columns)
+
+    def _reader(self, columns: Sequence[str], schema: pa.Schema, window_bytes: int) -> GroupReader:
+        """Return the reader of some columns, with the memory that it took for another row group."""
+        reader = self._readers.get(tuple(columns))
+        if reader is None:
+            reader = self._readers[tuple(columns)] = GroupReader(schema, window_bytes)
+        return reader
+
+    def single_row(self, group: int, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Yield the row of a row group that has one, read at once: no page of it is kept for later."""
+        table = self._arrow.read_row_group(group, columns=list(columns), use_threads=False)
+        return self._checked(group, table.to_batches())
+
+    def _decoded_here(self, group: int) -> Decoded:
+        known = self.pages(group, self._columns)
+        if known.decoded is None or known.decoded[0] != self.coded:
+            chunks = decodable(self.footer, group, self._columns, self.types, known.pages)
+            fields = {name: (chunk, pa.field(name, self.types[name])) for name, chunk in chunks.items()}
+            known = known._replace(decoded=(self.coded, fields))
+            self._known[group, self._columns] = known
+        assert known.decoded is not None
+        return known.decoded[1]
+
+    def _checked(self, group: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield the batches of a row group; pa.ArrowInvalid where they are not all of it."""
+        rows_left = self.row_count(group)
+        for batch in batches:
+            rows_left -= batch.num_rows
+            yield batch
+            del batch  # a wide one is not kept while the next is read
+        if rows_left:
+            # Arrow passes over pages whose headers are damaged, and says nothing of the rows.
+            raise pa.ArrowInvalid(f"row group {group} has {-rows_left:+} rows against what the file says of it")
+
+    def close(self) -> None:
+        """Close the file; it may be closed already."""
+        self._arrow.close()
+        self._readers.clear()
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1

@@ -1,0 +1,272 @@
+# What lies in the pages of a Parquet column: runs of numbers, snappy, checksums, and values that become Arrow's.
+#
+# Every buffer that is read here may be read PAGE_SLACK bytes beyond its end, and every one that is written has as much
+# room: loops load and store whole words. What is beyond is garbage that nobody looks at.
+#
+#   runs      head (varint)                            of levels and of numbers in a dictionary, `width` bits each
+#             even: head >> 1 times one value          the value in whole bytes
+#             odd: head >> 1 groups of eight values    one after the other, the first one in the lowest bits
+#
+# Source: parquet-format, "Run Length Encoding / Bit-Packing Hybrid"; snappy, format_description.txt.
+
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+
+# for what the kernels below are written with
+from engine.records.byte_kernels cimport bits_from
+
+cdef enum:
+    PAGE_SLACK = 64
+
+cdef extern from *:
+    """
+    #include <stdint.h>
+    #include <string.h>
+    #if defined(__x86_64__)
+    #include <immintrin.h>
+    #endif
+
+    typedef struct {
+        const uint8_t* at;          /* of the next run */
+        const uint8_t* end;
+        const uint8_t* packed;      /* values of the run at hand, where they are packed */
+        int64_t index;              /* of the next one of these */
+        int64_t left;               /* values of the run at hand */
+        uint32_t value;
+        int32_t width, is_packed;
+    } drey_runs;
+
+    static void drey_runs_begin(drey_runs* runs, const uint8_t* at, const uint8_t* end, int32_t width) {
+        memset(runs, 0, sizeof *runs);
+        runs->at = at;
+        runs->end = end;
+        runs->width = width;
+    }
+
+    /* Go to the next run that has values. 0: there is none. */
+    static int drey_runs_open(drey_runs* runs) {
+        while (runs->left == 0) {
+            uint64_t head = 0;
+            uint8_t byte = 0x80;
+            for (int shift = 0; byte & 0x80; shift += 7) {
+                if (runs->at >= runs->end || shift > 56) return 0;
+                byte = *runs->at++;
+                head |= (uint64_t)(byte & 0x7F) << shift;
+            }
+            const uint64_t count = head >> 1, room = (uint64_t)(runs->end - runs->at);
+            runs->is_packed = (int32_t)(head & 1);
+            if (count > (1ULL << 40)) return 0;
+            if (runs->is_packed) {
+                uint64_t bytes = count * (uint64_t)runs->width;
+                runs->left = (int64_t)(count * 8);
+                if (bytes > room) {             /* some writers cut the last group short */
+                    bytes = room;
+                    runs->left = (int64_t)(room * 8 / (uint64_t)runs->width);
+                    if (runs->left == 0) return 0;
+                }
+                runs->packed = runs->at;
+                runs->index = 0;
+                runs->at += bytes;
+            } else {
+                const uint64_t bytes = (uint64_t)(runs->width + 7) >> 3;
+                if (bytes > room) return 0;
+                runs->value = 0;
+                memcpy(&runs->value, runs->at, bytes);
+                runs->at += bytes;
+                runs->left = (int64_t)count;
+            }
+        }
+        return 1;
+    }
+
+    #if defined(__x86_64__)
+    /* Groups of eight values of up to 25 bits: four begin in each half of a register. */
+    __attribute__((target("avx2")))
+    static void drey_unpack_groups(const uint8_t* from, int64_t groups, int width, uint32_t* target) {
+        uint8_t order[32];
+        uint32_t shifts[8];
+        for (int value = 0; value < 8; value++) {
+            const int bit = (value & 3) * width + (value < 4 ? 0 : (4 * width) & 7);
+            for (int byte = 0; byte < 4; byte++) order[4 * value + byte] = (uint8_t)((bit >> 3) + byte);
+            shifts[value] = (uint32_t)(bit & 7);
+        }
+        const __m256i bytes = _mm256_loadu_si256((const __m256i*)order);
+        const __m256i shift = _mm256_loadu_si256((const __m256i*)shifts);
+        const __m256i mask = _mm256_set1_epi32((int)((1u << width) - 1));
+        const int64_t second = (4 * width) >> 3;
+        for (; groups > 0; groups--, from += width, target += 8) {
+            const __m256i found = _mm256_inserti128_si256(
+                _mm256_castsi128_si256(_mm_loadu_si128((const __m128i*)from)),
+                _mm_loadu_si128((const __m128i*)(from + second)), 1);
+            _mm256_storeu_si256((__m256i*)target, _mm256_and_si256(
+                _mm256_srlv_epi32(_mm256_shuffle_epi8(found, bytes), shift), mask));
+        }
+    }
+    static inline int drey_has_groups(int width) { return width <= 25 && __builtin_cpu_supports("avx2"); }
+    #else
+    static void drey_unpack_groups(const uint8_t* from, int64_t groups, int width, uint32_t* target) { }
+    static inline int drey_has_groups(int width) { return 0; }
+    #endif
+
+    static void drey_unpack_singly(const uint8_t* from, int64_t index, int64_t count, int width, uint32_t* target) {
+        const uint64_t mask = (1ULL << width) - 1;
+        uint64_t bit = (uint64_t)index * (uint64_t)width;
+        for (; count > 0; count--, bit += (uint64_t)width)
+            *target++ = (uint32_t)((drey_load64(from + (bit >> 3)) >> (bit & 7)) & mask);
+    }
+
+    static void drey_unpack(const uint8_t* from, int64_t index, int64_t count, int width, uint32_t* target) {
+        if (drey_has_groups(width)) {
+            int64_t first = (8 - (index & 7)) & 7;
+            if (first > count) first = count;
+            drey_unpack_singly(from, index, first, width, target);
+            index += first, count -= first, target += first;
+            drey_unpack_groups(from + (index >> 3) * width, count >> 3, width, target);
+            index += count & ~7LL, target += count & ~7LL, count &= 7;
+        }
+        drey_unpack_singly(from, index, count, width, target);
+    }
+
+    /* The next values; target NULL: they are passed over. 0: there are not so many. */
+    static int drey_runs_read(drey_runs* runs, int64_t count, uint32_t* target) {
+        while (count > 0) {
+            if (runs->left == 0 && !drey_runs_open(runs)) return 0;
+            const int64_t size = count < runs->left ? count : runs->left;
+            if (target && runs->is_packed && runs->width) {
+                drey_unpack(runs->packed, runs->index, size, runs->width, target);
+            } else if (target) {
+                const uint32_t value = runs->is_packed ? 0 : runs->value;
+                for (int64_t place = 0; place < size; place++) target[place] = value;
+            }
+            if (target) target += size;
+            runs->index += size, runs->left -= size, count -= size;
+        }
+        return 1;
+    }
+
+    /* Values of one bit as bits of words that were 0; returns how many are 1, -1: there are not so many values. */
+    static int64_t drey_runs_bits(drey_runs* runs, int64_t count, uint64_t* words) {
+        int64_t ones = 0, at = 0;
+        while (at < count) {
+            if (runs->left == 0 && !drey_runs_open(runs)) return -1;
+            int64_t size = 64 - (at & 63);
+            if (size > runs->left) size = runs->left;
+            if (size > count - at) size = count - at;
+            uint64_t bits = size < 64 ? (1ULL << size) - 1 : ~0ULL;
+            if (runs->is_packed) bits = drey_bits_from(runs->packed, runs->index, size);
+            else if (runs->value == 0) bits = 0;
+            words[at >> 6] |= bits << (at & 63);
+            ones += __builtin_popcountll(bits);
+            runs->index += size, runs->left -= size, at += size;
+        }
+        return ones;
+    }
+
+    /* Of each tag that copies: how many bytes (8 bits), the distance's highest bits where the tag has them (3), and how
+       many bytes of it follow (3). */
+    static uint16_t drey_snappy_tags[256];
+    static void drey_snappy_begin(void) {
+        for (int tag = 0; tag < 256; tag++) {
+            const int kind = tag & 3;
+            if (kind == 1) drey_snappy_tags[tag] = (uint16_t)((4 + ((tag >> 2) & 7)) | (tag >> 5) << 8 | 1 << 11);
+            else drey_snappy_tags[tag] = (uint16_t)(((tag >> 2) + 1) | (kind == 2 ? 2 : 4) << 11);
+        }
+    }
+
+    /* What snappy has made of target_size bytes. 0: it is none of this. */
+    static int drey_snappy(const uint8_t* source, int64_t size, uint8_t* target, int64_t target_size) {
+        static const uint32_t masks[5] = {0, 0xFF, 0xFFFF, 0, 0xFFFFFFFFu};
+        const uint8_t* const end = source + size;
+        uint8_t* to = target;
+        uint8_t* const to_end = target + target_size;
+        uint64_t whole = 0;
+        uint8_t byte = 0x80;
+        for (int shift = 0; byte & 0x80; shift += 7) {
+            if (source >= end || shift > 28) return 0;
+            byte = *source++;
+            whole |= (uint64_t)(byte & 0x7F) << shift;
+        }
+        if (whole != (uint64_t)target_size) return 0;
+        while (source < end) {
+            const uint32_t tag = *source++;
+            if ((tag & 3) == 0) {                               /* bytes as they are */
+                uint64_t length = (tag >> 2) + 1;
+                if (length <= 16) {
+                    memcpy(to, source, 16);
+                } else {
+                    if (length > 60) {
+                        const int bytes = (int)length - 60;
+                        length = (drey_load32(source) & (0xFFFFFFFFu >> (32 - 8 * bytes))) + 1ULL;
+                        source += bytes;
+                    }
+                    if (source > end || (uint64_t)(end - source) < length || (uint64_t)(to_end - to) < length) return 0;
+                    memcpy(to, source, length);
+                }
+                source += length;
+                to += length;
+            } else {
+                const uint32_t known = drey_snappy_tags[tag];
+                const uint64_t length = known & 0xFF;
+                const uint64_t distance = (known & 0x700) + (drey_load32(source) & masks[known >> 11]);
+                const uint8_t* from = to - distance;
+                source += known >> 11;
+                if (distance - 1 >= (uint64_t)(to - target)) return 0;
+                if (distance >= 16) {                           /* at most 64 bytes, and as much room behind */
+                    memcpy(to, from, 16);
+                    if (length > 16) {
+                        memcpy(to + 16, from + 16, 16);
+                        if (length > 32) { memcpy(to + 32, from + 32, 16); memcpy(to + 48, from + 48, 16); }
+                    }
+                } else if (distance >= 8) {
+                    for (uint64_t place = 0; place < length; place += 8) memcpy(to + place, from + place, 8);
+                } else {
+                    for (uint64_t place = 0; place < length; place++) to[place] = from[place];
+                }
+                to += length;
+            }
+            if (to > to_end) return 0;                          /* by less than PAGE_SLACK bytes */
+        }
+        return source == end && to == to_end;
+    }
+
+    /* The checksum that pages have: that of zlib, eight bytes at a time. */
+    static uint32_t drey_crc_table[8][256];
+    static void drey_crc_begin(void) {
+        for (uint32_t byte = 0; byte < 256; byte++) {
+            uint32_t sum = byte;
+            for (int bit = 0; bit < 8; bit++) sum = (sum >> 1) ^ (sum & 1 ? 0xEDB88320u : 0);
+            drey_crc_table[0][byte] = sum;
+        }
+        for (int row = 1; row < 8; row++)
+            for (int byte = 0; byte < 256; byte++) {
+                const uint32_t last = drey_crc_table[row - 1][byte];
+                drey_crc_table[row][byte] = (last >> 8) ^ drey_crc_table[0][last & 0xFF];
+            }
+    }
+    static uint32_t drey_crc(const uint8_t* data, int64_t size) {
+        uint32_t sum = 0xFFFFFFFFu;
+        for (; size >= 8; size -= 8, data += 8) {
+            const uint64_t word = drey_load64(data) ^ sum;
+            sum = 0;
+            for (int byte = 0; byte < 8; byte++) sum ^= drey_crc_table[7 - byte][(word >> (8 * byte)) & 0xFF];
+        }
+        for (; size > 0; size--, data++) sum = (sum >> 8) ^ drey_crc_table[0][(sum ^ *data) & 0xFF];
+        return ~sum;
+    }
+    """
+    ctypedef struct Runs "drey_runs":
+        int64_t left
+        int32_t width
+
+    # Begin with runs of values of `width` bits, at most 32.
+    void runs_begin "drey_runs_begin" (Runs*, const uint8_t* at, const uint8_t* end, int32_t width) noexcept nogil
+    # The next values, at most 2**31 of them; target NULL: they are passed over. False: there are not so many.
+    bint runs_read "drey_runs_read" (Runs*, int64_t count, uint32_t* target) noexcept nogil
+    # Values of one bit as bits of words that were 0; returns how many are 1, -1: there are not so many values.
+    int64_t runs_bits "drey_runs_bits" (Runs*, int64_t count, uint64_t* words) noexcept nogil
+    # Once, before the first page is opened.
+    void snappy_begin "drey_snappy_begin" () noexcept nogil
+    # What snappy has made of target_size bytes. False: it is none of this.
+    bint snappy "drey_snappy" (const uint8_t* source, int64_t size, uint8_t* target, int64_t target_size) noexcept nogil
+    # Once, before the first checksum.
+    void crc_begin "drey_crc_begin" () noexcept nogil
+    uint32_t crc "drey_crc" (const uint8_t* data, int64_t size) noexcept nogil

@@ -1,0 +1,162 @@
+"""Which columns of a Parquet file are decoded here, and how their values become Arrow's.
+
+    decodable(footer, group, columns, types, pages) -> {column: StoredChunk}      the others are left to pyarrow
+
+    physical type            logical type                      as Arrow has it
+    BOOLEAN                                                    bool
+    INT32, INT64             integer, date, time, timestamp    the same bytes, or narrower ones
+                             decimal                           128 bits
+    FLOAT, DOUBLE                                              the same bytes
+    BYTE_ARRAY               text or none                      texts, or numbers of a dictionary of them
+    FIXED_LEN_BYTE_ARRAY     decimal; none                     128 bits; the same bytes
+
+A column is decoded here where its encodings are plain, dictionary and runs, as nearly all writers have them, and its
+pages are no larger than a few megabytes. What pyarrow alone knows is not told apart further: nested columns, deltas,
+96-bit times, types whose meaning stands in Arrow's own metadata.
+
+Source: parquet-format, "Logical Types", "Encodings".
+Held by: tests/parquet/test_group_reader.py
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping
+from typing import Any, Final, NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from engine.parquet.group_reader import StoredChunk, known_codecs
+from engine.parquet.pages import FORGOTTEN_BYTES, Pages, chunks_of, first_page
+
+#: chunk_pages.Shape
+_COPIED, _CONVERTED, _REVERSED, _BITS, _TEXTS, _CODES = range(6)
+_ENCODINGS: Final = frozenset({"PLAIN", "RLE", "RLE_DICTIONARY", "PLAIN_DICTIONARY"})
+_CODECS: Final = known_codecs()
+#: what reading a column holds at most: pages of a few megabytes, a dictionary
+_HELD_BYTES_MAX: Final = 8 << 20
+_TEXTS_BYTES_MAX: Final = 1 << 30
+_VALUE_BYTES_MAX: Final = 64
+_UNITS: Final = {"milliseconds": "ms", "microseconds": "us", "nanoseconds": "ns"}
+_TEXT_TYPES: Final = frozenset({pa.string(), pa.binary(), pa.large_string(), pa.large_binary()})
+
+
+class Stored(NamedTuple):
+    """How values of a column lie in its pages, and how wide they are there and in Arrow."""
+
+    shape: int
+    stored_width: int
+    width: int
+
+
+def decodable(
+    footer: pq.FileMetaData,
+    group: int,
+    columns: Collection[str],
+    types: Mapping[str, pa.DataType],
+    pages: Mapping[str, Pages],
+) -> dict[str, StoredChunk]:
+    """Return where the columns of a row group lie that are decoded here.
+
+    Args:
+        footer: of the file.
+        group: one of its row groups.
+        columns: names; what is not a column of the file's top level is none that is decoded here.
+        types: plain types of the columns, or dictionaries of int32 where they come as numbers of texts.
+        pages: what is known of the columns' pages.
+    """
+    found: dict[str, StoredChunk] = {}
+    rows = footer.row_group(group).num_rows
+    for name, chunk in chunks_of(footer, group, columns):
+        if chunk.path_in_schema != name or chunk.num_values != rows or not _is_known(chunk):
+            continue
+        index = footer.schema.names.index(name) if footer.schema.names.count(name) == 1 else -1
+        stored = None if index < 0 else _stored(footer.schema.column(index), types[name])
+        if stored is None or pages[name].held_bytes > _HELD_BYTES_MAX:
+            continue
+        whole = chunk.total_uncompressed_size
+        if stored.shape >= _TEXTS and max(whole, pages[name].value_bytes * rows) > _TEXTS_BYTES_MAX:
+            continue
+        begin = first_page(chunk)
+        found[name] = StoredChunk(
+            begin,
+            begin + chunk.total_compressed_size + FORGOTTEN_BYTES,
+            rows,
+            max(whole, chunk.total_compressed_size),
+            chunk.compression,
+            *stored,
+            footer.schema.column(index).max_definition_level == 1,
+        )
+    return found
+
+
+def _is_known(chunk: pq.ColumnChunkMetaData) -> bool:
+    return chunk.compression in _CODECS and _ENCODINGS.issuperset(chunk.encodings)
+
+
+def _stored(column: pq.ColumnSchema, wanted: pa.DataType) -> Stored | None:
+    """Return how a flat column becomes one of a type; None: not here."""
+    if column.max_repetition_level or column.max_definition_level > 1:
+        return None
+    logical = json.loads(column.logical_type.to_json())
+    physical: str = column.physical_type
+    if physical == "BYTE_ARRAY":
+        return _stored_texts(logical["Type"], wanted)
+    if physical == "FIXED_LEN_BYTE_ARRAY":
+        return _stored_bytes(logical, column.length, wanted)
+    if physical == "BOOLEAN":
+        return Stored(_BITS, 1, 1) if pa.types.is_boolean(wanted) else None
+    if physical in ("FLOAT", "DOUBLE"):
+        width = 4 if physical == "FLOAT" else 8
+        return Stored(_COPIED, width, width) if wanted == (pa.float32() if width == 4 else pa.float64()) else None
+    if physical not in ("INT32", "INT64"):
+        return None
+    width = 4 if physical == "INT32" else 8
+    if not _is_integer_like(logical, width, wanted):
+        return None
+    own = wanted.bit_width // 8
+    return Stored(_COPIED if own == width else _CONVERTED, width, own)
+
+
+def _stored_texts(logical: str, wanted: pa.DataType) -> Stored | None:
+    if logical not in ("None", "String", "JSON", "Enum", "BSON"):
+        return None
+    if pa.types.is_dictionary(wanted):
+        is_coded = wanted.index_type == pa.int32() and wanted.value_type in _TEXT_TYPES
+        return Stored(_CODES, 0, 4) if is_coded else None
+    return Stored(_TEXTS, 0, 0) if wanted in _TEXT_TYPES else None
+
+
+def _stored_bytes(logical: dict[str, Any], length: int, wanted: pa.DataType) -> Stored | None:
+    if logical["Type"] == "Decimal" and length <= 16:
+        return Stored(_REVERSED, length, 16) if _is_decimal(logical, wanted) else None
+    if logical["Type"] == "None" and 0 < length <= _VALUE_BYTES_MAX and wanted == pa.binary(length):
+        return Stored(_COPIED, length, length)
+    return None
+
+
+def _is_integer_like(logical: dict[str, Any], width: int, wanted: pa.DataType) -> bool:
+    """Whether integers of a meaning are values of an Arrow type as they are, or widened or cut."""
+    kind = logical["Type"]
+    if kind == "None":
+        return bool(wanted == (pa.int32() if width == 4 else pa.int64()))
+    if kind == "Int":
+        name = f"{'' if logical['isSigned'] else 'u'}int{logical['bitWidth']}"
+        return str(wanted) == name and wanted.bit_width <= 8 * width
+    if kind == "Date":
+        return bool(width == 4 and wanted == pa.date32())
+    if kind == "Decimal":
+        return _is_decimal(logical, wanted)
+    unit = _UNITS.get(logical.get("timeUnit", ""))
+    if kind == "Timestamp" and width == 8:
+        return bool(pa.types.is_timestamp(wanted) and wanted.unit == unit)
+    if kind == "Time" and (width == 4) == (unit == "ms"):
+        return bool(wanted == (pa.time32("ms") if width == 4 else pa.time64(unit)))
+    return False
+
+
+def _is_decimal(logical: dict[str, Any], wanted: pa.DataType) -> bool:
+    return bool(
+        pa.types.is_decimal128(wanted) and (wanted.precision, wanted.scale) == (logical["precision"], logical["scale"])
+    )

@@ -1,0 +1,205 @@
+# Values of pages as those of Arrow: taken from a dictionary, made wider or narrower, spread over rows with nulls.
+#
+# Targets have room for PAGE_SLACK bytes more, and sources may be read as far (page_kernels).
+
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+
+# for what the kernels below are written with
+from engine.records.byte_kernels cimport load32
+
+cdef extern from *:
+    """
+    #include <stdint.h>
+    #include <string.h>
+
+    typedef uint16_t drey_page_2 __attribute__((aligned(1), may_alias));
+    typedef uint32_t drey_page_4 __attribute__((aligned(1), may_alias));
+    typedef uint64_t drey_page_8 __attribute__((aligned(1), may_alias));
+    typedef int32_t drey_page_i4 __attribute__((aligned(1), may_alias));
+    typedef int64_t drey_page_i8 __attribute__((aligned(1), may_alias));
+    typedef __int128 drey_page_16 __attribute__((aligned(1), may_alias));
+
+    static uint32_t drey_largest(const uint32_t* numbers, int64_t count) {
+        uint32_t largest = 0;
+        for (int64_t place = 0; place < count; place++)
+            largest = numbers[place] > largest ? numbers[place] : largest;
+        return largest;
+    }
+
+    #define DREY_TAKEN(type) { \
+        const type* from = (const type*)values; \
+        type* to = (type*)target; \
+        for (int64_t place = 0; place < count; place++) to[place] = from[numbers[place]]; \
+        break; }
+    static void drey_take(const uint8_t* values, int32_t width, const uint32_t* numbers, int64_t count,
+                          uint8_t* target) {
+        switch (width) {
+            case 1: DREY_TAKEN(uint8_t)
+            case 2: DREY_TAKEN(drey_page_2)
+            case 4: DREY_TAKEN(drey_page_4)
+            case 8: DREY_TAKEN(drey_page_8)
+            case 16: DREY_TAKEN(drey_page_16)
+            default:
+                for (int64_t place = 0; place < count; place++)
+                    memcpy(target + place * width, values + (int64_t)numbers[place] * width, (size_t)width);
+        }
+    }
+
+    #define DREY_MADE(from_type, to_type) { \
+        const from_type* from = (const from_type*)values; \
+        to_type* to = (to_type*)target; \
+        for (int64_t place = 0; place < count; place++) to[place] = (to_type)from[place]; \
+        break; }
+    /* Integers of one width as those of another; 16 from none of these: numbers with their highest byte first. */
+    static void drey_convert(const uint8_t* values, int32_t from_width, int32_t to_width, int64_t count,
+                             uint8_t* target) {
+        switch (from_width << 8 | to_width) {
+            case 4 << 8 | 1: DREY_MADE(drey_page_i4, uint8_t)
+            case 4 << 8 | 2: DREY_MADE(drey_page_i4, drey_page_2)
+            case 4 << 8 | 16: DREY_MADE(drey_page_i4, drey_page_16)
+            case 8 << 8 | 16: DREY_MADE(drey_page_i8, drey_page_16)
+        }
+    }
+    static void drey_reverse(const uint8_t* values, int32_t width, int64_t count, uint8_t* target) {
+        for (; count > 0; count--, values += width, target += 16) {
+            memset(target, values[0] & 0x80 ? 0xFF : 0, 16);
+            for (int32_t byte = 0; byte < width; byte++) target[byte] = values[width - 1 - byte];
+        }
+    }
+
+    #define DREY_SPREAD(type) { \
+        const type* from = (const type*)values; \
+        type* to = (type*)target; \
+        for (int64_t row = 0; row < rows; row++) { \
+            const uint64_t bit = (valid[row >> 6] >> (row & 63)) & 1; \
+            to[row] = bit ? *from : (type)0; \
+            from += bit; \
+        } \
+        break; }
+    static void drey_spread(const uint8_t* values, int32_t width, int64_t rows, const uint64_t* valid,
+                            uint8_t* target) {
+        switch (width) {
+            case 1: DREY_SPREAD(uint8_t)
+            case 2: DREY_SPREAD(drey_page_2)
+            case 4: DREY_SPREAD(drey_page_4)
+            case 8: DREY_SPREAD(drey_page_8)
+            case 16: DREY_SPREAD(drey_page_16)
+            default:
+                for (int64_t row = 0; row < rows; row++, target += width) {
+                    const int bit = (int)((valid[row >> 6] >> (row & 63)) & 1);
+                    if (bit) memcpy(target, values, (size_t)width);
+                    else memset(target, 0, (size_t)width);
+                    values += bit * width;
+                }
+        }
+    }
+    /* Where texts end, of rows some of which are null: those end where the row before does. */
+    static void drey_spread_ends(const int32_t* ends, int32_t first, int64_t rows, const uint64_t* valid,
+                                 int32_t* target) {
+        int32_t end = first;
+        for (int64_t row = 0; row < rows; row++) {
+            if ((valid[row >> 6] >> (row & 63)) & 1) end = *ends++;
+            target[row] = end;
+        }
+    }
+
+    /* Of each word the bits where another one has ones, side by side. Returns how many that are. */
+    static int64_t drey_pack_bits(const uint64_t* words, const uint64_t* wanted, int64_t rows, uint64_t* target) {
+        int64_t count = 0;
+        memset(target, 0, (size_t)((rows + 63) / 64 + 1) * 8);
+        for (int64_t word = 0; word < (rows + 63) / 64; word++) {
+            uint64_t bits = wanted[word], packed = words[word];
+            const int size = __builtin_popcountll(bits);
+            if (size == 0) continue;
+            if (size < 64) {
+                packed = 0;
+                for (int place = 0; bits; bits &= bits - 1, place++)
+                    packed |= ((words[word] >> __builtin_ctzll(bits)) & 1) << place;
+            }
+            target[count >> 6] |= packed << (count & 63);
+            if ((count & 63) + size > 64) target[(count >> 6) + 1] |= packed >> (64 - (count & 63));
+            count += size;
+        }
+        return count;
+    }
+    /* Bits behind `at` bits of others; what is there behind them was 0. */
+    static void drey_append_bits(uint64_t* target, int64_t at, const uint64_t* words, int64_t count) {
+        for (int64_t word = 0; word < (count + 63) / 64; word++) {
+            const int64_t size = count - 64 * word;
+            const uint64_t bits = size < 64 ? words[word] & ((1ULL << size) - 1) : words[word];
+            const int64_t place = at + 64 * word;
+            target[place >> 6] |= bits << (place & 63);
+            if (place & 63) target[(place >> 6) + 1] |= bits >> (64 - (place & 63));
+        }
+    }
+
+    static inline void drey_put_text(uint8_t* target, const uint8_t* text, int64_t size) {
+        if (size <= 32) memcpy(target, text, 32);
+        else memcpy(target, text, (size_t)size);
+    }
+    /* Texts with their sizes before them: those of kept rows (mask NULL: all) go behind `position` bytes of target.
+       Returns where the next one begins, NULL: they go beyond the end. */
+    static const uint8_t* drey_put_texts(const uint8_t* at, const uint8_t* end, int64_t rows, const uint64_t* mask,
+                                         uint8_t* target, int64_t position, int32_t* ends) {
+        for (int64_t row = 0; row < rows; row++) {
+            if (end - at < 4) return 0;
+            const int64_t size = drey_load32(at);
+            at += 4;
+            if (size > end - at) return 0;
+            if (!mask || (mask[row >> 6] >> (row & 63)) & 1) {
+                drey_put_text(target + position, at, size);
+                position += size;
+                *ends++ = (int32_t)position;
+            }
+            at += size;
+        }
+        return at;
+    }
+    /* Bytes of the texts of a dictionary, whose offsets are these. */
+    static int64_t drey_texts_size(const uint32_t* offsets, const uint32_t* numbers, int64_t count) {
+        int64_t size = 0;
+        for (int64_t place = 0; place < count; place++) size += offsets[numbers[place] + 1] - offsets[numbers[place]];
+        return size;
+    }
+    static void drey_take_texts(const uint8_t* texts, const uint32_t* offsets, const uint32_t* numbers, int64_t count,
+                                uint8_t* target, int64_t position, int32_t* ends) {
+        for (int64_t place = 0; place < count; place++) {
+            const uint32_t first = offsets[numbers[place]];
+            const int64_t size = offsets[numbers[place] + 1] - first;
+            drey_put_text(target + position, texts + first, size);
+            position += size;
+            ends[place] = (int32_t)position;
+        }
+    }
+    """
+    # The largest of some numbers, 0 of none.
+    uint32_t largest "drey_largest" (const uint32_t* numbers, int64_t count) noexcept nogil
+    # Values of `width` bytes at numbers, which are those of values.
+    void take_values "drey_take" (const uint8_t* values, int32_t width, const uint32_t* numbers, int64_t count,
+                                  uint8_t* target) noexcept nogil
+    # Integers of 4 or 8 bytes as such of 1, 2 or 16.
+    void convert "drey_convert" (const uint8_t* values, int32_t from_width, int32_t to_width, int64_t count,
+                                 uint8_t* target) noexcept nogil
+    # Numbers of at most 16 bytes, the highest first, as numbers of 16, the lowest first.
+    void reverse "drey_reverse" (const uint8_t* values, int32_t width, int64_t count, uint8_t* target) noexcept nogil
+    # A value for each row that is valid, 0 for the others.
+    void spread "drey_spread" (const uint8_t* values, int32_t width, int64_t rows, const uint64_t* valid,
+                               uint8_t* target) noexcept nogil
+    void spread_ends "drey_spread_ends" (const int32_t* ends, int32_t first, int64_t rows, const uint64_t* valid,
+                                         int32_t* target) noexcept nogil
+    # Of each word the bits where `wanted` has ones, side by side; target has a word more. Returns how many that are.
+    int64_t pack_bits "drey_pack_bits" (const uint64_t* words, const uint64_t* wanted, int64_t rows,
+                                        uint64_t* target) noexcept nogil
+    # Bits behind `at` bits of others; target has a word more, and is 0 behind them.
+    void append_bits "drey_append_bits" (uint64_t* target, int64_t at, const uint64_t* words,
+                                         int64_t count) noexcept nogil
+    # Texts with their sizes before them: those of kept rows (mask NULL: all) go behind `position` bytes of target.
+    # Returns where the next one begins, NULL: they go beyond the end.
+    const uint8_t* put_texts "drey_put_texts" (const uint8_t* at, const uint8_t* end, int64_t rows,
+                                               const uint64_t* mask, uint8_t* target, int64_t position,
+                                               int32_t* ends) noexcept nogil
+    # Bytes of the texts of a dictionary at numbers; these texts, behind `position` bytes of target.
+    int64_t texts_size "drey_texts_size" (const uint32_t* offsets, const uint32_t* numbers,
+                                           int64_t count) noexcept nogil
+    void take_texts "drey_take_texts" (const uint8_t* texts, const uint32_t* offsets, const uint32_t* numbers,
+                                       int64_t count, uint8_t* target, int64_t position, int32_t* ends) noexcept nogil

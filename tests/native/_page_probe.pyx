@@ -1,0 +1,81 @@
+"""Kernels of Parquet pages, for tests."""
+
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+
+from engine.parquet.page_kernels cimport (
+    PAGE_SLACK,
+    Runs,
+    crc,
+    crc_begin,
+    runs_begin,
+    runs_bits,
+    runs_read,
+    snappy,
+    snappy_begin,
+)
+
+snappy_begin()
+
+
+def uncompressed(bytes data not None, int64_t size):
+    """Return what snappy has made of so many bytes, None where it is none."""
+    source = bytearray(data + bytes(PAGE_SLACK))
+    target = bytearray(size + PAGE_SLACK)
+    cdef uint8_t[::1] source_view = source
+    cdef uint8_t[::1] target_view = target
+    cdef bint is_sound
+    cdef int64_t source_size = len(data)
+    with nogil:
+        is_sound = snappy(&source_view[0], source_size, &target_view[0], size)
+    return bytes(target[:size]) if is_sound else None
+
+
+def uncompress_times(bytes data not None, int64_t size, int64_t times):
+    """Do it many times, for a clock."""
+    source = bytearray(data + bytes(PAGE_SLACK))
+    target = bytearray(size + PAGE_SLACK)
+    cdef uint8_t[::1] source_view = source
+    cdef uint8_t[::1] target_view = target
+    cdef int64_t source_size = len(data)
+    with nogil:
+        for _ in range(times):
+            snappy(&source_view[0], source_size, &target_view[0], size)
+
+
+def numbers_of_runs(bytes data not None, int width, list counts not None):
+    """Return values of runs, read in pieces; a negative piece is passed over. None: the runs end before."""
+    cdef Runs runs
+    padded = bytearray(data + bytes(PAGE_SLACK))
+    cdef uint8_t[::1] view = padded
+    cdef uint32_t[::1] target
+    runs_begin(&runs, &view[0], &view[0] + len(data), width)
+    values = []
+    for count in counts:
+        if count < 0:
+            if not runs_read(&runs, -count, NULL):
+                return None
+            continue
+        block = bytearray(4 * count + PAGE_SLACK)
+        target = memoryview(block).cast("I")
+        if not runs_read(&runs, count, &target[0]):
+            return None
+        values += memoryview(block).cast("I")[:count].tolist()
+    return values
+
+
+def bits_of_runs(bytes data not None, int64_t count):
+    """Return (how many are 1, the values) of runs of one bit; None: the runs end before."""
+    cdef Runs runs
+    padded = bytearray(data + bytes(PAGE_SLACK))
+    cdef uint8_t[::1] view = padded
+    words = bytearray((count // 64 + 2) * 8)
+    cdef uint64_t[::1] target = memoryview(words).cast("Q")
+    runs_begin(&runs, &view[0], &view[0] + len(data), 1)
+    ones = runs_bits(&runs, count, &target[0])
+    return None if ones < 0 else (ones, [(words[i >> 3] >> (i & 7)) & 1 for i in range(count)])
+
+
+def checksum(bytes data not None):
+    """Return the checksum of bytes."""
+    crc_begin()
+    return crc(data, len(data))

@@ -1,0 +1,257 @@
+"""Columns that are decoded here have the values that pyarrow reads: types, nulls, encodings, codecs, masks, damage."""
+
+import datetime
+import random
+from decimal import Decimal
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
+from engine.parquet.open_file import OpenFile
+from engine.records.plain_types import plain_type
+
+ROWS = 9_000
+RANDOM = random.Random(7)
+
+
+def _column(make, distinct, data_type, null_share):
+    values = [make(RANDOM) for _ in range(distinct)] if distinct else None
+    rows = [RANDOM.choice(values) if values else make(RANDOM) for _ in range(ROWS)]
+    return pa.array([None if RANDOM.random() < null_share else row for row in rows], data_type)
+
+
+def _text(rnd):
+    return "".join(rnd.choice("abcdeé") for _ in range(rnd.choice((0, 1, 5, 31, 32, 33, 70))))
+
+
+DAY = datetime.date(2000, 1, 1)
+MAKERS = {
+    pa.bool_(): lambda rnd: rnd.random() < 0.3,
+    pa.int8(): lambda rnd: rnd.randint(-128, 127),
+    pa.int16(): lambda rnd: rnd.randint(-(2**15), 2**15 - 1),
+    pa.int32(): lambda rnd: rnd.randint(-(2**31), 2**31 - 1),
+    pa.int64(): lambda rnd: rnd.randint(-(2**63), 2**63 - 1),
+    pa.uint8(): lambda rnd: rnd.randint(0, 255),
+    pa.uint16(): lambda rnd: rnd.randint(0, 2**16 - 1),
+    pa.uint32(): lambda rnd: rnd.randint(0, 2**32 - 1),
+    pa.uint64(): lambda rnd: rnd.randint(0, 2**64 - 1),
+    pa.float32(): lambda rnd: float(rnd.randint(-1000, 1000)) / 4,
+    pa.float64(): lambda rnd: rnd.gauss(0, 1),
+    pa.date32(): lambda rnd: DAY + datetime.timedelta(rnd.randint(-3000, 3000)),
+    pa.time32("ms"): lambda rnd: rnd.randint(0, 86_399_999),
+    pa.time64("us"): lambda rnd: rnd.randint(0, 86_399_999_999),
+    pa.time64("ns"): lambda rnd: rnd.randint(0, 86_399_999_999_999),
+    pa.timestamp("ms"): lambda rnd: rnd.randint(-(10**12), 10**12),
+    pa.timestamp("us", "UTC"): lambda rnd: rnd.randint(-(10**15), 10**15),
+    pa.timestamp("ns"): lambda rnd: rnd.randint(-(10**18), 10**18),
+    pa.decimal128(7, 2): lambda rnd: Decimal(rnd.randint(-(10**7) + 1, 10**7 - 1)).scaleb(-2),
+    pa.decimal128(18, 4): lambda rnd: Decimal(rnd.randint(-(10**18) + 1, 10**18 - 1)).scaleb(-4),
+    pa.decimal128(38, 3): lambda rnd: Decimal(rnd.randint(-(10**37), 10**37)).scaleb(-3),
+    pa.string(): _text,
+    pa.large_string(): _text,
+    pa.binary(): lambda rnd: rnd.randbytes(rnd.randint(0, 40)),
+    pa.binary(5): lambda rnd: rnd.randbytes(5),
+}
+TABLE = pa.table(
+    {
+        f"{data_type} {distinct} {null_share}": _column(make, distinct, data_type, null_share)
+        for data_type, make in MAKERS.items()
+        for distinct, null_share in ((0, 0.0), (30, 0.0), (0, 0.2), (30, 0.9))
+    }
+)
+
+
+def written(path, table=TABLE, **options):
+    """Write a table with small pages; dictionaries that are given up in the middle."""
+    options = {"data_page_size": 4096, "write_batch_size": 256, "dictionary_pagesize_limit": 8192, **options}
+    pq.write_table(table, path, row_group_size=ROWS, **options)
+    return str(path)
+
+
+def opened(path, columns=None):
+    names = columns or pq.read_schema(path).names
+    return OpenFile(path, names), list(names)
+
+
+def read(path, rows, mask=None, columns=None, skipped=()):
+    """Read a row group in batches; of those that are skipped there are no rows."""
+    file, names = opened(path, columns)
+    try:
+        stream = file.columns(0, names, rows)
+        batches, start = [], 0
+        while start < file.row_count(0):
+            if len(batches) in skipped:
+                stream.skip()
+                batches.append(None)
+            else:
+                batches.append(stream.read(None if mask is None else mask.slice(start, rows)))
+            start += rows
+        assert stream.read() is None
+        return [batch for batch in batches if batch is not None]
+    finally:
+        file.close()
+
+
+def assert_same(batches, expected):
+    found = pa.Table.from_batches(batches)
+    found.validate(full=True)
+    for name in expected.column_names:
+        values, wanted = found.column(name), expected.column(name)
+        if values.type != wanted.type:  # numbers of texts; Arrow forgets how large they were
+            values = pc.cast(pc.cast(values, plain_type(values.type)), wanted.type)
+        assert values.equals(wanted), name
+
+
+def masks():
+    yield "none", [False] * ROWS
+    for share in (0.001, 0.3, 0.97):
+        yield str(share), [RANDOM.random() < share for _ in range(ROWS)]
+    yield "clustered", [3000 <= row < 3333 for row in range(ROWS)]
+    yield "with nulls", [RANDOM.choice((True, False, None)) for _ in range(ROWS)]
+
+
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+@pytest.mark.parametrize("codec", ["none", "snappy", "zstd", "gzip", "lz4", "brotli"])
+def test_all_types_of_every_codec_are_as_arrow_reads_them(tmp_path, codec, version):
+    path = written(tmp_path / "t.parquet", compression=codec, data_page_version=version)
+    file, names = opened(path)
+    # Runs of bools are for pages of the new version; of the rest nothing is left to pyarrow.
+    assert set(names) == set(file._decoded_here(0))
+    file.close()
+    assert_same(read(path, 1000), TABLE)
+    assert_same(read(path, 4096), TABLE)
+
+
+@pytest.mark.parametrize(("name", "mask"), list(masks()), ids=lambda value: value if isinstance(value, str) else "")
+def test_rows_of_a_mask_are_those_that_are_left(tmp_path, name, mask):
+    mask = pa.array(mask, pa.bool_())
+    expected = TABLE.filter(mask)
+    for options in ({}, {"use_dictionary": False, "compression": "none"}, {"data_page_size": 1 << 20}):
+        path = written(tmp_path / "t.parquet", **options)
+        for rows in (700, ROWS):
+            assert_same(read(path, rows, mask), expected)
+
+
+def test_rows_that_are_skipped_are_not_there(tmp_path):
+    path = written(tmp_path / "t.parquet")
+    for skipped in ((0,), (1, 2, 3), (0, 5, 8)):
+        kept = pa.array([row // 1000 not in skipped for row in range(ROWS)])
+        assert_same(read(path, 1000, skipped=skipped), TABLE.filter(kept))
+
+
+def test_pages_of_which_no_row_is_wanted_are_not_opened(tmp_path):
+    """Pages in the middle are damaged; who does not want their rows does not see it."""
+    table = pa.table({"n": pa.array(range(ROWS), pa.int64())})
+    path = written(tmp_path / "t.parquet", table, compression="none", use_dictionary=False, write_page_checksum=True)
+    data = bytearray((tmp_path / "t.parquet").read_bytes())
+    place = data.index((4000).to_bytes(8, "little") + (4001).to_bytes(8, "little"))
+    data[place] ^= 1
+    (tmp_path / "t.parquet").write_bytes(data)
+    mask = pa.array([row < 1000 or row > 8000 for row in range(ROWS)])
+    assert_same(read(path, 2000, mask), table.filter(mask))
+    with pytest.raises(pa.ArrowInvalid, match=r"column 'n': the page at byte \d+ is damaged: its checksum"):
+        read(path, 2000)
+
+
+def test_texts_come_as_numbers_of_those_of_their_dictionary(tmp_path):
+    texts = pa.table(
+        {
+            "word": [f"word {RANDOM.randrange(50)}" for _ in range(ROWS)],
+            "maybe": [RANDOM.choice((None, "x", "y")) for _ in range(ROWS)],
+        }
+    )
+    path = written(tmp_path / "t.parquet", texts)
+    file, _ = opened(path)
+    assert file.coded == {"word", "maybe"}
+    file.close()
+    mask = pa.array([RANDOM.random() < 0.2 for _ in range(ROWS)])
+    for batch in read(path, 800, mask):
+        assert all(pa.types.is_dictionary(column.type) for column in batch.columns)
+    assert_same(read(path, 800, mask), texts.filter(mask))
+
+
+def test_a_dictionary_that_was_given_up_late_goes_on_with_further_texts(tmp_path):
+    rows = ["a", "b"] * 4000 + [f"c{row}" for row in range(400)]
+    table = pa.table({"word": rows})
+    path = str(tmp_path / "t.parquet")
+    pq.write_table(table, path, data_page_size=1000, write_batch_size=100, dictionary_pagesize_limit=200)
+    file, names = opened(path)
+    if file.coded:  # else it is read as plain texts, which other tests look at
+        stream = file.columns(0, names, 1000)
+        found = [stream.read() for _ in range(9)]
+        assert_same(found, table)
+    file.close()
+
+
+def test_columns_that_are_not_known_here_come_from_arrow_beside_the_others(tmp_path):
+    table = pa.table(
+        {
+            "list": [[row] * (row % 3) for row in range(ROWS)],
+            "n": range(ROWS),
+            "delta": pa.array(range(ROWS), pa.int64()),
+            "text": [f"text {row}" for row in range(ROWS)],
+        }
+    )
+    path = written(
+        tmp_path / "t.parquet",
+        table,
+        use_dictionary=["n"],
+        column_encoding={"delta": "DELTA_BINARY_PACKED", "text": "DELTA_BYTE_ARRAY"},
+    )
+    file, names = opened(path)
+    assert set(file._decoded_here(0)) == {"n"}
+    file.close()
+    mask = pa.array([row % 7 == 0 for row in range(ROWS)])
+    assert_same(read(path, 1000, mask), table.filter(mask))
+    assert [batch.schema.names for batch in read(path, 5000)] == [names, names]
+
+
+def test_times_of_96_bits_and_columns_of_one_name_are_left_to_arrow(tmp_path):
+    table = pa.table({"t": pa.array([datetime.datetime(2020, 1, 1)] * 10, pa.timestamp("us"))})
+    pq.write_table(table, tmp_path / "t.parquet", use_deprecated_int96_timestamps=True)
+    file, names = opened(str(tmp_path / "t.parquet"))
+    assert not file._decoded_here(0)
+    assert file.columns(0, names, 10).read().column(0).to_pylist() == table.column(0).to_pylist()
+    file.close()
+
+
+@pytest.mark.parametrize("codec", ["none", "snappy", "zstd"])
+@pytest.mark.parametrize("has_checksum", [False, True])
+def test_flipped_bits_are_errors_or_other_values_and_do_no_harm(tmp_path, codec, has_checksum):
+    names = [
+        name for name in TABLE.column_names if name.startswith(("int64 ", "string ", "bool ", "decimal128(7, 2) "))
+    ]
+    path = tmp_path / "t.parquet"
+    written(path, TABLE.select(names), compression=codec, write_page_checksum=has_checksum)
+    sound = path.read_bytes()
+    end = len(sound) - 8 - int.from_bytes(sound[-8:-4], "little")
+    told = 0
+    for _ in range(150):
+        damaged = bytearray(sound)
+        place = RANDOM.randrange(4, end)
+        damaged[place] ^= 1 << RANDOM.randrange(8)
+        path.write_bytes(damaged)
+        try:
+            found = pa.Table.from_batches(read(str(path), 1000))
+        except (pa.ArrowInvalid, OSError):
+            told += 1
+        else:
+            assert found.num_rows == ROWS
+            if has_checksum:
+                # What is not told was in a header, in statistics that nobody reads.
+                assert_same(found.to_batches(), TABLE.select(names))
+    assert told > (100 if has_checksum else 5)
+
+
+def test_a_file_that_ends_early_is_an_error(tmp_path):
+    path = tmp_path / "t.parquet"
+    written(path, TABLE.select(TABLE.column_names[:4]))
+    file, names = opened(str(path))
+    stream = file.columns(0, names, 1000)
+    path.open("r+b").truncate(300)
+    with pytest.raises(pa.ArrowInvalid, match="there are rows beyond it"):
+        for _ in range(9):
+            stream.read()
+    file.close()

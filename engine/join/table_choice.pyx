@@ -72,6 +72,12 @@ cdef class TableChoice:
         self._dense.release()           # only this one: the dictionary table may be giving its rows back
         return has_chains
 
+    cdef void see(self, uint8_t** rows, int64_t count) noexcept nogil:
+        self._dense.see(rows, count)
+
+    cdef void see_all(self, const EntryPages* entries) noexcept nogil:
+        self._dense.see_all(entries)
+
     cdef bint choose_filled(self) except -1:
         if self._dense.row_count > 0:
             self.table = self._dense

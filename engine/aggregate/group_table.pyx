@@ -67,6 +67,7 @@ cdef enum:
     CHUNK_ROWS = 1024           # rows located together
     CHUNK_ROWS_MIN = 8
     BLOCK_ROWS = 64             # rows whose groups are asked for together
+    KEY_AHEAD = 24              # behind size, null bits and a first slot: where the bytes of a text are
     VALUE_BYTES = 1024          # what a row with values may take, generously
     NO_FAILURE = -1
     NO_VALUE_ROOM = -2          # a frozen table's group could not take what is its own
@@ -370,7 +371,8 @@ cdef class GroupTable:
                 inserted += 1
             else:
                 group = directory_group(slot)
-                prefetch(group + self.key_offset)
+                prefetch(group)
+                prefetch(group + self.key_offset + KEY_AHEAD)
                 self._candidates[candidates] = row
                 self._candidate_rows[candidates] = start + row
                 self._candidate_keys[candidates] = group + self.key_offset

@@ -21,6 +21,7 @@ from libc.string cimport memset
 
 import pyarrow as pa
 
+from engine.join.bloom_filter cimport EXPECTED_ROWS
 from engine.join.build_table cimport TABLE_DICTIONARY, BuildTable, is_unique
 from engine.join.join_roles cimport JoinRoles
 from engine.join.match_output cimport index_array
@@ -159,6 +160,8 @@ cdef class BatchProber:
         for index in range(matches.count):
             matches.skip[index] = 0
             matches.heads[index] = NULL
+            if any_spilled and index % EXPECTED_ROWS == 0:
+                self.level.filter.expect(matches.hashes + index, min(<int64_t>EXPECTED_ROWS, matches.count - index))
             if null_count and matches.null_flags[index]:
                 matches.skip[index] = self.drops_null_keys
                 continue

@@ -5,6 +5,9 @@ from libc.stdint cimport int32_t, int64_t, uint64_t
 
 from engine.memory.page_pool cimport PagePool
 
+cdef enum:
+    EXPECTED_ROWS = 256
+
 
 @cython.final
 cdef class BloomFilter:
@@ -25,6 +28,8 @@ cdef class BloomFilter:
     cdef void grow(self, int64_t pages_max) noexcept nogil
     # Rows' hashes; an open filter only. One that holds too much gives up.
     cdef void add_all(self, const uint64_t* hashes, int64_t count) noexcept nogil
+    # These will be asked for next, no more of them than EXPECTED_ROWS: their words come to the cache.
+    cdef void expect(self, const uint64_t* hashes, int64_t count) noexcept nogil
     # False: no row with this hash was added. Always True while it is closed. One that keeps too little out gives up.
     cdef bint may_contain(self, uint64_t hash) noexcept nogil
     # Give the pages back, for good.

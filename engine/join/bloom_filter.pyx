@@ -1,6 +1,6 @@
 """BloomFilter: which keys the spilled build rows of a level have, so that probe rows without match are not spilled.
 
-    grow(pages) ─► add_all(hashes) ... ─► grow(pages) ... ─► may_contain(hash) ... ─► give_up()
+    grow(pages) ─► add_all(hashes) ... ─► grow(pages) ... ─► expect(hashes), may_contain(hash) ... ─► give_up()
 
     hash ──remix──► 32 high bits: word      3 * 6 low bits: three bits of that word        one cache line for each key
 
@@ -129,6 +129,12 @@ cdef class BloomFilter:
                 prefetch(self._word(rehash(hashes[index + AHEAD], SEED)))
             mixed = rehash(hashes[index], SEED)
             self._word(mixed)[0] |= _bits(mixed)
+
+    cdef void expect(self, const uint64_t* hashes, int64_t count) noexcept nogil:
+        cdef int64_t index
+        if self.is_open:
+            for index in range(count):
+                prefetch(self._word(rehash(hashes[index], SEED)))
 
     cdef bint may_contain(self, uint64_t hash) noexcept nogil:
         cdef uint64_t mixed, bits

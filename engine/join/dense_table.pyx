@@ -9,13 +9,13 @@
 
 Surrogate keys (1, 2, 3 ..., with gaps or without) need no hash, no tag and no comparison: the cell of a key is its
 difference from the lowest one, and a row in it has that key. A cell is half of a tagged table's, and neighbours in
-order of the key are neighbours in memory. Further rows of a key hang on the first through their links, as they do in
-a TaggedTable.
+order of the key are neighbours in memory. The cell leads to the last row of a key; the rows before it hang on it through
+their links, so that none of them is looked at again when another one comes.
 
 For one key that is an integer, date, time or the like, while there are at most CELLS_PER_ROW cells for each row (a
 tagged table takes eight bytes times 1.25 to 2) and rows are within 32 GiB of addresses. Rows in the order of their key,
 more or less, are inserted as they come, while they are in the cache: so the pages taken are few for the rows seen. Rows
-in another order wait until all are there, and their lowest and highest key is known.
+in another order wait until all are there, and their lowest and highest key is known: it is noted as they come, too.
 
 Invariants: no reference is 0, because the origin lies far below the first row; rows are multiples of 8 bytes.
 ``probe`` writes nothing but heads: any number of threads.
@@ -29,14 +29,7 @@ from libc.string cimport memset
 
 from engine.join.build_table cimport TABLE_DENSE, BuildTable
 from engine.join.direct_pages cimport DirectPages, page_of, probe_keys
-from engine.join.entry_pages cimport (
-    LINK_POINTER,
-    EntryCursor,
-    EntryPages,
-    next_entries,
-    row_link,
-    set_next_of_key,
-)
+from engine.join.entry_pages cimport EntryCursor, EntryPages, next_entries, row_link
 from engine.join.join_side cimport JoinSide
 from engine.memory.page_pool cimport PagePool
 from engine.memory.status cimport STATUS_FULL, STATUS_OK
@@ -47,6 +40,7 @@ cdef enum:
     CELLS_PER_ROW = 8
     SPARE_PAGES = 16                # that the first rows may take beyond that
     LOOK_ROWS = 512                 # rows looked at together
+    PREFETCH_DISTANCE = 16          # rows between one whose cell is asked for and one that is inserted
 
 cdef uint64_t REACH = <uint64_t>8 << 32     # bytes that references of 32 bits to multiples of 8 reach
 
@@ -64,6 +58,7 @@ cdef class DenseTable(BuildTable):
     def __cinit__(self, PagePool pool not None, JoinSide build not None, JoinSide probe not None):
         self.kind = TABLE_DENSE
         self._cells = DirectPages(pool, build, probe, sizeof(uint32_t))
+        self._seen = KeyRange(~<uint64_t>0, 0, 0)
         self.release()
 
     cdef int reserve(self, EntryPages** partitions, int32_t partition_count, int64_t rows) noexcept nogil:
@@ -76,19 +71,21 @@ cdef class DenseTable(BuildTable):
         return self._take_pages()
 
     cdef bint _may_take(self, const EntryPages* entries, int64_t rows) noexcept nogil:
-        cdef uint8_t* seen[LOOK_ROWS]
-        cdef EntryCursor cursor
-        cdef int64_t count
         if self._cells.width == 0 or not self._is_near(entries):
             return False
-        memset(&cursor, 0, sizeof(cursor))
-        while True:
-            count = next_entries(entries, &cursor, seen, LOOK_ROWS)
-            if count == 0:
-                return True
-            self._note_keys(seen, count)
-            if (self._highest - self._lowest) // CELLS_PER_ROW >= <uint64_t>rows:
-                return False
+        if self._seen.rows == rows:
+            self._taken = self._seen
+        else:
+            _widen_by_all(self, entries, CELLS_PER_ROW * <uint64_t>rows, &self._taken)
+        return (self._taken.highest - self._taken.lowest) // CELLS_PER_ROW < <uint64_t>rows
+
+    cdef void see(self, uint8_t** rows, int64_t count) noexcept nogil:
+        if self._cells.width:
+            _widen_by(self, rows, count, &self._seen)
+
+    cdef void see_all(self, const EntryPages* entries) noexcept nogil:
+        if self._cells.width:
+            _widen_by_all(self, entries, ~<uint64_t>0, &self._seen)
 
     # Whether references reach all rows.
     cdef bint _is_near(self, const EntryPages* entries) noexcept nogil:
@@ -105,21 +102,11 @@ cdef class DenseTable(BuildTable):
                 return False
         return True
 
-    cdef void _note_keys(self, uint8_t** rows, int64_t count) noexcept nogil:
-        if self._cells.width == 8:
-            _widen[uint64_t](self, rows, count, self._cells.sign)
-        elif self._cells.width == 4:
-            _widen[uint32_t](self, rows, count, <uint32_t>self._cells.sign)
-        elif self._cells.width == 2:
-            _widen[uint16_t](self, rows, count, <uint16_t>self._cells.sign)
-        else:
-            _widen[uint8_t](self, rows, count, <uint8_t>self._cells.sign)
-
     cdef int _take_pages(self) noexcept nogil:
-        cdef uint64_t first = self._lowest >> self._cells.shift
-        cdef uint64_t last = self._highest >> self._cells.shift
+        cdef uint64_t first = self._taken.lowest >> self._cells.shift
+        cdef uint64_t last = self._taken.highest >> self._cells.shift
         self._is_bounded = True
-        if (self._lowest <= self._highest and self._pool.pages_free() > <int64_t>(last - first)
+        if (self._taken.lowest <= self._taken.highest and self._pool.pages_free() > <int64_t>(last - first)
                 and self._cells.reach(first, last, True)):
             while first <= last and self._new_page(first) != NULL:
                 first += 1
@@ -182,8 +169,7 @@ cdef class DenseTable(BuildTable):
         self._is_bounded = False
         self.has_chains = False
         self._origin = 0
-        self._lowest = ~<uint64_t>0
-        self._highest = 0
+        self._taken = KeyRange(~<uint64_t>0, 0, 0)
         self._forget_counts()
 
 
@@ -191,18 +177,46 @@ cdef class DenseTable(BuildTable):
 #
 # With the sign bit turned over, a word compares unsigned as its number does.
 
-cdef void _widen(DenseTable table, uint8_t** rows, int64_t count, Word sign) noexcept nogil:
-    cdef int32_t slot = table._cells.slot
-    cdef uint64_t lowest = table._lowest
-    cdef uint64_t highest = table._highest
+cdef void _widen(int32_t slot, uint8_t** rows, int64_t count, Word sign, KeyRange* keys) noexcept nogil:
+    cdef uint64_t lowest = keys.lowest
+    cdef uint64_t highest = keys.highest
     cdef uint64_t word
     cdef int64_t index
     for index in range(count):
         word = <Word>((<const Word*>(rows[index] + slot))[0] ^ sign)
         lowest = min(lowest, word)
         highest = max(highest, word)
-    table._lowest = lowest
-    table._highest = highest
+    keys.lowest = lowest
+    keys.highest = highest
+    keys.rows += count
+
+
+cdef void _widen_by(DenseTable table, uint8_t** rows, int64_t count, KeyRange* keys) noexcept nogil:
+    cdef int32_t slot = table._cells.slot
+    cdef uint64_t sign = table._cells.sign
+    if table._cells.width == 8:
+        _widen[uint64_t](slot, rows, count, sign, keys)
+    elif table._cells.width == 4:
+        _widen[uint32_t](slot, rows, count, <uint32_t>sign, keys)
+    elif table._cells.width == 2:
+        _widen[uint16_t](slot, rows, count, <uint16_t>sign, keys)
+    else:
+        _widen[uint8_t](slot, rows, count, <uint8_t>sign, keys)
+
+
+# By all rows of a partition, or by those up to one with which they span as much as that.
+cdef void _widen_by_all(DenseTable table, const EntryPages* entries, uint64_t span_max, KeyRange* keys) noexcept nogil:
+    cdef uint8_t* rows[LOOK_ROWS]
+    cdef EntryCursor cursor
+    cdef int64_t count
+    memset(&cursor, 0, sizeof(cursor))
+    while True:
+        count = next_entries(entries, &cursor, rows, LOOK_ROWS)
+        if count == 0:
+            return
+        _widen_by(table, rows, count, keys)
+        if keys.highest - keys.lowest >= span_max:
+            return
 
 
 # Returns how many keys are new, -1 when a row cannot be inserted.
@@ -215,10 +229,15 @@ cdef int64_t _insert(DenseTable table, uint8_t** rows, int64_t count, Word sign)
     cdef uint64_t last_page = ~<uint64_t>0
     cdef uint32_t* cells = NULL
     cdef int64_t index
-    cdef uint64_t word, page, reference
+    cdef uint64_t word, page, reference, head
+    cdef uint32_t* cells_ahead
     cdef uint8_t* row
-    cdef uint8_t* head
     for index in range(count):
+        if index + PREFETCH_DISTANCE < count:
+            word = <Word>((<const Word*>(rows[index + PREFETCH_DISTANCE] + slot))[0] ^ sign)
+            cells_ahead = <uint32_t*>page_of(table._cells.pages, table._cells.first, table._cells.size, word >> shift)
+            if cells_ahead != NULL:
+                prefetch(&cells_ahead[word & mask])
         row = rows[index]
         word = <Word>((<const Word*>(row + slot))[0] ^ sign)
         page = word >> shift
@@ -230,15 +249,15 @@ cdef int64_t _insert(DenseTable table, uint8_t** rows, int64_t count, Word sign)
                     return -1
             last_page = page
         reference = (<uint64_t>row - origin) >> 3
-        if cells[word & mask] == 0:
-            if reference >> 32 or reference == 0:
-                return -1
-            cells[word & mask] = <uint32_t>reference
+        if reference >> 32 or reference == 0:
+            return -1
+        # The last row of a key is its head, so that the others need not be looked at.
+        head = cells[word & mask]
+        cells[word & mask] = <uint32_t>reference
+        if head == 0:
             inserted += 1
         else:
-            head = <uint8_t*>(origin + (<uint64_t>cells[word & mask] << 3))
-            row_link(row)[0] |= row_link(head)[0] & LINK_POINTER
-            set_next_of_key(head, row)
+            row_link(row)[0] |= origin + (head << 3)
             table.has_chains = True
     return inserted
 
@@ -263,7 +282,6 @@ cdef void _find(DenseTable table, const Word* values, Word sign, const int64_t* 
         head = NULL
         if cells != NULL:
             reference = cells[word & mask]
-            if reference != 0:
-                head = <uint8_t*>(origin + (<uint64_t>reference << 3))
-                prefetch(head)
+            # No branch: which rows match cannot be foretold.
+            head = <uint8_t*>((origin + (<uint64_t>reference << 3)) & -<uint64_t>(reference != 0))
         heads[position] = head

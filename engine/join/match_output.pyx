@@ -33,6 +33,7 @@ from engine.records.row_columns cimport decode_into
 
 from engine.records.arrow_functions import pc
 from engine.records.text_gather import gathered_texts
+from engine.records.text_take import taken
 
 cdef object INT32 = pa.int32()
 cdef object INT64 = pa.int64()
@@ -226,7 +227,7 @@ cdef class MatchOutput:
         if not self._probe_columns:
             return []
         indices = index_array(pairs.rows, count)
-        return [pc.take(batch.column(column), indices) for column in self._probe_columns]
+        return [taken(batch.column(column), indices) for column in self._probe_columns]
 
     cdef list _build_arrays(self, uint8_t** rows, int64_t count, int64_t null_count):
         cdef int32_t position

@@ -35,6 +35,7 @@ cdef class PartitionSet:
     cdef uint32_t* _sizes                # scratch of one chunk
     cdef uint8_t** _targets
     cdef TableChoice _early              # takes rows as they come; None: in finish_build
+    cdef TableChoice _seeing             # looks at the keys of build rows as they come, from then on
     cdef int32_t* _parts
     cdef uint64_t* _hashes
 

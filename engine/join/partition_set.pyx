@@ -121,10 +121,14 @@ cdef class PartitionSet:
     # The table begins again in finish_build; its pages may be wanted for rows.
     cdef int _give_up_early(self) except -1:
         cdef int32_t index
+        cdef bint has_chains
         with nogil:
-            if self._early.give_up_early():
-                for index in range(self.fan_out):
+            has_chains = self._early.give_up_early()
+            for index in range(self.fan_out):
+                if has_chains:
                     clear_links(self._entries[index])
+                self._early.see_all(self._entries[index])
+        self._seeing = self._early
         self._early = None
         return 0
 
@@ -246,9 +250,11 @@ cdef class PartitionSet:
             return
         if rows == NULL:
             side.codec.encode(batch, start + begin, end - begin, self._sizes + begin, self._targets + begin)
-            return
-        for index in range(begin, end):
-            memcpy(self._targets[index], rows[index], self._sizes[index])
+        else:
+            for index in range(begin, end):
+                memcpy(self._targets[index], rows[index], self._sizes[index])
+        if self._seeing is not None and self._build_hashes != NULL:
+            self._seeing.see(self._targets + begin, end - begin)
 
     cdef int _add_large(self, JoinSide side, ArrowBatch batch, int64_t start, uint8_t** rows, int64_t index) except -1:
         cdef HashPartition partition = <HashPartition>self.partitions[self._parts[index]]
@@ -330,6 +336,7 @@ cdef class PartitionSet:
 
     cdef int _spill(self, int32_t index) except -1:
         cdef HashPartition partition = <HashPartition>self.partitions[index]
+        self._seeing = None         # only where all rows are there is it asked what their keys are
         self._resident_rows -= partition.entries.row_count
         partition.begin_spill()
         if index < self.fan_out and partition.entries.large_count == 0 and not self.filter.is_given_up():
@@ -398,7 +405,7 @@ cdef class PartitionSet:
         cdef int32_t index
         cdef HashPartition partition
         cdef bint is_filled = self._early is not None and tables.choose_filled()
-        self._early = None
+        self._early = self._seeing = None
         if self.spilled_count == 0:
             self.filter.give_up()
         if not is_filled:

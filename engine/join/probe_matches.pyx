@@ -34,6 +34,7 @@ from engine.records.row_codec cimport row_size
 cdef enum:
     FIRST_TURN = 4                  # candidates of a probe row that needs one match, in the first round
     WINDOW_ROWS = 256               # probe rows whose chains are prefetched at one time
+    ROWS_AHEAD = 24                 # rows between one that is asked for and one whose size is read
     WINDOW_DEPTH = 8                # rows of a chain that are: all of them together stay in the cache
 
 
@@ -144,6 +145,8 @@ cdef class ProbeMatches:
                 nulls += 1
             else:
                 if self._count_bytes:
+                    if position + ROWS_AHEAD < self.count:
+                        prefetch(self.heads[position + ROWS_AHEAD])
                     bytes_taken += row_size(head)
                     if bytes_taken > OUTPUT_BYTES and pairs > 0:
                         break
@@ -168,6 +171,8 @@ cdef class ProbeMatches:
         for index in range(self._prefetched, min(self._prefetched + WINDOW_ROWS, self.count)):
             rows[count] = self.heads[index]
             count += self.heads[index] != NULL
+        for index in range(count):
+            prefetch(rows[index] - LINK_SIZE)
         self._prefetched += WINDOW_ROWS
         for depth in range(WINDOW_DEPTH):
             left = 0

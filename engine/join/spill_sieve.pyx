@@ -15,6 +15,7 @@ Thread: that of the join, while none of its iterators is in use.
 cimport cython
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
+from engine.join.bloom_filter cimport EXPECTED_ROWS
 from engine.join.hash_join cimport HashJoin
 from engine.join.partition_set cimport BRIEF_ROWS, CHUNK_ROWS, PartitionSet
 from engine.records.hashing cimport partition_of_hash
@@ -75,6 +76,8 @@ cdef class SpillSieve(RowSieve):
         join._roles.probe.hash_rows(rows, count, join._input.hashes)
         null_count = join._roles.probe.null_keys_of_rows(rows, count, join._input.null_flags)
         for index in range(count):
+            if index % EXPECTED_ROWS == 0:
+                level.filter.expect(join._input.hashes + index, min(<int64_t>EXPECTED_ROWS, count - index))
             row = rows[index]
             partition = partition_of_hash(join._input.hashes[index], level.level, level.fan_out)
             if (null_count and join._input.null_flags[index]) or not level._entries[partition].spilled:

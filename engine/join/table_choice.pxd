@@ -32,6 +32,9 @@ cdef class TableChoice:
     cdef bint insert_early(self, uint8_t** rows, int64_t count) noexcept nogil
     # Forget what was inserted early; returns whether links of rows have been written.
     cdef bint give_up_early(self) noexcept nogil
+    # Look at the keys of rows that come, once nothing is inserted early any more; and of those that came before.
+    cdef void see(self, uint8_t** rows, int64_t count) noexcept nogil
+    cdef void see_all(self, const EntryPages* entries) noexcept nogil
     # All rows are there: whether a table that took them as they came has them all, which is the chosen one then.
     cdef bint choose_filled(self) except -1
     # Choose a table for so many rows of these partitions and take its pages. all_are_there: none is spilled.

@@ -34,6 +34,9 @@ from engine.join.tagged_table cimport TaggedTable
 from engine.memory.page_pool cimport PagePool
 from engine.memory.status cimport STATUS_OK
 
+cdef enum:
+    FILL_ROWS = 1024                # inserted at one time: they stay in the cache while they are hashed and linked
+
 
 @cython.final
 cdef class TableChoice:
@@ -69,6 +72,12 @@ cdef class TableChoice:
         self._dense.release()           # only this one: the dictionary table may be giving its rows back
         return has_chains
 
+    cdef void see(self, uint8_t** rows, int64_t count) noexcept nogil:
+        self._dense.see(rows, count)
+
+    cdef void see_all(self, const EntryPages* entries) noexcept nogil:
+        self._dense.see_all(entries)
+
     cdef bint choose_filled(self) except -1:
         if self._dense.row_count > 0:
             self.table = self._dense
@@ -103,7 +112,7 @@ cdef class TableChoice:
         cdef EntryCursor cursor
         memset(&cursor, 0, sizeof(cursor))
         while True:
-            count = next_entries(entries, &cursor, rows, capacity)
+            count = next_entries(entries, &cursor, rows, min(capacity, <int64_t>FILL_ROWS))
             if count == 0:
                 return
             if hashed:

@@ -3,10 +3,10 @@
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
-# Check each row's size against fixed_size, gather the union of null bits (null_bytes bytes, or-ed into union) and
-# count NULL pointers into missing. Returns Status.
-cdef int scan_rows(uint8_t** rows, int64_t count, int32_t fixed_size, int32_t null_bytes, uint8_t* null_union,
-                   int64_t* missing) noexcept nogil
+# Check each row's size against fixed_size and gather the union of null bits (null_bytes bytes, or-ed into union); rows
+# up to available come to the cache. Returns Status.
+cdef int scan_rows(uint8_t** rows, int64_t count, int64_t available, int32_t fixed_size, int32_t null_bytes,
+                   uint8_t* null_union) noexcept nogil
 # Fixed values of width bytes at slot, one behind the other at target.
 cdef void read_fixed(uint8_t** rows, int64_t count, int32_t slot, int32_t width, uint8_t* target) noexcept nogil
 # Bools: one byte each in the rows, bits at target (count a multiple of 8, or the last range).

@@ -1,14 +1,15 @@
 """Columns of rows of one shape, set in a batch that is being built.
 
-    scan      every row once: sizes sound? which columns have a null at all? which rows are missing?
     allocate  Arrow buffers of the known sizes (GIL)
-    gather    in chunks of 512 rows, column by column: fixed values, validity, ends of variable values (no GIL)
+    gather    in chunks of 512 rows (no GIL): sizes sound? which columns have a null at all? then column by column:
+              fixed values, validity, ends of variable values
     allocate  buffers for the bytes of variable values (GIL)
     copy      in chunks again: the bytes (no GIL)
     nested    columns one by one through builders
 
-A chunk of rows stays in the cache while its columns are read. A column without nulls gets no validity buffer. A
-missing row (NULL) is replaced by a row of nulls beforehand, so no loop asks.
+A chunk of rows stays in the cache while its columns are read; rows that lie anywhere in memory, as those that a join
+finds, come to the cache once. Validity is written from the first chunk on that has a null; a column without nulls gets
+none. A missing row (NULL) is replaced by a row of nulls beforehand, so no loop asks.
 
 Invariants: see column_reader. Limits: below 2 GiB behind 32-bit offsets, more is a DataError.
 
@@ -51,14 +52,14 @@ cdef struct Output:
     int32_t kind
     int32_t width              # of the slot
     int32_t slot
-    uint8_t* validity          # NULL: no nulls
+    uint8_t* validity          # NULL: it has none
     uint8_t* values
     uint8_t* offsets
     uint8_t* end               # behind the variable values that are still to be copied
     int64_t total              # bytes of variable values
     int64_t null_count
     bint outside               # some values are references
-    bint has_nulls             # some row may have none
+    bint has_nulls             # a row so far: validity is written
 
 
 cdef int _raise_status(int status) except -1:
@@ -67,6 +68,14 @@ cdef int _raise_status(int status) except -1:
     if status != STATUS_OK:
         raise CorruptBlockError("a row is damaged: a size or an offset in it leads outside the row")
     return 0
+
+
+cdef bint _any_missing(uint8_t** rows, int64_t count) noexcept nogil:
+    cdef int64_t found = 0
+    cdef int64_t row
+    for row in range(count):
+        found += rows[row] == NULL
+    return found > 0
 
 
 cdef uint8_t** _without_missing(uint8_t** rows, int64_t count, uint8_t* null_row) except NULL:
@@ -78,6 +87,10 @@ cdef uint8_t** _without_missing(uint8_t** rows, int64_t count, uint8_t* null_row
     for row in range(count):
         present[row] = null_row if rows[row] == NULL else rows[row]
     return present
+
+
+cdef inline bint _has_validity(const Output* output) noexcept nogil:
+    return output.kind != KIND_NULL and output.kind <= KIND_LARGE_BYTES
 
 
 cdef int64_t _fixed_size(const Output* output, int64_t count) noexcept nogil:
@@ -100,11 +113,11 @@ cdef int _allocate_fixed(BatchBuilder builder, Output* outputs, int32_t output_c
     cdef int64_t size
     cdef int32_t index
     for index in range(output_count):
-        total += padded(_fixed_size(&outputs[index], count)) + (bits_size if outputs[index].has_nulls else 0)
+        total += padded(_fixed_size(&outputs[index], count)) + (bits_size if _has_validity(&outputs[index]) else 0)
     memory = builder.allocate(total)
     for index in range(output_count):
         output = &outputs[index]
-        if output.has_nulls:
+        if _has_validity(output):
             output.validity = memory
             memory += bits_size
         size = padded(_fixed_size(output, count))
@@ -117,11 +130,22 @@ cdef int _allocate_fixed(BatchBuilder builder, Output* outputs, int32_t output_c
     return 0
 
 
-cdef int _gather_chunk(Output* output, uint8_t** rows, int64_t begin, int64_t count) noexcept nogil:
+cdef void _set_bits(uint8_t* target, int64_t count) noexcept nogil:
+    memset(target, 0xFF, count >> 3)
+    if count & 7:
+        target[count >> 3] = <uint8_t>((1 << (count & 7)) - 1)
+
+
+cdef int _gather_chunk(Output* output, uint8_t** rows, int64_t begin, int64_t count, bint has_nulls) noexcept nogil:
     """Read one column of a chunk of rows that begins at row begin (a multiple of 8) of the batch."""
     cdef bint large = output.kind == KIND_LARGE_BYTES
-    if output.validity != NULL:
+    if output.validity != NULL and has_nulls:
+        if not output.has_nulls:
+            _set_bits(output.validity, begin)
+        output.has_nulls = True
         output.null_count += read_validity(rows, count, output.column, output.validity + (begin >> 3))
+    elif output.has_nulls:
+        _set_bits(output.validity + (begin >> 3), count)
     if output.kind == KIND_BOOL:
         read_bools(rows, count, output.slot, output.values + (begin >> 3))
     elif output.offsets != NULL:
@@ -132,16 +156,23 @@ cdef int _gather_chunk(Output* output, uint8_t** rows, int64_t begin, int64_t co
     return STATUS_OK
 
 
-cdef int _gather(Output* outputs, int32_t output_count, uint8_t** rows, int64_t count) noexcept nogil:
+cdef int _gather(const RowShape* shape, Output* outputs, int32_t output_count, uint8_t** rows, int64_t count,
+                 uint8_t* nulls) noexcept nogil:
+    """Read all columns; STATUS_CORRUPT where a row is damaged, STATUS_END where values lie outside, or it looks so."""
     cdef int64_t begin = 0
     cdef int64_t chunk
-    cdef int32_t index
+    cdef int32_t index, column
     cdef int status = STATUS_OK
     while begin < count:
         chunk = min(CHUNK_ROWS, count - begin)
+        memset(nulls, 0, <size_t>shape.null_bytes)
+        if scan_rows(rows + begin, chunk, count - begin, shape.fixed_size, shape.null_bytes, nulls) != STATUS_OK:
+            return STATUS_CORRUPT
         for index in range(output_count):
-            if _gather_chunk(&outputs[index], rows + begin, begin, chunk) != STATUS_OK:
-                status = STATUS_CORRUPT
+            column = outputs[index].column
+            if _gather_chunk(&outputs[index], rows + begin, begin, chunk,
+                             (nulls[column >> 3] >> (column & 7)) & 1) != STATUS_OK:
+                status = STATUS_END
         begin += chunk
     return status
 
@@ -274,19 +305,15 @@ cdef object _nested_array(const RowShape* shape, object field, int32_t column, u
 
 
 cdef int _decode(const RowShape* shape, object schema, uint8_t** rows, int64_t count, Output* outputs,
-                 int32_t output_count, const uint8_t* null_union, BatchBuilder builder) except -1:
+                 int32_t output_count, uint8_t* nulls, BatchBuilder builder) except -1:
     """Allocate, gather, allocate, copy, assemble; rows has no NULL, outputs know their columns and places."""
     cdef Output* output
-    cdef int32_t index, column
+    cdef int32_t index
     cdef int status
-    for index in range(output_count):
-        column = outputs[index].column
-        outputs[index].has_nulls = (outputs[index].kind != KIND_NULL and outputs[index].kind <= KIND_LARGE_BYTES and
-                                    (null_union[column >> 3] >> (column & 7)) & 1)
     _allocate_fixed(builder, outputs, output_count, count)
     with nogil:
-        status = _gather(outputs, output_count, rows, count)
-        if status == STATUS_CORRUPT:        # or values lie outside: to ordinary rows, references look damaged
+        status = _gather(shape, outputs, output_count, rows, count, nulls)
+        if status == STATUS_END:            # to ordinary rows, references look damaged
             status = _resolve_all(outputs, output_count, rows, count)
     _raise_status(status)
     if _allocate_values(builder, schema, outputs, output_count, count):
@@ -328,21 +355,15 @@ cdef bint _allocate_values(BatchBuilder builder, object schema, Output* outputs,
 cdef int decode_into(const RowShape* shape, object schema, uint8_t** rows, int64_t count, const int32_t* columns,
                      int32_t column_count, BatchBuilder builder, const int32_t* places) except -1:
     """Set the chosen columns of count rows in a batch that has as many."""
-    cdef uint8_t* null_union = <uint8_t*>calloc(<size_t>shape.null_bytes + 4, 1)
+    cdef uint8_t* nulls = <uint8_t*>calloc(<size_t>shape.null_bytes + 4, 1)
     cdef Output* outputs = <Output*>calloc(<size_t>column_count + 1, sizeof(Output))
     cdef uint8_t** present = NULL
-    cdef int64_t missing = 0
     cdef int32_t index, column
-    cdef int status
     try:
-        if null_union == NULL or outputs == NULL:
+        if nulls == NULL or outputs == NULL:
             raise MemoryError
-        with nogil:
-            status = scan_rows(rows, count, shape.fixed_size, shape.null_bytes, null_union, &missing)
-        _raise_status(status)
-        if missing:
+        if _any_missing(rows, count):
             present = _without_missing(rows, count, shape.null_row)
-            memset(null_union, 0xFF, <size_t>shape.null_bytes)
         for index in range(column_count):
             column = columns[index] if columns != NULL else index
             outputs[index].column = column
@@ -350,10 +371,10 @@ cdef int decode_into(const RowShape* shape, object schema, uint8_t** rows, int64
             outputs[index].kind = shape.types[column].kind
             outputs[index].width = shape.widths[column]
             outputs[index].slot = shape.slots[column]
-        return _decode(shape, schema, present if missing else rows, count, outputs, column_count, null_union,
+        return _decode(shape, schema, rows if present == NULL else present, count, outputs, column_count, nulls,
                        builder)
     finally:
-        free(null_union)
+        free(nulls)
         free(outputs)
         free(present)
 

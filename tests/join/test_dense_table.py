@@ -47,6 +47,15 @@ def test_keys_with_gaps_and_repeats_join_like_the_oracle(tmp_path, order, how, b
     assert joined(tmp_path, build, probe, how, build_is_left=build_is_left, pages=300, batch_rows=97)[0]
 
 
+@pytest.mark.parametrize("null_keys", [0, 3])
+@pytest.mark.parametrize("how", [JoinType.INNER, JoinType.FULL])
+def test_the_lowest_and_highest_key_may_come_last(tmp_path, how, null_keys):
+    keys = [*random.Random(7).sample(range(0, 12000, 3), 4000), *range(0, 12000, 60), *[None] * null_keys, -2000, 14000]
+    build = table_of(keys)
+    probe = table_of(range(-2500, 14500, 2), tag="p")
+    assert joined(tmp_path, build, probe, how, pages=900, batch_rows=97)[0]
+
+
 @pytest.mark.parametrize(
     ("key_type", "low", "high"),
     [

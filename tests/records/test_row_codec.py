@@ -63,6 +63,17 @@ def test_each_type_survives_in_a_batch_of_many_chunks(name: str) -> None:
     assert_same(codec.from_rows(codec.to_rows(batch)), batch)
 
 
+@pytest.mark.parametrize("first", [0, 7, 511, 512, 1024, 1599])
+def test_a_null_in_any_chunk_leaves_the_others_valid(first: int) -> None:
+    values = [None if row == first else row for row in range(1601)]
+    batch = pa.RecordBatch.from_pydict({"n": pa.array(values, pa.int64()), "t": pa.array(map(str, range(1601)))})
+    codec = RowCodec(batch.schema)
+    found = codec.from_rows(codec.to_rows(batch))
+    assert_same(found, batch)
+    assert found.column(0).null_count == 1
+    assert found.column(1).buffers()[0] is None
+
+
 def test_all_types_survive_side_by_side() -> None:
     batch = sample_batch()
     codec = RowCodec(batch.schema)

@@ -7,7 +7,9 @@ import pytest
 from engine.graph.expression import ColumnRef, Literal
 from engine.graph.plan import CoGroup, GroupReduce, JoinType, PythonFunction
 from engine.graph.source_spec import ColumnStatistics, ComputedStatistics
+from engine.optimizer import column_lineage
 from engine.optimizer.estimates import estimate_plan
+from engine.optimizer.key_ranges import values_met
 from engine.optimizer.selectivity import SMALLEST, selectivity
 from engine.statistics.costs import Costs, broadcast_cost, hash_join_cost, repartition_cost
 from engine.statistics.estimates import UNKNOWN, Estimates
@@ -81,6 +83,57 @@ def test_known_distinct_keys_say_how_large_a_join_is():
     found = last(builder)
     assert estimate_plan(builder.plan())[2].origin == "left * right / 100 distinct keys"
     assert found.rows == 100_000
+
+
+CALENDAR = ColumnStatistics(distinct_count=73_000, minimum=0, maximum=73_000)
+OF_SALES = ColumnStatistics(distinct_count=1800, minimum=36_000, maximum=37_825)
+
+
+@pytest.mark.parametrize(
+    ("days", "rows", "origin"),
+    [
+        # a year: one of those that have sales
+        (365, 365e6 / 1825, "left * right / 1825 distinct keys in the range of both"),
+        # first days of months lie in all years, and so does the whole calendar
+        (2400, 2400e6 / 73_000, "left * right / 73000 distinct keys"),
+        (73_000, 1e6, "left * right / 73000 distinct keys"),
+    ],
+)
+@pytest.mark.parametrize("is_lookup_first", [False, True])
+def test_rows_of_a_lookup_table_that_fit_into_the_range_of_the_others_are_taken_to_lie_there(
+    days, rows, origin, is_lookup_first
+):
+    builder = Builder()
+    sales = builder.source(PAIR, rows=1e6, columns={"k": OF_SALES})
+    calendar = builder.source(schema(k="int64", w="int64"), rows=days, columns={"k": CALENDAR})
+    sides = (calendar, sales) if is_lookup_first else (sales, calendar)
+    builder.sink(builder.join(*sides, on="k"))
+    found = estimate_plan(builder.plan())[2]
+    assert found.rows == pytest.approx(rows)
+    assert found.origin == origin
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        ColumnStatistics(distinct_count=100),
+        ColumnStatistics(distinct_count=100, minimum="a", maximum="b"),
+        ColumnStatistics(distinct_count=100, minimum=True, maximum=False),
+        ColumnStatistics(distinct_count=100, minimum=-5, maximum=-1),
+        ColumnStatistics(distinct_count=100, minimum=7, maximum=7),
+    ],
+)
+def test_ranges_that_say_nothing_change_no_estimate(other):
+    assert values_met(CALENDAR, 10, [other]) == 73_000
+    assert values_met(other, 10, [CALENDAR]) == 100
+
+
+def test_bounds_of_a_union_hold_for_all_inputs():
+    known = [ColumnStatistics(minimum=2, maximum=5), ColumnStatistics(minimum=1, maximum=3)]
+    (found,) = column_lineage.merged([{"k": each} for each in known], [1, 1]).values()
+    assert (found.minimum, found.maximum) == (1, 5)
+    (found,) = column_lineage.merged([{"k": known[0]}, {"k": ColumnStatistics(minimum="a")}], [1, 1]).values()
+    assert (found.minimum, found.maximum) == (None, None)
 
 
 def test_groups_are_the_product_of_distinct_keys_or_a_power_of_rows():

@@ -1,7 +1,7 @@
 """The planner's first half: rewrite rules over the logical plan, in a fixed order, until nothing changes.
 
-    Plan ─► settle_partitions ─► disjunctions ─► [[join_conditions, combine_filters, filter_pushdown, limit_pushdown,
-            sort_elimination, combine_projects, shared_scans]*, equal_keys, shared_joins,
+    Plan ─► settle_partitions ─► disjunctions ─► [[constant_filters, join_conditions, combine_filters, filter_pushdown,
+            limit_pushdown, sort_elimination, combine_projects, shared_scans]*, equal_keys, shared_joins,
             semi_join_pullup, semi_join_pushdown, join_order, aggregate_reduction]* ─► projection_pruning ─►
             combine_projects ─► window_top ─► Plan
 
@@ -23,6 +23,7 @@ from engine.optimizer.rules import (
     aggregate_reduction,
     combine_filters,
     combine_projects,
+    constant_filters,
     disjunctions,
     equal_keys,
     filter_pushdown,
@@ -45,6 +46,7 @@ FIRST_RULES: tuple[Rule, ...] = (disjunctions.apply,)
 
 #: applied in this order, again and again until none changes the plan
 REPEATED_RULES: tuple[Rule, ...] = (
+    constant_filters.apply,
     join_conditions.apply,
     combine_filters.apply,
     filter_pushdown.apply,
@@ -65,7 +67,12 @@ COST_RULES: tuple[Rule, ...] = (
 )
 
 #: those that bring filters nearer to the sources
-FILTER_RULES: tuple[Rule, ...] = (join_conditions.apply, combine_filters.apply, filter_pushdown.apply)
+FILTER_RULES: tuple[Rule, ...] = (
+    constant_filters.apply,
+    join_conditions.apply,
+    combine_filters.apply,
+    filter_pushdown.apply,
+)
 
 #: applied once afterwards
 FINAL_RULES: tuple[Rule, ...] = (projection_pruning.apply, combine_projects.apply, window_top.apply)

@@ -7,6 +7,7 @@ their order.
     aggregate_reduction.py  groups that nobody joins with are not made
     combine_filters.py      neighbouring filters become one
     combine_projects.py     neighbouring projections become one; one that changes nothing goes
+    constant_filters.py     parts of filters that are always true go, and what never has a row
     disjunctions.py         common parts of an OR's branches stand alone, and what it says of one table
     equal_keys.py           filters of a key hold for the keys that it is equal to
     filter_pushdown.py      filters move towards the sources

@@ -34,6 +34,7 @@ optimizer.
     asof_planning.py         as-of joins: what is moved for them
     window_planning.py       window functions: what is moved and sorted for them
     window_ranges.py         those over all rows, in ranges of their order
+    safe_numbers.py          which aggregates have a value whatever their rows are
     sorted_aggregates.py     groups that are sorted by their keys: the aggregate's second phase within the sort
     partition_planning.py    where rows go when the user says so
     plan_enumerator.py       alternatives of the whole plan, bottom up

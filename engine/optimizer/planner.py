@@ -2,8 +2,8 @@
 
     Plan ─► settle_partitions ─► disjunctions ─► [[constant_filters, join_conditions, combine_filters, filter_pushdown,
             limit_pushdown, sort_elimination, combine_projects, shared_scans]*, equal_keys, shared_joins,
-            semi_join_pullup, semi_join_pushdown, join_order, aggregate_reduction]* ─► projection_pruning ─►
-            combine_projects ─► window_top ─► Plan
+            semi_join_pullup, semi_join_pushdown, join_order, aggregate_reduction]* ─► coarser_groups ─►
+            aggregate_pushdown ─► projection_pruning ─► combine_projects ─► window_top ─► Plan
 
 The list is the order. Each round moves filters and limits by one node, so rounds are bounded by the depth of the
 plan; ROUNDS_MAX only guards against two rules that undo each other. Joins are ordered when every filter stands where
@@ -20,7 +20,9 @@ from engine.graph.plan import Plan
 from engine.optimizer.logical_plan import LogicalPlan
 from engine.optimizer.partition_planning import settle_partitions
 from engine.optimizer.rules import (
+    aggregate_pushdown,
     aggregate_reduction,
+    coarser_groups,
     combine_filters,
     combine_projects,
     constant_filters,
@@ -75,7 +77,13 @@ FILTER_RULES: tuple[Rule, ...] = (
 )
 
 #: applied once afterwards
-FINAL_RULES: tuple[Rule, ...] = (projection_pruning.apply, combine_projects.apply, window_top.apply)
+FINAL_RULES: tuple[Rule, ...] = (
+    coarser_groups.apply,
+    aggregate_pushdown.apply,
+    projection_pruning.apply,
+    combine_projects.apply,
+    window_top.apply,
+)
 
 ROUNDS_MAX = 200
 

@@ -20,7 +20,7 @@ from engine.graph.expression import ORDER_DEPENDENT_AGGREGATES, Expression, colu
 from engine.graph.operator_descriptor import HashAggregateOperator, OperatorDescriptor
 from engine.graph.plan import Aggregate, PlanNode
 from engine.graph.ship_strategy import PartitionerSpec, ShipStrategy
-from engine.optimizer.aggregate_phases import add_arguments, add_partial
+from engine.optimizer.aggregate_phases import add_input, add_partial
 from engine.optimizer.candidates import GLOBAL, Candidate, CandidateInput, Shipping, move
 from engine.optimizer.input_changes import filter_input
 from engine.optimizer.logical_plan import LogicalPlan
@@ -49,7 +49,9 @@ class AggregateEntry(OperatorEntry[Aggregate]):
     def columns_used(
         self, plan: LogicalPlan, node: PlanNode, operator: Aggregate, input_index: int, used: set[str]
     ) -> set[str]:
-        """Return the keys and the columns of all arguments."""
+        """Return the keys and the columns of all arguments, or of all states."""
+        if operator.of_states:
+            return set(operator.state_schema.names)
         arguments = (call.argument for call in operator.calls if call.argument is not None)
         return {name for argument in arguments for name in columns_of(argument)} | set(operator.keys)
 
@@ -86,12 +88,14 @@ class AggregateEntry(OperatorEntry[Aggregate]):
     def translate(self, builder: PhysicalPlanBuilder, candidate: Candidate, operator: Aggregate) -> int:
         """Add the phases."""
         is_single = candidate.strategy == "SINGLE"
-        add_first = add_arguments if is_single else add_partial
+        add_first = add_input if is_single else add_partial
         source = add_first(builder, candidate, operator)
         descriptor = OperatorDescriptor(
             candidate.node.id,
             builder.name_of(candidate.node),
-            HashAggregateOperator("single" if is_single else "final", operator.keys, operator.calls),
+            HashAggregateOperator(
+                "single" if is_single and not operator.of_states else "final", operator.keys, operator.calls
+            ),
             (builder.node(source).descriptor.output_schema,),
             candidate.node.schema,
             builder.weight(candidate.estimates, candidate.parallelism),

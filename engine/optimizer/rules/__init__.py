@@ -4,7 +4,9 @@ A rule changes the plan only where the result has the same rows, in the same ord
 expression sees a row that it would not have seen before, unless it cannot raise. ``engine.optimizer.planner`` holds
 their order.
 
+    aggregate_pushdown.py   rows are grouped before a join where that makes far fewer of them
     aggregate_reduction.py  groups that nobody joins with are not made
+    coarser_groups.py       groups by fewer keys are made of groups by more
     combine_filters.py      neighbouring filters become one
     combine_projects.py     neighbouring projections become one; one that changes nothing goes
     constant_filters.py     parts of filters that are always true go, and what never has a row

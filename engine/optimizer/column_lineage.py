@@ -104,6 +104,8 @@ def _cast(known: ColumnStatistics, type_text: str) -> ColumnStatistics:
         null_fraction=known.null_fraction,
         heavy_keys=heavy,
         heavy_origin=known.heavy_origin,
+        relation=known.relation,
+        relation_rows=known.relation_rows,
     )
 
 

@@ -149,6 +149,43 @@ def test_groups_are_the_product_of_distinct_keys_or_a_power_of_rows():
     assert "distinct k unknown" in found[3].origin
 
 
+@pytest.mark.parametrize(
+    ("keys", "rows", "origin"),
+    [
+        # 60 names and 70 towns, but 100 customers; each of them on 3 days
+        (("name", "town"), 100, "distinct keys"),
+        (("name", "town", "day"), 300, "distinct keys of 2 sources"),
+        (("name", "town", "code", "day"), 300, "rows ** 0.75: distinct code unknown"),
+        (("code", "day"), 100**0.75 * 3, "rows ** 0.75: distinct code unknown"),
+    ],
+)
+def test_columns_of_one_source_have_no_more_combinations_than_it_has_rows(keys, rows, origin):
+    builder = Builder()
+    sales = builder.source(
+        schema(k="int64", day="int64"),
+        rows=1e6,
+        columns={"day": ColumnStatistics(distinct_count=3), "k": ColumnStatistics(distinct_count=100)},
+    )
+    known = {"name": ColumnStatistics(distinct_count=60), "town": ColumnStatistics(distinct_count=70)}
+    customers = builder.source(
+        schema(k="int64", name="int64", town="int64", code="int64"),
+        rows=100,
+        columns={**known, "k": ColumnStatistics(distinct_count=100)},
+    )
+    builder.aggregate(builder.join(sales, customers, on="k"), keys, ("count_all", None))
+    found = estimate_plan(builder.plan())[3]
+    assert (found.rows, found.origin) == (pytest.approx(rows), origin)
+
+
+def test_a_filter_of_a_source_leaves_fewer_combinations_of_its_columns():
+    builder = Builder()
+    known = {"k": ColumnStatistics(distinct_count=800), "v": ColumnStatistics(distinct_count=10)}
+    kept = builder.filter(builder.source(PAIR, rows=1000, columns=known), call("equal", "v", lit(3)))
+    other = builder.source(schema(k2="int64"), rows=5000, columns={"k2": ColumnStatistics(distinct_count=800)})
+    builder.aggregate(builder.join(kept, other, left_on="k", right_on="k2"), ("k", "v"), ("count_all", None))
+    assert estimate_plan(builder.plan())[4].rows <= 100
+
+
 def test_limit_union_and_sort():
     builder = Builder()
     source = builder.source(PAIR, rows=1000)

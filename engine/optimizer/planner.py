@@ -1,9 +1,9 @@
 """The planner's first half: rewrite rules over the logical plan, in a fixed order, until nothing changes.
 
-    Plan ─► settle_partitions ─► disjunctions ─► [[constant_filters, join_conditions, combine_filters, filter_pushdown,
-            limit_pushdown, sort_elimination, combine_projects, shared_scans]*, equal_keys, shared_joins,
-            semi_join_pullup, semi_join_pushdown, join_order, aggregate_reduction]* ─► coarser_groups ─►
-            aggregate_pushdown ─► projection_pruning ─► combine_projects ─► window_top ─► Plan
+    Plan ─► settle_partitions ─► shared_totals ─► disjunctions ─► [[constant_filters, join_conditions,
+            combine_filters, filter_pushdown, limit_pushdown, sort_elimination, combine_projects, shared_scans]*,
+            equal_keys, shared_joins, semi_join_pullup, semi_join_pushdown, join_order, aggregate_reduction]* ─►
+            coarser_groups ─► aggregate_pushdown ─► projection_pruning ─► combine_projects ─► window_top ─► Plan
 
 The list is the order. Each round moves filters and limits by one node, so rounds are bounded by the depth of the
 plan; ROUNDS_MAX only guards against two rules that undo each other. Joins are ordered when every filter stands where
@@ -37,6 +37,7 @@ from engine.optimizer.rules import (
     semi_join_pushdown,
     shared_joins,
     shared_scans,
+    shared_totals,
     sort_elimination,
     window_top,
 )
@@ -44,7 +45,7 @@ from engine.optimizer.rules import (
 Rule = Callable[[LogicalPlan], None]
 
 #: applied once before all others
-FIRST_RULES: tuple[Rule, ...] = (disjunctions.apply,)
+FIRST_RULES: tuple[Rule, ...] = (shared_totals.apply, disjunctions.apply)
 
 #: applied in this order, again and again until none changes the plan
 REPEATED_RULES: tuple[Rule, ...] = (

@@ -21,6 +21,7 @@ their order.
     semi_join_pullup.py     inner joins that leave fewer rows come before semi and anti joins
     shared_joins.py         joins that are asked for few rows are done by each of their uses
     shared_scans.py         scans are read by each of their uses where that costs less than storing their rows
+    shared_totals.py        aggregates without keys over the same rows are computed at once
     sort_elimination.py     sorts whose order nobody sees go
     window_top.py           a filter on a ranking says which rows of each group are enough
 """

@@ -64,6 +64,16 @@ def test_a_condition_looks_at_rows_below(any_environment, tables):
     answer(any_environment, tables, query)
 
 
+@pytest.mark.parametrize("kind", ["EXISTS", "NOT EXISTS"])
+def test_different_rows_and_those_that_a_semi_join_asks(any_environment, tables, kind):
+    bought = FROM_ALL.format(how="INNER", also="")
+    query = f"SELECT DISTINCT name, day {bought}"
+    assert "before the join, which gets fewer rows" in answer(any_environment, tables, query)
+    asked = f"SELECT 1 {bought} WHERE customers.name = c.name AND day = c.id % 3"
+    query = f"SELECT id FROM customers AS c WHERE {kind} ({asked})"
+    assert "before the join, which gets fewer rows" in answer(any_environment, tables, query)
+
+
 def test_one_group_above_a_join(any_environment, tables):
     query = f"SELECT {ROUNDED} {FROM_ALL}".format(how="INNER", also="")
     assert "before the join, which gets fewer rows" in answer(any_environment, tables, query)

@@ -105,6 +105,28 @@ def test_columns_of_a_condition_are_keys_below():
     assert partial.operator.keys == ("customer", "day")
 
 
+def test_different_rows_are_groups_too():
+    builder = Builder()
+    joined(builder)
+    (partial,) = partials(rewritten(builder, keys=("name", "country")))
+    assert partial.schema.names == partial.operator.keys == ("customer",)
+
+
+@pytest.mark.parametrize("how", [JoinType.SEMI, JoinType.ANTI])
+@pytest.mark.parametrize(("columns", "is_pushed"), [(FEW, True), ({}, False)])
+def test_of_rows_that_a_semi_join_asks_the_different_keys_count(how, columns, is_pushed):
+    builder = Builder()
+    sales, customers = sides(builder, columns)
+    bought = builder.join(sales, customers, left_on="customer", right_on="id")
+    names = builder.source(schema(who="string"), rows=1e6, path="names.parquet")
+    builder.sink(builder.join(names, bought, left_on="who", right_on="name", how=how))
+    plan = rewrite(builder.plan())
+    assert bool(partials(plan)) == is_pushed
+    asking = next(node for node in plan.nodes if isinstance(node.operator, Join) and node.operator.how is how)
+    assert isinstance(plan.node(asking.inputs[1]).operator, Aggregate) == is_pushed
+    assert plan.node(plan.sinks[0]).schema.names == ("who",)
+
+
 def test_states_go_below_every_join_where_that_pays():
     builder = Builder()
     source = joined(builder)

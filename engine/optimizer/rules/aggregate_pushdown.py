@@ -6,6 +6,8 @@ Sales of one customer find the same customers, so their states do. They are grou
 it look at, in their own subtask, and the groups above the join merge states. That pays where there are far fewer such
 groups than rows, and where the join does not drop most rows anyway; both are estimated in bytes that are touched.
 
+Different rows are groups too, and of the rows that a semi join asks only the different keys count.
+
 All arguments are of one side, whose rows the join does not lose and give out without a partner at once: that of an
 inner join, or the one that an outer join keeps. They are evaluated on rows that the join may drop, so they cannot
 raise, nor their sums (``safe_numbers``). First and last values depend on the order of rows, and stay.
@@ -63,8 +65,26 @@ def apply(plan: LogicalPlan) -> None:
     """Put a first phase below every join above which there are groups, where it pays."""
     for listed in plan.order():
         node: PlanNode | None = plan.node(listed.id)
+        if isinstance(listed.operator, Join):
+            node = _different_keys(plan, plan.node(listed.id))
         while node is not None:
             node = _pushed(plan, node)
+
+
+def _different_keys(plan: LogicalPlan, node: PlanNode) -> PlanNode | None:
+    """Make different rows of what a semi or anti join asks, where states of it go below a join; return those."""
+    semi = node.operator
+    assert isinstance(semi, Join)
+    if semi.how not in (JoinType.SEMI, JoinType.ANTI) or semi.condition is not None or not semi.right_keys:
+        return None
+    asked = plan.node(node.inputs[1])
+    keys = tuple(dict.fromkeys(semi.right_keys))
+    schema = asked.schema.select(keys)
+    distinct = plan.insert(Aggregate(keys, (), schema, schema), (asked.id,), schema, asked)
+    added = _pushed(plan, distinct) if all(map(_is_plain_key, schema.columns)) else None
+    if added is not None:
+        plan.replace(node, inputs=(node.inputs[0], distinct.id))
+    return added
 
 
 def _pushed(plan: LogicalPlan, node: PlanNode) -> PlanNode | None:
@@ -80,7 +100,7 @@ def _pushed(plan: LogicalPlan, node: PlanNode) -> PlanNode | None:
 def _above(plan: LogicalPlan, node: PlanNode) -> _Above | None:
     aggregate = node.operator
     assert isinstance(aggregate, Aggregate | PartialAggregate)
-    if any(call.function in ORDER_DEPENDENT_AGGREGATES for call in aggregate.calls) or not aggregate.calls:
+    if any(call.function in ORDER_DEPENDENT_AGGREGATES for call in aggregate.calls):
         return None
     consumers = plan.consumers()
     keys: dict[str, Expression] = {key: ColumnRef(key) for key in aggregate.keys}

@@ -44,7 +44,7 @@ def apply(plan: LogicalPlan) -> None:
 
 def _may_share(aggregate: Aggregate) -> bool:
     is_ordered = any(call.function in ORDER_DEPENDENT_AGGREGATES for call in aggregate.calls)
-    return bool(aggregate.calls) and not is_ordered and not aggregate.of_states
+    return not is_ordered and not aggregate.of_states
 
 
 def _keys(node: PlanNode) -> frozenset[str]:

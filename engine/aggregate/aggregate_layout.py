@@ -14,6 +14,7 @@ from __future__ import annotations
 import msgspec
 import pyarrow as pa
 
+from engine.aggregate.aggregate_spec import PARTIAL_PHASES
 from engine.aggregate.functions import (
     StateSpec,
     argument_column,
@@ -246,7 +247,7 @@ def aggregate_layout(
 def check_output(layout: AggregateLayout, schema: pa.Schema, phase: str) -> None:
     """Raise SchemaError when an output schema is not what the phase gives."""
     types = [*layout.key_schema.types]
-    if phase == "partial":
+    if phase in PARTIAL_PHASES:
         types += [spec.type for spec in layout.specs]
     else:
         for state, counted in layout.results:

@@ -2,6 +2,7 @@
 
     phase     input    output     table full
     partial   rows     states     give out all groups, begin anew (a group may come out twice)
+    combine   states   states     likewise
     final     states   results    write partitions as states
     single    rows     results    write partitions as states
 
@@ -15,7 +16,11 @@ import pyarrow as pa
 
 from engine.graph.expression import AggregateCall
 
-PHASES = ("partial", "final", "single")
+PHASES = ("partial", "combine", "final", "single")
+#: those whose groups may come out twice
+PARTIAL_PHASES = ("partial", "combine")
+#: those that take states
+MERGING_PHASES = ("combine", "final")
 
 #: with force_spill a table is full at so many groups
 FORCED_GROUPS = 16

@@ -1,13 +1,13 @@
 """HashAggregate: groups rows by key columns, in more groups than fit in its pages.
 
     aggregate = HashAggregate(spec, pool, space)            spec: ``aggregate_spec``
-    for batch in aggregate.add_batch(batch): ...            partial: states, when the table is full; others: nothing
+    for batch in aggregate.add_batch(batch): ...            partial, combine: states, when the table is full
                  or add_page(segment, used_bytes), add_rows(buffer): binary rows
     for batch in aggregate.finish(): ...                    the rest
     aggregate.close()                                       always; idempotent
 
     HashAggregate       batches checked and read as the layout wants them; counts
-     ├─ PreAggregation    partial: gives groups out when the table is full, or passes rows through
+     ├─ PreAggregation    partial, combine: gives groups out when the table is full, or passes rows through
      └─ FullAggregation   final, single: levels of partitions until each group has come out once
          └─ AggregationLevel   GroupingPhase ──► PartitionedPhase
 
@@ -23,7 +23,7 @@ import msgspec
 import pyarrow as pa
 
 from engine.aggregate.aggregate_layout import aggregate_layout, check_output
-from engine.aggregate.aggregate_spec import AggregateSpec
+from engine.aggregate.aggregate_spec import MERGING_PHASES, PARTIAL_PHASES, AggregateSpec
 from engine.aggregate.aggregate_state import AggregateState
 from engine.aggregate.full_aggregation import FullAggregation
 from engine.aggregate.moment_kernels import pairs_of
@@ -54,7 +54,7 @@ class HashAggregate:
         """
         self._input_codec = RowCodec(spec.input_schema)
         self._input_schema, output_schema = plain_schema(spec.input_schema), plain_schema(spec.output_schema)
-        self._layout = aggregate_layout(self._input_schema, spec.keys, spec.calls, merging=spec.phase == "final")
+        self._layout = aggregate_layout(self._input_schema, spec.keys, spec.calls, merging=spec.phase in MERGING_PHASES)
         check_output(self._layout, output_schema, spec.phase)
         #: rows that came in
         self.rows_in = 0
@@ -62,7 +62,7 @@ class HashAggregate:
         #: as the last batch came, once what is not to be coded was plain
         self._known_schema = self._input_schema
         spec = msgspec.structs.replace(spec, input_schema=self._input_schema, output_schema=output_schema)
-        kind = PreAggregation if spec.phase == "partial" else FullAggregation
+        kind = PreAggregation if spec.phase in PARTIAL_PHASES else FullAggregation
         self._grouping: PreAggregation | FullAggregation = kind(spec, self._layout, pool, space, value_owner or space)
 
     @property

@@ -1,4 +1,4 @@
-"""PreAggregation: the partial phase, which makes rows fewer before they cross an exchange.
+"""PreAggregation: the phases partial and combine, which make rows, or states, fewer before they cross an exchange.
 
     grouping = PreAggregation(spec, layout, pool, space, value_owner)
     for states in grouping.add(batch): ...      all groups, when the table is full
@@ -24,7 +24,7 @@ from collections.abc import Generator, Iterator
 import pyarrow as pa
 
 from engine.aggregate.aggregate_layout import AggregateLayout
-from engine.aggregate.aggregate_spec import AggregateSpec
+from engine.aggregate.aggregate_spec import MERGING_PHASES, AggregateSpec
 from engine.aggregate.aggregate_state import AggregateProgress, AggregateState
 from engine.aggregate.state_columns import GroupScan
 from engine.aggregate.table_insert import TableInsert, table_of
@@ -79,7 +79,14 @@ class PreAggregation:
                 yield from self._give_out()
             if batch.num_rows > 0:
                 self.group_count += batch.num_rows
-                yield ungrouped_states(plain_batch(batch), self._layout, self._spec.output_schema)
+                yield self._as_states(plain_batch(batch))
+
+    def _as_states(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return each row as a group of its own."""
+        if self._spec.phase in MERGING_PHASES:
+            columns = [batch.column(column) for column in [*self._layout.key_columns, *self._layout.columns]]
+            return pa.RecordBatch.from_arrays(columns, schema=self._spec.output_schema)
+        return ungrouped_states(batch, self._layout, self._spec.output_schema)
 
     def _group(self, batch: pa.RecordBatch) -> Generator[pa.RecordBatch, None, pa.RecordBatch]:
         """Put rows into the table, which is given out when it is full; return those that are to be passed through."""

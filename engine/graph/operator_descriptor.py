@@ -262,9 +262,9 @@ class RangeWindowsOperator(msgspec.Struct, frozen=True, tag="range_windows"):
 class HashAggregateOperator(msgspec.Struct, frozen=True, tag="hash_aggregate"):
     """Hash aggregation.
 
-    ``phase``: "partial" emits states and may emit a group twice, "final" merges states, "single" does both. The
-    columns of partial states are documented in ``engine.aggregate.functions``. ``is_sorted_next``: partial states go
-    straight into a sort, where a state costs more than in an exchange.
+    ``phase``: "partial" emits states and may emit a group twice, "combine" does so of states, "final" merges states,
+    "single" does both. The columns of states are documented in ``engine.aggregate.functions``. ``is_sorted_next``:
+    partial states go straight into a sort, where a state costs more than in an exchange.
     """
 
     phase: str
@@ -275,7 +275,7 @@ class HashAggregateOperator(msgspec.Struct, frozen=True, tag="hash_aggregate"):
     @property
     def traits(self) -> Traits:
         """Those of its phase and functions: first and last values depend on the order of rows."""
-        is_partial = self.phase == "partial"
+        is_partial = self.phase in ("partial", "combine")
         is_repeatable = not any(call.function in ORDER_DEPENDENT_AGGREGATES for call in self.calls)
         return Traits(takes_any_rows=is_partial, is_repeatable=is_repeatable, absorbs=not is_partial)
 

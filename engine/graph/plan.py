@@ -190,6 +190,22 @@ class Aggregate(msgspec.Struct, frozen=True, tag="aggregate"):
     calls: tuple[AggregateCall, ...]
     state_schema: PlanSchema
     argument_schema: PlanSchema
+    #: rows are states already, of a ``PartialAggregate``
+    of_states: bool = False
+
+
+class PartialAggregate(msgspec.Struct, frozen=True, tag="partial_aggregate"):
+    """States of groups, as ``Aggregate.state_schema`` has them; a group may come out several times.
+
+    Rules of the optimizer make it, nobody writes it. ``of_states``: its rows are states too, of finer groups;
+    ``argument_schema`` is then empty. ``why``: what it is good for.
+    """
+
+    keys: tuple[str, ...]
+    calls: tuple[AggregateCall, ...]
+    argument_schema: PlanSchema
+    of_states: bool = False
+    why: str = ""
 
 
 class Union(msgspec.Struct, frozen=True, tag="union"):
@@ -278,6 +294,7 @@ Operator = (
     | Join
     | AsofJoin
     | Aggregate
+    | PartialAggregate
     | Union
     | Partition
     | Sort

@@ -147,6 +147,10 @@ class ColumnStatistics(msgspec.Struct, frozen=True):
     maximum: bool | int | float | str | None = None
     heavy_keys: tuple[tuple[str, float], ...] = ()
     heavy_origin: str = "sample"
+    #: the source that the values are from, and how many of its rows there may be: columns of one source have no more
+    #: combinations of values; -1: nobody knows. Both are of a plan, set where its sources are estimated
+    relation: int = -1
+    relation_rows: float = 0.0
 
 
 class ComputedStatistics(msgspec.Struct, frozen=True):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from engine.aggregate.aggregate_spec import PASS_RATIO, PASS_RATIO_BEFORE_SORT, AggregateSpec
+from engine.aggregate.aggregate_spec import PARTIAL_PHASES, PASS_RATIO, PASS_RATIO_BEFORE_SORT, AggregateSpec
 from engine.aggregate.hash_aggregate import HashAggregate
 from engine.expressions.schema_bridge import to_arrow_schema
 from engine.graph.operator_descriptor import HashAggregateOperator
@@ -44,7 +44,7 @@ class Aggregate(ChainedOperator):
 
     def _value_owner(self, context: TaskContext, phase: str) -> CountedValues | None:
         """Return where the wide values of a partial aggregate lie: where the rows that it sends refer to them."""
-        return context.value_owner(self.descriptor) if phase == "partial" and context.shares_values else None
+        return context.value_owner(self.descriptor) if phase in PARTIAL_PHASES and context.shares_values else None
 
     @property
     def is_satisfied(self) -> bool:

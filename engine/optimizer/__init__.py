@@ -19,6 +19,7 @@ optimizer.
     join_alternatives.py     which pairs of ship strategies are correct for a join, and its local variants
     dictionary_builds.py     how large the table of a join is whose build side can be dictionary-encoded
     join_estimates.py        how many rows a join returns
+    key_ranges.py            which values of a join's keys can meet
     join_search.py           in which order inner joins cost least
     join_translation.py      a join as physical operators, with the coalesced keys of a full join
     column_lineage.py        what becomes of column statistics on the way
@@ -33,6 +34,7 @@ optimizer.
     asof_planning.py         as-of joins: what is moved for them
     window_planning.py       window functions: what is moved and sorted for them
     window_ranges.py         those over all rows, in ranges of their order
+    safe_numbers.py          which aggregates have a value whatever their rows are
     sorted_aggregates.py     groups that are sorted by their keys: the aggregate's second phase within the sort
     partition_planning.py    where rows go when the user says so
     plan_enumerator.py       alternatives of the whole plan, bottom up

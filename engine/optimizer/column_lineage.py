@@ -8,7 +8,8 @@
     joined      kept for the side with more rows, whose rows come out about once; a key column of the other side takes
                 what is known of its counterpart; keys have the values of the side that has fewer, where rows without
                 a match are not returned
-    merged      of a union: shares weighted by rows, distinct counts the most of all inputs, widths as their average
+    merged      of a union: shares weighted by rows, distinct counts the most of all inputs, widths as their average,
+                bounds that hold for all
 
 A Python function loses everything, an aggregate heavy keys and what is yet to be computed (``estimates.py``). Wrong
 guesses cost time, never rows: a heavy key that is none is split for nothing.
@@ -17,7 +18,7 @@ guesses cost time, never rows: a heavy key that is none is split for nothing.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -103,6 +104,8 @@ def _cast(known: ColumnStatistics, type_text: str) -> ColumnStatistics:
         null_fraction=known.null_fraction,
         heavy_keys=heavy,
         heavy_origin=known.heavy_origin,
+        relation=known.relation,
+        relation_rows=known.relation_rows,
     )
 
 
@@ -200,7 +203,15 @@ def merged(inputs: Sequence[Columns], rows: Sequence[float]) -> dict[str, Column
         found[name] = ColumnStatistics(
             distinct_count=max(distinct) if len(distinct) == len(inputs) else None,
             average_width_bytes=sum(widths) / total if len(widths) == len(inputs) else None,
+            minimum=_outermost(min, [each.minimum for each in known]),
+            maximum=_outermost(max, [each.maximum for each in known]),
             heavy_keys=tuple(sorted(shares.items(), key=lambda pair: (-pair[1], pair[0]))),
             heavy_origin=" and ".join(origins) or "sample",
         )
     return found
+
+
+def _outermost(choose: Callable[[list[float]], float], bounds: Sequence[object]) -> float | None:
+    """Return the bound of all inputs, None where one has none that is a number."""
+    numbers = [bound for bound in bounds if isinstance(bound, int | float) and not isinstance(bound, bool)]
+    return choose(numbers) if len(numbers) == len(bounds) else None

@@ -9,8 +9,9 @@
     semi           left * share with a match                anti    the rest of the left
 
 Distinct keys: the larger count that is known; where that of the smaller input is not, its rows (its keys are taken as
-unique, the common case of a lookup). The share of left rows with a match: where the distinct keys of both sides are
-known, those of the right against those of the left (the smaller set lies in the larger one), else DEFAULT_MATCH_SHARE.
+unique, the common case of a lookup). Values that the other side cannot have do not count (``key_ranges``). The share of
+left rows with a match: where the distinct keys of both sides are known, those of the right against those of the left
+(the smaller set lies in the larger one), else DEFAULT_MATCH_SHARE.
 
 Source: System R's join selectivity with the containment of value sets (Selinger et al., 1979).
 Held by: tests/optimizer/test_estimates.py
@@ -23,6 +24,7 @@ from typing import Protocol
 
 from engine.graph.plan import Join, JoinType
 from engine.graph.source_spec import ColumnStatistics
+from engine.optimizer.key_ranges import values_met
 from engine.optimizer.selectivity import selectivity
 
 #: share of left rows that find a match, for semi and anti joins without statistics
@@ -35,6 +37,11 @@ class JoinInput(Protocol):
     @property
     def rows(self) -> float:
         """Expected rows."""
+        ...
+
+    @property
+    def columns(self) -> Mapping[str, ColumnStatistics]:
+        """What is known of columns."""
         ...
 
     def distinct(self, name: str) -> float | None:
@@ -99,9 +106,11 @@ def _match_share(join: Join, left: JoinInput, right: JoinInput) -> tuple[float, 
 def _key_domain(join: Join, left: JoinInput, right: JoinInput) -> tuple[float, str]:
     """Return how many different keys there are on the side that has more of them, before rows were filtered."""
     smaller = max(1.0, min(left.rows, right.rows))
-    domain, is_known = 1.0, False
+    domain, is_known, is_part = 1.0, False, False
     for left_key, right_key in zip(join.left_keys, join.right_keys, strict=True):
-        counts = [left.domain(left_key), right.domain(right_key)]
+        keys = [side.columns.get(key, ColumnStatistics()) for side, key in ((left, left_key), (right, right_key))]
+        counts = [values_met(keys[0], left.rows, keys[1:]), values_met(keys[1], right.rows, keys[:1])]
+        is_part = is_part or counts != [left.domain(left_key), right.domain(right_key)]
         smaller_count = counts[0] if left.rows < right.rows else counts[1]
         if smaller_count is None:
             counts.append(smaller)
@@ -111,5 +120,6 @@ def _key_domain(join: Join, left: JoinInput, right: JoinInput) -> tuple[float, s
         # values of several columns are not independent: there are no more combinations than rows
         domain = min(domain, max(left.rows, right.rows))
     if is_known:
-        return domain, f"left * right / {domain:.0f} distinct keys"
+        where = " in the range of both" if is_part else ""
+        return domain, f"left * right / {domain:.0f} distinct keys{where}"
     return domain, f"left * right / {domain:.0f} keys: those of the smaller side taken as unique"

@@ -1,9 +1,9 @@
 """The planner's first half: rewrite rules over the logical plan, in a fixed order, until nothing changes.
 
-    Plan ─► settle_partitions ─► disjunctions ─► [[join_conditions, combine_filters, filter_pushdown, limit_pushdown,
-            sort_elimination, combine_projects, shared_scans]*, equal_keys, shared_joins,
-            semi_join_pullup, semi_join_pushdown, join_order, aggregate_reduction]* ─► projection_pruning ─►
-            combine_projects ─► window_top ─► Plan
+    Plan ─► settle_partitions ─► shared_totals ─► disjunctions ─► [[constant_filters, join_conditions,
+            combine_filters, filter_pushdown, limit_pushdown, sort_elimination, combine_projects, shared_scans]*,
+            equal_keys, shared_joins, semi_join_pullup, semi_join_pushdown, join_order, aggregate_reduction]* ─►
+            coarser_groups ─► aggregate_pushdown ─► projection_pruning ─► combine_projects ─► window_top ─► Plan
 
 The list is the order. Each round moves filters and limits by one node, so rounds are bounded by the depth of the
 plan; ROUNDS_MAX only guards against two rules that undo each other. Joins are ordered when every filter stands where
@@ -20,9 +20,12 @@ from engine.graph.plan import Plan
 from engine.optimizer.logical_plan import LogicalPlan
 from engine.optimizer.partition_planning import settle_partitions
 from engine.optimizer.rules import (
+    aggregate_pushdown,
     aggregate_reduction,
+    coarser_groups,
     combine_filters,
     combine_projects,
+    constant_filters,
     disjunctions,
     equal_keys,
     filter_pushdown,
@@ -34,6 +37,7 @@ from engine.optimizer.rules import (
     semi_join_pushdown,
     shared_joins,
     shared_scans,
+    shared_totals,
     sort_elimination,
     window_top,
 )
@@ -41,10 +45,11 @@ from engine.optimizer.rules import (
 Rule = Callable[[LogicalPlan], None]
 
 #: applied once before all others
-FIRST_RULES: tuple[Rule, ...] = (disjunctions.apply,)
+FIRST_RULES: tuple[Rule, ...] = (shared_totals.apply, disjunctions.apply)
 
 #: applied in this order, again and again until none changes the plan
 REPEATED_RULES: tuple[Rule, ...] = (
+    constant_filters.apply,
     join_conditions.apply,
     combine_filters.apply,
     filter_pushdown.apply,
@@ -65,10 +70,21 @@ COST_RULES: tuple[Rule, ...] = (
 )
 
 #: those that bring filters nearer to the sources
-FILTER_RULES: tuple[Rule, ...] = (join_conditions.apply, combine_filters.apply, filter_pushdown.apply)
+FILTER_RULES: tuple[Rule, ...] = (
+    constant_filters.apply,
+    join_conditions.apply,
+    combine_filters.apply,
+    filter_pushdown.apply,
+)
 
 #: applied once afterwards
-FINAL_RULES: tuple[Rule, ...] = (projection_pruning.apply, combine_projects.apply, window_top.apply)
+FINAL_RULES: tuple[Rule, ...] = (
+    coarser_groups.apply,
+    aggregate_pushdown.apply,
+    projection_pruning.apply,
+    combine_projects.apply,
+    window_top.apply,
+)
 
 ROUNDS_MAX = 200
 

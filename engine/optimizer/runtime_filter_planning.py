@@ -5,9 +5,9 @@
        └──── keys of the build side ─────────┘
 
 A join that drops probe rows without match makes a filter of each key that its probe rows have from a column of a source
-as it was read. What lies between may drop and rename columns, and drop rows; it may be the probe side of another join,
-where no row of that one's build side comes out for itself: its result without the rows that have a key is that of its
-probe side without them. The column has the type of the key there, or it would be computed.
+as it was read. What lies between may drop and rename columns, drop rows, and group them by that column; it may be the
+probe side of another join, where no row of that one's build side comes out for itself: its result without the rows that
+have a key is that of its probe side without them. The column has the type of the key there, or it would be computed.
 Nothing passes numbers that are drawn for rows by their place.
 
 The source is read by the join's own task, or by the tasks that send the join its probe rows, PIPELINED: hashed by their
@@ -31,7 +31,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import msgspec
 
 from engine.graph.expression import ColumnRef
-from engine.graph.operator_descriptor import FilterOperator, HashJoinOperator, ProjectOperator, SourceOperator
+from engine.graph.operator_descriptor import (
+    FilterOperator,
+    HashAggregateOperator,
+    HashJoinOperator,
+    ProjectOperator,
+    SourceOperator,
+)
 from engine.graph.runtime_filter import RuntimeFilter
 from engine.graph.ship_strategy import ShipStrategy
 from engine.optimizer.physical_plan import Channel, PhysicalNode
@@ -133,6 +139,8 @@ def _made_of(
                 name = computed.name
             case FilterOperator():
                 pass
+            case HashAggregateOperator(phase="partial" | "combine", keys=keys) if name in keys:
+                pass  # a group goes with all of its rows
             case ProjectOperator():
                 return None
             case _:

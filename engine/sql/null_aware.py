@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from substrait.algebra_pb2 import JoinRel, Rel
 
 _MARK: Final = "null_aware"
+_MARK_JOIN: Final = "Mark Join"
 _KINDS: Final = {
     "Inner": "inner",
     "Cross": "inner",
@@ -58,12 +59,14 @@ def null_aware_joins(logical_plan: Any, root: Rel) -> frozenset[int]:
     return marked
 
 
-def marks_are_null_aware(bound_plan: Any, root: Rel) -> bool:
+def marks_are_null_aware(bound_plan: Any, shown: str, root: Rel) -> bool:
     """Return whether the mark joins of a query are IN, from the plan as it was before any rewriting.
+
+    shown: the text of the plan after it.
 
     Raises: UnclearMembershipError where some may be IN and others EXISTS.
     """
-    if not any(_kind(join).endswith("_mark") for join in joins_of(root)):
+    if _MARK_JOIN not in shown or not any(_kind(join).endswith("_mark") for join in joins_of(root)):
         return False
     text = bound_plan.display_indent()
     is_in = " IN (<subquery>)" in text

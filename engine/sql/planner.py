@@ -101,10 +101,12 @@ def _planned(text: str, tables: Mapping[str, pa.Schema], decimal_constants: bool
     try:
         frame = session.sql_with_options(text, only_plan)
         bound = frame.logical_plan()
-        check_bound_plan(bound.display_indent(), is_marked)
-        check_constants(bound.display_indent())
+        bound_text = bound.display_indent()
+        check_bound_plan(bound_text, is_marked)
+        check_constants(bound_text)
         logical = frame.optimized_logical_plan()
-        check_conditions(bound.display_indent(), logical.display_indent())
+        shown = logical.display_indent()
+        check_conditions(bound_text, shown)
     except (NotYetSupportedError, PlanError):
         raise
     except Exception as error:
@@ -117,7 +119,7 @@ def _planned(text: str, tables: Mapping[str, pa.Schema], decimal_constants: bool
         raise PlanError(f"sql: {_with_tables(_reason(error), tables)}") from None
     if type(logical.to_variant()).__name__ in _NO_QUERIES:
         raise _no_query(text)
-    if decimal_constants and _OF_FLOATS.search(logical.display_indent()):
+    if decimal_constants and _OF_FLOATS.search(shown):
         raise FloatsAsDecimalsError("sql: constants have to be doubles")
     try:
         encoded = producer.to_substrait_plan(logical, session).encode()
@@ -126,15 +128,13 @@ def _planned(text: str, tables: Mapping[str, pa.Schema], decimal_constants: bool
     plan = message()
     plan.ParseFromString(encoded)
     root = plan.relations[0].root
-    check_ranges(logical.display_indent(), root.input)
+    check_ranges(shown, root.input)
     functions = {one.extension_function.function_anchor: one.extension_function.name for one in plan.extensions}
     if is_marked:
-        return PlannedQuery(
-            root.input, tuple(root.names), functions, frozenset(), False, marks_in(bound.display_indent())
-        )
+        return PlannedQuery(root.input, tuple(root.names), functions, frozenset(), False, marks_in(bound_text))
     null_aware = null_aware_joins(logical, root.input)
-    marks = marks_are_null_aware(bound, root.input)
-    if (null_aware or marks) and has_correlated_in(bound.display_indent()):
+    marks = marks_are_null_aware(bound, shown, root.input)
+    if (null_aware or marks) and has_correlated_in(bound_text):
         raise UnclearMembershipError("sql: NOT IN with a query that depends on the row outside (write NOT EXISTS)")
     return PlannedQuery(root.input, tuple(root.names), functions, null_aware, marks, all_operations=operations)
 

@@ -3,13 +3,15 @@
 import random
 
 import pyarrow as pa
+import pytest
 
 from engine.aggregate import pre_aggregation
 from engine.aggregate.aggregate_spec import AggregateSpec
-from engine.aggregate.functions import state_schema
+from engine.aggregate.functions import result_schema, state_schema
 from engine.aggregate.hash_aggregate import HashAggregate
 from tests.aggregate.group_oracle import (
     VALUE_TYPES,
+    aggregate,
     argument_types_of,
     input_table,
     make_calls,
@@ -84,3 +86,24 @@ def test_sums_that_are_kept_once_are_given_out_for_each_call(workshop):
         result, _, partial = two_phases(workshop, 100, table, ("key",), calls, 100, force_spill=False)
         assert rows_of(result) == oracle(table, ("key",), calls)
         assert str(partial.column("__state0_0")) == str(partial.column("__state5_0"))
+
+
+@pytest.mark.parametrize("force_spill", [False, True])
+@pytest.mark.parametrize("distinct", [30, 3000])
+@pytest.mark.parametrize("value_type", ["int8", "uint64", "float", "decimal", "string"])
+def test_states_are_combined_as_rows_are_grouped_or_passed_through(
+    workshop, monkeypatch, value_type, distinct, force_spill
+):
+    monkeypatch.setattr(pre_aggregation, "PASS_ROWS", 200)
+    table, calls = make_table("int64", value_type, 3000, distinct)
+    keys, fields, types = ("key",), [table.schema.field("key")], argument_types_of(table, calls)
+    states = state_schema(fields, calls, types)
+    made = table
+    for phase in ("partial", "combine", "combine"):
+        with workshop.operator(100) as (pool, space):
+            made, _ = aggregate(phase, made, keys, calls, states, pool, space, 100, force_spill=force_spill)
+        assert made.schema == states
+    assert (made.num_rows == 31) == (distinct == 30 and not force_spill)
+    with workshop.operator(100) as (pool, space):
+        result, _ = aggregate("final", made, keys, calls, result_schema(fields, calls, types), pool, space, 100)
+    assert rows_of(result) == oracle(table, keys, calls)

@@ -18,7 +18,18 @@ from engine.graph.operator_descriptor import (
     SortOperator,
     SourceOperator,
 )
-from engine.graph.plan import Aggregate, Filter, Join, JoinType, Limit, Plan, Project, Sort, Source
+from engine.graph.plan import (
+    Aggregate,
+    Filter,
+    Join,
+    JoinType,
+    Limit,
+    PartialAggregate,
+    Plan,
+    Project,
+    Sort,
+    Source,
+)
 from engine.graph.ship_strategy import PartitionerSpec
 from engine.graph.sort_key import SortKey
 from engine.graph.source_spec import ParquetSource, SourceSpec
@@ -169,6 +180,11 @@ def run_plan(plan: Plan, tables: Tables) -> list[Rows]:
                     if join.coalesce_keys and left is None:
                         row.update((a, right[b]) for a, b in zip(join.left_keys, join.right_keys, strict=True))
                     rows.append({name: row[name] for name in node.schema.names})
+            case Aggregate(of_states=True) as aggregate:
+                rows = _aggregate("final", aggregate.keys, aggregate.calls, inputs[0], node.schema.names)
+            case PartialAggregate(keys=keys, calls=calls, of_states=of_states):
+                rows = inputs[0] if of_states else _with_arguments(calls, inputs[0])
+                rows = _aggregate("combine" if of_states else "partial", keys, calls, rows, node.schema.names)
             case Aggregate(keys=keys, calls=calls):
                 rows = []
                 for key, members in group(inputs[0], keys).items():
@@ -259,7 +275,7 @@ def run_subtask(node: PhysicalNode, subtask: int, inputs: list[list[Rows]], tabl
                 for pair in pairs
             ]
         case HashAggregateOperator() as aggregate:
-            return _aggregate(aggregate, rows, names, subtask)
+            return _aggregate(aggregate.phase, aggregate.keys, aggregate.calls, rows, names)
         case _:
             return rows
 
@@ -267,21 +283,32 @@ def run_subtask(node: PhysicalNode, subtask: int, inputs: list[list[Rows]], tabl
 _MERGE = {"count_all": "sum", "count": "sum", "sum": "sum", "min": "min", "max": "max"}
 
 
-def _aggregate(aggregate: HashAggregateOperator, rows: Rows, names: tuple[str, ...], subtask: int) -> Rows:
-    results = []
-    groups = group(rows, aggregate.keys)
-    if aggregate.phase == "partial" and not rows:
-        groups = {}
-    for key, members in groups.items():
-        values = list(key)
-        for index, call in enumerate(aggregate.calls):
-            if aggregate.phase == "final":
-                states = [row[f"__state{index}_0"] for row in members]
-                merged = AggregateCall(_MERGE[call.function], None, call.name)
-                value = aggregate_value(merged, states)
-                values.append(0 if value is None and call.function.startswith("count") else value)
-            else:
-                arguments = [1 if call.argument is None else row[f"__arg{index}"] for row in members]
-                values.append(aggregate_value(call, arguments))
-        results.append(dict(zip(names, values, strict=True)))
+def _with_arguments(calls: tuple[AggregateCall, ...], rows: Rows) -> Rows:
+    arguments = {f"__arg{index}": call.argument for index, call in enumerate(calls) if call.argument is not None}
+    return [{**row, **{name: evaluate(each, row) for name, each in arguments.items()}} for row in rows]
+
+
+def _aggregate(
+    phase: str, keys: tuple[str, ...], calls: tuple[AggregateCall, ...], rows: Rows, names: tuple[str, ...]
+) -> Rows:
+    """Return groups of a phase; where states are made, each row of the first half is a group of its own."""
+    results: Rows = []
+    is_partial = phase in ("partial", "combine")
+    parts = [*([row] for row in rows[: len(rows) // 2]), rows[len(rows) // 2 :]] if is_partial else [rows]
+    for part in parts:
+        groups = group(part, keys)
+        if is_partial and not part:
+            groups = {}
+        for key, members in groups.items():
+            values = list(key)
+            for index, call in enumerate(calls):
+                if phase in ("combine", "final"):
+                    states = [row[f"__state{index}_0"] for row in members]
+                    merged = AggregateCall(_MERGE[call.function], None, call.name)
+                    value = aggregate_value(merged, states)
+                    values.append(0 if value is None and call.function.startswith("count") else value)
+                else:
+                    arguments = [1 if call.argument is None else row[f"__arg{index}"] for row in members]
+                    values.append(aggregate_value(call, arguments))
+            results.append(dict(zip(names, values, strict=True)))
     return results

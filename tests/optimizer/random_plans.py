@@ -7,12 +7,15 @@ from hypothesis import strategies as st
 from engine.graph.expression import Case, ColumnRef, Expression
 from engine.graph.plan import JoinHint, JoinType, Plan
 from engine.graph.plan_schema import PlanSchema
+from engine.graph.source_spec import ColumnStatistics
 from engine.optimizer.join_alternatives import CORRECT_PAIRS, HINTED
 from tests.optimizer.interpreter import Tables
 from tests.optimizer.plan_building import Builder, call, column, lit, schema
 
 TABLES = ("left.parquet", "right.parquet")
 COLUMNS = ("k", "v", "w")
+#: so few values that rows are grouped before joins
+KNOWN = {name: ColumnStatistics(distinct_count=4) for name in COLUMNS}
 VALUES = st.sampled_from([None, 0, 1, 1, 2, 3])
 
 
@@ -87,11 +90,27 @@ def _join(draw: st.DrawFn, builder: Builder, left: int, right: int) -> int:
     return builder.join(left, renamed, how=how, hint=hint, condition=condition, null_aware=null_aware, **keys)
 
 
+def _grouping_sets(draw: st.DrawFn, builder: Builder, source: int) -> int:
+    """Groups by some columns, by fewer of them and by none, in any order, and their union."""
+    names = builder.schema(source).names
+    keys = draw(st.lists(st.sampled_from(names), min_size=1, max_size=3, unique=True))
+    function, argument = draw(st.sampled_from([("count_all", None), ("max", names[-1]), ("count", names[0])]))
+    fresh = _fresh(builder)
+    parts = []
+    for kept in draw(st.permutations([keys[:count] for count in range(len(keys), -1, -1)])):
+        groups = builder.aggregate(source, tuple(kept), (function, argument))
+        value = builder.schema(groups).names[-1]
+        columns = [(column(key), ColumnRef(key) if key in kept else lit(0)) for key in keys]
+        parts.append(builder.project(groups, *columns, (column(f"n{fresh}"), ColumnRef(value))))
+    return builder.union(*parts)
+
+
 def _step(draw: st.DrawFn, builder: Builder, nodes: list[int]) -> int:
     # mostly the newest node, so that plans are deep and little of them is left unused
     source = draw(st.sampled_from([*nodes, *[nodes[-1]] * 8]))
     names = builder.schema(source).names
-    kinds = ["project", "filter", "filter", "filter", "guarded", "join", "join", "aggregate", "union", "sort", "map"]
+    kinds = ["project", "filter", "filter", "filter", "guarded", "join", "join", "aggregate", "sets", "union", "sort"]
+    kinds += ["map", "joined groups"]
     kind = draw(st.sampled_from(kinds))
     if kind == "project":
         return _project(draw, builder, source)
@@ -104,11 +123,16 @@ def _step(draw: st.DrawFn, builder: Builder, nodes: list[int]) -> int:
         return builder.filter(guarded, call("greater", call("divide", lit(6), name), lit(2)))
     if kind == "join":
         return _join(draw, builder, source, draw(st.sampled_from(nodes)))
-    if kind == "aggregate":
+    if kind == "joined groups":
+        source = _join(draw, builder, source, draw(st.sampled_from(nodes)))
+        names = builder.schema(source).names
+    if kind in ("aggregate", "joined groups"):
         keys = tuple(draw(st.lists(st.sampled_from(names), max_size=2, unique=True)))
         function = draw(st.sampled_from(["sum", "count", "min", "max", "count_all"]))
         argument = None if function == "count_all" else draw(st.sampled_from(names))
         return builder.aggregate(source, keys, (function, argument))
+    if kind == "sets":
+        return _grouping_sets(draw, builder, source)
     if kind == "union":
         other = builder.filter(source, _predicate(draw, names))
         return builder.union(source, other)
@@ -127,7 +151,13 @@ def plans(draw: st.DrawFn) -> Plan:
     builder = Builder()
     source_schema: PlanSchema = schema(**dict.fromkeys(COLUMNS, "int64"))
     nodes = [
-        builder.source(source_schema, path=path, rows=draw(st.sampled_from([10, 100_000])), splits=splits)
+        builder.source(
+            source_schema,
+            path=path,
+            rows=draw(st.sampled_from([10, 100_000])),
+            splits=splits,
+            columns=draw(st.sampled_from([{}, KNOWN])),
+        )
         for path, splits in zip(TABLES, (4, draw(st.sampled_from([1, 4]))), strict=True)
     ]
     for _ in range(draw(st.integers(2, 9))):

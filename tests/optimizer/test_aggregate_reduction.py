@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from engine.graph.expression import ColumnRef
 from engine.graph.plan import Aggregate, Join, JoinType, Plan
+from engine.graph.source_spec import ColumnStatistics
 from engine.optimizer.planner import rewrite
 from tests.optimizer.interpreter import run_plan
 from tests.optimizer.plan_building import Builder, call, column, lit, schema
@@ -48,6 +49,31 @@ def test_only_groups_that_are_asked_for_are_made(how):
 
 def test_a_side_that_asks_for_most_groups_reduces_nothing():
     assert not is_reduced(rewrite(asked_groups(asked_rows=1e6)))
+
+
+def test_up_to_a_quarter_of_the_groups_is_worth_asking_for():
+    for rows, is_worth in ((0.2, True), (0.3, False)):
+        builder = Builder()
+        asked = builder.source(schema(k2="int64"), rows=rows * 100_000, path="asked")
+        known = {"k": ColumnStatistics(distinct_count=100_000)}
+        items = builder.source(schema(k="int64", v="int64"), rows=1e6, columns=known, path="items")
+        groups = builder.aggregate(items, ("k",), ("sum", "v"))
+        builder.sink(builder.join(asked, groups, left_on="k2", right_on="k"))
+        assert is_reduced(rewrite(builder.plan())) is is_worth
+
+
+def test_rows_are_reduced_once_also_where_the_semi_join_moves_to_the_other_side():
+    """Names of customers are asked for, so the semi join goes to the customers, the right side of the join below."""
+    builder = Builder()
+    asked = builder.source(schema(who="int64"), rows=100, path="asked")
+    sales = builder.source(schema(c="int64", v="int64"), rows=1e6, path="sales")
+    customers = builder.source(schema(id="int64", name="int64"), rows=1e4, path="customers")
+    groups = builder.aggregate(builder.join(sales, customers, left_on="c", right_on="id"), ("name",), ("max", "v"))
+    builder.sink(builder.join(asked, groups, left_on="who", right_on="name"))
+    plan = rewrite(builder.plan())
+    (semi,) = [node for node in plan.nodes if isinstance(node.operator, Join) and node.operator.how is JoinType.SEMI]
+    assert plan.node(semi.inputs[0]).operator.spec.paths == ("customers",)
+    assert rewrite(plan) == plan
 
 
 def test_keys_that_are_no_group_keys_reduce_nothing():

@@ -7,7 +7,9 @@ import pytest
 from engine.graph.expression import ColumnRef, Literal
 from engine.graph.plan import CoGroup, GroupReduce, JoinType, PythonFunction
 from engine.graph.source_spec import ColumnStatistics, ComputedStatistics
+from engine.optimizer import column_lineage
 from engine.optimizer.estimates import estimate_plan
+from engine.optimizer.key_ranges import values_met
 from engine.optimizer.selectivity import SMALLEST, selectivity
 from engine.statistics.costs import Costs, broadcast_cost, hash_join_cost, repartition_cost
 from engine.statistics.estimates import UNKNOWN, Estimates
@@ -83,6 +85,57 @@ def test_known_distinct_keys_say_how_large_a_join_is():
     assert found.rows == 100_000
 
 
+CALENDAR = ColumnStatistics(distinct_count=73_000, minimum=0, maximum=73_000)
+OF_SALES = ColumnStatistics(distinct_count=1800, minimum=36_000, maximum=37_825)
+
+
+@pytest.mark.parametrize(
+    ("days", "rows", "origin"),
+    [
+        # a year: one of those that have sales
+        (365, 365e6 / 1825, "left * right / 1825 distinct keys in the range of both"),
+        # first days of months lie in all years, and so does the whole calendar
+        (2400, 2400e6 / 73_000, "left * right / 73000 distinct keys"),
+        (73_000, 1e6, "left * right / 73000 distinct keys"),
+    ],
+)
+@pytest.mark.parametrize("is_lookup_first", [False, True])
+def test_rows_of_a_lookup_table_that_fit_into_the_range_of_the_others_are_taken_to_lie_there(
+    days, rows, origin, is_lookup_first
+):
+    builder = Builder()
+    sales = builder.source(PAIR, rows=1e6, columns={"k": OF_SALES})
+    calendar = builder.source(schema(k="int64", w="int64"), rows=days, columns={"k": CALENDAR})
+    sides = (calendar, sales) if is_lookup_first else (sales, calendar)
+    builder.sink(builder.join(*sides, on="k"))
+    found = estimate_plan(builder.plan())[2]
+    assert found.rows == pytest.approx(rows)
+    assert found.origin == origin
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        ColumnStatistics(distinct_count=100),
+        ColumnStatistics(distinct_count=100, minimum="a", maximum="b"),
+        ColumnStatistics(distinct_count=100, minimum=True, maximum=False),
+        ColumnStatistics(distinct_count=100, minimum=-5, maximum=-1),
+        ColumnStatistics(distinct_count=100, minimum=7, maximum=7),
+    ],
+)
+def test_ranges_that_say_nothing_change_no_estimate(other):
+    assert values_met(CALENDAR, 10, [other]) == 73_000
+    assert values_met(other, 10, [CALENDAR]) == 100
+
+
+def test_bounds_of_a_union_hold_for_all_inputs():
+    known = [ColumnStatistics(minimum=2, maximum=5), ColumnStatistics(minimum=1, maximum=3)]
+    (found,) = column_lineage.merged([{"k": each} for each in known], [1, 1]).values()
+    assert (found.minimum, found.maximum) == (1, 5)
+    (found,) = column_lineage.merged([{"k": known[0]}, {"k": ColumnStatistics(minimum="a")}], [1, 1]).values()
+    assert (found.minimum, found.maximum) == (None, None)
+
+
 def test_groups_are_the_product_of_distinct_keys_or_a_power_of_rows():
     builder = Builder()
     columns = {"k": ColumnStatistics(distinct_count=7), "v": ColumnStatistics(distinct_count=5)}
@@ -94,6 +147,43 @@ def test_groups_are_the_product_of_distinct_keys_or_a_power_of_rows():
     found = estimate_plan(builder.plan())
     assert (found[1].rows, found[3].rows, found[4].rows) == (35, 1000, 1)
     assert "distinct k unknown" in found[3].origin
+
+
+@pytest.mark.parametrize(
+    ("keys", "rows", "origin"),
+    [
+        # 60 names and 70 towns, but 100 customers; each of them on 3 days
+        (("name", "town"), 100, "distinct keys"),
+        (("name", "town", "day"), 300, "distinct keys of 2 sources"),
+        (("name", "town", "code", "day"), 300, "rows ** 0.75: distinct code unknown"),
+        (("code", "day"), 100**0.75 * 3, "rows ** 0.75: distinct code unknown"),
+    ],
+)
+def test_columns_of_one_source_have_no_more_combinations_than_it_has_rows(keys, rows, origin):
+    builder = Builder()
+    sales = builder.source(
+        schema(k="int64", day="int64"),
+        rows=1e6,
+        columns={"day": ColumnStatistics(distinct_count=3), "k": ColumnStatistics(distinct_count=100)},
+    )
+    known = {"name": ColumnStatistics(distinct_count=60), "town": ColumnStatistics(distinct_count=70)}
+    customers = builder.source(
+        schema(k="int64", name="int64", town="int64", code="int64"),
+        rows=100,
+        columns={**known, "k": ColumnStatistics(distinct_count=100)},
+    )
+    builder.aggregate(builder.join(sales, customers, on="k"), keys, ("count_all", None))
+    found = estimate_plan(builder.plan())[3]
+    assert (found.rows, found.origin) == (pytest.approx(rows), origin)
+
+
+def test_a_filter_of_a_source_leaves_fewer_combinations_of_its_columns():
+    builder = Builder()
+    known = {"k": ColumnStatistics(distinct_count=800), "v": ColumnStatistics(distinct_count=10)}
+    kept = builder.filter(builder.source(PAIR, rows=1000, columns=known), call("equal", "v", lit(3)))
+    other = builder.source(schema(k2="int64"), rows=5000, columns={"k2": ColumnStatistics(distinct_count=800)})
+    builder.aggregate(builder.join(kept, other, left_on="k", right_on="k2"), ("k", "v"), ("count_all", None))
+    assert estimate_plan(builder.plan())[4].rows <= 100
 
 
 def test_limit_union_and_sort():

@@ -261,3 +261,27 @@ def test_unreachable_nodes_are_dropped():
 def test_widening_that_can_fail_for_a_value_counts(predicate, is_safe):
     types = schema(i="int64", n="int32", u="uint64", d="double", s="string", t="string")
     assert cannot_raise(predicate, types) is is_safe
+
+
+IS_ONE, IS_TWO = call("equal", "a", lit(1)), call("equal", "a", lit(2))
+
+
+@pytest.mark.parametrize(
+    ("parts", "kept"),
+    [
+        ((call("or", IS_ONE, IS_TWO), IS_TWO), (IS_TWO,)),
+        ((IS_ONE, call("or", call("or", IS_TWO, call("is_null", "b")), IS_ONE)), (IS_ONE,)),
+        ((call("is_in", "a", lit(1), lit(2)), IS_TWO), (IS_TWO,)),
+        ((call("is_in", "b", lit(1), lit(2)), IS_TWO), (call("is_in", "b", lit(1), lit(2)), IS_TWO)),
+        ((call("or", IS_ONE, IS_TWO), call("is_null", "b")), (call("or", IS_ONE, IS_TWO), call("is_null", "b"))),
+    ],
+)
+@pytest.mark.parametrize("is_one", [False, True])
+def test_parts_that_others_imply_go(parts, kept, is_one):
+    builder = Builder()
+    source = builder.source(WIDE)
+    if is_one:
+        builder.sink(builder.filter(source, call("and", *parts)))
+    else:
+        builder.sink(builder.filter(builder.filter(source, parts[0]), parts[1]))
+    assert predicates_over(rewrite(builder.plan()), Source) == list(kept)

@@ -9,14 +9,14 @@ import pytest
 from hypothesis import strategies as st
 
 from engine.graph.expression import ColumnRef, Expression
-from engine.graph.plan import Join, JoinHint, JoinType, Plan, PlanNode, Source
+from engine.graph.plan import Join, JoinHint, JoinType, Plan, PlanNode, Project, Source
 from engine.graph.source_spec import ColumnStatistics
 from engine.optimizer.explain import explain
 from engine.optimizer.optimizer import optimize
 from engine.optimizer.planner import rewrite
 from engine.optimizer.settings import OptimizerSettings
 from tests.optimizer.interpreter import run_plan
-from tests.optimizer.plan_building import Builder, call, lit, schema
+from tests.optimizer.plan_building import Builder, call, column, lit, schema
 
 VALUES = st.sampled_from([None, 0, 1, 1, 2, 3])
 COLUMNS = {"orders": ("k", "c", "x"), "customers": ("k2", "y"), "large": ("k3", "z")}
@@ -61,6 +61,28 @@ def test_the_side_with_the_key_is_asked_first(how):
     assert isinstance(below, Source) and below.spec.paths == ("orders",)
     assert plan.node(plan.sinks[0]).schema.names == ("k", "c", "x", "k2", "y")
     assert rewrite(plan) == plan
+
+
+@pytest.mark.parametrize("is_computed", [False, True])
+def test_a_projection_between_comes_after_both_unless_it_makes_the_key(is_computed):
+    builder = Builder()
+    orders = builder.source(schema(k="int64", c="int64", x="int64"), rows=1e6, path="orders")
+    customers = builder.source(schema(k2="int64", y="int64"), rows=1e5, path="customers")
+    large = builder.source(schema(k3="int64"), rows=1000, path="large")
+    pairs = builder.join(orders, customers, left_on="k", right_on="k2")
+    made = call("add", "c", lit(1)) if is_computed else ColumnRef("c")
+    named = builder.project(pairs, (column("who"), made), (column("sum"), call("add", "x", "y")))
+    builder.sink(builder.join(named, large, left_on="who", right_on="k3", how=JoinType.SEMI))
+    plan = rewrite(builder.plan())
+    below = below_the_asking_join(plan).operator
+    assert isinstance(below, Project if is_computed else Source)
+    assert plan.node(plan.sinks[0]).schema.names == ("who", "sum")
+    data = {
+        "orders": [{"k": number % 3, "c": number, "x": number} for number in range(9)],
+        "customers": [{"k2": number, "y": 10} for number in range(2)],
+        "large": [{"k3": number} for number in (1, 4, 5, 6)],
+    }
+    assert run_plan(plan, data) == run_plan(builder.plan(), data) != [[]]
 
 
 @pytest.mark.parametrize(

@@ -168,3 +168,17 @@ def test_paths_stand_behind_from_and_join_and_nowhere_else() -> None:
 def test_rows_behind_rows_that_were_counted(answers: Answers, query: str) -> None:
     found, wanted = answers(query)
     assert found == wanted
+
+
+def test_values_that_are_totals_of_the_same_rows_are_computed_at_once(
+    environment: Environment, answers: Answers
+) -> None:
+    of_large = "FROM t WHERE v > 10"
+    query = (
+        f"SELECT CASE WHEN (SELECT count(*) {of_large}) > 1 THEN (SELECT avg(v) {of_large})"
+        f" ELSE (SELECT max(k) {of_large}) END AS x, (SELECT count(*) FROM t) AS n, (SELECT sum(v) {of_large}) AS s"
+    )
+    found, wanted = answers(query)
+    assert found == wanted
+    # all rows, large ones, and the one row that the values stand in
+    assert environment.sql(query).explain().count("] arrow source") == 3

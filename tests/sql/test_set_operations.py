@@ -8,6 +8,7 @@ import pytest
 
 from engine import Environment
 from engine.errors import NotYetSupportedError
+from tests.sql.conftest import Answers
 
 pytestmark = [pytest.mark.integration, pytest.mark.quick]
 
@@ -76,3 +77,15 @@ def test_rows_and_how_often_they_come_are_duckdbs(env, text):
 def test_other_joins_of_that_kind_beside_them_are_refused(env, text):
     with pytest.raises(NotYetSupportedError, match="INTERSECT ALL or EXCEPT ALL beside"):
         env.sql(text)
+
+
+def test_a_filter_asks_for_one_branch_of_a_union(answers: Answers) -> None:
+    both = "SELECT k, sum(v) AS n, 't' AS kind FROM t GROUP BY k UNION ALL SELECT k, sum(w), 'u' FROM u GROUP BY k"
+    for condition in ("kind = 't'", "kind = 'none'", "kind <> 't' AND n > 0"):
+        found, wanted = answers(f"WITH x AS ({both}) SELECT k, n, kind FROM x WHERE {condition}")
+        assert found == wanted
+        found, wanted = answers(
+            f"WITH x AS ({both}) SELECT t.k, one.n FROM t LEFT JOIN (SELECT * FROM x WHERE {condition}) AS one"
+            " ON t.k = one.k"
+        )
+        assert found == wanted

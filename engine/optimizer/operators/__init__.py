@@ -10,6 +10,7 @@
     aggregate.py         groups, distinct                 union.py      rows of several inputs
     partition.py         where the user wants rows        sort.py       total order, top n
     limit.py             at most n rows                   sink.py       rows to outside
+    partial_aggregate.py states of groups, made below joins and for coarser groups
     window.py            window functions         asof_join.py  each row with the one nearest in time
     explode.py           elements of lists as rows         sorted_aggregate.py    lists, quantiles
 

@@ -3,8 +3,9 @@
     with keys   parallelism set, else default    SINGLE where the input lies grouped, else PARTIAL_FINAL
     without     1                                SINGLE where the input is one subtask, else PARTIAL_FINAL
 
-There are as many groups as the product of the keys' distinct values, at most as many as rows. Parts of a filter over
-the keys alone pass it. First phases are in ``aggregate_phases``; within a sort, in ``sorted_aggregates``.
+There are as many groups as the product of the keys' distinct values, at most as many as rows: of keys that are columns
+of one source at most as many as that has. Parts of a filter over the keys alone pass it. First phases are in
+``aggregate_phases``; within a sort, in ``sorted_aggregates``.
 
 Held by: tests/optimizer/test_physical_operators.py
 Held by: tests/optimizer/test_estimates.py
@@ -13,6 +14,7 @@ Held by: tests/optimizer/test_estimates.py
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
 import msgspec
 
@@ -20,7 +22,7 @@ from engine.graph.expression import ORDER_DEPENDENT_AGGREGATES, Expression, colu
 from engine.graph.operator_descriptor import HashAggregateOperator, OperatorDescriptor
 from engine.graph.plan import Aggregate, PlanNode
 from engine.graph.ship_strategy import PartitionerSpec, ShipStrategy
-from engine.optimizer.aggregate_phases import add_arguments, add_partial
+from engine.optimizer.aggregate_phases import add_input, add_partial
 from engine.optimizer.candidates import GLOBAL, Candidate, CandidateInput, Shipping, move
 from engine.optimizer.input_changes import filter_input
 from engine.optimizer.logical_plan import LogicalPlan
@@ -49,7 +51,9 @@ class AggregateEntry(OperatorEntry[Aggregate]):
     def columns_used(
         self, plan: LogicalPlan, node: PlanNode, operator: Aggregate, input_index: int, used: set[str]
     ) -> set[str]:
-        """Return the keys and the columns of all arguments."""
+        """Return the keys and the columns of all arguments, or of all states."""
+        if operator.of_states:
+            return set(operator.state_schema.names)
         arguments = (call.argument for call in operator.calls if call.argument is not None)
         return {name for argument in arguments for name in columns_of(argument)} | set(operator.keys)
 
@@ -86,12 +90,14 @@ class AggregateEntry(OperatorEntry[Aggregate]):
     def translate(self, builder: PhysicalPlanBuilder, candidate: Candidate, operator: Aggregate) -> int:
         """Add the phases."""
         is_single = candidate.strategy == "SINGLE"
-        add_first = add_arguments if is_single else add_partial
+        add_first = add_input if is_single else add_partial
         source = add_first(builder, candidate, operator)
         descriptor = OperatorDescriptor(
             candidate.node.id,
             builder.name_of(candidate.node),
-            HashAggregateOperator("single" if is_single else "final", operator.keys, operator.calls),
+            HashAggregateOperator(
+                "single" if is_single and not operator.of_states else "final", operator.keys, operator.calls
+            ),
             (builder.node(source).descriptor.output_schema,),
             candidate.node.schema,
             builder.weight(candidate.estimates, candidate.parallelism),
@@ -104,21 +110,30 @@ def groups_of(node: PlanNode, keys: tuple[str, ...], source: Estimates) -> Estim
     """Return a row for each group of some rows."""
     if not keys:
         return sized(node.schema, 1.0, {}, "one group")
-    groups, unknown = 1.0, []
+    by_relation: dict[int, list[str]] = {}
     for key in keys:
-        distinct = source.distinct(key) or _SMALL_DOMAINS.get(node.schema.column(key).type_text)
-        if distinct is None:
-            unknown.append(key)
-        else:
-            groups *= distinct
-    origin = "distinct keys"
+        by_relation.setdefault(source.columns[key].relation if key in source.columns else -1, []).append(key)
+    groups, unknown = 1.0, []
+    for relation, own in by_relation.items():
+        bound = source.rows if relation < 0 else min(source.columns[key].relation_rows for key in own)
+        combinations, not_known = _combinations(node, own, source, bound)
+        groups *= min(combinations, bound)
+        unknown += not_known
+    origin = "distinct keys" if len(by_relation) < 2 else f"distinct keys of {len(by_relation)} sources"
     if unknown:
-        groups *= source.rows**GROUP_EXPONENT
         origin = f"rows ** {GROUP_EXPONENT:g}: distinct {', '.join(unknown)} unknown"
     columns = {key: source.columns[key] for key in keys if key in source.columns}
     # after grouping no key combination is heavy
     columns = {key: msgspec.structs.replace(known, heavy_keys=()) for key, known in columns.items()}
     return sized(node.schema, min(groups, source.rows), columns, origin, unset=not source.is_size_known)
+
+
+def _combinations(node: PlanNode, keys: list[str], source: Estimates, rows: float) -> tuple[float, list[str]]:
+    """Return how many combinations keys of one source have, as if independent, and the keys of which nobody knows."""
+    distinct = {key: source.distinct(key) or _SMALL_DOMAINS.get(node.schema.column(key).type_text) for key in keys}
+    unknown = [key for key, count in distinct.items() if count is None]
+    known = prod(count for count in distinct.values() if count is not None)
+    return known * (rows**GROUP_EXPONENT if unknown else 1.0), unknown
 
 
 def _candidate(

@@ -61,7 +61,10 @@ class FilterEntry(RowWiseEntry[Filter]):
         source = inputs[0]
         share, origin = selectivity(operator.predicate, source.columns, source.computed)
         kept = scaled(source, share, f"{share:.3g} of the input: {origin}")
-        columns = column_lineage.filtered(operator.predicate, source.columns, source.computed)
+        columns = {
+            name: msgspec.structs.replace(known, relation_rows=min(known.relation_rows, kept.rows))
+            for name, known in column_lineage.filtered(operator.predicate, source.columns, source.computed).items()
+        }
         return msgspec.structs.replace(kept, columns=columns)
 
     def origins(

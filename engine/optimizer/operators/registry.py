@@ -18,6 +18,7 @@ from engine.optimizer.operators.filter import FilterEntry
 from engine.optimizer.operators.group_functions import CoGroupEntry, GroupReduceEntry
 from engine.optimizer.operators.join import JoinEntry
 from engine.optimizer.operators.limit import LimitEntry
+from engine.optimizer.operators.partial_aggregate import PartialAggregateEntry
 from engine.optimizer.operators.partition import PartitionEntry
 from engine.optimizer.operators.project import ProjectEntry
 from engine.optimizer.operators.python_function import PythonFunctionEntry
@@ -38,6 +39,7 @@ ENTRIES: tuple[OperatorEntry[Any], ...] = (
     JoinEntry(),
     AsofJoinEntry(),
     AggregateEntry(),
+    PartialAggregateEntry(),
     UnionEntry(),
     PartitionEntry(),
     SortEntry(),

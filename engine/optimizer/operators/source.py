@@ -104,7 +104,10 @@ class SourceEntry(OperatorEntry[Source]):
             width = row_width(node.schema, statistics.columns)
             rows = DEFAULT_SOURCE_ROWS if size is None else size / width
             origin += ", rows by default" if size is None else f", rows of {width:.0f} bytes"
-        columns = _calibrated(node.schema, rows, size, statistics.columns)
+        columns = {
+            name: msgspec.structs.replace(known, relation=node.id, relation_rows=rows)
+            for name, known in _calibrated(node.schema, rows, size, statistics.columns).items()
+        }
         if size is None:
             return msgspec.structs.replace(sized(node.schema, rows, columns, origin), computed=statistics.computed)
         return Estimates(max(1.0, rows), max(1.0, size), origin, columns, statistics.computed)

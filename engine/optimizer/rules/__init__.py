@@ -4,9 +4,12 @@ A rule changes the plan only where the result has the same rows, in the same ord
 expression sees a row that it would not have seen before, unless it cannot raise. ``engine.optimizer.planner`` holds
 their order.
 
+    aggregate_pushdown.py   rows are grouped before a join where that makes far fewer of them
     aggregate_reduction.py  groups that nobody joins with are not made
+    coarser_groups.py       groups by fewer keys are made of groups by more
     combine_filters.py      neighbouring filters become one
     combine_projects.py     neighbouring projections become one; one that changes nothing goes
+    constant_filters.py     parts of filters that are always true go, and what never has a row
     disjunctions.py         common parts of an OR's branches stand alone, and what it says of one table
     equal_keys.py           filters of a key hold for the keys that it is equal to
     filter_pushdown.py      filters move towards the sources
@@ -18,6 +21,7 @@ their order.
     semi_join_pullup.py     inner joins that leave fewer rows come before semi and anti joins
     shared_joins.py         joins that are asked for few rows are done by each of their uses
     shared_scans.py         scans are read by each of their uses where that costs less than storing their rows
+    shared_totals.py        aggregates without keys over the same rows are computed at once
     sort_elimination.py     sorts whose order nobody sees go
     window_top.py           a filter on a ranking says which rows of each group are enough
 """

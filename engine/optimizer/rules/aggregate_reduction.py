@@ -21,7 +21,9 @@ from engine.optimizer.operators.entry import OrderUse
 from engine.optimizer.operators.registry import entry_of
 from engine.statistics.estimates import Estimates
 
-#: the other side's rows beside the groups, its bytes beside the rows that are aggregated
+#: the other side's rows beside the groups: so many of them are made; its bytes, which are stored, beside the rows that
+#: are aggregated
+GROUPS_ASKED_MAX = 0.25
 WORTHWHILE = 0.1
 
 #: joins of which the right, or the left, rows without a partner are not returned
@@ -75,22 +77,25 @@ def _reduce(
 
 
 def _is_reduced(plan: LogicalPlan, node: PlanNode, keys: set[str]) -> bool:
-    """Whether a semi join by these keys is below already, by this rule or by who wrote the query."""
-    while True:
-        operator = node.operator
-        if isinstance(operator, Join) and operator.how is JoinType.SEMI and keys <= set(operator.left_keys):
-            return True
-        if isinstance(operator, Project):
-            behind = {column_behind(operator.expressions, key) for key in keys}
-            keys = {key for key in behind if key is not None}
-            if len(keys) < len(behind):
-                return False
-        elif not isinstance(operator, Filter | Join):
+    """Whether a semi join by these keys is below already, by this rule or by who wrote the query.
+
+    It may have moved below joins since, to the side that has the keys.
+    """
+    operator = node.operator
+    if isinstance(operator, Join) and operator.how is JoinType.SEMI and keys <= set(operator.left_keys):
+        return True
+    if isinstance(operator, Project):
+        behind = {column_behind(operator.expressions, key) for key in keys}
+        keys = {key for key in behind if key is not None}
+        if len(keys) < len(behind):
             return False
-        node = plan.node(node.inputs[0])
+    elif not isinstance(operator, Filter | Join):
+        return False
+    below = [plan.node(source) for source in node.inputs]
+    return any(keys <= set(each.schema.names) and _is_reduced(plan, each, keys) for each in below)
 
 
 def _pays(plan: LogicalPlan, groups: PlanNode, source: PlanNode, other: PlanNode) -> bool:
     known: dict[int, Estimates] = {}
     made, read, asking = (estimate_below(plan, node, known) for node in (groups, source, other))
-    return asking.rows <= WORTHWHILE * made.rows and asking.size_bytes <= WORTHWHILE * read.size_bytes
+    return asking.rows <= GROUPS_ASKED_MAX * made.rows and asking.size_bytes <= WORTHWHILE * read.size_bytes

@@ -2,12 +2,17 @@
 
 Only when ``b`` cannot raise: alone it sees just the rows where ``a`` is true, combined it sees all.
 
+A part that another one implies goes: of ``x == 1`` and (``x == 1`` or ``x == 2``) the second, and as one of a list.
+SQL writes these where a query asks for one year of a table expression that has two.
+
 Held by: tests/optimizer/test_rules.py
 """
 
 from __future__ import annotations
 
-from engine.graph.expression import conjunction, conjuncts
+from collections.abc import Sequence
+
+from engine.graph.expression import Call, Expression, conjunction, conjuncts, disjuncts
 from engine.graph.plan import Filter
 from engine.optimizer.expression_rewriting import cannot_raise
 from engine.optimizer.logical_plan import LogicalPlan
@@ -20,6 +25,11 @@ def apply(plan: LogicalPlan) -> None:
         outer = plan.node(node.id)
         if not isinstance(outer.operator, Filter):
             continue
+        parts = conjuncts(outer.operator.predicate)
+        needed = [part for part in parts if not _is_implied(part, parts)]
+        if len(needed) < len(parts):
+            plan.replace(outer, operator=Filter(conjunction(needed)))
+            continue
         inner = plan.node(outer.inputs[0])
         if not isinstance(inner.operator, Filter) or len(consumers[inner.id]) > 1:
             continue
@@ -29,3 +39,14 @@ def apply(plan: LogicalPlan) -> None:
                 (*known, *(part for part in conjuncts(outer.operator.predicate) if part not in known))
             )
             plan.replace(outer, operator=Filter(predicate), inputs=inner.inputs, parallelism=inner.parallelism)
+
+
+def _is_implied(part: Expression, parts: Sequence[Expression]) -> bool:
+    """Whether a part is true of every row of which the others are: an OR of one of them and more."""
+    match part:
+        case Call(function="or"):
+            return any(branch in parts for branch in disjuncts(part))
+        case Call(function="is_in", arguments=(value, *listed)):
+            return any(Call("equal", (value, one)) in parts for one in listed)
+        case _:
+            return False

@@ -25,6 +25,7 @@ import msgspec
 from engine.graph.expression import Call, ColumnRef, Expression, NamedExpression, columns_of, conjunction, conjuncts
 from engine.graph.plan import Filter, Join, JoinHint, JoinType, PlanNode, Project
 from engine.graph.plan_schema import PlanSchema
+from engine.graph.source_spec import ColumnStatistics
 from engine.optimizer.estimates import estimate_below
 from engine.optimizer.expression_rewriting import cannot_raise, column_behind, substitute
 from engine.optimizer.join_search import (
@@ -38,6 +39,7 @@ from engine.optimizer.join_search import (
     cost_of,
     search_cost,
 )
+from engine.optimizer.key_ranges import values_met
 from engine.optimizer.logical_plan import LogicalPlan
 from engine.optimizer.rules.projection_pruning import used_columns
 from engine.optimizer.selectivity import selectivity
@@ -206,7 +208,7 @@ def _problem(plan: LogicalPlan, tree: JoinTree, sets: list[list[Place]]) -> Join
         needed = node.schema.select(name for name in node.schema.names if name in used[node.id])
         relations.append(Relation(estimate.rows, row_width(needed, estimate.columns)))
     keys = [
-        EqualKeys({relation: _values(estimates[relation], name) for relation, name in members}, _bits(members))
+        EqualKeys(_values([(relation, estimates[relation], name) for relation, name in members]), _bits(members))
         for members in sets
     ]
     conditions = []
@@ -221,10 +223,15 @@ def _problem(plan: LogicalPlan, tree: JoinTree, sets: list[list[Place]]) -> Join
     return JoinProblem(relations, keys, conditions)
 
 
-def _values(estimates: Estimates, name: str) -> float | None:
-    """Return how many values a column had before rows were filtered: filters take pairs, not what keys may be."""
-    known = estimates.columns.get(name)
-    return None if known is None else known.distinct_count
+def _values(members: Sequence[tuple[int, Estimates, str]]) -> dict[int, float | None]:
+    """Return how many values equal columns had before rows were filtered: filters take pairs, not what keys may be."""
+    known = {relation: estimates.columns.get(name, ColumnStatistics()) for relation, estimates, name in members}
+    return {
+        relation: values_met(
+            known[relation], estimates.rows, [each for other, each in known.items() if other != relation]
+        )
+        for relation, estimates, _ in members
+    }
 
 
 def _bits(places: Sequence[Place]) -> int:

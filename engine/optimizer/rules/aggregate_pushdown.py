@@ -1,0 +1,236 @@
+"""Aggregate pushdown: rows are grouped before a join where that makes far fewer of them.
+
+    groups by names (sales join customers)   ->   groups by names (states by customer (sales) join customers)
+
+Sales of one customer find the same customers, so their states do. They are grouped by what the join and what is above
+it look at, in their own subtask, and the groups above the join merge states. That pays where there are far fewer such
+groups than rows, and where the join does not drop most rows anyway; both are estimated in bytes that are touched.
+
+Different rows are groups too, and of the rows that a semi join asks only the different keys count.
+
+All arguments are of one side, whose rows the join does not lose and give out without a partner at once: that of an
+inner join, or the one that an outer join keeps. They are evaluated on rows that the join may drop, so they cannot
+raise, nor their sums (``safe_numbers``). First and last values depend on the order of rows, and stay.
+
+Source: Yan and Larson, "Eager aggregation and lazy aggregation" (1995).
+Held by: tests/optimizer/test_aggregate_pushdown.py
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import prod
+from typing import NamedTuple
+
+import msgspec
+
+from engine.graph.expression import (
+    ORDER_DEPENDENT_AGGREGATES,
+    AggregateCall,
+    ColumnRef,
+    Expression,
+    NamedExpression,
+    columns_of,
+)
+from engine.graph.plan import Aggregate, Join, JoinType, PartialAggregate, PlanNode, Project
+from engine.graph.plan_schema import ColumnInfo, PlanSchema
+from engine.optimizer.estimates import estimate_below
+from engine.optimizer.expression_rewriting import column_projection, mapping_of, substitute
+from engine.optimizer.logical_plan import LogicalPlan
+from engine.optimizer.rules.projection_pruning import used_columns
+from engine.optimizer.safe_numbers import is_safe_call
+from engine.statistics.estimates import Estimates, row_width
+
+#: share of the bytes that are touched without it
+WORTHWHILE = 0.8
+#: of a row beside its columns, whenever it is touched: hash, place in a table
+ROW_BYTES = 16.0
+#: rows below which there is nothing to gain
+ROWS_MIN = 20_000.0
+
+_ENCODED = ("dictionary", "run_end", "string_view", "binary_view")
+_FLOATS = ("halffloat", "float", "double")
+
+
+class _Above(NamedTuple):
+    """An aggregate over a join: its keys and calls in terms of the join's columns."""
+
+    aggregate: PlanNode
+    keys: dict[str, Expression]
+    calls: tuple[AggregateCall, ...]
+    join: PlanNode
+
+
+def apply(plan: LogicalPlan) -> None:
+    """Put a first phase below every join above which there are groups, where it pays."""
+    for listed in plan.order():
+        node: PlanNode | None = plan.node(listed.id)
+        if isinstance(listed.operator, Join):
+            node = _different_keys(plan, plan.node(listed.id))
+        while node is not None:
+            node = _pushed(plan, node)
+
+
+def _different_keys(plan: LogicalPlan, node: PlanNode) -> PlanNode | None:
+    """Make different rows of what a semi or anti join asks, where states of it go below a join; return those."""
+    semi = node.operator
+    assert isinstance(semi, Join)
+    if semi.how not in (JoinType.SEMI, JoinType.ANTI) or semi.condition is not None or not semi.right_keys:
+        return None
+    asked = plan.node(node.inputs[1])
+    keys = tuple(dict.fromkeys(semi.right_keys))
+    schema = asked.schema.select(keys)
+    distinct = plan.insert(Aggregate(keys, (), schema, schema), (asked.id,), schema, asked)
+    added = _pushed(plan, distinct) if all(map(_is_plain_key, schema.columns)) else None
+    if added is not None:
+        plan.replace(node, inputs=(node.inputs[0], distinct.id))
+    return added
+
+
+def _pushed(plan: LogicalPlan, node: PlanNode) -> PlanNode | None:
+    """Put a first phase below the join under an aggregate; return it, None where that does not pay."""
+    if not isinstance(node.operator, Aggregate | PartialAggregate) or node.operator.of_states:
+        return None
+    above = _above(plan, node)
+    if above is None:
+        return None
+    return next((added for side in _sides(above.join) if (added := _push(plan, above, side)) is not None), None)
+
+
+def _above(plan: LogicalPlan, node: PlanNode) -> _Above | None:
+    aggregate = node.operator
+    assert isinstance(aggregate, Aggregate | PartialAggregate)
+    if any(call.function in ORDER_DEPENDENT_AGGREGATES for call in aggregate.calls):
+        return None
+    consumers = plan.consumers()
+    keys: dict[str, Expression] = {key: ColumnRef(key) for key in aggregate.keys}
+    calls = aggregate.calls
+    below = plan.node(node.inputs[0])
+    while isinstance(below.operator, Project) and len(consumers[below.id]) == 1 and below.parallelism is None:
+        columns = mapping_of(below.operator.expressions)
+        keys = {key: substitute(expression, columns) for key, expression in keys.items()}
+        calls = tuple(_in_terms_of(columns, call) for call in calls)
+        below = plan.node(below.inputs[0])
+    is_sole = len(consumers[below.id]) == 1 and below.parallelism is None
+    return _Above(node, keys, calls, below) if is_sole and isinstance(below.operator, Join) else None
+
+
+def _in_terms_of(columns: Mapping[str, Expression], call: AggregateCall) -> AggregateCall:
+    if call.argument is None:
+        return call
+    return msgspec.structs.replace(call, argument=substitute(call.argument, columns))
+
+
+def _sides(node: PlanNode) -> tuple[int, ...]:
+    """Return the inputs of which every row comes out with each partner, or once where the join keeps it."""
+    join = node.operator
+    assert isinstance(join, Join)
+    if join.how is JoinType.INNER:
+        return (0, 1)
+    if join.how is JoinType.LEFT:
+        return (0,)
+    return (1,) if join.how is JoinType.RIGHT and not join.coalesce_keys else ()
+
+
+def _push(plan: LogicalPlan, above: _Above, side: int) -> PlanNode | None:
+    """Put states below one side of a join and return them, None where they may not be there, or do not pay."""
+    join = above.join.operator
+    assert isinstance(join, Join)
+    source, other = (plan.node(above.join.inputs[index]) for index in (side, 1 - side))
+    own = set(source.schema.names) - (set(other.schema.names) if side == 1 else set())
+    arguments = {name for call in above.calls if call.argument is not None for name in columns_of(call.argument)}
+    if not arguments <= own or (not arguments and _is_smaller(plan, source, other)):
+        return None
+    looked_at = {name for expression in above.keys.values() for name in columns_of(expression)}
+    looked_at |= set() if join.condition is None else set(columns_of(join.condition))
+    names = {*(join.right_keys if side == 1 else join.left_keys), *(looked_at & own)}
+    keys = tuple(name for name in source.schema.names if name in names)
+    columns = source.schema.select(keys).columns
+    plain = {expression.name for expression in above.keys.values() if isinstance(expression, ColumnRef)}
+    if not all(map(_is_plain_key, columns)) or any(c.type_text in _FLOATS and c.name not in plain for c in columns):
+        return None
+    types = _argument_columns(above.aggregate)
+    if not all(
+        is_safe_call(call, types[index].type_text if index in types else "", source.schema)
+        for index, call in enumerate(above.calls)
+    ):
+        return None
+    states = _state_columns(above.aggregate)
+    if not _pays(plan, above, source, keys, tuple(types.values()), states):
+        return None
+    return _build(plan, above, side, PlanSchema((*columns, *types.values())), PlanSchema((*columns, *states)))
+
+
+def _is_smaller(plan: LogicalPlan, source: PlanNode, other: PlanNode) -> bool:
+    known: dict[int, Estimates] = {}
+    return estimate_below(plan, source, known).rows < estimate_below(plan, other, known).rows
+
+
+def _is_plain_key(column: ColumnInfo) -> bool:
+    """Whether states have the column in the same type: encoded ones become plain."""
+    return column.is_key_type and not column.type_text.startswith(_ENCODED)
+
+
+def _argument_columns(node: PlanNode) -> dict[int, ColumnInfo]:
+    """Return the columns of arguments, by the index of their call."""
+    assert isinstance(node.operator, Aggregate | PartialAggregate)
+    keys = set(node.operator.keys)
+    columns = (column for column in node.operator.argument_schema.columns if column.name not in keys)
+    return {int(column.name.removeprefix("__arg")): column for column in columns}
+
+
+def _state_columns(node: PlanNode) -> tuple[ColumnInfo, ...]:
+    aggregate = node.operator
+    schema = aggregate.state_schema if isinstance(aggregate, Aggregate) else node.schema
+    assert isinstance(aggregate, Aggregate | PartialAggregate)
+    return tuple(column for column in schema.columns if column.name not in aggregate.keys)
+
+
+def _pays(
+    plan: LogicalPlan,
+    above: _Above,
+    source: PlanNode,
+    keys: tuple[str, ...],
+    arguments: tuple[ColumnInfo, ...],
+    states: tuple[ColumnInfo, ...],
+) -> bool:
+    known: dict[int, Estimates] = {}
+    joined, rows = estimate_below(plan, above.join, known), estimate_below(plan, source, known)
+    counts = [rows.distinct(key) for key in keys]
+    if joined.rows < ROWS_MIN or any(count is None for count in counts):
+        return False
+    share = min(1.0, prod(count for count in counts if count is not None) / rows.rows)
+    used = used_columns(plan)[above.join.id]
+    out = row_width(above.join.schema.select(n for n in above.join.schema.names if n in used), joined.columns)
+    of_groups = sum(column.width_bytes for column in above.aggregate.schema.columns if column.name in above.keys)
+    of_states = sum(column.width_bytes for column in states)
+    of_arguments = sum(column.width_bytes for column in arguments)
+    before = joined.rows * (out + of_groups + of_arguments + 2 * ROW_BYTES)
+    grouped = rows.rows * (row_width(source.schema.select(keys), rows.columns) + of_arguments + ROW_BYTES)
+    after = grouped + share * joined.rows * (out + of_groups + of_states + 3 * ROW_BYTES)
+    return after < WORTHWHILE * before
+
+
+def _build(plan: LogicalPlan, above: _Above, side: int, arguments: PlanSchema, states: PlanSchema) -> PlanNode:
+    """Put the first phase below a join and return it; the aggregate merges what comes out of the join."""
+    join, node = above.join.operator, above.aggregate
+    assert isinstance(join, Join)
+    assert isinstance(node.operator, Aggregate | PartialAggregate)
+    source = plan.node(above.join.inputs[side])
+    state_names = {column.name for column in _state_columns(node)}
+    keys = tuple(name for name in states.names if name not in state_names)
+    partial = PartialAggregate(keys, above.calls, arguments, why="before the join, which gets fewer rows")
+    added = plan.insert(partial, (source.id,), states, source)
+    inputs = tuple(added.id if index == side else old for index, old in enumerate(above.join.inputs))
+    sides = [plan.node(each).schema for each in inputs]
+    dropped = set(join.right_keys) if join.coalesce_keys else set()
+    right = tuple(column for column in sides[1].columns if column.name not in dropped)
+    below = plan.replace(above.join, inputs=inputs, schema=PlanSchema((*sides[0].columns, *right)))
+    if any(expression != ColumnRef(key) for key, expression in above.keys.items()):
+        expressions = tuple(NamedExpression(key, expression) for key, expression in above.keys.items())
+        columns = (*node.schema.select(above.keys).columns, *states.select(sorted(state_names)).columns)
+        project = Project((*expressions, *column_projection(sorted(state_names))))
+        below = plan.insert(project, (below.id,), PlanSchema(columns), below)
+    merging = msgspec.structs.replace(node.operator, argument_schema=PlanSchema(()), of_states=True)
+    plan.replace(node, operator=merging, inputs=(below.id,))
+    return added

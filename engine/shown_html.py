@@ -10,7 +10,6 @@ Held by: tests/test_shown_html.py
 
 from __future__ import annotations
 
-import html
 from collections.abc import Iterable, Sequence
 
 from engine.shown_text import shown
@@ -40,6 +39,8 @@ def _row(kind: str, values: Sequence[object]) -> str:
 
 
 def _escaped(text: str) -> str:
+    import html  # noqa: PLC0415 - start-up time
+
     return html.escape(shown(text))
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 import pyarrow as pa
@@ -27,6 +27,9 @@ from engine.records.arrow_functions import pc
 from engine.records.plain_scalars import scalar_of
 from engine.statistics.bounds_predicate import highest, lowest
 from engine.statistics.column_statistics import plain_bound
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
 
 #: files whose footers are read again for a plan
 _FILES_MAX: Final = 64
@@ -67,7 +70,7 @@ def _with_possible(node: PlanNode, predicate: Expression) -> PlanNode:
     assert isinstance(source.spec, ParquetSource)
     schema = to_arrow_schema(node.schema)
     splits: list[SourceSplit] = []
-    bounds: list[pa.RecordBatch] = []
+    footers: list[tuple[pq.FileMetaData, list[int]]] = []
     for path in dict.fromkeys(split.path for split in source.spec.splits):
         listed = [split for split in source.spec.splits if split.path == path]
         footer = read_footer(path)
@@ -76,11 +79,12 @@ def _with_possible(node: PlanNode, predicate: Expression) -> PlanNode:
         kept = [split for split in listed if split.start in possible]
         splits += kept
         if kept:
-            bounds.append(bounds_of(footer, [split.start for split in kept], columns_of(predicate), schema))
+            footers.append((footer, [split.start for split in kept]))
     pruned = len(source.spec.splits) - len(splits)
     spec = msgspec.structs.replace(source.spec, splits=tuple(splits), pruned_groups=pruned)
     changed = msgspec.structs.replace(source, spec=spec)
     if pruned:
+        bounds = [bounds_of(footer, groups, columns_of(predicate), schema) for footer, groups in footers]
         changed = _with_statistics(changed, len(source.spec.splits), pa.Table.from_batches(bounds) if bounds else None)
     return msgspec.structs.replace(node, operator=changed)
 

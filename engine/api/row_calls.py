@@ -14,7 +14,6 @@ Held by: tests/integration/test_row_calls.py
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Callable, Mapping
 from typing import Any, Concatenate, Final, ParamSpec, Self, TypeVar
 
@@ -84,7 +83,7 @@ class RowCalls(RelationalCalls):
         if isinstance(fraction, bool) or not isinstance(fraction, int | float) or not 0 <= fraction <= 1:
             raise PlanError(f"sample({fraction!r}): a share of the rows, 0 to 1")
         drawn = free_name("__drawn", self.schema)
-        chosen = rand(secrets.randbits(62) if seed is None else seed)
+        chosen = rand(seed)
         return self.with_columns(**{drawn: chosen}).filter(col(drawn) < float(fraction)).drop(drawn)
 
     def drop_nulls(self, subset: Any = None) -> Self:

@@ -5,7 +5,6 @@ Held by: tests/api/test_documented_functions.py
 
 from __future__ import annotations
 
-import secrets
 from typing import Any
 
 from engine.api.expression import Expr, to_expression
@@ -100,6 +99,8 @@ def rand(seed: int | None = None) -> Expr:
     [True]
     """
     if seed is None:
+        import secrets  # noqa: PLC0415 - start-up time
+
         seed = secrets.randbits(62)
     if isinstance(seed, bool) or not isinstance(seed, int) or not -(2**63) <= seed < 2**63:
         raise SchemaError(f"rand({seed!r}): the seed is an int of 64 bits")

@@ -26,7 +26,6 @@ from functools import cache
 from pathlib import Path
 
 import msgspec
-import psutil
 
 from engine.commit.durable_file import replace_file
 from engine.commit.target_lock import remove_stale_lock
@@ -160,12 +159,22 @@ def _restore_replaced(staging: Path) -> None:
 def _boot() -> str:
     with contextlib.suppress(OSError):
         return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    import psutil  # noqa: PLC0415 - start-up time
+
     return str(psutil.boot_time())
 
 
 @cache
 def _started_s(own_pid: int) -> float:
-    return psutil.Process(own_pid).create_time()
+    """Return when this process began, seconds since the epoch, as psutil says it of others."""
+    try:
+        ticks = int(Path(f"/proc/{own_pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[19])
+        booted = next(line for line in Path("/proc/stat").read_text(encoding="ascii").splitlines() if "btime" in line)
+        return ticks / os.sysconf("SC_CLK_TCK") + int(booted.split()[1])
+    except (OSError, ValueError, LookupError, StopIteration):
+        import psutil  # noqa: PLC0415 - start-up time
+
+        return psutil.Process(own_pid).create_time()
 
 
 def _this_process() -> StagingOwner:
@@ -181,6 +190,8 @@ def read_owner(staging: Path) -> StagingOwner | None:
 
 
 def _is_dead(owner: StagingOwner) -> bool:
+    import psutil  # noqa: PLC0415 - start-up time
+
     if owner.host != socket.gethostname():
         return False
     if owner.boot != _boot():

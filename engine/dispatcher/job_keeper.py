@@ -16,17 +16,19 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable
 from concurrent.futures import Executor
 from pathlib import Path
-from typing import ParamSpec, TypeVar
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from engine.dispatcher.job_archive import EndedJob
 from engine.dispatcher.job_handle import BrokenJobError, StorageElsewhereError, StoredEnd, StoredJob, TakenJob
-from engine.dispatcher.job_storage import StoredJobs
 from engine.dispatcher.job_store import JobStore
 from engine.errors import FencedError, ResourceError
 from engine.graph.job_graph import JobGraph
 from engine.ids import JobId
 from engine.jobmaster.job_commit import StorageUnavailableError
 from engine.jobmaster.job_journal import Journal, NoJournal
+
+if TYPE_CHECKING:
+    from engine.dispatcher.job_storage import StoredJobs
 
 P = ParamSpec("P")
 T = TypeVar("T")

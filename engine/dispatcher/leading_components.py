@@ -15,6 +15,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from functools import partial
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -22,7 +23,6 @@ from engine.closing import close_all_async
 from engine.dispatcher.dispatcher import Dispatcher
 from engine.dispatcher.job_handle import TakenJob
 from engine.dispatcher.job_keeper import JobKeeper
-from engine.dispatcher.job_storage import StoredJobs
 from engine.dispatcher.job_store import JobStore
 from engine.dispatcher.passing_storage import PassingStorage
 from engine.graph.job_graph import JobGraph
@@ -34,6 +34,9 @@ from engine.jobmaster.job_master_settings import JobMasterSettings, job_turn
 from engine.resourcemanager.resource_manager import ResourceManager, ResourceManagerSettings
 from engine.rpc.endpoint import RpcEndpoint
 from engine.rpc.leadership import Leadership
+
+if TYPE_CHECKING:
+    from engine.dispatcher.job_storage import StoredJobs
 
 _log = logging.getLogger(__name__)
 

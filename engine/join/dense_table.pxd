@@ -1,6 +1,6 @@
 # DenseTable: build rows by the number that is their key, where the keys lie close together (a perfect hash).
 #
-#     cell of a key      uint32: (row - origin) / 8 of the first row with this key; 0: there is none
+#     cell of a key      uint32: (row - origin) / 8 of the last row with this key; 0: there is none
 
 cimport cython
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t

@@ -5,12 +5,12 @@
 
     key ──► page of keys, cell      directory (pages)              rows (pages)
                                     [row, 4 bytes] ──────────────► link │ row
-                                    [     0      ]                 └──► next row of the same key
+                                    [     0      ]                 └──► row before of the same key
 
 Surrogate keys (1, 2, 3 ..., with gaps or without) need no hash, no tag and no comparison: the cell of a key is its
 difference from the lowest one, and a row in it has that key. A cell is half of a tagged table's, and neighbours in
-order of the key are neighbours in memory. The cell leads to the last row of a key; the rows before it hang on it through
-their links, so that none of them is looked at again when another one comes.
+order of the key are neighbours in memory. The cell leads to the last row of a key; the rows before it hang on it
+through their links, so that none of them is looked at again when another one comes.
 
 For one key that is an integer, date, time or the like, while there are at most CELLS_PER_ROW cells for each row (a
 tagged table takes eight bytes times 1.25 to 2) and rows are within 32 GiB of addresses. Rows in the order of their key,

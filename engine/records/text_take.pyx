@@ -3,7 +3,7 @@
     taken(column, indices) -> the values of a column at int64 indices, each of which it has
 
     column       offsets │ text │ text │ text ...        rows, in any order, each as often as one likes
-    result       offsets │ text │ text ...                 a copy of fixed size for each short text; the next lies over it
+    result       offsets │ text │ text ...                 a copy of fixed size for each short text, the next over it
 
 A join gives the texts of its probe side out this way: where a row in ten has no match, all others are taken one by one.
 

@@ -55,6 +55,16 @@ def engine_error(error: BaseException) -> EngineError:
             f"Spark: {_root_line(said).partition(' If necessary')[0]} Its decimals have 38 digits at most: cast to "
             "pa.float64() or to fewer places after the point, or run the job on the cluster (-t cluster)"
         )
+    if "ARITHMETIC_OVERFLOW" in said:
+        return DataError(
+            "overflow: a result of +, - or * is beyond the range of its type (Spark does not say of which row); cast "
+            "to pa.float64() or to a decimal first, or run the job locally, which names the row"
+        )
+    if "java.io.EOFException" in said:
+        return JobExecutionError(
+            "a Python worker of Spark ended without a word: a function ended its process, or it was killed for its "
+            "memory; see the executor's log, or run the job locally, which names the function"
+        )
     return JobExecutionError(f"Spark: {_root_line(said)}")
 
 

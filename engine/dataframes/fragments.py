@@ -23,11 +23,13 @@ from typing import Final, Self
 import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark import TaskContext
 
 from engine.api.results import read_parts
 from engine.connectors.arrow_files import arrow_files_source
 from engine.dataframes.carried_types import carried_schema, from_carried, to_carried
 from engine.dataframes.failures import carried as carried_failure
+from engine.expressions.random_numbers import set_first_subtask
 from engine.expressions.schema_bridge import to_arrow_schema
 from engine.graph.plan import Plan, PlanNode, Sink, Source, decode_plan
 from engine.graph.plan_schema import PlanSchema
@@ -73,6 +75,10 @@ class Fragment:
         for entry in self.path:
             if entry not in sys.path:
                 sys.path.append(entry)
+        context = TaskContext.get()
+        if context is not None:
+            # Each task has numbers and places of its own: rand, row_place.
+            set_first_subtask(context.partitionId())
         # The folder goes when the rows are taken, or when nobody takes them any more.
         with tempfile.TemporaryDirectory(prefix="drey-spark-", dir=scratch_folder()) as name:
             try:

@@ -13,6 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import reduce
+from typing import Final
 
 import msgspec
 import pyarrow as pa
@@ -26,6 +28,9 @@ from engine.dataframes.frame import Fragments, Frame, named, spark_schema
 from engine.expressions.schema_bridge import to_arrow_schema
 from engine.graph.plan import Plan, PlanNode, Source, decode_plan, encode_plan
 from engine.graph.source_spec import ArrowSource, ParquetSource
+
+#: Parquet files of a source that Spark reads itself, each a part of its plan
+_FILES_MAX: Final = 64
 
 
 def source_frame(session: SparkSession, node: PlanNode, fragments: Fragments, partitions: int) -> Frame:
@@ -50,9 +55,13 @@ def _inline(session: SparkSession, spec: ArrowSource, node: PlanNode) -> DataFra
 
 
 def _is_sparks(spec: ParquetSource, node: PlanNode) -> bool:
-    """Whether Spark reads the very values: no types of other files, no row groups that were left out."""
+    """Whether Spark reads the very values: no types of other files, no row groups left out, not very many files."""
     is_whole = not spec.types_ipc and spec.predicate is None and not spec.pruned_groups
-    return is_whole and bool(spec.paths) and all(_is_read_alike(each.type) for each in to_arrow_schema(node.schema))
+    return (
+        is_whole
+        and 0 < len(spec.paths) <= _FILES_MAX
+        and all(_is_read_alike(each.type) for each in to_arrow_schema(node.schema))
+    )
 
 
 def _is_read_alike(data_type: pa.DataType) -> bool:
@@ -65,7 +74,9 @@ def _parquet(session: SparkSession, spec: ParquetSource, node: PlanNode) -> Data
     for each, name in zip(schema.fields, node.schema.names, strict=True):
         each.name = name
     schema.names = list(node.schema.names)
-    rows = session.read.schema(schema).parquet(*(f"file://{path}" for path in spec.paths))
+    # One by one: Spark takes the largest of several files first, and rows have the order of their files.
+    files = (session.read.schema(schema).parquet(f"file://{path}") for path in spec.paths)
+    rows = reduce(DataFrame.unionAll, files)
     return rows.select(*named([F.col(f"`{name.replace('`', '``')}`") for name in node.schema.names]))
 
 

@@ -36,9 +36,24 @@ _UNIT: Final = 2.0**-53
 _PLACES: Final = 2**44
 
 
+class _Stage:
+    """Of which this process is one subtask of many, beside those that it has itself: a task of Spark."""
+
+    first_subtask = 0
+
+
+def set_first_subtask(number: int) -> None:
+    """Say that the subtask 0 of this process is the one of that number, for what is opened from now on."""
+    _Stage.first_subtask = number
+
+
+def _subtask() -> int:
+    return _Stage.first_subtask + SUBTASK.get()
+
+
 def random_numbers(seed: int) -> Callable[[pa.RecordBatch], pa.Array]:
     """Return what gives the numbers of batches, one after another."""
-    (stream,) = fold_words(pa.array([SUBTASK.get()], pa.int64()), pa.array([seed], pa.int64()))
+    (stream,) = fold_words(pa.array([_subtask()], pa.int64()), pa.array([seed], pa.int64()))
     seen = 0
 
     def numbers(batch: pa.RecordBatch) -> pa.Array:
@@ -55,7 +70,7 @@ def random_numbers(seed: int) -> Callable[[pa.RecordBatch], pa.Array]:
 
 def row_places() -> Callable[[pa.RecordBatch], pa.Array]:
     """Return what gives the places of the rows of batches, one after another."""
-    next_place = SUBTASK.get() * _PLACES
+    next_place = _subtask() * _PLACES
 
     def places(batch: pa.RecordBatch) -> pa.Array:
         nonlocal next_place

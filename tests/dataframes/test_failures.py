@@ -21,8 +21,8 @@ def test_other_errors_are_failures_of_the_job():
 
 
 def test_words_of_spark_are_its_last_cause():
-    said = "[JOB_ABORTED] Job aborted\n\tat x\nCaused by: [ARITHMETIC_OVERFLOW] long overflow. SQLSTATE: 22003\n\tat y"
-    assert str(engine_error(RuntimeError(said))) == "Spark: long overflow. SQLSTATE: 22003"
+    said = "[JOB_ABORTED] Job aborted\n\tat x\nCaused by: [CAST_OVERFLOW] no such value. SQLSTATE: 22003\n\tat y"
+    assert str(engine_error(RuntimeError(said))) == "Spark: no such value. SQLSTATE: 22003"
     assert engine_error(error := SchemaError("x")) is error
 
 
@@ -33,3 +33,15 @@ def test_decimals_that_spark_cannot_hold_say_what_to_do():
     error = engine_error(RuntimeError(said))
     assert type(error) is DataError
     assert str(error).startswith("Spark: 1e33 cannot be represented as Decimal(38, 6). Its decimals have 38 digits")
+
+
+def test_overflow_is_the_error_that_it_is_elsewhere():
+    said = "Caused by: [ARITHMETIC_OVERFLOW] long overflow. Use 'try_add' ... set spark.sql.ansi.enabled to false"
+    error = engine_error(RuntimeError(said))
+    assert type(error) is DataError
+    assert str(error).startswith("overflow: ") and "ansi" not in str(error)
+
+
+def test_a_worker_that_ended_is_no_error_of_files():
+    error = engine_error(RuntimeError("Job aborted\nCaused by: java.io.EOFException\n\tat x"))
+    assert str(error).startswith("a Python worker of Spark ended without a word")

@@ -16,7 +16,9 @@ from engine import (
     max_,
     median,
     min_,
+    rand,
     row_number,
+    row_place,
     string_agg,
     struct,
     sum_,
@@ -267,3 +269,19 @@ def test_cached_rows_are_computed_once(places):
     cached = places[1].from_arrow(EVENTS).filter(col("id") < 50).cache()
     assert cached.count() == 50
     assert cached.select("id").to_arrow().num_rows == 50
+
+
+def test_rows_have_the_order_of_their_files_and_numbers_of_their_own(places, tmp_path):
+    """Spark takes the largest file first, left to itself; and each of its tasks begins with the first place."""
+    pq.write_table(pa.table({"id": range(1000)}), tmp_path / "0.parquet")
+    pq.write_table(pa.table({"id": range(1000, 3000)}), tmp_path / "1.parquet")
+    _, on_spark = places
+    rows = on_spark.read_parquet(str(tmp_path))
+    found = rows.select("id", row_place().alias("place"), rand(3).alias("r")).to_arrow()
+    assert found.column("id").to_pylist() == list(range(3000))
+    assert len(set(found.column("place").to_pylist())) == 3000
+    assert len(set(found.column("r").to_pylist())) == 3000
+    assert rows.head(3).to_arrow().column("id").to_pylist() == [0, 1, 2]
+    sampled = set(rows.sample(0.1, seed=7).to_arrow().column("id").to_pylist())
+    below = {row for row in sampled if row < 1000}
+    assert sum(row + 1000 in sampled for row in below) < len(below) // 2

@@ -118,6 +118,8 @@ cdef int next_page(Chunk* chunk) noexcept nogil
 # Read and open the page at hand. CHUNK_SEALED: open_sealed is to be called with what its owner has made of `sealed`.
 cdef int open_page(Chunk* chunk) noexcept nogil
 cdef int open_sealed(Chunk* chunk, const uint8_t* opened) noexcept nogil
+# Stored values of fixed width as Arrow has them.
+cdef void as_arrow_has(Chunk* chunk, const uint8_t* stored, int64_t count, uint8_t* target) noexcept nogil
 # Forget the column and its place, keeping memory.
 cdef void reset_chunk(Chunk* chunk) noexcept nogil
 cdef void free_chunk(Chunk* chunk) noexcept nogil

@@ -274,12 +274,12 @@ cdef int settle_dictionary(Chunk* chunk, const uint8_t* data, const uint8_t* end
         return CHUNK_DAMAGED
     if not grow(&chunk.words, count * chunk.width):
         return CHUNK_NO_MEMORY
-    stored_as_own(chunk, data, count, chunk.words.data)
+    as_arrow_has(chunk, data, count, chunk.words.data)
     chunk.dictionary_count = count
     return CHUNK_OK
 
 
-cdef void stored_as_own(Chunk* chunk, const uint8_t* stored, int64_t count, uint8_t* target) noexcept nogil:
+cdef void as_arrow_has(Chunk* chunk, const uint8_t* stored, int64_t count, uint8_t* target) noexcept nogil:
     if chunk.shape == SHAPE_CONVERTED:
         convert(stored, chunk.stored_width, chunk.width, count, target)
     elif chunk.shape == SHAPE_REVERSED:

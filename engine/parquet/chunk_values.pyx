@@ -29,12 +29,11 @@ from engine.parquet.chunk_pages cimport (
     MODE_RUNS,
     SHAPE_BITS,
     SHAPE_CODES,
-    SHAPE_CONVERTED,
     SHAPE_COPIED,
-    SHAPE_REVERSED,
     SHAPE_TEXTS,
     Chunk,
     Scratch,
+    as_arrow_has,
     grow,
     next_page,
     open_page,
@@ -42,11 +41,9 @@ from engine.parquet.chunk_pages cimport (
 from engine.parquet.page_kernels cimport runs_read
 from engine.parquet.value_kernels cimport (
     append_bits,
-    convert,
     largest,
     pack_bits,
     put_texts,
-    reverse,
     spread,
     spread_ends,
     take_texts,
@@ -269,12 +266,7 @@ cdef int take_plain(Chunk* chunk, int64_t count, const uint64_t* mask, int64_t k
             return CHUNK_OK
         keep_values(stored, chunk.stored_width, count, mask, chunk.scratch.stored)
         stored = chunk.scratch.stored
-    if chunk.shape == SHAPE_CONVERTED:
-        convert(stored, chunk.stored_width, chunk.width, kept, target)
-    elif chunk.shape == SHAPE_REVERSED:
-        reverse(stored, chunk.stored_width, kept, target)
-    else:
-        memcpy(target, stored, <size_t>(kept * chunk.width))
+    as_arrow_has(chunk, stored, kept, target)
     return CHUNK_OK
 
 

@@ -1,10 +1,9 @@
 """Parquet files that are open, and their footers: one for all readers of a file in a process.
 
-    file = open_file(path, buffer_bytes)                         as all files are opened
-    file, footer = open_shared(path, buffer_bytes, columns)      keep the footer as long as the file is open
-    footer, coded = shared_footer(path, columns)                 without opening the file for reading
+    file = open_file(path, buffer_bytes)             as all files are opened that pyarrow reads
+    footer, coded = shared_footer(path, columns)     keep the footer as long as the file is open
     footer = read_footer(path)
-    groups = known_groups(footer)                                what was found out about row groups, to be added to
+    groups = known_groups(footer)                    what was found out about row groups, to be added to
 
 A footer of a hundred row groups and twenty columns takes 1.6 MB decoded and 7 ms to decode. It is shared while
 a reader holds it, and the last ones are kept for whoever comes next, ``_KEPT_MAX`` of them at most, and not more than
@@ -155,17 +154,8 @@ def shared_footer(path: str, columns: Collection[str] = ()) -> tuple[pq.FileMeta
     return footer, _kept.coded_columns(key, footer, columns)
 
 
-def open_shared(path: str, buffer_bytes: int, columns: Collection[str] = ()) -> tuple[pq.ParquetFile, pq.FileMetaData]:
-    """Open a file for reading with a buffer of so many bytes for each column; return it with its footer.
-
-    Columns of few texts, of those that are named, come as Arrow's dictionaries.
-    """
-    footer, coded = shared_footer(path, columns)
-    return open_file(path, buffer_bytes, footer, coded), footer
-
-
 def known_groups(footer: pq.FileMetaData) -> dict[tuple[int, tuple[str, ...]], GroupPages]:
-    """Return what is known of row groups of a footer that ``open_shared`` gave, by group and columns.
+    """Return what is known of row groups of a footer that ``shared_footer`` gave, by group and columns.
 
     What a reader adds is known to later ones where the footer is kept. A file with such a footer has not changed.
     """

@@ -7,9 +7,14 @@ import pytest
 from engine.errors import DataError
 from engine.parquet import footers as parquet_footers
 from engine.parquet import open_file
-from engine.parquet.footers import open_shared
+from engine.parquet.footers import shared_footer
 from engine.parquet.reader import ParquetReader
 from engine.parquet.source import parquet_source
+
+
+def open_shared(path, buffer_bytes, columns=()):
+    footer, coded = shared_footer(path, columns)
+    return parquet_footers.open_file(path, buffer_bytes, footer, coded), footer
 
 
 def test_readers_of_a_file_share_its_footer_while_it_is_open(tmp_path):

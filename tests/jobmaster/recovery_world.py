@@ -85,6 +85,9 @@ class SlowRpc(LocalRpcService):
 class SimCommit:
     """Outputs that lie nowhere."""
 
+    #: recorded by another thread, as where results are files
+    records_at_once = False
+
     def __init__(self, graph):
         self._staging = {sink.sink_index: f"staging of {sink.sink_index}" for sink in sinks_of(graph)}
 

@@ -292,8 +292,10 @@ def _owner() -> Owner:
 
 
 def _start_of(pid: int) -> float | None:
+    """Return when a process began; None: it has ended, be it that nobody has taken note of its end yet."""
     try:
-        return psutil.Process(pid).create_time()
+        process = psutil.Process(pid)
+        return None if process.status() == psutil.STATUS_ZOMBIE else process.create_time()
     except psutil.NoSuchProcess:
         return None
 

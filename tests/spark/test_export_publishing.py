@@ -151,7 +151,7 @@ import sys
 from engine.spark.export import export_data, start_spark
 spark = start_spark("killed", "local[2]")
 target, kind, start = sys.argv[1], sys.argv[2], int(sys.argv[3])
-data = spark.range(start, start + 200_000, 1, 6)
+data = spark.range(start, start + 200_000, 1, 6).withColumnRenamed("id", "n")
 print("ready", flush=True)
 if kind == "export":
     export_data(data, target, overwrite=True)

@@ -37,13 +37,14 @@ class OpenFile:
         self._columns = tuple(columns)
         self.footer, coded = shared_footer(path, columns)
         self._arrow: pq.ParquetFile | None = None
-        self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         self._known = known_groups(self.footer)
         self._readers: dict[tuple[str, ...], GroupReader] = {}
-        self.indexes = PageIndexes(path, self._descriptor, self.footer)
         self.coded = frozenset(coded)
         self.found = self._found_schema()
         self.types = {name: self._type_of(name) for name in columns}
+        # Last: nothing fails any more, which would leave it open.
+        self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        self.indexes = PageIndexes(path, self._descriptor, self.footer)
 
     def _found_schema(self) -> pa.Schema:
         """Return the types in which pyarrow would read all columns of the file."""

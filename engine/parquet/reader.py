@@ -288,6 +288,8 @@ class ParquetReader:
     def _open_columns(self, group: int, columns: Sequence[str], rows: int) -> ColumnStream:
         """Return some columns of a row group, of the source's types, in batches of so many rows."""
         assert self._file is not None
+        if columns:
+            self._decoded_widths.pop(columns[0], None)  # those of this row group count from here on
         return ConvertedColumns(self._file.columns(group, columns, rows), partial(self._taken, columns))
 
     def _taken(self, columns: Sequence[str], batch: pa.RecordBatch) -> pa.RecordBatch:

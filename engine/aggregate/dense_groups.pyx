@@ -145,9 +145,9 @@ cdef class DenseGroups:
             self.forget()
         found = pc.index_in(dictionary, value_set=texts)
         if found.null_count > dictionary.null_count:
-            others = pc.unique(dictionary.filter(pc.and_(pc.is_null(found), pc.is_valid(dictionary))))
+            others = pc.unique(pc.filter(dictionary, pc.and_(pc.is_null(found), pc.is_valid(dictionary))))
             if len(texts) + len(others) >= self.numbers_max():
-                texts, others = others.slice(0, 0), pc.unique(dictionary.drop_null())
+                texts, others = others.slice(0, 0), pc.unique(pc.drop_null(dictionary))
                 self.forget()
             texts = pa.concat_arrays([texts, others])
             found = pc.index_in(dictionary, value_set=texts)

@@ -34,6 +34,7 @@ from engine.iomanager.spill_space import SpillSpace
 from engine.memory.page_pool import PagePool
 from engine.memory.segment import MemorySegment
 from engine.memory.value_stores import ValueOwner
+from engine.records.arrow_functions import pc
 from engine.records.plain_types import plain_batch, plain_schema, plain_type
 from engine.records.row_codec import RowCodec
 
@@ -107,7 +108,7 @@ class HashAggregate:
             self._known_schema = batch.schema
         self.rows_in += batch.num_rows
         for column in self._layout.columns_as_double:
-            doubles = batch.column(column).cast(pa.float64(), safe=False)
+            doubles = pc.cast(batch.column(column), pa.float64(), safe=False)
             batch = batch.set_column(column, self._input_schema.names[column], doubles)
         for column in self._layout.columns_as_pairs:
             batch = batch.set_column(column, self._input_schema.names[column], pairs_of(batch.column(column)))

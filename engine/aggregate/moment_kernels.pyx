@@ -209,7 +209,7 @@ def states_of_values(values not None, int32_t operation, int32_t width):
                 memcpy(states + (start + index) * width, groups[index], <size_t> width)
             start += size
     made = pa.Array.from_buffers(pa.binary(width), count, [None, buffer], null_count=0)
-    return made if values.null_count == 0 else pc.if_else(values.is_valid(), made, None)
+    return made if values.null_count == 0 else pc.if_else(pc.is_valid(values), made, None)
 
 
 def pairs_of(structs not None):
@@ -228,4 +228,4 @@ def pairs_of(structs not None):
     made = pa.Array.from_buffers(pa.binary(16), count, [None, buffer], null_count=0)
     if left.null_count == 0 and right.null_count == 0:
         return made
-    return pc.if_else(pc.and_(left.is_valid(), right.is_valid()), made, None)
+    return pc.if_else(pc.and_(pc.is_valid(left), pc.is_valid(right)), made, None)

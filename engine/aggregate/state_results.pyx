@@ -55,7 +55,7 @@ def results_of_states(batch not None, int64_t key_count, list columns not None, 
             means = _means(&opened.columns[column], &opened.columns[key_count + counted], opened.row_count,
                            batch.schema.field(column).type)
             states = batch.column(column)
-            arrays.append(means if states.null_count == 0 else pc.if_else(states.is_valid(), means, None))
+            arrays.append(means if states.null_count == 0 else pc.if_else(pc.is_valid(states), means, None))
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 

@@ -117,7 +117,7 @@ def _quoted(texts: pa.Array) -> pa.Array:
 
 def _joined(column: pa.Array, texts: pa.Array, begin: str, end: str) -> pa.Array:
     """Return the texts of each list's values, parted by commas; the values are those that ``list_flatten`` gives."""
-    lengths = pc.fill_null(pc.list_value_length(column), 0).cast(pa.int32())
+    lengths = pc.cast(pc.fill_null(pc.list_value_length(column), 0), pa.int32())
     # Offsets of the values that are left where null lists have none.
     offsets = pa.concat_arrays([pa.array([0], pa.int32()), pc.cumulative_sum(lengths)])
     joined = pc.binary_join(pa.ListArray.from_arrays(offsets, texts), scalar_of(","))

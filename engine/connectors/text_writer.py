@@ -40,5 +40,5 @@ class TextWriter(LineWriter):
 
     def _lines(self, batch: pa.RecordBatch) -> pa.Array:
         # The separator goes between the value and nothing, which is behind it.
-        values = batch.column(0).cast(pa.string())
+        values = pc.cast(batch.column(0), pa.string())
         return pc.binary_join_element_wise(values, _NOTHING, _LINE_END, null_handling="replace", null_replacement="")

@@ -151,7 +151,7 @@ cdef class HashSelector(KeySelector):
         finally:
             free(hashes)
             free(flags)
-        is_copied = pa.Array.from_buffers(pa.int8(), total, [None, buffer]).cast(pa.bool_())
+        is_copied = pc.cast(pa.Array.from_buffers(pa.int8(), total, [None, buffer]), pa.bool_())
         return kept_rows(batch, pc.invert(is_copied)), kept_rows(batch, is_copied)
 
     cdef uint64_t* hash_keys(self, ArrowBatch batch) except NULL:

@@ -56,16 +56,16 @@ class AsofRule:
 
     def _is_near(self, distance: pa.Array, data_type: pa.DataType) -> pa.Array:
         if self.tolerance is None:
-            return distance.is_valid()
+            return pc.is_valid(distance)
         if pa.types.is_decimal(data_type):
             most = pa.scalar(Decimal(self.tolerance).scaleb(-data_type.scale), pa.decimal256(76, data_type.scale))
-            most = most.cast(distance.type, safe=False) if most.as_py() < _largest(distance.type) else None
+            most = pc.cast(most, distance.type, safe=False) if most.as_py() < _largest(distance.type) else None
         elif pa.types.is_floating(data_type):
             most = pa.scalar(float(self.tolerance), pa.float64())
         else:
             most = pa.scalar(min(self.tolerance, 2**64 - 1), pa.uint64())
         if most is None:
-            return distance.is_valid()
+            return pc.is_valid(distance)
         return pc.fill_null(pc.less_equal(distance, most), fill_value=False)
 
 
@@ -77,7 +77,7 @@ def _distance(later: pa.Array, earlier: pa.Array) -> pa.Array:
     """Return later - earlier, which is not negative, in a type that holds it; null where either is."""
     data_type = later.type
     if pa.types.is_floating(data_type):
-        one, other = later.cast(pa.float64()), earlier.cast(pa.float64())
+        one, other = pc.cast(later, pa.float64()), pc.cast(earlier, pa.float64())
         is_equal = pc.or_(pc.equal(one, other), pc.and_(pc.is_nan(one), pc.is_nan(other)))
         apart = pc.subtract(one, other)
         apart = pc.if_else(pc.is_nan(apart), pa.scalar(math.inf), apart)
@@ -91,5 +91,5 @@ def _distance(later: pa.Array, earlier: pa.Array) -> pa.Array:
         signed = pa.uint32() if pa.types.is_unsigned_integer(data_type) else pa.int32()
         later, earlier = later.cast(signed), earlier.cast(signed)
     # a difference that leaves the range of int64 is right as uint64
-    one, other = (each.cast(pa.int64()) for each in (later, earlier))
+    one, other = (pc.cast(each, pa.int64()) for each in (later, earlier))
     return pc.subtract(one, other).view(pa.uint64())

@@ -53,6 +53,8 @@ _UNLIMITED: Final = 1 << 62
 class Kind(Enum):
     """What memory is for."""
 
+    __hash__ = object.__hash__  # a name's hash is a function of Python's, and members are looked up for each batch
+
     PAGES = auto()
     IO = auto()
     ARROW = auto()
@@ -61,6 +63,8 @@ class Kind(Enum):
 
 class Role(Enum):
     """What a member does; the value is how often it holds a part, about."""
+
+    __hash__ = object.__hash__
 
     #: batches that are decoded, at work and on their way
     READER = 8
@@ -180,6 +184,8 @@ class Budget:
 
     def resize(self, reservation: Reservation, size: int) -> bool:
         """Change what a reservation holds, where there is as much; called by Reservation.resize."""
+        if size == reservation.size:
+            return True
         with self._changed:
             kind = reservation.kind
             if size > reservation.size:
@@ -217,7 +223,8 @@ class Budget:
     def _set_size(self, reservation: Reservation, size: int) -> None:
         self._held[reservation.kind] += size - reservation.size
         reservation.size = size
-        self._changed.notify_all()
+        if self._waiting:
+            self._changed.notify_all()
 
 
 class _Wish:

@@ -84,7 +84,7 @@ def _differs(previous: pa.Array, current: pa.Array) -> pa.Array:
     if pa.types.is_dictionary(current.type):
         previous, current = previous.dictionary_decode(), current.dictionary_decode()
     if pa.types.is_float16(current.type):
-        previous, current = previous.cast(pa.float32()), current.cast(pa.float32())
+        previous, current = pc.cast(previous, pa.float32()), pc.cast(current, pa.float32())
     differs = pc.not_equal(previous, current)
     if pa.types.is_floating(current.type):
         differs = pc.and_not(differs, pc.and_(pc.is_nan(previous), pc.is_nan(current)))

@@ -37,8 +37,8 @@ from engine.records.plain_types import plain_type
 #: path, inode, size and time of the last change
 Key = tuple[str, int, int, int]
 
-#: where columns of a row group lie that are decoded here, and as what they come
-Decoded = dict[str, tuple[StoredChunk, pa.Field]]
+#: where columns of a row group lie that are decoded here
+Decoded = dict[str, StoredChunk]
 
 _footers: Final[weakref.WeakValueDictionary[Key, pq.FileMetaData]] = weakref.WeakValueDictionary()
 #: footers that are kept, how many bytes of files all of them are, and the largest of them
@@ -60,8 +60,11 @@ class GroupPages(NamedTuple):
     """What is known of some columns of a row group."""
 
     pages: dict[str, Pages]
-    #: of these columns, as the file has them before compression
+    #: by column, what is held while it is read
+    held: dict[str, int]
+    #: of these columns, as the file has them before compression, or with the wide values that dictionaries have
     row_bytes: float
+    row_count: int
     #: those that are decoded here, for the columns that come as numbers of texts; None: not yet known
     decoded: tuple[frozenset[str], Decoded] | None = None
 

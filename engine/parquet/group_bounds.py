@@ -30,7 +30,7 @@ from engine.graph.expression import Expression, columns_of, conjuncts
 from engine.parquet.footers import GroupBounds, known_bounds
 from engine.records.arrow_functions import pc
 from engine.records.key_test import KeyTest
-from engine.records.plain_scalars import scalar_of
+from engine.records.plain_scalars import array_of, scalar_of
 from engine.records.plain_types import plain_type
 from engine.statistics.bounds_predicate import ROW_COUNT, highest, lowest, may_be_true, null_count
 
@@ -85,7 +85,7 @@ def bounds_of(
 ) -> pa.RecordBatch:
     """Return what is known of columns in row groups, at least one; null what is not."""
     known = known_bounds(footer)
-    wanted_groups = None if list(groups) == list(range(footer.num_row_groups)) else pa.array(groups, pa.int64())
+    wanted_groups = None if list(groups) == list(range(footer.num_row_groups)) else array_of(groups, pa.int64())
     found = {}
     if ROW_COUNT not in known:
         counts = [footer.row_group(group).num_rows for group in range(footer.num_row_groups)]

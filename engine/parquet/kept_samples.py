@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
@@ -26,6 +27,12 @@ _COLUMN_BYTES_MAX: Final = BYTES_MAX // 64
 _Key = tuple[str, int, int, int, str]
 #: (row group, rows, columns) -> a table of these columns
 ReadRows = Callable[[SourceSplit, int, list[str]], pa.Table]
+
+
+def stamps_of(groups: Sequence[SourceSplit]) -> tuple[int, ...]:
+    """Return for each row group when its file was changed last, in nanoseconds; OSError where there is none."""
+    stamps = {path: Path(path).stat().st_mtime_ns for path in {group.path for group in groups}}
+    return tuple(stamps[group.path] for group in groups)
 
 
 class KeptSamples:

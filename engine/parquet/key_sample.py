@@ -18,13 +18,13 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Sequence
 from functools import lru_cache
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from engine.expressions.schema_bridge import is_key_type
 from engine.graph.source_spec import ColumnStatistics, ParquetSource, SourceSplit
+from engine.parquet.kept_samples import stamps_of
 from engine.parquet.open_file import OpenFile
 from engine.parquet.source import plain_file_schema
 from engine.records.arrow_functions import pc
@@ -55,7 +55,7 @@ def key_statistics(spec: ParquetSource, column: str, row_count: float) -> Column
     """
     groups = spread_splits(spec.splits)
     try:
-        stamps = tuple(Path(group.path).stat().st_mtime_ns for group in groups)
+        stamps = stamps_of(groups)
         return _sampled(groups, stamps, column, row_count)
     except (OSError, pa.ArrowException):
         # the job will say what is wrong with the file
@@ -95,7 +95,6 @@ def _rows(groups: Sequence[SourceSplit], columns: Sequence[str]) -> pa.Table | N
     schema: pa.Schema | None = None
     left_bytes, left_values = CHUNK_BYTES, CHUNK_VALUES
     drawn: list[pa.RecordBatch] = []
-    batches = 0
     for group in groups:
         with contextlib.closing(OpenFile(group.path, columns)) as file:
             left_bytes -= sum(_chunk_bytes(file.footer, group.start, column) for column in columns)
@@ -111,10 +110,8 @@ def _rows(groups: Sequence[SourceSplit], columns: Sequence[str]) -> pa.Table | N
             rows_left = file.row_count(group.start)
             while rows_left:
                 rows = min(_BATCH_ROWS, rows_left)
-                # A fixed sequence: the same file gives the same sample, and a pattern in its rows meets none.
-                mask = pc.less(pc.random(rows, initializer=batches), scalar_of(chance)) if chance < 1.0 else None
-                batch = stream.read(mask)
-                batches, rows_left = batches + 1, rows_left - rows
+                batch = stream.read(pc.less(_draws().slice(0, rows), scalar_of(chance)) if chance < 1.0 else None)
+                rows_left -= rows
                 if batch is not None:
                     plain = plain_batch(batch)
                     arrays = [pc.cast(column, field.type) for column, field in zip(plain.columns, schema, strict=True)]
@@ -122,6 +119,12 @@ def _rows(groups: Sequence[SourceSplit], columns: Sequence[str]) -> pa.Table | N
     if schema is None or any(batch.nbytes > WIDE_COLUMN_BYTES * max(1, batch.num_rows) for batch in drawn):
         return None
     return pa.Table.from_batches(drawn, schema=schema)
+
+
+@lru_cache(maxsize=1)
+def _draws() -> pa.Array:
+    """Return a number from 0 to 1 for each row of a batch: always the same, so that a file gives the same sample."""
+    return pc.random(_BATCH_ROWS, initializer=0)
 
 
 def _chunk_bytes(metadata: pq.FileMetaData, group: int, column: str) -> int:

@@ -15,7 +15,7 @@ Held by: tests/parquet/test_group_reader.py
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -24,9 +24,12 @@ from engine.parquet.column_streams import ArrowColumns, ColumnStream, DecodedCol
 from engine.parquet.footers import Decoded, GroupPages, known_groups, open_file, shared_footer
 from engine.parquet.group_reader import GroupReader
 from engine.parquet.page_bounds import PageIndexes
-from engine.parquet.pages import buffer_bytes, pages_of
+from engine.parquet.pages import Pages, buffer_bytes, pages_of
 from engine.parquet.stored_chunks import decodable
 from engine.records.plain_types import plain_type
+
+#: values of a dictionary that count, since some rows may be a gigabyte of them
+_WIDE_VALUE_BYTES = 64 << 10
 
 
 class OpenFile:
@@ -71,8 +74,7 @@ class OpenFile:
 
     def row_count(self, group: int) -> int:
         """Return how many rows a row group has."""
-        count: int = self.footer.row_group(group).num_rows
-        return count
+        return self.pages(group, self._columns).row_count
 
     def pages(self, group: int, columns: Sequence[str]) -> GroupPages:
         """Return what is known of columns of a row group."""
@@ -80,7 +82,9 @@ class OpenFile:
         found = self._known.get(key)
         if found is None:
             pages = pages_of(self.path, self.footer, group, columns)
-            found = self._known[key] = GroupPages(pages, self._encoded_row_bytes(group, columns))
+            held = {name: known.held_bytes for name, known in pages.items()}
+            row_bytes = max(self._encoded_row_bytes(group, columns), _wide_bytes(pages))
+            found = self._known[key] = GroupPages(pages, held, row_bytes, self.footer.row_group(group).num_rows)
         return found
 
     def _encoded_row_bytes(self, group: int, columns: Sequence[str]) -> float:
@@ -95,23 +99,26 @@ class OpenFile:
         """Return some columns of a row group in batches of so many rows; another stream of the columns ends with it."""
         decoded = self._decoded_here(group)
         own = [name for name in columns if name in decoded]
-        others = [name for name in columns if name not in decoded]
         streams: list[ColumnStream] = []
         if own:
-            chunks, fields = zip(*(decoded[name] for name in own), strict=True)
-            reader = self._reader(own, pa.schema(fields), buffer_bytes(len(columns)))
-            reader.begin(self._descriptor, list(chunks))
+            reader = self._reader(own, buffer_bytes(len(columns)))
+            reader.begin(self._descriptor, [decoded[name] for name in own])
             streams.append(DecodedColumns(reader, self.row_count(group), rows))
+            if len(own) == len(columns):
+                return streams[0]
+        others = [name for name in columns if name not in decoded]
         if others or not columns:
             batches = self._by_arrow().iter_batches(rows, row_groups=[group], columns=others, use_threads=False)
             streams.append(ArrowColumns(self._checked(group, batches), rows))
         return streams[0] if len(streams) == 1 else SideBySide(streams, columns)
 
-    def _reader(self, columns: Sequence[str], schema: pa.Schema, window_bytes: int) -> GroupReader:
+    def _reader(self, columns: Sequence[str], window_bytes: int) -> GroupReader:
         """Return the reader of some columns, with the memory that it took for another row group."""
-        reader = self._readers.get(tuple(columns))
+        key = tuple(columns)
+        reader = self._readers.get(key)
         if reader is None:
-            reader = self._readers[tuple(columns)] = GroupReader(schema, window_bytes)
+            schema = pa.schema([pa.field(name, self.types[name]) for name in columns])
+            reader = self._readers[key] = GroupReader(schema, window_bytes)
         return reader
 
     def single_row(self, group: int, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
@@ -123,8 +130,7 @@ class OpenFile:
         known = self.pages(group, self._columns)
         if known.decoded is None or known.decoded[0] != self.coded:
             chunks = decodable(self.footer, group, self._columns, self.types, known.pages)
-            fields = {name: (chunk, pa.field(name, self.types[name])) for name, chunk in chunks.items()}
-            known = known._replace(decoded=(self.coded, fields))
+            known = known._replace(decoded=(self.coded, chunks))
             self._known[group, self._columns] = known
         assert known.decoded is not None
         return known.decoded[1]
@@ -149,3 +155,8 @@ class OpenFile:
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
+
+
+def _wide_bytes(pages: Mapping[str, Pages]) -> float:
+    """Return how wide a row is at least whose values lie in dictionaries of wide ones: rows have their numbers only."""
+    return sum(found.value_bytes for found in pages.values() if found.value_bytes >= _WIDE_VALUE_BYTES)

@@ -36,7 +36,7 @@ from engine.parquet.group_bounds import as_bounds
 from engine.parquet.page_index import IndexPlaces, column_index, first_rows, index_places
 from engine.parquet.row_ranges import Ranges, common, of_pages
 from engine.records.arrow_functions import pc
-from engine.records.plain_scalars import scalar_of
+from engine.records.plain_scalars import array_of, scalar_of
 from engine.records.plain_types import plain_type
 from engine.statistics.bounds_predicate import ROW_COUNT, highest, lowest, may_be_true, null_count
 
@@ -98,7 +98,7 @@ class PageIndexes:
         nulls: Sequence[int | None] = index.null_counts or [count if empty else None for count, empty in pages]
         bounds = as_bounds(sides[0], sides[1], nulls, [chunk.statistics] * len(rows), stored)
         wanted = schema.field(name).type
-        columns = {ROW_COUNT: pa.array(counts, pa.int64()), null_count(name): bounds.null_counts}
+        columns = {ROW_COUNT: array_of(counts, pa.int64()), null_count(name): bounds.null_counts}
         for name_of, values in ((lowest, bounds.lowest), (highest, bounds.highest)):
             columns[name_of(name)] = pa.nulls(len(rows), wanted) if values is None else pc.cast(values, wanted)
         return rows, pa.RecordBatch.from_pydict(columns)

@@ -17,7 +17,7 @@ an error.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
@@ -32,7 +32,7 @@ from engine.parquet.column_passes import read_in_passes
 from engine.parquet.column_streams import ColumnStream, ConvertedColumns
 from engine.parquet.group_bounds import matched_groups, possible_groups
 from engine.parquet.open_file import OpenFile
-from engine.parquet.pages import Pages, check_fits
+from engine.parquet.pages import check_fits
 from engine.parquet.row_filter import RowFilter, kept
 from engine.parquet.row_ranges import Ranges
 from engine.parquet.source import plain_file_schema
@@ -51,9 +51,9 @@ if TYPE_CHECKING:
     from engine.records.top_keys import TopTest
 
 #: rows of a batch, when they are narrow
-PARQUET_BATCH_ROWS_MAX = 65536
+PARQUET_BATCH_ROWS_MAX = 131072
 #: bytes of a batch of narrow rows: of less, what every operator pays for a batch is seen beside decoding
-NARROW_BATCH_BYTES_MAX = 4 << 20
+NARROW_BATCH_BYTES_MAX = 8 << 20
 _NARROW_ROW_BYTES = 128
 #: bytes of a batch when there is very little memory for each reader
 BATCH_BYTES_MIN = 128 << 10
@@ -62,8 +62,6 @@ _NARROW_COLUMNS = 16
 _RELEASED_BYTES = 8 << 20
 #: row groups of which no page was left out before those that follow are not looked at
 _INDEX_LOOKS = 2
-#: values of a dictionary that count, since some rows may be a gigabyte of them
-_WIDE_VALUE_BYTES = 64 << 10
 
 
 class ParquetReader:
@@ -167,13 +165,11 @@ class ParquetReader:
         assert self._file is not None
         assert self._filter is not None
         columns = self._filter.columns
-        pages, row_bytes, _ = self._file.pages(group, columns)
-        held = {name: found.held_bytes for name, found in pages.items()}
-        is_one_row = self._file.row_count(group) == 1
-        if is_one_row or not self._reserved.resize(2 * sum(held.values())):
+        known = self._file.pages(group, columns)
+        if known.row_count == 1 or not self._reserved.resize(2 * sum(known.held.values())):
             return
         self._looked_at.add((path, group))
-        rows = self._rows_at_once(row_bytes, columns)
+        rows = self._rows_at_once(known.row_bytes, columns)
         yield from self._batches_of(group, columns, rows)
         self._reserved.resize(0)
 
@@ -189,10 +185,13 @@ class ParquetReader:
             for batch in self._read_group(split.path, group):
                 size_bytes = batch_bytes(batch)
                 self._row_bytes = size_bytes / batch.num_rows if batch.num_rows else self._row_bytes
-                bytes_max = max(BATCH_BYTES_MAX, self._batch_bytes_max(self._row_bytes))
-                yield from bounded_batches(batch, PARQUET_BATCH_ROWS_MAX, size_bytes, bytes_max)
+                if 0 < size_bytes <= BATCH_BYTES_MAX:
+                    yield batch
+                else:
+                    bytes_max = max(BATCH_BYTES_MAX, self._batch_bytes_max(self._row_bytes))
+                    yield from bounded_batches(batch, PARQUET_BATCH_ROWS_MAX, size_bytes, bytes_max)
                 del batch  # a wide one is not kept while the next is read
-            self._reserved.resize(0)
+        self._reserved.resize(0)
         self.bytes_read += split.size_bytes
         # Small blocks are kept for the next row group: to give them back and touch them again takes half as long as
         # decoding does. Large ones are of pages and dictionaries, which may be smaller there.
@@ -226,13 +225,11 @@ class ParquetReader:
     def _read_group(self, path: str, group: int) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a row group that are wanted, as wanted."""
         assert self._file is not None
-        pages, encoded_row_bytes, _ = self._file.pages(group, self._columns)
-        held = {name: found.held_bytes for name, found in pages.items()}
-        self._held_bytes = sum(held.values())
-        is_one_row = self._file.row_count(group) == 1
-        check_fits(path, group, held, process_budget.record_limit, is_at_once=is_one_row)
-        row_bytes = max(self._seen_row_bytes(), encoded_row_bytes, _wide_bytes(pages))
-        batches = self._batches(group, self._rows_at_once(row_bytes, self._columns), held)
+        known = self._file.pages(group, self._columns)
+        self._held_bytes = sum(known.held.values())
+        check_fits(path, group, known.held, process_budget.record_limit, is_at_once=known.row_count == 1)
+        row_bytes = max(self._seen_row_bytes(), known.row_bytes)
+        batches = self._batches(group, self._rows_at_once(row_bytes, self._columns), known.held)
         for each in one_by_one(batches, row_bytes):
             yield self._arranged(each)
             del each
@@ -247,7 +244,10 @@ class ParquetReader:
         sizes = self._reserved_sizes(group, held)
         # A page that is opened is there twice for a moment.
         wanted = sum(sizes.values()) + max(sizes.values(), default=0)
-        if not self._reserved.resize(wanted) and self._new_space is not None and columns:
+        is_granted = self._reserved.resize(wanted)
+        if not is_granted:
+            self._reserved.resize(0)  # what the last row group had
+        if not is_granted and self._new_space is not None and columns:
             read = partial(self._batches_of, group)
             yield from self._whole(read_in_passes(read, sizes, rows, self._new_space, process_budget))
         elif self._filter is None:
@@ -343,6 +343,8 @@ class ParquetReader:
         if not self._spec.columns:
             return batch.select([])
         assert self._output_schema is not None
+        if batch.schema.equals(self._output_schema):
+            return batch
         arrays, fields = [], []
         for field in self._output_schema:
             array = batch.column(field.name)
@@ -417,11 +419,7 @@ def _coded(array: pa.DictionaryArray, wanted: pa.DataType) -> pa.DictionaryArray
     return pa.DictionaryArray.from_arrays(array.indices, texts, safe=False)
 
 
-def _wide_bytes(pages: Mapping[str, Pages]) -> float:
-    """Return how wide a row is at least whose values lie in dictionaries of wide ones: rows have their numbers only."""
-    return sum(found.value_bytes for found in pages.values() if found.value_bytes >= _WIDE_VALUE_BYTES)
-
-
 def _is_fixed(data_type: pa.DataType) -> bool:
     """Whether values have a width of their own, of at most 16 bytes."""
-    return bool(pa.types.is_primitive(data_type) or pa.types.is_decimal128(data_type))
+    is_number = pa.types.is_primitive(data_type) or pa.types.is_decimal128(data_type)
+    return bool(is_number or pa.types.is_dictionary(data_type))

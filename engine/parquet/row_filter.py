@@ -26,7 +26,6 @@ import pyarrow as pa
 
 from engine.expressions.evaluate import CompiledExpression, compile_predicate
 from engine.graph.expression import Expression, columns_of, conjunction, conjuncts
-from engine.parquet.column_passes import joined
 from engine.parquet.column_streams import ColumnStream
 from engine.parquet.row_ranges import ALL_ROWS, NO_ROWS, Ranges, share_of
 from engine.records.arrow_functions import pc
@@ -68,7 +67,7 @@ class RowFilter:
             names.update(columns_of(predicate))
         self.columns = [name for name in schema.names if name in names]
         #: parts over numbers of texts: the column, the part over it
-        self._by_code: list[tuple[str, CompiledExpression]] = []
+        self._by_code: list[_CodePart] = []
         others: list[Expression] = []
         for part in () if predicate is None else conjuncts(predicate):
             compiled = _over_code(part, schema, coded)
@@ -117,7 +116,7 @@ class RowFilter:
             more = beside.read(_of_all_rows(share, mask))
             if more is None or more.num_rows != kept_count:
                 raise pa.ArrowInvalid("its columns do not have the same number of rows")
-            yield joined([kept(batch, mask, own), more]).select(columns) if own else more.select(columns)
+            yield _side_by_side(kept(batch, mask, own), more, columns) if own else more.select(columns)
             del batch, more
 
     def _filtered(
@@ -135,8 +134,8 @@ class RowFilter:
     def mask(self, batch: pa.RecordBatch) -> pa.BooleanArray | None:
         """Return for each row of a batch, which has ``columns`` at least, whether it is kept; None: all are."""
         mask: pa.BooleanArray | None = None
-        for name, part in self._by_code:
-            found = _looked_up(part, batch.column(name))
+        for part in self._by_code:
+            found = part.mask(batch.column(part.column))
             mask = found if mask is None else pc.and_kleene(mask, found)
         if self._plain is not None:
             mask = self._narrowed(batch, self._plain, mask)
@@ -161,31 +160,53 @@ def _of_all_rows(share: bool | pa.BooleanArray, mask: pa.BooleanArray | None) ->
     return share if mask is None else narrowed_mask(share, mask)
 
 
+def _side_by_side(one: pa.RecordBatch, other: pa.RecordBatch, columns: Sequence[str]) -> pa.RecordBatch:
+    """Return columns of two batches of the same rows, in the order of the names."""
+    arrays = dict(zip((*one.schema.names, *other.schema.names), (*one.columns, *other.columns), strict=True))
+    return pa.RecordBatch.from_arrays([arrays[name] for name in columns], names=list(columns))
+
+
 def kept(batch: pa.RecordBatch, mask: pa.BooleanArray | None, columns: Sequence[str]) -> pa.RecordBatch:
     """Return the rows of some columns that a mask leaves."""
-    chosen = batch.select(list(columns))
+    chosen = batch if batch.schema.names == columns else batch.select(list(columns))
     return chosen if mask is None else kept_rows(chosen, mask)
 
 
-def _over_code(part: Expression, schema: pa.Schema, coded: Collection[str]) -> tuple[str, CompiledExpression] | None:
+class _CodePart:
+    """A part of a predicate over one column that comes as a dictionary; what it says of the last one is kept."""
+
+    def __init__(self, column: str, part: CompiledExpression) -> None:
+        self.column = column
+        self._part = part
+        self._dictionary: pa.Array | None = None
+        #: of each text, and of null
+        self._said: pa.BooleanArray | None = None
+
+    def mask(self, array: pa.Array) -> pa.BooleanArray:
+        """Return what the part says of each row, from what it says of each text and of null."""
+        if not pa.types.is_dictionary(array.type):
+            return self._of(array)
+        dictionary = array.dictionary
+        if self._said is None or not dictionary.equals(self._dictionary):
+            self._said = self._of(pa.concat_arrays([dictionary, pa.nulls(1, dictionary.type)]))
+            self._dictionary = dictionary
+        said = self._said
+        flags = flags_of_codes(said, array.indices)
+        if flags is not None:
+            return flags
+        of_rows = pc.take(said, array.indices)
+        keeps_null = array.null_count and said[len(said) - 1].as_py()
+        return pc.fill_null(of_rows, _TRUE) if keeps_null else of_rows
+
+    def _of(self, texts: pa.Array) -> pa.BooleanArray:
+        return self._part(pa.RecordBatch.from_arrays([texts], names=[self.column]))
+
+
+def _over_code(part: Expression, schema: pa.Schema, coded: Collection[str]) -> _CodePart | None:
     """Return a part of a predicate over one column that comes as a dictionary; None: it is none, or it may fail."""
     names = set(columns_of(part))
     if len(names) != 1 or not names.issubset(coded):
         return None
     (name,) = names
     compiled = compile_predicate(part, pa.schema([schema.field(name)]))
-    return None if compiled.can_raise else (name, compiled)
-
-
-def _looked_up(part: CompiledExpression, column: pa.DictionaryArray) -> pa.BooleanArray:
-    """Return what a part says of each row, from what it says of each text and of null."""
-    if not pa.types.is_dictionary(column.type):
-        return part(pa.RecordBatch.from_arrays([column], names=list(columns_of(part.expression))[:1]))
-    texts = pa.concat_arrays([column.dictionary, pa.nulls(1, column.dictionary.type)])
-    said = part(pa.RecordBatch.from_arrays([texts], names=list(columns_of(part.expression))[:1]))
-    flags = flags_of_codes(said, column.indices)
-    if flags is not None:
-        return flags
-    of_rows = pc.take(said, column.indices)
-    keeps_null = column.null_count and said[len(texts) - 1].as_py()
-    return pc.fill_null(of_rows, _TRUE) if keeps_null else of_rows
+    return None if compiled.can_raise else _CodePart(name, compiled)

@@ -19,7 +19,6 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Hashable, Sequence
 from functools import lru_cache, partial
-from pathlib import Path
 from typing import Final
 
 import msgspec
@@ -30,7 +29,7 @@ from engine.graph.expression import Expression, columns_of
 from engine.graph.plan_schema import ColumnInfo, PlanSchema
 from engine.graph.source_spec import ColumnStatistics, ParquetSource, SourceSplit, SourceStatistics
 from engine.parquet.column_passes import joined
-from engine.parquet.kept_samples import KeptSamples
+from engine.parquet.kept_samples import KeptSamples, stamps_of
 from engine.parquet.open_file import OpenFile
 from engine.parquet.pages import chunks_of, parts
 from engine.records.arrow_functions import pc
@@ -81,7 +80,7 @@ def with_sample(
         return statistics
     parts = tuple(part for part in parts_of(predicates) if set(columns_of(part)).issubset(narrow))
     try:
-        stamps = tuple(Path(group.path).stat().st_mtime_ns for group in groups)
+        stamps = stamps_of(groups)
         sample = _sampled(groups, stamps, tuple(narrow), statistics.row_count or 0.0, msgspec.msgpack.encode(parts))
     except OSError:
         return statistics

@@ -97,7 +97,7 @@ def _plain_list_view(array: Any, target: pa.DataType) -> Any:
     ends = pc.cumulative_sum(pc.fill_null(pc.list_value_length(array), 0))
     offsets = pa.concat_arrays([pa.array([0], ends.type), ends])
     form = pa.LargeListArray if pa.types.is_large_list(target) else pa.ListArray
-    return form.from_arrays(offsets, plain_array(array.flatten(), target.value_type), target, mask=array.is_null())
+    return form.from_arrays(offsets, plain_array(array.flatten(), target.value_type), target, mask=pc.is_null(array))
 
 
 def _plain_nested(array: Any, target: pa.DataType) -> Any:
@@ -105,7 +105,7 @@ def _plain_nested(array: Any, target: pa.DataType) -> Any:
     if pa.types.is_struct(target):
         fields = [target.field(index) for index in range(target.num_fields)]
         children = [plain_array(array.field(index), field.type) for index, field in enumerate(fields)]
-        return pa.StructArray.from_arrays(children, fields=fields, mask=array.is_null())
+        return pa.StructArray.from_arrays(children, fields=fields, mask=pc.is_null(array))
     if pa.types.is_list_view(array.type) or pa.types.is_large_list_view(array.type):
         return _plain_list_view(array, target)
     if pa.types.is_map(target):

@@ -125,7 +125,7 @@ def _value_counts(column: pa.ChunkedArray) -> pa.StructArray:
     """Return (values, counts) of the different values that are not null."""
     if pa.types.is_decimal(column.type) and column.type.bit_width < 128:
         # Arrow counts the values of wider decimals only
-        column = column.cast(pa.decimal128(column.type.precision, column.type.scale))
+        column = pc.cast(column, pa.decimal128(column.type.precision, column.type.scale))
     return pc.value_counts(pc.drop_null(column.combine_chunks()))
 
 

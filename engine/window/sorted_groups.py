@@ -115,10 +115,10 @@ class SortedGroups:
                 where = None if call.where is None else rows.column(call.where)
                 columns.append(_lists(values, where, bounds))
             elif call.function == "quantile":
-                low, high, fraction = quantile_rows(starts, kept_before(values.is_valid(), bounds), call.share)
+                low, high, fraction = quantile_rows(starts, kept_before(pc.is_valid(values), bounds), call.share)
                 columns.append(_between(pc.take(values, low), pc.take(values, high), fraction))
             else:
-                columns.append(pc.take(values, first_kept(values.is_valid(), bounds)))
+                columns.append(pc.take(values, first_kept(pc.is_valid(values), bounds)))
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
 

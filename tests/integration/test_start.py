@@ -3,12 +3,15 @@
 import importlib.util
 import subprocess
 import sys
+from decimal import Decimal
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 _JOB = """
 import sys
-from engine import Environment, col, count, sum_, when
+from engine import Environment, avg, col, count, sum_, when
 with Environment() as env:
     rows = env.read_csv("{folder}/in.csv", header=True)
     named = when(col("name").is_null() | (col("name") == "")).then("none").otherwise(col("name"))
@@ -20,6 +23,9 @@ with Environment() as env:
     env.execute()
     wide = back.filter(col("total") > 1).group_by("name").agg(rows=sum_("rows"))
     assert [tuple(row) for row in wide.collect()] == [("adam", 2)]
+    pages = env.read_parquet("{folder}/indexed.parquet").filter(col("n") < 1000)
+    means = pages.group_by("name").agg(rows=count(), mean=avg(col("n")), price=sum_(col("price"))).sort("name")
+    assert [row.rows for row in means.collect()] == [250, 500, 250]
 known = ("pandas", "pyspark", "duckdb", "polars", "pyarrow.compute")
 print(sorted(name for name in known if name in sys.modules))
 """
@@ -29,6 +35,9 @@ print(sorted(name for name in known if name in sys.modules))
 @pytest.mark.integration
 @pytest.mark.skipif(importlib.util.find_spec("pandas") is None, reason="pandas is not installed")
 def test_jobs_do_not_load_pandas_and_other_libraries_that_start_slowly(tmp_path):
+    names = pa.array([None, "adam", "anna", "adam"] * 2500)
+    rows = pa.table({"n": range(10_000), "name": names, "price": [Decimal("1.25")] * 10_000})
+    pq.write_table(rows, tmp_path / "indexed.parquet", write_page_index=True, data_page_size=1024, row_group_size=4096)
     (tmp_path / "in.csv").write_text("name,n\nanna,1\nadam,2\nadam,3\n")
     words = subprocess.run(
         [sys.executable, "-c", _JOB.format(folder=tmp_path)], capture_output=True, text=True, check=False

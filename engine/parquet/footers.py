@@ -37,16 +37,13 @@ from engine.records.plain_types import plain_type
 #: path, inode, size and time of the last change
 Key = tuple[str, int, int, int]
 
-#: where columns of a row group lie that are decoded here
-Decoded = dict[str, StoredChunk]
-
 _footers: Final[weakref.WeakValueDictionary[Key, pq.FileMetaData]] = weakref.WeakValueDictionary()
 #: footers that are kept, how many bytes of files all of them are, and the largest of them
 _KEPT_MAX: Final = 64
 _KEPT_BYTES_MAX: Final = 2 << 20
 _KEPT_EACH_MAX: Final = 256 << 10
-#: row groups, each with some columns, of which it is kept what is known
-_GROUPS_MAX: Final = 4096
+#: of each kind of entry
+_GROUPS_MAX: Final = 8192
 
 _FOOTER_BUFFER_BYTES: Final = 64 << 10
 #: bytes of a dictionary in the file, and of a text's number in a row
@@ -59,14 +56,22 @@ _ROWS_MIN: Final = 4096
 class GroupPages(NamedTuple):
     """What is known of some columns of a row group."""
 
-    pages: dict[str, Pages]
     #: by column, what is held while it is read
     held: dict[str, int]
     #: of these columns, as the file has them before compression, or with the wide values that dictionaries have
     row_bytes: float
     row_count: int
-    #: those that are decoded here, for the columns that come as numbers of texts; None: not yet known
-    decoded: tuple[frozenset[str], Decoded] | None = None
+
+
+class KnownGroups(NamedTuple):
+    """What was found out about row groups."""
+
+    #: by row group and columns that are read together
+    together: dict[tuple[int, tuple[str, ...]], GroupPages]
+    #: by row group and column
+    pages: dict[tuple[int, str], Pages]
+    #: by row group, column, and whether it comes as numbers of texts
+    chunks: dict[tuple[int, str, bool], StoredChunk | None]
 
 
 class GroupBounds(NamedTuple):
@@ -84,8 +89,7 @@ class _Kept(NamedTuple):
     footer: pq.FileMetaData
     #: the coded columns, by those that were asked for
     coded: dict[frozenset[str], list[str]]
-    #: by row group and columns
-    groups: dict[tuple[int, tuple[str, ...]], GroupPages]
+    groups: KnownGroups
     #: by column
     bounds: dict[str, GroupBounds]
     #: of indexes of leaf columns, by row group
@@ -103,7 +107,7 @@ class _KeptFooters:
     def keep(self, key: Key, footer: pq.FileMetaData) -> None:
         """Keep a footer, and let go of those that were used longest ago when there are too many."""
         with self._lock:
-            self._found.setdefault(key, _Kept(footer, {}, {}, {}, {}))
+            self._found.setdefault(key, _Kept(footer, {}, KnownGroups({}, {}, {}), {}, {}))
             size_bytes = sum(kept.footer.serialized_size for kept in self._found.values())
             while len(self._found) > _KEPT_MAX or size_bytes > _KEPT_BYTES_MAX:
                 size_bytes -= self._found.popitem(last=False)[1].footer.serialized_size
@@ -122,11 +126,13 @@ class _KeptFooters:
             kept.coded[asked] = coded
         return coded
 
-    def groups(self, footer: pq.FileMetaData) -> dict[tuple[int, tuple[str, ...]], GroupPages]:
+    def groups(self, footer: pq.FileMetaData) -> KnownGroups:
         """Return what is known of row groups of a footer; nothing yet where it is not kept."""
         with self._lock:
             known = next((kept.groups for kept in self._found.values() if kept.footer is footer), None)
-        return {} if known is None or len(known) > _GROUPS_MAX else known
+        if known is None or max(len(known.together), len(known.pages), len(known.chunks)) > _GROUPS_MAX:
+            return KnownGroups({}, {}, {})
+        return known
 
     def bounds(self, footer: pq.FileMetaData) -> dict[str, GroupBounds]:
         """Return what is known of bounds of columns of a footer; nothing yet where it is not kept."""
@@ -157,8 +163,8 @@ def shared_footer(path: str, columns: Collection[str] = ()) -> tuple[pq.FileMeta
     return footer, _kept.coded_columns(key, footer, columns)
 
 
-def known_groups(footer: pq.FileMetaData) -> dict[tuple[int, tuple[str, ...]], GroupPages]:
-    """Return what is known of row groups of a footer that ``shared_footer`` gave, by group and columns.
+def known_groups(footer: pq.FileMetaData) -> KnownGroups:
+    """Return what is known of row groups of a footer that ``shared_footer`` gave.
 
     What a reader adds is known to later ones where the footer is kept. A file with such a footer has not changed.
     """

@@ -15,17 +15,18 @@ Held by: tests/parquet/test_group_reader.py
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from engine.parquet.column_streams import ArrowColumns, ColumnStream, DecodedColumns, SideBySide
-from engine.parquet.footers import Decoded, GroupPages, known_groups, open_file, shared_footer
-from engine.parquet.group_reader import GroupReader
+from engine.parquet.footers import GroupPages, known_groups, open_file, shared_footer
+from engine.parquet.group_reader import GroupReader, StoredChunk
 from engine.parquet.page_bounds import PageIndexes
-from engine.parquet.pages import Pages, buffer_bytes, pages_of
-from engine.parquet.stored_chunks import decodable
+from engine.parquet.pages import buffer_bytes, pages_of
+from engine.parquet.stored_chunks import flat_leaves, stored_chunk
 from engine.records.plain_types import plain_type
 
 #: values of a dictionary that count, since some rows may be a gigabyte of them
@@ -79,30 +80,34 @@ class OpenFile:
     def pages(self, group: int, columns: Sequence[str]) -> GroupPages:
         """Return what is known of columns of a row group."""
         key = (group, tuple(columns))
-        found = self._known.get(key)
+        found = self._known.together.get(key)
         if found is None:
-            pages = pages_of(self.path, self.footer, group, columns)
-            held = {name: known.held_bytes for name, known in pages.items()}
-            row_bytes = max(self._encoded_row_bytes(group, columns), _wide_bytes(pages))
-            found = self._known[key] = GroupPages(pages, held, row_bytes, self.footer.row_group(group).num_rows)
+            found = self._known.together[key] = self._together(group, columns)
         return found
 
-    def _encoded_row_bytes(self, group: int, columns: Sequence[str]) -> float:
-        """Return the average width of a row of a group as the file has it, before compression."""
+    def _together(self, group: int, columns: Sequence[str]) -> GroupPages:
+        known = self._known.pages
+        new = [name for name in columns if (group, name) not in known]
+        if new:
+            known.update({(group, name): pages for name, pages in pages_of(self.path, self.footer, group, new).items()})
+        pages = [known[group, name] for name in columns]
+        buffer = buffer_bytes(len(columns))
+        held = {name: one.held_bytes(buffer) for name, one in zip(columns, pages, strict=True)}
         metadata = self.footer.row_group(group)
-        chunks = [metadata.column(index) for index in range(metadata.num_columns)]
-        wanted = [chunk for chunk in chunks if chunk.path_in_schema.partition(".")[0] in columns]
-        total = sum(chunk.total_uncompressed_size for chunk in wanted or chunks)
-        return float(total / max(1, metadata.num_rows))
+        # Where no column is wanted a batch is about as many rows as if all were.
+        encoded = sum(one.whole_bytes for one in pages) or metadata.total_byte_size
+        wide = sum(one.value_bytes for one in pages if one.value_bytes >= _WIDE_VALUE_BYTES)
+        return GroupPages(held, max(wide, encoded / max(1, metadata.num_rows)), metadata.num_rows)
 
     def columns(self, group: int, columns: Sequence[str], rows: int) -> ColumnStream:
         """Return some columns of a row group in batches of so many rows; another stream of the columns ends with it."""
-        decoded = self._decoded_here(group)
-        own = [name for name in columns if name in decoded]
+        chunks = {name: self._stored(group, name) for name in columns}
+        decoded = {name: chunk for name, chunk in chunks.items() if chunk is not None}
+        own = list(decoded)
         streams: list[ColumnStream] = []
         if own:
             reader = self._reader(own, buffer_bytes(len(columns)))
-            reader.begin(self._descriptor, [decoded[name] for name in own])
+            reader.begin(self._descriptor, list(decoded.values()))
             streams.append(DecodedColumns(reader, self.row_count(group), rows))
             if len(own) == len(columns):
                 return streams[0]
@@ -126,14 +131,20 @@ class OpenFile:
         table = self._by_arrow().read_row_group(group, columns=list(columns), use_threads=False)
         return self._checked(group, table.to_batches())
 
-    def _decoded_here(self, group: int) -> Decoded:
-        known = self.pages(group, self._columns)
-        if known.decoded is None or known.decoded[0] != self.coded:
-            chunks = decodable(self.footer, group, self._columns, self.types, known.pages)
-            known = known._replace(decoded=(self.coded, chunks))
-            self._known[group, self._columns] = known
-        assert known.decoded is not None
-        return known.decoded[1]
+    @cached_property
+    def _leaves(self) -> dict[str, int]:
+        return flat_leaves(self.footer)
+
+    def _stored(self, group: int, name: str) -> StoredChunk | None:
+        """Return where a column lies that is decoded here, None for others."""
+        key = (group, name, name in self.coded)
+        known = self._known.chunks
+        if key not in known:
+            leaf = self._leaves.get(name)
+            self.pages(group, self._columns)
+            pages = self._known.pages[group, name]
+            known[key] = leaf if leaf is None else stored_chunk(self.footer, group, leaf, self.types[name], pages)
+        return known[key]
 
     def _checked(self, group: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the batches of a row group; pa.ArrowInvalid where they are not all of it."""
@@ -155,8 +166,3 @@ class OpenFile:
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
-
-
-def _wide_bytes(pages: Mapping[str, Pages]) -> float:
-    """Return how wide a row is at least whose values lie in dictionaries of wide ones: rows have their numbers only."""
-    return sum(found.value_bytes for found in pages.values() if found.value_bytes >= _WIDE_VALUE_BYTES)

@@ -1,8 +1,9 @@
 """The pages of a row group: whether they can be what their headers say, and what reading them holds.
 
     pages_of(path, metadata, group, columns) -> {column: Pages}    sound ones
-        .held_bytes      of the column, while batches of the row group are made
-        .value_bytes     of a value in its dictionary, on average
+        .held_bytes(buffer)    of the column, while batches of the row group are made and so much is read at a time
+        .value_bytes           of a value in its dictionary, on average
+        .whole_bytes           before compression
     check_fits(path, group, held, limit, is_at_once=...)           MemoryBudgetError for a column that is too large
     parts(columns, held, limit) -> lists of columns                each about within a limit, never empty
 
@@ -46,10 +47,27 @@ _SIZE_HARMLESS: Final = 1 << 20
 
 
 class Pages(NamedTuple):
-    """What is known of a column's pages in a row group."""
+    """What is known of a column's pages in a row group; of a nested column, of each of its leaves."""
 
-    held_bytes: int
-    value_bytes: float
+    #: of each leaf, the bytes in the file, and those of a page that is read whole before it is opened
+    read: tuple[tuple[int, int], ...] = ()
+    #: pages and dictionaries
+    opened_bytes: int = 0
+    value_bytes: float = 0.0
+    whole_bytes: int = 0
+
+    def held_bytes(self, buffer: int) -> int:
+        """Return what is held while batches are made and ``buffer`` bytes of the file are read at a time."""
+        return self.opened_bytes + sum(min(stored, max(buffer, page)) for stored, page in self.read)
+
+    def with_leaf(self, leaf: Pages) -> Pages:
+        """Return what is known of a column with one more leaf."""
+        return Pages(
+            self.read + leaf.read,
+            self.opened_bytes + leaf.opened_bytes,
+            self.value_bytes + leaf.value_bytes,
+            self.whole_bytes + leaf.whole_bytes,
+        )
 
 
 def buffer_bytes(column_count: int) -> int:
@@ -80,19 +98,17 @@ def chunks_of(
 
 def pages_of(path: str, metadata: pq.FileMetaData, group: int, columns: Sequence[str]) -> dict[str, Pages]:
     """Return what is known of the pages of columns in a row group; pa.ArrowInvalid where one cannot be what it says."""
-    found = dict.fromkeys(columns, Pages(0, 0.0))
-    buffer = buffer_bytes(len(columns))
+    found = dict.fromkeys(columns, Pages())
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         for name, chunk in chunks_of(metadata, group, columns):
-            held, value = _leaf_pages(descriptor, chunk, group, buffer)
-            found[name] = Pages(found[name].held_bytes + held, found[name].value_bytes + value)
+            found[name] = found[name].with_leaf(_leaf_pages(descriptor, chunk, group))
     finally:
         os.close(descriptor)
     return found
 
 
-def _leaf_pages(descriptor: int, chunk: pq.ColumnChunkMetaData, group: int, buffer: int) -> Pages:
+def _leaf_pages(descriptor: int, chunk: pq.ColumnChunkMetaData, group: int) -> Pages:
     begin, compressed = first_page(chunk), chunk.total_compressed_size
     whole = chunk.total_uncompressed_size
     largest = max(whole, compressed, _SIZE_HARMLESS)
@@ -105,10 +121,10 @@ def _leaf_pages(descriptor: int, chunk: pq.ColumnChunkMetaData, group: int, buff
             f"bytes of {whole}"
         )
     page = sizes.page_bytes if sizes.is_complete else whole
-    # A compressed page is read whole before it is opened.
-    read = min(compressed, buffer if chunk.compression == "UNCOMPRESSED" else max(buffer, sizes.compressed_bytes))
-    held = read + min(whole, sizes.dictionary_bytes) * _DICTIONARY_COPIES + min(whole, page)
-    return Pages(held, sizes.dictionary_bytes / max(1, sizes.dictionary_values))
+    read_whole = 0 if chunk.compression == "UNCOMPRESSED" else sizes.compressed_bytes
+    opened = min(whole, sizes.dictionary_bytes) * _DICTIONARY_COPIES + min(whole, page)
+    value = sizes.dictionary_bytes / max(1, sizes.dictionary_values)
+    return Pages(((compressed, read_whole),), opened, value, whole)
 
 
 def check_fits(path: str, group: int, held: Mapping[str, int], limit_bytes: int, *, is_at_once: bool) -> None:

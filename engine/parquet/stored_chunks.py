@@ -1,6 +1,7 @@
 """Which columns of a Parquet file are decoded here, and how their values become Arrow's.
 
-    decodable(footer, group, columns, types, pages) -> {column: StoredChunk}      the others are left to pyarrow
+    flat_leaves(footer) -> {column: leaf}
+    stored_chunk(footer, group, leaf, type, pages) -> StoredChunk | None          None: it is left to pyarrow
 
     physical type            logical type                      as Arrow has it
     BOOLEAN                                                    bool
@@ -21,14 +22,14 @@ Held by: tests/parquet/test_group_reader.py
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+from collections import Counter
 from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from engine.parquet.group_reader import StoredChunk, known_codecs
-from engine.parquet.pages import FORGOTTEN_BYTES, Pages, chunks_of, first_page
+from engine.parquet.pages import BUFFER_MAX, FORGOTTEN_BYTES, Pages, first_page
 
 #: chunk_pages.Shape
 _COPIED, _CONVERTED, _REVERSED, _BITS, _TEXTS, _CODES = range(6)
@@ -50,45 +51,45 @@ class Stored(NamedTuple):
     width: int
 
 
-def decodable(
-    footer: pq.FileMetaData,
-    group: int,
-    columns: Collection[str],
-    types: Mapping[str, pa.DataType],
-    pages: Mapping[str, Pages],
-) -> dict[str, StoredChunk]:
-    """Return where the columns of a row group lie that are decoded here.
+def flat_leaves(footer: pq.FileMetaData) -> dict[str, int]:
+    """Return by name the columns of the file's top level that are leaves, and no other has their name."""
+    paths = [footer.schema.column(index).path for index in range(footer.num_columns)]
+    names = footer.schema.names
+    counts = Counter(names)
+    return {path: index for index, path in enumerate(paths) if path == names[index] and counts[path] == 1}
+
+
+def stored_chunk(
+    footer: pq.FileMetaData, group: int, leaf: int, data_type: pa.DataType, pages: Pages
+) -> StoredChunk | None:
+    """Return where a column of a row group lies; None: it is not decoded here.
 
     Args:
         footer: of the file.
         group: one of its row groups.
-        columns: names; what is not a column of the file's top level is none that is decoded here.
-        types: plain types of the columns, or dictionaries of int32 where they come as numbers of texts.
-        pages: what is known of the columns' pages.
+        leaf: of ``flat_leaves``.
+        data_type: the column's plain type, or a dictionary of int32 where it comes as numbers of texts.
+        pages: what is known of the column's pages.
     """
-    found: dict[str, StoredChunk] = {}
-    rows = footer.row_group(group).num_rows
-    for name, chunk in chunks_of(footer, group, columns):
-        if chunk.path_in_schema != name or chunk.num_values != rows or not _is_known(chunk):
-            continue
-        index = footer.schema.names.index(name) if footer.schema.names.count(name) == 1 else -1
-        stored = None if index < 0 else _stored(footer.schema.column(index), types[name])
-        if stored is None or pages[name].held_bytes > _HELD_BYTES_MAX:
-            continue
-        whole = chunk.total_uncompressed_size
-        if stored.shape >= _TEXTS and max(whole, pages[name].value_bytes * rows) > _TEXTS_BYTES_MAX:
-            continue
-        begin = first_page(chunk)
-        found[name] = StoredChunk(
-            begin,
-            begin + chunk.total_compressed_size + FORGOTTEN_BYTES,
-            rows,
-            max(whole, chunk.total_compressed_size),
-            chunk.compression,
-            *stored,
-            footer.schema.column(index).max_definition_level == 1,
-        )
-    return found
+    metadata = footer.row_group(group)
+    rows, chunk, column = metadata.num_rows, metadata.column(leaf), footer.schema.column(leaf)
+    if chunk.num_values != rows or not _is_known(chunk):
+        return None
+    stored = _stored(column, data_type)
+    if stored is None or pages.held_bytes(BUFFER_MAX) > _HELD_BYTES_MAX:
+        return None
+    if stored.shape >= _TEXTS and max(pages.whole_bytes, pages.value_bytes * rows) > _TEXTS_BYTES_MAX:
+        return None
+    begin, compressed = first_page(chunk), chunk.total_compressed_size
+    return StoredChunk(
+        begin,
+        begin + compressed + FORGOTTEN_BYTES,
+        rows,
+        max(pages.whole_bytes, compressed),
+        chunk.compression,
+        *stored,
+        column.max_definition_level == 1,
+    )
 
 
 def _is_known(chunk: pq.ColumnChunkMetaData) -> bool:

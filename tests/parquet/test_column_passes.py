@@ -108,7 +108,7 @@ def test_held_bytes_are_a_page_and_three_times_the_dictionary(tmp_path):
     plain = pa.table({"a": [f"{i:012d}" for i in range(rows)], "d": [f"{i % 10_000:096d}" for i in range(rows)]})
     pq.write_table(plain, path, use_dictionary=["d"], data_page_size=100_000, dictionary_pagesize_limit=1 << 30)
     found = pages_of(str(path), pq.read_metadata(path), 0, ["a", "d"])
-    sizes = {name: pages.held_bytes for name, pages in found.items()}
+    sizes = {name: pages.held_bytes(BUFFER_MAX) for name, pages in found.items()}
     buffer = min(pq.read_metadata(path).row_group(0).column(0).total_compressed_size, BUFFER_MAX)
     assert 100_000 <= sizes["a"] - buffer <= 150_000
     assert 3 * 10_000 * 100 <= sizes["d"] <= 4 * 10_000 * 100 + BUFFER_MAX
@@ -122,7 +122,7 @@ def test_a_header_that_is_none_counts_as_a_page_of_the_whole_column(tmp_path):
     damaged[metadata.row_group(0).column(0).data_page_offset] = 0x99
     path.write_bytes(damaged)
     chunk = metadata.row_group(0).column(0)
-    held = pages_of(str(path), metadata, 0, ["a"])["a"].held_bytes
+    held = pages_of(str(path), metadata, 0, ["a"])["a"].held_bytes(BUFFER_MAX)
     assert held == chunk.total_uncompressed_size + min(chunk.total_compressed_size, BUFFER_MAX)
 
 
@@ -274,5 +274,5 @@ def test_pages_of_wide_values_are_about_a_megabyte(tmp_path):
         writer.write(pa.record_batch([pa.array(texts)], schema))
     writer.finish()
     metadata = pq.read_metadata(path)
-    held = pages_of(str(path), metadata, 0, ["text"])["text"].held_bytes
+    held = pages_of(str(path), metadata, 0, ["text"])["text"].held_bytes(BUFFER_MAX)
     assert held < 4 << 20 < metadata.row_group(0).total_byte_size

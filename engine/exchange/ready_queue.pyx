@@ -110,13 +110,16 @@ cdef class ReadyQueue:
 
 
 cdef void ready_push(ReadyState* ready, int32_t channel) noexcept nogil:
+    cdef bint is_new
     monitor_lock(&ready.monitor)
-    if not ready.queued[channel]:
+    is_new = not ready.queued[channel]
+    if is_new:
         ready.queued[channel] = 1
         ready.ring[(ready.head + ready.count) % ready.channel_count] = channel
         ready.count += 1
-        monitor_notify(&ready.monitor)
     monitor_unlock(&ready.monitor)
+    if is_new:
+        monitor_notify(&ready.monitor)          # unlocked: the consumer that wakes does not wait for the lock
 
 
 cdef int32_t ready_pop(ReadyState* ready, int64_t until_ns) noexcept nogil:

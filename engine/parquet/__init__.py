@@ -3,7 +3,8 @@
 client, when the plan is built         task, when the job runs
 source.py  sample.py  key_sample.py    reader.py  writer.py
 
-footers.py             one footer for all readers of a file
+footers.py             one footer for all readers of a file, once it is known to be none that pyarrow ends the process
+                       for (footer_check.pyx)
 group_bounds.py        row groups that a filter leaves, by what footers say of their values
 page_bounds.py         rows that it leaves by what the file says of pages (page_index.pyx, row_ranges.py), and values
                        that row groups do not have (bloom_filter.pyx)

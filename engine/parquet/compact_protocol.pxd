@@ -68,5 +68,14 @@ cdef inline int64_t next_list(Cursor* cursor, int32_t* kind) noexcept nogil:
         return 0
     return <int64_t>count
 
+# Begin with the list that a field is; none of it where its elements are of another kind than the wanted one.
+cdef inline int64_t begin_list(Cursor* cursor, int32_t kind, int32_t wanted) noexcept nogil:
+    cdef int32_t inner = 0
+    cdef int64_t count = next_list(cursor, &inner) if kind == IS_LIST else 0
+    if kind != IS_LIST or (count and inner != wanted):
+        cursor.at = cursor.size + 1
+        return 0
+    return count
+
 # Pass over a value of a field.
 cdef void skip_field(Cursor* cursor, int32_t kind) noexcept nogil

@@ -19,6 +19,7 @@ Thread: any.
 
 from __future__ import annotations
 
+import os
 import threading
 import weakref
 from collections import OrderedDict
@@ -29,6 +30,7 @@ from typing import Final, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from engine.parquet.footer_check import check_footer
 from engine.parquet.group_reader import StoredChunk
 from engine.parquet.page_index import IndexPlaces
 from engine.parquet.pages import Pages
@@ -46,6 +48,8 @@ _KEPT_EACH_MAX: Final = 256 << 10
 _GROUPS_MAX: Final = 8192
 
 _FOOTER_BUFFER_BYTES: Final = 64 << 10
+#: what a file whose footer is not encrypted ends with
+_MAGIC: Final = b"PAR1"
 #: bytes of a dictionary in the file, and of a text's number in a row
 _DICTIONARY_BYTES_MAX: Final = 8 << 10
 _NUMBER_BYTES_MAX: Final = 1.25
@@ -222,6 +226,23 @@ def _is_coded(chunk: pq.ColumnChunkMetaData) -> bool:
     )
 
 
+def _check_footer(path: str) -> None:
+    """Raise pa.ArrowInvalid where pyarrow would end the process for what a footer says; the rest it finds itself."""
+    with Path(path).open("rb", buffering=0) as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(0, size - len(_MAGIC) - 4))
+        tail = file.read(len(_MAGIC) + 4)
+        footer_bytes = int.from_bytes(tail[:4], "little")
+        if not tail.endswith(_MAGIC) or footer_bytes > size - len(tail):
+            return
+        file.seek(size - len(tail) - footer_bytes)
+        footer = file.read(footer_bytes)
+    try:
+        check_footer(footer)
+    except ValueError as error:
+        raise pa.ArrowInvalid(f"its footer is damaged: {error}") from None
+
+
 def open_file(
     path: str, buffer_bytes: int, footer: pq.FileMetaData | None = None, coded: Sequence[str] = ()
 ) -> pq.ParquetFile:
@@ -230,6 +251,8 @@ def open_file(
     The 96-bit timestamps that Spark writes by default are microseconds there: in Arrow's nanoseconds the years from
     1677 to 2262 have room, and others came as one of these.
     """
+    if footer is None:
+        _check_footer(path)
     # Left to itself pyarrow reads the columns of a row group whole, for a few rows of a sample.
     # Checksums of pages are looked at where there are any: in record data sets, and in what Spark writes.
     return pq.ParquetFile(

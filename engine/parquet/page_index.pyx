@@ -25,6 +25,7 @@ from engine.parquet.compact_protocol cimport (
     IS_LIST,
     IS_STRUCT,
     Cursor,
+    begin_list,
     is_number,
     next_byte,
     next_field,
@@ -67,16 +68,6 @@ cdef int check(Cursor* cursor, what) except -1:
     if cursor.at > cursor.size:
         raise ValueError(f"{what} of a Parquet file is damaged")
     return 0
-
-
-cdef int64_t begin_list(Cursor* cursor, int32_t kind, int32_t wanted) noexcept:
-    """Begin with a list of structs or the like; none of it where its elements are something else."""
-    cdef int32_t inner = 0
-    cdef int64_t count = next_list(cursor, &inner) if kind == IS_LIST else 0
-    if kind != IS_LIST or (count and inner != wanted):
-        cursor.at = cursor.size + 1
-        return 0
-    return count
 
 
 cdef void read_numbers(Cursor* cursor, int64_t* numbers, int64_t first, int64_t last) noexcept:

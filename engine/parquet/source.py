@@ -98,7 +98,7 @@ def open_parquet(path: str, reader: str, metadata: pq.FileMetaData | None = None
     """
     try:
         return open_file(path, _BUFFER_BYTES, metadata)
-    except (pa.ArrowInvalid, OSError) as error:
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
         if isinstance(error, OSError) and error.errno is not None:
             # The system's error, not Arrow's about what is in the file.
             raise PlanError(f"{reader}: {path} cannot be read: {error.strerror or error}") from None

@@ -63,7 +63,13 @@ def _from_stream(data: Any) -> pa.RecordBatchReader:
             return pa.Table.from_pandas(data, preserve_index=False).to_reader(BATCH_ROWS_MAX)
         except UnicodeEncodeError as error:
             raise SchemaError(f"from_arrow: a column name, or a string, is no text: {error}") from None
-    reader = pa.RecordBatchReader.from_stream(data)
+    try:
+        reader = pa.RecordBatchReader.from_stream(data)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        reason = str(error).partition("\n")[0]
+        raise SchemaError(
+            f"from_arrow: a column of the {type(data).__name__} has a type that Arrow does not have ({reason}); cast it"
+        ) from None
     if len(reader.schema) == 0:
         raise SchemaError("from_arrow: the data has no columns")
     return reader

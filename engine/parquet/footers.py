@@ -249,7 +249,8 @@ def open_file(
     """Open a file with a buffer of so many bytes for each column, without reading a footer that is known.
 
     The 96-bit timestamps that Spark writes by default are microseconds there: in Arrow's nanoseconds the years from
-    1677 to 2262 have room, and others came as one of these.
+    1677 to 2262 have room, and others came as one of these. A UUID comes as its 16 bytes, JSON as its text: with types
+    of their own neither could be a key.
     """
     if footer is None:
         _check_footer(path)
@@ -264,4 +265,5 @@ def open_file(
         buffer_size=buffer_bytes,
         page_checksum_verification=True,
         coerce_int96_timestamp_unit="us",
+        arrow_extensions_enabled=False,
     )

@@ -31,6 +31,8 @@ from engine.records.plain_types import plain_type
 
 #: values of a dictionary that count, since some rows may be a gigabyte of them
 _WIDE_VALUE_BYTES = 64 << 10
+#: at a time, where it is looked which column cannot be decoded
+_LOOKED_AT_ROWS = 4096
 
 
 class OpenFile:
@@ -113,8 +115,7 @@ class OpenFile:
                 return streams[0]
         others = [name for name in columns if name not in decoded]
         if others or not columns:
-            batches = self._by_arrow().iter_batches(rows, row_groups=[group], columns=others, use_threads=False)
-            streams.append(ArrowColumns(self._checked(group, batches), rows))
+            streams.append(ArrowColumns(self._checked(group, others, self._arrow_batches(group, others, rows)), rows))
         return streams[0] if len(streams) == 1 else SideBySide(streams, columns)
 
     def _reader(self, columns: Sequence[str], window_bytes: int) -> GroupReader:
@@ -129,7 +130,13 @@ class OpenFile:
     def single_row(self, group: int, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Yield the row of a row group that has one, read at once: no page of it is kept for later."""
         table = self._by_arrow().read_row_group(group, columns=list(columns), use_threads=False)
-        return self._checked(group, table.to_batches())
+        return self._checked(group, columns, table.to_batches())
+
+    def _arrow_batches(self, group: int, columns: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:
+        batches: Iterator[pa.RecordBatch] = self._by_arrow().iter_batches(
+            rows, row_groups=[group], columns=list(columns), use_threads=False
+        )
+        return batches
 
     @cached_property
     def _leaves(self) -> dict[str, int]:
@@ -146,16 +153,37 @@ class OpenFile:
             known[key] = leaf if leaf is None else stored_chunk(self.footer, group, leaf, self.types[name], pages)
         return known[key]
 
-    def _checked(self, group: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield the batches of a row group; pa.ArrowInvalid where they are not all of it."""
+    def _checked(
+        self, group: int, columns: Sequence[str], batches: Iterable[pa.RecordBatch]
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield the batches of a row group; pa.ArrowInvalid where they are not all of it, or cannot be decoded."""
         rows_left = self.row_count(group)
-        for batch in batches:
+        remaining = iter(batches)
+        while True:
+            try:
+                batch = next(remaining, None)
+            except (pa.ArrowInvalid, OSError) as error:
+                if not columns or (isinstance(error, OSError) and error.errno is not None):
+                    raise  # the system's, not about what is in a column
+                raise pa.ArrowInvalid(f"column {self._failing(group, columns)!r}: {error}") from error
+            if batch is None:
+                break
             rows_left -= batch.num_rows
             yield batch
             del batch  # a wide one is not kept while the next is read
         if rows_left:
             # Arrow passes over pages whose headers are damaged, and says nothing of the rows.
             raise pa.ArrowInvalid(f"row group {group} has {-rows_left:+} rows against what the file says of it")
+
+    def _failing(self, group: int, columns: Sequence[str]) -> str:
+        """Return the first of some columns that pyarrow cannot decode by itself; the last one where it can all."""
+        for name in columns[:-1]:
+            try:
+                for batch in self._arrow_batches(group, [name], _LOOKED_AT_ROWS):
+                    del batch
+            except (pa.ArrowInvalid, OSError):
+                return name
+        return columns[-1]
 
     def close(self) -> None:
         """Close the file; it may be closed already."""

@@ -132,7 +132,7 @@ def _stored_texts(logical: str, wanted: pa.DataType) -> Stored | None:
 def _stored_bytes(logical: dict[str, Any], length: int, wanted: pa.DataType) -> Stored | None:
     if logical["Type"] == "Decimal" and length <= 16:
         return Stored(_REVERSED, length, 16) if _is_decimal(logical, wanted) else None
-    if logical["Type"] == "None" and 0 < length <= _VALUE_BYTES_MAX and wanted == pa.binary(length):
+    if logical["Type"] in ("None", "UUID") and 0 < length <= _VALUE_BYTES_MAX and wanted == pa.binary(length):
         return Stored(_COPIED, length, length)
     return None
 

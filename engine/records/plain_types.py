@@ -125,8 +125,9 @@ def plain_array(array: Any, target: pa.DataType) -> Any:
     if array.type.equals(target):
         return array
     if pa.types.is_dictionary(array.type):
-        values = gathered_texts(array.dictionary, array.indices)
-        return plain_array(pc.take(array.dictionary, array.indices) if values is None else values, target)
+        texts = plain_array(array.dictionary, plain_type(array.dictionary.type))  # Arrow's take knows no views
+        values = gathered_texts(texts, array.indices)
+        return plain_array(pc.take(texts, array.indices) if values is None else values, target)
     if pa.types.is_run_end_encoded(array.type):
         return plain_array(pc.run_end_decode(array), target)
     if pa.types.is_nested(array.type):

@@ -135,6 +135,26 @@ def test_encoded_types_are_read_as_plain_ones(tmp_path):
     assert table_of(spec, schema).to_pydict() == {"d": ["x", "y", "x"]}
 
 
+def test_uuids_are_their_bytes_and_json_is_its_text(tmp_path):
+    path = tmp_path / "a.parquet"
+    uuid = "00000000-0000-0000-0000-0000000000ff"
+    duckdb.sql(f"COPY (SELECT '{uuid}'::UUID AS u, '{{\"a\":1}}'::JSON AS j FROM range(3)) TO '{path}'")
+    spec, _, schema = parquet_source(path)
+    assert schema == pa.schema([("u", pa.binary(16)), ("j", pa.string())])
+    assert table_of(spec, schema).to_pydict() == {"u": [b"\0" * 15 + b"\xff"] * 3, "j": ['{"a":1}'] * 3}
+
+
+def test_a_column_that_cannot_be_decoded_is_named(tmp_path):
+    # Differences beyond 32 bits, as DuckDB writes them; Arrow's decoder knows no such.
+    path = tmp_path / "a.parquet"
+    numbers = "((hash(i) % 4294967296)::BIGINT - 2147483648)::INT"
+    query = f"SELECT i, {numbers} AS h, i AS k FROM range(100) t(i)"
+    duckdb.sql(f"COPY ({query}) TO '{path}' (FORMAT parquet, PARQUET_VERSION V2)")
+    spec, _, schema = parquet_source(path)
+    with pytest.raises(DataError, match="row group 0: column 'h': "):
+        table_of(spec, schema)
+
+
 def test_timestamps_of_96_bits_are_right_in_every_year(tmp_path):
     moments = [
         datetime(1, 1, 1),
@@ -364,6 +384,14 @@ def test_what_offers_no_arrow_data_is_refused():
         arrow_source([1, 2], refuse_folder)
     with pytest.raises(SchemaError, match="no columns, or one twice"):
         arrow_source(pa.table([[1], [2]], names=["a", "a"]), refuse_folder)
+    with pytest.raises(SchemaError, match="a column of the DataFrame has a type that Arrow"):
+        arrow_source(pl.DataFrame({"v": pl.Series([1], dtype=pl.Int128)}), refuse_folder)
+
+
+@pytest.mark.parametrize("dtype", [pl.Categorical, pl.Enum(["a", "b"])], ids=str)
+def test_categories_of_polars_are_texts(dtype):
+    spec, _, schema = arrow_source(pl.DataFrame({"v": pl.Series(["b", None, "a"], dtype=dtype)}), refuse_folder)
+    assert table_of(spec, schema).to_pydict() == {"v": ["b", None, "a"]}
 
 
 # Rows

@@ -33,6 +33,12 @@ WORDS = ["a", None, "bcd", "a", "a long word of more than twelve bytes"]
 ENCODED: dict[str, tuple[pa.Array, pa.DataType]] = {
     "dictionary": (pa.array(WORDS).dictionary_encode(), pa.string()),
     "dictionary of int8 indexes": (pa.array(WORDS, pa.dictionary(pa.int8(), pa.large_string())), pa.large_string()),
+    "dictionary of views": (
+        pa.DictionaryArray.from_arrays(
+            pa.array([0, None, 1, 0, 2]), pa.array(["a", "bcd", WORDS[4]], pa.string_view())
+        ),
+        pa.string(),
+    ),
     "run_end": (pc.run_end_encode(pa.array([1, 1, None, None, 5])), pa.int64()),
     "string_view": (pa.array(WORDS, pa.string_view()), pa.string()),
     "binary_view": (pa.array([None if w is None else w.encode() for w in WORDS], pa.binary_view()), pa.binary()),

@@ -151,7 +151,7 @@ def test_a_column_that_cannot_be_decoded_is_named(tmp_path):
     query = f"SELECT i, {numbers} AS h, i AS k FROM range(100) t(i)"
     duckdb.sql(f"COPY ({query}) TO '{path}' (FORMAT parquet, PARQUET_VERSION V2)")
     spec, _, schema = parquet_source(path)
-    with pytest.raises(DataError, match="row group 0: column 'h': "):
+    with pytest.raises(DataError, match="row groups 0 to 1: column 'h': "):
         table_of(spec, schema)
 
 

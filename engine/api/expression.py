@@ -117,6 +117,12 @@ class Expr(NumberFunctions, RowValue):
     def __pos__(self) -> Expr:
         return self
 
+    def __abs__(self) -> Expr:
+        return self.call("abs")
+
+    def __round__(self, digits: int = 0) -> Expr:
+        return self.round(digits)
+
     def __eq__(self, other: object) -> Expr:  # type: ignore[override]
         warn_comparison_with_none(other, "==", "is_null")
         return self.call("equal", other)

@@ -32,8 +32,9 @@ cdef extern from *:
     static PyObject* drey_row_new(PyTypeObject* type, PyObject* args, PyObject* named) {
         PyObject* row = PyTuple_Type.tp_new(type, args, named);
         PyObject* fields = row ? PyObject_GetAttr((PyObject*)type, drey_fields_name) : NULL;
-        if (fields && PyObject_Size(fields) != PyTuple_GET_SIZE(row))
-            PyErr_Format(PyExc_ValueError, "a row of %zd values, not %zd", PyObject_Size(fields), PyTuple_GET_SIZE(row));
+        Py_ssize_t count = fields ? PyObject_Size(fields) : -1;
+        if (count >= 0 && count != PyTuple_GET_SIZE(row))
+            PyErr_Format(PyExc_ValueError, "a row of %zd values, not %zd", count, PyTuple_GET_SIZE(row));
         Py_XDECREF(fields);
         if (PyErr_Occurred()) Py_CLEAR(row);
         return row;

@@ -337,7 +337,7 @@ def test_only_wanted_columns_of_arrow_files_are_read(tmp_path, columns):
     rows = INLINE_BYTES // 32
     texts = [f"text {number}" for number in range(rows)]
     table = pa.table({"a": range(rows), "b": texts, "c": [[1, number] for number in range(rows)], "d": texts})
-    spec, _statistics, schema = arrow_source(table, lambda: tmp_path)
+    spec, _statistics, _schema = arrow_source(table, lambda: tmp_path)
     assert spec.inline is None
     found = list(open_source(msgspec.structs.replace(spec, columns=columns), spec.splits))
     assert sum(batch.num_rows for batch in found) == rows

@@ -337,6 +337,8 @@ class StringExpressions(Generic[ExprT]):
     def to_timestamp(self, format: str = "%Y-%m-%d %H:%M:%S", strict: bool = True) -> ExprT:  # noqa: A002
         """Return the timestamp that it is by a format of strptime, in which %f at the end are digits of a fraction.
 
+        With %z behind it, an offset such as +0130, +01:30 or Z, it is a timestamp of UTC.
+
         >>> values(col("x").str.to_timestamp("%Y%m%d %H:%M:%S.%f"), x=["20240229 12:30:00.25"])
         [datetime.datetime(2024, 2, 29, 12, 30, 0, 250000)]
         """

@@ -24,8 +24,8 @@ TABLE = pa.table(
 )
 
 #: more than a small sort; nineteen of twenty rows are in one partition
-ROWS_OF_HEAVY = 600_000
-HEAVY = pa.table({"n": pa.array(range(ROWS_OF_HEAVY)), "k": [0 if index % 20 else index % 7 for index in range(ROWS_OF_HEAVY)]})
+HEAVY_ROWS = 600_000
+HEAVY = pa.table({"n": pa.array(range(HEAVY_ROWS)), "k": [0 if n % 20 else n % 7 for n in range(HEAVY_ROWS)]})
 
 
 @pytest.fixture

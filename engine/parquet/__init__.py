@@ -3,6 +3,7 @@
 client, when the plan is built         task, when the job runs
 source.py  sample.py  key_sample.py    reader.py  writer.py
 
+unread_files.py        very many files, of which a filter may leave a few: footers are read for plans
 footers.py             one footer for all readers of a file
 group_bounds.py        row groups that a filter leaves, by what footers say of their values
 page_bounds.py         rows that it leaves by what the file says of pages (page_index.pyx, row_ranges.py), and values

@@ -13,9 +13,9 @@ Held by: tests/connectors/test_unread_files.py
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Sequence
 from functools import lru_cache
-from pathlib import Path
 from typing import Final
 
 import msgspec
@@ -73,7 +73,7 @@ def with_footers(
 
 def _seen(paths: Sequence[str]) -> list[_Seen]:
     try:
-        return [(path, status.st_size, status.st_mtime_ns) for path in paths for status in [Path(path).stat()]]
+        return [(path, status.st_size, status.st_mtime_ns) for path in paths for status in [os.stat(path)]]  # noqa: PTH116 - many
     except OSError as error:
         raise PlanError(f"read_parquet: {error.filename} cannot be read: {error.strerror}") from None
 

@@ -73,9 +73,10 @@ def with_footers(
 
 def _seen(paths: Sequence[str]) -> list[_Seen]:
     try:
-        return [(path, status.st_size, status.st_mtime_ns) for path in paths for status in [os.stat(path)]]  # noqa: PTH116 - many
+        found = [(path, os.stat(path)) for path in paths]  # noqa: PTH116 - Path makes an object for each of very many
     except OSError as error:
         raise PlanError(f"read_parquet: {error.filename} cannot be read: {error.strerror}") from None
+    return [(path, status.st_size, status.st_mtime_ns) for path, status in found]
 
 
 @lru_cache(maxsize=4)

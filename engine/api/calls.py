@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from engine.api.expression import Expr
 from engine.api.logical_node import LogicalNode
+from engine.api.other_names import ON_DATA_SETS, HasOtherNames
 from engine.api.python_habits import RowsLater
 from engine.errors import PlanError, SchemaError
 from engine.functions.first_calls import FIRST_ROWS
@@ -39,8 +40,11 @@ def row_count(count: Any, what: str) -> int:
     return min(count, _ROWS_MAX)
 
 
-class Calls(RowsLater):
+class Calls(RowsLater, HasOtherNames):
     """Base of the groups of calls."""
+
+    _kind = "a data set"
+    _other_names = ON_DATA_SETS
 
     def __init__(self, environment: Runner, node: LogicalNode) -> None:
         self._environment = environment

@@ -21,6 +21,7 @@ from engine.api.calls import Calls
 from engine.api.expression import Expr
 from engine.api.functional import reduce_node
 from engine.api.logical_node import LogicalNode
+from engine.api.other_names import ON_GROUPS, HasOtherNames
 from engine.api.projections import flattened, project_node, to_named
 from engine.errors import SchemaError
 from engine.expressions.column_names import check_column_name
@@ -49,8 +50,11 @@ def keyed_node(source: LogicalNode, keys: Sequence[Any]) -> tuple[LogicalNode, t
     return node, names
 
 
-class GroupedDataSet(Generic[D]):
+class GroupedDataSet(HasOtherNames, Generic[D]):
     """Groups of equal keys; nulls are one group."""
+
+    _kind = "group_by()"
+    _other_names = ON_GROUPS
 
     def __init__(self, source: LogicalNode, keys: Sequence[Any], make: Callable[[LogicalNode], D]) -> None:
         self._source, self._keys = keyed_node(source, keys)

@@ -10,6 +10,7 @@ from typing import Any, Generic, Protocol, Self, TypeVar
 import pyarrow as pa
 
 from engine.api.data_types import to_data_type
+from engine.api.other_names import ON_TEXTS, HasOtherNames
 from engine.errors import SchemaError
 
 
@@ -24,8 +25,11 @@ class Value(Protocol):
 ExprT = TypeVar("ExprT", bound=Value)
 
 
-class StringExpressions(Generic[ExprT]):
+class StringExpressions(HasOtherNames, Generic[ExprT]):
     """Functions of a string value; null gives null."""
+
+    _kind = ".str"
+    _other_names = ON_TEXTS
 
     def __init__(self, value: ExprT) -> None:
         self._value = value

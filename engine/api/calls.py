@@ -18,13 +18,16 @@ import pyarrow as pa
 
 from engine.api.expression import Expr
 from engine.api.logical_node import LogicalNode
+from engine.api.other_names import ON_DATA_SETS, HasOtherNames
 from engine.api.python_habits import RowsLater
 from engine.errors import PlanError, SchemaError
+from engine.functions.first_calls import FIRST_ROWS
 from engine.graph.expression import FromDataSet
+from engine.graph.plan import Limit
 
 if TYPE_CHECKING:
     from engine.api.runner import Runner
-    from engine.graph.plan import Operator
+    from engine.graph.plan import Operator, PythonFunction
 
 #: more rows than there are anywhere, and an int64 with one to spare
 _ROWS_MAX = 2**62
@@ -37,8 +40,11 @@ def row_count(count: Any, what: str) -> int:
     return min(count, _ROWS_MAX)
 
 
-class Calls(RowsLater):
+class Calls(RowsLater, HasOtherNames):
     """Base of the groups of calls."""
+
+    _kind = "a data set"
+    _other_names = ON_DATA_SETS
 
     def __init__(self, environment: Runner, node: LogicalNode) -> None:
         self._environment = environment
@@ -82,6 +88,11 @@ class Calls(RowsLater):
         if len(self.schema) != 1:
             raise SchemaError(f"{what}: the data set has {len(self.schema)} columns; select() the one that is meant")
         return self._environment.number_of(self._node)
+
+    def _first_results(self, function: PythonFunction, schema: pa.Schema) -> pa.Table:
+        """Run a function over the first rows and return its results."""
+        first = LogicalNode(Limit(FIRST_ROWS), (self._node,), self.schema)
+        return self._environment.sample(LogicalNode(function, (first,), schema, parallelism=1))
 
     def _same_rows(self, operator: Operator) -> Self:
         """Return the data set of an operator over this one, of the same columns."""

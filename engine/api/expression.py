@@ -17,6 +17,7 @@ import pyarrow as pa
 from engine.api.data_types import to_data_type
 from engine.api.nested_expressions import ListExpressions, MapExpressions
 from engine.api.number_functions import NumberFunctions
+from engine.api.other_names import ON_EXPRESSIONS, HasOtherNames
 from engine.api.python_habits import RowsLater, RowValue, warn_comparison_with_none, warn_plain_truth
 from engine.api.string_expressions import StringExpressions
 from engine.api.time_expressions import TimeExpressions
@@ -28,10 +29,12 @@ from engine.expressions.text import expression_text
 from engine.graph.expression import Call, Cast, ColumnRef, Expression, NamedExpression
 
 
-class Expr(NumberFunctions, RowValue):
+class Expr(NumberFunctions, RowValue, HasOtherNames):
     """A value computed for each row. ``name`` is what the column is called, "" when it was not given."""
 
     __slots__ = ("_name", "expression")
+    _kind = "an expression"
+    _other_names = ON_EXPRESSIONS
 
     def __init__(self, expression: Expression, name: str = "") -> None:
         self.expression = expression
@@ -116,6 +119,12 @@ class Expr(NumberFunctions, RowValue):
 
     def __pos__(self) -> Expr:
         return self
+
+    def __abs__(self) -> Expr:
+        return self.call("abs")
+
+    def __round__(self, digits: int = 0) -> Expr:
+        return self.round(digits)
 
     def __eq__(self, other: object) -> Expr:  # type: ignore[override]
         warn_comparison_with_none(other, "==", "is_null")

@@ -22,18 +22,17 @@ from engine.api.calls import Calls
 from engine.api.functions import call_policy, python_function
 from engine.api.logical_node import LogicalNode
 from engine.api.projections import cast_node, check_columns, column_names
-from engine.api.schema_inference import function_schema
+from engine.api.schema_inference import FirstResults, function_schema
 from engine.errors import SchemaError
 from engine.expressions.common_type import common_type
 from engine.expressions.infer import infer_schema
 from engine.expressions.literals import make_literal
 from engine.expressions.schema_bridge import is_key_type, to_plan_schema
 from engine.functions.batch_formats import FORMATS
-from engine.functions.first_calls import FIRST_ROWS
 from engine.functions.group_rows import SIDE
 from engine.graph.call_policy import ERROR_COLUMN, CallPolicy
 from engine.graph.expression import ColumnRef, NamedExpression
-from engine.graph.plan import CoGroup, GroupReduce, Limit, PythonFunction
+from engine.graph.plan import CoGroup, GroupReduce, PythonFunction
 
 
 def output_schema(schema: Any, what: str) -> pa.Schema:
@@ -137,11 +136,6 @@ class FunctionalCalls(Calls):
         nodes = {name: self._partner(data_set, "with_broadcast") for name, data_set in data_sets.items()}
         return self._with(with_broadcasts(self._node, nodes))
 
-    def _first_results(self, function: PythonFunction, schema: pa.Schema) -> pa.Table:
-        """Run a function over the first rows and return its results."""
-        first = LogicalNode(Limit(FIRST_ROWS), (self._node,), self.schema)
-        return self._environment.sample(LogicalNode(function, (first,), schema, parallelism=1))
-
     def _python(
         self,
         kind: str,
@@ -164,13 +158,15 @@ class FunctionalCalls(Calls):
 
 
 def _no_results(_function: PythonFunction, schema: pa.Schema) -> pa.Table:
-    """Return nothing: the first rows of a data set are no whole group."""
+    """Return nothing: the first rows of two data sets need not have a key in common."""
     return schema.empty_table()
 
 
-def reduce_node(source: LogicalNode, keys: tuple[str, ...], fn: Any, schema: pa.Schema | None) -> LogicalNode:
-    """Return the node of a function over the groups of a node by columns."""
-    plain = output_schema(function_schema("reduce", fn, schema, _no_results), "reduce")
+def reduce_node(
+    source: LogicalNode, keys: tuple[str, ...], fn: Any, schema: pa.Schema | None, first_results: FirstResults
+) -> LogicalNode:
+    """Return the node of a function over the groups of a node by columns; ``first_results``: of the node."""
+    plain = output_schema(function_schema("reduce", fn, schema, first_results, keys), "reduce")
     return LogicalNode(GroupReduce(keys, python_function("reduce", fn)), (source,), plain)
 
 

@@ -17,9 +17,11 @@ from typing import Any, Generic, TypeVar
 import pyarrow as pa
 
 from engine.api.aggregate_columns import aggregates_node
+from engine.api.calls import Calls
 from engine.api.expression import Expr
 from engine.api.functional import reduce_node
 from engine.api.logical_node import LogicalNode
+from engine.api.other_names import ON_GROUPS, HasOtherNames
 from engine.api.projections import flattened, project_node, to_named
 from engine.errors import SchemaError
 from engine.expressions.column_names import check_column_name
@@ -27,8 +29,8 @@ from engine.expressions.infer import infer_type
 from engine.expressions.schema_bridge import is_key_type
 from engine.graph.expression import ColumnRef, NamedExpression, has_aggregate
 
-#: the DataSet, which this module does not know
-D = TypeVar("D")
+#: the DataSet
+D = TypeVar("D", bound=Calls)
 
 
 def keyed_node(source: LogicalNode, keys: Sequence[Any]) -> tuple[LogicalNode, tuple[str, ...]]:
@@ -48,8 +50,11 @@ def keyed_node(source: LogicalNode, keys: Sequence[Any]) -> tuple[LogicalNode, t
     return node, names
 
 
-class GroupedDataSet(Generic[D]):
+class GroupedDataSet(HasOtherNames, Generic[D]):
     """Groups of equal keys; nulls are one group."""
+
+    _kind = "group_by()"
+    _other_names = ON_GROUPS
 
     def __init__(self, source: LogicalNode, keys: Sequence[Any], make: Callable[[LogicalNode], D]) -> None:
         self._source, self._keys = keyed_node(source, keys)
@@ -84,9 +89,11 @@ class GroupedDataSet(Generic[D]):
 
         The rows have all columns and come on demand: a group may be larger than memory. The function need not read
         them all. Without keys it is called once, with all rows, also when there are none. After a sort, rows of a
-        group come in its order.
+        group come in its order. Without a schema and a return type it is first called with the groups of the first
+        rows.
         """
-        return self._make(reduce_node(self._source, self._keys, fn, schema))
+        first_results = self._make(self._source)._first_results
+        return self._make(reduce_node(self._source, self._keys, fn, schema, first_results))
 
 
 def _check_aggregate(value: Any) -> None:

@@ -14,11 +14,15 @@ import pyarrow as pa
 
 from engine.api.calls import Calls
 from engine.api.logical_node import LogicalNode
+from engine.api.projections import free_name, project_node
+from engine.api.row_functions import row_place
 from engine.api.sink_options import SinkOptions, with_options
 from engine.errors import ConfigurationError, NotYetSupportedError
 from engine.files.compression import written_codec
 from engine.files.paths import local_path
+from engine.graph.expression import ColumnRef, NamedExpression
 from engine.graph.plan import Sink, Sort
+from engine.graph.sort_key import SortKey
 from engine.graph.source_spec import SinkSpec
 from engine.parquet.source import plain_file_schema, stored_schema
 
@@ -193,4 +197,18 @@ class OutputCalls(Calls):
         writer = f"write_{spec.format.partition('_')[0]}"
         spec, order = with_options(spec, self.schema, options or {}, writer)
         rows = LogicalNode(Sort(order), (self._node,), self.schema) if order else self._node
+        if spec.partition_by and spec.target_file_bytes and not self._is_sorted_by(order):
+            rows = self._sorted_to_the_row(order)
         self._environment.add_sink(LogicalNode(Sink(spec), (rows,), self.schema))
+
+    def _is_sorted_by(self, order: tuple[SortKey, ...]) -> bool:
+        operator = self._node.operator
+        return isinstance(operator, Sort) and operator.keys[: len(order)] == order
+
+    def _sorted_to_the_row(self, order: tuple[SortKey, ...]) -> LogicalNode:
+        """Return the rows in an order, last by their places: no two are equal, so ranges may end between any two."""
+        place = free_name("__place", self.schema)
+        kept = [NamedExpression(name, ColumnRef(name)) for name in self.schema.names]
+        placed = project_node(self._node, [*kept, NamedExpression(place, row_place().expression)], "write")
+        ordered = LogicalNode(Sort((*order, SortKey(place))), (placed,), placed.schema)
+        return project_node(ordered, kept, "write")

@@ -42,19 +42,27 @@ def with_possible_splits(plan: Plan, filters: Mapping[int, Expression]) -> Plan:
     """
     nodes = list(plan.nodes)
     for source_id, predicate in filters.items():
-        if _is_worth_a_look(plan.nodes[source_id]):
+        if _is_of_folders(nodes[source_id]):
             with suppress(OSError, pa.ArrowException, EngineError):
-                nodes[source_id] = _with_possible(plan.nodes[source_id], predicate)
+                nodes[source_id] = _with_possible_folders(nodes[source_id], predicate)
+    nodes = [_with_footers(node) if _is_of_folders(node) else node for node in nodes]
+    for source_id, predicate in filters.items():
+        if _is_worth_a_look(nodes[source_id]):
+            with suppress(OSError, pa.ArrowException, EngineError):
+                nodes[source_id] = _with_possible(nodes[source_id], predicate)
     return msgspec.structs.replace(plan, nodes=tuple(nodes))
 
 
+def _is_of_folders(node: PlanNode) -> bool:
+    return isinstance(node.operator, Source) and isinstance(node.operator.spec, PathSource)
+
+
 def _is_worth_a_look(node: PlanNode) -> bool:
-    """Whether a source has several row groups, in a few files, or folders that are named after values."""
-    if isinstance(node.operator, Source) and isinstance(node.operator.spec, PathSource):
-        return bool(node.operator.spec.splits)
-    if not isinstance(node.operator, Source) or not isinstance(node.operator.spec, ParquetSource):
+    """Whether a source has several row groups, in a few files, maybe in folders that are named after values."""
+    if not isinstance(node.operator, Source) or not isinstance(node.operator.spec, ParquetSource | PathSource):
         return False
-    return len(node.operator.spec.splits) > 1 and len(node.operator.spec.paths) <= _FILES_MAX
+    splits = node.operator.spec.splits
+    return len(splits) > 1 and len({split.path for split in splits}) <= _FILES_MAX
 
 
 def _with_possible(node: PlanNode, predicate: Expression) -> PlanNode:
@@ -66,7 +74,7 @@ def _with_possible(node: PlanNode, predicate: Expression) -> PlanNode:
     source = node.operator
     assert isinstance(source, Source)
     if isinstance(source.spec, PathSource):
-        return _with_possible_folders(node, source, source.spec, predicate)
+        return _with_possible_inside(node, source, source.spec, predicate)
     assert isinstance(source.spec, ParquetSource)
     schema = to_arrow_schema(node.schema)
     splits: list[SourceSplit] = []
@@ -89,42 +97,63 @@ def _with_possible(node: PlanNode, predicate: Expression) -> PlanNode:
     return msgspec.structs.replace(node, operator=changed)
 
 
-def _with_possible_folders(node: PlanNode, source: Source, spec: PathSource, predicate: Expression) -> PlanNode:
+def _with_possible_folders(node: PlanNode, predicate: Expression) -> PlanNode:
     """Return a source without the folders whose values rule the predicate out."""
     from engine.connectors.path_source import path_table  # noqa: PLC0415 - as above
     from engine.expressions.evaluate import evaluate  # noqa: PLC0415
 
-    paths = list(dict.fromkeys(split.path for split in spec.splits))
-    table = path_table(spec, paths)
+    source = node.operator
+    assert isinstance(source, Source)
+    assert isinstance(source.spec, PathSource)
+    paths = list(dict.fromkeys(split.path for split in source.spec.splits))
+    table = path_table(source.spec, paths)
     possible = pa.repeat(scalar_of(True), len(paths))
     for part in conjuncts(predicate):
         if set(columns_of(part)) <= set(table.schema.names):
             with suppress(pa.ArrowException, EngineError):
                 possible = pc.and_(possible, pc.fill_null(evaluate(part, table), scalar_of(False)))
     kept = {path for path, is_possible in zip(paths, possible.to_pylist(), strict=True) if is_possible}
-    changed = node if len(kept) == len(paths) else _with_files(node, source, spec, kept)
-    return _with_possible_inside(changed, predicate, set(table.schema.names)) if len(kept) <= _FILES_MAX else changed
+    return node if len(kept) == len(paths) else _with_files(node, source, source.spec, kept)
 
 
-def _with_possible_inside(node: PlanNode, predicate: Expression, path_names: set[str]) -> PlanNode:
-    """Return a source of folders without row groups that filters on columns of the files rule out."""
-    from engine.connectors.path_source import with_inner  # noqa: PLC0415 - as above
-
+def _with_footers(node: PlanNode) -> PlanNode:
+    """Return a source of folders with what the footers of its files say, where these were not read yet."""
     source = node.operator
     assert isinstance(source, Source)
-    assert isinstance(source.spec, PathSource)
-    parts = [part for part in conjuncts(predicate) if not path_names & set(columns_of(part))]
-    if not parts or source.spec.absent or not isinstance(source.spec.inner, ParquetSource):
+    spec, known = source.spec, source.statistics
+    if not isinstance(spec, PathSource) or not isinstance(spec.inner, ParquetSource) or not spec.inner.is_unread:
         return node
-    own = node.schema.select(name for name in node.schema.names if name not in path_names)
-    inner = msgspec.structs.replace(node, operator=msgspec.structs.replace(source, spec=source.spec.inner), schema=own)
+    from engine.connectors.path_source import path_names, with_inner  # noqa: PLC0415 - as above
+    from engine.parquet.unread_files import with_footers  # noqa: PLC0415
+
+    own = set(path_names(spec))
+    schema = pa.schema([field for field in to_arrow_schema(node.schema) if field.name not in own])
+    inner, statistics = with_footers(spec.inner, schema, own)
+    if statistics is not None:
+        left = f", {known.origin.rpartition(', ')[2]}" if "," in known.origin else ""
+        known = msgspec.structs.replace(
+            statistics, origin=statistics.origin + left, columns={**statistics.columns, **known.columns}
+        )
+    return msgspec.structs.replace(
+        node, operator=msgspec.structs.replace(source, spec=with_inner(spec, inner), statistics=known)
+    )
+
+
+def _with_possible_inside(node: PlanNode, source: Source, spec: PathSource, predicate: Expression) -> PlanNode:
+    """Return a source of folders without row groups that filters on columns of the files rule out."""
+    from engine.connectors.path_source import path_names, with_inner  # noqa: PLC0415 - as above
+
+    own_names = set(path_names(spec))
+    parts = [part for part in conjuncts(predicate) if not own_names & set(columns_of(part))]
+    if not parts or spec.absent or not isinstance(spec.inner, ParquetSource):
+        return node
+    own = node.schema.select(name for name in node.schema.names if name not in own_names)
+    inner = msgspec.structs.replace(node, operator=msgspec.structs.replace(source, spec=spec.inner), schema=own)
     if not _is_worth_a_look(inner):
         return node
     found = _with_possible(inner, conjunction(parts)).operator
     assert isinstance(found, Source)
-    return msgspec.structs.replace(
-        node, operator=msgspec.structs.replace(found, spec=with_inner(source.spec, found.spec))
-    )
+    return msgspec.structs.replace(node, operator=msgspec.structs.replace(found, spec=with_inner(spec, found.spec)))
 
 
 def _with_files(node: PlanNode, source: Source, spec: PathSource, kept: set[str]) -> PlanNode:

@@ -168,7 +168,8 @@ def function_schema(
 ) -> Any:
     """Return the schema of what a function of a kind returns: the one given, or what hints or the first rows say.
 
-    ``first_results`` runs a function behind what comes before it. Raises: SchemaError where nothing says the schema.
+    ``first_results`` runs a function behind what comes before it; ``arguments``: columns whose values it is given, or
+    by which rows are groups. Raises: SchemaError where nothing says the schema.
     """
     if schema is not None:
         return schema

@@ -6,7 +6,9 @@
     target_file_size   "128mb": a file that has so much is followed by another one
 
 Rows of a partitioned output are sorted by the columns of ``partition_by``, then ``sort_by``, in ranges: what a subtask
-writes is a run of partitions, one file after the other, however many there are.
+writes is a run of partitions, one file after the other, however many there are. With a target size, where a partition
+has several files anyway, they are sorted by their places as well (output_calls.py), so that ranges may end within a
+partition: a large one is written by several subtasks.
 
 Held by: tests/integration/test_partitioned_outputs.py
 """

@@ -115,15 +115,16 @@ class SourceCalls(ABC):
         there. ``partitioning`` and ``file_name_column`` as in ``read_csv``.
         """
         from engine.parquet.source import parquet_source  # noqa: PLC0415
+        from engine.parquet.unread_files import FILES_MAX, first_look  # noqa: PLC0415
+
+        def read(paths: list[str], _own: object, schemas: list[pa.Schema] | None) -> FoundSource:
+            return parquet_source(paths, found_schemas=schemas)
+
+        def read_later(paths: list[str], _own: object, _schemas: object) -> FoundSource:
+            return first_look(paths) if len(paths) > FILES_MAX else parquet_source(paths)
 
         options = PathOptions(partitioning, file_name_column, schema_mode)
-        return self._files(
-            lambda paths, _, schemas: parquet_source(paths, found_schemas=schemas),
-            path,
-            "read_parquet",
-            options,
-            rate_limit,
-        )
+        return self._source(*path_source(read, path, "read_parquet", options, None, read_later), rate_limit)
 
     def read_records(self, path: PathLike, rate_limit: float | None = None) -> DataSet:
         """Read a record data set: the folder of a Spark export or of ``write_records``, with its manifest."""

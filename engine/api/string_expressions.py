@@ -10,6 +10,7 @@ from typing import Any, Generic, Protocol, Self, TypeVar
 import pyarrow as pa
 
 from engine.api.data_types import to_data_type
+from engine.api.other_names import ON_TEXTS, HasOtherNames
 from engine.errors import SchemaError
 
 
@@ -24,8 +25,11 @@ class Value(Protocol):
 ExprT = TypeVar("ExprT", bound=Value)
 
 
-class StringExpressions(Generic[ExprT]):
+class StringExpressions(HasOtherNames, Generic[ExprT]):
     """Functions of a string value; null gives null."""
+
+    _kind = ".str"
+    _other_names = ON_TEXTS
 
     def __init__(self, value: ExprT) -> None:
         self._value = value
@@ -336,6 +340,8 @@ class StringExpressions(Generic[ExprT]):
 
     def to_timestamp(self, format: str = "%Y-%m-%d %H:%M:%S", strict: bool = True) -> ExprT:  # noqa: A002
         """Return the timestamp that it is by a format of strptime, in which %f at the end are digits of a fraction.
+
+        With %z behind it, an offset such as +0130, +01:30 or Z, it is a timestamp of UTC.
 
         >>> values(col("x").str.to_timestamp("%Y%m%d %H:%M:%S.%f"), x=["20240229 12:30:00.25"])
         [datetime.datetime(2024, 2, 29, 12, 30, 0, 250000)]

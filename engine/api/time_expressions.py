@@ -8,14 +8,18 @@ from __future__ import annotations
 from typing import Any, Generic
 
 from engine.api.intervals import interval
+from engine.api.other_names import ON_TIMES, HasOtherNames
 from engine.api.string_expressions import ExprT
 from engine.errors import SchemaError
 from engine.expressions.calendar_functions import DIFF_UNITS
 from engine.expressions.time_functions import TRUNCATE_UNITS
 
 
-class TimeExpressions(Generic[ExprT]):
+class TimeExpressions(HasOtherNames, Generic[ExprT]):
     """Functions of a date or timestamp; null gives null."""
+
+    _kind = ".dt"
+    _other_names = ON_TIMES
 
     def __init__(self, value: ExprT) -> None:
         self._value = value

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import timedelta
 from decimal import Decimal
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 import msgspec
 
@@ -144,8 +144,15 @@ class WindowFunction:
     def __repr__(self) -> str:
         return f"<WindowFunction {self._base.function}>"
 
-    def __bool__(self) -> bool:
+    def __bool__(self) -> NoReturn:
         raise SchemaError(f"{self!r} has no value here; say .over(partition_by, order_by) for which rows")
+
+    def _no_value(self, _other: Any) -> NoReturn:
+        self.__bool__()
+
+    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _no_value
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __mod__ = _no_value
+    __hash__ = object.__hash__
 
 
 def _argument(value: Any) -> Expression:

@@ -24,6 +24,8 @@ class ArrowReader:
         self._spec = spec
         self._splits = splits
         self.bytes_read = 0
+        #: by path
+        self._options: dict[str, pa.ipc.IpcReadOptions] = {}
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         """Yield the batches of all splits, with the columns that are wanted."""
@@ -36,9 +38,19 @@ class ArrowReader:
     def _batches(self, split: SourceSplit) -> Iterator[pa.RecordBatch]:
         inline = self._spec.inline
         source = pa.OSFile(split.path) if inline is None else pa.BufferReader(inline)
-        with source as file, pa.ipc.open_file(file) as reader:
+        with source as file:
+            if split.path not in self._options:
+                self._options[split.path] = self._only_wanted(pa.ipc.open_file(file).schema.names)
+            reader = pa.ipc.open_file(file, options=self._options[split.path])
             for index in range(split.start, split.end):
                 yield reader.get_batch(index)
+
+    def _only_wanted(self, names: list[str]) -> pa.ipc.IpcReadOptions:
+        """Return options by which no other columns of a file are read than those that are wanted."""
+        wanted = set(self._spec.columns)
+        if len(set(names)) < len(names) or not wanted < set(names):
+            return pa.ipc.IpcReadOptions()
+        return pa.ipc.IpcReadOptions(included_fields=[names.index(name) for name in names if name in wanted])
 
     def close(self) -> None:
         """Do nothing: files are open only while they are read."""

@@ -124,6 +124,7 @@ def path_source(
     reader: str,
     options: PathOptions,
     schema: pa.Schema | None = None,
+    read_later: ReadFiles | None = None,
 ) -> FoundSource:
     """Return a source of the files of a path, with the columns that are in their paths.
 
@@ -134,6 +135,7 @@ def path_source(
         reader: the call, for errors.
         options: what is done with paths and files that differ.
         schema: of all columns, where the user gave one.
+        read_later: as ``read``, where a filter on the columns of paths may leave a few of very many files.
     """
     if options.schema_mode not in ("strict", "union"):
         raise ConfigurationError(f"{reader}: schema_mode={options.schema_mode!r}: choose strict or union")
@@ -149,7 +151,8 @@ def path_source(
                 " column for the files: give their columns too"
             )
     schemas: list[pa.Schema] | None = [] if options.schema_mode == "union" else None
-    spec, statistics, file_schema = read(list(found.paths), own, schemas)
+    waits = read_later is not None and found.keys and schemas is None
+    spec, statistics, file_schema = (read_later if waits and read_later else read)(list(found.paths), own, schemas)
     absent = {
         path: missing
         for path, one in zip(found.paths, schemas or (), strict=bool(schemas))
@@ -203,6 +206,12 @@ def with_inner(spec: PathSource, inner: SourceSpec) -> PathSource:
 def with_split_list(spec: PathSource, splits: Sequence[SourceSplit]) -> PathSource:
     """Return the source with some of its splits."""
     return with_inner(spec, msgspec.structs.replace(spec.inner, splits=tuple(splits)))
+
+
+def path_names(spec: PathSource) -> list[str]:
+    """Return the names of the columns that paths give."""
+    names: list[str] = pa.ipc.read_schema(pa.py_buffer(spec.path_schema_ipc)).names
+    return names
 
 
 def path_table(spec: PathSource, paths: Sequence[str]) -> pa.RecordBatch:

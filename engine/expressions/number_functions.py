@@ -1,7 +1,8 @@
 """Functions of numbers that Arrow has not as they are meant here; the others are rows of the table.
 
-round       half away from zero, as in SQL (Python's and Polars' ``round`` go to the even digit); digits may be
-            negative; what has no such digit is itself
+round       to the nearest decimal, halves away from zero, as DuckDB; digits may be negative. Of a float what counts is
+            the value that it has: 2.675 is a little less and becomes 2.67, as in Python. Others take the digits that it
+            is shown with (Spark: 2.68), or multiply first (Polars)
 floor ceil  integers are themselves
 sign        -1, 0 or 1: of floats a float, and NaN of NaN
 clip        a bound that is left out does not bound; NaN stays
@@ -20,14 +21,11 @@ import pyarrow as pa
 
 from engine.expressions.argument_kinds import common, number, type_of_kind
 from engine.expressions.binding import Binding, Datum, Operand, Options
-from engine.expressions.number_kernels import cube_roots
+from engine.expressions.number_kernels import cube_roots, rounded
 from engine.records.arrow_functions import pc
-from engine.records.plain_scalars import scalar_of
 
-#: from here on every float64 is whole, so that no digit behind the point can be rounded
-_WHOLE: Final = 2.0**52
-#: digits by which any smaller float can be shifted and still be one
-_DIGITS_MAX: Final = 290
+#: more change no float
+_DIGITS_MAX: Final = 300
 _FACTORS: Final = {"degrees": 180.0 / math.pi, "radians": math.pi / 180.0}
 
 
@@ -44,32 +42,20 @@ def of_array(function: Callable[[pa.Array], Datum]) -> Callable[[Datum], Datum]:
 
 def bind_round(operands: Sequence[Operand], options: Options) -> Binding:
     """Bind rounding to the option ``digits``: halves away from zero, or ``to_even``."""
-    digits = int(options.get("digits") or 0)
-    mode = "half_to_even" if options.get("to_even") else "half_towards_infinity"
+    digits = max(-_DIGITS_MAX, min(_DIGITS_MAX, int(options.get("digits") or 0)))
     data_type = number(operands[0].type)
-
-    def rounded(values: Datum) -> Datum:
-        return pc.round(values, ndigits=digits, round_mode=mode)
-
+    if options.get("to_even"):
+        return Binding(lambda values: pc.round(values, ndigits=digits, round_mode="half_to_even"), (data_type,))
     if not pa.types.is_floating(data_type):
-        return Binding(rounded, (data_type,), can_raise=True)
-    if digits > _DIGITS_MAX:
-        return Binding(lambda values: values, (data_type,))
-    whole = scalar_of(_WHOLE)
-    digits = max(digits, -300)
-
-    def rounded_float(values: Datum) -> Datum:
-        is_small = pc.less(pc.abs(values), whole)
-        if digits > 0:
-            return pc.if_else(is_small, rounded(pc.if_else(is_small, values, scalar_of(0.0))), values)
-        return rounded(values)
-
+        return Binding(
+            lambda values: pc.round(values, ndigits=digits, round_mode="half_towards_infinity"),
+            (data_type,),
+            can_raise=True,
+        )
+    floats = of_array(lambda values: rounded(values, digits))
     if data_type == pa.float64():
-        return Binding(rounded_float, (data_type,))
-    # 2.5e38 * 10 is no float32: round as float64
-    return Binding(
-        lambda values: pc.cast(rounded_float(pc.cast(values, pa.float64())), data_type, safe=False), (data_type,)
-    )
+        return Binding(floats, (data_type,))
+    return Binding(lambda values: pc.cast(floats(pc.cast(values, pa.float64())), data_type, safe=False), (data_type,))
 
 
 def rounding(name: str) -> Callable[[Sequence[Operand], Options], Binding]:

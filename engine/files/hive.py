@@ -49,17 +49,17 @@ def hive_files(path: PathLike | Iterable[PathLike], reader: str, is_asked: bool 
     bases: list[int] = []
     for one in [path] if isinstance(path, str | os.PathLike) else list(path):
         place = local_path(one, reader)
-        if Path(place).is_dir() and _is_hive(Path(place)):
-            found = tuple(map(str, _files_below(Path(place))))
+        if Path(place).is_dir() and _is_hive(place):
+            found = tuple(_files_below(place))
             if not found:
                 raise PlanError(f"{reader}({place!r}): the folders in it hold no files")
-            base = len(Path(place).parts)
+            base = len(place.split("/"))
         else:
             # Of a file or a glob every folder of the path counts.
             found, base = expand_paths(one, reader), 0
         paths += found
         bases += [base] * len(found)
-    parsed = [_values_of(Path(file).parts[base:-1]) for file, base in zip(paths, bases, strict=True)]
+    parsed = [_values_of(file.split("/")[base:-1]) for file, base in zip(paths, bases, strict=True)]
     keys = tuple(name for name, _ in parsed[0])
     for file, pairs in zip(paths, parsed, strict=True):
         if tuple(name for name, _ in pairs) != keys:
@@ -77,24 +77,25 @@ def _shown(names: Iterable[str]) -> str:
 def _is_one_hive_folder(path: PathLike | Iterable[PathLike], reader: str) -> bool:
     if not isinstance(path, str | os.PathLike):
         return False
-    place = Path(local_path(path, reader))
-    return place.is_dir() and _is_hive(place)
+    place = local_path(path, reader)
+    return Path(place).is_dir() and _is_hive(place)
 
 
-def _is_hive(folder: Path) -> bool:
+def _is_hive(folder: str) -> bool:
     """Whether all that a folder holds, hidden names aside, is folders named after values."""
     entries = [each for each in os.scandir(folder) if not each.name.startswith((".", "_"))]
     return bool(entries) and all(each.is_dir() and _parted(each.name) is not None for each in entries)
 
 
-def _files_below(folder: Path) -> Iterable[Path]:
+def _files_below(folder: str) -> Iterable[str]:
+    # There may be ten thousand of them: they are texts, an object of a path each takes five times as long.
     for entry in sorted(os.scandir(folder), key=lambda each: each.name):
         if entry.name.startswith((".", "_")):
             continue
         if entry.is_dir():
-            yield from _files_below(Path(entry.path))
+            yield from _files_below(entry.path)
         elif entry.is_file():
-            yield Path(entry.path)
+            yield entry.path
 
 
 def _parted(name: str) -> tuple[str, str | None] | None:

@@ -1,6 +1,8 @@
 """First calls: a function is called with the first rows of its input, and what it returns is looked at in the worker.
 
     map, flat_map ──► a map_partition in its stead: row ──► function ──► all results ──► observer.result ──► one row
+    map_partition, reduce ──► the same with all first rows, or with the groups of them: what a function returns for a
+                              part of a group has the types of what it returns for the whole
 
 It runs as every function does, so what it prints, what it needs and what it does for very long (``long_calls.py``) is
 as in the job itself. The client's process calls no function of the user.
@@ -12,7 +14,7 @@ Held by: tests/integration/test_schema_inference.py
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import Any, Final, Protocol
 
@@ -30,7 +32,7 @@ from engine.graph.plan import PythonFunction
 #: rows that a function is called with, and results that are looked at
 FIRST_ROWS: Final = 100
 #: kinds of functions that are called with first rows
-KINDS: Final = frozenset({"map", "flat_map"})
+KINDS: Final = frozenset({"map", "flat_map", "map_partition", "reduce"})
 RESULT_SCHEMA: Final = pa.schema([("result", pa.binary()), ("row_count", pa.int64()), ("error", pa.string())])
 
 
@@ -47,9 +49,13 @@ class Observer(Protocol):
 
 
 def first_calls(function: PythonFunction, observer: Observer) -> PythonFunction:
-    """Return what calls a function (map, flat_map) with first rows: one row of RESULT_SCHEMA, none without input."""
+    """Return what calls a function of KINDS with first rows: one row of RESULT_SCHEMA, none without input.
+
+    ``arguments`` of a reduce are the columns by which rows are groups.
+    """
     calls = cloudpickle.dumps(_FirstCalls(function, observer))
-    return msgspec.structs.replace(function, kind="map_partition", function=calls)
+    arguments = () if function.kind == "reduce" else function.arguments  # others see no more than these
+    return msgspec.structs.replace(function, kind="map_partition", function=calls, arguments=arguments)
 
 
 class _FirstCalls:
@@ -78,15 +84,27 @@ class _FirstCalls:
     def _results(self, function: Callable[..., Any], rows: Iterator[Row]) -> Iterator[Any]:
         own = self._operator
         place = FunctionPlace(PythonOperator(own.kind, b"", own.function_name, own.file, own.line))
-        for row in rows:
+        for row, given in self._calls(rows):
             try:
-                given = [row[name] for name in own.arguments] if own.arguments else [row]
                 if own.kind == "map":
                     yield function(*given)
                 else:
                     yield from function(*given)
             except Exception as error:
                 raise place.error(error, describe_row(row)) from error
+
+    def _calls(self, rows: Iterator[Row]) -> Iterator[tuple[Row, Sequence[Any]]]:
+        """Yield what the function is called with, and the row that is at hand then: the first one of a group."""
+        own = self._operator
+        if own.kind in ("map", "flat_map"):
+            for row in rows:
+                yield row, [row[name] for name in own.arguments] if own.arguments else [row]
+            return
+        groups: dict[tuple[Any, ...], list[Row]] = {}
+        for row in rows:
+            groups.setdefault(tuple(row[name] for name in own.arguments), []).append(row)
+        for group in groups.values():
+            yield group[0], [iter(group)]
 
 
 class _Counted:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.errors import DataError, JobExecutionError, MemoryBudgetError
+from engine.functions.row import missing_name
 from engine.graph.operator_descriptor import PythonOperator
 
 _ROW_TEXT_MAX = 300
@@ -86,7 +87,7 @@ def describe_row(row: object) -> str:
 def message_of(error: BaseException) -> str:
     """Return an exception's text, also of one whose ``__str__`` fails: it is the user's code."""
     try:
-        return str(error)
+        return missing_name(error) or str(error)
     except Exception as failure:
         return f"(its text cannot be made: {type(failure).__name__})"
 

@@ -2,7 +2,7 @@
 
     row.price    row["price"]    row[3]    ric, asset, *rest = row    row.asdict()
 
-One class is made for each list of column names and cached; attribute access is an item getter in C. A name that is
+One class is made for each list of column names and cached; attributes are members in C (row_base.pyx). A name that is
 no Python identifier (or is a method of tuple) is reached by ``row["name"]``.
 
 Held by: tests/functions/test_function_runner.py
@@ -11,14 +11,13 @@ Held by: tests/functions/test_function_runner.py
 from __future__ import annotations
 
 import keyword
-from _collections import _tuplegetter  # type: ignore[import-not-found, unused-ignore]
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from engine.functions.row_base import RowBase
+from engine.functions.row_base import RowBase, item_member
 from engine.records.python_values import shown_value
 from engine.records.value_reader import python_values
 
@@ -58,10 +57,18 @@ def row_class(names: tuple[str, ...]) -> type[Row]:
         "_fields": names,
         "_positions": {name: position for position, name in enumerate(names)},
     }
+    made = type("Row", (Row,), namespace)
     for position, name in enumerate(names):
         if is_attribute(name):
-            namespace[name] = _tuplegetter(position, None)
-    return type("Row", (Row,), namespace)
+            setattr(made, name, item_member(made, name, position))
+    return made
+
+
+def missing_name(error: BaseException) -> str:
+    """Return what an error says that a row has no attribute of a name, with those that it has; "" of another error."""
+    if isinstance(error, AttributeError) and isinstance(error.obj, Row):
+        return f"{error.name!r}; the row has {', '.join(error.obj._fields)}"
+    return ""
 
 
 def make_row(names: tuple[str, ...], values: tuple[Any, ...]) -> Row:

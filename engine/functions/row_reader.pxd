@@ -1,5 +1,6 @@
 # The rows of batches, as functions are given them.
 
+from cpython.object cimport PyObject
 from libc.stdint cimport int32_t, int64_t, int8_t
 
 from engine.records.value_reader cimport ValueColumn
@@ -16,9 +17,12 @@ cdef class RowReader:
     cdef object row                         # made last
     cdef object shown
     cdef int64_t shown_position
-    cdef object value(self, int32_t column, int64_t position)
+    cdef PyObject* value(self, int32_t column, int64_t position) except NULL
+    cdef PyObject* unread(self, int32_t column, int64_t position) except NULL
     cdef object row_at(self, int64_t position)
     cdef object next_row(self)
+    cdef tuple next_values(self)
+    cdef int go_on(self) except -1
     cdef object call(self, object function)
     cdef void let_go(self)
 

@@ -21,8 +21,10 @@ Held by: tests/functions/test_row_reader.py
 Held by: tests/functions/test_group_rows.py
 """
 
+from cpython.exc cimport PyErr_Clear, PyErr_ExceptionMatches
 from cpython.object cimport PyObject
-from cpython.ref cimport Py_INCREF
+from cpython.ref cimport Py_DECREF, Py_INCREF
+from cpython.tuple cimport PyTuple_New
 from libc.stdint cimport int8_t, int32_t, int64_t, uintptr_t
 from libc.stdlib cimport calloc, free
 
@@ -54,6 +56,10 @@ cdef extern from *:
 
 cdef extern from "Python.h":
     object PyObject_CallOneArg(object function, object argument)
+
+#: value_at, whose error is looked at here: a ``try`` around it would cost as much as the value
+ctypedef PyObject* (*ReadValue)(const ValueColumn*, int64_t) noexcept
+
 
 cdef const int8_t* bytes_of(object array) except? NULL:
     """The values of an int8 column without nulls, which the caller keeps."""
@@ -94,11 +100,19 @@ cdef class RowReader:
     def __dealloc__(self):
         free(self.columns)
 
-    cdef object value(self, int32_t column, int64_t position):
-        try:
-            return value_at(self.columns[column], position)
-        except (ValueError, OverflowError):
-            return (<ColumnValues>self.owners[column]).value(position)
+    cdef PyObject* value(self, int32_t column, int64_t position) except NULL:
+        """Return a new reference to a value."""
+        cdef PyObject* found = (<ReadValue>value_at)(self.columns[column], position)
+        return found if found != NULL else self.unread(column, position)
+
+    cdef PyObject* unread(self, int32_t column, int64_t position) except NULL:
+        """Return a value that was not read: another attempt, or an error with a message."""
+        if not PyErr_ExceptionMatches(ValueError) and not PyErr_ExceptionMatches(OverflowError):
+            return NULL  # what was raised goes on
+        PyErr_Clear()
+        value = (<ColumnValues>self.owners[column]).value(position)
+        Py_INCREF(value)
+        return <PyObject*>value
 
     cdef object row_at(self, int64_t position):
         """Return a row; the one that was made last is used again where nobody has it."""
@@ -109,18 +123,14 @@ cdef class RowReader:
             row = None
             row = drey_new_row(self.row_class, self.column_count)
         for index in range(self.column_count):
-            value = self.value(index, position)
-            Py_INCREF(value)
-            drey_set_item(<PyObject*>row, index, <PyObject*>value)
+            drey_set_item(<PyObject*>row, index, self.value(index, position))
         self.row = row
         return row
 
     cdef object next_row(self):
         """Return the row at ``position`` and go on."""
         row = self.row_at(self.position)
-        self.position += 1
-        if self.position == self.size:
-            self.let_go()
+        self.go_on()
         return row
 
     cdef void let_go(self):
@@ -129,35 +139,34 @@ cdef class RowReader:
 
     cdef object call(self, object function):
         """Return what the function gives for the row at ``position``, and go on."""
-        cdef object only = None
-        cdef int32_t index
-        cdef list values
         if not self.by_values:
             return PyObject_CallOneArg(function, self.next_row())
-        if self.column_count == 1:
-            only = self.value(0, self.position)
-        else:
-            values = [self.value(index, self.position) for index in range(self.column_count)]
+        if self.column_count != 1:
+            return function(*self.next_values())
+        only = <object>self.value(0, self.position)
+        Py_DECREF(only)
+        self.go_on()
+        return PyObject_CallOneArg(function, only)
+
+    cdef tuple next_values(self):
+        """Return the values of the row at ``position`` and go on."""
+        cdef int32_t index
+        cdef tuple values = PyTuple_New(self.column_count)
+        for index in range(self.column_count):
+            drey_set_item(<PyObject*>values, index, self.value(index, self.position))
+        self.go_on()
+        return values
+
+    cdef int go_on(self) except -1:
         self.position += 1
         if self.position == self.size:
             self.let_go()
-        if self.column_count == 1:
-            return PyObject_CallOneArg(function, only)
-        return function(*values)
+        return 0
 
     def __iter__(self):
         """Yield for each row that is left where it is, and what the function is called with."""
-        cdef int32_t index
         while self.position < self.size:
-            if not self.by_values:
-                row = self.next_row()
-                given = (row,)
-                row = None
-            else:
-                given = tuple([self.value(index, self.position) for index in range(self.column_count)])
-                self.position += 1
-                if self.position == self.size:
-                    self.let_go()
+            given = self.next_values() if self.by_values else (self.next_row(),)
             yield self.place, given
             given = None
 

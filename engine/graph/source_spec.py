@@ -67,6 +67,8 @@ class ParquetSource(msgspec.Struct, frozen=True, tag="parquet"):
     sorted_by: tuple[SortKey, ...] = ()
     #: rows with equal values of these columns are in one file
     grouped_by: tuple[str, ...] = ()
+    #: a split is a whole file, and the footer of the first one alone was read (``engine.parquet.unread_files``)
+    is_unread: bool = False
 
 
 class ArrowSource(msgspec.Struct, frozen=True, tag="arrow"):

@@ -238,7 +238,9 @@ cdef double variance_of(State* state) noexcept nogil:
     product = mean_sum * mean_sum
     found = fma(count, squares, -scaled) - fma(mean_sum, mean_sum, -product)
     found = (scaled - product) + (found + (count * squares_low - 2.0 * mean_sum * low))
-    return max(0.0, found) / count / (count - 1.0)
+    if found < scaled * 7.888609052210118e-31:      # 2^-100: what two floats each can lose; equal values have none
+        found = 0.0
+    return found / count / (count - 1.0)
 
 
 cdef void emit_text(State* state, int64_t index) noexcept nogil:

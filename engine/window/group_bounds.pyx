@@ -7,7 +7,7 @@
 A row begins a group where its level is at most the threshold (``row_block.pxd``). Blocks come in order, each once.
 Starts need what came before; ends look ahead, in the blocks of the queue, as far as its rows go: ``of`` gives None when
 they do not go far enough, and is asked again when there are more. The scan goes on where it ended, so each row is
-looked at once. ``known_only=False`` takes what is known: rows whose group has not ended get OPEN_END.
+looked at once. Groups that end in their block are told without asking anybody: there may be one for each row. ``known_only=False`` takes what is known: rows whose group has not ended get OPEN_END.
 """
 
 cimport cython
@@ -96,7 +96,8 @@ cdef class GroupEnd:
             self._filled = 0
         while self._filled < self._found.count:
             if self._end <= block.start + self._filled:
-                self._end = block.start + self._filled + 1
+                self._fill_inside(block)
+                self._end = block.stop
                 self._block = block
             if not self._scan(queue):
                 if known_only:
@@ -107,6 +108,19 @@ cdef class GroupEnd:
                 return self._found
             self._fill(self._end)
         return self._found
+
+    cdef void _fill_inside(self, RowBlock block):
+        """Give rows their ends that lie in the block: of all groups that begin in it but the last one."""
+        cdef int64_t index
+        cdef int64_t filled = self._filled
+        cdef const uint8_t* levels = block.levels
+        with nogil:
+            for index in range(filled + 1, self._found.count):
+                if levels[index] <= self._threshold:
+                    while filled < index:
+                        self._found.values[filled] = block.start + index
+                        filled += 1
+        self._filled = filled
 
     cdef bint _scan(self, queue) except -1:
         """Move the end to the next start of a group; False when that is not there yet."""

@@ -352,6 +352,19 @@ def test_small_data_travels_in_the_plan_and_large_data_in_a_file(tmp_path):
     assert table_of(half, pa.schema([("s", pa.string())])).num_rows == spec.splits[0].row_count
 
 
+@pytest.mark.parametrize("columns", [("c",), ("d", "a"), ("c", "b", "a", "d"), ()])
+def test_only_wanted_columns_of_arrow_files_are_read(tmp_path, columns):
+    rows = INLINE_BYTES // 32
+    texts = [f"text {number}" for number in range(rows)]
+    table = pa.table({"a": range(rows), "b": texts, "c": [[1, number] for number in range(rows)], "d": texts})
+    spec, _statistics, _schema = arrow_source(table, lambda: tmp_path)
+    assert spec.inline is None
+    found = list(open_source(msgspec.structs.replace(spec, columns=columns), spec.splits))
+    assert sum(batch.num_rows for batch in found) == rows
+    if columns:
+        assert pa.Table.from_batches(found).equals(table.select(columns))
+
+
 def test_many_small_batches_are_read_once_each(monkeypatch):
     # Not so the batches before those of a split: their number would count twice over.
     table = pa.table({"n": list(range(40))})
@@ -360,14 +373,9 @@ def test_many_small_batches_are_read_once_each(monkeypatch):
     opened, read = pa.ipc.open_file, []
 
     class CountingReader:
-        def __init__(self, file):
-            self._reader = opened(file)
-
-        def __enter__(self):
-            return self
-
-        def __exit__(self, *error):
-            self._reader.__exit__(*error)
+        def __init__(self, file, **options):
+            self._reader = opened(file, **options)
+            self.schema = self._reader.schema
 
         def get_batch(self, index):
             read.append(index)

@@ -1,6 +1,7 @@
 """Functions of numbers agree with DuckDB and with Python's math, at the edges of their types too."""
 
 import math
+import random
 from decimal import Decimal
 
 import pyarrow as pa
@@ -96,6 +97,23 @@ def test_halves_are_rounded_away_from_zero_to_any_digit(digits):
     assert found[-3] == math.inf
     assert math.isnan(found[-2])
     assert found[-1] is None
+
+
+@pytest.mark.parametrize("digits", [0, 1, 2, 3, 6, -1, -3])
+def test_floats_are_rounded_by_the_value_that_they_have(digits):
+    chance = random.Random(digits)
+    numbers = [round(chance.uniform(-1e6, 1e6), chance.randrange(7)) for _ in range(2000)]
+    numbers += [7.35, 6.85, -0.15, 2.675, 1.005, 0.285, 0.49999999999999994, 4503599627370495.5]
+    unit = Decimal(1).scaleb(-digits)
+    expected = [float(Decimal(number).quantize(unit, "ROUND_HALF_UP")) for number in numbers]
+    assert values(X.round(digits), x=numbers) == expected
+    assert values(X.round(digits), x=numbers[-8:-2]) == by_duckdb(f"round(x, {digits})", x=pa.array(numbers[-8:-2]))
+
+
+def test_abs_and_round_of_python_take_expressions():
+    assert values(abs(X), x=[-2, 2, None]) == [2, 2, None]
+    assert values(round(X, 1), x=[0.25, -7.0]) == [0.3, -7.0]
+    assert values(round(X), x=[2.5]) == [3.0]
 
 
 def test_rounding_keeps_the_type():

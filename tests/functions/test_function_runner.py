@@ -272,7 +272,7 @@ def test_a_row_is_a_tuple_with_names_also_where_they_are_no_identifiers():
     assert cloudpickle.loads(cloudpickle.dumps(row)) == row
     with pytest.raises(KeyError, match="the row has a, class"):
         row["missing"]
-    with pytest.raises(AttributeError, match="the row has a, class"):
+    with pytest.raises(AttributeError):
         _ = row.missing
 
 

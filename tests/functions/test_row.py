@@ -1,11 +1,13 @@
 """A row: a tuple whose items have names."""
 
+import dis
 import pickle
 
 import pytest
 
+from engine.functions.function_error import message_of
 from engine.functions.row import Row, row_class
-from engine.functions.row_base import RowBase
+from engine.functions.row_base import RowBase, item_member
 
 ROW = row_class(("a", "count", "two words", "class"))((1, 2, 3, 4))
 
@@ -23,8 +25,9 @@ def test_items_are_reached_by_name_by_number_and_by_slice():
 def test_a_name_that_is_none_is_refused_with_those_that_are(name):
     with pytest.raises(KeyError, match="the row has a, count, two words, class"):
         ROW[name]
-    with pytest.raises(AttributeError, match=f"'{name}'; the row has a, count, two words, class"):
+    with pytest.raises(AttributeError) as error:
         getattr(ROW, name)
+    assert message_of(error.value) == f"'{name}'; the row has a, count, two words, class"
 
 
 def test_numbers_that_are_none_and_other_keys_are_refused_as_by_a_tuple():
@@ -37,6 +40,29 @@ def test_numbers_that_are_none_and_other_keys_are_refused_as_by_a_tuple():
         ROW.a = 5
     with pytest.raises(AttributeError):
         ROW.other = 5
+
+
+def test_a_row_has_as_many_items_as_its_class_has_names():
+    for values in ((1, 2, 3), (1, 2, 3, 4, 5), ()):
+        with pytest.raises(ValueError, match=f"a row of 4 values, not {len(values)}"):
+            type(ROW)(values)
+    with pytest.raises(TypeError):
+        tuple.__new__(type(ROW), (1,))
+    with pytest.raises(TypeError):
+        type(ROW).a.__get__((1, 2, 3, 4))
+    for position in (-1, 4):
+        with pytest.raises(ValueError, match="no member"):
+            item_member(type(ROW), "other", position)
+
+
+def test_the_interpreter_reads_attributes_of_rows_in_one_instruction():
+    def read(row):
+        return row.a
+
+    for _ in range(100):
+        read(ROW)
+    names = {each.opname for each in dis.get_instructions(read, adaptive=True)}
+    assert "LOAD_ATTR_SLOT" in names
 
 
 def test_rows_are_pickled_with_their_names():

@@ -23,6 +23,10 @@ TABLE = pa.table(
     }
 )
 
+#: more than a small sort; nineteen of twenty rows are in one partition
+HEAVY_ROWS = 600_000
+HEAVY = pa.table({"n": pa.array(range(HEAVY_ROWS)), "k": [0 if n % 20 else n % 7 for n in range(HEAVY_ROWS)]})
+
 
 @pytest.fixture
 def env():
@@ -32,6 +36,27 @@ def env():
 
 def expected():
     return sorted((row["n"], row["day"], row["kind"] or None) for row in TABLE.to_pylist())
+
+
+@pytest.mark.parametrize("is_sorted", [False, True])
+def test_a_large_partition_is_written_by_several_subtasks_in_files_of_the_size_asked_for(env, tmp_path, is_sorted):
+    target = 512 << 10
+    data = env.from_arrow(HEAVY)
+    data = data.sort("n", descending=True) if is_sorted else data
+    data.write_csv(tmp_path / "out", partition_by="k", target_file_size=target)
+    result = env.execute("write")
+    writers = [subtask.rows_in for subtask in result.vertices[-1].subtasks]
+    assert len(writers) == 2
+    assert min(writers) > 0.4 * HEAVY.num_rows
+    large = sorted((tmp_path / "out" / "k=0").iterdir())
+    small = [path for path in large if path.stat().st_size < 0.9 * target]
+    assert len(large) > 4
+    assert len(small) <= 2  # the last one of each writer
+    read = [int(line) for path in large for line in path.read_text().split()]
+    wanted = [n for n, k in zip(*HEAVY.to_pydict().values(), strict=True) if k == 0]
+    assert read == (wanted[::-1] if is_sorted else wanted)
+    assert all(len(list((tmp_path / "out" / f"k={key}").iterdir())) <= 2 for key in range(1, 7))
+    assert env.read_csv(tmp_path / "out", pa.schema([("n", pa.int64()), ("k", pa.int64())])).count() == HEAVY.num_rows
 
 
 @pytest.mark.parametrize("suffix", ["parquet", "csv", "json"])

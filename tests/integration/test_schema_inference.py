@@ -162,9 +162,40 @@ def test_the_row_that_fails_is_named_when_a_schema_is_inferred(data):
     assert "Row(id=7, text='t7')" in str(error.value)
 
 
+def test_the_first_rows_decide_for_functions_of_many_rows(data):
+    def sizes(rows):
+        group = list(rows)
+        yield {
+            "third": group[0].id % 3,
+            "size": len(group),
+            "share": len(group) / 300,
+            "texts": [r.text for r in group],
+        }
+
+    groups = data.group_by((data["id"] % 3).alias("third"))
+    with pytest.warns(DreyWarning, match=r"^reduce\(.*sizes\): no schema= was passed, .* first 100 rows"):
+        made = groups.reduce(sizes)
+    assert made.schema == pa.schema(
+        [("third", pa.int64()), ("size", pa.int64()), ("share", pa.float64()), ("texts", pa.list_(pa.string()))]
+    )
+    assert [(row.third, row.size) for row in made.sort("third").collect()] == [(0, 100), (1, 100), (2, 100)]
+    with pytest.warns(DreyWarning, match=r"^map_partition\("):
+        total = data.map_partition(lambda rows: [(sum(row.id for row in rows),)])
+    assert sum(row.column_0 for row in total.collect()) == sum(range(300))
+    with pytest.warns(DreyWarning, match=r"^reduce\("):
+        assert data.group_by().reduce(sizes).select("size").collect() == [(300,)]
+
+
+def test_a_function_of_groups_that_fails_with_the_first_rows_is_told_with_a_row(data):
+    with pytest.raises(
+        SchemaError, match=r"^reduce\(.*: ZeroDivisionError: .*Row\(id=0, text='t0'\), one of the first"
+    ):
+        data.group_by("id").reduce(lambda rows: [(1 // next(rows).id,)])
+
+
 def test_functions_of_groups_say_what_to_pass(data):
-    with pytest.raises(SchemaError, match=r"^reduce: schema= is missing: pass the pyarrow.Schema .*a NamedTuple"):
-        data.group_by("id").reduce(lambda rows: rows)
+    with pytest.raises(SchemaError, match=r"^co_group: schema= is missing: pass the pyarrow.Schema .*a NamedTuple"):
+        data.co_group(data, "id", lambda left, right: left)
     with pytest.raises(SchemaError, match=r"^map: expected a function"):
         data.map(5)
     with pytest.raises(SchemaError, match=r"there are no rows that a schema could be inferred from; pass schema="):

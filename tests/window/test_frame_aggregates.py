@@ -68,6 +68,12 @@ def test_variance_of_values_far_from_zero_keeps_its_digits(workshop, shift):
             assert math.isclose(deviation, math.sqrt(exact), rel_tol=1e-12)
 
 
+@pytest.mark.parametrize("value", [3.48, 0.1, 1e-5, 1e9 + 0.1, -7.3])
+def test_equal_values_do_not_vary(workshop, value):
+    found = sliding(workshop, pa.array([value] * 30), -9, 0, ("variance", "stddev"))
+    assert found["variance"] == found["stddev"] == [None] + [0.0] * 29
+
+
 def test_sums_that_pass_the_end_of_a_type_on_the_way_are_right_and_those_that_stay_there_fail(workshop):
     values = [2**63 - 1, -(2**63), 2**63 - 1, -5]
     assert sliding(workshop, pa.array(values), -1, 0, ("sum",))["sum"] == [2**63 - 1, -1, -1, 2**63 - 6]

@@ -1,0 +1,96 @@
+"""Very many Parquet files of which a filter may leave a few: one footer at first, the others when a plan needs them.
+
+    first_look(paths) -> source of all files, as the first one is          when the data set is made
+    with_footers(source, schema) -> the same of what its footers say       when a plan is made, of the files left then
+
+Until then a split is a whole file, rows and columns are guessed from the first file (``ParquetSource.is_unread``). The
+columns stay those of the first file: where another one has others, or wider types, the plan is an error.
+
+Footers are kept for the next plan of the same files, as long as these have not changed.
+
+Held by: tests/connectors/test_unread_files.py
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Sequence
+from functools import lru_cache
+from typing import Final
+
+import msgspec
+import pyarrow as pa
+
+from engine.errors import PlanError, SchemaError
+from engine.graph.source_spec import ParquetSource, SourceSplit, SourceStatistics
+from engine.parquet.source import parquet_source, widened
+
+#: with more files than these it pays to wait for the filters
+FILES_MAX: Final = 64
+
+FoundParquet = tuple[ParquetSource, SourceStatistics, pa.Schema]
+#: path, size and time of the last change
+_Seen = tuple[str, int, int]
+
+
+def first_look(paths: Sequence[str]) -> FoundParquet:
+    """Return a source of files that all are as the first one."""
+    spec, statistics, schema = parquet_source([paths[0]])
+    sizes = [size for _, size, _ in _seen(paths)]
+    times = sum(sizes) / max(1, sizes[0])
+    splits = tuple(SourceSplit(path, 0, 1, max(1, size), 0) for path, size in zip(paths, sizes, strict=True))
+    guessed = msgspec.structs.replace(
+        statistics,
+        row_count=None if statistics.row_count is None else statistics.row_count * times,
+        size_bytes=None if statistics.size_bytes is None else statistics.size_bytes * times,
+        origin=f"parquet metadata of the first of {len(paths)} files",
+        is_exact=False,
+        columns={},
+    )
+    return msgspec.structs.replace(spec, paths=tuple(paths), splits=splits, is_unread=True), guessed, schema
+
+
+def with_footers(
+    spec: ParquetSource, schema: pa.Schema, ignored: Collection[str]
+) -> tuple[ParquetSource, SourceStatistics | None]:
+    """Return the source of what the footers of its files say, and its statistics; None where no file is left.
+
+    Args: schema: of the files' columns, as the first one had them; ignored: columns that are not read of them.
+
+    Raises: PlanError, DataError (a file that cannot be read), SchemaError (one with other columns).
+    """
+    paths = list(dict.fromkeys(split.path for split in spec.splits))
+    if not paths:
+        return msgspec.structs.replace(spec, is_unread=False), None
+    read, statistics, found = _read(tuple(_seen(paths)))
+    found = pa.schema([field for field in found if field.name not in ignored])
+    for name in dict.fromkeys([*schema.names, *found.names]):
+        _check_column(name, schema, found, spec.paths[0])
+    types_ipc = read.types_ipc if found.equals(schema) else schema.serialize().to_pybytes()
+    known = msgspec.structs.replace(spec, splits=read.splits, types_ipc=types_ipc, is_unread=False)
+    return known, statistics
+
+
+def _seen(paths: Sequence[str]) -> list[_Seen]:
+    try:
+        found = [(path, os.stat(path)) for path in paths]  # noqa: PTH116 - Path makes an object for each of very many
+    except OSError as error:
+        raise PlanError(f"read_parquet: {error.filename} cannot be read: {error.strerror}") from None
+    return [(path, status.st_size, status.st_mtime_ns) for path, status in found]
+
+
+@lru_cache(maxsize=4)
+def _read(seen: tuple[_Seen, ...]) -> FoundParquet:
+    return parquet_source([path for path, _, _ in seen])
+
+
+def _check_column(name: str, schema: pa.Schema, found: pa.Schema, first: str) -> None:
+    """Raise SchemaError where a column of files is not as the first file has it, or narrower."""
+    if name in schema.names and name in found.names:
+        expected, other = schema.field(name).type, found.field(name).type
+        if widened(expected, other) == expected:
+            return
+        what = f"column {name!r} is {other} in some of the files, and {expected} in {first}"
+    else:
+        what = f"column {name!r} is not in all files: {first} has {', '.join(schema.names)}"
+    raise SchemaError(f"read_parquet: {what}; schema_mode='union' looks at all files before the columns are decided")

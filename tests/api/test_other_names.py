@@ -1,0 +1,67 @@
+"""Names of pandas, Polars and Spark say what to write instead, and everything that they advise is there."""
+
+import copy
+import re
+
+import pyarrow as pa
+import pytest
+
+import engine
+from engine import col, row_number
+from engine.api import other_names
+from engine.errors import SchemaError
+
+
+@pytest.fixture
+def rows(env):
+    return env.from_rows([(1, "x")], pa.schema([("a", pa.int64()), ("b", pa.string())]))
+
+
+@pytest.mark.parametrize(
+    ("mistake", "message"),
+    [
+        (lambda d: d.groupby("a"), "a data set has no 'groupby': write group_by(keys).agg(name=...)"),
+        (lambda d: d.a, "a data set has no 'a': write col('a') or data['a']"),
+        (lambda d: d.nothing, "a data set has no 'nothing'"),
+        (lambda d: d.group_by("a").count(), "group_by() has no 'count': write agg(n=count())"),
+        (lambda d: col("a").isin([1]), "an expression has no 'isin': write is_in(values)"),
+        (lambda d: col("a").nothing, "an expression has no 'nothing'"),
+        (lambda d: col("b").str.len(), ".str has no 'len': write length()"),
+        (lambda d: col("b").dt.floor("1d"), ".dt has no 'floor': write truncate(unit)"),
+    ],
+)
+def test_what_is_not_there_says_what_to_write(rows, mistake, message):
+    with pytest.raises(AttributeError) as error:
+        mistake(rows)
+    assert str(error.value) == message
+
+
+def test_who_looks_for_a_protocol_finds_none(rows):
+    for held in (rows, col("a"), col("a").str, rows.group_by("a")):
+        assert not hasattr(held, "__array__")
+        assert not hasattr(held, "_repr_png_")
+        assert getattr(held, "isin", None) is None
+    assert copy.copy(rows).columns == ["a", "b"]
+
+
+def test_no_name_is_ours_and_all_calls_that_are_advised_are(rows):
+    held = {
+        "ON_DATA_SETS": rows,
+        "ON_EXPRESSIONS": col("a"),
+        "ON_TEXTS": col("b").str,
+        "ON_TIMES": col("b").dt,
+        "ON_GROUPS": rows.group_by("a"),
+    }
+    known = {name for one in (*held.values(), rows._environment, col("a").list, col("a").map) for name in dir(one)}
+    known |= set(dir(engine)) | set(dir(row_number())) | {"f"}
+    for table, one in held.items():
+        for name, advice in getattr(other_names, table).items():
+            assert name not in dir(one), f"{table}: {name} is there"
+            for call in re.findall(r"(\w+)\(", advice):
+                assert call in known, f"{table}: {name}: {call}() is not there"
+
+
+def test_a_window_function_without_a_window_is_not_compared(rows):
+    for mistake in (lambda: row_number() == 1, lambda: row_number() <= 3, lambda: row_number() + 1):
+        with pytest.raises(SchemaError, match=r"row_number> has no value here; say .over\(partition_by, order_by\)"):
+            mistake()

@@ -161,6 +161,11 @@ class ComputedStatistics(msgspec.Struct, frozen=True):
     expression: Expression
     statistics: ColumnStatistics
 
+    @property
+    def is_met_by_none(self) -> bool:
+        """Whether all rows were looked at, and none meets this condition (see ``statistics.predicate_shares``)."""
+        return self.statistics.heavy_keys == (("true", 0.0),)
+
 
 class SourceStatistics(msgspec.Struct, frozen=True):
     """Size of a source and where the numbers come from ("parquet metadata", "sample of 1024 rows", "manifest")."""

@@ -47,6 +47,7 @@ optimizer.
     function_planning.py     functions over groups, and with broadcast data sets
     operator_names.py        short names for vertices, logs and explain
     scan_fusion.py           filters become part of the scans that they are right behind
+    union_fusion.py          unions that a join reads itself
     runtime_filter_planning.py  sources leave out rows that a join will drop
     top_planning.py             ... and rows that a top-n will drop
     exchange_planning.py     exchange modes: closed branches, deadlocks, regions

@@ -81,6 +81,8 @@ def adaptive_join(optimized: OptimizedPlan, node: PhysicalNode) -> AdaptiveJoin 
     operator = node.descriptor.operator
     if not isinstance(operator, HashJoinOperator | SortMergeJoinOperator) or not isinstance(join, Join):
         return None
+    if len(node.inputs) != len(SIDES):
+        return None  # it reads the inputs of a union itself
     ships = tuple(channel.ship_strategy for channel in node.inputs)
     relied_on = _is_relied_on(optimized, node)
     is_shuffled = ships == (ShipStrategy.PARTITION_HASH, ShipStrategy.PARTITION_HASH)

@@ -1,7 +1,7 @@
 """The front door: ``optimize(plan, settings) -> OptimizedPlan``.
 
     rewrite the plan ─► estimate ─► enumerate and choose ─► physical operators ─► filters into scans ─► exchange modes
-    ─► run-time filters ─► memory shares
+    ─► unions into joins ─► run-time filters ─► memory shares
 
 Pure and deterministic: the same plan and settings give the same result, in any process.
 
@@ -10,6 +10,7 @@ Held by: tests/optimizer/test_physical_operators.py
 
 from __future__ import annotations
 
+from engine.graph.exchange_mode import ExecutionMode
 from engine.graph.plan import Plan
 from engine.optimizer.estimates import estimate_plan
 from engine.optimizer.exchange_planning import assign_exchange_modes
@@ -23,6 +24,7 @@ from engine.optimizer.runtime_filter_planning import with_runtime_filters
 from engine.optimizer.scan_fusion import fuse_scans
 from engine.optimizer.settings import OptimizerSettings
 from engine.optimizer.top_planning import with_top_thresholds
+from engine.optimizer.union_fusion import fuse_unions
 
 
 def optimize(plan: Plan, settings: OptimizerSettings) -> OptimizedPlan:
@@ -41,6 +43,8 @@ def optimize(plan: Plan, settings: OptimizerSettings) -> OptimizedPlan:
     nodes = fuse_scans(fold_partitions(physical_nodes(rewritten, roots, settings), rewritten), rewritten)
     pages, page_bytes = settings.pages_per_slot, settings.segment_size_bytes
     planned = assign_exchange_modes(nodes, settings.execution_mode, pages, page_bytes)
+    if settings.execution_mode is ExecutionMode.PIPELINED:
+        planned = tuple(fuse_unions(planned, rewritten))
     if settings.runtime_filters:
         planned = with_top_thresholds(with_runtime_filters(planned))
     shared = with_memory_shares(planned, pages)

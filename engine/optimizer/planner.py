@@ -1,6 +1,6 @@
 """The planner's first half: rewrite rules over the logical plan, in a fixed order, until nothing changes.
 
-    Plan ─► settle_partitions ─► shared_totals ─► disjunctions ─► [[constant_filters, join_conditions,
+    Plan ─► settle_partitions ─► shared_totals ─► shared_groups ─► disjunctions ─► [[constant_filters, join_conditions,
             combine_filters, filter_pushdown, limit_pushdown, sort_elimination, combine_projects, shared_scans]*,
             equal_keys, shared_joins, semi_join_pullup, semi_join_pushdown, join_order, aggregate_reduction]* ─►
             coarser_groups ─► aggregate_pushdown ─► projection_pruning ─► combine_projects ─► window_top ─► Plan
@@ -35,6 +35,7 @@ from engine.optimizer.rules import (
     projection_pruning,
     semi_join_pullup,
     semi_join_pushdown,
+    shared_groups,
     shared_joins,
     shared_scans,
     shared_totals,
@@ -45,7 +46,7 @@ from engine.optimizer.rules import (
 Rule = Callable[[LogicalPlan], None]
 
 #: applied once before all others
-FIRST_RULES: tuple[Rule, ...] = (shared_totals.apply, disjunctions.apply)
+FIRST_RULES: tuple[Rule, ...] = (shared_totals.apply, shared_groups.apply, disjunctions.apply)
 
 #: applied in this order, again and again until none changes the plan
 REPEATED_RULES: tuple[Rule, ...] = (

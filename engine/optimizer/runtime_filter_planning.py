@@ -96,11 +96,10 @@ def _keys_of_sources(
         return []
     if _emission(join).unmatched_probe:
         return []
+    # several channels are the inputs of a union: each source leaves out its own rows
     probe = [channel for channel in node.inputs if channel.input_index != join.first_input]
-    if len(probe) != 1:
-        return []
     keys = join.right_keys if join.build_left else join.left_keys
-    places = [(key, _place_of(nodes, readers, probe[0], name)) for key, name in enumerate(keys)]
+    places = [(key, _place_of(nodes, readers, channel, name)) for channel in probe for key, name in enumerate(keys)]
     return [(key, place) for key, place in places if place is not None]
 
 
@@ -115,10 +114,10 @@ def _place_of(nodes: Sequence[PhysicalNode], readers: Counter[int], channel: Cha
     operator = node.descriptor.operator
     if isinstance(operator, HashJoinOperator):
         own_name = _probe_column(operator, node, name)
-        below = next((each for each in node.inputs if each.input_index != operator.first_input), None)
-        if own_name is None or below is None or not _is_beside(nodes, readers, below, node):
+        below = [each for each in node.inputs if each.input_index != operator.first_input]
+        if own_name is None or len(below) != 1 or not _is_beside(nodes, readers, below[0], node):
             return None
-        found = _made_of(nodes, readers, nodes[below.source], own_name)
+        found = _made_of(nodes, readers, nodes[below[0].source], own_name)
         if found is None:
             return None
         node, name = found

@@ -19,7 +19,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Hashable, Sequence
 from functools import lru_cache, partial
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 import pyarrow as pa
@@ -44,7 +44,7 @@ _SAMPLE_GROUPS: Final = 8
 _SAMPLE_BYTES: Final = 8 << 20
 #: what columns take that are sampled at a time
 _SAMPLED_AT_ONCE_BYTES: Final = 16 << 20
-_REMEMBERED: Final = 64
+_REMEMBERED: Final = 512
 _COLUMNS_REMEMBERED: Final = 512
 #: what was found is remembered by predicates, which have no hash
 _PREDICATES: Final = msgspec.msgpack.Decoder(tuple[Expression, ...])
@@ -80,8 +80,8 @@ def with_sample(
         return statistics
     parts = tuple(part for part in parts_of(predicates) if set(columns_of(part)).issubset(narrow))
     try:
-        stamps = stamps_of(groups)
-        sample = _sampled(groups, stamps, tuple(narrow), statistics.row_count or 0.0, msgspec.msgpack.encode(parts))
+        asked = _Asked(tuple(narrow), statistics.row_count or 0.0, msgspec.msgpack.encode(parts))
+        sample = _sampled(groups, stamps_of(groups), asked, is_all=len(groups) == len(spec.splits))
     except OSError:
         return statistics
     columns = dict(statistics.columns)
@@ -121,17 +121,23 @@ def _filled(known: ColumnStatistics, sampled: ColumnStatistics) -> ColumnStatist
     return msgspec.structs.replace(known, **changes)
 
 
+class _Asked(NamedTuple):
+    """What a sample is taken for."""
+
+    columns: tuple[str, ...]
+    #: of the source
+    row_count: float
+    predicates: bytes
+
+
 @lru_cache(maxsize=_REMEMBERED)
-def _sampled(
-    groups: tuple[SourceSplit, ...],
-    stamps: tuple[int, ...],
-    columns: tuple[str, ...],
-    row_count: float,
-    predicates: bytes,
-) -> _Sample:
+def _sampled(groups: tuple[SourceSplit, ...], stamps: tuple[int, ...], asked: _Asked, *, is_all: bool) -> _Sample:
+    """Return what rows of row groups say; ``is_all``: the source has no others."""
+    columns, row_count, predicates = asked
     tables: list[pa.Table] = []
+    wanted = _SAMPLE_ROWS // len(groups)
     for group, stamp_ns in zip(groups, stamps, strict=True):
-        tables.append(_kept.rows(group, stamp_ns, _SAMPLE_ROWS // len(groups), list(columns)))
+        tables.append(_kept.rows(group, stamp_ns, wanted, list(columns)))
         if sum(table.nbytes for table in tables) >= _SAMPLE_BYTES:
             break
     rows = sum(table.num_rows for table in tables)
@@ -142,7 +148,8 @@ def _sampled(
         name: _known.of((read, name, row_count), partial(column_statistics, whole.column(name), row_count, places))
         for name in (columns if rows else ())
     }
-    found = counted(whole, _PREDICATES.decode(predicates))
+    is_whole = is_all and len(tables) == len(groups) and all(table.num_rows < wanted for table in tables)
+    found = counted(whole, _PREDICATES.decode(predicates), is_whole)
     row_bytes = sum(table.nbytes for table in tables) / max(1, rows)
     return _Sample(columns_known, row_bytes, rows, found)
 

@@ -7,7 +7,9 @@
 
 query.py            text to data set
 statements.py       a text of statements taken apart; text_pieces.py: its strings, names and comments
-planner.py          DataFusion told of names and types, never of data; its errors as ours, with line and column
+written_otherwise.py  forms that the planner does not read, in words that it does; tokens.py: a text as tokens
+planner.py          DataFusion told of names and types, never of data
+planner_errors.py   what it says of a text, as one sentence: line and column, and names that are near
 lost_meaning.py     what a query says and the planner loses: refused by name
 lost_conditions.py   conditions that rewriting moves or merges to other answers; plan_text.py: the text of plans
 constant_overflow.py  constants that the planner computes and wraps around: an error

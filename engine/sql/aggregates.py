@@ -64,6 +64,7 @@ _OF_VALUES: Final[dict[str, Callable[..., Aggregate]]] = {
     "avg": avg,
     "min": min_,
     "max": max_,
+    "any_value": min_,
     "stddev": stddev,
     "stddev_pop": stddev_pop,
     "var": variance,
@@ -132,3 +133,5 @@ _ORDERED: Final[dict[str, Callable[[AggregateCall], Aggregate]]] = {
     "percentile_cont": _quantile,
     "approx_percentile_cont": _quantile,
 }
+#: for who looks for a name that is near
+AGGREGATE_NAMES: Final = ("count", "approx_distinct", *_OF_VALUES, *_OF_PAIRS, *_OF_CONDITIONS, *_ORDERED)

@@ -23,6 +23,15 @@ _IN_PARENTHESES: Final = re.compile(rf"(?<!\w)\(({_INTEGER})\)")
 _PRODUCT: Final = re.compile(rf"(?<![*/%] )\b{_INTEGER} ([*/%]) {_INTEGER}")
 _SUM: Final = re.compile(rf"(?<![-+*/%] )\b{_INTEGER} ([-+]) {_INTEGER}(?! [*/%])")
 
+#: of two constants, each in parentheses and casts or not
+_NUMBER: Final = r"(?:Int\d+\([^()]*\)|Decimal128\([^()]*\))"
+_QUOTIENT: Final = re.compile(rf"{_NUMBER}(?: AS \w+(?:\([^()]*\))?|\))* / \(*(?:CAST\(\(*)*{_NUMBER}")
+
+
+def has_quotient(shown: str) -> bool:
+    """Return whether the text of a bound plan divides constants: the planner would round what is a decimal."""
+    return "Decimal128(" in shown and _QUOTIENT.search(_TEXT.sub("''", shown)) is not None
+
 
 def check_constants(shown: str) -> None:
     """Raise PlanError where the text of a bound plan has integer constants that overflow."""

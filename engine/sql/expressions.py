@@ -4,7 +4,7 @@
     scalar_function(f, arguments)   functions.py
     window_function                 windows.py
     cast, if_then, singular_or_list cast(), when().then(), is_in()
-    subquery(scalar)                a column that scalar_queries.py has joined
+    subquery                        a column that relations.py has joined
 
 Held by: tests/sql/test_expressions.py
 """
@@ -21,6 +21,7 @@ from engine.api.expression import Expr
 from engine.api.expressions import col, lit, when
 from engine.errors import NotYetSupportedError
 from engine.expressions.infer import infer_type
+from engine.graph.expression import Literal
 from engine.sql.functions import FUNCTIONS
 from engine.sql.marked_membership import marked_value
 from engine.sql.types import arrow_type, constant
@@ -31,6 +32,12 @@ if TYPE_CHECKING:
 
 #: of a cast: null for what the type cannot hold
 _RETURN_NULL: Final = 1
+#: what the planner makes of doubles and of floats beside decimals: it is too narrow for some, and rounds the others
+_OF_FLOATS: Final = {(30, 15), (14, 7)}
+_WIDE_INTEGERS: Final = {pa.int64(), pa.uint64()}
+_COMPARISONS: Final = frozenset(
+    ("equal", "not_equal", "lt", "lte", "gt", "gte", "between", "is_distinct_from", "is_not_distinct_from")
+)
 
 
 class ExpressionReader:
@@ -62,20 +69,15 @@ class ExpressionReader:
                 call = message.window_function
                 return window(self.read, self._function_names[call.function_reference], call)
             case "cast":
-                wanted = arrow_type(message.cast.type)
-                value = self._rounded(self.read(message.cast.input), wanted)
-                return value.try_cast(wanted) if message.cast.failure_behavior == _RETURN_NULL else value.cast(wanted)
+                return self._cast(message.cast)
             case "if_then":
                 marked = marked_value(message, self._function_names)
                 return self._case(message.if_then) if marked is None else self.read(marked)
             case "singular_or_list":
                 options = [self.read(option) for option in message.singular_or_list.options]
                 return self.read(message.singular_or_list.value).is_in(options)
-            case "subquery" if message.subquery.WhichOneof("subquery_type") == "scalar":
-                return col(self._scalar_column(message.subquery))
             case "subquery":
-                what = message.subquery.WhichOneof("subquery_type")
-                raise NotYetSupportedError(f"a subquery of kind {what} in this place (write it as a join)")
+                return col(self._scalar_column(message.subquery))
             case _:
                 raise NotYetSupportedError(f"the SQL expression {kind}")
 
@@ -90,10 +92,46 @@ class ExpressionReader:
         name = self._function_names[call.function_reference]
         if name not in FUNCTIONS:
             raise NotYetSupportedError(f"the SQL function {name}()")
-        arguments = [self.read(argument.value) for argument in call.arguments]
+        messages = [argument.value for argument in call.arguments]
+        arguments = self._compared(messages) if name in _COMPARISONS else [self.read(message) for message in messages]
         if name == "subtract" and call.output_type.WhichOneof("kind") == "i64" and self._is_date(arguments[0]):
             return arguments[0].dt.diff(arguments[1], "days")
         return FUNCTIONS[name](arguments, arrow_type(call.output_type) if call.HasField("output_type") else None)
+
+    def _compared(self, messages: Sequence[Expression]) -> list[Expr]:
+        """Return the sides of a comparison; of a decimal and a float both as floats, not as decimals."""
+        floats = [self._float_as_decimal(message) for message in messages]
+        if all(value is None for value in floats):
+            return [self.read(message) for message in messages]
+        return [
+            self._uncast(message).cast(pa.float64()) if value is None else value
+            for message, value in zip(messages, floats, strict=True)
+        ]
+
+    def _uncast(self, message: Expression) -> Expr:
+        """Return a decimal without the digits that a cast adds: with them it becomes another float."""
+        value = self.read(message)
+        inner = self.read(message.cast.input) if message.WhichOneof("rex_type") == "cast" else value
+        return inner if pa.types.is_decimal(self._type(inner)) else value
+
+    def _float_as_decimal(self, message: Expression) -> Expr | None:
+        """Return the float that a cast makes a decimal of, as the planner does it beside decimals."""
+        if message.WhichOneof("rex_type") != "cast" or message.cast.type.WhichOneof("kind") != "decimal":
+            return None
+        wanted = message.cast.type.decimal
+        value = self.read(message.cast.input) if (wanted.precision, wanted.scale) in _OF_FLOATS else None
+        return value if value is not None and pa.types.is_floating(self._type(value)) else None
+
+    def _cast(self, message: Expression.Cast) -> Expr:
+        wanted, value = arrow_type(message.type), self.read(message.input)
+        if message.failure_behavior == _RETURN_NULL:
+            return self._rounded(value, wanted).try_cast(wanted)
+        source = None if isinstance(value.expression, Literal) else self._type(value)
+        if source in _WIDE_INTEGERS and pa.types.is_float64(wanted):
+            return value * 1.0  # rounds what a double cannot hold, where a cast is exact or an error
+        if source is not None and pa.types.is_timestamp(source) and source.tz is None and pa.types.is_string(wanted):
+            return _moment_as_text(value, source.unit)
+        return self._rounded(value, wanted).cast(wanted)
 
     def _is_date(self, value: Expr) -> bool:
         return bool(pa.types.is_date(self._type(value)))
@@ -124,3 +162,9 @@ class ExpressionReader:
         if chain is None:
             raise NotYetSupportedError("a CASE without WHEN")
         return chain.otherwise(self.read(getattr(message, "else"))) if message.HasField("else") else chain
+
+
+def _moment_as_text(value: Expr, unit: str) -> Expr:
+    """Return a moment as SQL writes it: of the fraction of a second only what is not zero."""
+    text = value.cast(pa.string())
+    return text if unit == "s" else text.str.replace(r"\.?0+$", "", regex=True)

@@ -167,6 +167,20 @@ def _concat_ws(arguments: Arguments, _wanted: pa.DataType | None) -> Expr:
     return arguments[1].str.concat_ws(separator, *arguments[2:])
 
 
+def _matches(before: str = "", is_not: bool = False) -> Function:
+    """Return whether a regular expression matches somewhere; ``before``: what is written in front of it."""
+
+    def call(arguments: Arguments, _wanted: pa.DataType | None) -> Expr:
+        flags = str(constant_of(arguments[2], "the flags of a pattern")) if len(arguments) > 2 else ""
+        if flags.strip("ims"):
+            raise NotYetSupportedError(f"the flags {flags!r} of a pattern, in SQL (there are i, m, s)")
+        written = f"(?{flags})" if flags else before
+        found: Expr = arguments[0].str.matches(written + str(constant_of(arguments[1], "a pattern")))
+        return ~found if is_not else found
+
+    return call
+
+
 FUNCTIONS: Final[dict[str, Function]] = {
     "equal": _method("__eq__"),
     "not_equal": _method("__ne__"),
@@ -208,6 +222,13 @@ FUNCTIONS: Final[dict[str, Function]] = {
     "strpos": lambda arguments, _: arguments[0].str.find(constant_of(arguments[1], "what STRPOS looks for")) + 1,
     "starts_with": _text("starts_with", "a prefix"),
     "ends_with": _text("ends_with", "a suffix"),
+    "contains": _text("contains", "what CONTAINS looks for"),
+    "regexp_like": _matches(),
+    "regex_match": _matches(),
+    "regex_imatch": _matches("(?i)"),
+    "regex_not_match": _matches(is_not=True),
+    "regex_not_imatch": _matches("(?i)", is_not=True),
+    "initcap": _text("title"),
     "reverse": _text("reverse"),
     "split_part": _text("split_part", "what SPLIT_PART looks for", "the number of a part"),
     "regexp_replace": _regexp_replace,

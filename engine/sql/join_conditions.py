@@ -73,7 +73,7 @@ def _key(
     if function not in _EQUALITIES:
         return None
     one, other = (argument.value for argument in message.scalar_function.arguments)
-    sides = [{position < left_count for position in _positions(side)} for side in (one, other)]
+    sides = [{position < left_count for position in positions(side)} for side in (one, other)]
     if sides == [{False}, {True}]:
         one, other = other, one
     elif sides != [{True}, {False}]:
@@ -87,8 +87,10 @@ def _function(message: Expression, functions: Mapping[int, str]) -> str:
     return functions[message.scalar_function.function_reference]
 
 
-def _positions(message: Expression) -> set[int]:
-    """Return which columns an expression reads."""
+def positions(message: Expression) -> set[int]:
+    """Return which columns an expression reads; a query in it has its own, but for the value before IN."""
     if message.DESCRIPTOR.name == "FieldReference":
         return {int(message.direct_reference.struct_field.field)}
-    return {position for child in messages_below(message) for position in _positions(child)}
+    if message.DESCRIPTOR.name == "Subquery":
+        return {position for needle in message.in_predicate.needles for position in positions(needle)}
+    return {position for child in messages_below(message) for position in positions(child)}

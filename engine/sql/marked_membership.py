@@ -17,17 +17,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from engine.errors import NotYetSupportedError
-from engine.sql.text_pieces import is_comment, is_quoted, pieces
+from engine.sql.tokens import Token, after, closing, outside, text_of, tokens
 
 if TYPE_CHECKING:
     from substrait.algebra_pb2 import Expression
 
 _MARK: Final = 71077345
 _BEFORE: Final = f"CASE WHEN random() < {_MARK} THEN "
-_TOKEN: Final = re.compile(r"\s+|[\w.]+|.", re.DOTALL)
 _QUERY_BEGINS: Final = frozenset(("SELECT", "WITH", "VALUES"))
 _SEVERAL: Final = frozenset(("UNION", "INTERSECT", "EXCEPT"))
 #: what may not lose its DISTINCT, or stands between SELECT and its values
@@ -38,15 +37,9 @@ class UnclearMembershipError(NotYetSupportedError):
     """A join of which is not known what of it is IN: marks may tell."""
 
 
-class _Token(NamedTuple):
-    text: str
-    #: in upper case where it is a word; "" for space and comments
-    word: str
-
-
 def with_marks(text: str) -> str:
     """Return the text of a query in which the values of each IN (SELECT ...) are marked."""
-    return "".join(token.text for token in _marked(_tokens(text)))
+    return text_of(_marked(tokens(text)))
 
 
 def marks_in(shown: str) -> int:
@@ -72,76 +65,39 @@ def marked_value(message: Expression, functions: Mapping[int, str]) -> Expressio
     return None
 
 
-def _tokens(text: str) -> list[_Token]:
-    found: list[_Token] = []
-    for piece in pieces(text):
-        if is_comment(piece):
-            found.append(_Token(piece, ""))
-        elif is_quoted(piece):
-            found.append(_Token(piece, piece))
-        else:
-            found += [_Token(part, part.strip().upper()) for part in _TOKEN.findall(piece)]
-    return found
-
-
-def _marked(tokens: Sequence[_Token]) -> list[_Token]:
-    found: list[_Token] = []
+def _marked(query: Sequence[Token]) -> list[Token]:
+    found: list[Token] = []
     at = 0
-    while at < len(tokens):
-        found.append(tokens[at])
-        opened = _after(tokens, at) if tokens[at].word == "IN" else len(tokens)
+    while at < len(query):
+        found.append(query[at])
+        opened = after(query, at) if query[at].word == "IN" else len(query)
         at += 1
-        if opened < len(tokens) and tokens[opened].word == "(" and _begins_query(tokens, opened):
-            closed = _closing(tokens, opened)
-            found += tokens[at : opened + 1]
-            found += _with_mark(_marked(tokens[opened + 1 : closed]))
+        if opened < len(query) and query[opened].word == "(" and _begins_query(query, opened):
+            closed = closing(query, opened)
+            found += query[at : opened + 1]
+            found += _with_mark(_marked(query[opened + 1 : closed]))
             at = closed
     return found
 
 
-def _begins_query(tokens: Sequence[_Token], opened: int) -> bool:
-    first = _after(tokens, opened)
-    while first < len(tokens) and tokens[first].word == "(":
-        first = _after(tokens, first)
-    return first < len(tokens) and tokens[first].word in _QUERY_BEGINS
+def _begins_query(query: Sequence[Token], opened: int) -> bool:
+    first = after(query, opened)
+    while first < len(query) and query[first].word == "(":
+        first = after(query, first)
+    return first < len(query) and query[first].word in _QUERY_BEGINS
 
 
-def _with_mark(query: Sequence[_Token]) -> list[_Token]:
+def _with_mark(query: Sequence[Token]) -> list[Token]:
     """Return a query whose only column is marked: where it stands, or, of one that is not simple, around it."""
-    outside = _outside(query)
-    words = [query[place].word for place in outside]
+    places = outside(query)
+    words = [query[place].word for place in places]
     if words[:1] == ["SELECT"] and not _SEVERAL & set(words) and not (_COUNTED & set(words) and "DISTINCT" in words):
         begin = 1 + (words[1:2] in (["DISTINCT"], ["ALL"]))
         end = words.index("FROM") if "FROM" in words else len(words)
         named = words.index("AS", begin, end) if "AS" in words[begin:end] else end
         if named > begin and not {"*", ","} & set(words[begin:named]):
-            first, last = outside[begin], outside[named] if named < len(words) else len(query)
-            select = [_Token("SELECT ", "SELECT"), _Token(_BEFORE, "")]
-            return [*select, *query[first:last], _Token(" END ", "END"), *query[last:]]
+            first, last = places[begin], places[named] if named < len(words) else len(query)
+            select = [Token("SELECT ", "SELECT"), Token(_BEFORE, "")]
+            return [*select, *query[first:last], Token(" END ", "END"), *query[last:]]
     head = f"SELECT {_BEFORE}in_value END FROM ("  # noqa: S608 - the query is the user's own
-    return [_Token(head, ""), *query, _Token(") AS in_query(in_value)", "")]
-
-
-def _outside(query: Sequence[_Token]) -> list[int]:
-    """Return where words are that are in no parentheses, and the opening ones."""
-    found, depth = [], 0
-    for place, token in enumerate(query):
-        depth -= token.word == ")"
-        if depth == 0 and token.word and token.word != ")":
-            found.append(place)
-        depth += token.word == "("
-    return found
-
-
-def _after(tokens: Sequence[_Token], at: int) -> int:
-    """Return where the next word is behind a place."""
-    return next((place for place in range(at + 1, len(tokens)) if tokens[place].word), len(tokens))
-
-
-def _closing(tokens: Sequence[_Token], opened: int) -> int:
-    depth = 0
-    for place in range(opened, len(tokens)):
-        depth += (tokens[place].word == "(") - (tokens[place].word == ")")
-        if depth == 0:
-            return place
-    return len(tokens)
+    return [Token(head, ""), *query, Token(") AS in_query(in_value)", "")]

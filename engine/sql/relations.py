@@ -8,7 +8,9 @@
     set          union() of columns by position
 
 What stands in a query several times, as the planner leaves WITH, is one data set with several uses if it is mostly
-aggregates. Filters, the order of joins and what is pruned are the optimizer's: nothing here looks for a better plan.
+aggregates. A query in an expression is a column that is joined to the rows: its value, whether it has rows, whether
+a value is one of its values. Filters, the order of joins and what is pruned are the optimizer's: nothing here looks
+for a better plan.
 
 Held by: tests/sql/test_queries.py
 """
@@ -20,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from engine.api.aggregates import count
 from engine.api.data_set import DataSet
 from engine.api.data_set_values import one_value
 from engine.api.expression import Expr
@@ -30,7 +33,7 @@ from engine.sql import joins
 from engine.sql.column_names import ColumnNames, Relation, different_names
 from engine.sql.expressions import ExpressionReader
 from engine.sql.groups import grouped
-from engine.sql.join_conditions import join_condition
+from engine.sql.join_conditions import JoinCondition, JoinKey, join_condition, positions
 from engine.sql.member_joins import members
 from engine.sql.memberships import Memberships
 from engine.sql.messages import messages_below
@@ -234,8 +237,9 @@ class RelationReader:
         # counted before its inputs are read: null_aware.py counts them so
         number, self._join_count = self._join_count, self._join_count + 1
         left, right = self.read(message.left), self.read(message.right)
-        reader = self._reader(left.columns + right.columns, (left.data, right.data))
         on = message.expression if message.HasField("expression") else None
+        left, right, values = self._sides_with_values(left, right, on)
+        reader = self._reader(left.columns + right.columns, (left.data, right.data), values)
         condition = join_condition(on, len(left.columns), reader, self._query.functions)
         kind = message.JoinType.Name(message.type).removeprefix("JOIN_TYPE_").lower()
         if kind in joins.BOTH_SIDES:
@@ -283,17 +287,33 @@ class RelationReader:
 
     def _with_scalars(self, found: Relation, expressions: Sequence[Expression]) -> tuple[Relation, ExpressionReader]:
         """Return the relation with a column for each query that stands for a value, and the reader of expressions."""
-        data, names = found.data, {}
-        for query in (query for one in expressions for query in _scalar_queries(one)):
-            written = query.SerializeToString(deterministic=True)
-            if written in names:
-                self._join_count += sum(1 for _ in joins_of(query))
-                continue
-            row = self._one_row(query)
-            data = data.join(row.data, how="cross")
-            names[written] = row.columns[0]
+        data, names = found.data, dict[bytes, str]()
+        for query in (query for one in expressions for query in _value_queries(one)):
+            data = self._with_value(data, found.columns, query, names)
         reader = self._reader(found.columns, (data,), names)
         return Relation(data, found.columns), reader
+
+    def _with_value(
+        self, data: DataSet, columns: Sequence[str], query: Expression.Subquery, names: dict[bytes, str]
+    ) -> DataSet:
+        """Return the data with a column for what a query gives, whose name is added to ``names``."""
+        written = query.SerializeToString(deterministic=True)
+        if written in names:
+            self._join_count += sum(1 for _ in joins_of(query))
+            return data
+        match query.WhichOneof("subquery_type"):
+            case "scalar":
+                row = self._one_row(query)
+                data, names[written] = data.join(row.data, how="cross"), row.columns[0]
+            case "set_predicate":
+                row = self._whether_rows(query)
+                data, names[written] = data.join(row.data, how="cross"), row.columns[0]
+            case "in_predicate":
+                (needle,) = query.in_predicate.needles
+                value = self._reader(columns, (data,), names).read(needle)
+                marked = self._whether_in(Relation(data, tuple(data.columns)), value, query)
+                data, names[written] = marked.data, marked.columns[-1]
+        return data
 
     def _one_row(self, query: Expression.Subquery) -> Relation:
         """Return the relation of a query that has one row: null where the query has none, an error where several."""
@@ -301,6 +321,38 @@ class RelationReader:
         value = found.data.select([found.columns[0]])
         name = self._names.unique("value")
         return Relation(value._with(one_value(value._node, name, "a SQL query")), (name,))
+
+    def _whether_rows(self, query: Expression.Subquery) -> Relation:
+        """Return one row: whether a query has rows."""
+        found = self.read(query.set_predicate.tuples)
+        name = self._names.unique("exists")
+        counted = found.data.limit(1).group_by().agg(**{name: count()})
+        return Relation(counted.select([(col(name) > 0).alias(name)]), (name,))
+
+    def _whether_in(self, left: Relation, value: Expr, query: Expression.Subquery) -> Relation:
+        """Return a relation with a last column: whether a value is one of those of a query, null where unknown."""
+        values = self.read(query.in_predicate.haystack)
+        condition = JoinCondition((JoinKey(value, col(values.columns[0]), null_safe=False),), None)
+        membership = self._memberships.of(values, condition)
+        if membership is not None:
+            return members(self._names, left, values, membership, "mark")
+        return joins.marked(self._names, left, values, condition, null_aware=True)
+
+    def _sides_with_values(
+        self, left: Relation, right: Relation, on: Expression | None
+    ) -> tuple[Relation, Relation, dict[bytes, str]]:
+        """Return the sides of a join with a column for each query that stands for a value in its condition."""
+        names: dict[bytes, str] = {}
+        columns = left.columns + right.columns
+        for query in _value_queries(on) if on is not None else ():
+            read = {position < len(left.columns) for position in positions(query)}
+            if read == {True, False}:
+                raise NotYetSupportedError("sql: IN (SELECT ...) in ON over columns of both sides (write it in WHERE)")
+            if read == {True}:
+                left = left._replace(data=self._with_value(left.data, columns, query, names))
+            else:
+                right = right._replace(data=self._with_value(right.data, columns, query, names))
+        return left, right, names
 
     def _reader(
         self, columns: Sequence[str], data: Sequence[DataSet], scalars: Mapping[bytes, str] | None = None
@@ -335,8 +387,9 @@ def _reads(message: Any, is_below: bool) -> tuple[int, int]:
     return sum(below for below, _ in counted), sum(beside for _, beside in counted)
 
 
-def _scalar_queries(message: Expression) -> list[Expression.Subquery]:
-    """Return the queries in an expression that stand for a value, without those inside of them."""
-    if message.DESCRIPTOR.name == "Subquery":
-        return [message] if message.WhichOneof("subquery_type") == "scalar" else []
-    return [query for child in messages_below(message) for query in _scalar_queries(child)]
+def _value_queries(message: Expression) -> list[Expression.Subquery]:
+    """Return the queries in an expression that stand for a value, each behind those that it looks at itself."""
+    if message.DESCRIPTOR.name != "Subquery":
+        return [query for child in messages_below(message) for query in _value_queries(child)]
+    needles = message.in_predicate.needles if message.WhichOneof("subquery_type") == "in_predicate" else ()
+    return [*(query for needle in needles for query in _value_queries(needle)), message]

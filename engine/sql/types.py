@@ -94,7 +94,9 @@ def _interval(value: Expression.Literal.IntervalCompound) -> pa.Scalar:
     calendar, elapsed = value.interval_year_to_month, value.interval_day_to_second
     fraction = elapsed.subseconds * 10 ** (9 - elapsed.precision)
     months = 12 * calendar.years + calendar.months
-    return pa.scalar(pa.MonthDayNano([months, elapsed.days, elapsed.seconds * 10**9 + fraction]))
+    # the planner writes date + 3 as 72 hours; a day has 24 of them, for moments have no zone of their own here
+    days, seconds = divmod(elapsed.seconds, 86400) if not fraction and elapsed.seconds >= 0 else (0, elapsed.seconds)
+    return pa.scalar(pa.MonthDayNano([months, elapsed.days + days, seconds * 10**9 + fraction]))
 
 
 _READERS: Final[dict[str, Callable[..., pa.Scalar]]] = {

@@ -46,6 +46,9 @@ _VALUES: Final[dict[str, Callable[[Expr], Any]]] = {
 }
 _SHIFTS: Final[dict[str, Callable[..., Any]]] = {"lag": lag, "lead": lead}
 
+#: functions that mean nothing without OVER
+WINDOW_NAMES: Final = (*_RANKS, *_SHIFTS, "ntile", "nth_value")
+
 
 def window(read: Callable[[Expression], Expr], name: str, message: Expression.WindowFunction) -> Expr:
     """Return a function over a window, whose parts ``read`` reads; NotYetSupportedError for one that is not here."""

@@ -1,11 +1,13 @@
 """Which share of a source's rows a predicate keeps, counted in a sample of them.
 
-    counted(rows, predicates) -> Counted(shares, bounds)      of sampled rows
+    counted(rows, predicates, is_whole) -> Counted(shares, bounds)      of sampled rows
     measured(counted, predicates, columns) -> what estimates take over (``optimizer.selectivity``)
 
 Of each predicate the whole is counted, and each of its parts: rules may take them apart. A sample is the begin of a few
 row groups; where its rows have less than half of the range that all rows have in some column, it is not asked about
 predicates over that column: the source is sorted, or nearly. What fails for a row of the sample is left to the job.
+A share of 0 is a proof: all rows of the source were looked at, and none meets the predicate (see
+``optimizer.rules.constant_filters``).
 
 Held by: tests/api/test_key_samples.py
 """
@@ -48,14 +50,16 @@ def parts_of(predicates: Iterable[Expression]) -> tuple[Expression, ...]:
     return tuple(sorted(found, key=lambda part: -len(conjuncts(part)))[:_COUNTED_MAX])
 
 
-def counted(rows: pa.Table, predicates: Sequence[Expression]) -> Counted:
-    """Count the rows that predicates keep."""
+def counted(rows: pa.Table, predicates: Sequence[Expression], is_whole: bool = False) -> Counted:
+    """Count the rows that predicates keep; ``is_whole``: these are all rows of the source."""
     if not predicates or rows.num_rows == 0:
         return Counted((), {})
     (batch,) = rows.combine_chunks().to_batches()
     names = dict.fromkeys(name for predicate in predicates for name in columns_of(predicate))
     bounds = {name: found for name in names if (found := _bounds(batch.column(name))) is not None}
-    return Counted(tuple(_share(batch, predicate) for predicate in predicates), bounds)
+    # none of the sampled rows is half a row
+    least = 0.0 if is_whole else 0.5
+    return Counted(tuple(_share(batch, predicate, least) for predicate in predicates), bounds)
 
 
 def measured(
@@ -70,13 +74,12 @@ def measured(
     )
 
 
-def _share(batch: pa.RecordBatch, predicate: Expression) -> float | None:
+def _share(batch: pa.RecordBatch, predicate: Expression, least: float) -> float | None:
     try:
         kept = pc.sum(evaluate(predicate, batch)).as_py() or 0
     except (EngineError, pa.ArrowException):
         return None
-    # none of the sampled rows is half a row
-    share: float = max(0.5, kept) / batch.num_rows
+    share: float = max(least, kept) / batch.num_rows
     return share
 
 

@@ -79,6 +79,23 @@ def shares_of(data: DataSet) -> dict[str, float]:
     }
 
 
+def test_no_row_is_a_proof_where_all_rows_were_looked_at(env: Environment, tmp_path: Path) -> None:
+    shares = {}
+    for rows in (1000, 8192):
+        pq.write_table(pa.table({"v": range(rows)}), tmp_path / f"{rows}.parquet")
+        found = env.read_parquet(tmp_path / f"{rows}.parquet").filter(col("v") % 10_000 == 9_999)
+        (shares[rows],) = shares_of(found).values()
+    assert shares == {1000: 0.0, 8192: 0.5 / 8192}
+
+
+def test_a_join_with_what_has_no_row_reads_nothing(env: Environment, tmp_path: Path) -> None:
+    pq.write_table(pa.table({"id": range(100)}), tmp_path / "few.parquet")
+    none = env.read_parquet(tmp_path / "few.parquet").filter(col("id") % 7 == 9)
+    found = env.read_parquet(tmp_path / "facts.parquet").join(none, left_on="k", right_on="id")
+    assert "none of the source meets its filter" in found.explain()
+    assert "facts.parquet" not in found.explain()
+
+
 @pytest.fixture
 def orders(tmp_path: Path) -> DataSet:
     """1000 rows: n from 0 to 999, m is n for the even ones and more for the others, a text of three kinds."""
@@ -96,7 +113,7 @@ def test_what_filters_keep_is_counted_in_the_sample(orders: DataSet) -> None:
         "n < m": 0.5,
         "t == 'red'": 0.5,
     }
-    assert shares_of(orders.filter(col("t") == "blue")) == {"t == 'blue'": 0.0005}
+    assert shares_of(orders.filter(col("t") == "blue")) == {"t == 'blue'": 0.0}
 
 
 def test_predicates_are_followed_through_projections(orders: DataSet) -> None:

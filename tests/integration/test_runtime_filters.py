@@ -122,6 +122,21 @@ def test_rows_of_the_right_side_are_left_out_where_they_only_answer_for_the_left
     assert_same_rows(rows_of(data.to_arrow()), expected_rows(kind, how, is_right=True))
 
 
+@pytest.mark.parametrize("how", ["inner", "left", "semi", "anti"])
+@pytest.mark.parametrize("hint", [JoinHint.BROADCAST_HASH_SECOND, JoinHint.REPARTITION_HASH_SECOND])
+def test_a_join_probes_with_the_rows_of_all_branches_of_a_union(env, tmp_path, how, hint):
+    written(tmp_path, "int64")
+    first, second, third = (env.read_parquet(tmp_path / "facts.parquet") for _ in range(3))
+    changed = third.filter(col("n") >= 3000).select((col("k") + 0).alias("k"), "n", "t")
+    parts = [first.filter(col("n") < 1000), second.filter((col("n") >= 1000) & (col("n") < 3000)), changed]
+    small = env.read_parquet(tmp_path / "small.parquet")
+    data = parts[0].union(*parts[1:]).join(small, left_on="k", right_on="d", how=how, hint=hint)
+    is_batch = env.configuration.get(EXECUTION_MODE) == "BATCH"
+    assert ("union" in data.explain()) is is_batch
+    assert data.explain().count("run-time filter on k") == (2 if how in ("inner", "semi") and not is_batch else 0)
+    assert_same_rows(rows_of(data.to_arrow()), expected_rows("int64", how, is_right=False))
+
+
 @pytest.mark.parametrize("source", ["from_arrow", "read_csv"])
 @pytest.mark.parametrize("hint", [JoinHint.BROADCAST_HASH_SECOND, JoinHint.REPARTITION_HASH_SECOND])
 def test_sources_of_other_formats_are_filtered_behind_the_reader(open_environment, tmp_path, source, hint):

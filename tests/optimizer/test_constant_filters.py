@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from engine.graph.expression import Literal
 from engine.graph.plan import Filter, JoinType, Operator, Plan, Source, Union
+from engine.graph.source_spec import ColumnStatistics, ComputedStatistics
 from engine.optimizer.planner import rewrite
 from tests.optimizer.plan_building import Builder, call, lit, schema
 
@@ -45,6 +47,25 @@ def test_what_never_has_a_row_is_not_read(never):
     assert kinds(plan) == ["no rows", "Sink"]
     assert plan.nodes[0].operator.statistics.origin == "no rows: a filter is never true"
     assert plan.nodes[0].schema.names == builder.schema(builder.sinks[0]).names
+
+
+@pytest.mark.parametrize(
+    ("share", "wanted"),
+    [(0.0, ["no rows", "Sink"]), (0.0005, ["Source", "Filter", "Sink"])],
+)
+def test_a_source_of_which_no_row_meets_a_filter_is_not_read(share, wanted):
+    builder = Builder()
+    source = builder.source(PAIR)
+    never, other = call("greater", "v", lit(1)), call("less", "k", lit(9))
+    shown = ComputedStatistics(never, ColumnStatistics(heavy_keys=(("true", share),)))
+    operator = builder.nodes[source].operator
+    statistics = msgspec.structs.replace(operator.statistics, computed=(shown,))
+    builder.nodes[source] = msgspec.structs.replace(
+        builder.nodes[source], operator=msgspec.structs.replace(operator, statistics=statistics)
+    )
+    builder.sink(builder.filter(source, call("and", other, never)))
+    plan = rewrite(builder.plan())
+    assert kinds(plan) == wanted
 
 
 def test_groups_without_keys_have_a_row_of_no_rows():

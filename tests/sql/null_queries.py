@@ -109,4 +109,28 @@ QUERIES: Final = (
     "SELECT * FROM (VALUES (1, 'a'), (2, NULL)) AS x (i, j)",
     "SELECT k, s FROM t ORDER BY s NULLS FIRST, k DESC NULLS LAST LIMIT 4",
     "SELECT k, s FROM t ORDER BY s DESC, k LIMIT 3",
+    "SELECT k, k IN (SELECT k FROM u) AS a, v NOT IN (SELECT w FROM u) AS b, k IN (SELECT k FROM e) AS c FROM t",
+    "SELECT k, CASE WHEN k IN (SELECT k FROM u) THEN 'in' WHEN k NOT IN (SELECT k FROM u) THEN 'out' ELSE '?' END AS a"
+    " FROM t",
+    "SELECT (k IN (SELECT k FROM u)) AND (v NOT IN (SELECT w FROM u)) AS a, k IN (SELECT k FROM n) OR v IS NULL AS b"
+    " FROM t",
+    "SELECT 1 IN (SELECT k FROM u) AS a, 9 IN (SELECT k FROM u) AS b, NULL IN (SELECT k FROM e) AS c",
+    "SELECT k, CASE WHEN k IN (SELECT k FROM n WHERE k > (SELECT min(k) FROM n)) THEN 1 ELSE 0 END AS x FROM t",
+    "SELECT sum(CASE WHEN k IN (SELECT k FROM u) THEN v ELSE -1 END) AS x,"
+    " count(*) FILTER (WHERE v IN (SELECT w FROM u)) AS y FROM t",
+    "SELECT k IN (SELECT k FROM u) AS m, count(*) AS c FROM t GROUP BY k IN (SELECT k FROM u)",
+    "SELECT k, EXISTS (SELECT 1 FROM e) AS a, NOT EXISTS (SELECT 1 FROM u WHERE w > 5) AS b FROM t",
+    "SELECT k, EXISTS (SELECT 1 FROM u WHERE u.k = t.k) AS a,"
+    " NOT EXISTS (SELECT * FROM u WHERE u.k = t.k AND w > 5) AS b FROM t",
+    "SELECT k, CASE WHEN EXISTS (SELECT 1 FROM u WHERE u.k = t.k) THEN k IN (SELECT k FROM n) END AS m FROM t",
+    "SELECT t.k AS a, u.w AS b FROM t LEFT JOIN u ON t.k = u.k AND u.w > (SELECT min(w) FROM u)",
+    "SELECT t.k AS a, u.w AS b FROM t FULL JOIN u ON t.k = u.k AND u.w IN (SELECT v FROM t)",
+    "SELECT t.k AS a, u.w AS b FROM t RIGHT JOIN u ON t.k = u.k AND t.v NOT IN (SELECT k FROM n)",
+    "SELECT t.k AS a, u.w AS b FROM t LEFT JOIN u ON t.k = u.k AND t.k + 1 IN (SELECT k FROM u)",
+    "SELECT t.k AS a, u.w AS b FROM t LEFT JOIN u ON t.k = u.k AND EXISTS (SELECT 1 FROM e)",
+    "SELECT k FROM t WHERE k IS NOT DISTINCT FROM v OR k = 2 AND v IS DISTINCT FROM k AND v > 3",
+    "SELECT k, v FROM t WHERE k IS DISTINCT FROM CASE WHEN v > 10 THEN 2 END AND NOT v IS NOT DISTINCT FROM k"
+    " OR s = 'a'",
+    "SELECT k, sum(v) FILTER (WHERE v > 10) OVER (PARTITION BY k ORDER BY v, s) AS x,"
+    " count(*) FILTER (WHERE v IS NULL) OVER () AS y FROM t",
 )

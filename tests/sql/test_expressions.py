@@ -76,6 +76,10 @@ EXPRESSIONS = (
     "CAST(v - 25 AS DOUBLE) % 7.5",
     "CAST(v - 25 AS DOUBLE) % -7",
     "CAST(k AS VARCHAR)",
+    "CAST(v * 50000000000000003 AS DOUBLE)",
+    "1 / 3.0 + k",
+    "CAST(v AS DECIMAL(10, 2)) > CAST(k AS DOUBLE)",
+    "contains(s, 'a')",
     "CAST(k AS DOUBLE) / 4",
     "CAST(v AS DECIMAL(10, 2)) * 1.05",
 )
@@ -198,3 +202,16 @@ def test_a_product_with_too_many_digits_for_decimals_is_a_double(environment: En
     environment.register("m", environment.from_arrow(table))
     found = environment.sql("SELECT 100.00 * sum(a * a * a * a) AS x FROM m").to_arrow()
     assert (found.schema.field("x").type, found["x"].to_pylist()) == (pa.float64(), [6.25])
+
+
+def test_a_moment_as_text_has_no_zeros_at_its_end(environment: Environment, oracle: duckdb.DuckDBPyConnection) -> None:
+    moments = pa.table({"m": pa.array([0, 10**6 - 10, 86399 * 10**6 + 500000, None], pa.timestamp("us"))})
+    environment.register("moments", environment.from_arrow(moments))
+    oracle.register("moments", moments)
+    query = "SELECT CAST(m AS VARCHAR) AS x FROM moments"
+    assert rows_of(environment.sql(query).to_arrow()) == sorted(oracle.sql(query).fetchall(), key=repr)
+
+
+def test_a_date_and_days_are_a_date(environment: Environment) -> None:
+    environment.register("days", environment.from_arrow(pa.table({"d": pa.array([date(2024, 2, 28)])})))
+    assert environment.sql("SELECT d + 2 AS x FROM days").to_arrow().to_pydict() == {"x": [date(2024, 3, 1)]}

@@ -101,13 +101,6 @@ def test_the_answer_is_duckdbs(answers: Answers, query: str) -> None:
 @pytest.mark.parametrize(
     ("query", "said"),
     [
-        ("SELEC k FROM t", "sql: line 1, column 1: expected: an SQL statement, found: SELEC"),
-        ("SELECT k FRO t WHERE", "sql: line 1, column 14: expected: end of statement, found: t"),
-        ("SELECT nothing FROM t", "sql: no field named nothing"),
-        ("SELECT k FROM nowhere", "sql: table 'nowhere' not found; there are e, n, t, u"),
-        ("SELECT nonsense(k) FROM t", "sql: invalid function 'nonsense'"),
-        ("SELECT k + s FROM t", "sql: "),
-        ("SELECT sum(s) FROM t", "sql: no function has these types of arguments: sum("),
         ("SELECT k, k AS k FROM t", "sql: two columns of a SELECT are the same, t.k; give one of them a name with AS"),
         ("SELECT k, * FROM t", "sql: two columns of a SELECT are the same, t.k; give"),
         ("SELECT max(k), max(k) FROM t", "sql: two columns of a SELECT are the same, max(t.k); give"),
@@ -131,7 +124,13 @@ def test_what_changes_data_is_not_there_yet(environment: Environment) -> None:
     ("query", "said"),
     [
         ("SELECT k, w FROM t LEFT JOIN u USING (k)", "USING of a LEFT, RIGHT or FULL JOIN; write ON"),
-        ("SELECT k, EXISTS (SELECT 1 FROM u WHERE u.k = t.k) AS x FROM t", "EXISTS or IN in a list of SELECT"),
+        ("SELECT k FROM t WHERE v > (SELECT avg(w) FROM u WHERE u.k <> t.k)", "by more than equality; write a join"),
+        ("SELECT k, k IN (SELECT w FROM u WHERE u.k = t.k) AS x FROM t", "looks at columns outside in this place"),
+        ("SELECT t.k FROM t LEFT JOIN u ON t.k = u.k AND t.v + u.w IN (SELECT k FROM n)", "columns of both sides"),
+        (
+            "WITH RECURSIVE r AS (SELECT 1 AS i UNION ALL SELECT i + 1 FROM r WHERE i < 5) SELECT i FROM r",
+            "write a loop",
+        ),
     ],
 )
 def test_what_has_no_plan_is_said_in_words(environment: Environment, query: str, said: str) -> None:

@@ -19,6 +19,7 @@ their order.
     projection_pruning.py   nothing is read or carried that nobody uses
     semi_join_pushdown.py   semi and anti joins move below inner joins that leave no fewer rows
     semi_join_pullup.py     inner joins that leave fewer rows come before semi and anti joins
+    shared_groups.py        aggregates that differ in what a key may be are computed at once
     shared_joins.py         joins that are asked for few rows are done by each of their uses
     shared_scans.py         scans are read by each of their uses where that costs less than storing their rows
     shared_totals.py        aggregates without keys over the same rows are computed at once

@@ -2,7 +2,8 @@
 
 Only when ``b`` cannot raise: alone it sees just the rows where ``a`` is true, combined it sees all.
 
-A part that another one implies goes: of ``x == 1`` and (``x == 1`` or ``x == 2``) the second, and as one of a list.
+A part that another one implies goes: of ``x == 1`` and (``x == 1`` or ``x == 2``) the second, and as one of a list; of
+two ORs of the same parts, in whatever order, the second.
 SQL writes these where a query asks for one year of a table expression that has two.
 
 Held by: tests/optimizer/test_rules.py
@@ -26,7 +27,7 @@ def apply(plan: LogicalPlan) -> None:
         if not isinstance(outer.operator, Filter):
             continue
         parts = conjuncts(outer.operator.predicate)
-        needed = [part for part in parts if not _is_implied(part, parts)]
+        needed = [part for place, part in enumerate(parts) if not _is_implied(part, parts, place)]
         if len(needed) < len(parts):
             plan.replace(outer, operator=Filter(conjunction(needed)))
             continue
@@ -41,11 +42,16 @@ def apply(plan: LogicalPlan) -> None:
             plan.replace(outer, operator=Filter(predicate), inputs=inner.inputs, parallelism=inner.parallelism)
 
 
-def _is_implied(part: Expression, parts: Sequence[Expression]) -> bool:
-    """Whether a part is true of every row of which the others are: an OR of one of them and more."""
+def _is_implied(part: Expression, parts: Sequence[Expression], place: int) -> bool:
+    """Whether a part is true of every row of which the others are: an OR of one of them, or of its parts, and more."""
     match part:
         case Call(function="or"):
-            return any(branch in parts for branch in disjuncts(part))
+            branches = disjuncts(part)
+            narrower = (disjuncts(other) for at, other in enumerate(parts) if at != place)
+            if any(len(each) < len(branches) and all(one in branches for one in each) for each in narrower):
+                return True
+            earlier = (disjuncts(other) for other in parts[:place])
+            return any(len(each) == len(branches) and all(one in branches for one in each) for each in earlier)
         case Call(function="is_in", arguments=(value, *listed)):
             return any(Call("equal", (value, one)) in parts for one in listed)
         case _:

@@ -2,6 +2,7 @@
 
     filter(true and a)                    ->  filter(a)
     filter(false), filter(null)           ->  no rows
+    filter(a), where all rows were looked at when the source was sampled, and none meets a   ->  no rows
     project, filter, sort, ... (no rows)  ->  no rows
     x inner, cross, semi (no rows)        ->  no rows             x anti (no rows)  ->  x
     x union (no rows) union y             ->  x union y
@@ -15,6 +16,8 @@ Held by: tests/optimizer/test_constant_filters.py
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from engine.graph.expression import Expression, Literal, conjunction, conjuncts
 from engine.graph.plan import (
@@ -55,10 +58,11 @@ def apply(plan: LogicalPlan) -> None:
         if isinstance(node.operator, Filter):
             _settle(plan, node, node.operator.predicate)
             node = plan.node(listed.id)
-        if not any(_is_empty(plan.node(source)) for source in node.inputs):
+        why = next((_why_empty(plan.node(source)) for source in node.inputs if _is_empty(plan.node(source))), None)
+        if why is None:
             continue
         if _has_no_rows(plan, node):
-            _empty(plan, node)
+            _empty(plan, node, why)
         elif isinstance(node.operator, Union):
             _without_empty(plan, node)
         elif _is_anti_join(node) and node.schema == plan.node(node.inputs[0]).schema:
@@ -69,11 +73,21 @@ def _settle(plan: LogicalPlan, node: PlanNode, predicate: Expression) -> None:
     parts = conjuncts(predicate)
     kept = [part for part in parts if not isinstance(part, Literal)]
     if any(isinstance(part, Literal) and part.value is not True for part in parts):
-        _empty(plan, node)
+        _empty(plan, node, "no rows: a filter is never true")
+    elif _is_met_by_none(plan.node(node.inputs[0]), parts):
+        _empty(plan, node, "no rows: none of the source meets its filter")
     elif kept and len(kept) < len(parts):
         plan.replace(node, operator=Filter(conjunction(kept)))
     elif not kept and node.parallelism in (None, plan.node(node.inputs[0]).parallelism):
         plan.redirect(node.id, node.inputs[0])
+
+
+def _is_met_by_none(below: PlanNode, parts: Sequence[Expression]) -> bool:
+    """Whether it is known of a source that no row of it meets some of these conditions."""
+    if not isinstance(below.operator, Source):
+        return False
+    never = [known.expression for known in below.operator.statistics.computed if known.is_met_by_none]
+    return any(all(part in parts for part in conjuncts(predicate)) for predicate in never)
 
 
 def _is_empty(node: PlanNode) -> bool:
@@ -84,8 +98,13 @@ def _nothing(columns: tuple[str, ...]) -> ArrowSource:
     return ArrowSource(paths=(), splits=(), columns=columns)
 
 
-def _empty(plan: LogicalPlan, node: PlanNode) -> None:
-    statistics = SourceStatistics(0.0, 0.0, "no rows: a filter is never true", is_exact=True)
+def _why_empty(node: PlanNode) -> str:
+    assert isinstance(node.operator, Source)
+    return node.operator.statistics.origin
+
+
+def _empty(plan: LogicalPlan, node: PlanNode, origin: str) -> None:
+    statistics = SourceStatistics(0.0, 0.0, origin, is_exact=True)
     plan.replace(node, operator=Source(_nothing(node.schema.names), statistics), inputs=())
 
 

@@ -1,0 +1,288 @@
+"""Shared groups: aggregates that differ in what one of their keys may be are computed at once.
+
+    groups by (county, quarter) of sales where quarter = 1   ┐         groups by (county, quarter)      ┌─► quarter = 1
+    groups by (county, quarter) of sales where quarter = 2   ┘   ->    where quarter = 1 or quarter = 2 ┴─► quarter = 2
+
+SQL writes these: a query under a name (WITH) that is used several times, each time for another year. Its filter comes
+down into each use, and what was one query reads its tables once for each of them.
+
+Below the aggregates must be the same operators over the same sources, whatever columns are called: projections,
+filters, unions, aggregates, joins that keep the rows of the side with the difference. The filters differ in conditions
+over columns that come up to the keys as they are, and that cannot raise, for all groups are asked then. Every branch of
+a union differs in the same way, or none does.
+
+It pays where reading the sources again costs more than keeping the groups (costs of ``shared_scans``).
+
+Held by: tests/sql/test_shared_groups.py
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from engine.graph.expression import (
+    ORDER_DEPENDENT_AGGREGATES,
+    ColumnRef,
+    Expression,
+    NamedExpression,
+    columns_of,
+    conjunction,
+    conjuncts,
+    disjunction,
+)
+from engine.graph.plan import Aggregate, Filter, Join, JoinHint, JoinType, PlanNode, Project, Source, Union
+from engine.optimizer.estimates import estimate_below
+from engine.optimizer.expression_rewriting import cannot_raise, substitute
+from engine.optimizer.logical_plan import LogicalPlan
+from engine.optimizer.rules.projection_pruning import used_columns
+from engine.optimizer.rules.shared_scans import WRITE_COST
+from engine.statistics.estimates import Estimates, row_width
+
+#: of all sources below together, for which looking for equals is worth it
+SOURCE_ROWS_MIN: Final = 100_000
+#: inputs of a join whose rows all come out where they meet the condition on the other side
+_KEPT_SIDES: Final = {
+    JoinType.INNER: (0, 1),
+    JoinType.CROSS: (0, 1),
+    JoinType.LEFT: (0,),
+    JoinType.SEMI: (0,),
+    JoinType.ANTI: (0,),
+    JoinType.RIGHT: (1,),
+}
+
+
+class _Difference(NamedTuple):
+    """What two equal results are filtered by, in names of the first one."""
+
+    own: tuple[Expression, ...]
+    other: tuple[Expression, ...]
+
+    def named(self, names: dict[str, str]) -> _Difference | None:
+        """Return the same in other names; None where a column has none."""
+        columns = {name for part in (*self.own, *self.other) for name in columns_of(part)}
+        if not columns <= names.keys():
+            return None
+        mapping = {name: ColumnRef(names[name]) for name in columns}
+        own, other = ([substitute(part, mapping) for part in parts] for parts in self)
+        return _Difference(tuple(own), tuple(other))
+
+
+class _Equal(NamedTuple):
+    """Two equal results: what columns of the second one are called in the first, and the difference."""
+
+    names: dict[str, str]
+    difference: _Difference | None
+
+
+@dataclass
+class _Comparison:
+    """The way down through two results; ``filters`` are those of the first that differ, with the parts in common."""
+
+    plan: LogicalPlan
+    filters: dict[int, tuple[tuple[Expression, ...], _Difference]] = field(default_factory=dict)
+
+    def equal(self, one: PlanNode, other: PlanNode) -> _Equal | None:
+        """Return how two results are equal, None where they are not."""
+        if one.id == other.id or (isinstance(one.operator, Source) and one.operator == other.operator):
+            return _Equal({name: name for name in one.schema.names}, None) if one.schema == other.schema else None
+        if type(one.operator) is not type(other.operator) or len(one.inputs) != len(other.inputs):
+            return None
+        if any(node.name or node.parallelism is not None for node in (one, other)):
+            return None
+        below = [
+            self.equal(self.plan.node(own), self.plan.node(others))
+            for own, others in zip(one.inputs, other.inputs, strict=True)
+        ]
+        found = [each for each in below if each is not None]
+        if len(found) < len(below) or len(one.schema.names) != len(other.schema.names):
+            return None
+        match one.operator, other.operator:
+            case Filter(), Filter():
+                return self._filters(one, other, found[0])
+            case Project(), Project():
+                return self._projections(one, other, found[0])
+            case Join(), Join():
+                return _joins(one, other, found)
+            case Aggregate(), Aggregate():
+                return _groups(one, other, found[0])
+            case Union(), Union():
+                return _unions(one, other, found)
+        return None
+
+    def _filters(self, one: PlanNode, other: PlanNode, below: _Equal) -> _Equal | None:
+        assert isinstance(one.operator, Filter)
+        assert isinstance(other.operator, Filter)
+        own = conjuncts(one.operator.predicate)
+        others = [_named(part, below.names) for part in conjuncts(other.operator.predicate)]
+        common = tuple(part for part in own if part in others)
+        difference = _Difference(
+            tuple(part for part in own if part not in common), tuple(part for part in others if part not in common)
+        )
+        if not difference.own and not difference.other:
+            return below
+        is_whole = bool(difference.own) and bool(difference.other) and below.difference is None
+        if not is_whole or not all(cannot_raise(part, one.schema) for parts in difference for part in parts):
+            return None
+        self.filters[one.id] = common, difference
+        return _Equal(below.names, difference)
+
+    def _projections(self, one: PlanNode, other: PlanNode, below: _Equal) -> _Equal | None:
+        assert isinstance(one.operator, Project)
+        assert isinstance(other.operator, Project)
+        pairs = list(zip(one.operator.expressions, other.operator.expressions, strict=True))
+        if any(own.expression != _named(others.expression, below.names) for own, others in pairs):
+            return None
+        kept = {own.expression.name: own.name for own, _ in pairs if isinstance(own.expression, ColumnRef)}
+        return _carried({others.name: own.name for own, others in pairs}, below.difference, kept)
+
+
+def _named(expression: Expression, names: dict[str, str]) -> Expression:
+    return substitute(expression, {name: ColumnRef(names[name]) for name in columns_of(expression) if name in names})
+
+
+def _carried(names: dict[str, str], difference: _Difference | None, kept: dict[str, str]) -> _Equal | None:
+    """Return an equality whose difference is in columns that are kept; None where it is in others."""
+    if difference is None:
+        return _Equal(names, None)
+    named = difference.named(kept)
+    return None if named is None else _Equal(names, named)
+
+
+def _by_place(one: PlanNode, other: PlanNode) -> dict[str, str]:
+    return dict(zip(other.schema.names, one.schema.names, strict=True))
+
+
+def _joins(one: PlanNode, other: PlanNode, below: Sequence[_Equal]) -> _Equal | None:
+    own, others = one.operator, other.operator
+    assert isinstance(own, Join)
+    assert isinstance(others, Join)
+    left, right = below
+    both = {**right.names, **left.names}
+    if own.how is not others.how or own.coalesce_keys != others.coalesce_keys or own.null_aware or others.null_aware:
+        return None
+    if JoinHint.OPTIMIZER_CHOOSES is not own.hint or own.hint is not others.hint:
+        return None
+    has_keys = own.left_keys == tuple(left.names[key] for key in others.left_keys) and own.right_keys == tuple(
+        right.names[key] for key in others.right_keys
+    )
+    condition = None if others.condition is None else _named(others.condition, both)
+    if not has_keys or own.condition != condition:
+        return None
+    sides = [side for side, each in enumerate(below) if each.difference is not None]
+    if len(sides) > 1 or not set(sides) <= set(_KEPT_SIDES.get(own.how, ())):
+        return None
+    difference = below[sides[0]].difference if sides else None
+    if sides == [1] and own.coalesce_keys:
+        return None
+    return _carried(_by_place(one, other), difference, {name: name for name in one.schema.names})
+
+
+def _groups(one: PlanNode, other: PlanNode, below: _Equal) -> _Equal | None:
+    own, others = one.operator, other.operator
+    assert isinstance(own, Aggregate)
+    assert isinstance(others, Aggregate)
+    if own.keys != tuple(below.names[key] for key in others.keys) or own.of_states or others.of_states:
+        return None
+    calls = [
+        (call.function, None if call.argument is None else _named(call.argument, below.names)) for call in others.calls
+    ]
+    if [(call.function, call.argument) for call in own.calls] != calls:
+        return None
+    if any(call.function in ORDER_DEPENDENT_AGGREGATES for call in own.calls):
+        return None
+    return _carried(_by_place(one, other), below.difference, {key: key for key in own.keys})
+
+
+def _unions(one: PlanNode, other: PlanNode, below: Sequence[_Equal]) -> _Equal | None:
+    first = below[0]
+    if any(each.names != first.names or each.difference != first.difference for each in below):
+        return None
+    return _carried(_by_place(one, other), first.difference, {name: name for name in one.schema.names})
+
+
+def apply(plan: LogicalPlan) -> None:
+    """Compute at once what differs in a key alone."""
+    taken: set[int] = set()
+    candidates = [node for node in reversed(plan.order()) if _is_candidate(plan, node)]
+    for place, first in enumerate(candidates):
+        if first.id in taken:
+            continue
+        family: list[tuple[PlanNode, _Comparison, _Equal]] = []
+        for node in candidates[place + 1 :]:
+            comparison = _Comparison(plan)
+            if node.id in taken or (found := comparison.equal(first, node)) is None or found.difference is None:
+                continue
+            if not family or _is_same_place(family[0], (node, comparison, found)):
+                family.append((node, comparison, found))
+        if family and _pays(plan, first, len(family)):
+            _share(plan, first, family)
+            for node in (first, *(node for node, _, _ in family)):
+                taken |= _below(plan, node)
+
+
+def _is_candidate(plan: LogicalPlan, node: PlanNode) -> bool:
+    if not isinstance(node.operator, Aggregate) or not node.operator.keys or node.name:
+        return False
+    sources = [plan.node(each).operator for each in _below(plan, node)]
+    rows = [each.statistics.row_count or 0.0 for each in sources if isinstance(each, Source)]
+    return sum(rows) >= SOURCE_ROWS_MIN
+
+
+def _below(plan: LogicalPlan, node: PlanNode) -> set[int]:
+    found: set[int] = set()
+    stack = [node.id]
+    while stack:
+        node_id = stack.pop()
+        if node_id not in found:
+            found.add(node_id)
+            stack += plan.node(node_id).inputs
+    return found
+
+
+def _is_same_place(one: tuple[PlanNode, _Comparison, _Equal], other: tuple[PlanNode, _Comparison, _Equal]) -> bool:
+    """Whether the first of a family differs from two others in the same conditions."""
+    own = {place: (common, difference.own) for place, (common, difference) in one[1].filters.items()}
+    others = {place: (common, difference.own) for place, (common, difference) in other[1].filters.items()}
+    return own == others
+
+
+def _pays(plan: LogicalPlan, node: PlanNode, others: int) -> bool:
+    used = used_columns(plan)
+    known: dict[int, Estimates] = {}
+
+    def size(each: PlanNode) -> float:
+        estimates = estimate_below(plan, each, known)
+        needed = each.schema.select(name for name in each.schema.names if name in used.get(each.id, ()))
+        return estimates.rows * row_width(needed, estimates.columns)
+
+    read = sum(size(plan.node(each)) for each in _below(plan, node) if isinstance(plan.node(each).operator, Source))
+    return read * others > size(node) * (others + 1) * (WRITE_COST + others + 1)
+
+
+def _share(plan: LogicalPlan, first: PlanNode, family: Sequence[tuple[PlanNode, _Comparison, _Equal]]) -> None:
+    """Put one aggregate in the place of several, each of which takes its own groups of it."""
+    changed: dict[int, Expression] = {}
+    for place, (common, difference) in family[0][1].filters.items():
+        choices = [difference.own, *(comparison.filters[place][1].other for _, comparison, _ in family)]
+        changed[place] = conjunction([*common, disjunction(map(conjunction, choices))])
+    shared = _copied(plan, first, changed)
+    own = family[0][2].difference
+    assert own is not None
+    uses = [(first, {name: name for name in first.schema.names}, own.own)]
+    uses += [(node, found.names, found.difference.other) for node, _, found in family if found.difference is not None]
+    for node, names, parts in uses:
+        kept = plan.insert(Filter(conjunction(parts)), (shared.id,), shared.schema, node)
+        columns = tuple(NamedExpression(name, ColumnRef(names[name])) for name in node.schema.names)
+        renamed = plan.insert(Project(columns), (kept.id,), node.schema, node)
+        plan.redirect(node.id, renamed.id)
+
+
+def _copied(plan: LogicalPlan, node: PlanNode, changed: dict[int, Expression]) -> PlanNode:
+    """Return a node once more, with other filters below; itself where there are none."""
+    inputs = tuple(_copied(plan, plan.node(each), changed).id for each in node.inputs)
+    operator = Filter(changed[node.id]) if node.id in changed else node.operator
+    if inputs == node.inputs and node.id not in changed:
+        return node
+    return plan.insert(operator, inputs, node.schema, node)

@@ -1,0 +1,104 @@
+"""The text of a query as tokens, for what is said of it before it is planned.
+
+    tokens("k IN (1)")      k, " ", IN, " ", (, 1, )          all characters; space and comments have no word
+    joined(tokens)          the text again
+
+Words are in upper case; ``t.k`` is one token, so are strings and quoted names.
+
+Held by: tests/sql/test_written_otherwise.py
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
+
+from engine.sql.text_pieces import is_comment, is_quoted, pieces
+
+_TOKEN: Final = re.compile(r"\s+|[\w.]+|.", re.DOTALL)
+
+
+class Token(NamedTuple):
+    """A part of a text."""
+
+    text: str
+    #: in upper case where it is a word; "" for space and comments
+    word: str
+
+
+def tokens(text: str) -> list[Token]:
+    """Return the tokens of a text."""
+    found: list[Token] = []
+    for piece in pieces(text):
+        if is_comment(piece):
+            found.append(Token(piece, ""))
+        elif is_quoted(piece):
+            found.append(Token(piece, piece))
+        else:
+            found += [Token(part, part.strip().upper()) for part in _TOKEN.findall(piece)]
+    return found
+
+
+def text_of(parts: Iterable[Token]) -> str:
+    """Return the text of tokens."""
+    return "".join(token.text for token in parts)
+
+
+def after(found: Sequence[Token], at: int) -> int:
+    """Return where the next word is behind a place; the length where there is none."""
+    return next((place for place in range(at + 1, len(found)) if found[place].word), len(found))
+
+
+def before(found: Sequence[Token], at: int) -> int:
+    """Return where the last word is before a place; -1 where there is none."""
+    return next((place for place in range(at - 1, -1, -1) if found[place].word), -1)
+
+
+def words_from(found: Sequence[Token], at: int, count: int) -> list[str]:
+    """Return so many words, less at the end of the text, from a place on."""
+    words: list[str] = []
+    while at < len(found) and len(words) < count:
+        words.append(found[at].word)
+        at = after(found, at)
+    return words
+
+
+def closing(found: Sequence[Token], opened: int) -> int:
+    """Return where the parenthesis is closed that is opened at a place; the length where it is not."""
+    return _matching(found, range(opened, len(found)), "(", ")", len(found))
+
+
+def opening(found: Sequence[Token], closed: int) -> int:
+    """Return where the parenthesis was opened that is closed at a place; -1 where it was not."""
+    return _matching(found, range(closed, -1, -1), ")", "(", -1)
+
+
+def case_end(found: Sequence[Token], at: int) -> int:
+    """Return where the END of the CASE at a place is; the length where it has none."""
+    return _matching(found, range(at, len(found)), "CASE", "END", len(found))
+
+
+def case_begin(found: Sequence[Token], at: int) -> int:
+    """Return where the CASE of the END at a place is; -1 where it has none."""
+    return _matching(found, range(at, -1, -1), "END", "CASE", -1)
+
+
+def _matching(found: Sequence[Token], places: Iterable[int], begin: str, end: str, none: int) -> int:
+    depth = 0
+    for place in places:
+        depth += (found[place].word == begin) - (found[place].word == end)
+        if depth == 0:
+            return place
+    return none
+
+
+def outside(found: Sequence[Token]) -> list[int]:
+    """Return where words are that are in no parentheses, and the opening ones."""
+    places, depth = [], 0
+    for place, token in enumerate(found):
+        depth -= token.word == ")"
+        if depth == 0 and token.word and token.word != ")":
+            places.append(place)
+        depth += token.word == "("
+    return places

@@ -1,0 +1,72 @@
+"""Forms that the planner does not read are written in words that it does read, and nothing else is changed."""
+
+from __future__ import annotations
+
+import pytest
+
+from engine.sql.tokens import text_of, tokens
+from engine.sql.written_otherwise import exists_as_count, in_known_words
+from tests.sql.conftest import Answers
+
+WRITTEN = {
+    "a IS DISTINCT FROM b AND c": "(a IS DISTINCT FROM b ) AND c",
+    "WHERE NOT x + (1) IS NOT DISTINCT FROM f(a, b) OR c": "WHERE NOT (x + (1) IS NOT DISTINCT FROM f(a, b) ) OR c",
+    "ON CASE WHEN a THEN 1 END IS DISTINCT FROM CASE b WHEN 1 THEN 2 END AND c": (
+        "ON (CASE WHEN a THEN 1 END IS DISTINCT FROM CASE b WHEN 1 THEN 2 END ) AND c"
+    ),
+    "s LIKE 'a!_b!!%' ESCAPE '!' AND x": r"s LIKE 'a\_b!%' AND x",
+    r"s NOT ILIKE '50$%\' ESCAPE '$'": r"s NOT ILIKE '50\%\\'",
+    "s SIMILAR TO '(a|b)%_.c'": r"s ~ '^(?s:(a|b).*.\.c)$'",
+    "s NOT SIMILAR TO 'x#%it''s' ESCAPE '#'": r"s !~ '^(?s:x\%it''s)$'",
+    "sum(v) FILTER (WHERE k > 1) OVER w": "sum(CASE WHEN  k > 1 THEN v END)  OVER w",
+    "count(*) FILTER (WHERE k > 1) OVER (ORDER BY k)": "count(CASE WHEN  k > 1 THEN 1 END)  OVER (ORDER BY k)",
+    "OFFSET 2 ROWS FETCH NEXT 3 ROWS ONLY": "OFFSET 2  LIMIT 3",
+    "FETCH FIRST ROW ONLY": "LIMIT 1",
+}
+SAME = (
+    "WHERE a IS DISTINCT FROM b",
+    "WHERE (a IS DISTINCT FROM b) AND c",
+    "SELECT a IS DISTINCT FROM b, c AND d",
+    "WHERE a BETWEEN 1 AND b IS DISTINCT FROM c AND d",
+    "SELECT ' IS DISTINCT FROM b AND c' -- SIMILAR TO 'x'",
+    "s LIKE t.p ESCAPE '!'",
+    "sum(v) FILTER (WHERE k > 1)",
+    "sum(DISTINCT v) FILTER (WHERE k > 1) OVER w",
+    "sum(v) OVER (ROWS BETWEEN 1 PRECEDING AND CURRENT ROW)",
+)
+QUERIES = (
+    "SELECT k, s FROM t WHERE s LIKE '!a' ESCAPE '!' OR s LIKE '#_' ESCAPE '!'",
+    "SELECT k, v FROM t ORDER BY k, v, s OFFSET 2 ROWS FETCH FIRST 2 ROWS ONLY",
+    "SELECT k, s SIMILAR TO '(a|b)' AS x, s NOT SIMILAR TO '[bc]' AS y FROM t",
+)
+
+
+@pytest.mark.parametrize("text", WRITTEN)
+def test_a_form_is_written_in_other_words(text: str) -> None:
+    assert in_known_words(text) == WRITTEN[text]
+
+
+@pytest.mark.parametrize("text", SAME)
+def test_what_is_understood_is_left(text: str) -> None:
+    assert in_known_words(text) == text
+
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_the_answer_is_duckdbs(answers: Answers, query: str) -> None:
+    found, wanted = answers(query)
+    assert found == wanted
+
+
+def test_exists_counts_rows_in_lists_of_select_only() -> None:
+    text = "SELECT NOT EXISTS (SELECT 1 FROM u WHERE u.k = t.k) FROM t WHERE EXISTS (SELECT 1 FROM u)"
+    assert exists_as_count(text) == (
+        "SELECT NOT ((SELECT count(*) FROM u WHERE u.k = t.k) > 0) FROM t WHERE EXISTS (SELECT 1 FROM u)"
+    )
+    for kept in ("max(k) FROM u", "k FROM u GROUP BY k HAVING count(*) > 1", "k FROM u UNION SELECT 1"):
+        text = f"SELECT EXISTS (SELECT {kept}) FROM t"
+        assert exists_as_count(text) == text
+
+
+def test_tokens_are_all_of_a_text() -> None:
+    text = "SELECT t.k, 'it''s' -- no\n  FROM \"T\"/* x */ WHERE k>=1;"
+    assert text_of(tokens(text)) == text

@@ -1,25 +1,50 @@
-"""An error of the engine, through a task of Spark to the driver.
+"""Errors on their way through Spark: few lines, the cause first.
 
     task:    raise carried(error)              a RuntimeError whose text holds kind and words of the error
-    driver:  engine_error(SparkException)      the same kind with the same words; else Spark's own first line
+    worker:  with plainly_told(): ...          what ends a data source's worker is told without the lines of our code
+    driver:  engine_error(SparkException)      the same kind with the same words; else what Spark says, without its own
+             with errors_of_spark(): ...       ways through the JVM: a PlanError of a query that it does not understand,
+                                               a DataError of values, a JobExecutionError of all others
 
-Held by: tests/dataframes/test_failures.py
+Held by: tests/spark/test_failures.py
 """
 
 from __future__ import annotations
 
 import base64
+import os
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
 
 import msgspec
+from py4j.protocol import Py4JError
+from pyspark.errors import (
+    AnalysisException,
+    ArithmeticException,
+    ArrayIndexOutOfBoundsException,
+    DateTimeException,
+    NumberFormatException,
+    PySparkException,
+)
 
 from engine import errors
-from engine.errors import DataError, EngineError, JobExecutionError
+from engine.errors import DataError, EngineError, JobExecutionError, PlanError
 
 _MARK: Final = "drey-failure:"
 _PATTERN: Final = re.compile(rf"{_MARK}([A-Za-z0-9+/=]+);")
-_CONDITION: Final = re.compile(r"^\[[A-Z_.]+\]\s*")
+#: an error of the engine as a worker of a data source tells it
+_TOLD: Final = re.compile(
+    r"\bengine\.errors\.(\w+): (.*?)(?: ?\n SQLSTATE: |\n\tat |\n\nJVM stacktrace:|\Z)", re.DOTALL
+)
+_TRACEBACK: Final = "Traceback (most recent call last):"
+_CODES: Final = re.compile(r"^\[[A-Z_.0-9]+\]\s*|\s*SQLSTATE: \w+")
+#: what stands before a cause: where it happened, and its class in the JVM
+_WHERE: Final = re.compile(r"^(?:Caused by: |: |Job aborted due to stage failure: .*?\(TID \d+\) \([^)]*\): )+")
+_CLASS: Final = re.compile(r"^(?:org\.apache\.spark\.[\w.$]+|(?:[a-z]\w*\.)+([A-Z][\w$]*)): ")
+_NOT_THE_CAUSE: Final = ("\tat ", "JVM stacktrace:", "Driver stacktrace:", "Caused by: ", " SQLSTATE: ")
+_LINES_MOST: Final = 8
 
 
 class _Failure(msgspec.Struct):
@@ -35,6 +60,25 @@ def carried(error: BaseException) -> RuntimeError:
     return RuntimeError(f"{failure.text}\n{_MARK}{text};")
 
 
+@contextmanager
+def plainly_told() -> Iterator[None]:
+    """Have an error of the engine reach the user without a traceback, where it ends the process: in Spark's workers."""
+    try:
+        yield
+    except EngineError:
+        os.environ["SPARK_HIDE_TRACEBACK"] = "1"
+        raise
+
+
+@contextmanager
+def errors_of_spark() -> Iterator[None]:
+    """Raise what Spark raises inside as an error of the engine."""
+    try:
+        yield
+    except (PySparkException, Py4JError) as error:
+        raise engine_error(error) from None
+
+
 def engine_error(error: BaseException) -> EngineError:
     """Return the error of the engine that made a job of Spark fail, or one with what Spark says."""
     if isinstance(error, EngineError):
@@ -43,16 +87,13 @@ def engine_error(error: BaseException) -> EngineError:
     found = _PATTERN.search(said)
     if found is not None:
         failure = msgspec.json.decode(base64.b64decode(found[1]), type=_Failure)
-        kind = getattr(errors, failure.kind, JobExecutionError)
-        if isinstance(kind, type) and issubclass(kind, EngineError):
-            try:
-                return kind(failure.text)
-            except TypeError:
-                return JobExecutionError(failure.text)
-        return JobExecutionError(failure.text)
+        return _of_kind(failure.kind, failure.text)
+    told = _TOLD.search(said)
+    if told is not None:
+        return _of_kind(told[1], told[2].strip())
     if "NUMERIC_VALUE_OUT_OF_RANGE" in said and "Decimal(38" in said:
         return DataError(
-            f"Spark: {_root_line(said).partition(' If necessary')[0]} Its decimals have 38 digits at most: cast to "
+            f"Spark: {plain_words(said).partition(' If necessary')[0]} Its decimals have 38 digits at most: cast to "
             "pa.float64() or to fewer places after the point, or run the job on the cluster (-t cluster)"
         )
     if "ARITHMETIC_OVERFLOW" in said:
@@ -65,12 +106,66 @@ def engine_error(error: BaseException) -> EngineError:
             "a Python worker of Spark ended without a word: a function ended its process, or it was killed for its "
             "memory; see the executor's log, or run the job locally, which names the function"
         )
-    return JobExecutionError(f"Spark: {_root_line(said)}")
+    return _kind_of(error)(f"Spark: {plain_words(said)}")
 
 
-def _root_line(said: str) -> str:
-    """Return the line of Spark's words that says why."""
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
-    causes = [line.removeprefix("Caused by:").strip() for line in lines if line.startswith("Caused by:")]
-    first = causes[-1] if causes else (lines[0] if lines else "the job failed and did not say why")
-    return _CONDITION.sub("", first)
+def _of_kind(name: str, text: str) -> EngineError:
+    kind = getattr(errors, name, JobExecutionError)
+    if isinstance(kind, type) and issubclass(kind, EngineError):
+        try:
+            return kind(text)
+        except TypeError:
+            return JobExecutionError(text)
+    return JobExecutionError(text)
+
+
+def _kind_of(error: BaseException) -> type[EngineError]:
+    if isinstance(error, AnalysisException):
+        return PlanError
+    values = (ArithmeticException, ArrayIndexOutOfBoundsException, DateTimeException, NumberFormatException)
+    return DataError if isinstance(error, values) else JobExecutionError
+
+
+def plain_words(said: str) -> str:
+    """Return why, of what Spark says: the last cause without codes, classes and stacks.
+
+    Of a function in Python that is its error, and the last line of its code.
+    """
+    return _of_python(said) if _TRACEBACK in said else _of_the_jvm(said)
+
+
+def first_line(error: BaseException) -> str:
+    """Return what Spark says of an error, without codes and its plan."""
+    return _CODES.sub("", str(error).strip().partition("\n")[0]).strip()
+
+
+def _of_python(said: str) -> str:
+    place = ""
+    words: list[str] = []
+    for line in said.rpartition(_TRACEBACK)[2].splitlines():
+        if line.startswith(_NOT_THE_CAUSE):
+            break
+        if words or (line.strip() and not line.startswith(" ")):
+            words.append(line)
+        elif line.startswith('  File "'):
+            place = f"\n  in {line.strip()}"
+    return "\n".join(words[:_LINES_MOST]).strip() + place
+
+
+def _of_the_jvm(said: str) -> str:
+    lines = [line for line in said.strip().splitlines() if line.strip()]
+    if not lines:
+        return "the job failed and did not say why"
+    # Py4J's own first line says which of its objects was asked.
+    is_by_py4j = len(lines) > 1 and lines[1].startswith(": ")
+    first = max((at for at, line in enumerate(lines) if line.startswith("Caused by: ")), default=int(is_by_py4j))
+    found = [_CLASS.sub(_short_class, _WHERE.sub("", lines[first]))]
+    for line in lines[first + 1 : first + _LINES_MOST]:
+        if line.startswith((*_NOT_THE_CAUSE, "'", "+-")):
+            break
+        found.append(line)
+    return "\n".join([_CODES.sub("", line).rstrip() for line in found]).strip()
+
+
+def _short_class(found: re.Match[str]) -> str:
+    return f"{found[1]}: " if found[1] else ""

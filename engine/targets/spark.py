@@ -23,7 +23,6 @@ from engine.client.termination import after, leaving_on_termination, uninterrupt
 from engine.config.command_line import current_command_line
 from engine.config.loader import Configuration, load_configuration
 from engine.config.options import PARALLELISM_DEFAULT, SPARK_MASTER, SPARK_REMOTE
-from engine.dataframes.failures import engine_error
 from engine.dataframes.fragments import fragment_settings
 from engine.dataframes.frame import Fragments
 from engine.dataframes.outputs import Outputs
@@ -33,6 +32,7 @@ from engine.errors import JobCancelledError
 from engine.graph.plan import Plan, Sink
 from engine.graph.source_spec import SinkSpec
 from engine.ids import JobId
+from engine.spark.failures import engine_error
 from engine.targets.local import LocalExecutor
 from engine.targets.spark_modules import ship_modules
 from engine.targets.spark_stages import stage_results, tagged

@@ -52,6 +52,22 @@ def test_every_reason_is_counted_and_kept_with_its_rows(orders, tmp_path):
     )
 
 
+def test_reasons_that_begin_alike_are_counted_apart(orders, tmp_path):
+    report = export_data(orders, str(tmp_path / "out"), checks=["id < 5", "id < 50"])
+    assert report.bad_rows == {"check failed: id < 5": 3}
+
+
+def test_columns_are_told_apart_by_case_where_nothing_else_does(spark, tmp_path):
+    data = spark.createDataFrame([(1, 2), (3, 4)], "a int, A int")
+    report = export_data(data, str(tmp_path / "out"), checks=["A > 2", "a > 0"], partitions=["a"], sort_by=["A"])
+    assert (report.row_count, report.bad_row_count) == (1, 1)
+    with Environment() as env:
+        assert env.read_records(tmp_path / "out").to_arrow().to_pydict() == {"a": [3], "A": [4]}
+    assert spark.conf.get("spark.sql.caseSensitive") == "false"
+    with pytest.raises(SchemaError, match="two columns 'x'; rename one"):
+        export_data(data.toDF("x", "x"), str(tmp_path / "none"))
+
+
 @pytest.mark.parametrize("kind", ["records", "parquet"])
 def test_values_must_be_in_another_data_set(spark, orders, tmp_path, kind):
     customers = pa.table({"number": pa.array([10, 11, 11, None], pa.int64())})
@@ -120,8 +136,30 @@ def test_queries_and_tables_are_inputs_too(spark, orders, tmp_path, capsys):
     words = ("--input", tmp_path / "in.parquet", "--format", "parquet", "--sql", "SELECT id FROM input WHERE id = 1")
     assert run(*words, "--output", tmp_path / "c") == 0
     assert ids(tmp_path / "c") == [1]
-    assert run("--table", "nowhere", "--output", tmp_path / "d") == 1
-    assert "nowhere" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--table", "nowhere"), "PlanError: --table: The table or view `nowhere` cannot be found"),
+        (("--sql", "selec 1"), "PlanError: --sql: Syntax error at or near 'selec'"),
+        (("--sql", "SELECT 1/(id - id) AS x FROM range(2)"), "DataError: Spark: Division by zero"),
+        (("--sql", "SELECT id FROM range(2)", "--check", "1 / (id - 1) > 0"), "DataError: Spark: Division by zero"),
+        (("--input", "{0}/bad.parquet", "--format", "parquet"), "bad.parquet is not a Parquet file"),
+        (("--input", "{0}/a.csv", "--format", "csv", "--schema", "id FOO"), "PlanError: --schema: Unsupported data"),
+        (("--sql", "SELECT 1 AS x", "--partitions", "0"), "PlanError: partitions: (0,); a number from 1"),
+        (("--sql", "SELECT 1 AS x", "--sort-by", "x,x"), "PlanError: --sort-by: column 'x' is listed twice"),
+        (("--sql", "SELECT 1 AS x", "--output", "{0}/a.csv/x"), "PlanError: {0}/a.csv cannot be written to"),
+    ],
+)
+def test_what_goes_wrong_is_told_in_few_lines_with_the_cause_first(spark, tmp_path, capsys, words, said):
+    (tmp_path / "bad.parquet").write_bytes(b"PAR1, it says")
+    (tmp_path / "a.csv").write_text("1\n")
+    assert run("--output", tmp_path / "out", *(word.format(tmp_path) for word in words)) == 1
+    told = capsys.readouterr().err
+    assert said.format(tmp_path) in told
+    assert len(told.splitlines()) < 8
+    assert {path.name for path in tmp_path.iterdir()} == {"a.csv", "bad.parquet"}
 
 
 def test_the_report_is_written_as_json_and_as_a_page(spark, orders, tmp_path, capsys):

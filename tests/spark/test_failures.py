@@ -2,8 +2,8 @@
 
 import pytest
 
-from engine.dataframes.failures import carried, engine_error
-from engine.errors import DataError, JobExecutionError, SchemaError
+from engine.errors import DataError, JobExecutionError, PlanError, SchemaError
+from engine.spark.failures import carried, engine_error, plain_words
 
 
 @pytest.mark.parametrize(
@@ -22,7 +22,7 @@ def test_other_errors_are_failures_of_the_job():
 
 def test_words_of_spark_are_its_last_cause():
     said = "[JOB_ABORTED] Job aborted\n\tat x\nCaused by: [CAST_OVERFLOW] no such value. SQLSTATE: 22003\n\tat y"
-    assert str(engine_error(RuntimeError(said))) == "Spark: no such value. SQLSTATE: 22003"
+    assert str(engine_error(RuntimeError(said))) == "Spark: no such value."
     assert engine_error(error := SchemaError("x")) is error
 
 
@@ -45,3 +45,58 @@ def test_overflow_is_the_error_that_it_is_elsewhere():
 def test_a_worker_that_ended_is_no_error_of_files():
     error = engine_error(RuntimeError("Job aborted\nCaused by: java.io.EOFException\n\tat x"))
     assert str(error).startswith("a Python worker of Spark ended without a word")
+
+
+FROM_JAVA = """An error occurred while calling o142.parquet.
+: org.apache.spark.SparkException: [FAILED_READ_FILE.FOOTER] Could not read footer.
+If not, please convert it. SQLSTATE: KD001
+\tat org.apache.spark.sql.x(Y.scala:1)
+Caused by: java.util.concurrent.ExecutionException: wrapped
+\tat x
+Caused by: java.io.FileNotFoundException: /data/x does not exist
+\tat x
+"""
+FROM_PYTHON = """
+  An exception was thrown from the Python worker. Please see the stack trace below.
+Traceback (most recent call last):
+  File "/spark/worker.py", line 3, in process
+    go()
+  File "/home/me/job.py", line 55, in f
+    return 1 // 0
+           ~~^~~
+ZeroDivisionError: by zero
+ SQLSTATE: 38000
+
+JVM stacktrace:
+org.apache.spark.api.python.PythonException
+"""
+FROM_A_STAGE = (
+    "Job aborted due to stage failure: Task 0 in stage 1.0 failed 1 times, most recent failure: Lost task 0.0 in stage "
+    "1.0 (TID 2) (localhost executor driver): java.lang.IllegalArgumentException: not all nodes\n\tat x"
+)
+FROM_SQL = (
+    "[DIVIDE_BY_ZERO] By zero. SQLSTATE: 22012\n== SQL (line 1, position 8) ==\nselect 1/0\n       ^^^\n\n"
+    "JVM stacktrace:\nx"
+)
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        (FROM_JAVA, "FileNotFoundException: /data/x does not exist"),
+        (FROM_JAVA.partition("Caused")[0], "Could not read footer.\nIf not, please convert it."),
+        (FROM_PYTHON, 'ZeroDivisionError: by zero\n  in File "/home/me/job.py", line 55, in f'),
+        (FROM_A_STAGE, "IllegalArgumentException: not all nodes"),
+        (FROM_SQL, "By zero.\n== SQL (line 1, position 8) ==\nselect 1/0\n       ^^^"),
+        ("", "the job failed and did not say why"),
+    ],
+)
+def test_what_spark_says_is_told_in_few_lines_with_the_cause_first(said, words):
+    assert plain_words(said) == words
+
+
+@pytest.mark.parametrize("end", ["\n SQLSTATE: 38000", " \n SQLSTATE: 38000\n\nJVM stacktrace:\nx", "\n\tat x", ""])
+def test_refusals_of_a_data_source_are_errors_of_their_kind(end):
+    said = f"[PYTHON_DATA_SOURCE_ERROR] Failed to create: engine.errors.PlanError: no column 'x'\nthere{end}"
+    error = engine_error(RuntimeError(said))
+    assert (type(error), str(error)) == (PlanError, "no column 'x'\nthere")

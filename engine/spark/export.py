@@ -34,7 +34,7 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.sql import Column, DataFrame, Observation, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 from pyspark.sql import types as T  # noqa: N812
 
@@ -47,11 +47,11 @@ from engine.connectors.records_writer import written_parts
 from engine.errors import ConfigurationError, PlanError
 from engine.parquet.source import plain_file_schema
 from engine.spark.column_names import columns_of
-from engine.spark.export_checks import CORRUPT, DOES_NOT_PARSE, REASON, Checks, clean
+from engine.spark.export_checks import CORRUPT, REASON, BadRows, Checks, clean
 from engine.spark.export_publishing import Made, append, publish, staging
 from engine.spark.export_rejected import publish_rejected, rejected_folder, strip_names, write_rejected
 from engine.spark.export_report import ExportReport
-from engine.spark.exportable import check_types, file_settings, names_by_case
+from engine.spark.exportable import check_types, file_settings, names_by_case, with_nullable_parts
 from engine.spark.failures import errors_of_spark
 
 _LOG_SETTINGS = "spark-log4j2.properties"
@@ -169,7 +169,7 @@ def _exported(
         checks = replace(checks, not_null=(*checks.not_null, how.since))
         data, beyond = _new_rows(data, how.since, how.before)
         there = _rows_of(data.sparkSession, target, how.before)
-    marked = clean(data, checks, trim=how.trim, there=there)
+    marked = clean(with_nullable_parts(data), checks, trim=how.trim, there=there)
     layout = _layout(*spread, marked.schema)
     with staging(target) as folder:
         rejected = folder / "rejected"
@@ -287,18 +287,12 @@ def _write_staging(
     layout: _Layout,
     reasons: Sequence[str],
 ) -> tuple[Made, ExportReport]:
-    shaped, bad_count = marked, None
-    if REASON in marked.columns:
-        bad_count = Observation("bad")
-        reason = F.col(REASON)
-        counts = [F.count(F.when(_is_for(name), 1)).alias(f"bad{index}") for index, name in enumerate(reasons)]
-        shaped = marked.observe(bad_count, F.count(reason).alias("bad"), *counts).where(reason.isNull()).drop(REASON)
+    bad = BadRows(marked, reasons) if REASON in marked.columns else None
     data_folder = staging / "data"
-    _write_parquet(layout.shaped(shaped), data_folder, is_whole=bool(layout.partition_by))
-    found = bad_count.get if bad_count is not None else {"bad": 0}
-    bad_rows = int(found["bad"])
+    _write_parquet(layout.shaped(bad.others if bad else marked), data_folder, is_whole=bool(layout.partition_by))
+    by_reason = bad.counts() if bad else {}
+    bad_rows = sum(by_reason.values())
     made = _finish_data_set(data_folder, bad_rows, layout)
-    by_reason = {name: int(found.get(f"bad{index}", 0)) for index, name in enumerate(reasons)}
     manifest = made.manifest
     return made, ExportReport(
         str(target),
@@ -307,14 +301,9 @@ def _write_staging(
         len(manifest.files),
         manifest.size_bytes,
         str(rejected_folder(target)) if bad_rows else None,
-        {name: count for name, count in by_reason.items() if count},
+        by_reason,
         _heaviest(manifest),
     )
-
-
-def _is_for(name: str) -> Column:
-    """Return whether a row's reason is this one; that of a row which does not parse has its text behind it."""
-    return F.col(REASON).startswith(name) if name == DOES_NOT_PARSE else F.col(REASON) == F.lit(name)
 
 
 def _heaviest(manifest: RecordsManifest) -> tuple[tuple[str, str, float], ...]:

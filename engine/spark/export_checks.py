@@ -16,14 +16,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import reduce
 from operator import and_
 from pathlib import Path
 from typing import Final
 
-from pyspark.errors import AnalysisException
-from pyspark.sql import Column, DataFrame, Window
+from py4j.protocol import Py4JError
+from pyspark.errors import AnalysisException, PySparkException
+from pyspark.sql import Column, DataFrame, Observation, Window
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 from pyspark.sql import types as T  # noqa: N812
 
@@ -108,6 +110,42 @@ def clean(data: DataFrame, checks: Checks, *, trim: bool, there: DataFrame | Non
         words = F.concat(F.lit(f"{why}: "), marker[0]) if why == DOES_NOT_PARSE else F.lit(why)
         reason = F.when(is_bad, words).otherwise(reason)
     return cleaned.select(*columns_of(names), reason.alias(REASON))
+
+
+class BadRows:
+    """Counts rows that are bad, by reason, while the others are written.
+
+    Args: marked: rows with a reason or null; reasons: in the order in which they apply.
+    """
+
+    def __init__(self, marked: DataFrame, reasons: Sequence[str]) -> None:
+        self._marked = marked
+        self._reasons = list(reasons)
+        self._counts = [F.count(F.when(_is_for(name), 1)).alias(f"bad{at}") for at, name in enumerate(reasons)]
+        self._seen = Observation()
+
+    @property
+    def others(self) -> DataFrame:
+        """Rows that are not bad, to be written once."""
+        seen = self._marked.observe(self._seen, *self._counts)
+        return seen.where(F.col(REASON).isNull()).drop(REASON)
+
+    def counts(self) -> dict[str, int]:
+        """Return how many rows there are of each reason that there is, when the others are written."""
+        found: dict[str, int] = {}
+        # Spark counts nothing on the way where it knows beforehand that no row is left.
+        with suppress(Py4JError, PySparkException):
+            found = self._seen.get
+        if len(found) < len(self._counts):
+            (row,) = self._marked.agg(*self._counts).collect()
+            found = row.asDict()
+        counts = {name: int(found[f"bad{at}"]) for at, name in enumerate(self._reasons)}
+        return {name: count for name, count in counts.items() if count}
+
+
+def _is_for(name: str) -> Column:
+    """Return whether a row's reason is this one; that of a row which does not parse has its text behind it."""
+    return F.col(REASON).startswith(name) if name == DOES_NOT_PARSE else F.col(REASON) == F.lit(name)
 
 
 def _known(names: Sequence[str], name: str) -> Column:

@@ -20,10 +20,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Final
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T  # noqa: N812 - the usual name
 
 from engine.errors import SchemaError
+from engine.spark.column_names import column_of
 
 _PLAIN: Final = (
     *(T.BooleanType, T.ByteType, T.ShortType, T.IntegerType, T.LongType, T.FloatType, T.DoubleType, T.DecimalType),
@@ -89,6 +90,24 @@ def _refused(data_type: T.DataType) -> T.DataType | None:
             return data_type
         return next(filter(None, (_refused(field.dataType) for field in data_type.fields)), None)
     return None if isinstance(data_type, _PLAIN) else data_type
+
+
+def with_nullable_parts(data: DataFrame) -> DataFrame:
+    """Return the data with types whose parts may be null: so rows of other exports can be added."""
+    kinds = {field.name: _nullable(field.dataType) for field in data.schema.fields}
+    if all(kinds[field.name] == field.dataType for field in data.schema.fields):
+        return data
+    return data.select(*(column_of(name).cast(kind).alias(name) for name, kind in kinds.items()))
+
+
+def _nullable(data_type: T.DataType) -> T.DataType:
+    if isinstance(data_type, T.ArrayType):
+        return T.ArrayType(_nullable(data_type.elementType))
+    if isinstance(data_type, T.MapType):
+        return T.MapType(_nullable(data_type.keyType), _nullable(data_type.valueType))
+    if isinstance(data_type, T.StructType):
+        return T.StructType([T.StructField(each.name, _nullable(each.dataType)) for each in data_type.fields])
+    return data_type
 
 
 @contextmanager

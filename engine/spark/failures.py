@@ -44,6 +44,7 @@ _CODES: Final = re.compile(r"^\[[A-Z_.0-9]+\]\s*|\s*SQLSTATE: \w+")
 _WHERE: Final = re.compile(r"^(?:Caused by: |: |Job aborted due to stage failure: .*?\(TID \d+\) \([^)]*\): )+")
 _CLASS: Final = re.compile(r"^(?:org\.apache\.spark\.[\w.$]+|(?:[a-z]\w*\.)+([A-Z][\w$]*)): ")
 _NOT_THE_CAUSE: Final = ("\tat ", "JVM stacktrace:", "Driver stacktrace:", "Caused by: ", " SQLSTATE: ")
+_PLACE: Final = re.compile(r"(?:; line \d+ pos \d+)?;?\Z")
 _LINES_MOST: Final = 8
 
 
@@ -161,10 +162,11 @@ def _of_the_jvm(said: str) -> str:
     first = max((at for at, line in enumerate(lines) if line.startswith("Caused by: ")), default=int(is_by_py4j))
     found = [_CLASS.sub(_short_class, _WHERE.sub("", lines[first]))]
     for line in lines[first + 1 : first + _LINES_MOST]:
-        if line.startswith((*_NOT_THE_CAUSE, "'", "+-")):
+        # behind a semicolon is the plan
+        if line.startswith((*_NOT_THE_CAUSE, "'", "+-")) or found[-1].endswith(";"):
             break
         found.append(line)
-    return "\n".join([_CODES.sub("", line).rstrip() for line in found]).strip()
+    return _PLACE.sub("", "\n".join([_CODES.sub("", line).rstrip() for line in found]).strip())
 
 
 def _short_class(found: re.Match[str]) -> str:

@@ -57,6 +57,14 @@ def test_reasons_that_begin_alike_are_counted_apart(orders, tmp_path):
     assert report.bad_rows == {"check failed: id < 5": 3}
 
 
+@pytest.mark.parametrize(("condition", "check"), [("1 = 0", "id > 0"), ("1 = 1", "1 = 0"), ("id > 90", "1 = 0")])
+def test_rows_that_spark_knows_to_be_none_are_counted(spark, tmp_path, condition, check):
+    data = spark.sql("SELECT 1 AS id UNION ALL SELECT 2").where(condition)
+    report = export_data(data, str(tmp_path / "out"), checks=[check])
+    assert (report.row_count, report.bad_row_count) == (0, 2 if condition == "1 = 1" else 0)
+    assert (tmp_path / "out.rejected").exists() == (report.bad_row_count > 0)
+
+
 def test_columns_are_told_apart_by_case_where_nothing_else_does(spark, tmp_path):
     data = spark.createDataFrame([(1, 2), (3, 4)], "a int, A int")
     report = export_data(data, str(tmp_path / "out"), checks=["A > 2", "a > 0"], partitions=["a"], sort_by=["A"])

@@ -88,6 +88,7 @@ FROM_SQL = (
         (FROM_PYTHON, 'ZeroDivisionError: by zero\n  in File "/home/me/job.py", line 55, in f'),
         (FROM_A_STAGE, "IllegalArgumentException: not all nodes"),
         (FROM_SQL, "By zero.\n== SQL (line 1, position 8) ==\nselect 1/0\n       ^^^"),
+        ("[NO_ORDER] no order of m. SQLSTATE: 42822; line 1 pos 0;\nProject [m#1]\n+- x", "no order of m."),
         ("", "the job failed and did not say why"),
     ],
 )

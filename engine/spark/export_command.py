@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import glob
-import logging
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -160,8 +159,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error("--input needs --format csv, parquet or json")
     try:
         report_path = check_report_path(options.report) if options.report else None
-        # what is wrong is in the exceptions; PySpark logs it too, as JSON with the JVM's stack
-        logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
         spark = start_spark("drey spark-export")
         groups = listed_names("--partition-by", options.partition_by)
         with errors_of_spark():

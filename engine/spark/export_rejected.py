@@ -35,14 +35,15 @@ def write_rejected(marked: DataFrame, folder: Path, before: Path | None = None) 
     taken = {each.lower() for each in marked.columns if each != REASON}
     name = next(each for each in _NAMES if each not in taken)
     bad = marked.where(F.col(REASON).isNotNull()).withColumnRenamed(REASON, name)
-    bad.coalesce(1).write.json(f"file://{folder}")
+    # by an exchange: one task alone would compute all rows
+    bad.repartition(1).write.json(f"file://{folder}")
     count = len(strip_names(folder, "json"))
     if before is None or not before.is_dir():
         return
     read = marked.sparkSession.read
     kept = folder.with_name("kept")
     lines = read.text(f"file://{before}").exceptAll(read.text(f"file://{folder}"))
-    lines.coalesce(1).write.text(f"file://{kept}")
+    lines.repartition(1).write.text(f"file://{kept}")
     for number, path in enumerate(strip_names(kept, "txt"), count):
         path.rename(folder / f"part-{number:05d}.json")
 

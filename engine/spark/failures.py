@@ -12,6 +12,7 @@ Held by: tests/spark/test_failures.py
 from __future__ import annotations
 
 import base64
+import logging
 import os
 import re
 from collections.abc import Iterator
@@ -43,6 +44,9 @@ _CODES: Final = re.compile(r"^\[[A-Z_.0-9]+\]\s*|\s*SQLSTATE: \w+")
 #: what stands before a cause: where it happened, and its class in the JVM
 _WHERE: Final = re.compile(r"^(?:Caused by: |: |Job aborted due to stage failure: .*?\(TID \d+\) \([^)]*\): )+")
 _CLASS: Final = re.compile(r"^(?:org\.apache\.spark\.[\w.$]+|(?:[a-z]\w*\.)+([A-Z][\w$]*)): ")
+#: a worker that ends takes its connection along
+_ENDED: Final = ("java.io.EOFException", "java.net.SocketException: Connection reset", "Python worker exited unexp")
+_LOGGERS: Final = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 _NOT_THE_CAUSE: Final = ("\tat ", "JVM stacktrace:", "Driver stacktrace:", "Caused by: ", " SQLSTATE: ")
 _PLACE: Final = re.compile(r"(?:; line \d+ pos \d+)?;?\Z")
 _LINES_MOST: Final = 8
@@ -75,9 +79,23 @@ def plainly_told() -> Iterator[None]:
 def errors_of_spark() -> Iterator[None]:
     """Raise what Spark raises inside as an error of the engine."""
     try:
-        yield
+        with unlogged():
+            yield
     except (PySparkException, Py4JError) as error:
         raise engine_error(error) from None
+
+
+@contextmanager
+def unlogged() -> Iterator[None]:
+    """Have PySpark not write on standard error what it raises, as JSON with the stack of the JVM."""
+    levels = {logging.getLogger(name): logging.getLogger(name).level for name in _LOGGERS}
+    try:
+        for logger in levels:
+            logger.setLevel(logging.CRITICAL)
+        yield
+    finally:
+        for logger, level in levels.items():
+            logger.setLevel(level)
 
 
 def engine_error(error: BaseException) -> EngineError:
@@ -102,7 +120,7 @@ def engine_error(error: BaseException) -> EngineError:
             "overflow: a result of +, - or * is beyond the range of its type (Spark does not say of which row); cast "
             "to pa.float64() or to a decimal first, or run the job locally, which names the row"
         )
-    if "java.io.EOFException" in said:
+    if any(words in said for words in _ENDED):
         return JobExecutionError(
             "a Python worker of Spark ended without a word: a function ended its process, or it was killed for its "
             "memory; see the executor's log, or run the job locally, which names the function"

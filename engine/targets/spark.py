@@ -32,7 +32,7 @@ from engine.errors import JobCancelledError
 from engine.graph.plan import Plan, Sink
 from engine.graph.source_spec import SinkSpec
 from engine.ids import JobId
-from engine.spark.failures import engine_error
+from engine.spark.failures import engine_error, unlogged
 from engine.targets.local import LocalExecutor
 from engine.targets.spark_modules import ship_modules
 from engine.targets.spark_stages import stage_results, tagged
@@ -76,7 +76,7 @@ class SparkExecutor:
         is_submitted = False
         tag = f"drey-{uuid.uuid4().hex}"
         try:
-            with with_needed_settings(session), leaving_on_termination():
+            with unlogged(), with_needed_settings(session), leaving_on_termination():
                 _interruptible(session, tag, lambda: ship_modules(session))
                 frames = _interruptible(
                     session, tag, lambda: [translator.frame(plan.node(sink).inputs[0]) for sink in plan.sinks]

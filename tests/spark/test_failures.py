@@ -1,9 +1,12 @@
 """Errors of the engine pass through tasks of Spark."""
 
+import logging
+
 import pytest
+from pyspark.errors import PySparkException
 
 from engine.errors import DataError, JobExecutionError, PlanError, SchemaError
-from engine.spark.failures import carried, engine_error, plain_words
+from engine.spark.failures import carried, engine_error, errors_of_spark, plain_words
 
 
 @pytest.mark.parametrize(
@@ -35,6 +38,14 @@ def test_decimals_that_spark_cannot_hold_say_what_to_do():
     assert str(error).startswith("Spark: 1e33 cannot be represented as Decimal(38, 6). Its decimals have 38 digits")
 
 
+def test_pyspark_logs_nothing_that_is_raised_anyway():
+    logger = logging.getLogger("DataFrameQueryContextLogger")
+    with pytest.raises(JobExecutionError, match=r"\ASpark: it broke\Z"), errors_of_spark():
+        assert not logger.isEnabledFor(logging.ERROR)
+        raise PySparkException("[BROKEN] it broke")
+    assert logger.isEnabledFor(logging.ERROR)
+
+
 def test_overflow_is_the_error_that_it_is_elsewhere():
     said = "Caused by: [ARITHMETIC_OVERFLOW] long overflow. Use 'try_add' ... set spark.sql.ansi.enabled to false"
     error = engine_error(RuntimeError(said))
@@ -42,8 +53,16 @@ def test_overflow_is_the_error_that_it_is_elsewhere():
     assert str(error).startswith("overflow: ") and "ansi" not in str(error)
 
 
-def test_a_worker_that_ended_is_no_error_of_files():
-    error = engine_error(RuntimeError("Job aborted\nCaused by: java.io.EOFException\n\tat x"))
+@pytest.mark.parametrize(
+    "cause",
+    [
+        "java.io.EOFException",
+        "java.net.SocketException: Connection reset",
+        "org.apache.spark.SparkException: Python worker exited unexpectedly (crashed)",
+    ],
+)
+def test_a_worker_that_ended_is_no_error_of_files(cause):
+    error = engine_error(RuntimeError(f"Job aborted\nCaused by: {cause}\n\tat x"))
     assert str(error).startswith("a Python worker of Spark ended without a word")
 
 

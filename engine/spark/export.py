@@ -50,7 +50,7 @@ from engine.spark.column_names import columns_of
 from engine.spark.export_checks import CORRUPT, REASON, BadRows, Checks, clean
 from engine.spark.export_publishing import Made, append, publish, staging
 from engine.spark.export_rejected import publish_rejected, rejected_folder, strip_names, write_rejected
-from engine.spark.export_report import ExportReport
+from engine.spark.export_report import ExportReport, exported_columns
 from engine.spark.exportable import check_types, file_settings, names_by_case, with_nullable_parts
 from engine.spark.failures import errors_of_spark
 
@@ -303,6 +303,7 @@ def _write_staging(
         str(rejected_folder(target)) if bad_rows else None,
         by_reason,
         _heaviest(manifest),
+        columns=exported_columns(manifest),
     )
 
 

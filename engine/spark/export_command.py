@@ -157,6 +157,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error("give one of --input and --table, or --sql")
     if options.input and not options.format:
         parser.error("--input needs --format csv, parquet or json")
+    if options.submit is not None and not options.submit:
+        parser.error("--submit needs a script, as in --submit -t cluster JOB.py")
     try:
         report_path = check_report_path(options.report) if options.report else None
         spark = start_spark("drey spark-export")

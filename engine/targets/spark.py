@@ -96,7 +96,8 @@ class SparkExecutor:
                     with after(known):
                         listener.on_failed(job_id.value, "CANCELED" if is_cancel else "FAILED", known)
             if known is not error:
-                raise known from error
+                # Alone: the way through the JVM says nothing that the program's author could use.
+                raise known from None
             raise
         runtime_ms = round(1000 * (time.monotonic() - started))
         vertices = (*stage_results(session, tag), *_vertices(specs, rows))

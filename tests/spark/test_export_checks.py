@@ -188,10 +188,14 @@ def test_the_report_is_written_as_json_and_as_a_page(spark, orders, tmp_path, ca
     assert (report["rows_read"], report["row_count"]) == (7, 4)
     assert report["bad_rows"] == {"check failed: kind <> 'z'": 1, "not unique: id": 2}
     assert report["heavy_keys"] == []
+    number = {"name": "id", "type": "int64", "nulls": 1, "distinct": 3, "min": "1", "max": "5"}
+    assert report["columns"][0] == number
+    assert [each["name"] for each in report["columns"]] == ["id", "customer", "kind", "day"]
     assert run(*words, "--report", tmp_path / "r.html") == 0
     page = (tmp_path / "r.html").read_text()
     assert "kind &lt;&gt; &#x27;z&#x27;" in page
     assert "Heaviest values" not in page
+    assert "2024-01-07" in page
     assert "50.0%" in ExportReport("out", 2, 0, 1, 10, None, heavy_keys=(("id", "7", 0.5),)).page()
     capsys.readouterr()
     assert run(*words, "--report", tmp_path / "r.txt") == 1
@@ -208,5 +212,9 @@ def test_a_job_is_run_behind_the_export(spark, orders, tmp_path, capfd):
     words = ("--table", "orders", "--output", tmp_path / "out", "--submit", "-t", "local", script, tmp_path / "out")
     assert run(*words) == 0
     assert "rows 7" in capfd.readouterr().out
+    with pytest.raises(SystemExit):
+        run(*words[:2], "--output", tmp_path / "none", "--submit")
+    assert "--submit needs a script" in capfd.readouterr().err
+    assert not (tmp_path / "none").exists()
     script.write_text("raise SystemExit(7)\n")
     assert run(*words[:2], "--overwrite", *words[2:]) == 7

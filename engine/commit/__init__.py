@@ -5,6 +5,7 @@
 
     output_check.py   outputs that exist, or that two sinks share, are refused before anything starts
     staging.py        StagingFolder: beside the target, with its owner; created, aborted, swept
+    made_folders.py   folders above a target, made for it
     decision.py       Decision: which attempts' files are the output, as JSON
     publish.py        publish: decided files become the target with one rename; every step can be repeated
     merge.py          merge_into: files added to a target that stays, partitions replaced

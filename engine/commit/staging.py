@@ -28,6 +28,7 @@ from pathlib import Path
 import msgspec
 
 from engine.commit.durable_file import replace_file
+from engine.commit.made_folders import make_missing, remove_empty
 from engine.commit.target_lock import remove_stale_lock
 from engine.errors import PlanError
 from engine.ids import JobId
@@ -61,22 +62,15 @@ def create_staging(target: Path, job_id: JobId, cluster: str = "") -> Path:
 
     Raises: PlanError where that cannot be; the folders made for it are gone then.
     """
-    missing = []
-    for parent in target.parents:
-        if parent.is_dir():
-            break
-        missing.append(parent)
+    made: tuple[str, ...] = ()
     staging = staging_path(target, job_id)
     try:
-        for parent in reversed(missing):
-            parent.mkdir(exist_ok=True)
+        made = make_missing(target.parent)
         staging.mkdir(exist_ok=True)
     except OSError as error:
-        for parent in missing:
-            with contextlib.suppress(OSError):
-                parent.rmdir()
+        remove_empty(made)
         raise PlanError(f"output {target} cannot be created: {error.strerror or error}") from error
-    _own(staging, tuple(str(parent) for parent in missing), cluster)
+    _own(staging, made, cluster)
     return staging
 
 
@@ -102,11 +96,7 @@ def remove_staging(staging: Path) -> None:
             if entry.name != OWNER_FILE:
                 remove_path(Path(entry.path))
     remove_path(staging)
-    for parent in owner.created_parents if owner is not None else ():
-        try:
-            Path(parent).rmdir()
-        except OSError:
-            return
+    remove_empty(owner.created_parents if owner is not None else ())
 
 
 def remove_path(path: Path) -> None:

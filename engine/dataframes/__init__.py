@@ -23,5 +23,4 @@ relations.py           joins, sorts, groups and the like
 keyed_fragments.py     operators over rows with equal keys, of one input or two
 outputs.py             sinks: written by tasks, published at once
 translator.py          the walk over a plan
-failures.py            an error of the engine through Spark and back
 """

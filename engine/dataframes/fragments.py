@@ -28,13 +28,13 @@ from pyspark import TaskContext
 from engine.api.results import read_parts
 from engine.connectors.arrow_files import arrow_files_source
 from engine.dataframes.carried_types import carried_schema, from_carried, to_carried
-from engine.dataframes.failures import carried as carried_failure
 from engine.expressions.random_numbers import set_first_subtask
 from engine.expressions.schema_bridge import to_arrow_schema
 from engine.graph.plan import Plan, PlanNode, Sink, Source, decode_plan
 from engine.graph.plan_schema import PlanSchema
 from engine.graph.source_spec import ArrowSource, SinkSpec, SourceStatistics
 from engine.private_folder import scratch_folder
+from engine.spark.failures import carried as carried_failure
 
 #: runs a plan in this process with settings; found by its name in a worker
 RunPlan = Callable[[Plan, Mapping[str, object]], None]

@@ -30,7 +30,6 @@ from engine.connectors.partition_runs import PartitionRuns
 from engine.connectors.sink_writer import SinkWriter, open_sink_writer
 from engine.connectors.stream_writer import StreamWriter
 from engine.dataframes.carried_types import from_carried
-from engine.dataframes.failures import carried as carried_failure
 from engine.dataframes.frame import Frame
 from engine.expressions.schema_bridge import to_arrow_schema
 from engine.graph.deployment import StagedFile
@@ -38,6 +37,7 @@ from engine.graph.source_spec import SinkSpec
 from engine.ids import JobId
 from engine.jobmaster.job_commit import with_manifest
 from engine.operators.sink_operator import extension_of
+from engine.spark.failures import carried as carried_failure
 
 #: results for the client, which only this process may see
 _CLIENTS: Final = frozenset({"arrow", "stream"})

@@ -88,7 +88,7 @@ class Relations:
             case _:
                 name = "broadcast()" if operator.kind == "BROADCAST" else "partition_custom()"
                 raise NotYetSupportedError(
-                    f"{name} on Spark, which spreads rows by keys alone; use key_by() or shuffle(), or -t cluster"
+                    f"{name} on Spark, which spreads rows by keys alone (use key_by() or shuffle(), or -t cluster),"
                 )
         return Frame(data, frame.base)
 
@@ -214,7 +214,7 @@ class Relations:
             found = [_native(frame, by_name[key]) for key in operator.keys]
             if any(column is None for column in found):
                 raise NotYetSupportedError(
-                    "co_group() on Spark by keys whose types differ; cast them to one type first, or use -t cluster"
+                    "co_group() on Spark by keys whose types differ (cast them to one type first, or use -t cluster)"
                 )
             keys.append([column for column in found if column is not None])
         return keys

@@ -4,6 +4,7 @@ round       to the nearest decimal, halves away from zero, as DuckDB; digits may
             the value that it has: 2.675 is a little less and becomes 2.67, as in Python. Others take the digits that it
             is shown with (Spark: 2.68), or multiply first (Polars)
 floor ceil  integers are themselves
+            decimals get a digit more, which 99.5 needs, of all three; one of 38 digits has none: an error
 sign        -1, 0 or 1: of floats a float, and NaN of NaN
 clip        a bound that is left out does not bound; NaN stays
 cbrt        the C library's, exact where the root is whole
@@ -26,6 +27,8 @@ from engine.records.arrow_functions import pc
 
 #: more change no float
 _DIGITS_MAX: Final = 300
+_DECIMAL128_DIGITS: Final = 38
+_DECIMAL256_DIGITS: Final = 76
 _FACTORS: Final = {"degrees": 180.0 / math.pi, "radians": math.pi / 180.0}
 
 
@@ -44,14 +47,17 @@ def bind_round(operands: Sequence[Operand], options: Options) -> Binding:
     """Bind rounding to the option ``digits``: halves away from zero, or ``to_even``."""
     digits = max(-_DIGITS_MAX, min(_DIGITS_MAX, int(options.get("digits") or 0)))
     data_type = number(operands[0].type)
+    mode = "half_to_even" if options.get("to_even") else "half_towards_infinity"
+
+    def by_arrow(values: Datum) -> Datum:
+        return pc.round(values, ndigits=digits, round_mode=mode)
+
+    if pa.types.is_decimal(data_type):
+        return _of_decimals(by_arrow, data_type) if digits < data_type.scale else Binding(_itself, (data_type,))
     if options.get("to_even"):
-        return Binding(lambda values: pc.round(values, ndigits=digits, round_mode="half_to_even"), (data_type,))
+        return Binding(by_arrow, (data_type,))
     if not pa.types.is_floating(data_type):
-        return Binding(
-            lambda values: pc.round(values, ndigits=digits, round_mode="half_towards_infinity"),
-            (data_type,),
-            can_raise=True,
-        )
+        return Binding(by_arrow, (data_type,), can_raise=True)
     floats = of_array(lambda values: rounded(values, digits))
     if data_type == pa.float64():
         return Binding(floats, (data_type,))
@@ -65,10 +71,29 @@ def rounding(name: str) -> Callable[[Sequence[Operand], Options], Binding]:
     def bind(operands: Sequence[Operand], _options: Options) -> Binding:
         data_type = number(operands[0].type)
         if pa.types.is_integer(data_type):
-            return Binding(lambda values: values, (data_type,))
-        return Binding(kernel, (data_type,), can_raise=pa.types.is_decimal(data_type))
+            return Binding(_itself, (data_type,))
+        return _of_decimals(kernel, data_type) if pa.types.is_decimal(data_type) else Binding(kernel, (data_type,))
 
     return bind
+
+
+def _of_decimals(kernel: Callable[[Datum], Datum], data_type: pa.DataType) -> Binding:
+    """Bind what rounds decimals, with room for the digit that it may carry over.
+
+    Arrow's own kernels turn a value without that room into 0, and forget to say so where another one follows.
+    """
+    digits, scale = data_type.precision, data_type.scale
+    if digits not in (_DECIMAL128_DIGITS, _DECIMAL256_DIGITS):
+        of_width = pa.decimal256 if digits > _DECIMAL128_DIGITS else pa.decimal128
+        return Binding(kernel, (of_width(digits + 1, scale),))
+    if digits == _DECIMAL256_DIGITS:
+        return Binding(kernel, (data_type,), can_raise=True)
+    wider = pa.decimal256(digits + 1, scale)
+    return Binding(lambda values: pc.cast(kernel(pc.cast(values, wider)), data_type), (data_type,), can_raise=True)
+
+
+def _itself(values: Datum) -> Datum:
+    return values
 
 
 def bind_sign(operands: Sequence[Operand], _options: Options) -> Binding:

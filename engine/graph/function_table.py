@@ -56,9 +56,9 @@ _NULLS: Final = (
 _NUMBERS: Final = (
     Row("abs", ("number",), "arrow:abs_checked", "first", VALUES),
     Row("sign", ("number",), "number_functions:bind_sign", "-"),
-    Row("round", ("number",), "number_functions:bind_round", "first", VALUES),
-    Row("floor", ("number",), "number_functions:rounding:floor", "first", VALUES),
-    Row("ceil", ("number",), "number_functions:rounding:ceil", "first", VALUES),
+    Row("round", ("number",), "number_functions:bind_round", "-", VALUES),
+    Row("floor", ("number",), "number_functions:rounding:floor", "-", VALUES),
+    Row("ceil", ("number",), "number_functions:rounding:ceil", "-", VALUES),
     Row("clip", ("number", "number?", "number?"), "number_functions:bind_clip", "same", VALUES),
     Row("sqrt", ("float",), "arrow:sqrt", "first"),
     Row("cbrt", ("float",), "number_functions:bind_cbrt", "first"),

@@ -3,13 +3,16 @@
 export.py            ``export_data``: a DataFrame, cleaned and checked, as a record data set with its manifest
 export_checks.py     which rows are bad, and why
 export_publishing.py how an export appears under its name, whoever else writes there
+export_rejected.py   rows that are set aside
 export_report.py     what an export did: lines, JSON, a page
 export_command.py    ``bin/spark-export``
 exportable.py        which types can be written, and with which of Spark's settings
 data_source.py       ``format("drey")``: record data sets written and read by Spark's tasks
 manifest_switch.py   how rows of such a write appear at once, whatever dies
 order_check.py       whether the rows of such a write come in the order that was promised
+column_names.py      names of columns in texts
 arrow_types.py       types on their way between both
+failures.py          errors on their way through Spark
 frames.py            ``read_dataframe`` and ``DataSet.to_spark``: both in one program
 found_by_name        the package ``pyspark_drey``, by which Spark finds ``format("drey")``
 

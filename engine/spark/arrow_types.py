@@ -21,7 +21,7 @@ import pyarrow.types as kinds
 from pyspark.sql import types as T  # noqa: N812 - the usual name
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
-from engine.errors import SchemaError
+from engine.errors import DataError, SchemaError
 from engine.spark.exportable import check_types
 
 _MOST_DIGITS = 38
@@ -63,6 +63,21 @@ def sparks_schema(schema: pa.Schema) -> T.StructType:
     """Return the columns as types of Spark; as ``sparks_arrow_schema``."""
     found: T.StructType = from_arrow_schema(sparks_arrow_schema(schema), prefer_timestamp_ntz=True)
     return found
+
+
+def fitted(rows: pa.RecordBatch | pa.Table, schema: pa.Schema, place: str) -> pa.RecordBatch | pa.Table:
+    """Return rows with the types of a schema, column by column in its order.
+
+    Raises: DataError that names place and column of the first value that its type cannot hold.
+    """
+    columns = []
+    for field in schema:
+        column = rows.column(field.name)
+        try:
+            columns.append(column if column.type == field.type else column.cast(field.type))
+        except pa.ArrowInvalid as error:
+            raise DataError(f"{place}, column {field.name!r}: {error}: {field.type} cannot hold it") from None
+    return type(rows).from_arrays(columns, schema=schema)
 
 
 def _sparks(name: str, data_type: pa.DataType) -> pa.DataType:

@@ -47,8 +47,10 @@ from engine.connectors.records_parts import WrittenPart
 from engine.connectors.records_writer import RecordsWriter
 from engine.errors import DataError, PlanError
 from engine.records.plain_types import plain_batch
-from engine.spark.arrow_types import records_schema, sparks_arrow_schema, sparks_schema
-from engine.spark.manifest_switch import Promises, abort_write, begin_write, commit_write, remove_unused, sync_part
+from engine.spark.arrow_types import fitted, records_schema, sparks_arrow_schema, sparks_schema
+from engine.spark.column_names import listed_names
+from engine.spark.failures import plainly_told
+from engine.spark.manifest_switch import Promises, abort_write, begin_write, commit_write, sync_part
 from engine.spark.order_check import OrderCheck
 from engine.statistics.column_statistics import footer_bounds
 
@@ -73,17 +75,20 @@ class DreyDataSource(DataSource):
         """Return what stands in ``format()``."""
         return NAME
 
+    @plainly_told()
     def schema(self) -> StructType:
         """Return the columns of the data set, or those of the option ``columns``."""
         folder = _folder(self.options)
         return sparks_schema(_chosen(_stored_schema(folder), self.options, folder))
 
+    @plainly_told()
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return what reads the columns of a schema."""
         takes_filters = self.options.get("pushFilters", "false").lower() == "true"
         reader = FilteringReader if takes_filters else DreyReader
-        return reader(_folder(self.options), schema.names)
+        return reader(_folder(self.options), schema)
 
+    @plainly_told()
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
         """Return what writes rows of a schema."""
         rows = records_schema(schema)
@@ -116,7 +121,10 @@ def _chosen(schema: pa.Schema, options: Mapping[str, str], folder: Path) -> pa.S
     text = options.get("columns")
     if not text:
         return schema
-    names = [name.strip() for name in text.split(",")]
+    return _of_names(schema, listed_names("columns", text), folder)
+
+
+def _of_names(schema: pa.Schema, names: Sequence[str], folder: Path) -> pa.Schema:
     for name in names:
         if name not in schema.names:
             raise PlanError(f"{folder} has no column {name!r}; it has {', '.join(schema.names)}")
@@ -125,7 +133,7 @@ def _chosen(schema: pa.Schema, options: Mapping[str, str], folder: Path) -> pa.S
 
 def _order(schema: pa.Schema, options: Mapping[str, str]) -> tuple[str, ...]:
     """Return the columns by which the rows of each task come sorted; PlanError for one that has no order of its own."""
-    names = tuple(name.strip() for name in options.get("sortBy", "").split(",") if name.strip())
+    names = listed_names("sortBy", options.get("sortBy", ""))
     for name in names:
         if name not in schema.names:
             raise PlanError(f"sortBy: no column {name!r}; there are {', '.join(schema.names)}")
@@ -147,16 +155,23 @@ class RowGroups(InputPartition):
 class DreyReader(DataSourceReader):
     """Reads a data set as it was when the reader was made."""
 
-    def __init__(self, folder: Path, names: Sequence[str]) -> None:
+    def __init__(self, folder: Path, wanted: StructType) -> None:
         manifest = read_manifest(folder)
         self._paths = [str(folder / file.name) for file in manifest.files if file.rows]
         self._schema = pa.ipc.read_schema(pa.py_buffer(manifest.schema))
-        self._names = list(names)
-        for name in names:
-            if name not in self._schema.names:
-                raise PlanError(f"{folder} has no column {name!r}; it has {', '.join(self._schema.names)}")
+        self._names = list(wanted.names)
+        known = sparks_schema(_of_names(self._schema, self._names, folder))
+        for there, own in zip(known, wanted, strict=True):
+            # without what is said of nulls
+            kinds = there.dataType.simpleString(), own.dataType.simpleString()
+            if kinds[0] != kinds[1]:
+                raise PlanError(
+                    f"{folder}: column {own.name!r} is {kinds[0]}, not {kinds[1]}; leave out schema(), and cast what "
+                    "is read"
+                )
         self._filters: list[Filter] = []
 
+    @plainly_told()
     def partitions(self) -> Sequence[InputPartition]:
         """Return the row groups to read, those together that are near each other, up to 64 MiB."""
         found: list[InputPartition] = []
@@ -183,13 +198,14 @@ class DreyReader(DataSourceReader):
         if not partition.path:
             return
         schema = sparks_arrow_schema(pa.schema([self._schema.field(name) for name in self._names]))
-        try:
-            with pq.ParquetFile(partition.path, page_checksum_verification=True) as file:
-                groups = range(partition.first, partition.end)
-                for batch in file.iter_batches(_BATCH_ROWS, row_groups=groups, columns=self._names):
-                    yield _as_spark_takes_it(batch, schema, partition.path)
-        except (pa.ArrowInvalid, OSError) as error:
-            raise DataError(f"file {partition.path}: {error}") from error
+        with plainly_told():
+            try:
+                with pq.ParquetFile(partition.path, page_checksum_verification=True) as file:
+                    groups = range(partition.first, partition.end)
+                    for batch in file.iter_batches(_BATCH_ROWS, row_groups=groups, columns=self._names):
+                        yield fitted(plain_batch(batch), schema, f"file {partition.path}")
+            except (pa.ArrowInvalid, OSError) as error:
+                raise DataError(f"file {partition.path}: {error}") from error
 
 
 class FilteringReader(DreyReader):
@@ -202,20 +218,6 @@ class FilteringReader(DreyReader):
         """Keep filters that bounds of row groups can decide; Spark looks at all of them again."""
         self._filters = [one for one in filters if isinstance(one, (*_COMPARISONS, In)) and len(one.attribute) == 1]
         return filters
-
-
-def _as_spark_takes_it(batch: pa.RecordBatch, schema: pa.Schema, path: str) -> pa.RecordBatch:
-    plain = plain_batch(batch)
-    columns = []
-    for field in schema:
-        array = plain.column(field.name)
-        try:
-            columns.append(array if array.type == field.type else array.cast(field.type))
-        except pa.ArrowInvalid as error:
-            raise DataError(
-                f"file {path}, column {field.name!r}: {error}: Spark's {field.type} cannot hold it"
-            ) from None
-    return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 _COMPARISONS = (EqualTo, GreaterThan, GreaterThanOrEqual, LessThan, LessThanOrEqual)
@@ -266,6 +268,7 @@ class DreyWriter(DataSourceArrowWriter):
     def _schema(self) -> pa.Schema:
         return pa.ipc.read_schema(pa.py_buffer(self._schema_ipc))
 
+    @plainly_told()
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Write what one task has; names of files are of this attempt alone."""
         schema, attempt = self._schema, uuid.uuid4().hex
@@ -279,7 +282,7 @@ class DreyWriter(DataSourceArrowWriter):
                 if writer is None:
                     path = self._staging / f"{attempt}-{len(parts):05d}.parquet"
                     writer = RecordsWriter(schema, path)
-                rows = batch.cast(schema)
+                rows = fitted(batch, schema, "rows to write")
                 order.look(rows)
                 writer.write(rows)
                 if writer.is_full:
@@ -295,6 +298,7 @@ class DreyWriter(DataSourceArrowWriter):
             raise
         return WrittenParts(tuple(parts))
 
+    @plainly_told()
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Make what the tasks have written part of the data set."""
         parts = [part for message in messages if isinstance(message, WrittenParts) for part in message.parts]
@@ -304,7 +308,6 @@ class DreyWriter(DataSourceArrowWriter):
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         """Remove what the tasks have written."""
         abort_write(self._staging)
-        remove_unused(self._folder)
 
 
 def _finished(writer: RecordsWriter, path: Path) -> WrittenPart:

@@ -27,13 +27,14 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.errors import AnalysisException
-from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 from pyspark.sql import types as T  # noqa: N812
 
@@ -45,10 +46,13 @@ from engine.connectors.records_source import records_source
 from engine.connectors.records_writer import written_parts
 from engine.errors import ConfigurationError, PlanError
 from engine.parquet.source import plain_file_schema
-from engine.spark.export_checks import CORRUPT, REASON, Checks, clean, columns_of, first_line
+from engine.spark.column_names import columns_of
+from engine.spark.export_checks import CORRUPT, REASON, BadRows, Checks, clean
 from engine.spark.export_publishing import Made, append, publish, staging
-from engine.spark.export_report import ExportReport
-from engine.spark.exportable import check_types, file_settings
+from engine.spark.export_rejected import publish_rejected, rejected_folder, strip_names, write_rejected
+from engine.spark.export_report import ExportReport, exported_columns
+from engine.spark.exportable import check_types, file_settings, names_by_case, with_nullable_parts
+from engine.spark.failures import errors_of_spark
 
 _LOG_SETTINGS = "spark-log4j2.properties"
 #: row groups are what Drey's subtasks read: small enough that shares come out even
@@ -136,25 +140,57 @@ def export_data(
     started = time.monotonic()
     target = _local_path(output)
     own = checks if isinstance(checks, Checks) else Checks(tuple(checks))
-    check_types(T.StructType([field for field in data.schema.fields if field.name != CORRUPT]))
-    is_added = bool(since) and target.exists() and not overwrite
-    if target.exists() and not overwrite and not since:
-        raise PlanError(f"output {target} already exists; pass --overwrite to replace it")
-    beyond, before = "", read_manifest(target) if is_added else None
-    if since:
-        own = replace(own, not_null=(*own.not_null, since))
-        data, beyond = _new_rows(data, since, before)
-    marked = clean(data, own, trim=trim)
-    layout = _layout(partitions, tuple(sort_by), marked.schema)
+    with errors_of_spark():
+        check_types(T.StructType([field for field in data.schema.fields if field.name != CORRUPT]))
+        is_added = bool(since) and target.exists() and not overwrite
+        if target.exists() and not overwrite and not since:
+            raise PlanError(f"output {target} already exists; pass --overwrite to replace it")
+        before = read_manifest(target) if is_added else None
+        with names_by_case(data.sparkSession, data.columns):
+            report = _exported(data, target, own, (partitions, tuple(sort_by)), _How(trim, overwrite, since, before))
+    return replace(report, seconds=time.monotonic() - started)
+
+
+@dataclass(frozen=True)
+class _How:
+    """How an export goes. ``before``: of the data set to which rows are added."""
+
+    trim: bool
+    overwrite: bool
+    since: str
+    before: RecordsManifest | None
+
+
+def _exported(
+    data: DataFrame, target: Path, checks: Checks, spread: tuple[Any, tuple[str, ...]], how: _How
+) -> ExportReport:
+    beyond, there = "", None
+    if how.since:
+        checks = replace(checks, not_null=(*checks.not_null, how.since))
+        data, beyond = _new_rows(data, how.since, how.before)
+        there = _rows_of(data.sparkSession, target, how.before)
+    marked = clean(with_nullable_parts(data), checks, trim=how.trim, there=there)
+    layout = _layout(*spread, marked.schema)
     with staging(target) as folder:
-        made, report = _write_staging(marked, folder, target, layout, own.names)
-        if before is not None:
-            append(made, target, before)
-        else:
-            publish(made, target, overwrite=overwrite)
+        rejected = folder / "rejected"
+        made, report = _write_staging(marked, folder, target, layout, checks.names)
         if report.rejected is not None:
-            _publish_rejected(folder / "rejected", target)
-    return replace(report, seconds=time.monotonic() - started, since=beyond)
+            write_rejected(marked, rejected, rejected_folder(target) if how.before is not None else None)
+        if how.before is not None:
+            beside = partial(publish_rejected, rejected, target) if report.rejected else lambda: None
+            append(made, target, how.before, beside)
+        else:
+            publish(made, target, overwrite=how.overwrite)
+            with target_lock(target):
+                publish_rejected(rejected, target)
+    return replace(report, since=beyond)
+
+
+def _rows_of(spark: SparkSession, target: Path, manifest: RecordsManifest | None) -> DataFrame | None:
+    """Return what is exported already, None where there is nothing."""
+    if manifest is None or not manifest.row_count:
+        return None
+    return spark.read.parquet(*(f"file://{target / file.name}" for file in manifest.files if file.rows))
 
 
 def _new_rows(data: DataFrame, since: str, manifest: RecordsManifest | None) -> tuple[DataFrame, str]:
@@ -226,8 +262,8 @@ def _layout(
     given = () if partitions is None else (partitions,) if isinstance(partitions, int | str) else tuple(partitions)
     count, names = (given[0], given[1:]) if given and isinstance(given[0], int) else (None, given)
     columns = tuple(name for name in names if isinstance(name, str))
-    if len(columns) < len(names):
-        raise PlanError(f"partitions: {given}; a number, names of columns, or a number and then names")
+    if len(columns) < len(names) or (count is not None and count < 1):
+        raise PlanError(f"partitions: {given}; a number from 1, names of columns, or a number and then names")
     return _Layout(count, columns, sort_by, schema)
 
 
@@ -251,22 +287,12 @@ def _write_staging(
     layout: _Layout,
     reasons: Sequence[str],
 ) -> tuple[Made, ExportReport]:
-    shaped, bad_count = marked, None
-    if REASON in marked.columns:
-        bad_count = Observation("bad")
-        reason = F.col(REASON)
-        counts = [
-            F.count(F.when(reason.startswith(name), 1)).alias(f"bad{index}") for index, name in enumerate(reasons)
-        ]
-        shaped = marked.observe(bad_count, F.count(reason).alias("bad"), *counts).where(reason.isNull()).drop(REASON)
+    bad = BadRows(marked, reasons) if REASON in marked.columns else None
     data_folder = staging / "data"
-    _write_parquet(layout.shaped(shaped), data_folder, is_whole=bool(layout.partition_by))
-    found = bad_count.get if bad_count is not None else {"bad": 0}
-    bad_rows = int(found["bad"])
-    if bad_rows:
-        _write_rejected(marked, staging / "rejected")
+    _write_parquet(layout.shaped(bad.others if bad else marked), data_folder, is_whole=bool(layout.partition_by))
+    by_reason = bad.counts() if bad else {}
+    bad_rows = sum(by_reason.values())
     made = _finish_data_set(data_folder, bad_rows, layout)
-    by_reason = {name: int(found.get(f"bad{index}", 0)) for index, name in enumerate(reasons)}
     manifest = made.manifest
     return made, ExportReport(
         str(target),
@@ -274,9 +300,10 @@ def _write_staging(
         bad_rows,
         len(manifest.files),
         manifest.size_bytes,
-        str(_rejected(target)) if bad_rows else None,
-        {name: count for name, count in by_reason.items() if count},
+        str(rejected_folder(target)) if bad_rows else None,
+        by_reason,
         _heaviest(manifest),
+        columns=exported_columns(manifest),
     )
 
 
@@ -288,36 +315,16 @@ def _heaviest(manifest: RecordsManifest) -> tuple[tuple[str, str, float], ...]:
 def _write_parquet(data: DataFrame, folder: Path, *, is_whole: bool) -> None:
     """Write parts; whole: one for each of Spark's partitions, whatever the session says of large ones."""
     writer = data.write.option("compression", "lz4_raw").option("parquet.block.size", _ROW_GROUP_BYTES)
-    # one file for each task: equal values stay together
-    writer = writer.option("maxRecordsPerFile", 0)
     if is_whole:
+        # one file for each task: equal values stay together
         writer = writer.option("maxRecordsPerFile", 0)
     with file_settings(data.sparkSession):
-        try:
-            writer.parquet(f"file://{folder}")
-        except AnalysisException as error:
-            raise PlanError(f"export: {first_line(error)}") from error
-
-
-def _rejected(target: Path) -> Path:
-    return target.with_name(f"{target.name}.rejected")
-
-
-def _write_rejected(marked: DataFrame, folder: Path) -> None:
-    bad = marked.where(F.col(REASON).isNotNull()).withColumnRenamed(REASON, "reason")
-    bad.coalesce(1).write.json(f"file://{folder}")
-    _strip(folder, "json")
-
-
-def _publish_rejected(folder: Path, target: Path) -> None:
-    with target_lock(target):
-        shutil.rmtree(_rejected(target), ignore_errors=True)
-        folder.rename(_rejected(target))
+        writer.parquet(f"file://{folder}")
 
 
 def _finish_data_set(folder: Path, bad_rows: int, layout: _Layout) -> Made:
     """Write the manifest of the parts in a folder, and read the data set as any reader will."""
-    paths = [folder / name for name in _strip(folder, "parquet")]
+    paths = strip_names(folder, "parquet")
     # Spark writes a part where there are no rows, too
     stored: pa.Schema = pq.read_schema(paths[0]).remove_metadata()
     parts = written_parts(paths, plain_file_schema(stored))
@@ -329,15 +336,3 @@ def _finish_data_set(folder: Path, bad_rows: int, layout: _Layout) -> Made:
     write_manifest(folder, manifest)
     records_source(folder)
     return Made(folder, stored, parts, manifest)
-
-
-def _strip(folder: Path, ending: str) -> list[str]:
-    """Give Spark's files plain names and remove everything else; return the names in order."""
-    parts = sorted(path for path in folder.iterdir() if path.name.startswith("part-") and path.suffix == f".{ending}")
-    names = [f"part-{position:05d}.{ending}" for position in range(len(parts))]
-    for path, name in zip(parts, names, strict=True):
-        path.rename(folder / name)
-    for path in folder.iterdir():
-        if path.name not in names:
-            path.unlink()
-    return names

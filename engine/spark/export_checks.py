@@ -3,7 +3,7 @@
     checks        SQL conditions on the columns of a row: "amount > 0", "kind IN ('a', 'b')"
     not_null      columns that must have a value
     unique        columns, alone or several as one key, whose values occur once; all rows of a value that occurs twice
-                  are bad
+                  are bad, and of rows that are added those whose value is there already
     references    column=PATH:COLUMN, a value that must be in a column of another data set; null is left alone
 
 The first reason that applies is the row's. Checks of one row cost nothing but themselves, ``unique`` and ``references``
@@ -16,17 +16,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import reduce
+from operator import and_
 from pathlib import Path
 from typing import Final
 
-from pyspark.errors import AnalysisException
-from pyspark.sql import Column, DataFrame, Window
+from py4j.protocol import Py4JError
+from pyspark.errors import AnalysisException, PySparkException
+from pyspark.sql import Column, DataFrame, Observation, Window
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 from pyspark.sql import types as T  # noqa: N812
 
 from engine.connectors.records_manifest import read_manifest
 from engine.errors import PlanError
+from engine.spark.column_names import column_of, columns_of
+from engine.spark.failures import first_line
 
 #: column with the text of a row of CSV or JSON that does not parse
 CORRUPT: Final = "__drey_corrupt"
@@ -34,8 +40,7 @@ CORRUPT: Final = "__drey_corrupt"
 REASON: Final = "__drey_reason"
 DOES_NOT_PARSE: Final = "does not parse"
 _KEY: Final = "__drey_key"
-_UNKNOWN_COLUMN = re.compile(r"^\[UNRESOLVED_COLUMN.*? with name (`.+?`) cannot be resolved")
-_SPARKS_CODES = re.compile(r"^\[[A-Z_.0-9]+\] | SQLSTATE: \w+")
+_UNKNOWN_COLUMN = re.compile(r" with name (`.+?`) cannot be resolved")
 
 
 @dataclass(frozen=True)
@@ -62,14 +67,16 @@ class Checks:
         return bool(self.conditions or self.not_null or self.unique or self.references)
 
 
-def clean(data: DataFrame, checks: Checks, *, trim: bool) -> DataFrame:
+def clean(data: DataFrame, checks: Checks, *, trim: bool, there: DataFrame | None = None) -> DataFrame:
     """Return the data trimmed; where rows can be bad, with a column that says why, and is null for good ones.
+
+    there: rows to which these are added: their keys are taken.
 
     Raises:
         PlanError: a check that Spark does not understand, a column that is not there.
     """
     fields = [field for field in data.schema.fields if field.name != CORRUPT]
-    columns = [_column(field.name) for field in fields]
+    columns = [column_of(field.name) for field in fields]
     if trim:
         columns = [
             F.trim(column).alias(field.name) if isinstance(field.dataType, T.StringType) else column
@@ -90,13 +97,14 @@ def clean(data: DataFrame, checks: Checks, *, trim: bool) -> DataFrame:
     for number, text in enumerate(checks.references):
         cleaned, is_there = _with_reference(cleaned, names, text, f"__drey_found{number}")
         found.append((f"not in the other data set: {text}", ~is_there))
-    for key in checks.unique:
+    for number, key in enumerate(checks.unique):
         columns = [_known(names, name) for name in key]
-        has_value = F.lit(True)
-        for column in columns:
-            has_value = has_value & column.isNotNull()
-        window = Window.partitionBy(*columns)
-        found.append((f"not unique: {', '.join(key)}", has_value & (F.count(F.lit(1)).over(window) > 1)))
+        has_value = reduce(and_, (column.isNotNull() for column in columns))
+        is_double = F.count(F.lit(1)).over(Window.partitionBy(*columns)) > 1
+        if there is not None:
+            cleaned, is_taken = _with_keys(cleaned, columns, there.select(*columns_of(key)), f"__drey_taken{number}")
+            is_double = is_double | is_taken
+        found.append((f"not unique: {', '.join(key)}", has_value & is_double))
     reason = F.lit(None).cast("string")
     for why, is_bad in reversed(found):
         words = F.concat(F.lit(f"{why}: "), marker[0]) if why == DOES_NOT_PARSE else F.lit(why)
@@ -104,15 +112,46 @@ def clean(data: DataFrame, checks: Checks, *, trim: bool) -> DataFrame:
     return cleaned.select(*columns_of(names), reason.alias(REASON))
 
 
-def columns_of(names: Sequence[str]) -> list[Column]:
-    """Return columns by their names, whatever characters those have."""
-    return [_column(name) for name in names]
+class BadRows:
+    """Counts rows that are bad, by reason, while the others are written.
+
+    Args: marked: rows with a reason or null; reasons: in the order in which they apply.
+    """
+
+    def __init__(self, marked: DataFrame, reasons: Sequence[str]) -> None:
+        self._marked = marked
+        self._reasons = list(reasons)
+        self._counts = [F.count(F.when(_is_for(name), 1)).alias(f"bad{at}") for at, name in enumerate(reasons)]
+        self._seen = Observation()
+
+    @property
+    def others(self) -> DataFrame:
+        """Rows that are not bad, to be written once."""
+        seen = self._marked.observe(self._seen, *self._counts)
+        return seen.where(F.col(REASON).isNull()).drop(REASON)
+
+    def counts(self) -> dict[str, int]:
+        """Return how many rows there are of each reason that there is, when the others are written."""
+        found: dict[str, int] = {}
+        # Spark counts nothing on the way where it knows beforehand that no row is left.
+        with suppress(Py4JError, PySparkException):
+            found = self._seen.get
+        if len(found) < len(self._counts):
+            (row,) = self._marked.agg(*self._counts).collect()
+            found = row.asDict()
+        counts = {name: int(found[f"bad{at}"]) for at, name in enumerate(self._reasons)}
+        return {name: count for name, count in counts.items() if count}
+
+
+def _is_for(name: str) -> Column:
+    """Return whether a row's reason is this one; that of a row which does not parse has its text behind it."""
+    return F.col(REASON).startswith(name) if name == DOES_NOT_PARSE else F.col(REASON) == F.lit(name)
 
 
 def _known(names: Sequence[str], name: str) -> Column:
     if name not in names:
         raise PlanError(f"check: no column {name!r}. There are: {', '.join(names)}")
-    return _column(name)
+    return column_of(name)
 
 
 def _with_reference(data: DataFrame, names: Sequence[str], text: str, found: str) -> tuple[DataFrame, Column]:
@@ -124,27 +163,28 @@ def _with_reference(data: DataFrame, names: Sequence[str], text: str, found: str
     folder = Path(path)
     if not folder.exists():
         raise PlanError(f"reference {text!r}: {path} does not exist")
-    session = data.sparkSession
-    files = [f"file://{folder.resolve() / file.name}" for file in _parts(folder)]
-    keys = session.read.parquet(*files) if files else session.read.parquet(f"file://{folder.resolve()}")
+    files = [f"file://{folder.resolve() / file.name}" for file in parts_of(folder)]
+    keys = data.sparkSession.read.parquet(*files or [f"file://{folder.resolve()}"])
     if other not in keys.columns:
         raise PlanError(f"reference {text!r}: {path} has no column {other!r}. There are: {', '.join(keys.columns)}")
     column = _known(names, name)
-    distinct = keys.select(_column(other).alias(_KEY + found)).where(F.col(_KEY + found).isNotNull()).distinct()
-    joined = data.join(distinct.withColumn(found, F.lit(True)), column == F.col(_KEY + found), "left")
-    return joined, column.isNull() | F.col(found).isNotNull()
+    joined, is_there = _with_keys(data, [column], keys.select(column_of(other)), found)
+    return joined, column.isNull() | is_there
 
 
-def _parts(folder: Path) -> list[Path]:
+def _with_keys(data: DataFrame, columns: Sequence[Column], keys: DataFrame, found: str) -> tuple[DataFrame, Column]:
+    """Return the data beside whether columns of a row are among keys, and that as a column; nulls never are."""
+    names = [f"{_KEY}{found}{number}" for number in range(len(columns))]
+    distinct = keys.toDF(*names).distinct().withColumn(found, F.lit(True))
+    are_equal = reduce(and_, (column == F.col(name) for column, name in zip(columns, names, strict=True)))
+    return data.join(distinct, are_equal, "left"), F.col(found).isNotNull()
+
+
+def parts_of(folder: Path) -> list[Path]:
     """Return the parts of a record data set; none for other folders and files."""
     if not (folder / "_manifest.json").is_file():
         return []
     return [folder / file.name for file in read_manifest(folder).files]
-
-
-def _column(name: str) -> Column:
-    quoted = name.replace("`", "``")
-    return F.col(f"`{quoted}`")
 
 
 def _try_check(data: DataFrame, check: str) -> None:
@@ -160,11 +200,6 @@ def _why(error: AnalysisException, data: DataFrame) -> str:
     line = first_line(error)
     unknown = _UNKNOWN_COLUMN.search(line)
     if unknown is None:
-        return _SPARKS_CODES.sub("", line).strip()
+        return line
     names = [name for name in data.columns if name != CORRUPT]
     return f"no column {unknown[1].replace('`', '')!r}. There are: {', '.join(names)}"
-
-
-def first_line(error: AnalysisException) -> str:
-    """Return what Spark says of an error, without its plan."""
-    return str(error).strip().partition("\n")[0]

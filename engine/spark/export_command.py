@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import argparse
 import glob
-import logging
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
@@ -22,9 +22,11 @@ from pyspark.sql import types as T  # noqa: N812 - the usual name
 
 from engine.errors import EngineError, PlanError
 from engine.python_command import python_command
+from engine.spark.column_names import listed_names
 from engine.spark.export import export_data, start_spark
-from engine.spark.export_checks import CORRUPT, Checks, first_line
+from engine.spark.export_checks import CORRUPT, Checks
 from engine.spark.export_report import check_report_path
+from engine.spark.failures import errors_of_spark, first_line
 
 #: what Spark's parser reads an unquoted empty field as; with its default, "", a quoted one would be null, too
 _NULL_TEXT = "\x00null"
@@ -33,19 +35,33 @@ _NULL_TEXT = "\x00null"
 def read_input(spark: SparkSession, options: argparse.Namespace) -> DataFrame:
     """Return the input as it stands; CSV and JSON rows that do not parse carry their text in a marker column."""
     data = None
-    try:
-        if options.table:
+    if options.table:
+        with _option("--table"):
             data = spark.table(options.table)
-        elif options.input:
-            data = _read_files(spark, options.input, options.format, options)
-        if options.sql:
+    elif options.input:
+        data = _read_files(spark, options.input, options.format, options)
+    if options.sql:
+        with _option("--sql"):
             if data is not None:
                 data.createOrReplaceTempView("input")
             data = spark.sql(options.sql)
-    except AnalysisException as error:
-        raise PlanError(f"{'--sql' if options.sql else '--table'}: {first_line(error)}") from None
+            data.schema  # noqa: B018 - has a server of Spark Connect look at it
     assert data is not None, "no input"
     return data
+
+
+@contextmanager
+def _option(name: str) -> Iterator[None]:
+    """Say which option it is that Spark does not understand."""
+    try:
+        yield
+    except AnalysisException as error:
+        raise PlanError(f"{name}: {first_line(error)}") from None
+
+
+def _schema(text: str) -> T.DataType:
+    with _option("--schema"):
+        return T._parse_datatype_string(text)
 
 
 def _read_files(spark: SparkSession, source: str, file_format: str, options: argparse.Namespace) -> DataFrame:
@@ -55,7 +71,7 @@ def _read_files(spark: SparkSession, source: str, file_format: str, options: arg
         return spark.read.parquet(source)
     reader = spark.read.option("mode", "PERMISSIVE").option("columnNameOfCorruptRecord", CORRUPT)
     if file_format == "json":
-        schema = T._parse_datatype_string(options.schema) if options.schema else reader.json(source).schema
+        schema = _schema(options.schema) if options.schema else reader.json(source).schema
         return reader.schema(_with_marker(schema)).json(source)
     reader = (
         reader.option("header", str(options.header).lower())
@@ -67,10 +83,7 @@ def _read_files(spark: SparkSession, source: str, file_format: str, options: arg
         .option("multiLine", str(options.multi_line).lower())
         .option("enforceSchema", "true")
     )
-    if options.schema:
-        schema = T._parse_datatype_string(options.schema)
-    else:
-        schema = reader.option("inferSchema", "true").csv(source).schema
+    schema = _schema(options.schema) if options.schema else reader.option("inferSchema", "true").csv(source).schema
     return reader.schema(_with_marker(schema)).csv(source)
 
 
@@ -144,18 +157,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error("give one of --input and --table, or --sql")
     if options.input and not options.format:
         parser.error("--input needs --format csv, parquet or json")
+    if options.submit is not None and not options.submit:
+        parser.error("--submit needs a script, as in --submit -t cluster JOB.py")
     try:
         report_path = check_report_path(options.report) if options.report else None
-        # what is wrong is in the exceptions; PySpark logs it too, as JSON with the JVM's stack
-        logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
         spark = start_spark("drey spark-export")
+        groups = listed_names("--partition-by", options.partition_by)
+        with errors_of_spark():
+            data = read_input(spark, options)
         report = export_data(
-            read_input(spark, options),
+            data,
             options.output,
-            partitions=[*([options.partitions] if options.partitions else []), *_names(options.partition_by)],
-            sort_by=_names(options.sort_by),
+            partitions=groups if options.partitions is None else (options.partitions, *groups),
+            sort_by=listed_names("--sort-by", options.sort_by),
             checks=Checks(
-                options.check, _names(options.not_null), [_names(each) for each in options.unique], options.references
+                options.check,
+                listed_names("--not-null", options.not_null),
+                [listed_names("--unique", each) for each in options.unique],
+                options.references,
             ),
             trim=options.format == "csv" if options.trim is None else options.trim,
             overwrite=options.overwrite,
@@ -170,10 +189,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if not options.quiet or "set aside" in line:
             print(line)
     return _submit(options.submit) if options.submit else 0
-
-
-def _names(text: str) -> list[str]:
-    return [name for name in text.split(",") if name]
 
 
 def _submit(arguments: Sequence[str]) -> int:

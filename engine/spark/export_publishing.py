@@ -12,9 +12,8 @@ Held by: tests/spark/test_export_publishing.py
 from __future__ import annotations
 
 import errno
-import shutil
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -25,13 +24,20 @@ from engine.commit.target_lock import remove_stale_lock, target_lock
 from engine.connectors.records_manifest import MANIFEST_NAME, RecordsManifest
 from engine.connectors.records_parts import WrittenPart
 from engine.errors import PlanError
-from engine.spark.manifest_switch import Promises, abort_write, begin_write, commit_write, own_folder, remove_dead
+from engine.spark.manifest_switch import (
+    Promises,
+    abort_write,
+    begin_write,
+    commit_write,
+    own_folder,
+    remove_dead,
+    remove_owned,
+)
 
 
 @contextmanager
 def staging(target: Path) -> Iterator[Path]:
     """Give a folder of this export's own beside its target; leftovers of killed exports are removed first."""
-    target.parent.mkdir(parents=True, exist_ok=True)
     remove_dead(target.parent.glob(f".{_literal(target.name)}.drey-export-*"))
     remove_stale_lock(target)
     folder = target.with_name(f".{target.name}.drey-export-{uuid.uuid4().hex}")
@@ -39,7 +45,7 @@ def staging(target: Path) -> Iterator[Path]:
     try:
         yield folder
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        remove_owned(folder)
 
 
 def _literal(name: str) -> str:
@@ -80,23 +86,27 @@ def publish(made: Made, target: Path, *, overwrite: bool) -> None:
             made.folder.rename(target)
 
 
-def append(made: Made, target: Path, before: RecordsManifest) -> None:
-    """Add the parts in a folder to a data set.
+def append(made: Made, target: Path, before: RecordsManifest, beside: Callable[[], None]) -> None:
+    """Add the parts in a folder to a data set, and do what goes with it.
 
     Raises: PlanError when it is not as it was before: rows beyond a watermark would be there twice.
     """
     if made.manifest.row_count:
-        _switch(made, target, before)
+        _switch(made, target, before, beside)
+        return
+    with target_lock(target):
+        beside()
 
 
-def _switch(made: Made, target: Path, before: RecordsManifest | None) -> None:
+def _switch(made: Made, target: Path, before: RecordsManifest | None, beside: Callable[[], None] | None = None) -> None:
     write = begin_write(target, made.schema, overwrite=before is None)
     known = made.manifest
     promises = Promises(known.producer, known.bad_rows, known.sorted_by, known.partitioned_by)
+    is_whole = before is None
     try:
         for part in made.parts:
             (made.folder / part.name).rename(write / part.name)
-        commit_write(target, write, made.schema, made.parts, promises, overwrite=before is None, before=before)
+        commit_write(target, write, made.schema, made.parts, promises, overwrite=is_whole, before=before, beside=beside)
     except BaseException:
         abort_write(write)
         raise

@@ -16,12 +16,15 @@ from pathlib import Path
 from typing import Final
 
 import msgspec
+import pyarrow as pa
 
+from engine.connectors.records_manifest import RecordsColumn, RecordsManifest
 from engine.errors import PlanError
 from engine.shown_html import table_html
 from engine.shown_sizes import size_text
 
 _HEAVY_SHOWN: Final = 10
+_WIDTH_MAX: Final = 60
 _PAGE: Final = """<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><title>{title}</title><style>
 body {{ font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 60rem; padding: 0 1rem; color: #222 }}
@@ -29,6 +32,17 @@ table {{ border-collapse: collapse; margin: .5rem 0 1.5rem }}
 td, th {{ padding: .25rem .9rem; border-bottom: 1px solid #ddd }}
 </style></head><body><h1>{title}</h1>{body}</body></html>
 """
+
+
+class ExportedColumn(msgspec.Struct, frozen=True):
+    """A column of the rows that an export wrote; None: not known, as bounds of nested types."""
+
+    name: str
+    type: str
+    nulls: int | None
+    distinct: int | None
+    min: str | None
+    max: str | None
 
 
 @dataclass(frozen=True)
@@ -44,6 +58,7 @@ class ExportReport:
     bad_rows: Mapping[str, int] = field(default_factory=dict)
     heavy_keys: tuple[tuple[str, str, float], ...] = ()
     seconds: float = 0.0
+    columns: tuple[ExportedColumn, ...] = ()
     #: of an export of what is new: rows are beyond this value of that column
     since: str = ""
 
@@ -91,8 +106,39 @@ class ExportReport:
         if self.heavy_keys:
             body += "<h2>Heaviest values</h2>"
             shown = self.heavy_keys[:_HEAVY_SHOWN]
-            body += table_html(("column", "value", "share of rows"), [(c, v, f"{share:.1%}") for c, v, share in shown])
+            body += table_html(
+                ("column", "value", "share of rows"), [(c, shortened(v), f"{share:.1%}") for c, v, share in shown]
+            )
+        if self.columns:
+            body += "<h2>Columns</h2>"
+            body += table_html(
+                ("column", "type", "nulls", "distinct values, about", "least", "greatest"),
+                [
+                    (each.name, each.type, _count(each.nulls), _count(each.distinct), each.min or "", each.max or "")
+                    for each in self.columns
+                ],
+            )
         return _PAGE.format(title=title, body=body)
+
+
+def exported_columns(manifest: RecordsManifest) -> tuple[ExportedColumn, ...]:
+    """Return what a manifest knows of its columns, in their order."""
+    found = []
+    for each in pa.ipc.read_schema(pa.py_buffer(manifest.schema)):
+        column = manifest.columns.get(each.name, RecordsColumn())
+        distinct = None if column.distinct_estimate is None else round(column.distinct_estimate)
+        bounds = (None if one is None else shortened(str(one)) for one in (column.min, column.max))
+        found.append(ExportedColumn(each.name, str(each.type), column.null_count, distinct, *bounds))
+    return tuple(found)
+
+
+def shortened(text: str) -> str:
+    """Return a text that is not too wide for a table."""
+    return text if len(text) <= _WIDTH_MAX else f"{text[: _WIDTH_MAX - 1]}…"
+
+
+def _count(value: int | None) -> str:
+    return "" if value is None else f"{value:,}"
 
 
 def check_report_path(path: str) -> Path:

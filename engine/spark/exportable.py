@@ -16,14 +16,15 @@ Held by: tests/spark/test_exported_types.py
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from typing import Final
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T  # noqa: N812 - the usual name
 
 from engine.errors import SchemaError
+from engine.spark.column_names import column_of
 
 _PLAIN: Final = (
     *(T.BooleanType, T.ByteType, T.ShortType, T.IntegerType, T.LongType, T.FloatType, T.DoubleType, T.DecimalType),
@@ -47,16 +48,21 @@ _FILE_SETTINGS: Final = {
     "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
     "spark.sql.parquet.writeLegacyFormat": "false",
 }
+#: has columns whose names differ by case be two
+_BY_CASE: Final = {"spark.sql.caseSensitive": "true"}
 #: within a process, one export at a time changes a session's settings
-_settings_lock = threading.Lock()
+_settings_lock = threading.RLock()
 
 
 def check_types(schema: T.StructType) -> None:
-    """Raise SchemaError that names the first column that cannot be exported, and what to make of it."""
+    """Raise SchemaError that names the first column that cannot be exported, and what to do about it."""
     if not schema.fields:
         raise SchemaError(
             "export: the rows have no columns, and nothing would be left of them; add one, such as lit(1)"
         )
+    double = next((name for place, name in enumerate(schema.names) if name in schema.names[:place]), None)
+    if double is not None:
+        raise SchemaError(f"export: there are two columns {double!r}; rename one of them")
     for field in schema.fields:
         found = _refused(field.dataType)
         if found is None:
@@ -86,17 +92,49 @@ def _refused(data_type: T.DataType) -> T.DataType | None:
     return None if isinstance(data_type, _PLAIN) else data_type
 
 
+def with_nullable_parts(data: DataFrame) -> DataFrame:
+    """Return the data with types whose parts may be null: so rows of other exports can be added."""
+    kinds = {field.name: _nullable(field.dataType) for field in data.schema.fields}
+    if all(kinds[field.name] == field.dataType for field in data.schema.fields):
+        return data
+    return data.select(*(column_of(name).cast(kind).alias(name) for name, kind in kinds.items()))
+
+
+def _nullable(data_type: T.DataType) -> T.DataType:
+    if isinstance(data_type, T.ArrayType):
+        return T.ArrayType(_nullable(data_type.elementType))
+    if isinstance(data_type, T.MapType):
+        return T.MapType(_nullable(data_type.keyType), _nullable(data_type.valueType))
+    if isinstance(data_type, T.StructType):
+        return T.StructType([T.StructField(each.name, _nullable(each.dataType)) for each in data_type.fields])
+    return data_type
+
+
 @contextmanager
 def file_settings(spark: SparkSession) -> Iterator[None]:
     """Have a session write Parquet as the engine reads it, and leave it as it was.
 
     Whatever other threads write as Parquet in the session at the same time is written with these settings, too.
     """
+    with _settings(spark, _FILE_SETTINGS):
+        yield
+
+
+@contextmanager
+def names_by_case(spark: SparkSession, names: Sequence[str]) -> Iterator[None]:
+    """Have a session tell names apart by case, where there are some that differ by nothing else."""
+    differ = len({name.lower() for name in names}) < len(set(names))
+    with _settings(spark, _BY_CASE) if differ else nullcontext():
+        yield
+
+
+@contextmanager
+def _settings(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
     with _settings_lock:
         # None: it was not set
-        before = {key: spark.conf.get(key, None) for key in _FILE_SETTINGS}
+        before = {key: spark.conf.get(key, None) for key in settings}
         try:
-            for key, value in _FILE_SETTINGS.items():
+            for key, value in settings.items():
                 spark.conf.set(key, value)
             yield
         finally:

@@ -24,7 +24,7 @@ from engine.connectors.records_manifest import read_manifest
 from engine.errors import PlanError
 from engine.graph.source_spec import SinkSpec
 from engine.parquet.source import plain_file_schema, stored_schema
-from engine.spark.arrow_types import records_schema, sparks_arrow_schema, sparks_schema
+from engine.spark.arrow_types import fitted, records_schema, sparks_arrow_schema, sparks_schema
 from engine.spark.data_source import NAME, register
 from engine.spark.export import export_data
 
@@ -46,7 +46,7 @@ def read_dataframe(data: DataFrame, environment: Environment | None = None) -> D
     environment = environment or Environment()
     schema = records_schema(data.schema)
     if _expected_bytes(data) <= SMALL_BYTES:
-        return environment.from_arrow(data.toArrow().cast(schema))
+        return environment.from_arrow(fitted(data.toArrow(), schema, "read_dataframe"))
     folder = environment.temporary_folder() / f"spark-{uuid.uuid4().hex}"
     export_data(data, str(folder))
     return environment.read_records(folder)
@@ -76,4 +76,4 @@ def to_spark(environment: Runner, node: LogicalNode, spark: SparkSession) -> Dat
     names = [str(folder / file.name) for file in manifest.files]
     arrow_schema = sparks_arrow_schema(plain_file_schema(node.schema))
     rows = pq.ParquetDataset(names).read().select(node.schema.names) if names else arrow_schema.empty_table()
-    return spark.createDataFrame(rows.cast(arrow_schema), schema=sparks_schema(node.schema))
+    return spark.createDataFrame(fitted(rows, arrow_schema, "to_spark"), schema=sparks_schema(node.schema))

@@ -39,6 +39,7 @@ import msgspec
 import psutil
 import pyarrow as pa
 
+from engine.commit.made_folders import make_missing, remove_empty
 from engine.commit.target_lock import target_lock
 from engine.connectors.records_manifest import (
     MANIFEST_NAME,
@@ -66,6 +67,8 @@ class Owner(msgspec.Struct, frozen=True):
     host: str
     pid: int
     started: float
+    #: folders that were made for the write, innermost first
+    made: tuple[str, ...] = ()
 
 
 def begin_write(folder: Path, schema: pa.Schema, *, overwrite: bool) -> Path:
@@ -80,18 +83,31 @@ def begin_write(folder: Path, schema: pa.Schema, *, overwrite: bool) -> Path:
 
 
 def own_folder(path: Path) -> None:
-    """Make a folder that is a leftover when this process is gone."""
-    path.mkdir(parents=True)
+    """Make a folder that is a leftover when this process is gone; PlanError where that cannot be."""
+    try:
+        made = make_missing(path.parent)
+        path.mkdir()
+    except OSError as error:
+        raise PlanError(f"{path.parent} cannot be written to: {error.strerror or error}") from error
     # Who looks for leftovers finds it whole, or not yet.
-    (path / f".{_OWNER}").write_bytes(msgspec.json.encode(_owner()))
+    (path / f".{_OWNER}").write_bytes(msgspec.json.encode(msgspec.structs.replace(_owner(), made=made)))
     (path / f".{_OWNER}").rename(path / _OWNER)
+
+
+def remove_owned(path: Path) -> None:
+    """Remove such a folder, and what was made for it as far as it is empty."""
+    made: tuple[str, ...] = ()
+    with suppress(OSError, msgspec.DecodeError):
+        made = msgspec.json.decode((path / _OWNER).read_bytes(), type=Owner).made
+    shutil.rmtree(path, ignore_errors=True)
+    remove_empty(made)
 
 
 def remove_dead(paths: Iterable[Path]) -> None:
     """Remove those folders of ``own_folder`` whose process is gone."""
     for path in paths:
         if _is_leftover(path):
-            shutil.rmtree(path, ignore_errors=True)
+            remove_owned(path)
 
 
 class Promises(msgspec.Struct, frozen=True):
@@ -112,10 +128,12 @@ def commit_write(
     *,
     overwrite: bool,
     before: RecordsManifest | None = None,
+    beside: Callable[[], None] | None = None,
 ) -> None:
     """Make the parts of a write the data set, or a part of it, and remove what is left over from others.
 
-    With ``before`` that must be there still; PlanError when something else is.
+    With ``before`` that must be there still; PlanError when something else is. ``beside``: done before the manifest is
+    switched, when nothing can be refused any more.
     """
     write = staging.name.removeprefix(_WRITE_PREFIX)
     with target_lock(folder):
@@ -136,20 +154,16 @@ def commit_write(
         for part, final in zip(parts, named, strict=True):
             (staging / part.name).rename(folder / final.name)
         manifest = added if overwrite or there is None else appended(there, added)
+        if beside is not None:
+            beside()
         write_manifest(folder, manifest)
         shutil.rmtree(staging, ignore_errors=True)
         _remove_leftovers(folder, (manifest, there) if there else (manifest,))
 
 
 def abort_write(staging: Path) -> None:
-    """Remove the parts of a write."""
-    shutil.rmtree(staging, ignore_errors=True)
-
-
-def remove_unused(folder: Path) -> None:
-    """Remove the folder that a write has made, if nothing is in it."""
-    with suppress(OSError):
-        folder.rmdir()
+    """Remove the parts of a write, and folders that it has made."""
+    remove_owned(staging)
 
 
 def appended(before: RecordsManifest, added: RecordsManifest) -> RecordsManifest:

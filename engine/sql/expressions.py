@@ -38,6 +38,8 @@ _WIDE_INTEGERS: Final = {pa.int64(), pa.uint64()}
 _COMPARISONS: Final = frozenset(
     ("equal", "not_equal", "lt", "lte", "gt", "gte", "between", "is_distinct_from", "is_not_distinct_from")
 )
+#: of the decimals of SQL
+_MOST_DIGITS: Final = 38
 
 
 class ExpressionReader:
@@ -147,8 +149,11 @@ class ExpressionReader:
         source, digits = self._type(value), wanted.scale if pa.types.is_decimal(wanted) else 0
         if pa.types.is_floating(source):
             return value.call("round", digits=digits, to_even=pa.types.is_integer(wanted))
-        is_longer = pa.types.is_decimal(source) and source.scale > digits
-        return value.round(digits) if is_longer else value
+        if not pa.types.is_decimal(source) or source.scale <= digits:
+            return value
+        # what has all of its digits rounds to one more, for which there may be room in the type that is wanted
+        is_full = source.precision == _MOST_DIGITS
+        return (value.cast(pa.decimal256(_MOST_DIGITS + 1, source.scale)) if is_full else value).round(digits)
 
     def _case(self, message: Expression.IfThen) -> Expr:
         clauses, chain, compared = list(message.ifs), None, None

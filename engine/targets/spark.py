@@ -23,7 +23,6 @@ from engine.client.termination import after, leaving_on_termination, uninterrupt
 from engine.config.command_line import current_command_line
 from engine.config.loader import Configuration, load_configuration
 from engine.config.options import PARALLELISM_DEFAULT, SPARK_MASTER, SPARK_REMOTE
-from engine.dataframes.failures import engine_error
 from engine.dataframes.fragments import fragment_settings
 from engine.dataframes.frame import Fragments
 from engine.dataframes.outputs import Outputs
@@ -33,6 +32,7 @@ from engine.errors import JobCancelledError
 from engine.graph.plan import Plan, Sink
 from engine.graph.source_spec import SinkSpec
 from engine.ids import JobId
+from engine.spark.failures import engine_error, unlogged
 from engine.targets.local import LocalExecutor
 from engine.targets.spark_modules import ship_modules
 from engine.targets.spark_stages import stage_results, tagged
@@ -76,7 +76,7 @@ class SparkExecutor:
         is_submitted = False
         tag = f"drey-{uuid.uuid4().hex}"
         try:
-            with with_needed_settings(session), leaving_on_termination():
+            with unlogged(), with_needed_settings(session), leaving_on_termination():
                 _interruptible(session, tag, lambda: ship_modules(session))
                 frames = _interruptible(
                     session, tag, lambda: [translator.frame(plan.node(sink).inputs[0]) for sink in plan.sinks]
@@ -96,7 +96,8 @@ class SparkExecutor:
                     with after(known):
                         listener.on_failed(job_id.value, "CANCELED" if is_cancel else "FAILED", known)
             if known is not error:
-                raise known from error
+                # Alone: the way through the JVM says nothing that the program's author could use.
+                raise known from None
             raise
         runtime_ms = round(1000 * (time.monotonic() - started))
         vertices = (*stage_results(session, tag), *_vertices(specs, rows))

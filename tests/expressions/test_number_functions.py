@@ -116,12 +116,13 @@ def test_abs_and_round_of_python_take_expressions():
     assert values(round(X), x=[2.5]) == [3.0]
 
 
-def test_rounding_keeps_the_type():
+def test_rounding_keeps_the_type_and_gives_decimals_a_digit_more():
     assert values(X.round(-2), x=[149, 150, -150, None]) == [100, 200, -200, None]
     assert values(X.round(5), x=[INT64_MAX]) == [INT64_MAX]
     assert compute(X.round(1), x=pa.array([1.25, 3e38], pa.float32())).to_pylist()[0] == pytest.approx(1.3)
     found = compute(X.round(1), x=COLUMNS["decimals"])
-    assert found.type == pa.decimal128(6, 2)
+    assert found.type == pa.decimal128(7, 2)
+    assert compute(X.round(2), x=COLUMNS["decimals"]).type == pa.decimal128(6, 2)
     assert found.to_pylist() == [Decimal(one) for one in ("0.00", "1.30", "-1.30", "100.00", "-0.10")] + [None]
     for function in (X.floor(), X.ceil()):
         assert compute(function, x=pa.array([INT64_MAX, INT64_MIN])).to_pylist() == [INT64_MAX, INT64_MIN]
@@ -135,7 +136,21 @@ def test_what_leaves_the_type_is_an_error_that_names_the_row():
     with pytest.raises(DataError, match=r"shift_left\(x, 64\): shift amount"):
         values(X.shift_left(64), x=[1])
     with pytest.raises(DataError, match="ceil"):
-        values(X.ceil(), x=pa.array([Decimal("99.9")], pa.decimal128(3, 1)))
+        values(X.ceil(), x=pa.array([Decimal("9" * 37 + ".9"), Decimal(1)], pa.decimal128(38, 1)))
+
+
+@pytest.mark.parametrize("precision", [3, 37, 39])
+def test_decimals_carry_over_into_one_digit_more(precision):
+    column = pa.array([Decimal(one) for one in ("99.9", "-99.9", "1.5", "-1.2")], _decimals(precision))
+    found = {name: values(each, x=column) for name, each in {"ceil": X.ceil(), "floor": X.floor()}.items()}
+    assert found == {"ceil": [100, -99, 2, -1], "floor": [99, -100, 1, -2]}
+    assert values(X.round(0), x=column) == [100, -100, 2, -1]
+    assert values(X.round(-2), x=column) == [100, -100, 0, 0]
+    assert compute(X.round(0), x=column).type == _decimals(precision + 1)
+
+
+def _decimals(precision):
+    return pa.decimal128(precision, 1) if precision <= 38 else pa.decimal256(precision, 1)
 
 
 def test_the_sign_of_an_integer_is_one_and_of_a_float_a_float():

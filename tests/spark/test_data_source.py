@@ -9,6 +9,7 @@ import pytest
 pytest.importorskip("pyspark")
 
 from pyspark.sql.datasource import LessThan
+from pyspark.sql.types import LongType, StructField, StructType
 
 from engine import Environment, col, count
 from engine.connectors.records_manifest import read_manifest
@@ -92,6 +93,48 @@ def test_columns_are_chosen_by_an_option(session, tmp_path):
         session.read.format("drey").option("colums", "id").load(str(folder))
 
 
+def test_columns_may_have_any_name(session, tmp_path):
+    names = ["a.b", "c,d", "e`f", " g ", "größe", "名 字", "_metadata", "A.B"]
+    frame = session.range(2).selectExpr(*(["id"] * len(names))).toDF(*names)
+    folder = written(frame, tmp_path / "set")
+    reader = session.read.format("drey")
+    assert reader.load(str(folder)).columns == names
+    chosen = reader.option("columns", "名 字, `c,d`, `e``f`, ` g `, a.b").load(str(folder))
+    assert chosen.columns == ["名 字", "c,d", "e`f", " g ", "a.b"]
+    assert sorted(chosen.collect()) == [(0,) * 5, (1,) * 5]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"columns": "id,id"}, "PlanError: columns: column 'id' is listed twice"),
+        ({"columns": "none"}, "PlanError: {0} has no column 'none'; it has id, t"),
+        ({"colums": "id"}, "PlanError: format('drey') has no option 'colums'"),
+    ],
+)
+def test_refusals_are_a_line_or_two(session, tmp_path, options, said):
+    folder = written(session.range(2).selectExpr("id", "'x' AS t"), tmp_path / "set")
+    with pytest.raises(Exception, match="PlanError") as error:
+        session.read.format("drey").options(**options).load(str(folder)).collect()
+    assert said.format(folder) in str(error.value)
+    assert len(str(error.value).splitlines()) <= 2
+    with pytest.raises(Exception, match=r"SchemaError: .*the rows have no column 't'") as error:
+        written(session.range(2), folder)
+    assert len(str(error.value).splitlines()) <= 2
+    with pytest.raises(Exception, match="DataError: sortBy: rows of a task are not sorted by id") as error:
+        rows = session.range(5).selectExpr("-id AS id", "'x' AS t").coalesce(1)
+        rows.write.format("drey").option("sortBy", "id").mode("append").save(str(folder))
+    assert "Traceback" not in str(error.value)
+
+
+def test_a_schema_that_the_data_set_has_not_is_refused(session, tmp_path):
+    folder = written(session.range(2).selectExpr("id", "'x' AS t"), tmp_path / "set")
+    reader = session.read.format("drey")
+    assert sorted(reader.schema("id BIGINT").load(str(folder)).collect()) == [(0,), (1,)]
+    with pytest.raises(Exception, match="column 'id' is bigint, not int"):
+        reader.schema("id INT, t STRING").load(str(folder)).collect()
+
+
 def test_filters_leave_out_row_groups_and_no_row(session, tmp_path):
     rows = session.range(0, 1000, 1, 4).selectExpr("id", "if(id = 3, double('NaN'), double(id)) AS d", "'x' AS t")
     folder = written(rows, tmp_path / "set")
@@ -104,7 +147,7 @@ def test_filters_leave_out_row_groups_and_no_row(session, tmp_path):
         assert back.where("id < -1").count() == 0
     finally:
         session.conf.unset("spark.sql.python.filterPushdown.enabled")
-    reader = FilteringReader(folder, ["id"])
+    reader = FilteringReader(folder, StructType([StructField("id", LongType())]))
     whole = len(reader.partitions())
     assert list(reader.pushFilters([LessThan(("id",), 251)])) == [LessThan(("id",), 251)]
     assert 0 < len(reader.partitions()) < whole

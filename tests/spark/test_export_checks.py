@@ -52,6 +52,30 @@ def test_every_reason_is_counted_and_kept_with_its_rows(orders, tmp_path):
     )
 
 
+def test_reasons_that_begin_alike_are_counted_apart(orders, tmp_path):
+    report = export_data(orders, str(tmp_path / "out"), checks=["id < 5", "id < 50"])
+    assert report.bad_rows == {"check failed: id < 5": 3}
+
+
+@pytest.mark.parametrize(("condition", "check"), [("1 = 0", "id > 0"), ("1 = 1", "1 = 0"), ("id > 90", "1 = 0")])
+def test_rows_that_spark_knows_to_be_none_are_counted(spark, tmp_path, condition, check):
+    data = spark.sql("SELECT 1 AS id UNION ALL SELECT 2").where(condition)
+    report = export_data(data, str(tmp_path / "out"), checks=[check])
+    assert (report.row_count, report.bad_row_count) == (0, 2 if condition == "1 = 1" else 0)
+    assert (tmp_path / "out.rejected").exists() == (report.bad_row_count > 0)
+
+
+def test_columns_are_told_apart_by_case_where_nothing_else_does(spark, tmp_path):
+    data = spark.createDataFrame([(1, 2), (3, 4)], "a int, A int")
+    report = export_data(data, str(tmp_path / "out"), checks=["A > 2", "a > 0"], partitions=["a"], sort_by=["A"])
+    assert (report.row_count, report.bad_row_count) == (1, 1)
+    with Environment() as env:
+        assert env.read_records(tmp_path / "out").to_arrow().to_pydict() == {"a": [3], "A": [4]}
+    assert spark.conf.get("spark.sql.caseSensitive") == "false"
+    with pytest.raises(SchemaError, match="two columns 'x'; rename one"):
+        export_data(data.toDF("x", "x"), str(tmp_path / "none"))
+
+
 @pytest.mark.parametrize("kind", ["records", "parquet"])
 def test_values_must_be_in_another_data_set(spark, orders, tmp_path, kind):
     customers = pa.table({"number": pa.array([10, 11, 11, None], pa.int64())})
@@ -120,8 +144,30 @@ def test_queries_and_tables_are_inputs_too(spark, orders, tmp_path, capsys):
     words = ("--input", tmp_path / "in.parquet", "--format", "parquet", "--sql", "SELECT id FROM input WHERE id = 1")
     assert run(*words, "--output", tmp_path / "c") == 0
     assert ids(tmp_path / "c") == [1]
-    assert run("--table", "nowhere", "--output", tmp_path / "d") == 1
-    assert "nowhere" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--table", "nowhere"), "PlanError: --table: The table or view `nowhere` cannot be found"),
+        (("--sql", "selec 1"), "PlanError: --sql: Syntax error at or near 'selec'"),
+        (("--sql", "SELECT 1/(id - id) AS x FROM range(2)"), "DataError: Spark: Division by zero"),
+        (("--sql", "SELECT id FROM range(2)", "--check", "1 / (id - 1) > 0"), "DataError: Spark: Division by zero"),
+        (("--input", "{0}/bad.parquet", "--format", "parquet"), "bad.parquet is not a Parquet file"),
+        (("--input", "{0}/a.csv", "--format", "csv", "--schema", "id FOO"), "PlanError: --schema: Unsupported data"),
+        (("--sql", "SELECT 1 AS x", "--partitions", "0"), "PlanError: partitions: (0,); a number from 1"),
+        (("--sql", "SELECT 1 AS x", "--sort-by", "x,x"), "PlanError: --sort-by: column 'x' is listed twice"),
+        (("--sql", "SELECT 1 AS x", "--output", "{0}/a.csv/x"), "PlanError: {0}/a.csv cannot be written to"),
+    ],
+)
+def test_what_goes_wrong_is_told_in_few_lines_with_the_cause_first(spark, tmp_path, capsys, words, said):
+    (tmp_path / "bad.parquet").write_bytes(b"PAR1, it says")
+    (tmp_path / "a.csv").write_text("1\n")
+    assert run("--output", tmp_path / "out", *(word.format(tmp_path) for word in words)) == 1
+    told = capsys.readouterr().err
+    assert said.format(tmp_path) in told
+    assert len(told.splitlines()) < 8
+    assert {path.name for path in tmp_path.iterdir()} == {"a.csv", "bad.parquet"}
 
 
 def test_the_report_is_written_as_json_and_as_a_page(spark, orders, tmp_path, capsys):
@@ -142,10 +188,14 @@ def test_the_report_is_written_as_json_and_as_a_page(spark, orders, tmp_path, ca
     assert (report["rows_read"], report["row_count"]) == (7, 4)
     assert report["bad_rows"] == {"check failed: kind <> 'z'": 1, "not unique: id": 2}
     assert report["heavy_keys"] == []
+    number = {"name": "id", "type": "int64", "nulls": 1, "distinct": 3, "min": "1", "max": "5"}
+    assert report["columns"][0] == number
+    assert [each["name"] for each in report["columns"]] == ["id", "customer", "kind", "day"]
     assert run(*words, "--report", tmp_path / "r.html") == 0
     page = (tmp_path / "r.html").read_text()
     assert "kind &lt;&gt; &#x27;z&#x27;" in page
     assert "Heaviest values" not in page
+    assert "2024-01-07" in page
     assert "50.0%" in ExportReport("out", 2, 0, 1, 10, None, heavy_keys=(("id", "7", 0.5),)).page()
     capsys.readouterr()
     assert run(*words, "--report", tmp_path / "r.txt") == 1
@@ -162,5 +212,9 @@ def test_a_job_is_run_behind_the_export(spark, orders, tmp_path, capfd):
     words = ("--table", "orders", "--output", tmp_path / "out", "--submit", "-t", "local", script, tmp_path / "out")
     assert run(*words) == 0
     assert "rows 7" in capfd.readouterr().out
+    with pytest.raises(SystemExit):
+        run(*words[:2], "--output", tmp_path / "none", "--submit")
+    assert "--submit needs a script" in capfd.readouterr().err
+    assert not (tmp_path / "none").exists()
     script.write_text("raise SystemExit(7)\n")
     assert run(*words[:2], "--overwrite", *words[2:]) == 7

@@ -7,8 +7,10 @@ import pyarrow as pa
 import pytest
 
 from engine import Environment
+from engine.connectors.records_manifest import read_manifest
 from engine.errors import SchemaError
 from engine.spark import export_command
+from engine.spark.data_source import register
 from engine.spark.export import export_data
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(240)]
@@ -223,3 +225,17 @@ def test_the_data_frame_is_computed_once(spark, tmp_path):
     data = spark.createDataFrame(spark.sparkContext.range(100).mapPartitions(count).map(lambda n: (n,)), "n BIGINT")
     export_data(data, str(tmp_path / "out"))
     assert computed.value == 100
+
+
+def test_rows_whose_parts_may_be_null_are_added_to_others(spark, tmp_path):
+    target = str(tmp_path / "out")
+    whole = spark.sql("SELECT 1 AS n, array(named_struct('x', 1, 'y', map('k', 2))) AS a")
+    some = spark.sql("SELECT 2 AS n, array(named_struct('x', null + 1, 'y', map('k', null + 1)), null) AS a")
+    export_data(whole, target, since="n")
+    export_data(whole.union(some), target, since="n")
+    with Environment() as env:
+        found = env.read_records(target).sort("n").to_arrow()["a"].to_pylist()
+    assert found == [[{"x": 1, "y": [("k", 2)]}], [{"x": None, "y": [("k", None)]}, None]]
+    register(spark)
+    some.write.format("drey").mode("append").save(target)
+    assert read_manifest(tmp_path / "out").row_count == 3

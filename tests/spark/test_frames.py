@@ -6,7 +6,7 @@ import pytest
 pytest.importorskip("pyspark")
 
 from engine import Environment, col, sum_
-from engine.errors import SchemaError
+from engine.errors import DataError, SchemaError
 from engine.spark import frames, read_dataframe
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(240)]
@@ -37,3 +37,20 @@ def test_a_type_that_spark_has_not_is_refused_before_anything_runs(spark):
         data = env.from_arrow(pa.table({"d": pa.array([1], pa.decimal256(50, 2))}))
         with pytest.raises(SchemaError, match="column 'd'"):
             data.to_spark(spark)
+
+
+def test_a_value_that_does_not_fit_names_its_column(spark):
+    nanos = pa.table({"k": [1], "at": pa.array([1], pa.timestamp("ns"))})
+    with Environment() as env, pytest.raises(DataError, match=r"to_spark, column 'at': .*cannot hold it"):
+        env.from_arrow(nanos).to_spark(spark)
+
+
+@pytest.mark.parametrize("small_bytes", [frames.SMALL_BYTES, 0])
+def test_columns_that_differ_by_case_alone_are_two(spark, monkeypatch, small_bytes):
+    monkeypatch.setattr(frames, "SMALL_BYTES", small_bytes)
+    with Environment() as env:
+        there = read_dataframe(spark.createDataFrame([(1, 2)], "a int, A int"), env)
+        assert there.to_arrow().to_pydict() == {"a": [1], "A": [2]}
+        assert there.to_spark(spark).collect() == [(1, 2)]
+        with pytest.raises(SchemaError, match="two columns 'a'"):
+            read_dataframe(spark.createDataFrame([(1, 2)], "a int, b int").toDF("a", "a"), env)

@@ -68,13 +68,30 @@ def test_what_a_manifest_says_after_an_append_is_true_of_both(tmp_path):
 
 
 def test_nothing_is_there_before_the_commit_and_nothing_after_an_abort(tmp_path):
-    folder = tmp_path / "set"
+    folder = tmp_path / "made" / "too" / "set"
     staging = begin_write(folder, SCHEMA, overwrite=False)
     part_of(staging, [1])
     with pytest.raises(PlanError, match="not a record data set"):
         read_manifest(folder)
     abort_write(staging)
-    assert list(folder.iterdir()) == []
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_abort_leaves_folders_that_were_there_or_are_in_use(tmp_path):
+    (tmp_path / "empty").mkdir()
+    abort_write(begin_write(tmp_path / "empty", SCHEMA, overwrite=False))
+    first = begin_write(tmp_path / "set", SCHEMA, overwrite=False)
+    write(tmp_path / "set", [1])
+    abort_write(first)
+    assert numbers_of(tmp_path / "set") == [1]
+    assert (tmp_path / "empty").is_dir()
+
+
+def test_a_folder_that_cannot_be_made_is_named(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(PlanError, match="file/set cannot be written to: Not a directory"):
+        begin_write(tmp_path / "file" / "set", SCHEMA, overwrite=False)
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
 def test_files_of_attempts_that_did_not_win_are_never_read(tmp_path):

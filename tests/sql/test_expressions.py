@@ -150,6 +150,19 @@ def test_constants_of_every_type_keep_it(environment: Environment) -> None:
     ]
 
 
+@pytest.mark.parametrize("digits", [18, 38])
+def test_a_cast_has_room_for_the_digit_that_rounding_carries_over(environment: Environment, digits: int) -> None:
+    value = "9" * (digits - 2) + ".99"
+    environment.register("full", environment.from_arrow(decimals(value, digits, 2)))
+    query = f"SELECT CAST(x AS DECIMAL({digits}, 1)) AS one, CAST(x AS DECIMAL({digits}, 0)) AS none FROM full"
+    expected = Decimal(10) ** (digits - 2)
+    assert rows_of(environment.sql(query).to_arrow()) == [(expected, expected)]
+
+
+def decimals(text: str, digits: int, scale: int) -> pa.Table:
+    return pa.table({"x": pa.array([Decimal(text)], pa.decimal128(digits, scale))})
+
+
 EXACT = (
     "d * 0.1 = 1.7",
     "d * 0.1",

@@ -1,0 +1,72 @@
+"""Rows that an export sets aside: JSON lines in the folder ``<output>.rejected``, with the reason of each.
+
+    an export of everything     its own rows, in place of those of exports before
+    rows that are added         its own rows beside those that are there; a row that has been looked at again
+                                (``since``: without a value, or beyond what was exported then) is there once
+
+So none is lost or there twice, however often a command that was killed is run again.
+
+Held by: tests/spark/test_export_rejected.py
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Final
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - the usual name
+
+from engine.commit.rename import exchange
+from engine.spark.export_checks import REASON
+
+#: the column with the reason, and its names where the data has one of that name
+_NAMES: Final = ("reason", "rejected_because", REASON)
+
+
+def rejected_folder(target: Path) -> Path:
+    """Return where the rows are that were set aside from a data set."""
+    return target.with_name(f"{target.name}.rejected")
+
+
+def write_rejected(marked: DataFrame, folder: Path, before: Path | None = None) -> None:
+    """Write the rows that have a reason, and those of a folder before that are not among them."""
+    taken = {each.lower() for each in marked.columns if each != REASON}
+    name = next(each for each in _NAMES if each not in taken)
+    bad = marked.where(F.col(REASON).isNotNull()).withColumnRenamed(REASON, name)
+    # by an exchange: one task alone would compute all rows
+    bad.repartition(1).write.json(f"file://{folder}")
+    count = len(strip_names(folder, "json"))
+    if before is None or not before.is_dir():
+        return
+    read = marked.sparkSession.read
+    kept = folder.with_name("kept")
+    lines = read.text(f"file://{before}").exceptAll(read.text(f"file://{folder}"))
+    lines.repartition(1).write.text(f"file://{kept}")
+    for number, path in enumerate(strip_names(kept, "txt"), count):
+        path.rename(folder / f"part-{number:05d}.json")
+
+
+def publish_rejected(folder: Path, target: Path) -> None:
+    """Put the rows that were set aside in the place of those before, if any were; the target is locked."""
+    place = rejected_folder(target)
+    if not folder.is_dir():
+        shutil.rmtree(place, ignore_errors=True)
+    elif not place.exists():
+        folder.rename(place)
+    elif not exchange(folder, place):
+        shutil.rmtree(place, ignore_errors=True)
+        folder.rename(place)
+
+
+def strip_names(folder: Path, ending: str) -> list[Path]:
+    """Give files of Spark plain names and remove everything else; return them in order."""
+    parts = sorted(path for path in folder.iterdir() if path.name.startswith("part-") and path.suffix == f".{ending}")
+    names = [f"part-{position:05d}.{ending}" for position in range(len(parts))]
+    for path, name in zip(parts, names, strict=True):
+        path.rename(folder / name)
+    for path in folder.iterdir():
+        if path.name not in names:
+            path.unlink()
+    return [folder / name for name in names]

@@ -1,0 +1,104 @@
+"""Sessions of Spark Connect: data sets both ways, exports, jobs, and what their errors say, in a process of its own."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("grpc")
+
+ROOT = Path(__file__).parents[2]
+pytestmark = [pytest.mark.spark, pytest.mark.processes, pytest.mark.timeout(300)]
+
+SCRIPT = """
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from engine import Environment, EngineError, col, sum_
+from engine.spark import export_data, frames, read_dataframe, register
+
+spark = SparkSession.builder.remote("local[2]").getOrCreate()
+register(spark)
+folder = Path(sys.argv[1])
+rows = spark.range(100).selectExpr("id", "id % 3 AS k", "timestamp_seconds(id) AS at")
+
+rows.write.format("drey").mode("append").save(str(folder / "set"))
+assert spark.read.format("drey").option("columns", "k").load(str(folder / "set")).distinct().count() == 3
+assert read_dataframe(rows).count() == 100
+
+for small in (frames.SMALL_BYTES, 0):
+    frames.SMALL_BYTES = small
+    with Environment() as env:
+        few = env.from_rows([(1, "a"), (2, None)], pa.schema([("n", pa.int64()), ("s", pa.string())])).to_spark(spark)
+        assert sorted(few.collect()) == [(1, "a"), (2, None)]
+
+for _ in range(2):
+    report = export_data(rows, str(folder / "out"), checks=["id <> 7"], since="id", partitions=["k"])
+assert (report.row_count, report.bad_row_count) == (0, 0)
+assert export_data(spark.range(0), str(folder / "none"), checks=["id <> 7"]).row_count == 0
+
+with Environment(target="spark") as env:
+    schema = pa.schema([("k", "int64"), ("n", "int64")])
+    doubled = env.read_records(folder / "out").map(lambda row: (row.k, row.id * 2), schema)
+    found = doubled.group_by("k").agg(n=sum_("n")).sort("k").to_arrow()
+    sums = [2 * sum(each for each in range(100) if each % 3 == k and each != 7) for k in range(3)]
+    assert found.to_pydict() == {"k": [0, 1, 2], "n": sums}
+
+def told(work):
+    try:
+        work()
+    except EngineError as error:
+        text = f"{type(error).__name__}: {error}"
+        print(text.splitlines()[0], len(text.splitlines()) <= 15, "JVM" in text)
+
+with Environment(target="spark") as env:
+    ones = env.from_rows([(1, 1)], schema)
+    told(lambda: ones.map(lambda row: (1 // 0, 1), schema).collect())
+told(lambda: export_data(spark.sql("SELECT 1 / (id - 3) AS x FROM range(9)"), str(folder / "bad")))
+told(lambda: export_data(rows, str(folder / "bad"), checks=["nope > 1"]))
+told(lambda: export_data(spark.table("nowhere"), str(folder / "bad")))
+try:
+    spark.range(1).write.format("drey").mode("append").save(str(folder / "set"))
+except Exception as error:
+    print(str(error).splitlines()[0].partition("engine.errors.")[2], True, False)
+print(sorted(path.name for path in folder.iterdir()))
+"""
+
+
+def test_a_session_of_spark_connect_does_the_same(tmp_path):
+    if shutil.which("java") is None and not os.environ.get("JAVA_HOME"):
+        pytest.skip("no Java; bin/run-tests provides one")
+    folder = tmp_path / "data"
+    folder.mkdir()
+    own = {
+        "PYTHONPATH": str(ROOT),
+        "PYSPARK_PYTHON": sys.executable,
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT, str(folder)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | own,
+        cwd=tmp_path,
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    lines = [line for line in done.stdout.splitlines() if line]
+    assert lines == [
+        "JobExecutionError: ZeroDivisionError: integer division or modulo by zero True False",
+        "DataError: Spark: Division by zero. Use `try_divide` to tolerate divisor being 0 and return NULL instead. If "
+        'necessary set "spark.sql.ansi.enabled" to "false" to bypass this error. True False',
+        "PlanError: check 'nope > 1': no column 'nope'. There are: id, k, at True False",
+        "PlanError: Spark: The table or view `nowhere` cannot be found. Verify the spelling and correctness of the "
+        "schema and catalog. True False",
+        f"SchemaError: append to {folder}/set: the rows have no column 'k'; they have ['id'] True False",
+        "['none', 'out', 'out.rejected', 'set']",
+    ]

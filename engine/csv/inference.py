@@ -5,6 +5,7 @@
 Arrow infers. Two of its choices lose what was written, so such a column is text instead, and the notes say so:
 
     007, 0123        int64     leading zeros go        postal codes, account numbers
+    0x10             int64     it is 16                hashes, addresses
     2 ** 64, +49...  double    digits go               ids beyond int64, telephone numbers
 
 Blocks from all over the file are asked too: a column that is sorted has its zeros at one end.
@@ -28,7 +29,7 @@ from engine.graph.source_spec import CsvSource
 from engine.records.arrow_functions import pc
 from engine.records.plain_scalars import scalar_of
 
-_LEADING_ZERO = "^[+-]?0[0-9]+$"
+_LEADING_ZERO = "^[+-]?0([0-9]+|[xX][0-9a-fA-F]+)$"
 _ONLY_DIGITS = "^[+-]?[0-9]+$"
 _INT64_DIGITS = 19
 

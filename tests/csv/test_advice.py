@@ -141,7 +141,15 @@ def test_utf16_of_a_spreadsheet_is_named(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "values", [["007", "1"], ["1", "99999999999999999999"], ["+4912345", "+33"], ["-01", ""], ["18446744073709551616"]]
+    "values",
+    [
+        ["007", "1"],
+        ["1", "99999999999999999999"],
+        ["+4912345", "+33"],
+        ["-01", ""],
+        ["18446744073709551616"],
+        ["0x10", "12"],
+    ],
 )
 def test_digits_that_a_number_would_lose_stay_text(tmp_path, values):
     path = write(tmp_path, "".join(f"{value},1.5,0.5,{index}\n" for index, value in enumerate(values)))

@@ -41,6 +41,8 @@ ROW_KINDS = ("map", "flat_map", "filter", "map_partition", *GROUP_KINDS)
 LONG_S = 0.02
 #: enough for any function
 ROWS_ENOUGH = 4 * BATCH_ROWS_MAX
+#: rows that are sent to a worker together: a source may give more, and a function takes long for each
+ROWS_AT_ONCE = 8 * BATCH_ROWS_MAX
 
 
 class PythonFunctionOperator(ChainedOperator):
@@ -137,6 +139,10 @@ class PythonFunctionOperator(ChainedOperator):
                 self._small.shrink()
 
     def _send(self, batch: pa.RecordBatch) -> None:
+        if batch.num_rows > ROWS_AT_ONCE:
+            for start in range(0, batch.num_rows, ROWS_AT_ONCE):
+                self._send(batch.slice(start, ROWS_AT_ONCE))
+            return
         if not batch.num_rows:
             return
         if self._marker is not None:

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from engine.operators import python_operator
-from engine.operators.python_operator import ROWS_ENOUGH, PythonFunctionOperator
+from engine.operators.python_operator import ROWS_AT_ONCE, ROWS_ENOUGH, PythonFunctionOperator
 from engine.records.bounded_batches import BYTES_MIN, SmallBatches
 
 SIZE = 4096
@@ -73,3 +73,9 @@ def test_wide_rows_are_sent_as_they_come():
 @pytest.mark.parametrize("kind", ["map_batches:arrow", "column:scalar", "partition"])
 def test_who_sees_batches_is_sent_them_as_they_come(kind):
     assert set(sent(0, list(batches_of(8)), kind)) == {SIZE}
+
+
+@pytest.mark.parametrize("kind", ["map", "map_batches"])
+def test_a_very_long_batch_is_sent_in_parts(kind):
+    batch = pa.record_batch({"n": range(2 * ROWS_AT_ONCE + 3)})
+    assert sent(0, [batch], kind) == [ROWS_AT_ONCE, ROWS_AT_ONCE, 3]

@@ -7,7 +7,8 @@
 A row begins a group where its level is at most the threshold (``row_block.pxd``). Blocks come in order, each once.
 Starts need what came before; ends look ahead, in the blocks of the queue, as far as its rows go: ``of`` gives None when
 they do not go far enough, and is asked again when there are more. The scan goes on where it ended, so each row is
-looked at once. Groups that end in their block are told without asking anybody: there may be one for each row. ``known_only=False`` takes what is known: rows whose group has not ended get OPEN_END.
+looked at once. Groups that end in their block are told without asking anybody: there may be one for each row.
+``known_only=False`` takes what is known: rows whose group has not ended get OPEN_END.
 """
 
 cimport cython

@@ -100,6 +100,10 @@ class _Kept(NamedTuple):
     places: dict[int, list[IndexPlaces]]
 
 
+def _new(footer: pq.FileMetaData) -> _Kept:
+    return _Kept(footer, {}, KnownGroups({}, {}, {}), {}, {})
+
+
 class _KeptFooters:
     """Footers that were read last, with what was found out about them."""
 
@@ -107,14 +111,17 @@ class _KeptFooters:
         self._lock = threading.Lock()
         #: guarded by: self._lock
         self._found: OrderedDict[Key, _Kept] = OrderedDict()
+        #: of all footers; guarded by: self._lock
+        self._size_bytes = 0
 
     def keep(self, key: Key, footer: pq.FileMetaData) -> None:
         """Keep a footer, and let go of those that were used longest ago when there are too many."""
         with self._lock:
-            self._found.setdefault(key, _Kept(footer, {}, KnownGroups({}, {}, {}), {}, {}))
-            size_bytes = sum(kept.footer.serialized_size for kept in self._found.values())
-            while len(self._found) > _KEPT_MAX or size_bytes > _KEPT_BYTES_MAX:
-                size_bytes -= self._found.popitem(last=False)[1].footer.serialized_size
+            if key not in self._found:
+                self._found[key] = _new(footer)
+                self._size_bytes += footer.serialized_size
+            while len(self._found) > _KEPT_MAX or self._size_bytes > _KEPT_BYTES_MAX:
+                self._size_bytes -= self._found.popitem(last=False)[1].footer.serialized_size
 
     def coded_columns(self, key: Key, footer: pq.FileMetaData, columns: Collection[str]) -> list[str]:
         """Return the coded ones of some columns of a footer, be it kept or not."""
@@ -130,25 +137,11 @@ class _KeptFooters:
             kept.coded[asked] = coded
         return coded
 
-    def groups(self, footer: pq.FileMetaData) -> KnownGroups:
-        """Return what is known of row groups of a footer; nothing yet where it is not kept."""
+    def of(self, footer: pq.FileMetaData) -> _Kept:
+        """Return what is known of a footer; nothing yet where it is not kept."""
         with self._lock:
-            known = next((kept.groups for kept in self._found.values() if kept.footer is footer), None)
-        if known is None or max(len(known.together), len(known.pages), len(known.chunks)) > _GROUPS_MAX:
-            return KnownGroups({}, {}, {})
-        return known
-
-    def bounds(self, footer: pq.FileMetaData) -> dict[str, GroupBounds]:
-        """Return what is known of bounds of columns of a footer; nothing yet where it is not kept."""
-        with self._lock:
-            known = next((kept.bounds for kept in self._found.values() if kept.footer is footer), None)
-        return {} if known is None else known
-
-    def places(self, footer: pq.FileMetaData) -> dict[int, list[IndexPlaces]]:
-        """Return where indexes of a footer's file are; nothing yet where it is not kept."""
-        with self._lock:
-            known = next((kept.places for kept in self._found.values() if kept.footer is footer), None)
-        return {} if known is None else known
+            known = (kept for kept in reversed(self._found.values()) if kept.footer is footer)
+            return next(known, _new(footer))
 
 
 _kept: Final = _KeptFooters()
@@ -172,17 +165,19 @@ def known_groups(footer: pq.FileMetaData) -> KnownGroups:
 
     What a reader adds is known to later ones where the footer is kept. A file with such a footer has not changed.
     """
-    return _kept.groups(footer)
+    known = _kept.of(footer).groups
+    is_full = max(len(known.together), len(known.pages), len(known.chunks)) > _GROUPS_MAX
+    return KnownGroups({}, {}, {}) if is_full else known
 
 
 def known_bounds(footer: pq.FileMetaData) -> dict[str, GroupBounds]:
     """Return what is known of bounds of columns in row groups of a footer, to be added to as ``known_groups`` is."""
-    return _kept.bounds(footer)
+    return _kept.of(footer).bounds
 
 
 def known_places(footer: pq.FileMetaData) -> dict[int, list[IndexPlaces]]:
     """Return where indexes of row groups are, to be added to as ``known_groups`` is."""
-    return _kept.places(footer)
+    return _kept.of(footer).places
 
 
 def read_footer(path: str) -> pq.FileMetaData:

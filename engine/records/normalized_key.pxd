@@ -11,6 +11,7 @@ cdef struct PrefixPart:
     int32_t value_bits         # bits of the ordered value
     int32_t whole_bits         # bits of a whole value, -1: of any length
     int32_t shift              # left shift of the ordered value; negative: right shift (the value is cut)
+    bint clamps                # null is the least or greatest number, and what is as small or great the next one
 
 #     NormalizedKey(codec, keys: Sequence[SortKey])
 cdef class NormalizedKey:

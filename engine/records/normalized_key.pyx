@@ -6,13 +6,14 @@
     +--------+--------------------------+--------+--------------------------+----
 
 * marker: one bit, only for columns that may be null. Nulls first: 0 for null; nulls last: 1 for null. It does not
-  turn with descending.
+  turn with descending. A first key of 64 bits has none: null is 0 (nulls last: all ones), and the value that is just
+  that becomes the next one. So neighbours such as 6 and 7 stay apart, which a bit less would make one.
 * ordered value: numbers as in ``ordered_number`` (8, 16, 32, 64 bits), bool 1 bit, decimals the bits that their
   precision needs, bytes their first bytes, zero-padded. Descending: all bits inverted.
 * ``decides``: every key fits whole and none is of variable length. Otherwise equal prefixes say nothing, different
   prefixes always say the right thing.
 
-A marker of one bit, not of Flink's one byte: a nullable int64 keeps 63 of its 64 bits and small numbers stay apart.
+A marker of one bit, not of Flink's one byte: a nullable int64 behind another key keeps as many bits as can be.
 
 Invariants: relies on the null slots of rows being zero, on columns declared not nullable being so (RowCodec.accept
 checks it) and on decimals being within their precision.
@@ -120,6 +121,19 @@ cdef void _add_markers(const PrefixPart* part, uint8_t** rows, int64_t count, ui
         prefixes[row] |= <uint64_t>(row_is_null(rows[row], own.key.column) == own.key.nulls_last) << own.marker_shift
 
 
+cdef void _clamp(const PrefixPart* part, uint8_t** rows, int64_t count, uint64_t* prefixes) noexcept nogil:
+    """Make room for null at the end of the numbers where it is, in prefixes that are one number."""
+    cdef PrefixPart own = part[0]
+    cdef uint64_t null = ~<uint64_t>0 if own.key.nulls_last else 0
+    cdef uint64_t next = null - 1 if own.key.nulls_last else 1
+    cdef int64_t row
+    for row in range(count):
+        if row_is_null(rows[row], own.key.column):
+            prefixes[row] = null
+        elif prefixes[row] == null:
+            prefixes[row] = next
+
+
 cdef tuple _value_bits(object data_type, int32_t order, int32_t width, bint is_bool):
     """Return (bits of the ordered value that can go into a prefix, bits of the whole value or -1 when unbounded)."""
     if order == ORDER_NULL:
@@ -133,6 +147,11 @@ cdef tuple _value_bits(object data_type, int32_t order, int32_t width, bint is_b
     else:
         bits = width * 8
     return min(bits, PREFIX_BITS), bits
+
+
+cdef inline bint _is_word(const PrefixPart* part) noexcept nogil:
+    """Return whether values are numbers of 64 bits."""
+    return part.key.width == 8 and part.key.order not in (ORDER_NULL, ORDER_BYTES, ORDER_FIXED_BYTES, ORDER_DECIMAL)
 
 
 @cython.final
@@ -171,16 +190,18 @@ cdef class NormalizedKey:
             part = &self._parts[index]
             field = self._codec.schema.field(part.key.column)
             part.marker_shift = -1
-            if field.nullable and part.key.order != ORDER_NULL:
-                room -= 1
-                part.marker_shift = room
             bits, whole = _value_bits(field.type, part.key.order, part.key.width,
                                       self._codec.kinds[part.key.column] == KIND_BOOL)
+            if field.nullable and room == PREFIX_BITS and _is_word(part):
+                part.clamps = True
+            elif field.nullable and part.key.order != ORDER_NULL:
+                room -= 1
+                part.marker_shift = room
             part.value_bits = bits
             part.whole_bits = whole
             part.shift = room - part.value_bits
             self._part_count = index + 1
-            if whole < 0 or whole > room:
+            if part.clamps or whole < 0 or whole > room:
                 self.decides = False
                 return 0
             room -= bits
@@ -215,6 +236,8 @@ cdef class NormalizedKey:
             _add_decimals(part, rows, count, prefixes)
         elif part.key.width == 8:
             _add_words[uint64_t](NULL, part, rows, count, prefixes)
+            if part.clamps:
+                _clamp(part, rows, count, prefixes)
         elif part.key.width == 4:
             _add_words[uint32_t](NULL, part, rows, count, prefixes)
         elif part.key.width == 2:

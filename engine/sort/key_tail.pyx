@@ -1,4 +1,4 @@
-"""KeyTail: the sort keys behind those that a prefix begins with, for many rows that have these keys in common.
+"""KeyTail: the sort keys behind those that a prefix begins with, for rows that have these keys in common.
 
     keys       symbol, moment, ...
     prefix     'ABCD....'               of thousands of rows the same: nothing of the moment is in it

@@ -3,8 +3,8 @@
     level 0    entries ── byte 7 of the prefix ──► 256 buckets
     level 1    each bucket ── byte 6 ──► 256 buckets ...        a byte that all entries share costs one pass of counting
     small      24 entries or fewer: insertion sort by (prefix, row)
-    level 8    equal prefixes: only when the prefix does not decide
-               many rows that have the first keys in common: prefixes of the other keys (``KeyTail``), level 0
+    level 8    equal prefixes: only when the prefix does not decide; also in what is small
+               rows that have the first keys in common: prefixes of the other keys (``KeyTail``), level 0
                all others: merge sort by RowComparator
 
 Every step is stable (scatter in order of arrival, insertion sort, merge sort that prefers the left), so entries that
@@ -31,6 +31,7 @@ from engine.sort.key_tail cimport KeyTail
 cdef enum:
     SMALL_COUNT = 24        # at most so many entries are insertion sorted
     TIE_CHUNK = 8
+    TAILS_COUNT = 3         # so many rows of one head are sorted by prefixes of their other keys
     PREFIX_CHUNK = 256
     AHEAD = 8               # rows fetched before they are compared
 
@@ -56,8 +57,10 @@ cdef void insertion_sort(IndexEntry* entries, int64_t count, RowComparator compa
         entries[hole] = entry
 
 
-cdef void sort_small(IndexEntry* entries, int64_t count, RowComparator comparator, bint ties) noexcept nogil:
-    """Sort by prefix, then stretches of one prefix by their rows, which are fetched together."""
+cdef void sort_small(IndexEntry* entries, IndexEntry* scratch, int64_t count, RowComparator comparator, bint ties,
+                     KeyTail tail, bint by_tail) noexcept nogil:
+    """Sort by prefix, then stretches of one prefix by prefixes of the tail or by their rows, fetched together."""
+    cdef bint has_tail = tail is not None and not by_tail
     cdef int64_t start = 0
     cdef int64_t index, stop
     insertion_sort(entries, count, comparator, False)
@@ -68,7 +71,10 @@ cdef void sort_small(IndexEntry* entries, int64_t count, RowComparator comparato
         if stop - start > 1:
             for index in range(start, stop):
                 prefetch(entries[index].row)
-            insertion_sort(entries + start, stop - start, comparator, True)
+            if has_tail and stop - start >= TAILS_COUNT and have_one_head(entries + start, stop - start, tail):
+                sort_tails(entries + start, scratch, stop - start, comparator, tail)
+            else:
+                insertion_sort(entries + start, stop - start, comparator, True)
         start = stop
 
 
@@ -142,7 +148,7 @@ cdef void sort_bucket(IndexEntry* entries, IndexEntry* scratch, int64_t count, i
     cdef int digit
     while True:
         if count <= SMALL_COUNT:
-            sort_small(entries, count, comparator, ties)
+            sort_small(entries, scratch, count, comparator, ties, tail, by_tail)
             return
         if shift < 0:
             if ties and tail is not None and not by_tail and have_one_head(entries, count, tail):

@@ -159,9 +159,23 @@ def test_prefixes_decide_when_every_key_fits_with_its_marker() -> None:
     assert decides((pa.date32(), True), (pa.null(), True))
 
 
-def test_a_nullable_int64_keeps_small_numbers_apart_in_pairs() -> None:
-    found = prefix(list(range(100)), pa.int64(), nullable=True)
-    assert len(set(found)) == 50
+def test_neighbours_of_64_bits_stay_apart_also_where_there_may_be_nulls() -> None:
+    assert len(set(prefix(list(range(100)), pa.int64(), nullable=True))) == 100
+    least, most = -(2**63), 2**63 - 1
+    edges = [None, least, least + 1, -1, 0, most - 1, most]
+    for descending in (False, True):
+        for nulls_last in (False, True):
+            found = prefix(edges, pa.int64(), nullable=True, descending=descending, nulls_last=nulls_last)
+            first, values = found[0], found[:0:-1] if descending else found[1:]
+            assert first == ("f" * 16 if nulls_last else "0" * 16)
+            assert values == sorted(values)
+            assert first not in values
+            assert len(set(values)) == 5  # the two at the end where nulls are
+    # it takes all bits, so another key has none; behind another key it has a marker
+    schema = pa.schema([("b", pa.bool_()), ("n", pa.int64())])
+    page = RowCodec(schema).to_rows(pa.record_batch([[True, True, True], [None, 4, 2**62]], schema=schema))
+    keys = NormalizedKey(RowCodec(schema), [SortKey("b"), SortKey("n")])
+    assert [value >> 61 for value in probe.prefixes(keys, page)] == [0b110, 0b111, 0b111]
 
 
 def test_sorting_by_prefix_and_comparator_is_sorting() -> None:

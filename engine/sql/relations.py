@@ -8,9 +8,9 @@
     set          union() of columns by position
 
 What stands in a query several times, as the planner leaves WITH, is one data set with several uses if it is mostly
-aggregates. A query in an expression is a column that is joined to the rows: its value, whether it has rows, whether
-a value is one of its values. Filters, the order of joins and what is pruned are the optimizer's: nothing here looks
-for a better plan.
+aggregates, or joins. A query in an expression is a column that is joined to the rows: its value, whether it has rows,
+whether a value is one of its values. Filters, the order of joins and what is pruned are the optimizer's: nothing here
+looks for a better plan.
 
 Held by: tests/sql/test_queries.py
 """
@@ -83,7 +83,7 @@ class RelationReader:
         """Return a relation, the same one again for what was read before."""
         written = message.SerializeToString(deterministic=True)
         joins_before = self._join_count
-        if written in self._known and self._query.marks is None and _is_mostly_aggregates(message):
+        if written in self._known and self._query.marks is None and _is_kept(message):
             found, known_joins_before = self._known[written]
             self._join_count += sum(1 for _ in joins_of(message))
             if self._null_aware(joins_before) == self._null_aware(known_joins_before, self._join_count - joins_before):
@@ -100,7 +100,9 @@ class RelationReader:
 
     def _again(self, found: Relation) -> Relation:
         """Return a relation under other names: it is computed once, and joined with itself as any other."""
-        own = {column: self._names.unique(column.partition("#")[0]) for column in dict.fromkeys(found.columns)}
+        # count(*) sees none of its columns: one is there
+        seen = found.columns or tuple(found.data.columns[:1])
+        own = {column: self._names.unique(column.partition("#")[0]) for column in dict.fromkeys(seen)}
         data = found.data.select([col(column).alias(name) for column, name in own.items()])
         return Relation(data, tuple(own[column] for column in found.columns))
 
@@ -368,14 +370,15 @@ def _renamed(relation: Relation, names: Sequence[str]) -> DataSet:
     return relation.data.select([col(own).alias(name) for own, name in zip(relation.columns, names, strict=True)])
 
 
-def _is_mostly_aggregates(message: Any) -> bool:
-    """Return whether most of the tables that a relation reads are below its aggregates.
+def _is_kept(message: Any) -> bool:
+    """Return whether a relation that stands in a query several times is one data set with several uses.
 
-    Its rows are worth keeping then. Others are made again with less work than they are kept, for what is read by each
-    use is pruned and filtered for it.
+    Such is one whose tables are read below aggregates for the most part, and one of joins without aggregates, which the
+    optimizer takes apart again where each use asks for few of its rows. Others are made again with less work than they
+    are kept, for what is read by each use is pruned and filtered for it.
     """
     below, beside = _reads(message, is_below=False)
-    return below > beside
+    return below > beside or (below == 0 and any(True for _ in joins_of(message)))
 
 
 def _reads(message: Any, is_below: bool) -> tuple[int, int]:

@@ -67,6 +67,17 @@ def test_groups_that_a_query_uses_twice_are_made_once(environment: Environment, 
     assert found == wanted
 
 
+def test_joins_that_a_query_uses_twice_are_done_once(environment: Environment, answers: Answers) -> None:
+    joined = "WITH x AS (SELECT t.k, t.v FROM t JOIN u ON t.k = u.k AND t.v IS DISTINCT FROM u.w)"
+    for query in (
+        f"{joined} SELECT k FROM t WHERE k IN (SELECT k FROM x) OR v IN (SELECT v FROM x)",
+        f"{joined} SELECT count(*) AS n FROM x, x AS y",
+        f"{joined} SELECT x.k, y.v FROM x JOIN x AS y ON x.k = y.k WHERE x.v > 20 AND y.v IS NULL",
+    ):
+        found, wanted = answers(query)
+        assert found == wanted
+
+
 def test_not_in_and_not_exists_are_two_relations_though_substrait_writes_them_alike(answers: Answers) -> None:
     not_in = "SELECT count(*) AS c FROM n WHERE k NOT IN (SELECT k FROM u)"
     not_exists = "SELECT count(*) AS c FROM n WHERE NOT EXISTS (SELECT 1 FROM u WHERE u.k = n.k)"

@@ -84,7 +84,30 @@ class _Comparison:
     filters: dict[int, tuple[tuple[Expression, ...], _Difference]] = field(default_factory=dict)
 
     def equal(self, one: PlanNode, other: PlanNode) -> _Equal | None:
-        """Return how two results are equal, None where they are not."""
+        """Return how two results are equal, None where they are not; columns may be chosen and named between."""
+        if one.id == other.id:
+            return _Equal({name: name for name in one.schema.names}, None)
+        (base, own), (other_base, others) = self._behind(one), self._behind(other)
+        found = self._equal_operators(base, other_base)
+        if found is None:
+            return None
+        named: dict[str, str] = {behind: name for name, behind in reversed(own.items())}
+        called = {name: named.get(found.names.get(behind, "")) for name, behind in others.items()}
+        return _carried({name: one for name, one in called.items() if one is not None}, found.difference, named)
+
+    def _behind(self, node: PlanNode) -> tuple[PlanNode, dict[str, str]]:
+        """Return what projections that choose and name columns are over, and what columns are called there."""
+        names = {name: name for name in node.schema.names}
+        while isinstance(node.operator, Project) and not node.name and node.parallelism is None:
+            made = {each.name: each.expression for each in node.operator.expressions}
+            below = {name: made[behind] for name, behind in names.items()}
+            if not all(isinstance(each, ColumnRef) for each in made.values()):
+                break
+            names = {name: each.name for name, each in below.items() if isinstance(each, ColumnRef)}
+            node = self.plan.node(node.inputs[0])
+        return node, names
+
+    def _equal_operators(self, one: PlanNode, other: PlanNode) -> _Equal | None:
         if one.id == other.id or (isinstance(one.operator, Source) and one.operator == other.operator):
             return _Equal({name: name for name in one.schema.names}, None) if one.schema == other.schema else None
         if type(one.operator) is not type(other.operator) or len(one.inputs) != len(other.inputs):
@@ -96,13 +119,13 @@ class _Comparison:
             for own, others in zip(one.inputs, other.inputs, strict=True)
         ]
         found = [each for each in below if each is not None]
-        if len(found) < len(below) or len(one.schema.names) != len(other.schema.names):
+        if len(found) < len(below):
             return None
         match one.operator, other.operator:
             case Filter(), Filter():
                 return self._filters(one, other, found[0])
             case Project(), Project():
-                return self._projections(one, other, found[0])
+                return _projections(one, other, found[0])
             case Join(), Join():
                 return _joins(one, other, found)
             case Aggregate(), Aggregate():
@@ -115,7 +138,10 @@ class _Comparison:
         assert isinstance(one.operator, Filter)
         assert isinstance(other.operator, Filter)
         own = conjuncts(one.operator.predicate)
-        others = [_named(part, below.names) for part in conjuncts(other.operator.predicate)]
+        parts = [_named(part, below.names) for part in conjuncts(other.operator.predicate)]
+        others = [part for part in parts if part is not None]
+        if len(others) < len(parts):
+            return None
         common = tuple(part for part in own if part in others)
         difference = _Difference(
             tuple(part for part in own if part not in common), tuple(part for part in others if part not in common)
@@ -128,18 +154,26 @@ class _Comparison:
         self.filters[one.id] = common, difference
         return _Equal(below.names, difference)
 
-    def _projections(self, one: PlanNode, other: PlanNode, below: _Equal) -> _Equal | None:
-        assert isinstance(one.operator, Project)
-        assert isinstance(other.operator, Project)
-        pairs = list(zip(one.operator.expressions, other.operator.expressions, strict=True))
-        if any(own.expression != _named(others.expression, below.names) for own, others in pairs):
-            return None
-        kept = {own.expression.name: own.name for own, _ in pairs if isinstance(own.expression, ColumnRef)}
-        return _carried({others.name: own.name for own, others in pairs}, below.difference, kept)
+
+def _projections(one: PlanNode, other: PlanNode, below: _Equal) -> _Equal | None:
+    assert isinstance(one.operator, Project)
+    assert isinstance(other.operator, Project)
+    names = {}
+    for others in other.operator.expressions:
+        wanted = _named(others.expression, below.names)
+        name = next((own.name for own in one.operator.expressions if own.expression == wanted), None)
+        if name is not None:
+            names[others.name] = name
+    kept = {
+        each.expression.name: each.name for each in one.operator.expressions if isinstance(each.expression, ColumnRef)
+    }
+    return _carried(names, below.difference, kept)
 
 
-def _named(expression: Expression, names: dict[str, str]) -> Expression:
-    return substitute(expression, {name: ColumnRef(names[name]) for name in columns_of(expression) if name in names})
+def _named(expression: Expression, names: dict[str, str]) -> Expression | None:
+    """Return an expression in other names, None where a column has none."""
+    columns = set(columns_of(expression))
+    return substitute(expression, {name: ColumnRef(names[name]) for name in columns}) if columns <= set(names) else None
 
 
 def _carried(names: dict[str, str], difference: _Difference | None, kept: dict[str, str]) -> _Equal | None:
@@ -148,10 +182,6 @@ def _carried(names: dict[str, str], difference: _Difference | None, kept: dict[s
         return _Equal(names, None)
     named = difference.named(kept)
     return None if named is None else _Equal(names, named)
-
-
-def _by_place(one: PlanNode, other: PlanNode) -> dict[str, str]:
-    return dict(zip(other.schema.names, one.schema.names, strict=True))
 
 
 def _joins(one: PlanNode, other: PlanNode, below: Sequence[_Equal]) -> _Equal | None:
@@ -164,8 +194,8 @@ def _joins(one: PlanNode, other: PlanNode, below: Sequence[_Equal]) -> _Equal | 
         return None
     if JoinHint.OPTIMIZER_CHOOSES is not own.hint or own.hint is not others.hint:
         return None
-    has_keys = own.left_keys == tuple(left.names[key] for key in others.left_keys) and own.right_keys == tuple(
-        right.names[key] for key in others.right_keys
+    has_keys = own.left_keys == tuple(left.names.get(key) for key in others.left_keys) and own.right_keys == tuple(
+        right.names.get(key) for key in others.right_keys
     )
     condition = None if others.condition is None else _named(others.condition, both)
     if not has_keys or own.condition != condition:
@@ -176,14 +206,15 @@ def _joins(one: PlanNode, other: PlanNode, below: Sequence[_Equal]) -> _Equal | 
     difference = below[sides[0]].difference if sides else None
     if sides == [1] and own.coalesce_keys:
         return None
-    return _carried(_by_place(one, other), difference, {name: name for name in one.schema.names})
+    names = {name: both[name] for name in other.schema.names if both.get(name) in one.schema.names}
+    return _carried(names, difference, {name: name for name in one.schema.names})
 
 
 def _groups(one: PlanNode, other: PlanNode, below: _Equal) -> _Equal | None:
     own, others = one.operator, other.operator
     assert isinstance(own, Aggregate)
     assert isinstance(others, Aggregate)
-    if own.keys != tuple(below.names[key] for key in others.keys) or own.of_states or others.of_states:
+    if own.keys != tuple(below.names.get(key) for key in others.keys) or own.of_states or others.of_states:
         return None
     calls = [
         (call.function, None if call.argument is None else _named(call.argument, below.names)) for call in others.calls
@@ -192,14 +223,17 @@ def _groups(one: PlanNode, other: PlanNode, below: _Equal) -> _Equal | None:
         return None
     if any(call.function in ORDER_DEPENDENT_AGGREGATES for call in own.calls):
         return None
-    return _carried(_by_place(one, other), below.difference, {key: key for key in own.keys})
+    names = {key: below.names[key] for key in others.keys}
+    names |= {other_call.name: call.name for call, other_call in zip(own.calls, others.calls, strict=True)}
+    return _carried(names, below.difference, {key: key for key in own.keys})
 
 
 def _unions(one: PlanNode, other: PlanNode, below: Sequence[_Equal]) -> _Equal | None:
-    first = below[0]
-    if any(each.names != first.names or each.difference != first.difference for each in below):
+    names = [{name: each.names.get(name) for name in other.schema.names} for each in below]
+    if any(each != names[0] for each in names) or any(each.difference != below[0].difference for each in below):
         return None
-    return _carried(_by_place(one, other), first.difference, {name: name for name in one.schema.names})
+    called = {name: own for name, own in names[0].items() if own is not None}
+    return _carried(called, below[0].difference, {name: name for name in one.schema.names})
 
 
 def apply(plan: LogicalPlan) -> None:
@@ -213,6 +247,8 @@ def apply(plan: LogicalPlan) -> None:
         for node in candidates[place + 1 :]:
             comparison = _Comparison(plan)
             if node.id in taken or (found := comparison.equal(first, node)) is None or found.difference is None:
+                continue
+            if set(found.names) < set(node.schema.names):
                 continue
             if not family or _is_same_place(family[0], (node, comparison, found)):
                 family.append((node, comparison, found))

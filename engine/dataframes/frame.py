@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import msgspec
 import pyarrow as pa
@@ -83,13 +84,31 @@ class Frame:
         task = EachPartition(fragments.of([self.base], self.waiting), is_of_rows)
         return Frame(self.data.mapInArrow(task, spark_schema(self.schema)), self.schema)
 
+    @cached_property
+    def carriers(self) -> Mapping[str, Column]:
+        """The columns of Spark that carry ours, by name, each made when it is first asked for; nothing may wait."""
+        return _Carriers(self.data, self.base)
+
     def column(self, name: str) -> Column:
         """Return the column of Spark that carries one of ours; nothing may wait."""
-        return self.data[f"c{self.base.names.index(name)}"]
+        return self.carriers[name]
 
     def columns(self, names: Sequence[str]) -> list[Column]:
         """Return several."""
         return [self.column(name) for name in names]
+
+
+class _Carriers(dict[str, Column]):
+    """Columns by name, made once each: every one is a question to the JVM."""
+
+    def __init__(self, data: DataFrame, schema: PlanSchema) -> None:
+        super().__init__()
+        self._data = data
+        self._places = {name: place for place, name in enumerate(schema.names)}
+
+    def __missing__(self, name: str) -> Column:
+        column = self[name] = self._data[f"c{self._places[name]}"]
+        return column
 
 
 def makes_rows_of_none(operator: Operator) -> bool:

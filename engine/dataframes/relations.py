@@ -5,14 +5,14 @@ Held by: tests/dataframes/test_places.py
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import and_
 from typing import Final
 
 import pyarrow as pa
-from pyspark.sql import Column, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from engine.dataframes.frame import Fragments, Frame, named, spark_schema
@@ -149,44 +149,30 @@ class Relations:
 
     def join(self, node: PlanNode, operator: Join, left: Frame, right: Frame) -> Frame:
         """Return a join: Spark's, or the engine's over rows with equal keys."""
-        keys = [left.columns(operator.left_keys), right.columns(operator.right_keys)]
-        left_data = left.data.select(*(F.col(name).alias(f"l{name}") for name in left.data.columns))
-        right_data = right.data.select(*(F.col(name).alias(f"r{name}") for name in right.data.columns))
-        lefts = {name: left_data[f"lc{index}"] for index, name in enumerate(left.base.names)}
-        rights = {name: right_data[f"rc{index}"] for index, name in enumerate(right.base.names)}
+        (left_data, lefts), (right_data, rights) = _apart(left, "l"), _apart(right, "r")
         condition = self._condition(operator, left, right, lefts, rights)
         if operator.null_aware or (operator.condition is not None and condition is None):
+            keys = [left.columns(operator.left_keys), right.columns(operator.right_keys)]
             return self.by_key(node, [left, right], [[], []] if operator.null_aware else keys)
         pairs = zip(operator.left_keys, operator.right_keys, strict=True)
-        tests = [lefts[one] == rights[other] for one, other in pairs]
+        tests = [F.expr(f"{lefts[one]} = {rights[other]}") for one, other in pairs]
         if condition is not None:
             tests.append(condition)
         if not tests:
             joined = left_data.crossJoin(right_data)
         else:
             joined = left_data.join(right_data, reduce(and_, tests), _HOW[operator.how])
-        return Frame(joined.select(*named(self._joined(operator, left, right, lefts, rights))), node.schema)
+        columns = _joined(operator, lefts, rights)
+        return Frame(joined.selectExpr(*(f"{text} AS c{place}" for place, text in enumerate(columns))), node.schema)
 
     def _condition(
-        self, operator: Join, left: Frame, right: Frame, lefts: dict[str, Column], rights: dict[str, Column]
+        self, operator: Join, left: Frame, right: Frame, lefts: Mapping[str, str], rights: Mapping[str, str]
     ) -> Column | None:
         if operator.condition is None:
             return None
         types = {each.name: each for each in right.arrow_schema} | {each.name: each for each in left.arrow_schema}
-        return native_column(operator.condition, pa.schema(list(types.values())), rights | lefts)
-
-    def _joined(
-        self, operator: Join, left: Frame, right: Frame, lefts: dict[str, Column], rights: dict[str, Column]
-    ) -> list[Column]:
-        """Return the columns of the output."""
-        if operator.how in (JoinType.SEMI, JoinType.ANTI):
-            return [lefts[name] for name in left.base.names]
-        columns = dict(lefts)
-        if not operator.coalesce_keys:
-            return [*columns.values(), *rights.values()]
-        for one, other in zip(operator.left_keys, operator.right_keys, strict=True):
-            columns[one] = F.coalesce(lefts[one], rights[other])
-        return [*columns.values(), *(rights[name] for name in right.base.names if name not in operator.right_keys)]
+        columns = {name: F.col(text) for name, text in {**rights, **lefts}.items()}
+        return native_column(operator.condition, pa.schema(list(types.values())), columns)
 
     def by_key(self, node: PlanNode, frames: Sequence[Frame], keys: Sequence[Sequence[Column]]) -> Frame:
         """Return what the engine makes of rows with equal keys."""
@@ -229,6 +215,26 @@ class Relations:
         )
 
 
+def _apart(frame: Frame, prefix: str) -> tuple[DataFrame, dict[str, str]]:
+    """Return rows with names that the other side of a join has not, and those names by ours.
+
+    As texts: a column as an object costs several questions to the JVM.
+    """
+    names = [f"{prefix}c{place}" for place in range(len(frame.base.names))]
+    return frame.data.toDF(*names), dict(zip(frame.base.names, names, strict=True))
+
+
+def _joined(operator: Join, lefts: Mapping[str, str], rights: Mapping[str, str]) -> list[str]:
+    """Return the columns of a join's output, as Spark writes them."""
+    if operator.how in (JoinType.SEMI, JoinType.ANTI):
+        return list(lefts.values())
+    if not operator.coalesce_keys:
+        return [*lefts.values(), *rights.values()]
+    columns = dict(lefts)
+    for one, other in zip(operator.left_keys, operator.right_keys, strict=True):
+        columns[one] = f"coalesce({lefts[one]}, {rights[other]})"
+    return [*columns.values(), *(text for name, text in rights.items() if name not in operator.right_keys)]
+
+
 def _native(frame: Frame, expression: Expression) -> Column | None:
-    columns = {name: frame.data[f"c{index}"] for index, name in enumerate(frame.base.names)}
-    return native_column(expression, frame.arrow_schema, columns)
+    return native_column(expression, frame.arrow_schema, frame.carriers)

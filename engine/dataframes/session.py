@@ -53,10 +53,11 @@ def open_session(name: str, master: str | None, remote: str | None) -> SparkSess
 @contextlib.contextmanager
 def with_needed_settings(session: SparkSession) -> Iterator[None]:
     """Have a session follow the engine while a job runs."""
-    before: dict[str, str | None] = {key: session.conf.get(key, None) for key in _NEEDED}
+    known: dict[str, str | None] = {key: session.conf.get(key, None) for key in _NEEDED}
+    before = {key: former for key, former in known.items() if former != _NEEDED[key]}
     try:
-        for key, value in _NEEDED.items():
-            session.conf.set(key, value)
+        for key in before:
+            session.conf.set(key, _NEEDED[key])
         yield
     finally:
         for key, former in before.items():

@@ -47,7 +47,7 @@ from engine.connectors.records_writer import written_parts
 from engine.errors import ConfigurationError, PlanError
 from engine.parquet.source import plain_file_schema
 from engine.spark.column_names import columns_of
-from engine.spark.export_checks import CORRUPT, REASON, BadRows, Checks, clean
+from engine.spark.export_checks import MARKS, REASON, BadRows, Checks, clean
 from engine.spark.export_publishing import Made, append, publish, staging
 from engine.spark.export_rejected import publish_rejected, rejected_folder, strip_names, write_rejected
 from engine.spark.export_report import ExportReport, exported_columns
@@ -141,7 +141,7 @@ def export_data(
     target = _local_path(output)
     own = checks if isinstance(checks, Checks) else Checks(tuple(checks))
     with errors_of_spark():
-        check_types(T.StructType([field for field in data.schema.fields if field.name != CORRUPT]))
+        check_types(T.StructType([field for field in data.schema.fields if field.name not in MARKS]))
         is_added = bool(since) and target.exists() and not overwrite
         if target.exists() and not overwrite and not since:
             raise PlanError(f"output {target} already exists; pass --overwrite to replace it")
@@ -221,7 +221,7 @@ class _Layout:
     schema: T.StructType
 
     def __post_init__(self) -> None:
-        names = [name for name in self.schema.names if name != REASON]
+        names = [name for name in self.schema.names if name not in MARKS]
         for what, wanted in (("partitions", self.partition_by), ("sort_by", self.sort_by)):
             for name in wanted:
                 if name not in names:

@@ -36,8 +36,12 @@ from engine.spark.failures import first_line
 
 #: column with the text of a row of CSV or JSON that does not parse
 CORRUPT: Final = "__drey_corrupt"
+#: column with the file of a row, where it is from one
+SOURCE: Final = "__drey_source"
 #: column that says why a row is bad; null for good ones
 REASON: Final = "__drey_reason"
+#: columns that are no part of a row
+MARKS: Final = frozenset({CORRUPT, SOURCE, REASON})
 DOES_NOT_PARSE: Final = "does not parse"
 _KEY: Final = "__drey_key"
 _UNKNOWN_COLUMN = re.compile(r" with name (`.+?`) cannot be resolved")
@@ -75,17 +79,17 @@ def clean(data: DataFrame, checks: Checks, *, trim: bool, there: DataFrame | Non
     Raises:
         PlanError: a check that Spark does not understand, a column that is not there.
     """
-    fields = [field for field in data.schema.fields if field.name != CORRUPT]
+    fields = [field for field in data.schema.fields if field.name not in MARKS]
     columns = [column_of(field.name) for field in fields]
     if trim:
         columns = [
             F.trim(column).alias(field.name) if isinstance(field.dataType, T.StringType) else column
             for field, column in zip(fields, columns, strict=True)
         ]
-    marker = [F.col(CORRUPT)] if CORRUPT in data.columns else []
+    marker, source = ([F.col(mark)] if mark in data.columns else [] for mark in (CORRUPT, SOURCE))
     if not marker and not checks:
-        return data.select(*columns) if trim else data
-    cleaned = data.select(*columns, *marker)
+        return data.select(*columns) if trim or source else data
+    cleaned = data.select(*columns, *marker, *source)
     names = [field.name for field in fields]
     found: list[tuple[str, Column]] = []
     if marker:
@@ -109,7 +113,7 @@ def clean(data: DataFrame, checks: Checks, *, trim: bool, there: DataFrame | Non
     for why, is_bad in reversed(found):
         words = F.concat(F.lit(f"{why}: "), marker[0]) if why == DOES_NOT_PARSE else F.lit(why)
         reason = F.when(is_bad, words).otherwise(reason)
-    return cleaned.select(*columns_of(names), reason.alias(REASON))
+    return cleaned.select(*columns_of(names), *source, reason.alias(REASON))
 
 
 class BadRows:
@@ -128,7 +132,7 @@ class BadRows:
     def others(self) -> DataFrame:
         """Rows that are not bad, to be written once."""
         seen = self._marked.observe(self._seen, *self._counts)
-        return seen.where(F.col(REASON).isNull()).drop(REASON)
+        return seen.where(F.col(REASON).isNull()).drop(REASON, SOURCE)
 
     def counts(self) -> dict[str, int]:
         """Return how many rows there are of each reason that there is, when the others are written."""
@@ -201,5 +205,5 @@ def _why(error: AnalysisException, data: DataFrame) -> str:
     unknown = _UNKNOWN_COLUMN.search(line)
     if unknown is None:
         return line
-    names = [name for name in data.columns if name != CORRUPT]
+    names = [name for name in data.columns if name not in MARKS]
     return f"no column {unknown[1].replace('`', '')!r}. There are: {', '.join(names)}"

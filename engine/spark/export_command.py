@@ -24,7 +24,7 @@ from engine.errors import EngineError, PlanError
 from engine.python_command import python_command
 from engine.spark.column_names import listed_names
 from engine.spark.export import export_data, start_spark
-from engine.spark.export_checks import CORRUPT, Checks
+from engine.spark.export_checks import CORRUPT, SOURCE, Checks
 from engine.spark.export_report import check_report_path
 from engine.spark.failures import errors_of_spark, first_line
 
@@ -33,13 +33,15 @@ _NULL_TEXT = "\x00null"
 
 
 def read_input(spark: SparkSession, options: argparse.Namespace) -> DataFrame:
-    """Return the input as it stands; CSV and JSON rows that do not parse carry their text in a marker column."""
+    """Return the input as it stands, and as marks the text of rows that do not parse, and the file of each."""
     data = None
     if options.table:
         with _option("--table"):
             data = spark.table(options.table)
     elif options.input:
         data = _read_files(spark, options.input, options.format, options)
+        if not options.sql:
+            data = data.withColumn(SOURCE, data.metadataColumn("_metadata")["file_path"])
     if options.sql:
         with _option("--sql"):
             if data is not None:

@@ -1,4 +1,4 @@
-"""Rows that an export sets aside: JSON lines in the folder ``<output>.rejected``, with the reason of each.
+"""Rows that an export sets aside: JSON lines in the folder ``<output>.rejected``, with the reason and the file of each.
 
     an export of everything     its own rows, in place of those of exports before
     rows that are added         its own rows beside those that are there; a row that has been looked at again
@@ -19,10 +19,15 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from engine.commit.rename import exchange
-from engine.spark.export_checks import REASON
+from engine.spark.export_checks import MARKS, REASON, SOURCE
 
-#: the column with the reason, and its names where the data has one of that name
-_NAMES: Final = ("reason", "rejected_because", REASON)
+#: names of the columns with reason and file, and what they are where the data has one of that name
+_NAMES: Final = {REASON: ("reason", "rejected_because", REASON), SOURCE: ("source", "rejected_from", SOURCE)}
+#: of the writer of JSON, which would cut off microseconds and seconds of old zones
+_FORMATS: Final = {
+    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXXXX",
+    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
+}
 
 
 def rejected_folder(target: Path) -> Path:
@@ -32,11 +37,11 @@ def rejected_folder(target: Path) -> Path:
 
 def write_rejected(marked: DataFrame, folder: Path, before: Path | None = None) -> None:
     """Write the rows that have a reason, and those of a folder before that are not among them."""
-    taken = {each.lower() for each in marked.columns if each != REASON}
-    name = next(each for each in _NAMES if each not in taken)
-    bad = marked.where(F.col(REASON).isNotNull()).withColumnRenamed(REASON, name)
+    taken = {each.lower() for each in marked.columns if each not in MARKS}
+    names = {mark: next(each for each in names if each not in taken) for mark, names in _NAMES.items()}
+    bad = marked.where(F.col(REASON).isNotNull()).withColumnsRenamed(names)
     # by an exchange: one task alone would compute all rows
-    bad.repartition(1).write.json(f"file://{folder}")
+    bad.repartition(1).write.options(**_FORMATS).json(f"file://{folder}")
     count = len(strip_names(folder, "json"))
     if before is None or not before.is_dir():
         return

@@ -58,19 +58,18 @@ def stage_results(session: SparkSession, tag: str) -> tuple[VertexResult, ...]:
     no_quantiles = context._gateway.new_array(context._jvm.double, 0)
     found = []
     for number in _stage_numbers(store, scala.statusTracker().getJobIdsForTag(tag)):
-        attempts = _decoded(to_json(store.stageData(number, False, None, False, no_quantiles)))
-        if not attempts or attempts[-1]["status"] != "COMPLETE":
-            continue
-        if attempts[-1]["numTasks"] <= TASKS_MAX:
-            attempts = _decoded(to_json(store.stageData(number, True, None, False, no_quantiles)))
-        found.append(_vertex(attempts[-1]))
+        with suppress(Exception):  # the store forgets stages
+            has_tasks = store.lastStageAttempt(number).numTasks() <= TASKS_MAX
+            attempts = _decoded(to_json(store.stageData(number, has_tasks, None, False, no_quantiles)))
+            if attempts[-1]["status"] == "COMPLETE":
+                found.append(_vertex(attempts[-1]))
     return tuple(found)
 
 
 def _stage_numbers(store: Any, jobs: Any) -> list[int]:
     numbers: set[int] = set()
     for job in jobs:
-        with suppress(Exception):  # the store forgets jobs, too
+        with suppress(Exception):  # the store forgets jobs
             numbers.update(int(each) for each in store.job(job).stageIds().mkString(" ").split())
     return sorted(numbers)
 

@@ -57,12 +57,13 @@ def test_csv_is_cleaned_and_rows_that_do_not_parse_are_set_aside(spark, source, 
         (4, "", 3.5),
     ]
     assert "3 bad rows were set aside" in capsys.readouterr().out
-    rejected = sorted(
-        json.loads(line)["reason"]
+    lines = [
+        json.loads(line)
         for path in (tmp_path / "out.rejected").glob("*.json")
         for line in path.read_text().splitlines()
-    )
-    assert rejected == [
+    ]
+    assert {line["source"] for line in lines} == {f"file:{source}"}
+    assert sorted(line["reason"] for line in lines) == [
         "check failed: price IS NULL OR price > 0",
         'does not parse: 6,"F ""quoted""",not a price,2024-01-06',
         "does not parse: five,E,4.5,2024-01-05",

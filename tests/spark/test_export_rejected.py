@@ -88,6 +88,13 @@ def test_a_column_may_be_called_reason(spark, tmp_path):
     assert rejected(tmp_path) == [{"n": 1, "Reason": "why", "rejected_because": "check failed: n > 1"}]
 
 
+def test_times_that_were_set_aside_keep_all_of_their_digits(spark, tmp_path):
+    data = spark.sql("SELECT timestamp'2024-01-01 00:00:00.123456Z' AS at, timestamp_ntz'2024-01-01 00:00:00.5' AS n")
+    export_data(data, str(tmp_path / "out"), checks=["at > n"])
+    (row,) = rejected(tmp_path)
+    assert (row["at"], row["n"]) == ("2024-01-01T00:00:00.123456Z", "2024-01-01T00:00:00.500000")
+
+
 def test_keys_are_unique_beside_those_that_are_there(spark, tmp_path):
     target, checks = str(tmp_path / "out"), Checks(unique=[["v"], ["v", "n"]])
     export_data(rows(spark, (1, "a"), (2, "b")), target, checks=checks, since="n")

@@ -182,7 +182,7 @@ class RelationalCalls(Calls):
         from engine.api.row_functions import row_place  # noqa: PLC0415 - start-up time
         from engine.api.windows import row_number  # noqa: PLC0415 - start-up time
 
-        first = self if most is None else self.limit(most + passed)
+        first = self if most is None else self._same_rows(Limit(most + passed, is_first=True))
         place, number = free_name("__place", self.schema), free_name("__number", self.schema)
         placed = first.with_columns(**{place: row_place()})
         numbered = placed.with_columns(**{number: row_number().over(order_by=place)})

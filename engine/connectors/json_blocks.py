@@ -1,25 +1,32 @@
 """Blocks of JSON lines to columns, by Arrow's parser, and where a line is that it does not take.
 
     JsonParser(schema).parse(block) -> pa.Table             pa.ArrowInvalid: some line is malformed
-    JsonParser(schema).parse_good(block) -> (tables, count of malformed lines)
+    JsonParser(schema).parse_good(block, before, behind) -> (tables, count of malformed lines)
     JsonParser(schema).first_bad(block) -> (line, reason)   halves the block until one line is left
     inferred_table(block) -> pa.Table                       names and types by what is there
 
 Members that the schema does not name are passed over; one that is missing is null. Days, times of day and the like,
-which Arrow's JSON does not have, are read as texts or numbers and cast.
+which Arrow's JSON does not have, are read as texts or numbers and cast. A column of texts has the JSON text of numbers,
+objects and other values that are none. A block that Arrow refuses is looked at line by line (``json_lines``).
 
 Held by: tests/connectors/test_json.py
 """
 
 from __future__ import annotations
 
+import contextlib
 import struct
+from collections.abc import Sequence
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.json as pajson
 
+from engine.connectors.json_lines import SPAN_BYTES, LineReader, goes_over, is_one_a_line, objects_over_lines
 from engine.records.arrow_functions import pc
 from engine.records.plain_scalars import scalar_of
+
+OVER_LINES: Final = "the object is not whole on its line; JSON lines has one object a line: jq -c . FILE > NEW"
 
 
 def is_utf8(block: bytes) -> None:
@@ -29,8 +36,12 @@ def is_utf8(block: bytes) -> None:
 
 
 def inferred_table(block: bytes) -> pa.Table:
-    """Return whole lines as a table of the types that Arrow infers."""
-    return _read(block, pajson.ParseOptions(newlines_in_values=False))
+    """Return whole lines as a table of the types that Arrow infers; pa.ArrowInvalid: malformed, or mixed types."""
+    table = _read(block, pajson.ParseOptions(newlines_in_values=False))
+    if not is_one_a_line(block, table.num_rows):
+        number = next(number for number, line in enumerate(block.split(b"\n"), 1) if goes_over(line))
+        raise pa.ArrowInvalid(f"line {number}: {OVER_LINES}")
+    return table
 
 
 def _read(block: bytes, options: pajson.ParseOptions) -> pa.Table:
@@ -43,6 +54,7 @@ class JsonParser:
 
     def __init__(self, schema: pa.Schema) -> None:
         self._schema = schema
+        self._lines = LineReader(schema)
         # Without columns there are rows all the same, and Arrow counts them by one that is nowhere.
         self._read_as = pa.schema([pa.field(field.name, _readable(field.type)) for field in schema])
         asked = self._read_as if len(schema) else pa.schema([("", pa.null())])
@@ -52,10 +64,24 @@ class JsonParser:
 
     def parse(self, block: bytes) -> pa.Table:
         """Return the rows of whole lines; pa.ArrowInvalid when one is malformed."""
+        try:
+            return self._parse(block)
+        except pa.ArrowInvalid:
+            if not self._lines.has_texts:
+                raise
+            lines = block.split(b"\n")
+            texts = [self._lines.with_texts(line) for line in lines]
+            if texts == lines:
+                raise
+            return self._parse(b"\n".join(texts))
+
+    def _parse(self, block: bytes) -> pa.Table:
         if not block.strip():
             return self._schema.empty_table()
         is_utf8(block)
         table = _read(block, self._options)
+        if not is_one_a_line(block, table.num_rows):
+            raise pa.ArrowInvalid(OVER_LINES)
         if table.schema.names != self._schema.names:
             table = table.select(self._schema.names)
         if table.schema == self._schema:
@@ -63,32 +89,67 @@ class JsonParser:
         columns = [_as(column, field.type) for column, field in zip(table.columns, self._schema, strict=True)]
         return pa.Table.from_arrays(columns, schema=self._schema)
 
-    def parse_good(self, block: bytes) -> tuple[list[pa.Table], int]:
-        """Return the rows of the lines that parse, and how many do not: those are looked for by halving the block."""
+    def parses(self, block: bytes) -> bool:
+        """Return whether no line is malformed."""
         try:
-            return [self.parse(block)], 0
+            self._parse(block)
         except pa.ArrowInvalid:
-            pass
-        middle = block.find(b"\n", len(block) // 2, len(block) - 1) + 1 or block.rfind(b"\n", 0, len(block) // 2) + 1
-        if not middle:
+            return False
+        return True
+
+    def parse_good(self, block: bytes, before: bytes = b"", behind: bytes = b"") -> tuple[list[pa.Table], int]:
+        """Return the rows of the lines that are good, and how many bad ones there are.
+
+        An object that goes over lines is one bad row, of the block in which it begins; its lines are no rows.
+
+        Args:
+            block: whole lines.
+            before: lines before the block, so many that none of its lines is of an object that begins before them.
+            behind: lines behind it, likewise.
+        """
+        # A block that lies within an object is shorter than that.
+        if len(block) >= SPAN_BYTES or not before or self.parses(before):
+            with contextlib.suppress(pa.ArrowInvalid):
+                return [self._parse(block)], 0
+        lines = block.split(b"\n")
+        around = [each.removesuffix(b"\n").split(b"\n") if each else [] for each in (before, behind)]
+        ended = lines[:-1] if lines[-1] == b"" else lines
+        bad = 0
+        offset = len(around[0])
+        for first, last in objects_over_lines([*around[0], *ended, *around[1]]):
+            bad += 0 <= first - offset < len(ended)
+            for number in range(max(0, first - offset), min(last - offset + 1, len(ended))):
+                lines[number] = b""
+        good = [self._lines.read(line) for line in lines]
+        tables, refused = self._good_ones([line for line in good if line is not None])
+        return tables, bad + good.count(None) + refused
+
+    def _good_ones(self, lines: Sequence[bytes]) -> tuple[list[pa.Table], int]:
+        """Return the rows of the lines that parse, and how many do not: those are looked for by halving."""
+        with contextlib.suppress(pa.ArrowInvalid):
+            return [self._parse(b"\n".join(lines))], 0
+        if len(lines) == 1:
             return [], 1
-        first, bad_in_first = self.parse_good(block[:middle])
-        second, bad_in_second = self.parse_good(block[middle:])
+        middle = len(lines) // 2
+        first, bad_in_first = self._good_ones(lines[:middle])
+        second, bad_in_second = self._good_ones(lines[middle:])
         return first + second, bad_in_first + bad_in_second
 
     def first_bad(self, block: bytes) -> tuple[int, str]:
         """Return which line of a block that does not parse is the first one at fault, from 0, and what is wrong."""
-        lines = block.split(b"\n")
+        raw = block.split(b"\n")
+        lines = [self._lines.with_texts(line) for line in raw] if self._lines.has_texts else raw
         first, last = 0, len(lines)
         while last - first > 1:
             middle = (first + last) // 2
-            try:
-                self.parse(b"\n".join(lines[first:middle]))
+            if self.parses(b"\n".join(lines[first:middle])):
                 first = middle
-            except pa.ArrowInvalid:
+            else:
                 last = middle
+        if goes_over(raw[first]):
+            return first, OVER_LINES
         try:
-            self.parse(lines[first])
+            self._parse(lines[first])
         except pa.ArrowInvalid as error:
             reason = str(error).partition("\n")[0].removeprefix("JSON parse error: ")
             return first, reason.removesuffix(" in row 0").rstrip(".")

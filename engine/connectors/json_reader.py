@@ -4,7 +4,8 @@
 
 A line that is no object, or has a value of another type, is a DataError that names file, line and what is wrong, or is
 left out and counted (``on_bad_row="skip"``). Then all members of the schema are read, wanted or not, so that which rows
-are there does not depend on what is asked for.
+are there does not depend on what is asked for; and each block is looked at with the lines around it, so that it does
+not depend on where blocks and splits end, either.
 
 Held by: tests/connectors/test_json.py
 """
@@ -13,14 +14,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import BinaryIO
 
 import pyarrow as pa
 
 from engine.connectors.json_blocks import JsonParser
+from engine.connectors.json_lines import SPAN_BYTES
 from engine.errors import DataError
 from engine.files.compression import codec_of, open_text
-from engine.files.line_blocks import count_line_ends_before, line_blocks, line_start
+from engine.files.line_blocks import BYTE_ORDER_MARK, count_line_ends_before, line_blocks, line_start
 from engine.graph.source_spec import JsonSource, SourceSplit
 from engine.memory.budget import Kind, Role, process_budget
 from engine.records.bounded_batches import bounded_batches
@@ -55,8 +58,10 @@ class JsonReader:
             codec = codec_of(split.path, self._compression)
             with open_text(split.path, codec) as self._file:
                 begin, end = self._bounds(self._file, split, codec)
-                for position, block in line_blocks(self._file, begin, end, self._wanted_bytes):
-                    for batch in self._table(split.path, position, block).to_batches():
+                blocks = line_blocks(self._file, begin, end, self._wanted_bytes)
+                tables = self._good(split.path, codec, blocks) if self._skips else self._all(split.path, codec, blocks)
+                for table in tables:
+                    for batch in table.to_batches():
                         yield from bounded_batches(batch)
             self.bytes_read += split.size_bytes
 
@@ -71,17 +76,42 @@ class JsonReader:
     def _wanted_bytes(self) -> int:
         return min(self._block_bytes, max(BLOCK_BYTES_MIN, self._member.part_bytes))
 
-    def _table(self, path: str, position: int, block: bytes) -> pa.Table:
-        if self._skips:
-            tables, bad_rows = self._parser.parse_good(block)
+    def _all(self, path: str, codec: str, blocks: Iterator[tuple[int, bytes]]) -> Iterator[pa.Table]:
+        for position, block in blocks:
+            try:
+                yield self._parser.parse(block)
+            except pa.ArrowInvalid:
+                raise self._error(path, codec, position, block) from None
+
+    def _error(self, path: str, codec: str, position: int, block: bytes) -> DataError:
+        """Return what is wrong with a block; with the begin of the file, where that is malformed as well.
+
+        So a file that is no JSON lines at all has one error, wherever its splits begin.
+        """
+        with open_text(path, codec) as file:
+            begin = line_start(file, 0, 0)
+            head_position, head = next(line_blocks(file, begin, None, lambda: self._block_bytes))
+        if position > head_position and not self._parser.parses(head):
+            position, block = head_position, head
+        index, reason = self._parser.first_bad(block)
+        line = count_line_ends_before(path, codec, position) + index + 1
+        return DataError(f"file {path}, line {line}: {reason}")
+
+    def _good(self, path: str, codec: str, blocks: Iterator[tuple[int, bytes]]) -> Iterator[pa.Table]:
+        """Yield the rows of good lines, each block seen with the lines around it."""
+        before: bytes | None = None
+        current = next(blocks, None)
+        while current is not None:
+            position, block = current
+            following = next(blocks, None)
+            if before is None:
+                before = _lines_before(path, codec, position)
+            behind = _lines_behind(path, codec, position + len(block)) if following is None else following[1]
+            tables, bad_rows = self._parser.parse_good(block, before, behind[:SPAN_BYTES])
             self.bad_rows += bad_rows
-            return pa.concat_tables(tables or [self._parser.parse(b"")]).select(self._columns)
-        try:
-            return self._parser.parse(block)
-        except pa.ArrowInvalid:
-            index, reason = self._parser.first_bad(block)
-            line = count_line_ends_before(path, codec_of(path, self._compression), position) + index + 1
-            raise DataError(f"file {path}, line {line}: {reason}") from None
+            yield pa.concat_tables(tables or [self._parser.parse(b"")]).select(self._columns)
+            before = _last_lines(before + block)
+            current = following
 
     def close(self) -> None:
         """Close the file that is being read."""
@@ -89,3 +119,27 @@ class JsonReader:
         if self._file is not None:
             self._file.close()
             self._file = None
+
+
+def _lines_before(path: str, codec: str, position: int) -> bytes:
+    """Return the end of the text before a split, in which an object of its first lines would begin."""
+    if codec:
+        return b""  # one split, from the begin on
+    with Path(path).open("rb") as file:
+        begin = max(0, position - SPAN_BYTES - 1)
+        file.seek(begin)
+        return _last_lines(file.read(position - begin)).removeprefix(BYTE_ORDER_MARK)
+
+
+def _last_lines(text: bytes) -> bytes:
+    """Return the end of a text, as many whole lines as an object may have bytes."""
+    return text if len(text) <= SPAN_BYTES else text[text.find(b"\n", len(text) - SPAN_BYTES - 1) + 1 :]
+
+
+def _lines_behind(path: str, codec: str, position: int) -> bytes:
+    """Return the begin of the text behind a split, in which an object of its last lines would end."""
+    if codec:
+        return b""
+    with Path(path).open("rb") as file:
+        file.seek(position)
+        return file.read(SPAN_BYTES)

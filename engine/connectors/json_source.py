@@ -18,7 +18,7 @@ from typing import Final
 import msgspec
 import pyarrow as pa
 
-from engine.connectors.json_blocks import JsonParser, inferred_table, is_utf8
+from engine.connectors.json_blocks import OVER_LINES, JsonParser, inferred_table, is_utf8
 from engine.csv.options import check_on_bad_row
 from engine.csv.splits import provisional_splits
 from engine.errors import SchemaError
@@ -34,6 +34,9 @@ _HEAD_BYTES: Final = 1 << 20
 _BLOCK_BYTES: Final = 64 << 10
 _BLOCK_COUNT: Final = 12
 _SCHEMA_TEXT_MAX: Final = 300
+#: lists and structs within each other
+_DEPTH_MAX: Final = 32
+_MIXED: Final = "pass schema= with string for that column, which takes numbers, objects and all else as their JSON text"
 #: a whole number that a double does not keep
 _LONG_NUMBER: Final = re.compile(rb"[:,\[]\s*-?\d{17,}\s*[,}\]]")
 
@@ -129,20 +132,45 @@ def _inferred(blocks: Sequence[bytes], path: str) -> pa.Schema:
                 found.append(inferred_table(block).schema)
             except pa.ArrowInvalid as error:
                 reason = str(error).partition("\n")[0]
-                raise SchemaError(f"read_json({path!r}): no schema can be inferred: {reason}; pass schema=") from None
+                raise SchemaError(
+                    f"read_json({path!r}): no schema can be inferred: {reason}{_advice(reason)}"
+                ) from None
     try:
         schema = pa.unify_schemas(found, promote_options="permissive")
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
         reason = str(error).partition("\n")[0]
-        raise SchemaError(f"read_json({path!r}): types differ along the files: {reason}; pass schema=") from None
+        raise SchemaError(f"read_json({path!r}): types differ along the files: {reason}; {_MIXED}") from None
     if not schema.names:
         raise SchemaError(f"read_json({path!r}): its objects have no members; pass schema=")
+    deep = [field.name for field in schema if _is_deep(field.type)]
+    if deep:
+        raise SchemaError(
+            f"read_json({path!r}): column {deep[0]!r} is nested more than {_DEPTH_MAX} deep; pass schema= with string"
+            " for it, which takes it as its JSON text"
+        )
     if any(pa.types.is_float64(field.type) for field in schema) and any(map(_LONG_NUMBER.search, blocks)):
         warn_user(
             f"read_json({path!r}): whole numbers of 17 digits and more are read as float64, which does not keep them;"
             " pass schema= with uint64 or decimal128(38, 0) for their columns"
         )
     return pa.schema([pa.field(field.name, _with_texts(field.type)) for field in schema])
+
+
+def _advice(reason: str) -> str:
+    """Return what to do where no schema is found; objects over lines have none that helps."""
+    if OVER_LINES in reason:
+        return ""
+    return f"; {_MIXED if ' changed from ' in reason else 'pass schema='}"
+
+
+def _is_deep(data_type: pa.DataType) -> bool:
+    """Return whether lists and structs lie within each other deeper than a plan takes."""
+    level = [data_type]
+    for _ in range(_DEPTH_MAX):
+        level = [each.field(index).type for each in level for index in range(each.num_fields)]
+        if not level:
+            return False
+    return True
 
 
 def _with_texts(data_type: pa.DataType) -> pa.DataType:
@@ -168,7 +196,8 @@ def _checked(schema: pa.Schema) -> pa.Schema:
             JsonParser(pa.schema([field])).parse(b"{}\n")
         except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
             raise SchemaError(
-                f"read_json: column {field.name!r} cannot be read as {field.type}; read it as string, and cast it"
+                f"read_json: column {field.name!r} cannot be read as {field.type}; read it as string, which has its"
+                " JSON text, and go on with cast or .str.json_get"
             ) from None
     return plain
 

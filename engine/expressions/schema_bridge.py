@@ -27,6 +27,8 @@ from engine.graph.plan_schema import ColumnInfo, PlanSchema
 #: guesses, bytes of a value: a short word; a list or struct costs what its children cost
 STRING_WIDTH_BYTES = 16
 LIST_LENGTH = 4
+#: lists in lists in lists are mostly empty
+NESTED_WIDTH_BYTES_MAX = 1 << 20
 
 
 def _plain_type(data_type: pa.DataType) -> pa.DataType:
@@ -84,7 +86,8 @@ def value_width(data_type: pa.DataType) -> tuple[int, bool]:
     if pa.types.is_nested(data_type):
         children = [data_type.field(index).type for index in range(data_type.num_fields)]
         total = sum(value_width(child)[0] for child in children)
-        return (total if pa.types.is_struct(data_type) else LIST_LENGTH * total) or 1, False
+        width = (total if pa.types.is_struct(data_type) else LIST_LENGTH * total) or 1
+        return min(width, NESTED_WIDTH_BYTES_MAX), False
     try:
         return max(1, data_type.bit_width // 8), True
     except ValueError:

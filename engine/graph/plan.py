@@ -273,9 +273,13 @@ class SortedAggregate(msgspec.Struct, frozen=True, tag="sorted_aggregate"):
 
 
 class Limit(msgspec.Struct, frozen=True, tag="limit"):
-    """At most ``count`` rows, over all subtasks; the first ones when the input is ordered."""
+    """At most ``count`` rows, over all subtasks; the first ones when the input is ordered.
+
+    ``is_first``: those of files too, however many; without it a limit of very many rows has any.
+    """
 
     count: int
+    is_first: bool = False
 
 
 class Sink(msgspec.Struct, frozen=True, tag="sink"):

@@ -1,11 +1,11 @@
-"""First rows: what a small limit takes of a source comes from one subtask, so that it is the first rows of the files.
+"""First rows: what a small limit takes of a source comes from one subtask, which reads no more than is asked for.
 
     limit ── project ── project ── source          one subtask, which reads in the order of the files and stops
-    limit ── filter ── source                      all subtasks: nobody knows how far the rows lie apart
+    limit ── filter, map ── source                 all subtasks: nobody knows how far the rows lie apart
     limit ── sort ── ...                           as ever
 
-With several subtasks a limit would have the rows of whichever is first; one reads as much as is asked for and no more.
-Whoever sets a parallelism at a node gets it.
+With several subtasks a limit takes the rows of one after the other (``sort_planning``), and the others have read in
+vain. Whoever sets a parallelism at a node gets it.
 
 Held by: tests/optimizer/test_first_rows.py
 """
@@ -16,10 +16,8 @@ from collections import Counter
 from collections.abc import Sequence
 
 from engine.graph.plan import Limit, Plan, PlanNode, Project, Source
+from engine.optimizer.sort_planning import LIMIT_BYTES
 from engine.statistics.estimates import Estimates
-
-#: of the rows that a limit takes, where one subtask reads them
-LIMIT_BYTES = 8e6
 
 
 def first_rows(plan: Plan, estimates: Sequence[Estimates]) -> set[int]:

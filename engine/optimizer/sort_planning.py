@@ -5,7 +5,8 @@
                     SORT_RANGES   sorted runs of each subtask ═══ ranges of keys ═══ merge
     top n           LOCAL_TOP     top n of each subtask ═══ top n
                                   n rows that do not fit in memory: a sort, then a limit
-    limit           LOCAL_LIMIT   limit of each subtask ═══ limit         one subtask after the other if ordered
+    limit           LOCAL_LIMIT   limit of each subtask ═══ limit         one subtask after the other if ordered, or
+                                                                          if small and of rows as files have them
 
 A sort runs over several subtasks unless its input is small (SMALL_SORT_BYTES; starting more tasks costs more than it
 saves) and nobody asked for a parallelism. The bounds of the ranges come from samples of the finished runs: the
@@ -31,7 +32,7 @@ from engine.graph.operator_descriptor import (
     SortOperator,
     SortRunsOperator,
 )
-from engine.graph.plan import Limit, PlanNode, Sort, Source
+from engine.graph.plan import Explode, Filter, Limit, PlanNode, Project, PythonFunction, Sort, Source
 from engine.graph.ship_strategy import SORTED_RUNS, PartitionerSpec, ShipStrategy
 from engine.optimizer.candidates import Candidate, CandidateInput, Shipping, move
 from engine.optimizer.properties import LocalProperties
@@ -42,6 +43,8 @@ from engine.statistics.estimates import Estimates
 
 #: an input up to this is sorted in one subtask
 SMALL_SORT_BYTES: float = 4e6
+#: a limit up to this has the first rows of files; a larger one would have its readers wait for each other
+LIMIT_BYTES: float = 8e6
 #: the rows are in order already
 NO_SORT: Final = "NO_SORT"
 #: share of a slot that a merge wishes for: it takes a few pages
@@ -60,7 +63,8 @@ def sort_candidate(
     parallelism = node.parallelism or settings.parallelism
     if sort.limit is not None and parallelism > 1 and estimates.size_bytes > settings.managed_bytes_per_slot // 2:
         ranges = _ranges(node, sort, estimates, source, parallelism, settings)
-        return limit_candidate(msgspec.structs.replace(node, operator=Limit(sort.limit)), sort.limit, estimates, ranges)
+        top = Limit(sort.limit)
+        return limit_candidate(msgspec.structs.replace(node, operator=top), top, estimates, ranges)
     if sort.limit is None and parallelism > 1:
         if node.parallelism is not None or _is_large(source.estimates):
             return _ranges(node, sort, estimates, source, parallelism, settings)
@@ -87,9 +91,9 @@ def _lies_sorted(source: Candidate, sort: Sort) -> bool:
 def _as_it_lies(node: PlanNode, sort: Sort, estimates: Estimates, source: Candidate) -> Candidate:
     order = LocalProperties(sort.keys, is_total=True)
     if sort.limit is not None:
-        limited = msgspec.structs.replace(node, operator=Limit(sort.limit))
+        top = Limit(sort.limit)
         ordered = msgspec.structs.replace(source, order=order)
-        return limit_candidate(limited, sort.limit, estimates, ordered)
+        return limit_candidate(msgspec.structs.replace(node, operator=top), top, estimates, ordered)
     return Candidate(
         node,
         estimates,
@@ -150,12 +154,14 @@ def _ranges(
     )
 
 
-def limit_candidate(node: PlanNode, count: int, estimates: Estimates, source: Candidate) -> Candidate:
+def limit_candidate(node: PlanNode, limit: Limit, estimates: Estimates, source: Candidate) -> Candidate:
     """Return how a limit over this input runs."""
-    rows = min(source.estimates.rows, float(count) * source.parallelism)
+    rows = min(source.estimates.rows, float(limit.count) * source.parallelism)
     unset = not source.estimates.is_size_known
     size = source.estimates.size_bytes if unset else rows / source.estimates.rows * source.estimates.size_bytes
     shipping = _to_one(source, Estimates(rows, size, "limit of each subtask"))
+    if (limit.is_first or estimates.size_bytes <= LIMIT_BYTES) and lies_as_in_files(source):
+        shipping = _in_turn(source, shipping)
     strategy = "LOCAL_LIMIT" if source.parallelism > 1 else "LIMIT"
     channels = (CandidateInput(source, shipping),)
     return Candidate(node, estimates, 1, channels, strategy, order=source.order, properties=source.properties)
@@ -170,7 +176,22 @@ def _to_one(source: Candidate, shipped: Estimates) -> Shipping:
 
 def in_order(source: Candidate, shipping: Shipping) -> Shipping:
     """Return a shipping whose consumers read ordered subtasks in turn; as it is when there is no order to keep."""
-    if not source.is_ordered or source.parallelism == 1 or not shipping.strategy.is_network:
+    return _in_turn(source, shipping) if source.is_ordered else shipping
+
+
+def lies_as_in_files(candidate: Candidate) -> bool:
+    """Whether the subtasks have the rows of a source's files, one after the other, and what was made of each row."""
+    while isinstance(candidate.node.operator, Project | Filter | PythonFunction | Explode):
+        (one, *_) = candidate.inputs  # behind it: broadcast data sets
+        if one.shipping.strategy is not ShipStrategy.FORWARD:
+            return False
+        candidate = one.candidate
+    # Subtasks of a source read runs of its splits, one after the other.
+    return isinstance(candidate.node.operator, Source) and not candidate.node.operator.is_replicated
+
+
+def _in_turn(source: Candidate, shipping: Shipping) -> Shipping:
+    if source.parallelism == 1 or not shipping.strategy.is_network:
         return shipping
     partitioner = msgspec.structs.replace(shipping.partitioner, in_order=True)
     return shipping._replace(partitioner=partitioner, reason="one subtask after the other, in order")

@@ -70,7 +70,7 @@ class ExplodeEntry(RowWiseEntry[Explode]):
         count = limit.operator.count
         if not operator.keep_empty or (operator.wanted is not None and operator.wanted <= count):
             return
-        below = plan.insert(Limit(count), node.inputs, plan.node(node.inputs[0]).schema, limit)
+        below = plan.insert(Limit(count, limit.operator.is_first), node.inputs, plan.node(node.inputs[0]).schema, limit)
         plan.replace(node, operator=msgspec.structs.replace(operator, wanted=count), inputs=(below.id,))
 
     def order_use(self, operator: Explode) -> OrderUse:

@@ -42,7 +42,8 @@ class LimitEntry(OperatorEntry[Limit]):
     def take_limit(self, plan: LogicalPlan, node: PlanNode, operator: Limit, limit: PlanNode) -> None:
         """Become the smaller one of both."""
         assert isinstance(limit.operator, Limit), "not a limit"
-        plan.replace(node, operator=Limit(min(limit.operator.count, operator.count)))
+        count, is_first = min(limit.operator.count, operator.count), limit.operator.is_first or operator.is_first
+        plan.replace(node, operator=Limit(count, is_first))
         plan.redirect(limit.id, node.id)
 
     def estimate(self, node: PlanNode, operator: Limit, inputs: Sequence[Estimates], *, legacy: bool) -> Estimates:
@@ -59,7 +60,7 @@ class LimitEntry(OperatorEntry[Limit]):
         self, planning: Planning, node: PlanNode, operator: Limit, estimates: Estimates, inputs: list[list[Candidate]]
     ) -> list[Candidate]:
         """Return one candidate for each of the input."""
-        return [limit_candidate(node, operator.count, estimates, source) for source in inputs[0]]
+        return [limit_candidate(node, operator, estimates, source) for source in inputs[0]]
 
     def translate(self, builder: PhysicalPlanBuilder, candidate: Candidate, operator: Limit) -> int:
         """Add the limit, one in each subtask before it."""

@@ -18,7 +18,7 @@ def make_missing(folder: Path) -> tuple[str, ...]:
     """
     missing: list[Path] = []
     for each in (folder, *folder.parents):
-        if each.is_dir():
+        if each.exists():  # what is no folder is told by the first one below it
             break
         missing.append(each)
     names = tuple(map(str, missing))

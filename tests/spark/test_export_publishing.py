@@ -44,7 +44,7 @@ def export(target, numbers, *, overwrite=False):
 
 def add(target, numbers, before):
     with staging(target) as folder:
-        append(made_in(folder, numbers), target, before)
+        append(made_in(folder, numbers), target, before, lambda: None)
 
 
 def numbers_of(folder):

@@ -16,7 +16,6 @@ from functools import cached_property
 import msgspec
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F  # noqa: N812 - the usual name
 from pyspark.sql import types as T  # noqa: N812 - the usual name
 from pyspark.sql.pandas.types import from_arrow_schema
 
@@ -89,6 +88,10 @@ class Frame:
         """The columns of Spark that carry ours, by name, each made when it is first asked for; nothing may wait."""
         return _Carriers(self.data, self.base)
 
+    def names(self, names: Sequence[str]) -> list[str]:
+        """Return the names of the columns of Spark that carry ours."""
+        return [f"c{self.base.names.index(name)}" for name in names]
+
     def column(self, name: str) -> Column:
         """Return the column of Spark that carries one of ours; nothing may wait."""
         return self.carriers[name]
@@ -116,11 +119,6 @@ def makes_rows_of_none(operator: Operator) -> bool:
     return getattr(operator, "kind", "").startswith(("map_partition", "map_batches"))
 
 
-def named(columns: Sequence[Column]) -> list[Column]:
-    """Return columns under the names c0, c1 ..."""
-    return [column.alias(f"c{index}") for index, column in enumerate(columns)]
-
-
-def null_columns(schema: PlanSchema) -> list[Column]:
-    """Return a null of each column's type."""
-    return [F.lit(None).cast(each.dataType) for each in spark_schema(schema)]
+def carrier_names(schema: PlanSchema) -> list[str]:
+    """Return c0, c1 ... for the columns of a schema."""
+    return [f"c{place}" for place in range(len(schema.names))]

@@ -15,7 +15,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
-from engine.dataframes.frame import Fragments, Frame, named, spark_schema
+from engine.dataframes.frame import Fragments, Frame, carrier_names, spark_schema
 from engine.dataframes.keyed_fragments import keyed
 from engine.dataframes.native_aggregates import native_aggregate
 from engine.dataframes.native_expressions import native_column
@@ -63,8 +63,8 @@ class Relations:
         columns = [_native(frame, each.expression) for each in operator.expressions]
         if any(column is None for column in columns):
             return None
-        made = frame.data.select(*named([column for column in columns if column is not None]))
-        return Frame(made, frame.base)
+        made = frame.data.select(*(column for column in columns if column is not None))
+        return Frame(made.toDF(*(f"c{place}" for place in range(len(columns)))), frame.base)
 
     def filter(self, frame: Frame, operator: Filter) -> Frame | None:
         """Return a filter by Spark, or None."""
@@ -126,17 +126,16 @@ class Relations:
         ]
         if any(column is None for column in made):
             return self.by_key(node, [frame], [frame.columns(operator.keys)])
-        keys = above.columns(operator.keys)
+        keys = above.names(operator.keys)
         if not made:
-            return Frame(above.data.select(*named(keys)).distinct(), node.schema)
-        names = [f"k{index}" for index in range(len(keys))]
-        own = [key.alias(name) for key, name in zip(keys, names, strict=True)]
-        grouped = above.data.select(*own, *(F.col(name) for name in above.data.columns)).groupBy(*names)
-        rows = grouped.agg(*(column.alias(f"a{index}") for index, column in enumerate(made) if column is not None))
+            return Frame(above.data.select(*keys).distinct().toDF(*carrier_names(node.schema)), node.schema)
+        rows = above.data.groupBy(*keys).agg(
+            *(column.alias(f"a{index}") for index, column in enumerate(made) if column is not None)
+        )
         order = [*operator.keys, *(call.name for call in operator.calls)]
-        columns = [*names, *(f"a{index}" for index in range(len(made)))]
-        wanted = [F.col(columns[order.index(name)]) for name in node.schema.names]
-        return Frame(rows.select(*named(wanted)), node.schema)
+        columns = [*keys, *(f"a{index}" for index in range(len(made)))]
+        wanted = (f"{columns[order.index(name)]} AS c{place}" for place, name in enumerate(node.schema.names))
+        return Frame(rows.selectExpr(*wanted), node.schema)
 
     def _with_arguments(self, frame: Frame, node: PlanNode, operator: Aggregate) -> Frame:
         """Return keys and arguments as columns, which the engine computes."""

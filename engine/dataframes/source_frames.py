@@ -20,11 +20,10 @@ import msgspec
 import pyarrow as pa
 import pyarrow.types as kinds
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from engine.dataframes.carried_types import carried_schema, is_plain, is_text, to_carried
 from engine.dataframes.fragments import Fragment
-from engine.dataframes.frame import Fragments, Frame, named, spark_schema
+from engine.dataframes.frame import Fragments, Frame, carrier_names, spark_schema
 from engine.expressions.schema_bridge import to_arrow_schema
 from engine.graph.plan import Plan, PlanNode, Source, decode_plan, encode_plan
 from engine.graph.source_spec import ArrowSource, ParquetSource
@@ -77,7 +76,7 @@ def _parquet(session: SparkSession, spec: ParquetSource, node: PlanNode) -> Data
     # One by one: Spark takes the largest of several files first, and rows have the order of their files.
     files = (session.read.schema(schema).parquet(f"file://{path}") for path in spec.paths)
     rows = reduce(DataFrame.unionAll, files)
-    return rows.select(*named([F.col(f"`{name.replace('`', '``')}`") for name in node.schema.names]))
+    return rows.toDF(*carrier_names(node.schema))
 
 
 def _by_splits(session: SparkSession, node: PlanNode, fragments: Fragments, partitions: int) -> DataFrame:

@@ -17,7 +17,7 @@ Held by: tests/sql/test_queries.py
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -27,20 +27,23 @@ from engine.api.data_set import DataSet
 from engine.api.data_set_values import one_value
 from engine.api.expression import Expr
 from engine.api.expressions import col, lit
-from engine.errors import NotYetSupportedError
+from engine.errors import NotYetSupportedError, PlanError
 from engine.graph.expression import conjuncts
 from engine.sql import joins
+from engine.sql.coercions import Coercions
 from engine.sql.column_names import ColumnNames, Relation, different_names
+from engine.sql.constants import is_constant, scalar_of
 from engine.sql.expressions import ExpressionReader
 from engine.sql.groups import grouped
 from engine.sql.join_conditions import JoinCondition, JoinKey, join_condition, positions
 from engine.sql.member_joins import members
 from engine.sql.memberships import Memberships
 from engine.sql.messages import messages_below
+from engine.sql.never_true import has_no_rows
 from engine.sql.null_aware import joins_of
 from engine.sql.planner import PlannedQuery
 from engine.sql.set_operations import with_counts
-from engine.sql.types import arrow_type, constant
+from engine.sql.types import arrow_type
 
 if TYPE_CHECKING:
     from substrait.algebra_pb2 import (
@@ -63,7 +66,13 @@ FromArrow = Callable[[pa.Table], DataSet]
 class RelationReader:
     """Reads the relations of one query."""
 
-    def __init__(self, tables: Mapping[str, DataSet], query: PlannedQuery, from_arrow: FromArrow) -> None:
+    def __init__(
+        self,
+        tables: Mapping[str, DataSet],
+        query: PlannedQuery,
+        from_arrow: FromArrow,
+        coercions: Coercions | None = None,
+    ) -> None:
         self._tables = tables
         self._query = query
         self._from_arrow = from_arrow
@@ -72,10 +81,14 @@ class RelationReader:
         #: relations by what they say, with the number of their first join
         self._known: dict[bytes, tuple[Relation, int]] = {}
         self._memberships = Memberships(query.functions)
+        self._coercions = coercions or Coercions(query.decimals)
 
     def root(self, relation: Rel, names: Sequence[str]) -> DataSet:
         """Return the data set of a whole query, its columns under the names that the query gives them."""
         found = self.read(relation)
+        coercions = self._coercions.with_found()
+        if coercions is not None:
+            return RelationReader(self._tables, self._query, self._from_arrow, coercions).root(relation, names)
         self._memberships.check(self._query.marks)
         return _renamed(found, different_names(names))
 
@@ -139,14 +152,13 @@ class RelationReader:
 
     def _values(self, message: ReadRel) -> Relation:
         """Return the rows of VALUES; a query without FROM has one, without columns."""
-        rows = [row.fields for row in message.virtual_table.expressions]
-        if any(field.WhichOneof("rex_type") != "literal" for row in rows for field in row):
+        reader = self._reader((), ())
+        rows = [[reader.read(field) for field in row.fields] for row in message.virtual_table.expressions]
+        if not all(is_constant(field) for row in rows for field in row):
             raise NotYetSupportedError("VALUES with what is no constant, in SQL")
         names = [self._names.unique(name) for name in message.base_schema.names]
         types = [arrow_type(one) for one in message.base_schema.struct.types]
-        columns = [
-            pa.array([constant(row[index].literal).as_py() for row in rows], one) for index, one in enumerate(types)
-        ]
+        columns = [pa.array([scalar_of(row[index]).as_py() for row in rows], one) for index, one in enumerate(types)]
         # a row needs a column to be there, which the query does not see
         held = (columns, names) if names else ([pa.nulls(len(rows))], [self._names.unique("row")])
         return Relation(self._from_arrow(pa.table(*held)), tuple(names))
@@ -176,7 +188,8 @@ class RelationReader:
         kept = [Expr(part) for part in parts if not self._memberships.takes(Expr(part))]
         data = joined.data
         for part in kept if parts else [reader.read(condition)]:
-            data = data.filter(part)
+            if not is_constant(part) or scalar_of(part).as_py() is not True:
+                data = data.filter(part)
         return Relation(data, found.columns)
 
     def _sort(self, message: SortRel) -> Relation:
@@ -209,9 +222,16 @@ class RelationReader:
 
     def _bounds(self, message: FetchRel) -> tuple[int | None, int]:
         """Return how many rows are wanted (None: all) after how many."""
-        count_ = int(message.count_expr.literal.i64) if message.HasField("count_expr") else None
-        offset = int(message.offset_expr.literal.i64) if message.HasField("offset_expr") else 0
-        return count_, offset
+        count_ = self._number(message.count_expr) if message.HasField("count_expr") else None
+        offset = self._number(message.offset_expr) if message.HasField("offset_expr") else 0
+        return count_, offset or 0
+
+    def _number(self, message: Expression) -> int | None:
+        value = self._reader((), ()).read(message)
+        number = scalar_of(value).as_py() if is_constant(value) else -1
+        if number is not None and number < 0:
+            raise PlanError("sql: LIMIT and OFFSET take a constant that is not negative")
+        return number
 
     def _sort_keys(self, message: SortRel) -> tuple[Relation, list[str], list[bool], list[bool]]:
         """Return the input with a column for each key, the keys, and for each: descending, nulls last."""
@@ -268,13 +288,22 @@ class RelationReader:
         operation = message.SetOp.Name(message.op).removeprefix("SET_OP_").lower()
         if operation not in ("union_all", "union_distinct"):
             raise NotYetSupportedError(f"the SQL set operation {operation}")
-        parts = [self.read(part) for part in message.inputs]
+        parts = [self.read(part) for part in self._with_rows(message.inputs)]
         names = [self._names.unique(name.partition("#")[0]) for name in parts[0].columns]
         # rows without columns have one that the query does not see
         hidden = [] if names else [lit(1).alias(self._names.unique("row"))]
         data = [_renamed(part, names) if names else part.data.select(hidden) for part in parts]
         union = data[0].union(*data[1:])
         return Relation(union.distinct() if operation == "union_distinct" else union, tuple(names))
+
+    def _with_rows(self, inputs: Sequence[Rel]) -> Iterator[Rel]:
+        """Yield the inputs of a union that may have rows, at least one."""
+        is_read = [self._query.marks is not None or not has_no_rows(one, self._query.functions) for one in inputs]
+        for place, one in enumerate(inputs):
+            if is_read[place] or (place == 0 and not any(is_read)):
+                yield one
+            else:
+                self._join_count += sum(1 for _ in joins_of(one))
 
     def _aggregate(self, message: AggregateRel) -> Relation:
         arguments = [one.value for measure in message.measures for one in measure.measure.arguments]
@@ -357,11 +386,18 @@ class RelationReader:
         return left, right, names
 
     def _reader(
-        self, columns: Sequence[str], data: Sequence[DataSet], scalars: Mapping[bytes, str] | None = None
+        self,
+        columns: Sequence[str],
+        data: Sequence[DataSet],
+        scalars: Mapping[bytes, str] | None = None,
     ) -> ExpressionReader:
         known = scalars or {}
         return ExpressionReader(
-            columns, data, self._query.functions, lambda query: known[query.SerializeToString(deterministic=True)]
+            columns,
+            data,
+            self._query.functions,
+            lambda query: known[query.SerializeToString(deterministic=True)],
+            self._coercions,
         )
 
 

@@ -11,7 +11,9 @@ Held by: tests/sql/test_queries.py
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -53,6 +55,12 @@ class PlannedQuery(NamedTuple):
     marks: int | None = None
     #: how many INTERSECT ALL and EXCEPT ALL there are: all semi and anti joins are theirs
     all_operations: int = 0
+    #: whether queries stand in its expressions
+    has_values: bool = True
+
+
+#: plans of texts
+_REMEMBERED: Final = 256
 
 
 class FloatsAsDecimalsError(EngineError):
@@ -69,8 +77,38 @@ def plan_query(text: str, tables: Mapping[str, pa.Schema], decimal_constants: bo
     Raises: PlanError for a text that is no query over them, NotYetSupportedError for one that Substrait cannot say,
     FloatsAsDecimalsError where constants have to be doubles.
     """
-    asked = _Asked(text, tables, decimal_constants)
-    known = in_known_words(text)
+    words = text.lower()
+    named = frozenset((name, schema) for name, schema in tables.items() if name.lower() in words)
+    return _known_plans.of((text, decimal_constants, named), lambda: _plan(_Asked(text, tables, decimal_constants)))
+
+
+class _KnownPlans:
+    """The plans of texts that were asked last; they are of names and types, so rows may be others by now."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        #: guarded by: self._lock
+        self._found: OrderedDict[Hashable, PlannedQuery] = OrderedDict()
+
+    def of(self, key: Hashable, plan: Callable[[], PlannedQuery]) -> PlannedQuery:
+        """Return what is known by a key, or what a function plans."""
+        with self._lock:
+            if key in self._found:
+                self._found.move_to_end(key)
+                return self._found[key]
+        found = plan()
+        with self._lock:
+            self._found[key] = found
+            if len(self._found) > _REMEMBERED:
+                self._found.popitem(last=False)
+        return found
+
+
+_known_plans: Final = _KnownPlans()
+
+
+def _plan(asked: _Asked) -> PlannedQuery:
+    known = in_known_words(asked.text)
     try:
         return _with_marks_if_needed(asked, known)
     except OuterColumnsError as error:
@@ -142,7 +180,13 @@ def _planned(asked: _Asked, text: str, *, is_marked: bool) -> PlannedQuery:
     if (null_aware or marks) and has_correlated_in(bound_text):
         raise UnclearMembershipError("sql: NOT IN with a query that depends on the row outside (write NOT EXISTS)")
     return PlannedQuery(
-        root.input, tuple(map(in_sql, root.names)), functions, null_aware, marks, all_operations=operations
+        root.input,
+        tuple(map(in_sql, root.names)),
+        functions,
+        null_aware,
+        marks,
+        all_operations=operations,
+        has_values="(<subquery>)" in shown,
     )
 
 

@@ -11,7 +11,9 @@ Held by: tests/sql/test_queries.py
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -68,6 +70,12 @@ class PlannedQuery(NamedTuple):
     all_operations: int = 0
     #: precision and scale of the decimals that it casts to itself
     decimals: frozenset[tuple[int, int]] = frozenset()
+    #: whether queries stand in its expressions
+    has_values: bool = True
+
+
+#: plans of texts
+_REMEMBERED: Final = 256
 
 
 class FloatsAsDecimalsError(EngineError):
@@ -84,6 +92,37 @@ def plan_query(text: str, tables: Mapping[str, pa.Schema], decimal_constants: bo
     Raises: PlanError for a text that is no query over them, NotYetSupportedError for one that Substrait cannot say,
     FloatsAsDecimalsError where constants have to be doubles.
     """
+    words = text.lower()
+    named = frozenset((name, schema) for name, schema in tables.items() if name.lower() in words)
+    return _known_plans.of((text, decimal_constants, named), lambda: _plan(text, tables, decimal_constants))
+
+
+class _KnownPlans:
+    """The plans of texts that were asked last; they are of names and types, so rows may be others by now."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        #: guarded by: self._lock
+        self._found: OrderedDict[Hashable, PlannedQuery] = OrderedDict()
+
+    def of(self, key: Hashable, plan: Callable[[], PlannedQuery]) -> PlannedQuery:
+        """Return what is known by a key, or what a function plans."""
+        with self._lock:
+            if key in self._found:
+                self._found.move_to_end(key)
+                return self._found[key]
+        found = plan()
+        with self._lock:
+            self._found[key] = found
+            if len(self._found) > _REMEMBERED:
+                self._found.popitem(last=False)
+        return found
+
+
+_known_plans: Final = _KnownPlans()
+
+
+def _plan(text: str, tables: Mapping[str, pa.Schema], decimal_constants: bool) -> PlannedQuery:
     zoned: dict[int, pa.DataType] = {}
     while True:
         try:
@@ -168,7 +207,16 @@ def _planned(asked: _Asked, text: str, *, is_marked: bool) -> PlannedQuery:
     marks = marks_are_null_aware(bound, shown, root.input)
     if (null_aware or marks) and has_correlated_in(bound_text):
         raise UnclearMembershipError("sql: NOT IN with a query that depends on the row outside (write NOT EXISTS)")
-    return PlannedQuery(root.input, names, functions, null_aware, marks, all_operations=operations, decimals=decimals)
+    return PlannedQuery(
+        root.input,
+        names,
+        functions,
+        null_aware,
+        marks,
+        all_operations=operations,
+        decimals=decimals,
+        has_values="(<subquery>)" in shown,
+    )
 
 
 def _session(asked: _Asked, text: str) -> tuple[Any, Callable[[str], Any]]:

@@ -319,10 +319,13 @@ class RelationReader:
     def _with_scalars(self, found: Relation, expressions: Sequence[Expression]) -> tuple[Relation, ExpressionReader]:
         """Return the relation with a column for each query that stands for a value, and the reader of expressions."""
         data, names = found.data, dict[bytes, str]()
-        for query in (query for one in expressions for query in _value_queries(one)):
+        for query in self._value_queries(expressions):
             data = self._with_value(data, found.columns, query, names)
         reader = self._reader(found.columns, (data,), names)
         return Relation(data, found.columns), reader
+
+    def _value_queries(self, expressions: Sequence[Expression]) -> list[Expression.Subquery]:
+        return [query for one in expressions for query in _value_queries(one)] if self._query.has_values else []
 
     def _with_value(
         self, data: DataSet, columns: Sequence[str], query: Expression.Subquery, names: dict[bytes, str]
@@ -375,7 +378,7 @@ class RelationReader:
         """Return the sides of a join with a column for each query that stands for a value in its condition."""
         names: dict[bytes, str] = {}
         columns = left.columns + right.columns
-        for query in _value_queries(on) if on is not None else ():
+        for query in self._value_queries([on] if on is not None else []):
             read = {position < len(left.columns) for position in positions(query)}
             if read == {True, False}:
                 raise NotYetSupportedError("sql: IN (SELECT ...) in ON over columns of both sides (write it in WHERE)")

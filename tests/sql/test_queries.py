@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import pyarrow as pa
 import pytest
 
 from engine import DataError, Environment, NotYetSupportedError, PlanError, SchemaError, col
@@ -65,6 +66,25 @@ def test_groups_that_a_query_uses_twice_are_made_once(environment: Environment, 
     assert "(above)" not in environment.sql("SELECT a.k FROM t AS a JOIN t AS b ON a.k = b.k").explain()
     found, wanted = answers(query)
     assert found == wanted
+
+
+def test_a_text_that_is_asked_again_sees_the_tables_as_they_are(
+    environment: Environment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    query = "SELECT sum(x) AS total FROM again"
+    found = []
+    for values in ([1, 2], [3, 4], [0.5, 1.5]):
+        environment.register("again", environment.from_arrow(pa.table({"x": values})))
+        if values == [3, 4]:
+            with monkeypatch.context() as patched:
+                patched.setattr("engine.sql.planner._session", None)  # it is not planned again
+                found.append(environment.sql(query))
+        else:
+            found.append(environment.sql(query))
+    assert [each.collect()[0].total for each in found] == [3, 7, 2.0]
+    environment.unregister("again")
+    with pytest.raises(PlanError, match="no table again"):
+        environment.sql(query)
 
 
 def test_joins_that_a_query_uses_twice_are_done_once(environment: Environment, answers: Answers) -> None:

@@ -38,7 +38,7 @@ from engine.api.logical_node import LogicalNode
 from engine.api.projections import project_node
 from engine.api.sorted_parts import SORTED, any_values_node, sorted_parts
 from engine.errors import SchemaError
-from engine.expressions.infer import check_predicate, infer_type
+from engine.expressions.infer import check_depth, check_predicate, infer_type
 from engine.expressions.literals import make_literal
 from engine.expressions.schema_bridge import is_key_type, type_to_ipc
 from engine.expressions.text import expression_text
@@ -82,6 +82,8 @@ def aggregates_node(source: LogicalNode, keys: tuple[str, ...], outputs: Sequenc
             leaves.append((known, part))
         return ColumnRef(known)
 
+    for one in outputs:
+        check_depth(one.expression)
     results = [NamedExpression(one.name, replaced(one.expression, column)) for one in outputs]
     names = {*keys, *(name for name, _ in leaves)}
     for one, result in zip(outputs, results, strict=True):

@@ -26,7 +26,7 @@ from engine.api.window_distances import frame_distances
 from engine.api.window_rewrites import OF_TWO, with_plain_windows
 from engine.errors import SchemaError
 from engine.expressions.common_type import common_type
-from engine.expressions.infer import check_predicate, infer_type
+from engine.expressions.infer import check_depth, check_predicate, infer_type
 from engine.expressions.schema_bridge import is_key_type, type_to_ipc
 from engine.expressions.text import expression_text
 from engine.graph.expression import (
@@ -64,6 +64,7 @@ def with_windows(
     """
     overs: list[Over] = []
     for expression in expressions:
+        check_depth(expression)
         _collect(expression, overs)
     if any(over.distinct or over.function in OF_TWO for over in overs):
         source, plain = with_plain_windows(source, expressions, what, windowed_project)

@@ -60,7 +60,7 @@ class Operand(msgspec.Struct, frozen=True):
 
 
 class Binding(msgspec.Struct, frozen=True):
-    """How a function works on operands of certain types."""
+    """How a function works on operands of certain types; without those at the end that are constants in the kernel."""
 
     kernel: Callable[..., Datum]
     argument_types: tuple[pa.DataType | None, ...]

@@ -168,16 +168,20 @@ def bind_is_in(operands: Sequence[Operand], _options: Options) -> Binding:
         raise NoMatchError("they have no common type: cast the column or the values")
     data_type = _ordered_type(data_type)
     constants = [choice.constant for choice in choices if choice.constant is not None]
-    valid = [cast_constant(constant, data_type) for constant in constants if constant.is_valid]
+    valid = [
+        constant if constant.type == data_type else cast_constant(constant, data_type)
+        for constant in constants
+        if constant.is_valid
+    ]
     misses_are_null = len(valid) < len(constants)
     find = _finding(valid, data_type)
 
-    def is_in(datum: Datum, *_choices: Datum) -> Datum:
+    def is_in(datum: Datum) -> Datum:
         found = find(datum)
         known = pc.and_(pc.is_valid(datum), found) if misses_are_null else pc.is_valid(datum)
         return pc.if_else(known, found, scalar_of(None, _BOOL))
 
-    return Binding(is_in, (data_type, *(None for _ in choices)))
+    return Binding(is_in, (data_type,))
 
 
 def logical(name: str) -> Callable[[Sequence[Operand], Options], Binding]:

@@ -40,7 +40,7 @@ from engine.graph.expression import (
 from engine.graph.function_table import FUNCTION_TABLE
 from engine.records.arrow_functions import pc
 
-_ARROW_ERRORS = (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, pa.ArrowKeyError)
+_ARROW_ERRORS = (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, pa.ArrowKeyError, OverflowError)
 
 
 def unknown_column(name: str, names: Iterable[str]) -> SchemaError:
@@ -125,7 +125,8 @@ def _compile_call(call: Call, schema: pa.Schema, shared: SharedParts | None) -> 
     try:
         operands = moments_for_texts(FUNCTION_TABLE[call.function], operands)
         binding = entry.bind(operands, call.options)
-        bound = [cast_operand(one, wanted) for one, wanted in zip(operands, binding.argument_types, strict=True)]
+        taken = len(binding.argument_types)
+        bound = [cast_operand(one, wanted) for one, wanted in zip(operands, binding.argument_types, strict=False)]
         result_type = _result_type(binding, bound)
     except NoMatchError as error:
         raise SchemaError(f"{expression_text(call)}: {_described(call.arguments, operands)}; {error}") from None
@@ -136,7 +137,7 @@ def _compile_call(call: Call, schema: pa.Schema, shared: SharedParts | None) -> 
         ) from None
     kernel, evaluators = binding.kernel, [operand.evaluate for operand in bound]
     can_raise = binding.can_raise or any(operand.can_raise for operand in bound)
-    form = Form(call.function, tuple(bound), call.options)
+    form = Form(call.function, (*bound, *operands[taken:]), call.options)
     return Operand(result_type, lambda batch: kernel(*[part(batch) for part in evaluators]), can_raise, form=form)
 
 

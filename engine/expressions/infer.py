@@ -49,13 +49,18 @@ def infer_type(expression: Expression, schema: pa.Schema) -> pa.DataType:
 
 
 def _type_of(expression: Expression, schema: pa.Schema) -> pa.DataType:
+    check_depth(expression)
+    return compile_operand(expression, schema).type
+
+
+def check_depth(expression: Expression) -> None:
+    """Raise SchemaError for an expression that is nested too deep to walk."""
     depth = depth_of(expression)
     if depth > DEPTH_MAX:
         raise SchemaError(
             f"an expression is nested {depth} deep, at most {DEPTH_MAX} are possible: make a part of it a column by "
             "with_columns() first, use is_in() for many comparisons, or one when() for many cases"
         )
-    return compile_operand(expression, schema).type
 
 
 def infer_schema(named: Sequence[NamedExpression], schema: pa.Schema) -> pa.Schema:

@@ -23,6 +23,7 @@ from engine.records.plain_scalars import scalar_of
 from engine.records.python_values import shown_value
 
 _TEXT_MAX = 60
+_END_OF_STREAM = b"\xff\xff\xff\xff\x00\x00\x00\x00"
 #: what Arrow raises for a value that it does not take: of no type, too large, or no Unicode
 _UNFIT = (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, OverflowError, ValueError)
 
@@ -74,20 +75,52 @@ def make_literal(value: Any, data_type: pa.DataType | None = None) -> Literal:
             scalar = scalar_of(value, data_type)
         except _UNFIT as error:
             raise SchemaError(f"lit({_short(value)}): is not {data_type}: {error}{_remedy(value)}") from None
-    array = pa.repeat(scalar, 1) if scalar.is_valid else pa.nulls(1, scalar.type)
-    batch = pa.RecordBatch.from_arrays([array], schema=pa.schema([pa.field("", scalar.type)]))
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, batch.schema) as writer:
-        writer.write_batch(batch)
     plain = shown_value(scalar)
     in_clear = plain if isinstance(plain, bool | int | float | str) else None
-    return Literal(ipc=sink.getvalue().to_pybytes(), text=literal_text(scalar), value=in_clear)
+    return Literal(ipc=_scalar_to_ipc(scalar), text=literal_text(scalar), value=in_clear)
 
 
-@lru_cache(maxsize=4096)
+def _scalar_to_ipc(scalar: pa.Scalar) -> bytes:
+    """Return a stream of one batch. A filter may have tens of thousands of constants: the schema is written once."""
+    array = pa.repeat(scalar, 1) if scalar.is_valid else pa.nulls(1, scalar.type)
+    schema, schema_message = _schema_of(scalar.type)
+    batch = pa.RecordBatch.from_arrays([array], schema=schema)
+    if not schema_message:
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, schema) as writer:
+            writer.write_batch(batch)
+        return bytes(sink.getvalue())
+    return schema_message + bytes(batch.serialize()) + _END_OF_STREAM
+
+
+@lru_cache(maxsize=64)
+def _schema_of(data_type: pa.DataType) -> tuple[pa.Schema, bytes]:
+    """Return the schema of a constant, and its message; empty where dictionaries stand between that and the values."""
+    schema = pa.schema([pa.field("", data_type)])
+    return schema, b"" if _has_dictionaries(data_type) else schema.serialize().to_pybytes()
+
+
+@lru_cache(maxsize=64)
+def _schema_from(message: bytes) -> pa.Schema | None:
+    schema = pa.ipc.read_schema(pa.py_buffer(message))
+    return None if _has_dictionaries(schema.field(0).type) else schema
+
+
+def _has_dictionaries(data_type: pa.DataType) -> bool:
+    return pa.types.is_dictionary(data_type) or any(
+        _has_dictionaries(data_type.field(index).type) for index in range(data_type.num_fields)
+    )
+
+
+@lru_cache(maxsize=1 << 16)
 def _scalar_from_ipc(ipc: bytes) -> pa.Scalar:
-    with pa.ipc.open_stream(pa.py_buffer(ipc)) as reader:
-        return reader.read_next_batch().column(0)[0]
+    # A message: a mark, the length of what describes it, that.
+    schema_end = 8 + int.from_bytes(ipc[4:8], "little")
+    schema = _schema_from(ipc[:schema_end])
+    if schema is None:
+        with pa.ipc.open_stream(pa.py_buffer(ipc)) as reader:
+            return reader.read_next_batch().column(0)[0]
+    return pa.ipc.read_record_batch(pa.py_buffer(ipc[schema_end:]), schema).column(0)[0]
 
 
 def literal_scalar(literal: Literal) -> pa.Scalar:

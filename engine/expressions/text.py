@@ -21,6 +21,7 @@ from engine.graph.expression import (
     OrderedBy,
     Over,
     PythonCall,
+    depth_of,
 )
 
 #: function -> (operator, strength): stronger binds tighter, in Python's order
@@ -43,6 +44,8 @@ _INFIX = {
 _PREFIX = {"negate": "-", "not": "~"}
 _PREFIX_STRENGTH = 7
 _TEXT_MAX = 200
+#: deeper ones are refused where they are used
+_DEPTH_MAX = 250
 
 
 def _call_text(call: Call) -> tuple[str, int]:
@@ -69,6 +72,11 @@ def _text(expression: Expression, strength: int) -> str:
             pass
         case Cast(operand=operand, type_text=type_text):
             text = f"cast({_text(operand, 0)} as {type_text})"
+        case Case(
+            branches=((_, Call(function="add", arguments=(floored, _))),),
+            otherwise=Call(arguments=(left, right)) as quotient,
+        ) if quotient.function == "floor_divide" and floored == quotient:  # what SQL's division of integers is made of
+            text, own = _call_text(Call("divide", (left, right)))
         case Case(branches=branches, otherwise=otherwise):
             text = ".".join(f"when({_text(test, 0)}).then({_text(value, 0)})" for test, value in branches)
             if otherwise is not None:
@@ -120,5 +128,7 @@ def _aggregated_text(one: Aggregated) -> str:
 
 def expression_text(expression: Expression) -> str:
     """Return an expression as text of bounded length."""
+    if (depth := depth_of(expression)) > _DEPTH_MAX:
+        return f"(an expression that is nested {depth} deep)"
     text = _text(expression, 0)
     return text if len(text) <= _TEXT_MAX else f"{text[:_TEXT_MAX]}..."

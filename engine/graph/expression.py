@@ -141,6 +141,9 @@ class PythonCall(msgspec.Struct, frozen=True, tag="python_call"):
 Expression = ColumnRef | Literal | Call | Cast | Case | Over | Aggregated | FromDataSet | PythonCall
 
 
+_LEAVES = (Literal, ColumnRef)
+
+
 class NamedExpression(msgspec.Struct, frozen=True):
     """An expression and the name of the column it makes."""
 
@@ -163,6 +166,8 @@ class AggregateCall(msgspec.Struct, frozen=True):
 
 def children_of(expression: Expression) -> tuple[Expression, ...]:
     """Return the direct operands of an expression."""
+    if isinstance(expression, _LEAVES):  # most of all there are, where a list has thousands of constants
+        return ()
     match expression:
         case Call(arguments=arguments) | PythonCall(arguments=arguments):
             return arguments

@@ -209,10 +209,13 @@ _INDETERMINATE: Final = frozenset(name for name, row in FUNCTION_TABLE.items() i
 
 
 def _functions_of(expression: Expression) -> Iterator[str]:
-    if isinstance(expression, Call):
-        yield expression.function
-    for child in children_of(expression):
-        yield from _functions_of(child)
+    """Yield the functions of an expression. Does not recurse, so any depth can be asked."""
+    stack = [expression]
+    while stack:
+        one = stack.pop()
+        if isinstance(one, Call):
+            yield one.function
+        stack.extend(children_of(one))
 
 
 def is_deterministic(expression: Expression) -> bool:

@@ -52,7 +52,8 @@ def cannot_raise(expression: Expression, schema: PlanSchema) -> bool:
             results = [then for _, then in branches]
             if not _same_type(results if otherwise is None else [*results, otherwise], schema):
                 return False
-    return all(cannot_raise(child, schema) for child in children_of(expression))
+    children = (child for child in children_of(expression) if not isinstance(child, Literal))
+    return all(cannot_raise(child, schema) for child in children)
 
 
 def _type_text(expression: Expression, schema: PlanSchema) -> str:

@@ -130,10 +130,11 @@ def _call_share(call: Call, columns: Columns) -> tuple[float, str]:
         origin = _origin(function, known.null_fraction is not None)
         return (share if function == "is_null" else 1 - share), origin
     if function in ("equal", "not_equal"):
-        share, is_known = _equal_share(known, arguments)
+        share, is_known = _equal_share(known, arguments, dict(known.heavy_keys))
         return (share if function == "equal" else 1 - share), _origin(function, is_known)
     if function == "is_in":
-        shares = [_equal_share(known, (value,)) for value in arguments[1:]]
+        heavy = dict(known.heavy_keys)
+        shares = [_equal_share(known, (value,), heavy) for value in arguments[1:]]
         is_known = any(known_one for _, known_one in shares)
         return min(sum(share for share, _ in shares), 1.0 if is_known else 0.5), _origin(function, is_known)
     if function in _SWAPPED:
@@ -149,12 +150,14 @@ def _origin(function: str, is_known: bool) -> str:
     return f"statistics ({function})" if is_known else f"default for {function}"
 
 
-def _equal_share(known: ColumnStatistics, arguments: tuple[Expression, ...]) -> tuple[float, bool]:
+def _equal_share(
+    known: ColumnStatistics, arguments: tuple[Expression, ...], heavy: Mapping[str, float]
+) -> tuple[float, bool]:
     constant = next((argument for argument in arguments if isinstance(argument, Literal)), None)
-    if constant is not None and known.heavy_keys:
-        for text, share in known.heavy_keys:
-            if text in (constant.text, str(constant.value)):
-                return share, True
+    if constant is not None and heavy:
+        share = heavy.get(constant.text, heavy.get(str(constant.value)))
+        if share is not None:
+            return share, True
     if known.distinct_count:
         return 1 / max(1.0, known.distinct_count), True
     return DEFAULT_EQUAL, False

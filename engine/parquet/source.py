@@ -123,6 +123,7 @@ def parquet_source(
     for file_path in paths:
         with open_parquet(file_path, reader) as file:
             file_schema = plain_file_schema(file.schema_arrow)
+            _check_names(file_schema.names, file_path, reader)
             found.append(file_schema)
             schema = (
                 file_schema
@@ -137,6 +138,14 @@ def parquet_source(
     spec = ParquetSource(paths=paths, splits=tuple(splits), columns=tuple(schema.names), types_ipc=types_ipc)
     _check_sampled(spec.splits, metadata, reader)
     return spec, _statistics([metadata[file_path] for file_path in paths], schema), schema
+
+
+def _check_names(names: list[str], path: str, reader: str) -> None:
+    twice = next((name for name in names if names.count(name) > 1), None) if len(set(names)) < len(names) else None
+    if twice is not None:
+        raise SchemaError(
+            f"{reader}: {path} has two columns {twice!r}, which no name tells apart; write it with others"
+        )
 
 
 def _splits_of(path: str, metadata: pq.FileMetaData) -> list[SourceSplit]:

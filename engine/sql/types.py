@@ -75,7 +75,8 @@ def constant(literal: Expression.Literal) -> pa.Scalar:
     if kind in _READERS:
         return _READERS[kind](value)
     if kind in _UNSIGNED and literal.type_variation_reference == 1:
-        return pa.scalar(value, _UNSIGNED[kind])
+        data_type = _UNSIGNED[kind]
+        return pa.scalar(value % 2**data_type.bit_width, data_type)
     if kind in _PLAIN:
         return pa.scalar(value, _PLAIN[kind])
     raise NotYetSupportedError(f"the SQL constant of type {kind}")

@@ -213,6 +213,9 @@ def test_files_that_differ_are_named_with_the_column(tmp_path):
     pq.write_table(pa.table({"z": ["x"]}), tmp_path / "b.parquet")
     with pytest.raises(SchemaError, match=r"columns differ .*: a, z"):
         parquet_source(tmp_path)
+    pq.write_table(pa.table([[1], [2]], names=["a", "a"]), tmp_path / "b.parquet")
+    with pytest.raises(SchemaError, match=r"b\.parquet has two columns 'a', which no name tells apart"):
+        parquet_source(tmp_path / "b.parquet")
     (tmp_path / "b.parquet").write_text("no parquet at all")
     with pytest.raises(PlanError, match=r"b\.parquet is not a Parquet file"):
         parquet_source(tmp_path)

@@ -1,6 +1,8 @@
 """What has no meaning is refused with the expression, the types it met, and what to do."""
 
 import datetime
+import functools
+import time
 
 import pyarrow as pa
 import pytest
@@ -218,3 +220,44 @@ def test_what_has_another_value_each_time_is_no_constant():
     drawn = Call("rand", (), {"seed": 1})
     assert with_constants(drawn) == drawn
     assert isinstance(with_constants((lit(1) + 1).expression), Literal)
+
+
+@pytest.mark.parametrize(
+    "scalar",
+    [
+        pa.scalar(2**63, pa.uint64()),
+        pa.scalar("é"),
+        pa.scalar(None, pa.int8()),
+        pa.scalar([1, None]),
+        pa.scalar({"a": b"x"}),
+        pa.scalar("x", pa.dictionary(pa.int8(), pa.string())),
+        pa.scalar(["x"], pa.list_(pa.dictionary(pa.int8(), pa.string()))),
+    ],
+)
+def test_a_constant_travels_as_a_stream_that_any_reader_takes(scalar):
+    literal = make_literal(scalar)
+    with pa.ipc.open_stream(literal.ipc) as reader:
+        assert reader.read_next_batch().column(0)[0] == scalar
+    assert literal_scalar(literal) == scalar and literal_scalar(literal).type == scalar.type
+
+
+def test_each_of_many_constants_costs_little():
+    begin = time.process_time()
+    expression = call("is_in", SIZE, *range(40_000))
+    assert infer_type(expression, SCHEMA) == pa.bool_()
+    assert evaluate(expression, pa.record_batch({"size": [39_999, -1]})).to_pylist() == [True, False]
+    assert time.process_time() - begin < 10
+
+
+DEEP = functools.reduce(lambda left, right: left | right, [col("size") == number for number in range(2000)])
+
+
+def test_what_is_nested_ever_so_deep_is_refused_and_has_a_text():
+    with pytest.raises(SchemaError, match="an expression is nested 2001 deep, at most 200 are possible"):
+        infer_type(DEEP.expression, SCHEMA)
+    assert repr(DEEP).count("nested 2001 deep") == 1
+
+
+def test_a_number_that_arrow_has_no_room_for_is_refused_as_such():
+    with pytest.raises(SchemaError, match=r"cannot str slice: name is string \(.*too large"):
+        infer_type(col("name").str.slice(0, 2**70).expression, SCHEMA)

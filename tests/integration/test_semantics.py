@@ -2,6 +2,7 @@
 
 import datetime
 import decimal
+import functools
 import math
 import operator
 
@@ -16,6 +17,7 @@ from engine import (
     avg,
     col,
     count,
+    count_if,
     lit,
     max_,
     min_,
@@ -432,6 +434,17 @@ def test_an_expression_that_is_nested_too_deep_says_what_to_do(environment):
         expression = expression + col("a")
     with pytest.raises(SchemaError, match=r"nested 991 deep, at most 200 .* a column by with_columns\(\) first"):
         data.select(expression.alias("b"))
+    deep = functools.reduce(lambda left, right: left | right, [col("a") == number for number in range(2000)])
+    uses = [
+        lambda: data.filter(deep),
+        lambda: data.agg(x=count_if(deep)),
+        lambda: data.agg(x=when(deep).then(sum_("a")).otherwise(0)),
+        lambda: data.select(sum_("a").over(deep).alias("x")),
+        lambda: data.sort(deep),
+    ]
+    for use in uses:
+        with pytest.raises(SchemaError, match=r"nested 200\d deep, at most 200"):
+            use()
 
 
 # ---- NaN

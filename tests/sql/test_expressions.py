@@ -229,3 +229,18 @@ def test_a_moment_as_text_has_no_zeros_at_its_end(environment: Environment, orac
 def test_a_date_and_days_are_a_date(environment: Environment) -> None:
     environment.register("days", environment.from_arrow(pa.table({"d": pa.array([date(2024, 2, 28)])})))
     assert environment.sql("SELECT d + 2 AS x FROM days").to_arrow().to_pydict() == {"x": [date(2024, 3, 1)]}
+
+
+def test_whole_numbers_beyond_int64_are_compared_with_columns_that_hold_them() -> None:
+    with Environment() as env:
+        env.register("t", env.from_arrow(pa.table({"u": pa.array([1, 2**63, 2**64 - 1], pa.uint64())})))
+        assert env.sql("SELECT u FROM t WHERE u = 9223372036854775808").to_arrow()["u"].to_pylist() == [2**63]
+        found = env.sql("SELECT u FROM t WHERE u IN (18446744073709551615, 1) ORDER BY u")
+        assert found.to_arrow()["u"].to_pylist() == [1, 2**64 - 1]
+
+
+def test_a_division_by_zero_is_told_as_it_was_written() -> None:
+    with Environment() as env:
+        env.register("t", env.from_arrow(pa.table({"i": [1]})))
+        with pytest.raises(Exception, match="i / 0: divide by zero; in a row with i=1"):
+            env.sql("SELECT i / 0 AS a FROM t").collect()

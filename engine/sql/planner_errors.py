@@ -56,7 +56,7 @@ _TIMES: Final = re.compile(r"\b(Timestamp|Interval)\([^()]*\)|\b(Timestamp|Inter
 _COMMON_NAMES: Final = ("length", "trim", "substr", "pow", "ceiling", "mod", "now", "current_date", "variance")
 _KEYWORD_TEXT: Final = """
     SELECT DISTINCT FROM WHERE GROUP HAVING ORDER LIMIT OFFSET UNION INTERSECT EXCEPT JOIN LEFT RIGHT FULL INNER OUTER
-    CROSS USING BETWEEN WITH VALUES PARTITION OVER
+    CROSS USING BETWEEN WITH VALUES PARTITION OVER CREATE TABLE VIEW REPLACE DESCRIBE EXPLAIN ANALYZE INSERT
 """
 _KEYWORDS: Final = tuple(_KEYWORD_TEXT.split())
 
@@ -128,6 +128,7 @@ _SAYINGS: Final[tuple[tuple[re.Pattern[str], _Saying], ...]] = (
         f"both sides of {found[1]} need as many columns", found[1])),
     (re.compile(r"[Nn]umber of columns .*?(UNION|INTERSECT|EXCEPT)"), lambda found, _: (
         f"both sides of {found[1]} need as many columns", found[1])),
+    (re.compile(r"^SHOW \[VARIABLE\]"), lambda _found, _: ("SHOW is followed by TABLES", "SHOW")),
     (re.compile(r"only supports a single SQL statement"), lambda _found, _: ("more than one statement", ";")),
     (re.compile(r"LIMIT must be >= 0, '(.*?)' was provided"), lambda found, _: (
         f"LIMIT {found[1]} is negative", "LIMIT")),

@@ -95,7 +95,7 @@ Statement = Query | Explain | CreateView | CreateTable | Drop | CopyTo | InsertI
 
 FORMATS: Final = ("parquet", "csv", "records", "json", "orc", "ipc")
 _NAME: Final = r"(\"[^\"]+\"|\w+)"
-_EXPLAIN: Final = re.compile(r"EXPLAIN\s+(ANALYZE\s+)?(.+)", re.IGNORECASE | re.DOTALL)
+_EXPLAIN: Final = re.compile(r"EXPLAIN\s+(ANALY[ZS]E\s+)?(.+)", re.IGNORECASE | re.DOTALL)
 _CREATE: Final = re.compile(
     rf"CREATE\s+(OR\s+REPLACE\s+)?(VIEW|TABLE)\s+{_NAME}\s+AS\s+(.+)", re.IGNORECASE | re.DOTALL
 )

@@ -17,6 +17,8 @@ SAID = {
     "SELECT k FROM t WHERE k BETWEEN 1": "line 1, column 34: expected: AND, found: the end",
     "SELECT k FROM t;; SELECT 1": "line 1, column 16: more than one statement",
     "SELECT s LIKE 'a' ESCAPE '!' AS x, k FORM t": "line 1, column 43: expected: end of statement, found: t; did you",
+    "SHOW TABELS": "line 1, column 1: SHOW is followed by TABLES",
+    "CREATE TABEL x AS SELECT 1": "line 1, column 8: expected: an object type after CREATE, found: TABEL; did you mean",
     # names
     "SELECT kk FROM t": "line 1, column 8: no column kk; did you mean k? (there are k, v, s)",
     "SELECT k,\n  'vv' AS vv, t.vv\nFROM t": "line 2, column 15: no column t.vv; did you mean v? (there are k, v, s)",

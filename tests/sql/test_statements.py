@@ -49,6 +49,7 @@ def test_no_character_is_lost(parts: list[str]) -> None:
     [
         ("SELECT 1", Query("SELECT 1")),
         ("-- why\nEXPLAIN SELECT 1", Explain("SELECT 1", False)),
+        ("explain analyse SELECT 1", Explain("SELECT 1", True)),
         ("explain analyze\nSELECT 1", Explain("SELECT 1", True)),
         ('CREATE OR REPLACE VIEW "Big" AS SELECT 1', CreateView("Big", "SELECT 1", True)),
         ("create view Big as SELECT 1", CreateView("big", "SELECT 1")),

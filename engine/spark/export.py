@@ -177,7 +177,7 @@ def _exported(
         if report.rejected is not None:
             write_rejected(marked, rejected, rejected_folder(target) if how.before is not None else None)
         if how.before is not None:
-            beside = partial(publish_rejected, rejected, target) if report.rejected else lambda: None
+            beside = partial(publish_rejected, rejected, target) if report.rejected else None
             append(made, target, how.before, beside)
         else:
             publish(made, target, overwrite=how.overwrite)

@@ -86,16 +86,16 @@ def publish(made: Made, target: Path, *, overwrite: bool) -> None:
             made.folder.rename(target)
 
 
-def append(made: Made, target: Path, before: RecordsManifest, beside: Callable[[], None]) -> None:
+def append(made: Made, target: Path, before: RecordsManifest, beside: Callable[[], None] | None = None) -> None:
     """Add the parts in a folder to a data set, and do what goes with it.
 
     Raises: PlanError when it is not as it was before: rows beyond a watermark would be there twice.
     """
     if made.manifest.row_count:
         _switch(made, target, before, beside)
-        return
-    with target_lock(target):
-        beside()
+    elif beside is not None:
+        with target_lock(target):
+            beside()
 
 
 def _switch(made: Made, target: Path, before: RecordsManifest | None, beside: Callable[[], None] | None = None) -> None:

@@ -12,7 +12,8 @@ planner.py          DataFusion told of names and types, never of data
 planner_errors.py   what it says of a text, as one sentence: line and column, and names that are near
 lost_meaning.py     what a query says and the planner loses: refused by name
 lost_conditions.py   conditions that rewriting moves or merges to other answers; plan_text.py: the text of plans
-constant_overflow.py  constants that the planner computes and wraps around: an error
+constant_overflow.py  integer constants that overflow: an error before anything runs
+common_conditions.py  what all sides of OR have, once; for queries that look outside
 null_aware.py       what Substrait drops: which joins are IN and NOT IN
 marked_membership.py  marks in the text for IN where the joins do not tell; memberships.py: where they are found
 member_joins.py     IN and NOT IN that depend on the row outside, as joins
@@ -22,6 +23,8 @@ joins.py            pairs, rows with and without a match, marks; join_conditions
 groups.py           grouping sets; aggregates.py: aggregates by name, of groups and of windows
 windows.py          functions over windows
 expressions.py      expressions of Substrait to ours
+constants.py        what is computed of constants, as of columns
+coercions.py        casts that nobody wrote, where Drey has a rule of its own
 functions.py        a table of functions by name
 types.py            types and constants; messages.py: messages of Substrait as trees
 column_names.py     Substrait counts columns, data sets name them

@@ -6,12 +6,16 @@
     cast, if_then, singular_or_list cast(), when().then(), is_in()
     subquery                        a column that relations.py has joined
 
+What reads no column is computed here, by what computes columns (see ``constants``).
+
 Held by: tests/sql/test_expressions.py
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import reduce
+from operator import or_
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -21,8 +25,9 @@ from engine.api.expression import Expr
 from engine.api.expressions import col, lit, when
 from engine.errors import NotYetSupportedError
 from engine.expressions.infer import infer_type
-from engine.graph.expression import Literal
-from engine.sql.functions import FUNCTIONS
+from engine.sql.coercions import Coercions, without_widening
+from engine.sql.constants import computed, constant_call, constant_cast, is_constant, is_null, scalar_of
+from engine.sql.functions import FUNCTIONS, OVER_NULLS
 from engine.sql.marked_membership import marked_value
 from engine.sql.types import arrow_type, constant
 from engine.sql.windows import window
@@ -32,9 +37,8 @@ if TYPE_CHECKING:
 
 #: of a cast: null for what the type cannot hold
 _RETURN_NULL: Final = 1
-#: what the planner makes of doubles and of floats beside decimals: it is too narrow for some, and rounds the others
-_OF_FLOATS: Final = {(30, 15), (14, 7)}
 _WIDE_INTEGERS: Final = {pa.int64(), pa.uint64()}
+_MIRRORED: Final = {"lt": "gt", "lte": "gte", "gt": "lt", "gte": "lte", "equal": "equal", "not_equal": "not_equal"}
 _COMPARISONS: Final = frozenset(
     ("equal", "not_equal", "lt", "lte", "gt", "gte", "between", "is_distinct_from", "is_not_distinct_from")
 )
@@ -49,14 +53,19 @@ class ExpressionReader:
         data: Sequence[DataSet],
         function_names: dict[int, str],
         scalar_column: Callable[[Expression.Subquery], str],
+        coercions: Coercions,
     ) -> None:
         self._columns = columns
         self._data = data
         self._function_names = function_names
         self._scalar_column = scalar_column
+        self._coercions = coercions
 
     def read(self, message: Expression) -> Expr:
         """Return an expression; NotYetSupportedError for a kind or a function that is not here."""
+        return computed(self._read(message))
+
+    def _read(self, message: Expression) -> Expr:
         kind = str(message.WhichOneof("rex_type"))
         match kind:
             case "selection":
@@ -74,8 +83,7 @@ class ExpressionReader:
                 marked = marked_value(message, self._function_names)
                 return self._case(message.if_then) if marked is None else self.read(marked)
             case "singular_or_list":
-                options = [self.read(option) for option in message.singular_or_list.options]
-                return self.read(message.singular_or_list.value).is_in(options)
+                return self._is_in(message.singular_or_list)
             case "subquery":
                 return col(self._scalar_column(message.subquery))
             case _:
@@ -90,48 +98,59 @@ class ExpressionReader:
 
     def _call(self, call: Expression.ScalarFunction) -> Expr:
         name = self._function_names[call.function_reference]
+        arguments = [self.read(argument.value) for argument in call.arguments]
         if name not in FUNCTIONS:
-            raise NotYetSupportedError(f"the SQL function {name}()")
-        messages = [argument.value for argument in call.arguments]
-        arguments = self._compared(messages) if name in _COMPARISONS else [self.read(message) for message in messages]
+            return constant_call(name, arguments, self._coercions.moment)
+        wanted = arrow_type(call.output_type) if call.HasField("output_type") else None
+        if name not in OVER_NULLS and any(map(is_null, arguments[:2])):
+            # LIKE alone has no type, and a third argument that may be null
+            return lit(None, wanted or pa.bool_())
+        if name in _COMPARISONS:
+            arguments = without_widening(arguments, self._type)
+            if name in _MIRRORED and is_constant(arguments[0]):
+                # as 2 < k is estimated: k > 2
+                name, arguments = _MIRRORED[name], arguments[::-1]
         if name == "subtract" and call.output_type.WhichOneof("kind") == "i64" and self._is_date(arguments[0]):
             return arguments[0].dt.diff(arguments[1], "days")
-        return FUNCTIONS[name](arguments, arrow_type(call.output_type) if call.HasField("output_type") else None)
+        return FUNCTIONS[name](arguments, wanted)
 
-    def _compared(self, messages: Sequence[Expression]) -> list[Expr]:
-        """Return the sides of a comparison; of a decimal and a float both as floats, not as decimals."""
-        floats = [self._float_as_decimal(message) for message in messages]
-        if all(value is None for value in floats):
-            return [self.read(message) for message in messages]
-        return [
-            self._uncast(message).cast(pa.float64()) if value is None else value
-            for message, value in zip(messages, floats, strict=True)
-        ]
-
-    def _uncast(self, message: Expression) -> Expr:
-        """Return a decimal without the digits that a cast adds: with them it becomes another float."""
-        value = self.read(message)
-        inner = self.read(message.cast.input) if message.WhichOneof("rex_type") == "cast" else value
-        return inner if pa.types.is_decimal(self._type(inner)) else value
-
-    def _float_as_decimal(self, message: Expression) -> Expr | None:
-        """Return the float that a cast makes a decimal of, as the planner does it beside decimals."""
-        if message.WhichOneof("rex_type") != "cast" or message.cast.type.WhichOneof("kind") != "decimal":
-            return None
-        wanted = message.cast.type.decimal
-        value = self.read(message.cast.input) if (wanted.precision, wanted.scale) in _OF_FLOATS else None
-        return value if value is not None and pa.types.is_floating(self._type(value)) else None
+    def _is_in(self, message: Expression.SingularOrList) -> Expr:
+        options = [self.read(option) for option in message.options]
+        value, *options = without_widening([self.read(message.value), *options], self._type)
+        if all(map(is_constant, options)):
+            return value.is_in(options)
+        return reduce(or_, (value == option for option in options))
 
     def _cast(self, message: Expression.Cast) -> Expr:
+        if message.type.WhichOneof("kind") == "interval_compound":
+            return self._days(message)
         wanted, value = arrow_type(message.type), self.read(message.input)
+        source = self._type(value)
+        if self._coercions.makes_double(source, wanted):
+            return self._as_double(value, source)
         if message.failure_behavior == _RETURN_NULL:
             return self._rounded(value, wanted).try_cast(wanted)
-        source = None if isinstance(value.expression, Literal) else self._type(value)
-        if source in _WIDE_INTEGERS and pa.types.is_float64(wanted):
-            return value * 1.0  # rounds what a double cannot hold, where a cast is exact or an error
-        if source is not None and pa.types.is_timestamp(source) and source.tz is None and pa.types.is_string(wanted):
-            return _moment_as_text(value, source.unit)
-        return self._rounded(value, wanted).cast(wanted)
+        if pa.types.is_float64(wanted):
+            return self._as_double(value, source)
+        if pa.types.is_timestamp(source) and pa.types.is_string(wanted):
+            return _moment_as_text(value, source)
+        cast = self._rounded(value, wanted).cast(wanted)
+        if pa.types.is_string(source) and is_constant(value) and not is_constant(computed(cast)):
+            return constant_cast(scalar_of(value).as_py(), wanted)
+        return cast
+
+    def _as_double(self, value: Expr, source: pa.DataType) -> Expr:
+        # rounds what a double cannot hold, where a cast is exact or an error
+        return value * 1.0 if source in _WIDE_INTEGERS else value.cast(pa.float64())
+
+    def _days(self, message: Expression.Cast) -> Expr:
+        """Return the interval of ``date + 3``: the planner makes a duration of the days, and an interval of that."""
+        seconds = self.read(message.input.cast.input) if message.input.WhichOneof("rex_type") == "cast" else None
+        if seconds is None or not is_constant(seconds):
+            raise NotYetSupportedError("sql: a number of days or an interval that is no constant")
+        value = scalar_of(seconds).as_py()
+        days = None if value is None else pa.MonthDayNano([0, value // 86400, 0])
+        return lit(pa.scalar(days, pa.month_day_nano_interval()))
 
     def _is_date(self, value: Expr) -> bool:
         return bool(pa.types.is_date(self._type(value)))
@@ -164,7 +183,9 @@ class ExpressionReader:
         return chain.otherwise(self.read(getattr(message, "else"))) if message.HasField("else") else chain
 
 
-def _moment_as_text(value: Expr, unit: str) -> Expr:
-    """Return a moment as SQL writes it: of the fraction of a second only what is not zero."""
+def _moment_as_text(value: Expr, data_type: pa.DataType) -> Expr:
+    """Return a moment as SQL writes it: of the fraction of a second only what is not zero, and the zone as +00."""
+    if data_type.tz is not None:
+        return _moment_as_text(value.dt.to_timezone("UTC").dt.with_timezone(None), pa.timestamp(data_type.unit)) + "+00"
     text = value.cast(pa.string())
-    return text if unit == "s" else text.str.replace(r"\.?0+$", "", regex=True)
+    return text if data_type.unit == "s" else text.str.replace(r"\.?0+$", "", regex=True)

@@ -34,6 +34,22 @@ def _all(name: str) -> Function:
     return lambda arguments, _: reduce(lambda left, right: getattr(left, name)(right), arguments)
 
 
+def _logic(method: str, neutral: bool) -> Function:
+    """Return the function of conditions without those that change nothing: k = 1 AND TRUE is k = 1."""
+
+    def call(arguments: Arguments, _wanted: pa.DataType | None) -> Expr:
+        kept = [one for one in arguments if not _is_bool(one, neutral)]
+        if any(_is_bool(one, not neutral) for one in kept):
+            return lit(not neutral)
+        return reduce(lambda left, right: getattr(left, method)(right), kept) if kept else lit(neutral)
+
+    return call
+
+
+def _is_bool(value: Expr, wanted: bool) -> bool:
+    return isinstance(value.expression, Literal) and value.expression.value is wanted
+
+
 def _divide(arguments: Arguments, wanted: pa.DataType | None) -> Expr:
     left, right = arguments
     return _cut_quotient(left, right) if wanted is not None and pa.types.is_integer(wanted) else left / right
@@ -157,6 +173,12 @@ def _regexp_replace(arguments: Arguments, _wanted: pa.DataType | None) -> Expr:
     return arguments[0].str.replace(pattern, replacement, regex=True)
 
 
+def _replace(arguments: Arguments, wanted: pa.DataType | None) -> Expr:
+    # nothing is nowhere in a text, where Python finds it between all characters
+    is_nothing = constant_of(arguments[1], "what REPLACE looks for") == ""
+    return arguments[0] if is_nothing else _text("replace", "", "what REPLACE writes")(arguments, wanted)
+
+
 def _repeat(arguments: Arguments, _wanted: pa.DataType | None) -> Expr:
     text, count = arguments
     return text.str.repeat(when(count < 0).then(0).otherwise(count))
@@ -188,8 +210,8 @@ FUNCTIONS: Final[dict[str, Function]] = {
     "lte": _method("__le__"),
     "gt": _method("__gt__"),
     "gte": _method("__ge__"),
-    "and": _all("__and__"),
-    "or": _all("__or__"),
+    "and": _logic("__and__", neutral=True),
+    "or": _logic("__or__", neutral=False),
     "not": _method("__invert__"),
     "is_null": _method("is_null"),
     "is_not_null": _method("is_not_null"),
@@ -218,7 +240,7 @@ FUNCTIONS: Final[dict[str, Function]] = {
     "rtrim": _text("rstrip", "what RTRIM takes away"),
     "left": _text("left", "the length of LEFT"),
     "right": _text("right", "the length of RIGHT"),
-    "replace": _text("replace", "what REPLACE looks for", "what REPLACE writes"),
+    "replace": _replace,
     "strpos": lambda arguments, _: arguments[0].str.find(constant_of(arguments[1], "what STRPOS looks for")) + 1,
     "starts_with": _text("starts_with", "a prefix"),
     "ends_with": _text("ends_with", "a suffix"),
@@ -278,3 +300,9 @@ FUNCTIONS: Final[dict[str, Function]] = {
     "lower": lambda arguments, _: arguments[0].str.lower(),
     "character_length": lambda arguments, _: arguments[0].str.length(),
 }
+_OVER_NULLS_TEXT: Final = """
+    and or is_null is_not_null is_true is_false is_not_true is_not_false is_unknown is_not_unknown is_distinct_from
+    is_not_distinct_from concat concat_ws coalesce least greatest nullif between
+"""
+#: that may have a value where an argument is null
+OVER_NULLS: Final = frozenset(_OVER_NULLS_TEXT.split())

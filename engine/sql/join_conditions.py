@@ -48,7 +48,7 @@ def join_condition(
     """Return the condition of an expression over the columns of both inputs, of which the left has so many."""
     keys: list[JoinKey] = []
     rest: Expr | None = None
-    for part in _conjuncts(message, functions) if message is not None else ():
+    for part in parts_of(message, functions) if message is not None else ():
         key = _key(part, left_count, reader, functions)
         if key is not None:
             keys.append(key)
@@ -58,10 +58,11 @@ def join_condition(
     return JoinCondition(tuple(keys), rest)
 
 
-def _conjuncts(message: Expression, functions: Mapping[int, str]) -> list[Expression]:
+def parts_of(message: Expression, functions: Mapping[int, str]) -> list[Expression]:
+    """Return the conditions that AND connects, without those that are true."""
     if _function(message, functions) == "and":
         arguments = message.scalar_function.arguments
-        return [part for argument in arguments for part in _conjuncts(argument.value, functions)]
+        return [part for argument in arguments for part in parts_of(argument.value, functions)]
     is_true = message.WhichOneof("rex_type") == "literal" and message.literal.boolean
     return [] if is_true else [message]
 

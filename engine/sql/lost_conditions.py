@@ -16,13 +16,23 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from itertools import combinations
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from engine.errors import NotYetSupportedError
+from engine.sql.coercions import Coercions
+from engine.sql.constants import is_constant, scalar_of
+from engine.sql.expressions import ExpressionReader
+from engine.sql.join_conditions import parts_of, positions
+from engine.sql.messages import messages_below
 from engine.sql.plan_text import LITERAL, lines_below, own_lines
+
+if TYPE_CHECKING:
+    from substrait.algebra_pb2 import Expression, Rel
 
 #: an aggregate that has a row also where its input has none
 ALWAYS_ROWS: Final = re.compile(r"Aggregate: groupBy=\[\[(?:\]|ROLLUP|CUBE|GROUPING SETS)")
+#: messages that have a condition, and its name there
+_CONDITION_IN: Final = {"FilterRel": "condition", "ReadRel": "filter", "JoinRel": "expression"}
 _CONDITIONED: Final = re.compile(r"Filter: |TableScan: |\w+ Join:")
 _NOTHING: Final = re.compile(r"EmptyRelation: rows=0|(?:\[|: |, | AND )Boolean\((?:NULL|false)\)(?: AND |, |\]|$)")
 _LIST: Final = re.compile(r" IN \(\[")
@@ -37,7 +47,26 @@ def check_conditions(bound: str, planned: str) -> None:
     """Raise NotYetSupportedError for conditions that may not mean in the last plan what they mean in the bound one."""
     _check_lists(bound)
     if _has_condition_above_rows(bound) and _has_nothing_below_rows(planned):
-        raise NotYetSupportedError("sql: a condition above an aggregate that looks at no column of it (join with it)")
+        raise _moved()
+
+
+def check_moved_constants(bound: str, root: Rel, functions: dict[int, str]) -> None:
+    """Raise NotYetSupportedError for a constant condition that the plan has below an aggregate of all rows."""
+    if not _has_condition_above_rows(bound):
+        return
+    reader = ExpressionReader((), (), functions, _no_constant, Coercions(frozenset()))
+    for message in _constants_below_rows(root, functions):
+        value = reader.read(message)
+        if not is_constant(value) or scalar_of(value).as_py() is not True:
+            raise _moved()
+
+
+def _no_constant(_query: Expression.Subquery) -> str:
+    raise _moved()
+
+
+def _moved() -> NotYetSupportedError:
+    return NotYetSupportedError("sql: a condition above an aggregate that looks at no column of it (join with it)")
 
 
 def _check_lists(bound: str) -> None:
@@ -144,6 +173,18 @@ def _has_condition_above_rows(bound: str) -> bool:
         if _CONDITIONED.match(line.strip())
         for below in own_lines(lines, *lines_below(lines, at))
     )
+
+
+def _constants_below_rows(message: Any, functions: dict[int, str], is_below: bool = False) -> Iterator[Expression]:
+    """Yield the conditions without columns that are below an aggregate which always has a row."""
+    name = message.DESCRIPTOR.name
+    if is_below and name in _CONDITION_IN and message.HasField(_CONDITION_IN[name]):
+        parts = parts_of(getattr(message, _CONDITION_IN[name]), functions)
+        yield from (part for part in parts if not positions(part))
+    if name == "AggregateRel":
+        is_below = is_below or not all(grouping.expression_references for grouping in message.groupings)
+    for child in messages_below(message):
+        yield from _constants_below_rows(child, functions, is_below)
 
 
 def _has_nothing_below_rows(planned: str) -> bool:

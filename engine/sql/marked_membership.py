@@ -57,7 +57,7 @@ def marked_value(message: Expression, functions: Mapping[int, str]) -> Expressio
     if condition.WhichOneof("rex_type") != "scalar_function" or len(condition.scalar_function.arguments) != 2:
         return None
     one, other = (argument.value for argument in condition.scalar_function.arguments)
-    is_mark = other.WhichOneof("rex_type") == "literal" and other.literal.fp64 == _MARK
+    is_mark = other.WhichOneof("rex_type") == "cast" and other.cast.input.literal.i64 == _MARK
     is_random = one.WhichOneof("rex_type") == "scalar_function"
     if is_mark and is_random and functions[one.scalar_function.function_reference] == "random":
         value: Expression = clause.then

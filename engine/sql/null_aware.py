@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from substrait.algebra_pb2 import JoinRel, Rel
 
 _MARK: Final = "null_aware"
+#: what was compared became a condition of the right side alone, below the join
+_NO_KEY: Final = re.compile(r"Join: *(?:Filter: .*)?(?:null_aware)?\s*$")
+_OF_NO_COLUMN: Final = "sql: NOT IN of what reads no column (write NOT EXISTS)"
 _MARK_JOIN: Final = "Mark Join"
 _KINDS: Final = {
     "Inner": "inner",
@@ -52,6 +55,8 @@ def null_aware_joins(logical_plan: Any, root: Rel) -> frozenset[int]:
     marked = frozenset(number for number, text in enumerate(texts) if text.rstrip().endswith(_MARK))
     if not marked:
         return marked
+    if any(_NO_KEY.search(texts[number]) for number in marked):
+        raise UnclearMembershipError(_OF_NO_COLUMN)
     wanted = [_KINDS.get(text.split(" Join", 1)[0], "") for text in texts]
     found = [_kind(join) for join in joins_of(root)]
     if wanted != found:
@@ -64,7 +69,7 @@ def marks_are_null_aware(bound_plan: Any, shown: str, root: Rel) -> bool:
 
     shown: the text of the plan after it.
 
-    Raises: UnclearMembershipError where some may be IN and others EXISTS.
+    Raises: UnclearMembershipError where some may be IN and others EXISTS, or one is IN of what reads no column.
     """
     if _MARK_JOIN not in shown or not any(_kind(join).endswith("_mark") for join in joins_of(root)):
         return False
@@ -72,6 +77,8 @@ def marks_are_null_aware(bound_plan: Any, shown: str, root: Rel) -> bool:
     is_in = " IN (<subquery>)" in text
     if is_in and re.search(r"(EXISTS|ANY|ALL) \(<subquery>\)", text):
         raise UnclearMembershipError("a SQL query with both IN and EXISTS below OR; write one of them as a join")
+    if is_in and any(_MARK_JOIN in line and _NO_KEY.search(line) for line in shown.split("\n")):
+        raise UnclearMembershipError(_OF_NO_COLUMN)
     return is_in
 
 

@@ -21,8 +21,10 @@ import pyarrow as pa
 
 from engine.errors import ConfigurationError, EngineError, NotYetSupportedError, PlanError
 from engine.records.plain_types import plain_schema
-from engine.sql.constant_overflow import check_constants, has_quotient
-from engine.sql.lost_conditions import check_conditions
+from engine.sql.coercions import written_decimals
+from engine.sql.common_conditions import with_common_conditions
+from engine.sql.constant_overflow import check_constants
+from engine.sql.lost_conditions import check_conditions, check_moved_constants
 from engine.sql.lost_meaning import check_bound_plan, check_ranges, check_text, has_correlated_in, plain_words
 from engine.sql.marked_membership import UnclearMembershipError, marks_in, with_marks
 from engine.sql.null_aware import marks_are_null_aware, null_aware_joins
@@ -35,6 +37,9 @@ if TYPE_CHECKING:
 
 #: plans of statements about queries
 _NO_QUERIES: Final = {"Explain", "DescribeTable", "Analyze"}
+#: what Drey does itself: computed by the planner constants are others than columns, and casts that round are dropped;
+#: a constant that is made a column is none for functions that want one
+_OWN_RULES: Final = ("simplify_expressions", "common_sub_expression_eliminate")
 #: the rule that makes joins of them, in errors
 _OF_SUBQUERIES: Final = "decorrelate_predicate_subquery"
 #: what floats become beside decimals: it is too narrow for some, and rounds the others
@@ -57,6 +62,8 @@ class PlannedQuery(NamedTuple):
     all_operations: int = 0
     #: whether queries stand in its expressions
     has_values: bool = True
+    #: precision and scale of the decimals that it casts to itself
+    decimals: frozenset[tuple[int, int]] = frozenset()
 
 
 #: plans of texts
@@ -112,7 +119,7 @@ def _plan(asked: _Asked) -> PlannedQuery:
     try:
         return _with_marks_if_needed(asked, known)
     except OuterColumnsError as error:
-        counted = exists_as_count(known)
+        counted = exists_as_count(with_common_conditions(known))
         if counted == known:
             raise
         try:
@@ -165,28 +172,30 @@ def _planned(asked: _Asked, text: str, *, is_marked: bool) -> PlannedQuery:
         raise PlanError(f"sql: {_said(error, asked, text, parse)}") from None
     if type(logical.to_variant()).__name__ in _NO_QUERIES:
         raise _no_query(text)
-    if asked.decimal_constants and (_OF_FLOATS.search(shown) or has_quotient(bound_text)):
+    if asked.decimal_constants and (_OF_FLOATS.search(shown)):
         raise FloatsAsDecimalsError("sql: constants have to be doubles")
     plan = _substrait(logical, session)
     root = plan.relations[0].root
     check_ranges(shown, root.input)
     functions = {one.extension_function.function_anchor: one.extension_function.name for one in plan.extensions}
+    check_moved_constants(bound_text, root.input, functions)
+    names, decimals = tuple(map(in_sql, root.names)), written_decimals(bound_text)
     if is_marked:
-        return PlannedQuery(
-            root.input, tuple(map(in_sql, root.names)), functions, frozenset(), False, marks_in(bound_text)
-        )
+        marks_in_text = marks_in(bound_text)
+        return PlannedQuery(root.input, names, functions, frozenset(), False, marks_in_text, decimals=decimals)
     null_aware = null_aware_joins(logical, root.input)
     marks = marks_are_null_aware(bound, shown, root.input)
     if (null_aware or marks) and has_correlated_in(bound_text):
         raise UnclearMembershipError("sql: NOT IN with a query that depends on the row outside (write NOT EXISTS)")
     return PlannedQuery(
         root.input,
-        tuple(map(in_sql, root.names)),
+        names,
         functions,
         null_aware,
         marks,
         all_operations=operations,
         has_values="(<subquery>)" in shown,
+        decimals=decimals,
     )
 
 
@@ -194,7 +203,10 @@ def _session(asked: _Asked, text: str) -> tuple[Any, Callable[[str], Any]]:
     """Return a session that knows the tables which a text may name, and its parser."""
     context, config, options, dataset = _planner()
     setting = str(asked.decimal_constants).lower()
-    session = context(config().set("datafusion.sql_parser.parse_float_as_decimal", setting))
+    settings = config().set("datafusion.sql_parser.parse_float_as_decimal", setting)
+    session = context(settings.set("datafusion.execution.time_zone", "UTC"))
+    for rule in _OWN_RULES:
+        session.remove_optimizer_rule(rule)
     words = text.lower()
     for name, schema in asked.tables.items():
         if name.lower() not in words:

@@ -16,9 +16,11 @@ from typing import Final
 from engine.api.data_set import DataSet
 from engine.api.environment import Environment
 from engine.connectors.records_manifest import MANIFEST_NAME
-from engine.errors import EngineError
+from engine.errors import EngineError, PlanError
 from engine.files.compression import plain_ending
+from engine.sql.constants import NoValueError
 from engine.sql.planner import plan_query
+from engine.sql.planner_errors import place_of
 from engine.sql.relations import RelationReader
 from engine.sql.text_pieces import is_comment, is_quoted, pieces
 
@@ -43,7 +45,10 @@ def query_data_set(text: str, environment: Environment) -> DataSet:
 
     def planned(decimal_constants: bool) -> DataSet:
         query = plan_query(text, schemas, decimal_constants)
-        return RelationReader(tables, query, environment.from_arrow).root(query.relation, query.names)
+        try:
+            return RelationReader(tables, query, environment.from_arrow).root(query.relation, query.names)
+        except NoValueError as error:
+            raise PlanError(f"sql: {place_of(repr(error.text), text)}{error.sentence}") from None
 
     if not _FRACTION.search(text) or _EXPONENT.search(text):
         return planned(decimal_constants=False)

@@ -27,10 +27,12 @@ from engine.api.data_set import DataSet
 from engine.api.data_set_values import one_value
 from engine.api.expression import Expr
 from engine.api.expressions import col, lit
-from engine.errors import NotYetSupportedError
+from engine.errors import NotYetSupportedError, PlanError
 from engine.graph.expression import conjuncts
 from engine.sql import joins
+from engine.sql.coercions import Coercions
 from engine.sql.column_names import ColumnNames, Relation, different_names
+from engine.sql.constants import is_constant, scalar_of
 from engine.sql.expressions import ExpressionReader
 from engine.sql.groups import grouped
 from engine.sql.join_conditions import JoinCondition, JoinKey, join_condition, positions
@@ -40,7 +42,7 @@ from engine.sql.messages import messages_below
 from engine.sql.null_aware import joins_of
 from engine.sql.planner import PlannedQuery
 from engine.sql.set_operations import with_counts
-from engine.sql.types import arrow_type, constant
+from engine.sql.types import arrow_type
 
 if TYPE_CHECKING:
     from substrait.algebra_pb2 import (
@@ -63,7 +65,13 @@ FromArrow = Callable[[pa.Table], DataSet]
 class RelationReader:
     """Reads the relations of one query."""
 
-    def __init__(self, tables: Mapping[str, DataSet], query: PlannedQuery, from_arrow: FromArrow) -> None:
+    def __init__(
+        self,
+        tables: Mapping[str, DataSet],
+        query: PlannedQuery,
+        from_arrow: FromArrow,
+        coercions: Coercions | None = None,
+    ) -> None:
         self._tables = tables
         self._query = query
         self._from_arrow = from_arrow
@@ -72,10 +80,14 @@ class RelationReader:
         #: relations by what they say, with the number of their first join
         self._known: dict[bytes, tuple[Relation, int]] = {}
         self._memberships = Memberships(query.functions)
+        self._coercions = coercions or Coercions(query.decimals)
 
     def root(self, relation: Rel, names: Sequence[str]) -> DataSet:
         """Return the data set of a whole query, its columns under the names that the query gives them."""
         found = self.read(relation)
+        coercions = self._coercions.with_found()
+        if coercions is not None:
+            return RelationReader(self._tables, self._query, self._from_arrow, coercions).root(relation, names)
         self._memberships.check(self._query.marks)
         return _renamed(found, different_names(names))
 
@@ -139,14 +151,13 @@ class RelationReader:
 
     def _values(self, message: ReadRel) -> Relation:
         """Return the rows of VALUES; a query without FROM has one, without columns."""
-        rows = [row.fields for row in message.virtual_table.expressions]
-        if any(field.WhichOneof("rex_type") != "literal" for row in rows for field in row):
+        reader = self._reader((), ())
+        rows = [[reader.read(field) for field in row.fields] for row in message.virtual_table.expressions]
+        if not all(is_constant(field) for row in rows for field in row):
             raise NotYetSupportedError("VALUES with what is no constant, in SQL")
         names = [self._names.unique(name) for name in message.base_schema.names]
         types = [arrow_type(one) for one in message.base_schema.struct.types]
-        columns = [
-            pa.array([constant(row[index].literal).as_py() for row in rows], one) for index, one in enumerate(types)
-        ]
+        columns = [pa.array([scalar_of(row[index]).as_py() for row in rows], one) for index, one in enumerate(types)]
         # a row needs a column to be there, which the query does not see
         held = (columns, names) if names else ([pa.nulls(len(rows))], [self._names.unique("row")])
         return Relation(self._from_arrow(pa.table(*held)), tuple(names))
@@ -209,9 +220,16 @@ class RelationReader:
 
     def _bounds(self, message: FetchRel) -> tuple[int | None, int]:
         """Return how many rows are wanted (None: all) after how many."""
-        count_ = int(message.count_expr.literal.i64) if message.HasField("count_expr") else None
-        offset = int(message.offset_expr.literal.i64) if message.HasField("offset_expr") else 0
-        return count_, offset
+        count_ = self._number(message.count_expr) if message.HasField("count_expr") else None
+        offset = self._number(message.offset_expr) if message.HasField("offset_expr") else 0
+        return count_, offset or 0
+
+    def _number(self, message: Expression) -> int | None:
+        value = self._reader((), ()).read(message)
+        number = scalar_of(value).as_py() if is_constant(value) else -1
+        if number is not None and number < 0:
+            raise PlanError("sql: LIMIT and OFFSET take a constant that is not negative")
+        return number
 
     def _sort_keys(self, message: SortRel) -> tuple[Relation, list[str], list[bool], list[bool]]:
         """Return the input with a column for each key, the keys, and for each: descending, nulls last."""
@@ -360,11 +378,18 @@ class RelationReader:
         return left, right, names
 
     def _reader(
-        self, columns: Sequence[str], data: Sequence[DataSet], scalars: Mapping[bytes, str] | None = None
+        self,
+        columns: Sequence[str],
+        data: Sequence[DataSet],
+        scalars: Mapping[bytes, str] | None = None,
     ) -> ExpressionReader:
         known = scalars or {}
         return ExpressionReader(
-            columns, data, self._query.functions, lambda query: known[query.SerializeToString(deterministic=True)]
+            columns,
+            data,
+            self._query.functions,
+            lambda query: known[query.SerializeToString(deterministic=True)],
+            self._coercions,
         )
 
 

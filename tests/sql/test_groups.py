@@ -8,6 +8,10 @@ from engine import Environment, NotYetSupportedError
 from tests.sql.conftest import Answers
 
 QUERIES = (
+    "SELECT k * 1 AS g, count(DISTINCT k) AS n FROM t GROUP BY k * 1",
+    "SELECT (k > 1 AND TRUE) AS g, count(DISTINCT k > 1) AS n FROM t GROUP BY (k > 1 AND TRUE)",
+    "SELECT -(-k) AS g, k AS h, count(DISTINCT k) AS n FROM t GROUP BY CUBE (k, -(-k))",
+    "SELECT CASE WHEN TRUE THEN k END AS g, k, count(*) AS n FROM t GROUP BY k, CASE WHEN TRUE THEN k END",
     "SELECT k, count(*) AS n FROM t GROUP BY k",
     "SELECT k + 1 AS j, k % 2 AS odd, sum(v * 2) AS total FROM t GROUP BY k + 1, k % 2",
     "SELECT count(DISTINCT k) AS a, count(v) AS b, count(1) AS c FROM t",

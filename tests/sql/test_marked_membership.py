@@ -47,11 +47,20 @@ OTHERS = (
     "k NOT IN (SELECT k FROM u WHERE w NOT IN (SELECT k FROM n WHERE n.k = u.k)) OR 5 NOT IN (SELECT k FROM n)",
     "k = 2 AND k NOT IN (SELECT k FROM u WHERE u.w = t.v)",
     "k > 2 AND k NOT IN (SELECT k FROM u WHERE u.w > t.v)",
+    "k + NULL NOT IN (SELECT k FROM u)",
+    "k + NULL NOT IN (SELECT k FROM e)",
+    "length('k1') NOT IN (SELECT k FROM u)",
+    "7 + length('k1') NOT IN (SELECT k FROM n)",
+    "CASE WHEN TRUE THEN 7 END NOT IN (SELECT k FROM u)",
+    "v = 10 OR length('k1') NOT IN (SELECT k FROM u)",
+    "v = 10 OR CASE WHEN TRUE THEN 8 END NOT IN (SELECT k FROM n)",
+    "(SELECT max(k) + 9 FROM u) IN (SELECT k FROM n)",
     "NOT (7 IN (SELECT k FROM n) AND k IN (SELECT k FROM u WHERE u.w = t.v))",
 )
 REFUSED = (
     "NULL NOT IN (SELECT k FROM u)",
-    "k + NULL NOT IN (SELECT k FROM u)",
+    "(SELECT max(k) + 9 FROM u) NOT IN (SELECT k FROM u)",
+    "v = 10 OR (SELECT max(k) + 9 FROM u) NOT IN (SELECT k FROM u)",
     "k NOT IN (SELECT t.v FROM u WHERE u.k = t.k)",
     "k NOT IN (SELECT k FROM u WHERE u.w = t.v UNION SELECT k FROM n)",
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from engine.sql.common_conditions import with_common_conditions
 from engine.sql.tokens import text_of, tokens
 from engine.sql.written_otherwise import exists_as_count, in_known_words
 from tests.sql.conftest import Answers
@@ -70,3 +71,16 @@ def test_exists_counts_rows_in_lists_of_select_only() -> None:
 def test_tokens_are_all_of_a_text() -> None:
     text = "SELECT t.k, 'it''s' -- no\n  FROM \"T\"/* x */ WHERE k>=1;"
     assert text_of(tokens(text)) == text
+
+
+def test_a_condition_that_all_sides_of_or_have_is_written_once() -> None:
+    text = "WHERE x AND ((a = b AND c IN (1, 2)) OR a = b AND s = 'x  y') ORDER BY a"
+    assert with_common_conditions(text) == ("WHERE x AND ( (a = b AND ((c IN ( 1 , 2 )) OR (s = 'x  y'))) ) ORDER BY a")
+    for kept in ("WHERE (a = b AND c) OR d", "WHERE a = b OR a = b", "WHERE a BETWEEN 1 AND b OR c AND b", "ON a OR b"):
+        assert with_common_conditions(kept) == kept
+
+
+def test_a_query_that_looks_outside_on_all_sides_of_or_is_a_join(answers: Answers) -> None:
+    conditions = "(u.k = t.k AND u.w > 40) OR (u.k = t.k AND u.w < 31)"
+    found, wanted = answers(f"SELECT t.k FROM t WHERE (SELECT count(*) FROM u WHERE {conditions}) > 0")
+    assert found == wanted

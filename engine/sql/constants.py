@@ -1,0 +1,117 @@
+"""What a query computes of constants, computed by what computes columns: both have the same values.
+
+    computed(lit("2024-02-29").cast(date) + interval) -> lit(2024-03-01 12:00)
+    constant_call("make_date", [lit(2024), lit(2), lit(29)])    functions that columns do not have: the planner's own
+
+The planner's own rule for constants is turned off: it computes them by other rules than Drey does columns, and drops
+casts that round. What has no value (1 / 0) stays as it is, and fails where a row is there to be computed.
+
+Held by: tests/sql/test_constants.py
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Final
+
+import pyarrow as pa
+
+from engine.api.expression import Expr
+from engine.api.expressions import lit
+from engine.errors import DataError, NotYetSupportedError, PlanError, SchemaError
+from engine.expressions.evaluate import evaluate
+from engine.expressions.literals import literal_scalar
+from engine.graph.expression import ColumnRef, Literal, columns_of
+from engine.graph.function_table import is_deterministic
+
+_ONE_ROW: Final = pa.record_batch({"": pa.nulls(1)})
+#: another value for each row
+_RANDOM: Final = frozenset(("random", "uuid"))
+_MOMENTS: Final = {"now": pa.timestamp("us", "UTC"), "current_date": pa.date32(), "current_time": pa.time64("ns")}
+
+
+_NAMES: Final = {
+    pa.bool_(): "BOOLEAN",
+    pa.int8(): "TINYINT",
+    pa.int16(): "SMALLINT",
+    pa.int32(): "INTEGER",
+    pa.int64(): "BIGINT",
+    pa.float32(): "REAL",
+    pa.float64(): "DOUBLE",
+    pa.date32(): "DATE",
+}
+
+
+class NoValueError(PlanError):
+    """A text of a query is no value of the type that it is cast to."""
+
+    def __init__(self, text: str, wanted: pa.DataType) -> None:
+        self.text = text
+        name = _NAMES.get(wanted) or str(wanted).partition("[")[0].replace("decimal128", "decimal").upper()
+        self.sentence = f"'{text}' is no {name}"
+        super().__init__(f"sql: {self.sentence}")
+
+
+def is_constant(value: Expr) -> bool:
+    """Return whether an expression is a constant."""
+    return isinstance(value.expression, Literal)
+
+
+def is_null(value: Expr) -> bool:
+    """Return whether an expression is NULL."""
+    return is_constant(value) and not scalar_of(value).is_valid
+
+
+def scalar_of(value: Expr) -> pa.Scalar:
+    """Return the value of a constant."""
+    assert isinstance(value.expression, Literal)
+    return literal_scalar(value.expression)
+
+
+def computed(value: Expr) -> Expr:
+    """Return the constant that an expression is, or the expression where it reads columns or has no value."""
+    expression = value.expression
+    if isinstance(expression, Literal | ColumnRef) or next(columns_of(expression), None) is not None:
+        return value
+    try:
+        return lit(evaluate(expression, _ONE_ROW)[0]) if is_deterministic(expression) else value
+    except (DataError, SchemaError):
+        return value
+
+
+def constant_call(name: str, arguments: Sequence[Expr], moment: datetime) -> Expr:
+    """Return what a function of the planner gives for constants; NotYetSupportedError for columns.
+
+    moment: that of the query, which now() is wherever it stands.
+    """
+    if name in _MOMENTS:
+        return lit(pa.scalar(moment, pa.timestamp("us", "UTC")).cast(_MOMENTS[name]))
+    if name in _RANDOM or not all(map(is_constant, arguments)):
+        raise NotYetSupportedError(f"the SQL function {name}()")
+    from datafusion import SessionContext  # noqa: PLC0415
+
+    places = {f"a{number}": scalar_of(value) for number, value in enumerate(arguments)}
+    query = f"SELECT {name}({', '.join(f'${place}' for place in places)})"
+    try:
+        (value,) = SessionContext().sql(query, param_values=places).to_arrow_table().column(0).to_pylist()
+    except Exception as error:
+        raise PlanError(f"sql: {name}: {str(error).rpartition(': ')[2]}") from None
+    return lit(value)
+
+
+def constant_cast(text: str, wanted: pa.DataType) -> Expr:
+    """Return a text that Drey does not read as a date or time, as the planner does: '2024-1-5'.
+
+    Raises: NoValueError where it does not either.
+    """
+    from datafusion import SessionContext  # noqa: PLC0415
+    from datafusion import lit as literal  # noqa: PLC0415
+
+    if not pa.types.is_temporal(wanted):
+        raise NoValueError(text, wanted)
+    try:
+        row = SessionContext().from_pylist([{"a": text}]).select(literal(text).cast(wanted).alias("a"))
+        return lit(row.to_arrow_table().column(0)[0].cast(wanted))
+    except Exception:
+        raise NoValueError(text, wanted) from None

@@ -1,0 +1,87 @@
+"""Values of two types beside each other: casts that a query writes are kept, those of the planner are Drey's own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from decimal import Decimal
+
+import duckdb
+import pyarrow as pa
+import pytest
+
+from engine import Environment
+from tests.sql.conftest import rows_of
+
+_TABLES = {
+    "m": pa.table(
+        {
+            "id": pa.array([1, 2, 3, 4], pa.int32()),
+            "dec": pa.array([Decimal("10.50"), Decimal("11.00"), Decimal("10.49"), None], pa.decimal128(8, 2)),
+            "wide": pa.array([Decimal(number) for number in ("1.5", "-2", "10.49", "7")], pa.decimal128(20, 2)),
+            "g": pa.array([1.23456789012345e-12, 2e15, 10.49, float("inf")], pa.float64()),
+            "h": pa.array([1.5, 2e10, 0.25, None], pa.float32()),
+        }
+    ),
+}
+QUERIES = (
+    *(
+        f"SELECT id FROM m WHERE {condition}"
+        for condition in (
+            "CAST(dec AS int) = 11",
+            "CAST(dec AS int) IN (10, 11)",
+            "CAST(dec AS int) <= 10",
+            "CAST(dec AS bigint) > 10",
+            "10 < CAST(dec AS bigint)",
+            "CAST(dec AS decimal(8, 1)) = 10.5",
+            "CAST(h AS decimal(30, 2)) = 1.5",
+            "CAST(id AS bigint) BETWEEN 2 AND 1 + 2",
+            "CAST(id AS double) = 2.5",
+            "dec < g",
+            "dec = g",
+            "wide = g",
+            "g IN (dec, wide)",
+            "wide / 3 > 0.5001 OR wide / 3 = 0.5",
+            "dec > 10.495",
+            "dec = (SELECT max(g) FROM m WHERE id = 3)",
+        )
+    ),
+    "SELECT id, coalesce(g, dec) AS r, coalesce(dec, g) AS s, coalesce(h, dec) AS t FROM m",
+    "SELECT dec AS r FROM m UNION ALL SELECT g FROM m",
+    "SELECT wide AS r FROM m UNION SELECT g FROM m",
+    "SELECT id, CASE WHEN dec > 10.5 THEN dec ELSE g END AS r FROM m",
+    "SELECT id, greatest(dec, g) AS r, least(wide, g) AS s FROM m",
+    "SELECT a.id AS x, b.id AS y FROM m AS a JOIN m AS b ON a.dec = b.g",
+    "SELECT a.id AS x FROM m AS a WHERE a.wide IN (SELECT g FROM m)",
+    "SELECT avg(dec) > 10.6633 AS r, avg(wide) = 4.2475 AS s FROM m",
+    "SELECT id, wide + g AS r, wide * 0.1 + g AS s FROM m",
+)
+
+
+@pytest.fixture(scope="module")
+def both(nothing_is_left_by_the_module: None) -> Iterator[tuple[Environment, duckdb.DuckDBPyConnection]]:
+    with Environment(config={"parallelism.default": 2}) as environment, duckdb.connect() as oracle:
+        for name, table in _TABLES.items():
+            environment.register(name, environment.from_arrow(table))
+            oracle.register(name, table)
+        yield environment, oracle
+
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_the_answer_is_duckdbs(both: tuple[Environment, duckdb.DuckDBPyConnection], query: str) -> None:
+    environment, oracle = both
+    assert rows_of(environment.sql(query).to_arrow()) == sorted(oracle.sql(query).fetchall(), key=repr)
+
+
+@pytest.mark.parametrize(
+    ("condition", "filtered"),
+    [
+        ("CAST(id AS bigint) = 1 + 1", "filter id == 2"),
+        ("3 > id", "filter id < 3"),
+        ("CAST(dec AS decimal(20, 4)) >= 10.5", "filter dec >= 10.5"),
+        ("CAST(dec AS int) = 11", "filter cast(round(dec, 0)"),
+    ],
+)
+def test_a_cast_that_changes_nothing_is_dropped(
+    both: tuple[Environment, duckdb.DuckDBPyConnection], condition: str, filtered: str
+) -> None:
+    assert filtered in both[0].sql(f"SELECT id FROM m WHERE {condition}").explain()

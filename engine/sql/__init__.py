@@ -8,6 +8,7 @@
 query.py            text to data set
 statements.py       a text of statements taken apart; text_pieces.py: its strings, names and comments
 written_otherwise.py  forms that the planner does not read, in words that it does; tokens.py: a text as tokens
+zone_calls.py       AT TIME ZONE as a call: the planner's cast loses the zone
 planner.py          DataFusion told of names and types, never of data
 planner_errors.py   what it says of a text, as one sentence: line and column, and names that are near
 lost_meaning.py     what a query says and the planner loses: refused by name

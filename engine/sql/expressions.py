@@ -31,6 +31,7 @@ from engine.sql.functions import FUNCTIONS, OVER_NULLS
 from engine.sql.marked_membership import marked_value
 from engine.sql.types import arrow_type, constant
 from engine.sql.windows import window
+from engine.sql.zone_calls import zone_call
 
 if TYPE_CHECKING:
     from substrait.algebra_pb2 import Expression
@@ -99,6 +100,9 @@ class ExpressionReader:
     def _call(self, call: Expression.ScalarFunction) -> Expr:
         name = self._function_names[call.function_reference]
         arguments = [self.read(argument.value) for argument in call.arguments]
+        zoned = zone_call(name, arguments)
+        if zoned is not None:
+            return zoned
         if name not in FUNCTIONS:
             return constant_call(name, arguments, self._coercions.moment)
         wanted = arrow_type(call.output_type) if call.HasField("output_type") else None

@@ -31,6 +31,14 @@ from engine.sql.null_aware import marks_are_null_aware, null_aware_joins
 from engine.sql.planner_errors import in_sql, is_of_parser, said
 from engine.sql.set_operations import all_operations
 from engine.sql.written_otherwise import exists_as_count, in_known_words
+from engine.sql.zone_calls import (
+    ZonedTypeError,
+    ZonedTypes,
+    as_written,
+    check_zoned_type,
+    register_zone_calls,
+    with_zone_calls,
+)
 
 if TYPE_CHECKING:
     from substrait.algebra_pb2 import Rel
@@ -86,7 +94,7 @@ def plan_query(text: str, tables: Mapping[str, pa.Schema], decimal_constants: bo
     """
     words = text.lower()
     named = frozenset((name, schema) for name, schema in tables.items() if name.lower() in words)
-    return _known_plans.of((text, decimal_constants, named), lambda: _plan(_Asked(text, tables, decimal_constants)))
+    return _known_plans.of((text, decimal_constants, named), lambda: _plan(text, tables, decimal_constants))
 
 
 class _KnownPlans:
@@ -114,8 +122,17 @@ class _KnownPlans:
 _known_plans: Final = _KnownPlans()
 
 
-def _plan(asked: _Asked) -> PlannedQuery:
-    known = in_known_words(asked.text)
+def _plan(text: str, tables: Mapping[str, pa.Schema], decimal_constants: bool) -> PlannedQuery:
+    zoned: dict[int, pa.DataType] = {}
+    while True:
+        try:
+            return _with_zones(_Asked(text, tables, decimal_constants, zoned))
+        except ZonedTypeError as error:
+            zoned[error.number] = error.data_type
+
+
+def _with_zones(asked: _Asked) -> PlannedQuery:
+    known = with_zone_calls(in_known_words(asked.text), asked.zoned)
     try:
         return _with_marks_if_needed(asked, known)
     except OuterColumnsError as error:
@@ -134,6 +151,8 @@ class _Asked(NamedTuple):
     text: str
     tables: Mapping[str, pa.Schema]
     decimal_constants: bool
+    #: what is known of the values before AT TIME ZONE
+    zoned: ZonedTypes
 
 
 def _with_marks_if_needed(asked: _Asked, text: str) -> PlannedQuery:
@@ -165,6 +184,7 @@ def _planned(asked: _Asked, text: str, *, is_marked: bool) -> PlannedQuery:
     except (NotYetSupportedError, PlanError):
         raise
     except Exception as error:
+        check_zoned_type(error, asked.zoned)
         if " not supported: " in str(error):
             raise _no_query(text) from None
         if _OF_SUBQUERIES in str(error) and not is_marked:
@@ -179,7 +199,7 @@ def _planned(asked: _Asked, text: str, *, is_marked: bool) -> PlannedQuery:
     check_ranges(shown, root.input)
     functions = {one.extension_function.function_anchor: one.extension_function.name for one in plan.extensions}
     check_moved_constants(bound_text, root.input, functions)
-    names, decimals = tuple(map(in_sql, root.names)), written_decimals(bound_text)
+    names, decimals = tuple(as_written(in_sql(name)) for name in root.names), written_decimals(bound_text)
     if is_marked:
         marks_in_text = marks_in(bound_text)
         return PlannedQuery(root.input, names, functions, frozenset(), False, marks_in_text, decimals=decimals)
@@ -205,6 +225,7 @@ def _session(asked: _Asked, text: str) -> tuple[Any, Callable[[str], Any]]:
     setting = str(asked.decimal_constants).lower()
     settings = config().set("datafusion.sql_parser.parse_float_as_decimal", setting)
     session = context(settings.set("datafusion.execution.time_zone", "UTC"))
+    register_zone_calls(session, text, asked.zoned)
     for rule in _OWN_RULES:
         session.remove_optimizer_rule(rule)
     words = text.lower()

@@ -1,0 +1,94 @@
+"""AT TIME ZONE of columns and constants: the answers are DuckDB's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+
+import duckdb
+import pyarrow as pa
+import pytest
+
+from engine import Environment, PlanError, SchemaError
+from engine.sql.zone_calls import with_zone_calls
+from tests.sql.conftest import rows_of
+
+_BERLIN = "AT TIME ZONE 'Europe/Berlin'"
+#: with hours that are there twice, or not at all
+_MOMENTS = [
+    datetime.fromisoformat(text) if text else None
+    for text in (
+        *("2024-02-29T23:30", "2024-07-01T00:15", "", "2024-03-31T01:59", "2024-03-31T02:30", "2024-03-31T03:00"),
+        *("2024-10-26T12:00", "2024-10-27T01:59", "2024-10-27T02:30", "2024-10-27T03:00", "1970-01-01T00:00"),
+    )
+]
+QUERIES = (
+    f"SELECT CAST(t {_BERLIN} AS VARCHAR) AS r FROM m",
+    f"SELECT CAST(n {_BERLIN} AS VARCHAR) AS r FROM m",
+    f"SELECT CAST(d {_BERLIN} AS VARCHAR) AS r FROM m",
+    "SELECT CAST(t AT TIME ZONE 'Australia/Sydney' AS VARCHAR) AS r FROM m",
+    f"SELECT z {_BERLIN} AS r, CAST(z {_BERLIN} AS DATE) AS s, date_trunc('day', z {_BERLIN}) AS u FROM m",
+    f"SELECT extract(hour FROM z {_BERLIN}) AS r, other {_BERLIN} AS s FROM m",
+    f"SELECT t AT TIME ZONE 'UTC' {_BERLIN} AS r FROM m",
+    "SELECT (t + INTERVAL '1 hour') AT TIME ZONE 'UTC' AT TIME ZONE 'America/New_York' AS r FROM m",
+    f"SELECT count(*) AS n FROM m WHERE t {_BERLIN} < timestamptz '2024-02-29 23:00:00+00'",
+    f"SELECT m.z {_BERLIN} AS r FROM m WHERE m.t {_BERLIN} < z",
+    f"SELECT z::timestamp {_BERLIN} AT TIME ZONE 'UTC' AS r FROM m",
+    f"SELECT CASE WHEN t IS NULL THEN z ELSE z END {_BERLIN} AS r FROM m",
+    f"SELECT max(\"z\") {_BERLIN} AS r, TIMESTAMP '2024-01-01 00:00:00' {_BERLIN} AT TIME ZONE 'UTC' AS s FROM m",
+    f"SELECT timestamptz '2024-01-01 12:00:00+05:30' {_BERLIN} AS r",
+    f"SELECT a.t FROM m AS a JOIN m AS b ON a.t {_BERLIN} = b.z",
+    "SELECT count(*) AS n FROM m WHERE z > TIMESTAMPTZ '2024-03-01 00:30:00+02:00' AND now() > z",
+    "SELECT CAST(z AS VARCHAR) AS r, CAST(z AS DATE) AS s FROM m",
+)
+
+
+@pytest.fixture(scope="module")
+def both(nothing_is_left_by_the_module: None) -> Iterator[tuple[Environment, duckdb.DuckDBPyConnection]]:
+    local = pa.array(_MOMENTS, pa.timestamp("us"))
+    table = pa.table(
+        {
+            "t": local,
+            "n": local.cast(pa.timestamp("ns")),
+            "d": local.cast(pa.timestamp("s")).cast(pa.date32(), safe=False),
+            "z": pa.array(_MOMENTS, pa.timestamp("us", "UTC")),
+            "other": pa.array(_MOMENTS, pa.timestamp("us", "Asia/Tokyo")),
+        }
+    )
+    with Environment(config={"parallelism.default": 2}) as environment, duckdb.connect() as oracle:
+        environment.register("m", environment.from_arrow(table))
+        oracle.register("m", table)
+        oracle.execute("SET timezone = 'UTC'")
+        yield environment, oracle
+
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_the_answer_is_duckdbs(both: tuple[Environment, duckdb.DuckDBPyConnection], query: str) -> None:
+    environment, oracle = both
+    assert rows_of(environment.sql(query).to_arrow()) == sorted(oracle.sql(query).fetchall(), key=repr)
+
+
+def test_what_is_no_time_or_no_zone_is_said(both: tuple[Environment, duckdb.DuckDBPyConnection]) -> None:
+    environment, _ = both
+    with pytest.raises(PlanError, match="AT TIME ZONE of what is no TIMESTAMP"):
+        environment.sql("SELECT '2024-01-01' AT TIME ZONE 'UTC' AS x")
+    with pytest.raises(SchemaError, match="there is no time zone 'Nowhere'"):
+        environment.sql("SELECT z AT TIME ZONE 'Nowhere' AS x FROM m")
+
+
+def test_the_operand_is_what_stands_directly_before() -> None:
+    types = {1: pa.timestamp("us", "UTC")}
+    assert (
+        with_zone_calls("SELECT 'AT TIME ZONE' -- AT TIME ZONE 'x'", {}) == "SELECT 'AT TIME ZONE' -- AT TIME ZONE 'x'"
+    )
+    assert with_zone_calls("a + f(b, c) AT TIME ZONE z AT TIME ZONE lower('UTC') IN (1)", types) == (
+        "a + moment_at_zone_1(local_at_zone_0(f(b, c) ,z) ,lower('UTC')) IN (1)"
+    )
+    assert with_zone_calls("x IN (a) AND (a) AT TIME ZONE ('UTC')", {}) == "x IN (a) AND local_at_zone_0((a) ,('UTC'))"
+
+
+def test_a_column_without_a_name_is_as_it_is_written(
+    both: tuple[Environment, duckdb.DuckDBPyConnection],
+) -> None:
+    found = both[0].sql("SELECT t AT TIME ZONE 'UTC' AT TIME ZONE 'Asia/Tokyo' FROM m")
+    assert found.columns == ["m.t AT TIME ZONE 'UTC' AT TIME ZONE 'Asia/Tokyo'"]

@@ -18,6 +18,7 @@ common_conditions.py  what all sides of OR have, once; for queries that look out
 null_aware.py       what Substrait drops: which joins are IN and NOT IN
 marked_membership.py  marks in the text for IN where the joins do not tell; memberships.py: where they are found
 member_joins.py     IN and NOT IN that depend on the row outside, as joins
+never_true.py       parts of unions without rows whatever the tables hold
 set_operations.py   INTERSECT ALL, EXCEPT ALL
 relations.py        relations of Substrait to data sets: reads, projections, sorts, unions
 joins.py            pairs, rows with and without a match, marks; join_conditions.py: keys, and the rest of ON

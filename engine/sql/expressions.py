@@ -144,8 +144,9 @@ class ExpressionReader:
         return cast
 
     def _as_double(self, value: Expr, source: pa.DataType) -> Expr:
-        # rounds what a double cannot hold, where a cast is exact or an error
-        return value * 1.0 if source in _WIDE_INTEGERS else value.cast(pa.float64())
+        if source in _WIDE_INTEGERS:
+            return value * 1.0  # rounds what a double cannot hold, where a cast is exact or an error
+        return value if source == pa.float64() else value.cast(pa.float64())
 
     def _days(self, message: Expression.Cast) -> Expr:
         """Return the interval of ``date + 3``: the planner makes a duration of the days, and an interval of that."""

@@ -19,11 +19,8 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from engine.errors import NotYetSupportedError
-from engine.sql.coercions import Coercions
-from engine.sql.constants import is_constant, scalar_of
-from engine.sql.expressions import ExpressionReader
-from engine.sql.join_conditions import parts_of, positions
 from engine.sql.messages import messages_below
+from engine.sql.never_true import constant_conditions, is_true
 from engine.sql.plan_text import LITERAL, lines_below, own_lines
 
 if TYPE_CHECKING:
@@ -31,8 +28,6 @@ if TYPE_CHECKING:
 
 #: an aggregate that has a row also where its input has none
 ALWAYS_ROWS: Final = re.compile(r"Aggregate: groupBy=\[\[(?:\]|ROLLUP|CUBE|GROUPING SETS)")
-#: messages that have a condition, and its name there
-_CONDITION_IN: Final = {"FilterRel": "condition", "ReadRel": "filter", "JoinRel": "expression"}
 _CONDITIONED: Final = re.compile(r"Filter: |TableScan: |\w+ Join:")
 _NOTHING: Final = re.compile(r"EmptyRelation: rows=0|(?:\[|: |, | AND )Boolean\((?:NULL|false)\)(?: AND |, |\]|$)")
 _LIST: Final = re.compile(r" IN \(\[")
@@ -54,15 +49,8 @@ def check_moved_constants(bound: str, root: Rel, functions: dict[int, str]) -> N
     """Raise NotYetSupportedError for a constant condition that the plan has below an aggregate of all rows."""
     if not _has_condition_above_rows(bound):
         return
-    reader = ExpressionReader((), (), functions, _no_constant, Coercions(frozenset()))
-    for message in _constants_below_rows(root, functions):
-        value = reader.read(message)
-        if not is_constant(value) or scalar_of(value).as_py() is not True:
-            raise _moved()
-
-
-def _no_constant(_query: Expression.Subquery) -> str:
-    raise _moved()
+    if not all(is_true(condition, functions) for condition in _constants_below_rows(root, functions)):
+        raise _moved()
 
 
 def _moved() -> NotYetSupportedError:
@@ -178,9 +166,8 @@ def _has_condition_above_rows(bound: str) -> bool:
 def _constants_below_rows(message: Any, functions: dict[int, str], is_below: bool = False) -> Iterator[Expression]:
     """Yield the conditions without columns that are below an aggregate which always has a row."""
     name = message.DESCRIPTOR.name
-    if is_below and name in _CONDITION_IN and message.HasField(_CONDITION_IN[name]):
-        parts = parts_of(getattr(message, _CONDITION_IN[name]), functions)
-        yield from (part for part in parts if not positions(part))
+    if is_below:
+        yield from constant_conditions(message, functions)
     if name == "AggregateRel":
         is_below = is_below or not all(grouping.expression_references for grouping in message.groupings)
     for child in messages_below(message):

@@ -17,7 +17,7 @@ Held by: tests/sql/test_queries.py
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -39,6 +39,7 @@ from engine.sql.join_conditions import JoinCondition, JoinKey, join_condition, p
 from engine.sql.member_joins import members
 from engine.sql.memberships import Memberships
 from engine.sql.messages import messages_below
+from engine.sql.never_true import has_no_rows
 from engine.sql.null_aware import joins_of
 from engine.sql.planner import PlannedQuery
 from engine.sql.set_operations import with_counts
@@ -187,7 +188,8 @@ class RelationReader:
         kept = [Expr(part) for part in parts if not self._memberships.takes(Expr(part))]
         data = joined.data
         for part in kept if parts else [reader.read(condition)]:
-            data = data.filter(part)
+            if not is_constant(part) or scalar_of(part).as_py() is not True:
+                data = data.filter(part)
         return Relation(data, found.columns)
 
     def _sort(self, message: SortRel) -> Relation:
@@ -286,13 +288,22 @@ class RelationReader:
         operation = message.SetOp.Name(message.op).removeprefix("SET_OP_").lower()
         if operation not in ("union_all", "union_distinct"):
             raise NotYetSupportedError(f"the SQL set operation {operation}")
-        parts = [self.read(part) for part in message.inputs]
+        parts = [self.read(part) for part in self._with_rows(message.inputs)]
         names = [self._names.unique(name.partition("#")[0]) for name in parts[0].columns]
         # rows without columns have one that the query does not see
         hidden = [] if names else [lit(1).alias(self._names.unique("row"))]
         data = [_renamed(part, names) if names else part.data.select(hidden) for part in parts]
         union = data[0].union(*data[1:])
         return Relation(union.distinct() if operation == "union_distinct" else union, tuple(names))
+
+    def _with_rows(self, inputs: Sequence[Rel]) -> Iterator[Rel]:
+        """Yield the inputs of a union that may have rows, at least one."""
+        is_read = [self._query.marks is not None or not has_no_rows(one, self._query.functions) for one in inputs]
+        for place, one in enumerate(inputs):
+            if is_read[place] or (place == 0 and not any(is_read)):
+                yield one
+            else:
+                self._join_count += sum(1 for _ in joins_of(one))
 
     def _aggregate(self, message: AggregateRel) -> Relation:
         arguments = [one.value for measure in message.measures for one in measure.measure.arguments]

@@ -263,6 +263,8 @@ FUNCTIONS: Final[dict[str, Function]] = {
     "date_trunc": _date_trunc,
     "substring": _substring,
     "coalesce": lambda arguments, _: coalesce(*arguments),
+    "nvl": lambda arguments, _: coalesce(*arguments),
+    "nvl2": lambda arguments, _: when(arguments[0].is_not_null()).then(arguments[1]).otherwise(arguments[2]),
     "least": lambda arguments, _: least(*arguments),
     "greatest": lambda arguments, _: greatest(*arguments),
     "nullif": _method("nullif"),
@@ -302,7 +304,7 @@ FUNCTIONS: Final[dict[str, Function]] = {
 }
 _OVER_NULLS_TEXT: Final = """
     and or is_null is_not_null is_true is_false is_not_true is_not_false is_unknown is_not_unknown is_distinct_from
-    is_not_distinct_from concat concat_ws coalesce least greatest nullif between
+    is_not_distinct_from concat concat_ws coalesce nvl nvl2 least greatest nullif between
 """
 #: that may have a value where an argument is null
 OVER_NULLS: Final = frozenset(_OVER_NULLS_TEXT.split())

@@ -197,7 +197,11 @@ def _planned(asked: _Asked, text: str, *, is_marked: bool) -> PlannedQuery:
     plan = _substrait(logical, session)
     root = plan.relations[0].root
     check_ranges(shown, root.input)
-    functions = {one.extension_function.function_anchor: one.extension_function.name for one in plan.extensions}
+    functions = {
+        one.extension_function.function_anchor: one.extension_function.name
+        for one in plan.extensions
+        if one.HasField("extension_function")  # others are types
+    }
     check_moved_constants(bound_text, root.input, functions)
     names, decimals = tuple(as_written(in_sql(name)) for name in root.names), written_decimals(bound_text)
     if is_marked:

@@ -43,11 +43,13 @@ EXPRESSIONS = (
     "{f} = 0.5 OR FALSE",
 )
 FOLDED = {
+    "SELECT TRUE AND NULL AS x, NULL IS NULL AS y, 1 BETWEEN 2 AND NULL AS z": [(None, True, False)],
     "SELECT 1 = 1 AND 2 > 3 AS x": [(False,)],
     "SELECT DATE '2024-1-5' AS x, make_date(2024, 2, 29) IS NULL AS y": [("2024-01-05", False)],
     "SELECT count(*) AS x FROM t WHERE now() = now() AND current_date >= DATE '2024-01-01'": [(7,)],
     "SELECT k AS x FROM t ORDER BY k LIMIT 4 - 2 OFFSET 1 * 0": [(1,), (2,)],
     "SELECT x + 1 AS x FROM (VALUES (1 + 1), (abs(-5))) AS v (x)": [(3,), (6,)],
+    "SELECT DISTINCT nvl2(v, 'a', 'b') AS x, nvl2(NULL, 1, 2) AS y FROM t": [("a", 2), ("b", 2)],
     "SELECT round(v / 7.0, 1 + 1) AS x FROM t WHERE v = 10": [(1.43,)],
 }
 

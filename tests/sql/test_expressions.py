@@ -21,6 +21,7 @@ EXPRESSIONS = (
     "CASE k WHEN 2 THEN v ELSE k END",
     "coalesce(v, k)",
     "nullif(k, 2)",
+    "ifnull(v, k)",
     "least(v, k)",
     "greatest(v, k, 3)",
     "k & 3",

@@ -72,6 +72,8 @@ class PlannedQuery(NamedTuple):
     decimals: frozenset[tuple[int, int]] = frozenset()
     #: whether queries stand in its expressions
     has_values: bool = True
+    #: precision and scale of the decimals that it casts to itself
+    decimals: frozenset[tuple[int, int]] = frozenset()
 
 
 #: plans of texts
@@ -220,6 +222,7 @@ def _planned(asked: _Asked, text: str, *, is_marked: bool) -> PlannedQuery:
         all_operations=operations,
         decimals=decimals,
         has_values="(<subquery>)" in shown,
+        decimals=decimals,
     )
 
 

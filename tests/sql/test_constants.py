@@ -74,6 +74,12 @@ def test_a_condition_of_constants_reads_nothing(environment: Environment) -> Non
     assert "never true" in environment.sql("SELECT k FROM t WHERE length('ab') = 3").explain()
 
 
+def test_now_is_that_of_each_query(environment: Environment) -> None:
+    query = "SELECT now() AS x, now() AS y FROM n LIMIT 1"
+    first, second = (environment.sql(query).to_arrow().to_pylist()[0] for _ in range(2))
+    assert first["x"] == first["y"] < second["x"] == second["y"]
+
+
 def test_what_has_no_value_fails_only_where_it_is_computed(environment: Environment) -> None:
     query = "SELECT CASE WHEN k > 0 THEN k ELSE 9223372036854775807 + k END AS x FROM n"
     assert rows_of(environment.sql(query).to_arrow()) == [(1,), (2,), (7,)]

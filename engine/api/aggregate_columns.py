@@ -61,6 +61,8 @@ from engine.graph.plan import Filter, SortedAggregate
 Named = tuple[str, Aggregated]
 
 _OF_PAIRS = frozenset({"covar_samp", "covar_pop", "corr"})
+#: aggregates that take values without a type, or others than numbers
+_OF_ANY_TYPE = frozenset({"count", "count_all", "list", "string_agg", *EXTREMES_OF_CONDITIONS})
 
 
 def aggregates_node(source: LogicalNode, keys: tuple[str, ...], outputs: Sequence[NamedExpression]) -> LogicalNode:
@@ -105,8 +107,9 @@ def _groups(source: LogicalNode, keys: tuple[str, ...], named: Sequence[Named]) 
     different: list[tuple[Expression, list[Named]]] = []
     late: list[tuple[Expression, list[AggregateCall]]] = []
     paired: dict[str, Expression] = {}
-    for name, one in named:
-        _check(one, source.schema)
+    for name, given in named:
+        _check(given, source.schema)
+        one = _typed(given, source.schema)
         if one.distinct and one.function == "list":
             pairs, kept = _different_pairs(source, keys, one)
             parts += sorted_parts(pairs, keys, [(name, kept)])
@@ -169,6 +172,17 @@ def _check(one: Aggregated, schema: pa.Schema) -> None:
         data_type = infer_type(one.arguments[0], schema)
         if not is_key_type(data_type):
             raise SchemaError(f"{expression_text(one)}: values of {data_type} cannot be compared")
+
+
+def _typed(one: Aggregated, schema: pa.Schema) -> Aggregated:
+    """Return an aggregate whose arguments have types: those of columns of nothing but nulls are numbers."""
+    if one.function in _OF_ANY_TYPE:
+        return one
+    number = type_to_ipc(pa.int64())
+    arguments = [
+        Cast(each, number, "int64") if pa.types.is_null(infer_type(each, schema)) else each for each in one.arguments
+    ]
+    return replace(one, arguments=tuple(arguments))
 
 
 def _kept(one: Aggregated) -> Expression:

@@ -133,8 +133,12 @@ class _Windows:
         if len(partition) + len(order) > KEYS_MAX:
             raise SchemaError(f"{text}: {len(partition) + len(order)} keys, at most {KEYS_MAX}")
         function = _RENAMED.get(over.function, over.function)
-        argument = None if over.argument is None else self._column(over.argument)
-        argument_type = None if over.argument is None else infer_type(over.argument, self._source.schema)
+        value = over.argument
+        argument_type = None if value is None else infer_type(value, self._source.schema)
+        if value is not None and function in AGGREGATES and function != "count" and pa.types.is_null(argument_type):
+            argument_type = pa.int64()  # as in a group
+            value = Cast(value, type_to_ipc(argument_type), "int64")
+        argument = None if value is None else self._column(value)
         try:
             result_type(function, argument_type)
         except SchemaError as error:

@@ -46,10 +46,7 @@ def to_reader(data: Any) -> pa.RecordBatchReader:
     if hasattr(data, "to_arrow_reader"):
         return data.to_arrow_reader(BATCH_ROWS_MAX)
     if type(data).__module__.partition(".")[0] == "pandas":
-        try:
-            return pa.Table.from_pandas(data, preserve_index=False).to_reader(BATCH_ROWS_MAX)
-        except UnicodeEncodeError as error:
-            raise SchemaError(f"from_arrow: a column name, or a string, is no text: {error}") from None
+        return _from_pandas(data)
     raise SchemaError(
         f"from_arrow: a {type(data).__name__} offers no Arrow data; pass a pyarrow.Table, a Polars, DuckDB or pandas"
         " frame, or use from_rows(rows, schema)"
@@ -59,10 +56,7 @@ def to_reader(data: Any) -> pa.RecordBatchReader:
 def _from_stream(data: Any) -> pa.RecordBatchReader:
     """Return the stream of an object; a pandas frame's index is left out."""
     if type(data).__module__.partition(".")[0] == "pandas":
-        try:
-            return pa.Table.from_pandas(data, preserve_index=False).to_reader(BATCH_ROWS_MAX)
-        except UnicodeEncodeError as error:
-            raise SchemaError(f"from_arrow: a column name, or a string, is no text: {error}") from None
+        return _from_pandas(data)
     try:
         reader = pa.RecordBatchReader.from_stream(data)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
@@ -73,6 +67,19 @@ def _from_stream(data: Any) -> pa.RecordBatchReader:
     if len(reader.schema) == 0:
         raise SchemaError("from_arrow: the data has no columns")
     return reader
+
+
+def _from_pandas(frame: Any) -> pa.RecordBatchReader:
+    try:
+        return pa.Table.from_pandas(frame, preserve_index=False).to_reader(BATCH_ROWS_MAX)
+    except UnicodeEncodeError as error:
+        raise SchemaError(f"from_arrow: a column name, or a string, is no text: {error}") from None
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError) as error:
+        reason = "; ".join(map(str, error.args))
+        raise SchemaError(
+            f"from_arrow: a column of the frame has values of no one type ({reason}); make them alike, for example"
+            " frame.astype({name: str})"
+        ) from None
 
 
 def _plain_batches(reader: pa.RecordBatchReader, schema: pa.Schema) -> Iterator[pa.RecordBatch]:

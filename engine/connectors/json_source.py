@@ -22,7 +22,7 @@ from engine.connectors.json_blocks import OVER_LINES, JsonParser, inferred_table
 from engine.csv.options import check_on_bad_row
 from engine.csv.splits import provisional_splits
 from engine.errors import SchemaError
-from engine.files.compression import checked_codec, codec_of, heads, text_sizes
+from engine.files.compression import check_named, checked_codec, codec_of, heads, text_sizes
 from engine.files.line_blocks import BYTE_ORDER_MARK
 from engine.files.paths import PathLike, expand_paths
 from engine.graph.source_spec import JsonSource, SourceStatistics
@@ -55,6 +55,7 @@ def json_source(
     codec = checked_codec(compression, "read_json")
     check_on_bad_row(on_bad_row)
     paths = expand_paths(path, "read_json")
+    check_named(paths, codec, "read_json")
     head = _first_head(paths, codec)
     if head.lstrip().startswith(b"["):
         raise SchemaError(

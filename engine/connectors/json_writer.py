@@ -50,13 +50,15 @@ class JsonWriter(LineWriter):
         super().__init__(path, compression)
 
     def _lines(self, batch: pa.RecordBatch) -> pa.Array:
-        for name, column in zip(batch.schema.names, batch.columns, strict=True):
-            if pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type):
+        try:
+            return _objects(batch.schema.names, batch.columns, batch.num_rows, "\n")
+        except pa.ArrowInvalid as error:
+            for name, column in zip(batch.schema.names, batch.columns, strict=True):
                 try:
-                    pc.cast(column, pa.string())
+                    _texts(column)
                 except pa.ArrowInvalid:
-                    raise DataError(f"write_json: column {name!r} has bytes that are not UTF-8; encode it") from None
-        return _objects(batch.schema.names, batch.columns, batch.num_rows, "\n")
+                    raise DataError(f"write_json: column {name!r} has bytes that are not UTF-8; encode it") from error
+            raise
 
 
 def _objects(names: list[str], columns: list[pa.Array], row_count: int, end: str = "") -> pa.Array:

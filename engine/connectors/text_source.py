@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from engine.connectors.text_lines import LINE, lines_of
 from engine.csv.splits import provisional_splits
-from engine.files.compression import checked_codec, codec_of, heads, text_sizes
+from engine.files.compression import check_named, checked_codec, codec_of, heads, text_sizes
 from engine.files.paths import PathLike, expand_paths
 from engine.graph.source_spec import SourceStatistics, TextSource
 from engine.statistics.column_statistics import SampledPlaces, sample_statistics
@@ -39,6 +39,7 @@ def text_source(
     """
     codec = checked_codec(compression, "read_text")
     paths = expand_paths(path, "read_text")
+    check_named(paths, codec, "read_text")
     spec = TextSource(paths, provisional_splits(paths, parallelism, codec), (LINE,), codec)
     return spec, _statistics(paths, codec), TEXT_SCHEMA
 

@@ -15,6 +15,9 @@ Held by: tests/csv/test_source.py
 
 from __future__ import annotations
 
+import io
+import itertools
+import re
 from collections.abc import Iterable
 
 import pyarrow as pa
@@ -32,6 +35,7 @@ from engine.records.plain_scalars import scalar_of
 _LEADING_ZERO = "^[+-]?0([0-9]+|[xX][0-9a-fA-F]+)$"
 _ONLY_DIGITS = "^[+-]?[0-9]+$"
 _INT64_DIGITS = 19
+_ARROWS_ROW = re.compile(r"Row #([0-9]+)")
 
 
 def header_names(head: bytes, dialect: CsvDialect, path: str, encoding: str = "") -> list[str]:
@@ -56,7 +60,7 @@ def infer_file_schema(
         raise SchemaError(f"file {spec.paths[0]}: names of the header are empty or repeated: {', '.join(names)}")
     if not body.strip():
         return pa.schema([pa.field(name, pa.string()) for name in names]), 0, ""
-    table = inferred_table(body, names, spec, dialect)
+    table = inferred_table(body, names, spec, dialect, head.count(b"\n", 0, end) if spec.header else 0)
     fields = [field.with_type(pa.string()) if pa.types.is_null(field.type) else field for field in table.schema]
     schema = pa.schema(fields)
     as_text = _digits(schema, spec, [body, *more])
@@ -66,8 +70,10 @@ def infer_file_schema(
     return schema, table.num_rows, note
 
 
-def inferred_table(body: bytes, names: list[str], spec: CsvSource, dialect: CsvDialect) -> pa.Table:
-    """Return records as a table of the types that Arrow infers."""
+def inferred_table(
+    body: bytes, names: list[str], spec: CsvSource, dialect: CsvDialect, lines_before: int = 0
+) -> pa.Table:
+    """Return records as a table of the types that Arrow infers; ``lines_before``: of the file, before the records."""
     parse_options = dialect.parse_options(len(names))
     if spec.on_bad_row == "skip":
         parse_options.invalid_row_handler = lambda _row: "skip"
@@ -87,8 +93,23 @@ def inferred_table(body: bytes, names: list[str], spec: CsvSource, dialect: CsvD
             " another encoding="
         ) from None
     except pa.ArrowInvalid as error:
-        reason = str(error).partition("\n")[0]
+        reason = _with_line(str(error).partition("\n")[0], body, dialect, lines_before)
         raise SchemaError(f"file {spec.paths[0]}: no schema can be inferred: {reason}; pass schema=") from None
+
+
+def _with_line(reason: str, body: bytes, dialect: CsvDialect, lines_before: int) -> str:
+    """Return what Arrow says of a record, which it calls a row and counts from 1, with the line of the file."""
+    found = _ARROWS_ROW.search(reason)
+    if found is None:
+        return reason
+    number = int(found[1])
+    lines = io.BytesIO(body)
+    if dialect.quote >= 0 and dialect.quote in body:  # a record may have several lines
+        place = f"record {number}{' behind the header' if lines_before else ''}"
+    else:
+        filled = (line for line, text in enumerate(lines, lines_before + 1) if text.strip(b"\r\n"))
+        place = f"line {next(itertools.islice(filled, number - 1, None), number + lines_before)}"
+    return reason.replace(found[0], place)
 
 
 def _digits(schema: pa.Schema, spec: CsvSource, blocks: Iterable[bytes]) -> list[str]:

@@ -25,7 +25,7 @@ from engine.csv.parse import BlockParser, other_delimiter
 from engine.csv.sample import csv_statistics, first_head, sample_blocks
 from engine.csv.splits import provisional_splits
 from engine.errors import SchemaError
-from engine.files.compression import checked_codec
+from engine.files.compression import check_named, checked_codec
 from engine.files.paths import PathLike, expand_paths, local_path
 from engine.graph.source_spec import CsvSource, SourceStatistics
 
@@ -47,6 +47,7 @@ def csv_source(
     dialect = CsvDialect.of(options.delimiter, options.quote)
     codec = checked_codec(options.compression, "read_csv")
     paths = expand_paths(path, "read_csv")
+    check_named(paths, codec, "read_csv")
     head = first_head(paths, dialect, codec)
     refuse_utf16(head, paths[0])
     spec = CsvSource(

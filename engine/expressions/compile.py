@@ -176,6 +176,7 @@ def _compile_case(expression: Case, schema: pa.Schema, shared: SharedParts | Non
     for (test, _), condition in zip(expression.branches, conditions, strict=True):
         if not (pa.types.is_boolean(condition.type) or pa.types.is_null(condition.type)):
             raise SchemaError(f"when({expression_text(test)}): a condition is a bool, this is {condition.type}")
+    conditions = [cast_operand(condition, pa.bool_()) for condition in conditions]
     parts = [value for _, value in expression.branches]
     values = [compile_operand(value, schema, shared) for value in parts]
     if expression.otherwise is not None:

@@ -97,10 +97,7 @@ def value_width(data_type: pa.DataType) -> tuple[int, bool]:
 def is_key_type(data_type: pa.DataType) -> bool:
     """Return whether values may be keys: they have equality and an order of bytes. Nested and opaque ones have not."""
     return not (
-        pa.types.is_nested(data_type)
-        or pa.types.is_null(data_type)
-        or pa.types.is_interval(data_type)
-        or isinstance(data_type, pa.BaseExtensionType)
+        pa.types.is_nested(data_type) or pa.types.is_interval(data_type) or isinstance(data_type, pa.BaseExtensionType)
     )
 
 

@@ -1,6 +1,7 @@
 """Files that are compressed as a whole: which codec, and their text as a stream.
 
     codec_of("a.csv.gz", "")              "gzip": by the ending, or as the user says
+    check_named(paths, "", what)          PlanError: compressed, and its name does not say so
     with open_text(path, codec) as file:  readinto, read, seek, tell: of the text; "" opens the file as it is
 
     part-00000.csv.gz ──► ReadableText ──► text, a block at a time; nothing of it is kept
@@ -23,7 +24,7 @@ from typing import Any, BinaryIO, Final, NamedTuple
 
 import pyarrow as pa
 
-from engine.errors import ConfigurationError, DataError, NotYetSupportedError
+from engine.errors import ConfigurationError, DataError, NotYetSupportedError, PlanError
 
 #: codec by the ending of a file
 _ENDINGS: Final = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2", ".xz": "xz", ".lz4": "lz4"}
@@ -39,6 +40,14 @@ _BUFFER_BYTES: Final = 256 << 10
 _SKIP_BYTES: Final = 1 << 20
 #: compressed files that are looked into when a plan is built
 _LOOKED_FILES: Final = 4
+#: how compressed files begin, and no text does
+_MAGIC: Final = {
+    b"\x1f\x8b\x08": "gzip",
+    b"\x28\xb5\x2f\xfd": "zstd",
+    b"\xfd7zXZ\x00": "xz",
+    b"\x04\x22\x4d\x18": "lz4",
+    **{b"BZh%d1AY&SY" % level: "bz2" for level in range(1, 10)},
+}
 #: what the libraries raise for bytes that are none of theirs
 _DAMAGED: Final = (OSError, EOFError, lzma.LZMAError, zlib.error, pa.ArrowInvalid)
 
@@ -69,6 +78,21 @@ def codec_of(path: str, compression: str = "", what: str = "read") -> str:
             f"{what}({path!r}): {_REFUSED[ending]} archives; unpack it, or compress with one of {', '.join(CODECS)}"
         )
     return _ENDINGS.get(ending, "")
+
+
+def check_named(paths: Sequence[str], compression: str, what: str) -> None:
+    """Raise PlanError for a file that is compressed, though neither its name nor the user says so."""
+    for path in paths if not compression else ():
+        if codec_of(path, "", what):
+            continue
+        with Path(path).open("rb", buffering=0) as file:
+            begin = file.read(max(map(len, _MAGIC)))
+        codec = next((codec for magic, codec in _MAGIC.items() if begin.startswith(magic)), None)
+        if codec is not None:
+            raise PlanError(
+                f"{what}: {path} is compressed by {codec}, which its name does not say: pass compression={codec!r}, or"
+                f" name it {Path(path).name}{ENDING_OF[codec]} (compression='none' reads it as it is)"
+            )
 
 
 def plain_ending(path: str) -> str:

@@ -59,6 +59,9 @@ def hive_files(path: PathLike | Iterable[PathLike], reader: str, is_asked: bool 
             found, base = expand_paths(one, reader), 0
         paths += found
         bases += [base] * len(found)
+    known = dict(reversed(list(zip(paths, bases, strict=True))))  # a file is read once, as the first path has it
+    paths = tuple(dict.fromkeys(paths))
+    bases = [known[file] for file in paths]
     parsed = [_values_of(file.split("/")[base:-1]) for file, base in zip(paths, bases, strict=True)]
     keys = tuple(name for name, _ in parsed[0])
     for file, pairs in zip(paths, parsed, strict=True):

@@ -5,7 +5,8 @@ are refused by name.
 
 In a folder, names that begin with ``.`` or ``_`` (``_SUCCESS``, ``_manifest.json``, checksum files) are no data and
 are skipped. Folders inside it are not entered; where files lie in them, that is an error, so that no rows are missing.
-Files come in the order of their names, paths are absolute.
+Files come in the order of their names, paths are absolute. A file that several paths of a list lead to is read once,
+where the first of them is.
 """
 
 from __future__ import annotations
@@ -120,8 +121,9 @@ def expand_paths(path: PathLike | Iterable[PathLike], reader: str) -> tuple[str,
     patterns = [path] if isinstance(path, str | os.PathLike) else list(path)
     if not patterns:
         raise PlanError(f"{reader}: no path")
-    return tuple(
+    files = (
         os.path.abspath(file)  # noqa: PTH100 - resolve() would follow links
         for pattern in patterns
         for file in _expand_one(local_path(pattern, reader), reader)
     )
+    return tuple(dict.fromkeys(files))

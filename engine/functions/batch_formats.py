@@ -1,5 +1,7 @@
 """What functions over batches see and return: Arrow batches, pandas frames or dicts of numpy arrays.
 
+An Arrow table may be returned for a batch.
+
     to_format(batch, "numpy") -> dict        from_format(value, "numpy", schema) -> batch of exactly that schema
     column_to_format(column, "numpy")        column_from_format(value, "numpy", field, size): the same of one column
 
@@ -31,7 +33,7 @@ def to_format(batch: pa.RecordBatch, kind: str) -> Any:
 def is_of_format(value: Any, kind: str) -> bool:
     """Return whether a value is one batch of the format."""
     if kind == "arrow":
-        return isinstance(value, pa.RecordBatch)
+        return isinstance(value, pa.RecordBatch | pa.Table)
     if kind == "numpy":
         return isinstance(value, dict)
     import pandas as pd  # type: ignore[import-untyped, unused-ignore]  # noqa: PLC0415
@@ -52,7 +54,10 @@ def from_format(value: Any, kind: str, schema: pa.Schema) -> pa.RecordBatch:
         return pa.RecordBatch.from_arrays([pa.array(value[f.name], f.type) for f in schema], schema=schema)
     # An array over buffers that do not fit would take the process down that works on it next, and that is not ours.
     value.validate(full=True)
-    return pa.RecordBatch.from_arrays([value.column(f.name).cast(f.type) for f in schema], schema=schema)
+    columns = [value.column(field.name).cast(field.type) for field in schema]
+    if isinstance(value, pa.Table):
+        columns = [column.combine_chunks() for column in columns]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 def column_to_format(column: pa.Array, kind: str) -> Any:

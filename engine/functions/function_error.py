@@ -93,15 +93,22 @@ def message_of(error: BaseException) -> str:
 
 
 def _message_with_root(error: BaseException) -> str:
-    """Return an exception's text, with the one that it was raised from in the first place (``raise ... from``)."""
+    """Return an exception's text, with the one that it comes from in the first place.
+
+    That is what it was raised from (``raise ... from``), and of a group, such as a TaskGroup's, the first one.
+    """
     if type(error).__name__ == "BdbQuit":
         return _NO_DEBUGGER
     root, passed = error, {id(error)}
-    while root.__cause__ is not None and id(root.__cause__) not in passed:
-        root = root.__cause__
+    while (inner := _inner(root)) is not None and id(inner) not in passed:
+        root = inner
         passed.add(id(root))
     text = message_of(error)
     return text if root is error else f"{text} (caused by {type(root).__name__}: {message_of(root)})"
+
+
+def _inner(error: BaseException) -> BaseException | None:
+    return error.exceptions[0] if isinstance(error, BaseExceptionGroup) else error.__cause__
 
 
 def _is_own(file: str) -> bool:

@@ -222,7 +222,6 @@ def _planned(asked: _Asked, text: str, *, is_marked: bool) -> PlannedQuery:
         all_operations=operations,
         decimals=decimals,
         has_values="(<subquery>)" in shown,
-        decimals=decimals,
     )
 
 

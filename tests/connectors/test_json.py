@@ -202,6 +202,10 @@ def test_what_has_no_form_in_json_is_refused(tmp_path):
         check_json_sink(pa.schema([("m", pa.map_(pa.int64(), pa.int64()))]))
     with pytest.raises(DataError, match="'raw' has bytes that are not UTF-8"):
         write(tmp_path / "a.json", [{"raw": b"\xff"}], pa.schema([("raw", pa.binary())]))
+    with pytest.raises(DataError, match="'raw' has bytes that are not UTF-8"):
+        write(tmp_path / "b.json", [{"id": 1, "raw": b"\xff"}], pa.schema([("id", pa.int8()), ("raw", pa.binary(1))]))
+    with pytest.raises(DataError, match="'raw' has bytes that are not UTF-8"):
+        write(tmp_path / "c.json", [{"raw": [b"\xff"]}], pa.schema([("raw", pa.list_(pa.binary()))]))
 
 
 BAD_LINES = [b"{", b"17", b'{"id":"x"}', b'{"id":1.5}', b"nothing", b'{"name":7', b'{"name":"\xff"}', b'"text"']

@@ -169,3 +169,18 @@ def test_a_quote_just_behind_a_cut_is_seen(tmp_path):
     target = len(rows)
     path.write_text(rows + '2,"x\n9,y"\n' + rows)
     assert record_boundaries(str(path), [target], CsvDialect.of(",", '"')) == [target + len('2,"x\n9,y"\n')]
+
+
+@pytest.mark.parametrize(
+    ("text", "header", "place"),
+    [
+        ("a,b\n1,2\n\n1,2,3\n", True, "line 4"),
+        ("1,2\n1,2,3\n", False, "line 2"),
+        ('a,b\n"1",2\n1,2,3\n', True, "record 2 behind the header"),
+        ('"1",2\n1,2,3\n', False, "record 2"),
+    ],
+)
+def test_a_record_that_no_schema_comes_from_is_named_by_its_line(tmp_path, text, header, place):
+    (tmp_path / "x.csv").write_text(text)
+    with pytest.raises(SchemaError, match=rf"no schema can be inferred: CSV parse error: {place}: Expected 2 columns"):
+        csv_source(tmp_path / "x.csv", options=CsvOptions(header=header))

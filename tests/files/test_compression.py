@@ -11,6 +11,7 @@ import lz4.frame
 import pyarrow as pa
 import pytest
 
+from engine.connectors.json_source import json_source
 from engine.connectors.text_reader import TextReader
 from engine.connectors.text_source import text_source
 from engine.csv.options import CsvOptions
@@ -18,7 +19,7 @@ from engine.csv.reader import CsvReader
 from engine.csv.rejects import CsvRejects, rejects_source
 from engine.csv.source import csv_source
 from engine.csv.splits import exact_splits
-from engine.errors import ConfigurationError, DataError, MemoryBudgetError, NotYetSupportedError
+from engine.errors import ConfigurationError, DataError, MemoryBudgetError, NotYetSupportedError, PlanError
 from engine.files import compression, line_blocks
 from engine.files.compression import CODECS, ENDING_OF, codec_of, open_text, plain_ending, text_sizes
 from engine.files.output_file import OutputFile
@@ -210,3 +211,14 @@ def test_memory_does_not_grow_with_the_file(tmp_path):
         tracemalloc.stop()
     assert rows == 200 * 20_000
     assert peak < 8 << 20 < len(TEXT) * 200
+
+
+@pytest.mark.parametrize("codec", CODECS)
+@pytest.mark.parametrize("source", [csv_source, json_source, lambda path: text_source(path, 1)])
+def test_a_file_that_is_compressed_says_so_or_is_refused(tmp_path, codec, source):
+    path = tmp_path / "data.dat"
+    path.write_bytes(PACK[codec](b'{"a": 1}\n'))
+    with pytest.raises(PlanError, match=rf"data\.dat is compressed by {codec}, .* pass compression='{codec}'"):
+        source(path)
+    path.rename(tmp_path / f"data{ENDING_OF[codec]}")
+    assert source(tmp_path)[0].paths

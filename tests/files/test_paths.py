@@ -4,6 +4,7 @@ import pytest
 
 from engine.commit.output_check import check_outputs
 from engine.errors import PlanError
+from engine.files.hive import hive_files
 from engine.files.paths import expand_paths, local_path
 from engine.graph.source_spec import SinkSpec
 
@@ -79,3 +80,10 @@ def test_a_removed_current_folder_is_named_where_a_path_needs_it(tmp_path, monke
         local_path("x.csv", "read_csv")
     assert local_path(tmp_path, "read_csv") == str(tmp_path)
     check_outputs([SinkSpec("csv", str(tmp_path / "out"), False)])
+
+
+def test_paths_of_a_list_that_lead_to_one_file_give_it_once(table):
+    paths = [table / "day=2/b.csv", table / "day=*", table / "day=1" / ".." / "day=2", table / "day=1/a.csv"]
+    assert names(paths) == ["b.csv", "a.csv"]
+    found = hive_files([table, table / "day=1/a.csv"], "read_csv", is_asked=True)
+    assert found.values == (("1",), ("2",))

@@ -1,5 +1,6 @@
 """Python functions in worker processes: results, errors with their row, crashes, cancel, nothing left behind."""
 
+import asyncio
 import os
 import threading
 import time
@@ -136,6 +137,23 @@ def test_an_exception_names_the_one_that_it_comes_from(runner):
         run(session, [batch_of(1)])
     session.close()
     assert (caught.value.type_name, caught.value.message) == ("ValueError", "no price (caused by KeyError: 'n0')")
+
+
+def test_a_group_of_exceptions_names_the_first_one_in_it(runner):
+    async def inner(row):
+        raise ValueError(f"no price of {row.name}")
+
+    async def fails(row):
+        async with asyncio.TaskGroup() as group:
+            group.create_task(inner(row))
+
+    def waits(row):
+        asyncio.run(fails(row))
+
+    session = open_session(runner, waits)
+    with pytest.raises(UserFunctionError, match=r"TaskGroup .*\(caused by ValueError: no price of n0\)$"):
+        run(session, [batch_of(1)])
+    session.close()
 
 
 def test_exceptions_that_come_from_each_other_are_an_error(runner):

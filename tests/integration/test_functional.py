@@ -36,6 +36,18 @@ def test_map_batches_gives_what_plain_python_does(open_environment, parallelism)
         assert_same_rows(result.collect(), [(n + 1,) for n in range(20_000)])
 
 
+def test_a_table_may_be_returned_for_a_batch(open_environment):
+    data = open_environment().from_arrow(pa.table({"a": [1, 2]}))
+
+    def tables(batch):
+        column = batch.column(0)
+        yield pa.table({"b": pa.chunked_array([column, column]), "a": pa.chunked_array([column, column])})
+        yield pa.table({"a": pa.chunked_array([], pa.int64()), "b": pa.chunked_array([], pa.int8())})
+
+    schema = pa.schema([("a", pa.int32()), ("b", pa.int64())])
+    assert data.map_batches(tables, schema).to_arrow().to_pydict() == {"a": [1, 2, 1, 2], "b": [1, 2, 1, 2]}
+
+
 def over_foreign_bytes(batch):
     ends = pa.py_buffer(struct.pack("<3i", 0, 900_000_000, 5))
     return pa.record_batch({"s": pa.Array.from_buffers(pa.string(), 2, [None, ends, pa.py_buffer(b"hello")])})

@@ -408,3 +408,10 @@ def test_from_arrow_takes_what_others_have(environment, library):
     data = environment.from_arrow(source)
     assert sorted(data.collect()) == [(1, "x"), (2, None)]
     assert data.filter(col("b").is_not_null()).count() == 1
+
+
+def test_a_frame_with_values_of_several_types_is_refused_with_the_column(environment):
+    import pandas
+
+    with pytest.raises(SchemaError, match=r"no one type \(Could not convert 'a'.* for column v .*astype"):
+        environment.from_arrow(pandas.DataFrame({"v": [1, "a"]}))

@@ -80,7 +80,6 @@ FILTER_RULES: tuple[Rule, ...] = (
 
 #: applied once afterwards
 FINAL_RULES: tuple[Rule, ...] = (
-    coarser_groups.apply,
     aggregate_pushdown.apply,
     projection_pruning.apply,
     combine_projects.apply,
@@ -102,6 +101,9 @@ def rewrite(plan: Plan) -> Plan:
             rule(logical)
         if not logical.changed:
             break
+    coarser_groups.apply(logical)
+    # Groups that read finer ones read a scan no more: those that still do may have one of their own now.
+    _repeat(REPEATED_RULES, logical)
     for rule in FINAL_RULES:
         rule(logical)
     return logical.to_plan()

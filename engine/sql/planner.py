@@ -72,8 +72,6 @@ class PlannedQuery(NamedTuple):
     decimals: frozenset[tuple[int, int]] = frozenset()
     #: whether queries stand in its expressions
     has_values: bool = True
-    #: precision and scale of the decimals that it casts to itself
-    decimals: frozenset[tuple[int, int]] = frozenset()
 
 
 #: plans of texts

@@ -21,9 +21,10 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from engine.graph.plan import AsofDirection
+from engine.records.arrow_functions import pc
+from engine.records.plain_scalars import scalar_of
 
 #: what is chosen for a left row
 NOTHING, BEFORE, AFTER = 0, 1, 2
@@ -49,24 +50,24 @@ class AsofRule:
         """
         back, ahead = _distance(times, before), _distance(after, times)
         take_back, take_ahead = self._is_near(back, before.type), self._is_near(ahead, before.type)
-        is_nearer = pc.fill_null(pc.less(ahead, back), fill_value=False)
+        is_nearer = pc.fill_null(pc.less(ahead, back), False)
         take_ahead = pc.and_(take_ahead, pc.or_(pc.invert(take_back), is_nearer))
-        found = pc.if_else(take_back, pa.scalar(BEFORE, pa.uint8()), pa.scalar(NOTHING, pa.uint8()))
-        return pc.if_else(take_ahead, pa.scalar(AFTER, pa.uint8()), found)
+        found = pc.if_else(take_back, scalar_of(BEFORE, pa.uint8()), scalar_of(NOTHING, pa.uint8()))
+        return pc.if_else(take_ahead, scalar_of(AFTER, pa.uint8()), found)
 
     def _is_near(self, distance: pa.Array, data_type: pa.DataType) -> pa.Array:
         if self.tolerance is None:
             return pc.is_valid(distance)
         if pa.types.is_decimal(data_type):
-            most = pa.scalar(Decimal(self.tolerance).scaleb(-data_type.scale), pa.decimal256(76, data_type.scale))
+            most = scalar_of(Decimal(self.tolerance).scaleb(-data_type.scale), pa.decimal256(76, data_type.scale))
             most = pc.cast(most, distance.type, safe=False) if most.as_py() < _largest(distance.type) else None
         elif pa.types.is_floating(data_type):
-            most = pa.scalar(float(self.tolerance), pa.float64())
+            most = scalar_of(float(self.tolerance), pa.float64())
         else:
-            most = pa.scalar(min(self.tolerance, 2**64 - 1), pa.uint64())
+            most = scalar_of(min(self.tolerance, 2**64 - 1), pa.uint64())
         if most is None:
             return pc.is_valid(distance)
-        return pc.fill_null(pc.less_equal(distance, most), fill_value=False)
+        return pc.fill_null(pc.less_equal(distance, most), False)
 
 
 def _largest(data_type: pa.DataType) -> Decimal:
@@ -80,11 +81,11 @@ def _distance(later: pa.Array, earlier: pa.Array) -> pa.Array:
         one, other = pc.cast(later, pa.float64()), pc.cast(earlier, pa.float64())
         is_equal = pc.or_(pc.equal(one, other), pc.and_(pc.is_nan(one), pc.is_nan(other)))
         apart = pc.subtract(one, other)
-        apart = pc.if_else(pc.is_nan(apart), pa.scalar(math.inf), apart)
-        return pc.if_else(is_equal, pa.scalar(0.0), apart)
+        apart = pc.if_else(pc.is_nan(apart), scalar_of(math.inf), apart)
+        return pc.if_else(is_equal, scalar_of(0.0), apart)
     if pa.types.is_decimal(data_type):
         wide = pa.decimal256(min(data_type.precision + 1, 75), data_type.scale)
-        return pc.subtract(later.cast(wide), earlier.cast(wide))
+        return pc.subtract(pc.cast(later, wide), pc.cast(earlier, wide))
     if pa.types.is_uint64(data_type):
         return pc.subtract(later, earlier)
     if data_type.bit_width < 64:

@@ -18,13 +18,13 @@ from datetime import UTC, datetime
 from typing import Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from engine.api.expression import Expr
 from engine.api.expressions import lit
 from engine.expressions.binding import UNFIT
 from engine.expressions.common_type import common_type
 from engine.graph.expression import Cast
+from engine.records.arrow_functions import pc
 from engine.sql.constants import is_constant, scalar_of
 
 _WRITTEN: Final = re.compile(r" AS Decimal128\((\d+), ?(-?\d+)\)")

@@ -17,6 +17,7 @@ import logging
 import os
 import re
 import struct
+import time
 import zlib
 from pathlib import Path
 from typing import TypeVar
@@ -34,6 +35,7 @@ _log = logging.getLogger(__name__)
 
 _SUFFIX = ".job"
 _TEMPORARY = ".part"
+_LEFT_AGE_S = 600.0
 _NAME = re.compile(r"([0-9a-f]{32})\.job")
 _HEAD = struct.Struct(">III")
 _OVERVIEW_BYTES_MAX = 1 << 20
@@ -77,7 +79,7 @@ class JobArchive:
         found = []
         for path in self._paths():
             if path.name.endswith(_TEMPORARY):
-                _unlink(path)  # of a process that died while it wrote
+                _unlink_left(path)
             elif (match := _NAME.fullmatch(path.name)) is not None:
                 overview = self._first_part(path)
                 if overview is not None and overview.job_id.value == match[1]:
@@ -154,6 +156,16 @@ class JobArchive:
 
     def _drop(self, path: Path, error: Exception) -> None:
         _log.warning("%s is damaged and is removed: %s", path, error)
+        _unlink(path)
+
+
+def _unlink_left(path: Path) -> None:
+    """Remove what a process that died was writing. What is new may be another leader's, who is writing it."""
+    try:
+        is_left = time.time() - path.stat().st_mtime >= _LEFT_AGE_S
+    except OSError:
+        return  # it has its name by now
+    if is_left:
         _unlink(path)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import threading
 from collections import Counter
 
@@ -347,8 +348,13 @@ def test_a_job_goes_on_when_its_journal_cannot_be_written_any_more(tmp_path, mon
     """What follows is not known to the next leader, which repeats it."""
 
     async def body(world):
-        release = threading.Event()
-        world.all_do(reduce=hold(release))
+        release, is_full, begun = threading.Event(), threading.Event(), itertools.count()
+
+        def first_at_once(task):
+            if next(begun):
+                hold(is_full)(task)
+
+        world.all_do(map=first_at_once, reduce=hold(release))
         graph = stages(tmp_path)
         path = tmp_path / "journal"
         await world.lead(graph, FileJournal.create(path, graph.job_id, 1))
@@ -358,6 +364,7 @@ def test_a_job_goes_on_when_its_journal_cannot_be_written_any_more(tmp_path, mon
             raise OSError(28, "No space left on device")
 
         monkeypatch.setattr(job_journal.os, "fdatasync", refuse)
+        is_full.set()
         await world.until(lambda: world.started("reduce") == 1)
         await world.depose()
         events = read_journal(path).events

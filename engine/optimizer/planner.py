@@ -101,9 +101,11 @@ def rewrite(plan: Plan) -> Plan:
             rule(logical)
         if not logical.changed:
             break
+    logical.changed = False
     coarser_groups.apply(logical)
-    # Groups that read finer ones read a scan no more: those that still do may have one of their own now.
-    _repeat(REPEATED_RULES, logical)
+    if logical.changed:
+        # Groups that read finer ones read a scan no more: those that still do may have one of their own now.
+        _repeat(REPEATED_RULES, logical)
     for rule in FINAL_RULES:
         rule(logical)
     return logical.to_plan()

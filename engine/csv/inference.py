@@ -32,7 +32,7 @@ from engine.graph.source_spec import CsvSource
 from engine.records.arrow_functions import pc
 from engine.records.plain_scalars import scalar_of
 
-_LEADING_ZERO = "^[+-]?0([0-9]+|[xX][0-9a-fA-F]+)$"
+_LOST_PREFIX = "^[+-]?0([0-9]+|[xX][0-9a-fA-F]+)$"
 _ONLY_DIGITS = "^[+-]?[0-9]+$"
 _INT64_DIGITS = 19
 _ARROWS_ROW = re.compile(r"Row #([0-9]+)")
@@ -103,11 +103,11 @@ def _with_line(reason: str, body: bytes, dialect: CsvDialect, lines_before: int)
     if found is None:
         return reason
     number = int(found[1])
-    lines = io.BytesIO(body)
     if dialect.quote >= 0 and dialect.quote in body:  # a record may have several lines
         place = f"record {number}{' behind the header' if lines_before else ''}"
     else:
-        filled = (line for line, text in enumerate(lines, lines_before + 1) if text.strip(b"\r\n"))
+        lines = enumerate(io.BytesIO(body), lines_before + 1)
+        filled = (line for line, text in lines if text.strip(b"\r\n"))
         place = f"line {next(itertools.islice(filled, number - 1, None), number + lines_before)}"
     return reason.replace(found[0], place)
 
@@ -130,7 +130,7 @@ def _digits(schema: pa.Schema, spec: CsvSource, blocks: Iterable[bytes]) -> list
 
 
 def _loses_digits(texts: pa.ChunkedArray, data_type: pa.DataType) -> bool:
-    if pc.any(pc.match_substring_regex(texts, pattern=_LEADING_ZERO)).as_py():
+    if pc.any(pc.match_substring_regex(texts, pattern=_LOST_PREFIX)).as_py():
         return True
     is_digits = pc.match_substring_regex(texts, pattern=_ONLY_DIGITS)
     if pa.types.is_float64(data_type):

@@ -160,7 +160,7 @@ class JobArchive:
 
 
 def _unlink_left(path: Path) -> None:
-    """Remove what a process that died was writing. What is new may be another leader's, who is writing it."""
+    """Remove a file that was left half written, unless it is new: another JobManager may be writing it now."""
     try:
         is_left = time.time() - path.stat().st_mtime >= _LEFT_AGE_S
     except OSError:

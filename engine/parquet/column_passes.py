@@ -89,10 +89,11 @@ def _read(place: Written, schema: pa.Schema) -> pa.RecordBatch:
     return pa.ipc.read_record_batch(buffer, schema)
 
 
-def joined(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
-    """Return the columns of batches side by side; each has the same number of rows."""
-    arrays = [column for batch in batches for column in batch.columns]
-    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema([field for batch in batches for field in batch.schema]))
+def joined(batches: Sequence[pa.RecordBatch], names: Sequence[str] = ()) -> pa.RecordBatch:
+    """Return the columns of batches of the same rows side by side, in the order of some names; (): all as they come."""
+    found = {name: column for each in batches for name, column in zip(each.schema.names, each.columns, strict=True)}
+    order = list(names or found)
+    return pa.RecordBatch.from_arrays([found[name] for name in order], names=order)
 
 
 def regular_batches(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:

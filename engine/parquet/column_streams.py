@@ -92,7 +92,7 @@ class SideBySide:
             return None
         if len({batch.num_rows for batch in batches}) > 1 or len(batches) < len(parts):
             raise pa.ArrowInvalid("its columns do not have the same number of rows")
-        return joined(batches).select(self._names)
+        return joined(batches, self._names)
 
     def skip(self) -> None:
         """Pass over the next rows."""

@@ -50,6 +50,8 @@ _GROUPS_MAX: Final = 8192
 _FOOTER_BUFFER_BYTES: Final = 64 << 10
 #: what a file whose footer is not encrypted ends with
 _MAGIC: Final = b"PAR1"
+#: before it stands how long the footer is
+_TAIL_BYTES: Final = 8
 #: bytes of a dictionary in the file, and of a text's number in a row
 _DICTIONARY_BYTES_MAX: Final = 8 << 10
 _NUMBER_BYTES_MAX: Final = 1.25
@@ -221,17 +223,20 @@ def _is_coded(chunk: pq.ColumnChunkMetaData) -> bool:
     )
 
 
+def raw_footer(descriptor: int, bytes_max: int | None = None) -> bytes:
+    """Return the bytes of an open file's footer; none where it is encrypted, damaged, or longer than ``bytes_max``."""
+    size = os.fstat(descriptor).st_size
+    tail = os.pread(descriptor, _TAIL_BYTES, max(0, size - _TAIL_BYTES))
+    room, footer_bytes = size - _TAIL_BYTES, int.from_bytes(tail[:4], "little")
+    if not tail.endswith(_MAGIC) or footer_bytes > (room if bytes_max is None else min(room, bytes_max)):
+        return b""
+    return os.pread(descriptor, footer_bytes, room - footer_bytes)
+
+
 def _check_footer(path: str) -> None:
     """Raise pa.ArrowInvalid where pyarrow would end the process for what a footer says; the rest it finds itself."""
     with Path(path).open("rb", buffering=0) as file:
-        size = file.seek(0, os.SEEK_END)
-        file.seek(max(0, size - len(_MAGIC) - 4))
-        tail = file.read(len(_MAGIC) + 4)
-        footer_bytes = int.from_bytes(tail[:4], "little")
-        if not tail.endswith(_MAGIC) or footer_bytes > size - len(tail):
-            return
-        file.seek(size - len(tail) - footer_bytes)
-        footer = file.read(footer_bytes)
+        footer = raw_footer(file.fileno())
     try:
         check_footer(footer)
     except ValueError as error:

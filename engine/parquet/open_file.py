@@ -147,10 +147,9 @@ class OpenFile:
         key = (group, name, name in self.coded)
         known = self._known.chunks
         if key not in known:
-            leaf = self._leaves.get(name)
-            self.pages(group, self._columns)
-            pages = self._known.pages[group, name]
-            known[key] = leaf if leaf is None else stored_chunk(self.footer, group, leaf, self.types[name], pages)
+            self.pages(group, self._columns)  # knows those of the column
+            pages, leaf = self._known.pages[group, name], self._leaves.get(name)
+            known[key] = None if leaf is None else stored_chunk(self.footer, group, leaf, self.types[name], pages)
         return known[key]
 
     def _checked(

@@ -20,7 +20,6 @@ from __future__ import annotations
 import os
 import struct
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
@@ -31,7 +30,7 @@ from engine.expressions.evaluate import evaluate
 from engine.expressions.literals import literal_scalar
 from engine.graph.expression import Call, ColumnRef, Expression, Literal, columns_of, conjuncts
 from engine.parquet.bloom_filter import may_be_in
-from engine.parquet.footers import known_places
+from engine.parquet.footers import known_places, raw_footer
 from engine.parquet.group_bounds import as_bounds
 from engine.parquet.page_index import IndexPlaces, column_index, first_rows, index_places
 from engine.parquet.row_ranges import Ranges, common, of_pages
@@ -128,13 +127,8 @@ class PageIndexes:
 
     def _read_places(self) -> list[list[IndexPlaces]]:
         """Read the footer again, for what pyarrow does not tell of it."""
-        size = Path(self._path).stat().st_size
         try:
-            tail = self._read(size - 8, 8)
-            footer_bytes = int.from_bytes(tail[:4], "little")
-            if tail[4:] != b"PAR1" or footer_bytes > min(size - 8, _FOOTER_BYTES_MAX):
-                return [[]]
-            groups: list[list[IndexPlaces]] = index_places(self._read(size - 8 - footer_bytes, footer_bytes))
+            groups: list[list[IndexPlaces]] = index_places(raw_footer(self._descriptor, _FOOTER_BYTES_MAX))
         except (ValueError, OSError):
             return [[]]
         return groups or [[]]

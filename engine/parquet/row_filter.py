@@ -26,6 +26,7 @@ import pyarrow as pa
 
 from engine.expressions.evaluate import CompiledExpression, compile_predicate
 from engine.graph.expression import Expression, columns_of, conjunction, conjuncts
+from engine.parquet.column_passes import joined
 from engine.parquet.column_streams import ColumnStream
 from engine.parquet.row_ranges import ALL_ROWS, NO_ROWS, Ranges, share_of
 from engine.records.arrow_functions import pc
@@ -116,7 +117,7 @@ class RowFilter:
             more = beside.read(_of_all_rows(share, mask))
             if more is None or more.num_rows != kept_count:
                 raise pa.ArrowInvalid("its columns do not have the same number of rows")
-            yield _side_by_side(kept(batch, mask, own), more, columns) if own else more.select(columns)
+            yield joined([kept(batch, mask, own), more], columns) if own else more.select(columns)
             del batch, more
 
     def _filtered(
@@ -158,12 +159,6 @@ def _of_all_rows(share: bool | pa.BooleanArray, mask: pa.BooleanArray | None) ->
     if share is ALL_ROWS:
         return mask
     return share if mask is None else narrowed_mask(share, mask)
-
-
-def _side_by_side(one: pa.RecordBatch, other: pa.RecordBatch, columns: Sequence[str]) -> pa.RecordBatch:
-    """Return columns of two batches of the same rows, in the order of the names."""
-    arrays = dict(zip((*one.schema.names, *other.schema.names), (*one.columns, *other.columns), strict=True))
-    return pa.RecordBatch.from_arrays([arrays[name] for name in columns], names=list(columns))
 
 
 def kept(batch: pa.RecordBatch, mask: pa.BooleanArray | None, columns: Sequence[str]) -> pa.RecordBatch:

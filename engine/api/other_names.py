@@ -115,7 +115,7 @@ ON_TEXTS: Final = _by_name(
 )
 
 ON_TIMES: Final = _by_name(
-    ("dayofweek day_of_week dayofweek", "weekday()"),
+    ("dayofweek day_of_week", "weekday()"),
     ("dayofyear", "day_of_year()"),
     ("weekofyear isocalendar", "week() and iso_year()"),
     ("floor trunc round", "truncate(unit)"),

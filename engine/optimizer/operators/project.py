@@ -69,9 +69,7 @@ class ProjectEntry(RowWiseEntry[Project]):
     def take_limit(self, plan: LogicalPlan, node: PlanNode, operator: Project, limit: PlanNode) -> None:
         """Let the limit pass: fewer rows are computed."""
         assert isinstance(limit.operator, Limit), "not a limit"
-        below = plan.insert(
-            Limit(limit.operator.count, limit.operator.is_first), node.inputs, plan.node(node.inputs[0]).schema, limit
-        )
+        below = plan.insert(limit.operator, node.inputs, plan.node(node.inputs[0]).schema, limit)
         plan.replace(node, inputs=(below.id,))
         plan.redirect(limit.id, node.id)
 

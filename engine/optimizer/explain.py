@@ -18,7 +18,7 @@ from engine.graph.ship_strategy import SORTED_RUNS, ShipStrategy
 from engine.optimizer.adaptive_facts import adaptive_text
 from engine.optimizer.operators.registry import entry_of
 from engine.optimizer.physical_plan import Channel, OptimizedPlan, PhysicalNode
-from engine.optimizer.small_parts import SMALL_BYTES
+from engine.optimizer.small_parts import small_bytes
 from engine.shown_sizes import rows_text, size_text
 from engine.statistics.costs import Costs
 
@@ -28,7 +28,7 @@ SUMMARY_LINES_MAX = 3
 def explain(optimized: OptimizedPlan) -> str:
     """Return the plan as text, one block of lines for each sink."""
     settings = optimized.settings
-    small = f" (1 where up to {size_text(SMALL_BYTES)} are read)" if settings.has_small_parts else ""
+    small = f" (1 where up to {size_text(small_bytes(settings))} are read)" if settings.has_small_parts else ""
     lines = [
         f"parallelism {settings.parallelism}{small}, execution mode {ExecutionMode(settings.execution_mode).value}, "
         f"managed memory {size_text(settings.pages_per_slot * settings.segment_size_bytes)} per slot "

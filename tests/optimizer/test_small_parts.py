@@ -14,7 +14,7 @@ from engine.optimizer.settings import OptimizerSettings
 from tests.optimizer.plan_building import Builder, schema
 
 KEYED = schema(k="int64", a="int64")
-SETTINGS = OptimizerSettings(parallelism=4, has_small_parts=True)
+SETTINGS = OptimizerSettings(parallelism=4, has_small_parts=True, managed_bytes_per_slot=1 << 30)
 
 
 def parallelisms(builder, settings=SETTINGS):
@@ -33,17 +33,31 @@ def test_a_plan_that_reads_little_has_one_subtask_and_no_exchange():
     assert {node.parallelism for node in optimized.nodes} == {1}
     strategies = {channel.ship_strategy for node in optimized.nodes for channel in node.inputs}
     assert strategies == {ShipStrategy.FORWARD}
-    assert "parallelism 4 (1 where up to 48 MB are read)" in explain(optimized)
+    assert "parallelism 4 (1 where up to 256 MB are read)" in explain(optimized)
 
 
 def test_what_is_read_counts_before_any_filter_and_together():
     builder = Builder()
-    halves = [builder.source(KEYED, rows=1_800_000, path=f"half-{index}.parquet") for index in range(2)]
+    halves = [builder.source(KEYED, rows=10_000_000, path=f"half-{index}.parquet") for index in range(2)]
     groups = [builder.aggregate(half, ("k",), ("sum", "a")) for half in halves]
     builder.sink(builder.join(*groups, left_on="k", right_on="k", how=JoinType.SEMI))
     found = [(node.descriptor.name, node.parallelism) for node in optimize(builder.plan(), SETTINGS).nodes]
     assert [subtasks for name, subtasks in found if name == "aggregate by k"] == [1, 1]
     assert ("semi join on k", 4) in found
+
+
+@pytest.mark.parametrize(("managed_mb", "subtasks"), [(300, 1), (100, 4), (8, 4)])
+def test_a_small_part_is_no_larger_than_the_memory_of_its_slot(managed_mb, subtasks):
+    builder = Builder()
+    grouped(builder, builder.source(KEYED, rows=10_000_000))
+    settings = msgspec.structs.replace(SETTINGS, managed_bytes_per_slot=managed_mb << 20)
+    assert set(parallelisms(builder, settings)) == {subtasks}
+
+
+def test_some_megabytes_are_small_in_little_memory_too():
+    builder = Builder()
+    grouped(builder, builder.source(KEYED, rows=2_000_000))
+    assert set(parallelisms(builder, msgspec.structs.replace(SETTINGS, managed_bytes_per_slot=8 << 20))) == {1}
 
 
 def test_what_reads_a_window_of_few_rows_is_small():
@@ -54,7 +68,7 @@ def test_what_reads_a_window_of_few_rows_is_small():
 
 def test_a_small_part_stands_below_a_large_one():
     builder = Builder()
-    large = builder.source(KEYED, rows=10_000_000)
+    large = builder.source(KEYED, rows=20_000_000)
     small = builder.aggregate(builder.source(KEYED, path="few.parquet"), ("k",), ("sum", "a"))
     builder.sink(builder.join(large, small, left_on="k", right_on="k", how=JoinType.SEMI))
     found = {node.descriptor.name: node.parallelism for node in optimize(builder.plan(), SETTINGS).nodes}

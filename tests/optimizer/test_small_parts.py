@@ -8,10 +8,11 @@ import pytest
 from engine.graph.plan import JoinHint, JoinType, Partition, Source, Window
 from engine.graph.ship_strategy import ShipStrategy
 from engine.graph.sort_key import SortKey
+from engine.graph.source_spec import ColumnStatistics
 from engine.optimizer.explain import explain
 from engine.optimizer.optimizer import optimize
 from engine.optimizer.settings import OptimizerSettings
-from tests.optimizer.plan_building import Builder, schema
+from tests.optimizer.plan_building import Builder, call, lit, schema
 
 KEYED = schema(k="int64", a="int64")
 SETTINGS = OptimizerSettings(parallelism=4, has_small_parts=True, managed_bytes_per_slot=1 << 30)
@@ -36,14 +37,32 @@ def test_a_plan_that_reads_little_has_one_subtask_and_no_exchange():
     assert "parallelism 4 (1 where up to 256 MB are read)" in explain(optimized)
 
 
-def test_what_is_read_counts_before_any_filter_and_together():
+def test_a_source_counts_before_any_filter():
     builder = Builder()
-    halves = [builder.source(KEYED, rows=10_000_000, path=f"half-{index}.parquet") for index in range(2)]
-    groups = [builder.aggregate(half, ("k",), ("sum", "a")) for half in halves]
-    builder.sink(builder.join(*groups, left_on="k", right_on="k", how=JoinType.SEMI))
-    found = [(node.descriptor.name, node.parallelism) for node in optimize(builder.plan(), SETTINGS).nodes]
-    assert [subtasks for name, subtasks in found if name == "aggregate by k"] == [1, 1]
-    assert ("semi join on k", 4) in found
+    source = builder.source(KEYED, rows=20_000_000)
+    grouped(builder, builder.filter(source, call("equal", "k", lit(7))))
+    assert parallelisms(builder)[0] == 4
+
+
+def groups_together(count):
+    """Put the groups of so many sources of 160 MB each together."""
+    builder = Builder()
+    sources = [builder.source(KEYED, rows=10_000_000, path=f"{index}.parquet") for index in range(count)]
+    groups = [builder.aggregate(source, ("k",), ("sum", "a")) for source in sources]
+    builder.sink(builder.sort(builder.aggregate(builder.union(*groups), ("k",)), "k"))
+    return max(parallelisms(builder))
+
+
+def test_what_arrives_counts_and_all_that_is_read_together_four_times_over():
+    assert groups_together(6) == 1
+    assert groups_together(7) == 4
+
+
+def test_rows_that_arrive_together_are_not_small():
+    builder = Builder()
+    sources = [builder.source(KEYED, rows=15_000_000, path=f"{index}.parquet") for index in range(2)]
+    builder.sink(builder.join(*sources, left_on="k", right_on="k", how=JoinType.SEMI))
+    assert parallelisms(builder)[:3] == [1, 1, 4]
 
 
 @pytest.mark.parametrize(("managed_mb", "subtasks"), [(300, 1), (100, 4), (8, 4)])
@@ -121,3 +140,21 @@ def test_who_sets_a_parallelism_gets_it():
     builder = Builder()
     grouped(builder, builder.source(KEYED))
     assert set(parallelisms(builder, OptimizerSettings(parallelism=4))) == {4}
+
+
+@pytest.mark.parametrize(("distinct", "subtasks"), [(50, 1), (1_000_000, 4), (None, 4)], ids=["few", "many", "unknown"])
+def test_known_few_groups_of_a_large_source_are_merged_in_one_subtask(distinct, subtasks):
+    builder = Builder()
+    columns = {} if distinct is None else {"k": ColumnStatistics(distinct_count=distinct)}
+    grouped(builder, builder.source(KEYED, rows=50_000_000, columns=columns))
+    first, _, partial, final, sink = optimize(builder.plan(), SETTINGS).nodes
+    assert (first.parallelism, partial.parallelism) == (4, 4)
+    assert (final.parallelism, sink.parallelism) == (subtasks, subtasks)
+    assert (final.inputs[0].ship_strategy is ShipStrategy.PARTITION_HASH) == (subtasks == 4)
+
+
+def test_few_groups_have_the_parallelism_that_somebody_set():
+    builder = Builder()
+    source = builder.source(KEYED, rows=50_000_000, columns={"k": ColumnStatistics(distinct_count=50)})
+    builder.sink(builder.aggregate(source, ("k",), ("sum", "a"), parallelism=3))
+    assert parallelisms(builder)[-1] == 3

@@ -2,6 +2,8 @@
 
     with keys   parallelism set, else default    SINGLE where the input lies grouped, else PARTIAL_FINAL
     without     1                                SINGLE where the input is one subtask, else PARTIAL_FINAL
+    few groups  1                                PARTIAL_FINAL: a few states more are merged in no time, and what
+                                                 follows needs no exchange (where ``has_small_parts``)
 
 There are as many groups as the product of the keys' distinct values, at most as many as rows: of keys that are columns
 of one source at most as many as that has. Parts of a filter over the keys alone pass it. First phases are in
@@ -34,6 +36,9 @@ from engine.optimizer.short_text import short
 from engine.optimizer.sort_planning import in_order
 from engine.statistics.costs import local_cost, repartition_cost
 from engine.statistics.estimates import GROUP_EXPONENT, Estimates, row_width, sized
+
+#: partial states up to this are merged in one subtask
+FEW_STATES_BYTES = 1e6
 
 _SMALL_DOMAINS = {"bool": 2.0, "int8": 256.0, "uint8": 256.0}
 
@@ -139,10 +144,12 @@ def _combinations(node: PlanNode, keys: list[str], source: Estimates, rows: floa
 def _candidate(
     node: PlanNode, aggregate: Aggregate, estimates: Estimates, source: Candidate, settings: OptimizerSettings
 ) -> Candidate:
+    is_grouped = source.parallelism == 1 or source.properties.groups(aggregate.keys)
     parallelism = (node.parallelism or settings.parallelism) if aggregate.keys else 1
+    if not is_grouped and node.parallelism is None and settings.has_small_parts:
+        parallelism = 1 if _has_few_states(aggregate, estimates, source) else parallelism
     memory = settings.managed_bytes_per_slot // 2
     properties = hashed_by(aggregate.keys) if aggregate.keys else RANDOM
-    is_grouped = source.parallelism == 1 or source.properties.groups(aggregate.keys)
     costs = local_cost(estimates, memory, parallelism, keeps_rows=True)
     if source.parallelism == parallelism and is_grouped:
         return Candidate(
@@ -165,11 +172,23 @@ def _candidate(
     )
 
 
-def _shipping(aggregate: Aggregate, estimates: Estimates, source: Candidate, parallelism: int) -> Shipping:
-    """Return how partial states travel: each producer sends at most one state per group."""
+def _states(aggregate: Aggregate, estimates: Estimates, source: Candidate) -> Estimates:
+    """Return the partial states that travel: each producer sends at most one for each group."""
     rows = min(source.estimates.rows, estimates.rows * source.parallelism)
     size = rows * row_width(aggregate.state_schema, source.estimates.columns)
-    states = Estimates(rows, size, "groups * producers, at most the rows")
+    return Estimates(rows, size, "groups * producers, at most the rows")
+
+
+def _has_few_states(aggregate: Aggregate, estimates: Estimates, source: Candidate) -> bool:
+    """Whether it is known, and not taken for granted, that there are few groups."""
+    known = source.estimates
+    are_counted = all(known.distinct(key) is not None for key in aggregate.keys)
+    return are_counted and known.is_size_known and _states(aggregate, estimates, source).size_bytes <= FEW_STATES_BYTES
+
+
+def _shipping(aggregate: Aggregate, estimates: Estimates, source: Candidate, parallelism: int) -> Shipping:
+    """Return how partial states travel."""
+    states = _states(aggregate, estimates, source)
     costs = repartition_cost(states, parallelism)
     if parallelism == 1:
         strategy, partitioner = ShipStrategy.PARTITION_RANDOM, GLOBAL

@@ -3,8 +3,9 @@
     with_samples(plan, filters) -> Plan with statistics of the columns that are read, of those that joins compare, and
                                    of what filters keep
 
-Of a Parquet file only the columns that the plan reads are sampled; two sources at a time, for it is reading and
-decompressing. Heavy keys decide how a join is run, so more rows are looked at for them.
+Of a Parquet file only columns are sampled that filters, joins, groups and orders look at, and those whose width nobody
+knows: what is only added up or handed on changes no plan. Two sources at a time, for it is reading and decompressing.
+Heavy keys decide how a join is run, so more rows are looked at for them.
 
 A key is followed to the sources it comes from, through whatever keeps values or computes them. Sources that sampled all
 of their parts when they were read need no more for a column, nor does a record data set whose manifest counted its
@@ -20,7 +21,7 @@ from types import MappingProxyType
 import msgspec
 
 from engine.graph.expression import Cast, ColumnRef, Expression, columns_of, depth_of
-from engine.graph.plan import Join, Plan, PlanNode, Source
+from engine.graph.plan import Aggregate, Join, Plan, PlanNode, Source
 from engine.graph.source_spec import ColumnStatistics, ComputedStatistics, ParquetSource, SourceSpec
 from engine.optimizer.logical_plan import LogicalPlan
 from engine.optimizer.operators.registry import entry_of
@@ -41,10 +42,18 @@ def with_samples(plan: Plan, filters: Mapping[int, Sequence[Expression]] = Mappi
     filters: predicates over the columns of sources, by their ids.
     """
     keys = _compared(plan)
-    used = used_columns(LogicalPlan(plan))
+    logical = LogicalPlan(plan)
+    used, weighed = used_columns(logical), _weighed(logical)
 
     def sampled(node: PlanNode) -> PlanNode:
-        return _with_keys(_with_columns(node, used[node.id], filters.get(node.id, ())), keys.get(node.id, []))
+        predicates = filters.get(node.id, ())
+        asked = weighed[node.id].union(*(columns_of(each) for each in predicates))
+        names = [
+            column.name
+            for column in node.schema.columns
+            if column.name in used[node.id] and (column.name in asked or not column.width_is_exact)
+        ]
+        return _with_keys(_with_columns(node, names, predicates), keys.get(node.id, []))
 
     sources = [node for node in plan.nodes if isinstance(node.operator, Source) and node.id in used]
     if len(sources) < _SAMPLE_THREADS:
@@ -54,6 +63,20 @@ def with_samples(plan: Plan, filters: Mapping[int, Sequence[Expression]] = Mappi
             changed = list(threads.map(sampled, sources))
     by_id = {node.id: node for node in changed}
     return msgspec.structs.replace(plan, nodes=tuple(by_id.get(node.id, node) for node in plan.nodes))
+
+
+def _weighed(plan: LogicalPlan) -> dict[int, set[str]]:
+    """Return for each node the columns whose values decide how many rows there are, or how they are divided."""
+    order = plan.order()
+    weighed: dict[int, set[str]] = {node.id: set() for node in order}
+    for node in reversed(order):
+        operator = node.operator
+        for index, source in enumerate(node.inputs):
+            if isinstance(operator, Aggregate):
+                weighed[source] |= set(operator.keys)
+            else:
+                weighed[source] |= entry_of(operator).columns_used(plan, node, operator, index, weighed[node.id])
+    return weighed
 
 
 def _compared(plan: Plan) -> dict[int, list[Expression]]:

@@ -50,7 +50,7 @@ from typing import Any, Final
 from engine.clock import Clock, SystemClock
 
 #: how many times as many blocks of memory as there were after a collection call for the next one
-GROWTH: Final = 1.25
+GROWTH: Final = 1.5
 #: new objects of a worker before its collector looks at them: rows come and go by the thousand and are no cycles
 WORKER_THRESHOLD: Final = 100_000
 #: Arrow's unused memory goes back after so long; what the batches of a scan need again is still there

@@ -38,14 +38,13 @@ def stamps_of(groups: Sequence[SourceSplit]) -> tuple[int, ...]:
 class KeptSamples:
     """First rows of row groups, by column; for any thread."""
 
-    def __init__(self, read: ReadRows, bytes_max: int = BYTES_MAX) -> None:
-        self._read = read
+    def __init__(self, bytes_max: int = BYTES_MAX) -> None:
         self._bytes_max = bytes_max
         self._columns: OrderedDict[_Key, pa.ChunkedArray] = OrderedDict()
         self._bytes = 0
         self._lock = threading.Lock()
 
-    def rows(self, group: SourceSplit, stamp_ns: int, count: int, columns: list[str]) -> pa.Table:
+    def rows(self, group: SourceSplit, stamp_ns: int, count: int, columns: list[str], read: ReadRows) -> pa.Table:
         """Return the first ``count`` rows of columns; those that are not kept are read. Raises what reading does."""
         keys = {name: (group.path, stamp_ns, group.start, count, name) for name in columns}
         with self._lock:
@@ -54,8 +53,8 @@ class KeptSamples:
                 self._columns.move_to_end(keys[name])
         missing = [name for name in columns if name not in found]
         if missing:
-            read = self._read(group, count, missing)
-            for name, column in zip(missing, read.columns, strict=True):
+            table = read(group, count, missing)
+            for name, column in zip(missing, table.columns, strict=True):
                 found[name] = column
                 self._keep(keys[name], column)
         return pa.table([found[name] for name in columns], columns)

@@ -15,7 +15,6 @@ Held by: tests/statistics/test_heavy_key_statistics.py
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Sequence
 from functools import lru_cache
 
@@ -25,7 +24,7 @@ import pyarrow.parquet as pq
 from engine.expressions.schema_bridge import is_key_type
 from engine.graph.source_spec import ColumnStatistics, ParquetSource, SourceSplit
 from engine.parquet.kept_samples import stamps_of
-from engine.parquet.open_file import OpenFile
+from engine.parquet.open_file import OpenFiles
 from engine.parquet.source import plain_file_schema
 from engine.records.arrow_functions import pc
 from engine.records.plain_scalars import scalar_of
@@ -95,8 +94,9 @@ def _rows(groups: Sequence[SourceSplit], columns: Sequence[str]) -> pa.Table | N
     schema: pa.Schema | None = None
     left_bytes, left_values = CHUNK_BYTES, CHUNK_VALUES
     drawn: list[pa.RecordBatch] = []
-    for group in groups:
-        with contextlib.closing(OpenFile(group.path, columns)) as file:
+    with OpenFiles(columns) as files:
+        for group in groups:
+            file = files.of(group.path)
             left_bytes -= sum(_chunk_bytes(file.footer, group.start, column) for column in columns)
             left_values -= group.row_count
             fields = [plain_file_schema(file.found).field(column) for column in columns]

@@ -7,6 +7,9 @@
     file.indexes                                what the file says of pages (page_bounds)
     file.close()
 
+    with OpenFiles(columns) as files:           several, each opened when it is first asked for
+        files.of(path)
+
 Invariant: a stream gives all rows of its row group, or raises pa.ArrowInvalid.
 
 Held by: tests/parquet/test_group_reader.py
@@ -17,6 +20,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
+from typing import Self
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -193,3 +197,26 @@ class OpenFile:
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
+
+
+class OpenFiles:
+    """Files open for some columns until the end of a block; a few, since all of them are open at the same time."""
+
+    def __init__(self, columns: Sequence[str]) -> None:
+        self._columns = columns
+        self._files: dict[str, OpenFile] = {}
+
+    def of(self, path: str) -> OpenFile:
+        """Return the file, opened now if it was not before. Raises what opening it does."""
+        if path not in self._files:
+            self._files[path] = OpenFile(path, self._columns)
+        return self._files[path]
+
+    def __enter__(self) -> Self:
+        """Return the files."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close them."""
+        for file in self._files.values():
+            file.close()

@@ -14,7 +14,6 @@ Held by: tests/connectors/test_columnar_sources.py
 
 from __future__ import annotations
 
-import contextlib
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Hashable, Sequence
@@ -30,7 +29,7 @@ from engine.graph.plan_schema import ColumnInfo, PlanSchema
 from engine.graph.source_spec import ColumnStatistics, ParquetSource, SourceSplit, SourceStatistics
 from engine.parquet.column_passes import joined
 from engine.parquet.kept_samples import KeptSamples, stamps_of
-from engine.parquet.open_file import OpenFile
+from engine.parquet.open_file import OpenFile, OpenFiles
 from engine.parquet.pages import chunks_of, parts
 from engine.records.arrow_functions import pc
 from engine.records.plain_types import plain_schema
@@ -136,10 +135,11 @@ def _sampled(groups: tuple[SourceSplit, ...], stamps: tuple[int, ...], asked: _A
     columns, row_count, predicates = asked
     tables: list[pa.Table] = []
     wanted = _SAMPLE_ROWS // len(groups)
-    for group, stamp_ns in zip(groups, stamps, strict=True):
-        tables.append(_kept.rows(group, stamp_ns, wanted, list(columns)))
-        if sum(table.nbytes for table in tables) >= _SAMPLE_BYTES:
-            break
+    with OpenFiles(columns) as files:
+        for group, stamp_ns in zip(groups, stamps, strict=True):
+            tables.append(_kept.rows(group, stamp_ns, wanted, list(columns), partial(_group_sample, files)))
+            if sum(table.nbytes for table in tables) >= _SAMPLE_BYTES:
+                break
     rows = sum(table.num_rows for table in tables)
     whole = pa.concat_tables(tables, promote_options="permissive")
     places = SampledPlaces(len(tables), rows)
@@ -179,11 +179,10 @@ class _KnownColumns:
 _known: Final = _KnownColumns()
 
 
-def _group_sample(group: SourceSplit, rows: int, columns: list[str]) -> pa.Table:
+def _group_sample(files: OpenFiles, group: SourceSplit, rows: int, columns: list[str]) -> pa.Table:
     """Return the first rows of a row group, as plain types."""
     try:
-        with contextlib.closing(OpenFile(group.path, columns)) as file:
-            table = _first_rows(file, group.start, rows, columns)
+        table = _first_rows(files.of(group.path), group.start, rows, columns)
     except (pa.ArrowInvalid, OSError) as error:
         if isinstance(error, OSError) and error.errno is not None:
             # The system's error, not Arrow's about what is in the file.
@@ -200,7 +199,7 @@ def _group_sample(group: SourceSplit, rows: int, columns: list[str]) -> pa.Table
     )
 
 
-_kept: Final = KeptSamples(_group_sample)
+_kept: Final = KeptSamples()
 
 
 def _first_rows(file: OpenFile, group: int, rows: int, columns: list[str]) -> pa.Table:

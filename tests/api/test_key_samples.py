@@ -9,13 +9,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from engine import DataSet, Environment, JoinHint, col
+from engine import DataSet, Environment, JoinHint, col, sum_
 from engine.api.key_samples import with_samples
 from engine.api.logical_node import LogicalNode, build_plan
 from engine.api.source_filters import source_filters
 from engine.expressions.text import expression_text
 from engine.graph.plan import Sink, Source
-from engine.graph.source_spec import SinkSpec
+from engine.graph.source_spec import ColumnStatistics, SinkSpec
 
 ROWS = 60_000
 
@@ -29,12 +29,17 @@ def env(tmp_path: Path) -> Environment:
     return Environment(config={"parallelism.default": 4})
 
 
-def heavy_of(data: DataSet, column: str = "k") -> list[str]:
-    """Return the heavy keys that the plan's source of facts knows."""
+def known_of(data: DataSet) -> dict[str, ColumnStatistics]:
+    """Return what the plan's source of facts knows of its columns."""
     sink = LogicalNode(Sink(SinkSpec("arrow", "x")), (data._node,), data._node.schema)
     plan = with_samples(build_plan([sink], "test"))
     (source,) = [node.operator for node in plan.nodes if isinstance(node.operator, Source) and "v" in node.schema.names]
-    return [text for text, _ in source.statistics.columns[column].heavy_keys]
+    return source.statistics.columns
+
+
+def heavy_of(data: DataSet, column: str = "k") -> list[str]:
+    """Return the heavy keys that the plan's source of facts knows."""
+    return [text for text, _ in known_of(data)[column].heavy_keys]
 
 
 def joined(facts: DataSet, env: Environment, tmp_path: Path, key: str = "k") -> DataSet:
@@ -49,6 +54,22 @@ def test_the_key_of_a_join_is_sampled_wherever_it_comes_from(env: Environment, t
     assert heavy_of(joined(renamed, env, tmp_path, "key")) == ["50000"]
     twice = joined(joined(facts, env, tmp_path).rename({"id": "other"}), env, tmp_path, "v")
     assert heavy_of(twice) == ["50000"]
+
+
+@pytest.mark.parametrize(
+    ("ask", "sampled"),
+    [
+        (lambda facts: facts.select("k", "v"), set()),
+        (lambda facts: facts.group_by("k").agg(sum_("v")), {"k"}),
+        (lambda facts: facts.select("k", (col("v") + 1).alias("w")).group_by("w").agg(sum_("k")), {"v"}),
+        (lambda facts: facts.filter(col("v") % 2 == 0).agg(sum_("k")), {"v"}),
+        (lambda facts: facts.sort("v"), {"v"}),
+    ],
+    ids=["handed on", "a key", "a key that is computed", "a filter", "an order"],
+)
+def test_what_is_only_added_up_or_handed_on_is_not_sampled(env: Environment, tmp_path: Path, ask, sampled) -> None:
+    known = known_of(ask(env.read_parquet(tmp_path / "facts.parquet")))
+    assert {name for name, one in known.items() if one.average_width_bytes is not None} == sampled
 
 
 def test_columns_that_no_join_compares_are_not_read_again(env: Environment, tmp_path: Path) -> None:

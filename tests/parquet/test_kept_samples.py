@@ -22,29 +22,29 @@ class Reader:
 
 def test_only_columns_that_are_not_kept_are_read() -> None:
     reader = Reader()
-    kept = KeptSamples(reader)
-    assert kept.rows(GROUP, 1, 3, ["a", "b"]).to_pydict() == {"a": [97] * 3, "b": [98] * 3}
-    assert kept.rows(GROUP, 1, 3, ["c", "b"]).to_pydict() == {"c": [99] * 3, "b": [98] * 3}
-    assert kept.rows(GROUP, 1, 3, ["b", "a"]).column_names == ["b", "a"]
+    kept = KeptSamples()
+    assert kept.rows(GROUP, 1, 3, ["a", "b"], reader).to_pydict() == {"a": [97] * 3, "b": [98] * 3}
+    assert kept.rows(GROUP, 1, 3, ["c", "b"], reader).to_pydict() == {"c": [99] * 3, "b": [98] * 3}
+    assert kept.rows(GROUP, 1, 3, ["b", "a"], reader).column_names == ["b", "a"]
     assert reader.asked == [(0, ["a", "b"]), (0, ["c"])]
 
 
 @pytest.mark.parametrize(("stamp_ns", "count"), [(2, 3), (1, 4)])
 def test_a_file_that_changed_and_other_rows_are_read(stamp_ns: int, count: int) -> None:
     reader = Reader()
-    kept = KeptSamples(reader)
-    kept.rows(GROUP, 1, 3, ["a"])
-    assert kept.rows(GROUP, stamp_ns, count, ["a"]).num_rows == count
+    kept = KeptSamples()
+    kept.rows(GROUP, 1, 3, ["a"], reader)
+    assert kept.rows(GROUP, stamp_ns, count, ["a"], reader).num_rows == count
     assert len(reader.asked) == 2
 
 
 def test_what_was_used_least_recently_goes_and_wide_columns_are_not_kept() -> None:
     reader = Reader()
-    kept = KeptSamples(reader, bytes_max=8 * 100 * 2)
+    kept = KeptSamples(bytes_max=8 * 100 * 2)
     for name in ("a", "b", "a", "c", "a", "b"):
-        kept.rows(GROUP, 1, 100, [name])
+        kept.rows(GROUP, 1, 100, [name], reader)
     assert [columns for _, columns in reader.asked] == [["a"], ["b"], ["c"], ["b"]]
-    wide = KeptSamples(reader)
+    wide = KeptSamples()
     for _ in range(2):
-        wide.rows(GROUP, 1, 100_000, ["w"])
+        wide.rows(GROUP, 1, 100_000, ["w"], reader)
     assert [columns for _, columns in reader.asked[4:]] == [["w"], ["w"]]

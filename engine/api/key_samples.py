@@ -21,7 +21,7 @@ from types import MappingProxyType
 import msgspec
 
 from engine.graph.expression import Cast, ColumnRef, Expression, columns_of, depth_of
-from engine.graph.plan import Aggregate, Join, Plan, PlanNode, Source
+from engine.graph.plan import Aggregate, Join, Plan, PlanNode, Sink, Source
 from engine.graph.source_spec import ColumnStatistics, ComputedStatistics, ParquetSource, SourceSpec
 from engine.optimizer.logical_plan import LogicalPlan
 from engine.optimizer.operators.registry import entry_of
@@ -74,7 +74,7 @@ def _weighed(plan: LogicalPlan) -> dict[int, set[str]]:
         for index, source in enumerate(node.inputs):
             if isinstance(operator, Aggregate):
                 weighed[source] |= set(operator.keys)
-            else:
+            elif not isinstance(operator, Sink):
                 weighed[source] |= entry_of(operator).columns_used(plan, node, operator, index, weighed[node.id])
     return weighed
 

@@ -5,11 +5,12 @@
 
 A source counts with what it holds before any filter, since that is measured and not guessed; an operator with what is
 expected to arrive and to come out, so that a join which multiplies rows ends the small part. Guesses go wrong, so all
-that the sources of a part hold is bounded too. A quarter of a gigabyte is
-read, joined and grouped in one to three tenths of a second, source and operators in threads of their own; a subtask
-more is a thread, its channels and its messages, rows that travel, and turns at the interpreter. Measured with two
-processors, TPC-H and TPC-DS at scale factor 1: with 256 MB instead of 48 the former took a tenth less processor time
-and no more time on the clock, groups of six million rows two fifths less; with 512 MB another tenth less, but longer.
+that the sources of a part hold is bounded too.
+
+What takes a few tenths of a second in one subtask, source and operators in threads of their own, is hardly faster in
+two: one more is a thread, its channels and its messages, rows that travel, and turns at the interpreter. Measured with
+two processors, TPC-H at scale factor 1, processor time and seconds on the clock of all 22: with 48 MB 5.51 and 4.39,
+with 256 MB 4.93 and 3.91, with 384 MB 4.67 and 4.10, with 512 MB 4.56 and 4.37.
 
 Not small is what the user had a say in: a parallelism, a partitioning, a join hint, a replicated source or one with a
 rate; nor what Python functions see, since nobody knows how long they take.
@@ -42,7 +43,7 @@ from engine.optimizer.settings import OptimizerSettings
 from engine.statistics.estimates import Estimates
 
 #: what a part may read, and what each of its operators may make of that
-SMALL_BYTES = 256e6
+SMALL_BYTES = 384e6
 #: how much all sources of a part may hold, in parts of what one of them may
 _READ_FACTOR = 4
 #: so much is read and made in no time, however little memory there is

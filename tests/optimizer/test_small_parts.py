@@ -34,12 +34,12 @@ def test_a_plan_that_reads_little_has_one_subtask_and_no_exchange():
     assert {node.parallelism for node in optimized.nodes} == {1}
     strategies = {channel.ship_strategy for node in optimized.nodes for channel in node.inputs}
     assert strategies == {ShipStrategy.FORWARD}
-    assert "parallelism 4 (1 where up to 256 MB are read)" in explain(optimized)
+    assert "parallelism 4 (1 where up to 384 MB are read)" in explain(optimized)
 
 
 def test_a_source_counts_before_any_filter():
     builder = Builder()
-    source = builder.source(KEYED, rows=20_000_000)
+    source = builder.source(KEYED, rows=30_000_000)
     grouped(builder, builder.filter(source, call("equal", "k", lit(7))))
     assert parallelisms(builder)[0] == 4
 
@@ -54,13 +54,13 @@ def groups_together(count):
 
 
 def test_what_arrives_counts_and_all_that_is_read_together_four_times_over():
-    assert groups_together(6) == 1
-    assert groups_together(7) == 4
+    assert groups_together(9) == 1
+    assert groups_together(10) == 4
 
 
 def test_rows_that_arrive_together_are_not_small():
     builder = Builder()
-    sources = [builder.source(KEYED, rows=15_000_000, path=f"{index}.parquet") for index in range(2)]
+    sources = [builder.source(KEYED, rows=20_000_000, path=f"{index}.parquet") for index in range(2)]
     builder.sink(builder.join(*sources, left_on="k", right_on="k", how=JoinType.SEMI))
     assert parallelisms(builder)[:3] == [1, 1, 4]
 
@@ -87,7 +87,7 @@ def test_what_reads_a_window_of_few_rows_is_small():
 
 def test_a_small_part_stands_below_a_large_one():
     builder = Builder()
-    large = builder.source(KEYED, rows=20_000_000)
+    large = builder.source(KEYED, rows=30_000_000)
     small = builder.aggregate(builder.source(KEYED, path="few.parquet"), ("k",), ("sum", "a"))
     builder.sink(builder.join(large, small, left_on="k", right_on="k", how=JoinType.SEMI))
     found = {node.descriptor.name: node.parallelism for node in optimize(builder.plan(), SETTINGS).nodes}

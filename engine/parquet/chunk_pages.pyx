@@ -16,7 +16,7 @@ Held by: tests/parquet/test_group_reader.py
 from libc.errno cimport errno
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, realloc
-from libc.string cimport memcpy, memset
+from libc.string cimport memcpy, memmove, memset
 from posix.unistd cimport pread
 
 from engine.parquet.page_header cimport (
@@ -37,6 +37,7 @@ from engine.records.byte_kernels cimport load32
 cdef enum:
     HEADER_BYTES = 512
     HEADER_BYTES_MAX = 16 << 10
+    LARGE_PAGES = 4             # so many, each like the last one, are more than a window: they are read one by one
 
 crc_begin()
 snappy_begin()
@@ -66,23 +67,34 @@ cdef void free_chunk(Chunk* chunk) noexcept nogil:
 
 
 cdef void reset_chunk(Chunk* chunk) noexcept nogil:
-    chunk.window_start = chunk.window_size = 0
+    chunk.window_start = chunk.window_size = chunk.header.compressed = 0
     chunk.is_open = chunk.is_dictionary = False
     chunk.rows_left = chunk.row = chunk.passed = chunk.null_count = chunk.dictionary_count = 0
     chunk.mask = NULL
 
 
 cdef int window_at(Chunk* chunk, int64_t position, int64_t size, const uint8_t** found) noexcept nogil:
-    """Find bytes of the file, which are read with those behind them where they are not at hand."""
+    """Find bytes of the file, which are read with those behind them where they are not at hand.
+
+    Of large pages only the next header is read ahead: they may be passed over.
+    """
     cdef int64_t wanted, got, more
-    if position < chunk.window_start or position + size > chunk.window_start + chunk.window_size:
-        wanted = min(max(size, chunk.window_bytes), chunk.end - position)
+    cdef int64_t kept = chunk.window_start + chunk.window_size - position
+    if position < chunk.window_start or kept < size:
+        wanted = chunk.window_bytes
+        if chunk.header.compressed * LARGE_PAGES > wanted:
+            wanted = size + HEADER_BYTES
+        wanted = min(max(size, wanted), chunk.end - position)
         if not grow(&chunk.window, wanted):
             return CHUNK_NO_MEMORY
         got = 0
+        if position >= chunk.window_start and kept > 0:
+            memmove(chunk.window.data, chunk.window.data + (position - chunk.window_start), <size_t>kept)
+            got = kept
         while got < wanted:
             more = pread(chunk.descriptor, chunk.window.data + got, <size_t>(wanted - got), position + got)
             if more < 0:
+                chunk.window_size = 0
                 chunk.error = errno
                 return CHUNK_UNREADABLE
             if more == 0:

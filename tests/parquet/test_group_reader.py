@@ -3,6 +3,7 @@
 import datetime
 import random
 from decimal import Decimal
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -259,3 +260,28 @@ def test_a_file_that_ends_early_is_an_error(tmp_path):
         for _ in range(9):
             stream.read()
     file.close()
+
+
+def bytes_asked_of_the_system():
+    return int(Path("/proc/self/io").read_text().split("rchar:")[1].split()[0])
+
+
+@pytest.mark.skipif(not Path("/proc/self/io").exists(), reason="the system does not count what is read")
+@pytest.mark.parametrize("kept", ["all", "none of the middle"])
+def test_of_large_pages_no_byte_is_read_twice_and_those_passed_over_hardly(tmp_path, kept):
+    rows, values = 400_000, random.Random(3)
+    table = pa.table({"v": [values.getrandbits(62) for _ in range(rows)]})
+    path = tmp_path / "large.parquet"
+    pq.write_table(table, path, row_group_size=rows, data_page_size=200_000, use_dictionary=False, compression="snappy")
+    middle = pa.array([kept == "all" or not 40_000 <= row < 360_000 for row in range(rows)])
+    file, names = opened(path)
+    try:
+        stream = file.columns(0, names, rows)
+        before = bytes_asked_of_the_system()
+        batch = stream.read(middle)
+        asked = bytes_asked_of_the_system() - before
+    finally:
+        file.close()
+    assert_same([batch], table.filter(middle))
+    size = path.stat().st_size
+    assert asked < (1.02 * size if kept == "all" else 0.4 * size)

@@ -22,6 +22,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor
+from functools import partial
 from typing import Protocol
 
 import msgspec
@@ -63,6 +64,9 @@ from engine.taskexecutor.task_reporter import TaskReporter
 from engine.taskexecutor.task_state import TaskState
 
 _log = logging.getLogger(__name__)
+
+#: without a task, before what jobs have freed goes back to the system
+_IDLE_S = 0.25
 
 
 class TaskResources(Protocol):
@@ -321,12 +325,15 @@ class TaskExecutor(RpcEndpoint):
         for slot in self.slot_table.slots_of(job_id):
             self._free(slot)
         attempts = self._jobs.forget(job_id)
-        await asyncio.get_running_loop().run_in_executor(self._blocking_work, self._release, job_id, attempts)
+        release = partial(self._resources.release_attempts, job_id, attempts)
+        await asyncio.get_running_loop().run_in_executor(self._blocking_work, release)
+        self.spawn(self._give_back_when_idle(), "giving memory back")
 
-    def _release(self, job_id: JobId, attempts: Iterable[ExecutionAttemptId]) -> None:
-        """Drop what an ended job left, and give back the memory that this frees. Blocking."""
-        self._resources.release_attempts(job_id, attempts)
-        FREED_MEMORY.give_back()
+    async def _give_back_when_idle(self) -> None:
+        """Give back what ended jobs have freed, unless the next one comes at once and would touch it first again."""
+        await asyncio.sleep(_IDLE_S)
+        if not self._tasks:
+            await asyncio.get_running_loop().run_in_executor(self._blocking_work, FREED_MEMORY.give_back)
 
     # ---- leaders ----
 

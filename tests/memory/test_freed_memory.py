@@ -1,6 +1,7 @@
 """What the C library has free goes back to the system, for a hundredth of the time."""
 
 import asyncio
+import contextlib
 import os
 import platform
 import subprocess
@@ -11,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from engine.clock import ManualClock, SystemClock
-from engine.gateways.messages import MESSAGE_TYPES, ReleasePartitions
-from engine.ids import ExecutionAttemptId, IntermediateDataSetId, JobVertexId, ResourceId, ResultPartitionId
+from engine.gateways.messages import MESSAGE_TYPES, ReleaseJob, ReleasePartitions
+from engine.ids import ExecutionAttemptId, IntermediateDataSetId, JobId, JobVertexId, ResourceId, ResultPartitionId
 from engine.memory.heap import FreedMemory, daemon_variables
 from engine.rpc.codec import MessageCodec
 from engine.rpc.local_gateway import LocalRpcService
@@ -117,23 +118,54 @@ class Notes:
     def release_partition(self, partition):
         self.taken.append(partition)
 
+    def release_attempts(self, job_id, attempts):
+        self.taken.append(job_id)
+
     def give_back(self):
         self.taken.append("freed memory")
 
 
-def test_memory_goes_back_when_stored_results_were_read(monkeypatch):
-    async def work(notes, partitions):
-        with ThreadPoolExecutor(1) as blocking_work:
-            rpc, settings = LocalRpcService(MessageCodec(MESSAGE_TYPES)), TaskExecutorSettings(1, 1, 10.0, 50.0, 30.0)
-            executor = TaskExecutor(
-                ResourceId.random(), rpc, settings, notes, SystemClock(), blocking_work, pytest.fail
-            )
-            await executor.release_partitions(ReleasePartitions(partitions))
-            await executor.stop()
-
+@pytest.fixture
+def notes(monkeypatch):
     notes = Notes()
     monkeypatch.setattr(task_executor, "FREED_MEMORY", notes)
+    return notes
+
+
+@contextlib.asynccontextmanager
+async def task_executor_of(notes):
+    with ThreadPoolExecutor(1) as blocking_work:
+        rpc, settings = LocalRpcService(MessageCodec(MESSAGE_TYPES)), TaskExecutorSettings(1, 1, 10.0, 50.0, 30.0)
+        executor = TaskExecutor(ResourceId.random(), rpc, settings, notes, SystemClock(), blocking_work, pytest.fail)
+        yield executor
+        await executor.stop()
+
+
+def test_memory_goes_back_when_stored_results_were_read(notes):
+    async def work(partitions):
+        async with task_executor_of(notes) as executor:
+            await executor.release_partitions(ReleasePartitions(partitions))
+
     attempt = ExecutionAttemptId.create(JobVertexId(0), 0, 0)
     partitions = tuple(ResultPartitionId(IntermediateDataSetId(attempt.vertex, index), attempt) for index in range(2))
-    asyncio.run(work(notes, partitions))
+    asyncio.run(work(partitions))
     assert notes.taken == [*partitions, "freed memory"]
+
+
+@pytest.mark.parametrize("goes_on", [False, True], ids=["idle", "the next job has begun"])
+def test_memory_goes_back_once_no_job_has_come_for_a_moment(monkeypatch, notes, goes_on):
+    jobs = [JobId.random(), JobId.random()]
+
+    async def work():
+        async with task_executor_of(notes) as executor:
+            for job_id in jobs:
+                await executor.release_job(ReleaseJob(job_id))
+            assert notes.taken == jobs
+            if goes_on:
+                executor._tasks = {"attempt": "task"}
+            await asyncio.sleep(0.3)
+            executor._tasks = {}
+
+    monkeypatch.setattr(task_executor, "_IDLE_S", 0.05)
+    asyncio.run(work())
+    assert notes.taken == (jobs if goes_on else [*jobs, "freed memory", "freed memory"])

@@ -25,7 +25,7 @@ from engine.aggregate.functions import (
 )
 from engine.errors import SchemaError
 from engine.graph.expression import AggregateCall, ColumnRef
-from engine.records.plain_scalars import array_of
+from engine.records.plain_scalars import array_of, no_values
 from engine.records.plain_types import plain_type
 
 # as enum Operation of state_kernels.pxd
@@ -132,7 +132,7 @@ class AggregateLayout(msgspec.Struct, frozen=True):
     def empty_states(self) -> pa.RecordBatch:
         """A batch without rows of the state columns only."""
         fields = list(self.state_schema)[len(self.key_columns) :]
-        return pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in fields], schema=pa.schema(fields))
+        return pa.RecordBatch.from_arrays([no_values(field.type) for field in fields], schema=pa.schema(fields))
 
 
 def _operation(spec: StateSpec, merging: bool) -> int:

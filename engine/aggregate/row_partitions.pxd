@@ -53,6 +53,12 @@ cdef struct RowPart:
     int64_t row_count           # in its pages
     bint is_spilled             # has a file: it keeps one page, which is written when it is full
 
+# Rows of a batch that were looked at together; those before ``placed`` are in their parts.
+cdef struct RowChunk:
+    int64_t start               # row of the batch
+    int64_t count
+    int64_t placed
+
 @cython.final
 cdef class RowPartitions:
     cdef PagePool _pool
@@ -73,6 +79,8 @@ cdef class RowPartitions:
     cdef uint32_t* _sizes
     cdef int32_t* _places               # partition of each row of a chunk
 
+    cdef bint _add_batch(self, ArrowBatch batch, RowChunk* chunk) except -1 nogil
+    cdef void _look_at_batch(self, ArrowBatch batch, int64_t start, int64_t count) noexcept nogil
     cdef int64_t _place(self, int64_t row, int64_t count) noexcept nogil
     cdef RowPage* _open_page(self, RowPart* part, int64_t size) noexcept nogil
     cdef bint _add_page(self, RowPart* part) noexcept nogil

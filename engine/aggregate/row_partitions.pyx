@@ -32,7 +32,7 @@ Held by: tests/aggregate/test_partition_sieve.py
 cimport cython
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc, realloc
-from libc.string cimport memcpy
+from libc.string cimport memcpy, memset
 
 from engine.iomanager.spill_writer cimport SpillWriter
 from engine.memory.page_pool cimport PagePool, take_for_row
@@ -97,30 +97,45 @@ cdef class RowPartitions:
         Raises: SpillError, DiskFullError.
         """
         cdef ArrowBatch opened = ArrowBatch.open(batch)
-        cdef int64_t count, done, placed, row
+        cdef RowChunk chunk
+        cdef bint are_in
         self._codec.accept(opened)
         self._codec.move_outside(opened)
-        while start < opened.row_count:
-            count = min(<int64_t> CHUNK_ROWS, opened.row_count - start)
+        memset(&chunk, 0, sizeof(chunk))
+        chunk.start = start
+        while True:
             with nogil:
-                hash_batch(opened, self._key_columns, self._key_count, start, count, self._hashes)
-                self._codec.measure(opened, start, count, self._sizes)
-                for row in range(count):
-                    self._places[row] = partition_of_hash(self._hashes[row], self.level, self.partition_count)
-            placed = 0
-            while placed < count:
-                with nogil:
-                    done = self._place(placed, count)
-                    self._encode(opened, start, placed, done)
-                placed = done
-                if placed < count:
-                    if self._sizes[placed] > <uint32_t> self._pool.page_size:
-                        self._write_large(opened, start, placed)
-                        placed += 1
-                    elif not self._make_place(placed):
-                        return start + placed
-            start += count
-        return start
+                are_in = self._add_batch(opened, &chunk)
+            if are_in:
+                return opened.row_count
+            if self._sizes[chunk.placed] > <uint32_t> self._pool.page_size:
+                self._write_large(opened, chunk.start, chunk.placed)
+                chunk.placed += 1
+            elif not self._make_place(chunk.placed):
+                return chunk.start + chunk.placed
+
+    cdef bint _add_batch(self, ArrowBatch batch, RowChunk* chunk) except -1 nogil:
+        """Put the rows from a chunk on into their parts; False: the next one finds no room."""
+        cdef int64_t placed
+        while chunk.start + chunk.placed < batch.row_count:
+            if chunk.placed == chunk.count:
+                chunk.start += chunk.count
+                chunk.count = min(<int64_t> CHUNK_ROWS, batch.row_count - chunk.start)
+                chunk.placed = 0
+                self._look_at_batch(batch, chunk.start, chunk.count)
+            placed = self._place(chunk.placed, chunk.count)
+            self._encode(batch, chunk.start, chunk.placed, placed)
+            chunk.placed = placed
+            if placed < chunk.count:
+                return False
+        return True
+
+    cdef void _look_at_batch(self, ArrowBatch batch, int64_t start, int64_t count) noexcept nogil:
+        cdef int64_t row
+        hash_batch(batch, self._key_columns, self._key_count, start, count, self._hashes)
+        self._codec.measure(batch, start, count, self._sizes)
+        for row in range(count):
+            self._places[row] = partition_of_hash(self._hashes[row], self.level, self.partition_count)
 
     cdef int64_t _place(self, int64_t row, int64_t count) noexcept nogil:
         """Give rows their addresses; stops at the first one that finds no room in its part's pages."""

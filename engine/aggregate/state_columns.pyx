@@ -34,6 +34,9 @@ import pyarrow as pa
 from engine.errors import DataError
 from engine.records.arrow_functions import pc
 
+cdef enum:
+    BRIEF_GROUPS = 2048             # are looked through in less time than it takes to give the GIL away and get it back
+
 ctypedef fused Offset:
     int32_t
     int64_t
@@ -156,9 +159,12 @@ cdef class GroupScan:
         return self
 
     def __next__(self):
-        cdef int64_t count
-        with nogil:
+        cdef int64_t count = 0
+        if self._store < self._end and self._capacity <= BRIEF_GROUPS:
             count = self._collect()
+        elif self._store < self._end:
+            with nogil:
+                count = self._collect()
         if count == 0:
             raise StopIteration
         self.group_count += count
@@ -176,10 +182,10 @@ cdef class GroupScan:
             offset = self._offset
             group = store_next_group(&self._table.stores[self._store], &page_index, &offset)
             if group == NULL:
-                if self._store + 1 >= self._end:
-                    break
                 self._store += 1
                 self._page_index = self._offset = 0
+                if self._store == self._end:
+                    break
                 continue
             if self._table.has_rows(group) and (
                     self._partition < 0
@@ -225,8 +231,11 @@ cdef class GroupScan:
         cdef int64_t nulls
         buffer = pa.allocate_buffer((count + 7) >> 3)
         cdef uint8_t* bits = buffer_address(buffer)
-        with nogil:
+        if count <= BRIEF_GROUPS:
             nulls = gather_validity(self._groups, count, flag, bits)
+        else:
+            with nogil:
+                nulls = gather_validity(self._groups, count, flag, bits)
         return (buffer if nulls > 0 else None), nulls
 
     cdef object _state_array(self, int64_t count, int32_t state, data_type):
@@ -240,8 +249,11 @@ cdef class GroupScan:
         size = (count + 7) >> 3 if field.kind == KIND_BOOL else count * field.width
         buffer = pa.allocate_buffer(size)
         address = buffer_address(buffer)
-        with nogil:
+        if count <= BRIEF_GROUPS:
             gather_fixed(self._groups, count, field, address)
+        else:
+            with nogil:
+                gather_fixed(self._groups, count, field, address)
         return pa.Array.from_buffers(data_type, count, [validity, buffer], null_count=nulls)
 
     cdef object _value_array(self, int64_t count, int32_t state, data_type, validity, nulls):

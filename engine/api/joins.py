@@ -9,7 +9,7 @@ Where types differ a projection that casts is put in front, so the plan's Join a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import pyarrow as pa
 
@@ -126,9 +126,12 @@ def _joined_schema(
         )
     left_missing = kind in (JoinType.RIGHT, JoinType.FULL)
     right_missing = kind in (JoinType.LEFT, JoinType.FULL)
-    fields = [field.with_nullable(field.nullable or left_missing) for field in left]
-    fields += [field.with_nullable(field.nullable or right_missing) for field in taken]
-    return pa.schema(fields)
+    return pa.schema([*_fields(left, is_missing=left_missing), *_fields(taken, is_missing=right_missing)])
+
+
+def _fields(side: Iterable[pa.Field], *, is_missing: bool) -> list[pa.Field]:
+    """Return the columns of a side that may be missing, or not."""
+    return [field.with_nullable(True) if is_missing and not field.nullable else field for field in side]
 
 
 def union_node(nodes: Sequence[LogicalNode], what: str = "union") -> LogicalNode:

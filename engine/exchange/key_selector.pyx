@@ -156,20 +156,19 @@ cdef class HashSelector(KeySelector):
 
     cdef uint64_t* hash_keys(self, ArrowBatch batch) except NULL:
         """Return the hashes of all rows, which the caller frees."""
-        cdef uint64_t* hashes = <uint64_t*> malloc((<size_t> batch.row_count + 1) * sizeof(uint64_t))
-        if hashes == NULL:
-            raise MemoryError
+        cdef uint64_t* hashes = new_hashes(batch.row_count)
         with nogil:
             hash_batch(batch, self._columns, self._column_count, 0, batch.row_count, hashes)
         return hashes
 
     cdef int select(self, ArrowBatch batch, uint32_t* channels) except -1:
-        cdef uint64_t* hashes = self.hash_keys(batch)
+        cdef uint64_t* hashes = new_hashes(batch.row_count)
         cdef uint8_t* flags = <uint8_t*> malloc(<size_t> batch.row_count + 1) if self.spread_nulls else NULL
         if self.spread_nulls and flags == NULL:
             free(hashes)
             raise MemoryError
         with nogil:
+            hash_batch(batch, self._columns, self._column_count, 0, batch.row_count, hashes)
             channels_of_hashes(hashes, <uint64_t> self.channel_count, batch.row_count, channels)
             if self._spread.count > 0:
                 self._next = spread_members(&self._spread, hashes, self._was_sent, self._next,
@@ -289,6 +288,13 @@ cdef int64_t first_outside(const int32_t* channels, int32_t channel_count, int64
         if <uint32_t> channels[row] >= <uint32_t> channel_count:
             return row
     return -1
+
+
+cdef uint64_t* new_hashes(int64_t count) except NULL:
+    cdef uint64_t* hashes = <uint64_t*> malloc((<size_t> count + 1) * sizeof(uint64_t))
+    if hashes == NULL:
+        raise MemoryError
+    return hashes
 
 
 cdef void channels_of_hashes(const uint64_t* hashes, uint64_t channel_count, int64_t count,

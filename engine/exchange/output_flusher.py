@@ -30,11 +30,13 @@ class OutputFlusher:
         if timeout_ms < 1:
             return
         with self._changed:
+            is_shortest = timeout_ms < min(self._timeouts_ms.values(), default=timeout_ms + 1)
             self._timeouts_ms[writer] = timeout_ms
             if self._thread is None and not self._is_closed:
                 self._thread = threading.Thread(target=self._run, name="output-flusher", daemon=True)
                 self._thread.start()
-            self._changed.notify()
+            if is_shortest:  # else the thread looks in time
+                self._changed.notify()
 
     def unregister(self, writer: Writer) -> None:
         """Stop flushing a writer. Idempotent."""

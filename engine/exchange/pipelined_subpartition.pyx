@@ -103,14 +103,19 @@ cdef class PipelinedSubpartition:
 
     cdef int wait_for_room(self, int64_t size) except -1:
         cdef int64_t began_ns
-        with nogil:
-            monitor_lock(&self._monitor)
-            if must_wait(self, size):
+        cdef bint waits
+        # With the GIL: mostly there is room, and to give the GIL away and get it back takes longer than to look.
+        monitor_lock(&self._monitor)
+        waits = must_wait(self, size)
+        monitor_unlock(&self._monitor)
+        if waits:
+            with nogil:
                 began_ns = monotonic_ns()
+                monitor_lock(&self._monitor)
                 while must_wait(self, size):
                     monitor_wait(&self._monitor, -1)
+                monitor_unlock(&self._monitor)
                 self.blocked_ns += monotonic_ns() - began_ns
-            monitor_unlock(&self._monitor)
         return 0
 
     cdef int append(self, object element, int64_t size, int32_t kind) except -1:

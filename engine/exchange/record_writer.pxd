@@ -48,6 +48,7 @@ cdef class RecordWriter:
     cdef int drop_buffers(self) except -1
     cdef int check_flush_error(self) except -1
     cdef int write(self, batch, int32_t channel) except -1
+    cdef void measure(self, ArrowBatch batch, int32_t channel) noexcept nogil
     cdef int reserve(self, int64_t row_count) except -1
     cdef int emit_rows(self, ArrowBatch batch) except -1
     cdef int emit_oversized(self, ArrowBatch batch, int64_t row) except -1

@@ -37,6 +37,9 @@ from engine.exchange.monitor cimport monotonic_ns
 from engine.records.arrow_batch cimport ArrowBatch
 from engine.records.row_codec cimport RowCodec
 
+cdef enum:
+    BRIEF_ROWS = 512            # are measured, or encoded, before the GIL could be given away and got back
+
 #: wait so long for a buffer before half-full ones are handed over, when there is no time-out
 cdef int64_t PATIENCE_MS = 100
 
@@ -172,7 +175,6 @@ cdef class RecordWriter:
     cdef int write(self, batch, int32_t channel) except -1:
         """Write all rows of a batch to one channel, or to those that the selector chooses when it is -1."""
         cdef ArrowBatch opened = ArrowBatch.open(batch)
-        cdef int64_t row
         self._codec.accept(opened)
         if opened.row_count == 0:
             return 0
@@ -180,18 +182,27 @@ cdef class RecordWriter:
         if channel < 0 and self._channel_count > 1:
             self.selector.select(opened, self._placement.channels)
         else:
-            with nogil:
-                for row in range(opened.row_count):
-                    self._placement.channels[row] = <uint32_t> max(channel, 0)
+            channel = max(channel, 0)
         self._codec.move_outside(opened)
-        with nogil:
-            self._codec.measure(opened, 0, opened.row_count, self._placement.sizes)
+        if opened.row_count <= BRIEF_ROWS:
+            self.measure(opened, channel)
+        else:
+            with nogil:
+                self.measure(opened, channel)
         try:
             self.emit_rows(opened)
         except BaseException:
             self.drop_buffers()     # rows have places but no bytes yet: the flusher must not hand them over
             raise
         return 0
+
+    cdef void measure(self, ArrowBatch batch, int32_t channel) noexcept nogil:
+        """Note the sizes of rows and, unless it is -1, that they go to a channel."""
+        cdef int64_t row
+        if channel >= 0:
+            for row in range(batch.row_count):
+                self._placement.channels[row] = <uint32_t> channel
+        self._codec.measure(batch, 0, batch.row_count, self._placement.sizes)
 
     cdef int reserve(self, int64_t row_count) except -1:
         cdef Placement* placement = &self._placement
@@ -266,10 +277,13 @@ cdef class RecordWriter:
         return 0
 
     cdef int encode(self, ArrowBatch batch, int64_t start, int64_t stop) except -1:
-        if stop > start:
+        cdef uint32_t* sizes = self._placement.sizes + start
+        cdef uint8_t** targets = self._placement.targets + start
+        if start < stop <= start + BRIEF_ROWS:
+            self._codec.encode(batch, start, stop - start, sizes, targets)
+        elif start < stop:
             with nogil:
-                self._codec.encode(batch, start, stop - start, self._placement.sizes + start,
-                                   self._placement.targets + start)
+                self._codec.encode(batch, start, stop - start, sizes, targets)
         return 0
 
     # --------------------------------------------------------------------------------------------------------- buffers

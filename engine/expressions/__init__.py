@@ -35,6 +35,7 @@ vector_steps       one step over one block; its loops are in block_kernels.pxd a
 block_vectors      values of a column in the cache, and back
 program_builder.py which steps an expression is made of
 program_numbers.py program_logic.py   the steps of arithmetic, casts and dates; of conditions and choices
+meaning.py         what of an expression over a schema is kept under
 evaluate.py        compiled expressions, predicates, projections over batches
 infer.py           types and schemas of expressions
 """

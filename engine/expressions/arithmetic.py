@@ -23,7 +23,7 @@ from engine.expressions.binding import Binding, Datum, NoMatchError, Operand, Op
 from engine.expressions.common_type import common_type, is_number
 from engine.expressions.float_division import floor_quotients
 from engine.records.arrow_functions import pc
-from engine.records.plain_scalars import scalar_of
+from engine.records.plain_scalars import no_values, scalar_of
 
 _INT64 = pa.int64()
 
@@ -85,7 +85,7 @@ def _fitting_decimals(
 ) -> tuple[pa.DataType, pa.DataType]:
     """Return the decimal types themselves, or as decimal256 where the result needs more than 38 digits."""
     try:
-        kernel(*(pa.nulls(0, data_type) for data_type in types))
+        kernel(*map(no_values, types))
     except pa.ArrowInvalid:
         return _wide_decimal(types[0]), _wide_decimal(types[1])
     return types

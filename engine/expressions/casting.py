@@ -23,7 +23,7 @@ from engine.expressions.moments import CYCLE_YEARS, LIMIT_YEARS, local_times, zo
 from engine.expressions.time_zones import UnknownZoneError
 from engine.expressions.zone_offsets import CYCLE_SECONDS
 from engine.records.arrow_functions import pc
-from engine.records.plain_scalars import scalar_of
+from engine.records.plain_scalars import no_values, scalar_of
 
 #: of the widest decimal, decimal256
 _DECIMAL_DIGITS_MAX = 76
@@ -117,7 +117,7 @@ def bind_try_cast(operands: Sequence[Operand], _options: Options) -> Binding:
     if source == target:
         return Binding(lambda values, _type: values, (None, None))
     try:
-        pc.cast(pa.nulls(0, source), target)
+        pc.cast(no_values(source), target)
         kernel = cast_kernel(source, target)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, UnknownZoneError) as error:
         what = f"which cannot be cast to {target}" if isinstance(error, pa.ArrowException) else str(error)

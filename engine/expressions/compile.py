@@ -39,6 +39,7 @@ from engine.graph.expression import (
 )
 from engine.graph.function_table import FUNCTION_TABLE
 from engine.records.arrow_functions import pc
+from engine.records.plain_scalars import no_values
 
 _ARROW_ERRORS = (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, pa.ArrowKeyError, OverflowError)
 
@@ -142,8 +143,7 @@ def _compile_call(call: Call, schema: pa.Schema, shared: SharedParts | None) -> 
 
 
 def _result_type(binding: Binding, operands: Sequence[Operand]) -> pa.DataType:
-    empty = [pa.nulls(0, operand.type) for operand in operands]
-    return binding.kernel(*empty).type
+    return binding.kernel(*[no_values(operand.type) for operand in operands]).type
 
 
 def _first_line(error: BaseException) -> str:
@@ -156,7 +156,7 @@ def _compile_cast(expression: Cast, schema: pa.Schema, shared: SharedParts | Non
     if operand.type == target:
         return operand
     try:
-        pc.cast(pa.nulls(0, operand.type), target)
+        pc.cast(no_values(operand.type), target)
     except _ARROW_ERRORS:
         source = expression_text(expression.operand)
         raise SchemaError(f"{source} is {operand.type}, which cannot be cast to {target}") from None

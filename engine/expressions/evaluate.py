@@ -8,7 +8,7 @@
 What has native steps is computed by one program for all expressions of a projection (``vector_program``); what has
 none, and batches for which the program has no result, by Arrow's functions.
 
-What was compiled is kept: a job compiles the same in each subtask, and a filter for each file (``_Meaning``).
+What was compiled is kept: a job compiles the same in each subtask, and a filter for each file (``meaning``).
 
 A value that makes an expression fail (an overflow, a division by zero, a cast) raises DataError: it names the
 expression and shows the first row that fails, found by halving the batch.
@@ -20,26 +20,21 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import Final, TypeVar, cast
 
-import msgspec
 import pyarrow as pa
 
 from engine.errors import DataError, SchemaError
 from engine.expressions.binding import UNFIT, Operand, as_array, cast_operand
 from engine.expressions.compile import compile_operand
+from engine.expressions.meaning import KEPT_MAX, Meaning
 from engine.expressions.program_builder import BatchProgram, build_program
 from engine.expressions.program_logic import LOGIC_LOWERINGS
 from engine.expressions.program_numbers import NUMBER_LOWERINGS
 from engine.expressions.shared_parts import SharedParts
 from engine.expressions.text import expression_text
 from engine.graph.expression import Expression, NamedExpression, columns_of
-from engine.graph.function_table import is_deterministic
 from engine.records.python_values import shown_value
 
 _VALUE_TEXT_MAX = 80
-#: of what was compiled, each of three kinds, and the largest of it that is kept
-_KEPT_MAX: Final = 256
-_KEPT_BYTES_MAX: Final = 4096
-_KEPT_COLUMNS_MAX: Final = 100
 _NEWLINE = "\n"
 LOWERINGS = {**NUMBER_LOWERINGS, **LOGIC_LOWERINGS}
 
@@ -128,38 +123,11 @@ def describe_values(row: pa.RecordBatch, names: Iterable[str]) -> str:
     return ", ".join(parts) or "no columns"
 
 
-class _Meaning:
-    """What is compiled: expressions over a schema, which are equal when their bytes are and when the types are."""
-
-    __slots__ = ("_encoded", "expressions", "schema")
-
-    def __init__(self, expressions: Sequence[Expression], schema: pa.Schema) -> None:
-        self.expressions = expressions
-        self.schema = schema
-        self._encoded = _encoder.encode(expressions)
-
-    @property
-    def may_be_kept(self) -> bool:
-        """Whether it is small, a list of values may be of any length, and does not count the rows it has seen."""
-        is_small = len(self._encoded) <= _KEPT_BYTES_MAX and len(self.schema) <= _KEPT_COLUMNS_MAX
-        return is_small and all(map(is_deterministic, self.expressions))
-
-    def __hash__(self) -> int:
-        return hash(self._encoded)
-
-    def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, _Meaning)
-            and self._encoded == other._encoded
-            and bool(self.schema.equals(other.schema, check_metadata=True))
-        )
-
-
 Compiled = TypeVar("Compiled", "CompiledExpression", "_CompiledProjection")
 
 
 def _compiled(
-    meaning: _Meaning, kept: Callable[[_Meaning], Compiled], compile_anew: Callable[[_Meaning], Compiled]
+    meaning: Meaning, kept: Callable[[Meaning], Compiled], compile_anew: Callable[[Meaning], Compiled]
 ) -> Compiled:
     """Return what is kept of a meaning, else compile it."""
     if meaning.may_be_kept and not (found := kept(meaning)).has_given_up:
@@ -169,10 +137,10 @@ def _compiled(
 
 def compile_expression(expression: Expression, schema: pa.Schema) -> CompiledExpression:
     """Return an expression ready for batches of a schema; SchemaError when it has no meaning there."""
-    return _compiled(_Meaning((expression,), schema), _kept_expression, _new_expression)
+    return _compiled(Meaning((expression,), schema), _kept_expression, _new_expression)
 
 
-def _new_expression(meaning: _Meaning) -> CompiledExpression:
+def _new_expression(meaning: Meaning) -> CompiledExpression:
     (expression,) = meaning.expressions
     return _with_program(expression, compile_operand(expression, meaning.schema))
 
@@ -184,10 +152,10 @@ def _with_program(expression: Expression, operand: Operand) -> CompiledExpressio
 
 def compile_predicate(expression: Expression, schema: pa.Schema) -> CompiledExpression:
     """Return a condition ready for batches of a schema; SchemaError when it is not a bool."""
-    return _compiled(_Meaning((expression,), schema), _kept_predicate, _new_predicate)
+    return _compiled(Meaning((expression,), schema), _kept_predicate, _new_predicate)
 
 
-def _new_predicate(meaning: _Meaning) -> CompiledExpression:
+def _new_predicate(meaning: Meaning) -> CompiledExpression:
     (expression,) = meaning.expressions
     operand = compile_operand(expression, meaning.schema)
     if pa.types.is_null(operand.type):
@@ -229,48 +197,62 @@ class _CompiledProjection:
         return columns
 
 
-def _new_projection(meaning: _Meaning) -> _CompiledProjection:
+def _new_projection(meaning: Meaning) -> _CompiledProjection:
     return _CompiledProjection(meaning.expressions, meaning.schema)
 
 
-_encoder: Final = msgspec.msgpack.Encoder()
-_kept_expression: Final = lru_cache(_KEPT_MAX)(_new_expression)
-_kept_predicate: Final = lru_cache(_KEPT_MAX)(_new_predicate)
-_kept_projection: Final = lru_cache(_KEPT_MAX)(_new_projection)
+_kept_expression: Final = lru_cache(KEPT_MAX)(_new_expression)
+_kept_predicate: Final = lru_cache(KEPT_MAX)(_new_predicate)
+_kept_projection: Final = lru_cache(KEPT_MAX)(_new_projection)
 
 
 def compile_projection(
     named: Sequence[NamedExpression], input_schema: pa.Schema, output_schema: pa.Schema
 ) -> Callable[[pa.RecordBatch], pa.RecordBatch]:
     """Return what makes batches of the output schema, column by column, from those of the input schema."""
-    meaning = _Meaning(tuple(one.expression for one in named), input_schema)
+    meaning = Meaning(tuple(one.expression for one in named), input_schema)
     compiled = _compiled(meaning, _kept_projection, _new_projection)
     for one, expression, field in zip(named, compiled.columns, output_schema, strict=True):
         if expression.type != field.type:
             raise SchemaError(f"column {one.name!r} is {expression.type}, the output schema says {field.type}")
 
+    output = _Output(output_schema)
     if (chosen := compiled.chosen) is not None:
 
         def choose_columns(batch: pa.RecordBatch) -> pa.RecordBatch:
-            found = batch.select(chosen)
-            if found.schema.equals(output_schema, check_metadata=True):
-                return found
-            return _batch_of(found.columns, output_schema)
+            if not chosen:
+                return batch.select([])  # a batch of no columns has rows, which arrays alone do not tell
+            return output.batch_of([batch.column(index) for index in chosen])
 
         return choose_columns
 
     def project_batch(batch: pa.RecordBatch) -> pa.RecordBatch:
-        return _batch_of(compiled(batch), output_schema)
+        return output.batch_of(compiled(batch))
 
     return project_batch
 
 
-def _batch_of(columns: Sequence[pa.Array], schema: pa.Schema) -> pa.RecordBatch:
-    """Return columns as a batch of a schema; what came as codes of a dictionary, and is passed on, stays so."""
-    if any(isinstance(column, pa.DictionaryArray) for column in columns):
-        fields = zip(schema, columns, strict=True)
-        schema = pa.schema([field.with_type(column.type) for field, column in fields], metadata=schema.metadata)
-    return pa.RecordBatch.from_arrays(columns, schema=schema)
+class _Output:
+    """Makes columns batches of a schema; what came as codes of a dictionary, and is passed on, stays so."""
+
+    def __init__(self, schema: pa.Schema) -> None:
+        self._schema = schema
+        #: of the last batch with codes: those that follow are of the same types, as a rule
+        self._coded_schema = schema
+
+    def batch_of(self, columns: Sequence[pa.Array]) -> pa.RecordBatch:
+        """Return columns as a batch."""
+        schema = self._schema
+        if any(isinstance(column, pa.DictionaryArray) for column in columns):
+            schema = self._coded_schema
+            if not all(field.type == column.type for field, column in zip(schema, columns, strict=True)):
+                schema = self._coded_schema = _with_types(self._schema, columns)
+        return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _with_types(schema: pa.Schema, columns: Sequence[pa.Array]) -> pa.Schema:
+    fields = zip(schema, columns, strict=True)
+    return pa.schema([field.with_type(column.type) for field, column in fields], metadata=schema.metadata)
 
 
 def _column_indexes(operands: Sequence[Operand]) -> list[int] | None:
@@ -283,7 +265,9 @@ def _column_indexes(operands: Sequence[Operand]) -> list[int] | None:
 
 def evaluate(expression: Expression, batch: pa.RecordBatch) -> pa.Array:
     """Return the values of an expression over one batch."""
-    return compile_expression(expression, batch.schema)(batch)
+    meaning = Meaning((expression,), batch.schema)
+    # For one batch the program is not written again that had no result for others.
+    return (_kept_expression(meaning) if meaning.may_be_kept else _new_expression(meaning))(batch)
 
 
 def project(named: Sequence[NamedExpression], batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:

@@ -6,6 +6,7 @@ Held by: tests/expressions/test_compile.py
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Final
 
 import pyarrow as pa
@@ -14,6 +15,7 @@ from engine.errors import SchemaError
 from engine.expressions.binding import UNFIT
 from engine.expressions.compile import compile_operand
 from engine.expressions.literals import make_literal
+from engine.expressions.meaning import KEPT_MAX, Meaning
 from engine.expressions.text import expression_text
 from engine.expressions.text_moments import moments_for_texts
 from engine.graph.expression import (
@@ -49,8 +51,20 @@ def infer_type(expression: Expression, schema: pa.Schema) -> pa.DataType:
 
 
 def _type_of(expression: Expression, schema: pa.Schema) -> pa.DataType:
+    if isinstance(expression, ColumnRef):
+        return compile_operand(expression, schema).type
     check_depth(expression)
-    return compile_operand(expression, schema).type
+    meaning = Meaning((expression,), schema)
+    return _kept_type(meaning) if meaning.may_be_kept else _new_type(meaning)
+
+
+def _new_type(meaning: Meaning) -> pa.DataType:
+    (expression,) = meaning.expressions
+    return compile_operand(expression, meaning.schema).type
+
+
+#: a query that comes again has the same expressions over the same tables
+_kept_type: Final = lru_cache(KEPT_MAX)(_new_type)
 
 
 def check_depth(expression: Expression) -> None:

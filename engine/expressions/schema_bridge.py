@@ -127,15 +127,15 @@ def to_plan_schema(schema: pa.Schema) -> PlanSchema:
     return PlanSchema(tuple(to_column_info(field) for field in schema))
 
 
+@lru_cache(maxsize=4096)
+def _field_of(ipc: bytes, name: str, nullable: bool) -> pa.Field:
+    return field_from_ipc(ipc).with_name(name).with_nullable(nullable)
+
+
 def to_arrow_schema(schema: PlanSchema) -> pa.Schema:
     """Return the Arrow form of a plan's schema, which keeps it: each of its operators asks in each task."""
     kept = vars(schema)
     if "_arrow" not in kept:
-        kept["_arrow"] = pa.schema(
-            [
-                field_from_ipc(column.ipc).with_name(column.name).with_nullable(column.nullable)
-                for column in schema.columns
-            ]
-        )
+        kept["_arrow"] = pa.schema([_field_of(column.ipc, column.name, column.nullable) for column in schema.columns])
     arrow: pa.Schema = kept["_arrow"]
     return arrow

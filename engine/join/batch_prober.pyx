@@ -71,12 +71,11 @@ cdef class BatchProber:
             if self.roles.condition is not None:
                 yield from self._confirmed(arrow)
                 continue
-            while True:
+            while not matches.is_through():
                 with nogil:
                     pairs = matches.next_pairs()
-                if pairs == 0:
-                    break
-                yield from self.roles.output.pieces(arrow, matches)
+                if pairs:
+                    yield from self.roles.output.pieces(arrow, matches)
 
     # Whether rows that all find one may skip what is for those that do not, or find several.
     cdef bint _finds_indices(self, ArrowBatch batch) noexcept:

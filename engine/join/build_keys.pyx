@@ -18,11 +18,10 @@ from libc.string cimport memcpy, memset
 from engine.join.build_table cimport TABLE_DICTIONARY
 from engine.join.dictionary_table cimport DictionaryTable
 from engine.join.direct_pages cimport DirectPages
-from engine.join.entry_pages cimport EntryCursor, next_entries
 from engine.join.hash_join cimport HashJoin
 from engine.join.hash_partition cimport HashPartition
 from engine.join.join_side cimport JoinSide
-from engine.join.partition_set cimport CHUNK_ROWS
+from engine.join.partition_set cimport CHUNK_ROWS, ResidentCursor
 from engine.join.probe_matches cimport OUTPUT_BYTES
 from engine.join.row_stream cimport RowStream
 
@@ -54,9 +53,9 @@ def build_keys(HashJoin owner not None, positions, int64_t rows_max, int64_t byt
 
 def _key_batches(HashJoin owner, JoinSide build, positions):
     cdef HashPartition partition
-    cdef EntryCursor cursor
+    cdef ResidentCursor cursor
     cdef RowStream stream
-    cdef int64_t count, filled = 0
+    cdef int64_t count
     cdef int32_t index, key_count = len(positions)
     cdef int32_t* columns = <int32_t*>malloc(key_count * sizeof(int32_t))
     if columns == NULL:
@@ -64,32 +63,24 @@ def _key_batches(HashJoin owner, JoinSide build, positions):
     try:
         for index in range(key_count):
             columns[index] = build.keys[<int32_t>positions[index]]
+        memset(&cursor, 0, sizeof(cursor))
+        count = CHUNK_ROWS
+        while count == CHUNK_ROWS:
+            with nogil:
+                count = owner._level.next_resident(&cursor, owner._input.rows, CHUNK_ROWS)
+            if count:
+                yield build.codec.decode(owner._input.rows, count, columns, key_count)
         for partition in owner._level.partitions[:owner._level.fan_out]:
-            if partition.entries.spilled:
-                # its rows take the places of those that wait
-                if filled:
-                    yield build.codec.decode(owner._input.rows, filled, columns, key_count)
-                    filled = 0
-                stream = RowStream(partition.build_file)
-                owner._stream = stream
-                while True:
-                    count = stream.next_rows(owner._input.rows, CHUNK_ROWS, OUTPUT_BYTES)
-                    if count == 0:
-                        break
-                    yield build.codec.decode(owner._input.rows, count, columns, key_count)
-                stream.close()
+            if not partition.entries.spilled:
                 continue
-            memset(&cursor, 0, sizeof(cursor))
+            stream = RowStream(partition.build_file)
+            owner._stream = stream
             while True:
-                with nogil:
-                    count = next_entries(&partition.entries, &cursor, owner._input.rows + filled, CHUNK_ROWS - filled)
-                filled += count
-                if filled < CHUNK_ROWS:
-                    break       # the partition's end: the next one's rows go with these
-                yield build.codec.decode(owner._input.rows, filled, columns, key_count)
-                filled = 0
-        if filled:
-            yield build.codec.decode(owner._input.rows, filled, columns, key_count)
+                count = stream.next_rows(owner._input.rows, CHUNK_ROWS, OUTPUT_BYTES)
+                if count == 0:
+                    break
+                yield build.codec.decode(owner._input.rows, count, columns, key_count)
+            stream.close()
     finally:
         free(columns)
 

@@ -172,7 +172,7 @@ cdef class HashJoin:
         self.partitions_spilled += self._level.spilled_count
         self._begin_probing(self)
         if not self._level.spilled_count:
-            self._roles.keep_columns(self._level.partitions[:self._level.fan_out])
+            self._roles.keep_columns(self._level)
 
     cdef int _begin_probing(self, HashJoin owner) except -1:
         self._count_build_like(owner)

@@ -6,6 +6,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 from engine.join.join_side cimport JoinSide
 from engine.join.match_output cimport MatchOutput
 from engine.join.pair_filter cimport PairFilter
+from engine.join.partition_set cimport PartitionSet
 from engine.join.probe_matches cimport Emits
 from engine.join.replicated_hashes cimport ReplicatedHashes
 from engine.join.table_choice cimport TableChoice
@@ -31,10 +32,10 @@ cdef class JoinRoles:
     # Whether the build side may be dictionary-encoded: no row carries a matched bit, nobody asks one for its key.
     cdef bint may_be_dictionary(self) noexcept
     # Keep the columns of build rows as Arrow arrays, where these are few: the table's own rows, or all of the
-    # partitions, of which none is spilled.
-    cdef int keep_columns(self, list partitions) except -1
+    # level, of which no partition is spilled.
+    cdef int keep_columns(self, PartitionSet level) except -1
     # Blocks that the build rows of a pair would make, a little pessimistic. row_limit: rows of a block, or -1.
     cdef int64_t block_count(self, object pair, int64_t row_limit) except -1
     cdef tuple _source_of(self, bint is_build, int32_t column)
     cdef int _keep_rows(self, uint8_t** rows, int64_t count) except -1
-    cdef int _number_rows(self, list partitions, uint8_t** rows) except -1
+    cdef int _number_rows(self, PartitionSet level, uint8_t** rows, int64_t capacity) except -1

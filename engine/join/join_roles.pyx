@@ -1,7 +1,7 @@
 """JoinRoles: what depends on which side of a join is built: sides, table, output, condition, what is emitted.
 
     roles = JoinRoles(spec, left, right, build_is_left, pool)          ``spec`` is the join, a side has its codec
-    roles.keep_columns(partitions)              after the table is filled
+    roles.keep_columns(level)                   after the table is filled
 
 A join has these roles, and the reverse of them once a spilled pair is better built from its other file. The table takes
 pages only while it is filled, so roles that rest cost scratch memory alone.
@@ -17,11 +17,11 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
-from engine.join.entry_pages cimport LINK_NUMBER_SHIFT, LINK_SIZE, EntryCursor, next_entries, row_link
-from engine.join.hash_partition cimport HashPartition
+from engine.join.entry_pages cimport LINK_NUMBER_SHIFT, LINK_SIZE, row_link
 from engine.join.join_side cimport JoinSide
 from engine.join.match_output cimport MatchOutput
 from engine.join.pair_filter cimport PairFilter
+from engine.join.partition_set cimport PartitionSet, ResidentCursor
 from engine.join.replicated_hashes cimport ReplicatedHashes
 from engine.join.table_choice cimport TableChoice
 from engine.memory.page_pool cimport PagePool
@@ -79,7 +79,7 @@ cdef class JoinRoles:
         return not self.output.has_build_column(key) and (
             self.condition is None or not self.condition.columns.has_build_column(key))
 
-    cdef int keep_columns(self, list partitions) except -1:
+    cdef int keep_columns(self, PartitionSet level) except -1:
         cdef int64_t count, index
         cdef int64_t size_bytes = 0
         cdef uint8_t** rows
@@ -90,8 +90,8 @@ cdef class JoinRoles:
                     row_link(rows[index])[0] = <uint64_t>index << LINK_NUMBER_SHIFT
             return self._keep_rows(rows, count)
         count = self.tables.table.row_count
-        for partition in partitions:
-            size_bytes += (<HashPartition>partition).build_bytes
+        for index in range(level.fan_out):
+            size_bytes += level._entries[index].row_bytes
         if (count == 0 or count > KEPT_ROWS_MAX or size_bytes > KEPT_BYTES_MAX
                 or size_bytes > self._pool.pages_free() * self._pool.page_size):
             return 0
@@ -99,7 +99,7 @@ cdef class JoinRoles:
         if rows == NULL:
             raise MemoryError("row addresses of a small build side")
         try:
-            self._number_rows(partitions, rows)
+            self._number_rows(level, rows, count)
             self._keep_rows(rows, count)
         finally:
             free(rows)
@@ -119,16 +119,12 @@ cdef class JoinRoles:
         pages += pages // 16 + 2 + self.tables.pages_needed(rows)
         return (pages + self._pool.page_limit - 1) // self._pool.page_limit
 
-    cdef int _number_rows(self, list partitions, uint8_t** rows) except -1:
-        cdef int64_t number = 0
+    cdef int _number_rows(self, PartitionSet level, uint8_t** rows, int64_t capacity) except -1:
+        cdef ResidentCursor cursor
         cdef int64_t index, count
-        cdef EntryCursor cursor
-        cdef HashPartition partition
-        for partition in partitions:
-            memset(&cursor, 0, sizeof(cursor))
-            with nogil:
-                count = next_entries(&partition.entries, &cursor, rows + number, partition.entries.row_count)
-                for index in range(number, number + count):
-                    row_link(rows[index])[0] |= <uint64_t>index << LINK_NUMBER_SHIFT
-            number += count
+        memset(&cursor, 0, sizeof(cursor))
+        with nogil:
+            count = level.next_resident(&cursor, rows, capacity)
+            for index in range(count):
+                row_link(rows[index])[0] |= <uint64_t>index << LINK_NUMBER_SHIFT
         return 0

@@ -6,6 +6,8 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 from engine.join.join_side cimport JoinSide
 from engine.join.probe_matches cimport PairRun
 from engine.records.arrow_batch cimport ArrowBatch
+from engine.records.batch_builder cimport BatchBuilder
+from engine.records.column_take cimport ColumnTake
 
 
 @cython.final
@@ -22,6 +24,8 @@ cdef class MatchOutput:
     cdef object _build_schema
     cdef bint _is_direct                # batches are built natively
     cdef object _known_schema           # of probe batches whose columns have the output's types
+    cdef ColumnTake _take                # of one output after the other
+    cdef ArrowBatch _numbered_batch      # the columns below, opened
     cdef list _numbered                  # build columns as Arrow arrays, gathered by row number; None: decode rows
 
     # Keep the columns of these build rows as Arrow arrays; row i must carry number i in its link.
@@ -47,7 +51,9 @@ cdef class MatchOutput:
 
     cdef bint _can_be_built(self, columns, list build_columns)
     cdef bint _fits(self, object batch)
-    cdef object _built(self, ArrowBatch batch, int64_t start, int64_t count, list taken, uint8_t** rows, list arrays)
+    cdef int _set_probe(self, BatchBuilder builder, ArrowBatch batch, const PairRun* pairs) except -1
+    cdef int _set_numbered(self, BatchBuilder builder, object numbers) except -1
+    cdef int _set_arrays(self, BatchBuilder builder, list arrays) except -1
     cdef list _probe_arrays(self, object batch, const PairRun* pairs)
     cdef list _build_arrays(self, uint8_t** rows, int64_t count, int64_t null_count)
     cdef list _decoded(self, uint8_t** rows, int64_t count)

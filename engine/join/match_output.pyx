@@ -28,6 +28,7 @@ from engine.join.join_side cimport JoinSide
 from engine.join.probe_matches cimport OUTPUT_BYTES, PairRun, ProbeMatches
 from engine.records.arrow_batch cimport KIND_BYTES, ArrowBatch
 from engine.records.batch_builder cimport BatchBuilder
+from engine.records.column_take cimport ColumnTake
 from engine.records.outside_values cimport outside_bytes, values_lie_outside
 from engine.records.row_columns cimport decode_into
 
@@ -69,6 +70,7 @@ cdef class MatchOutput:
         self._build_schema = pa.schema([build.schema.field(column) for column in build_columns])
         self._is_direct = self._can_be_built(columns, build_columns)
         self._known_schema = None
+        self._take = ColumnTake(len(columns))
         self._places = <int32_t*>malloc((len(build_columns) + 1) * sizeof(int32_t))
         if self._places == NULL:
             raise MemoryError("columns of a join's output")
@@ -117,6 +119,7 @@ cdef class MatchOutput:
             return 0
         decoded = self._build.codec.decode(rows, count, self._build_columns, self._build_column_count)
         self._numbered = decoded.columns
+        self._numbered_batch = ArrowBatch.open(decoded)
         return 0
 
     cdef bint has_build_column(self, int32_t column) noexcept:
@@ -128,6 +131,7 @@ cdef class MatchOutput:
 
     cdef int share_columns(self, MatchOutput other) except -1:
         self._numbered = other._numbered
+        self._numbered_batch = other._numbered_batch
         return 0
 
     cdef int64_t rows_within(self, uint8_t** rows, int64_t count) noexcept nogil:
@@ -171,48 +175,72 @@ cdef class MatchOutput:
 
     cdef object pairs(self, ArrowBatch batch, const PairRun* pairs):
         cdef int64_t count = pairs.count
-        cdef bint is_run = pairs.contiguous and 2 * count >= batch.row_count
-        cdef bint is_decoded = self._numbered is None and pairs.null_count < count
+        cdef BatchBuilder builder
         if not self._is_direct or not self._fits(batch.batch):
             return self._assemble(self._probe_arrays(batch.batch, pairs),
                                   self._build_arrays(pairs.build, count, pairs.null_count))
-        return self._built(batch, pairs.rows[0], count,
-                           None if is_run else self._probe_arrays(batch.batch, pairs), pairs.build,
-                           None if is_decoded else self._build_arrays(pairs.build, count, pairs.null_count))
-
-    # The output of count rows of a batch: its columns from row start on, or taken; build rows decoded, or as arrays.
-    cdef object _built(self, ArrowBatch batch, int64_t start, int64_t count, list taken, uint8_t** rows, list arrays):
-        cdef BatchBuilder builder = BatchBuilder.begin(self.schema, count)
-        cdef int32_t place = 0
-        cdef int32_t position
-        cdef bint is_build
-        for is_build, position in self._columns:
-            if is_build:
-                if arrays is not None:
-                    builder.set_array(place, arrays[position])
-            elif taken is None:
-                builder.set_column(place, batch, self._probe_columns[position], start)
-            else:
-                builder.set_array(place, taken[position])
-            place += 1
-        if arrays is None and self._build_column_count:
-            decode_into(&self._build.codec._shape, self._build_schema, rows, count, self._build_columns,
+        builder = BatchBuilder.begin(self.schema, count)
+        self._set_probe(builder, batch, pairs)
+        if self._build_column_count == 0:
+            return builder.build()
+        if self._numbered is not None and pairs.null_count == 0:
+            self._set_numbered(builder, self._row_numbers(pairs.build, count, 0))
+        elif self._numbered is not None or pairs.null_count == count:
+            self._set_arrays(builder, self._build_arrays(pairs.build, count, pairs.null_count))
+        else:
+            decode_into(&self._build.codec._shape, self._build_schema, pairs.build, count, self._build_columns,
                         self._build_column_count, builder, self._places)
         return builder.build()
+
+    # The probe columns: by reference where the pairs are a run, else taken.
+    cdef int _set_probe(self, BatchBuilder builder, ArrowBatch batch, const PairRun* pairs) except -1:
+        cdef bint is_run = pairs.contiguous and 2 * pairs.count >= batch.row_count
+        cdef int32_t place, position, column
+        cdef bint is_build
+        cdef object indices = None
+        for place, (is_build, position) in enumerate(self._columns):
+            if is_build:
+                continue
+            column = self._probe_columns[position]
+            if is_run:
+                builder.set_column(place, batch, column, pairs.rows[0])
+            elif not self._take.add(place, &batch.columns[column]):
+                if indices is None:
+                    indices = index_array(pairs.rows, pairs.count)
+                builder.set_array(place, taken(batch.batch.column(column), indices))
+        return self._take.take(builder, pairs.rows, NULL, pairs.count)
+
+    # The build columns at int32 numbers of kept rows.
+    cdef int _set_numbered(self, BatchBuilder builder, object numbers) except -1:
+        cdef int32_t position
+        for position in range(self._build_column_count):
+            if not self._take.add(self._places[position], &self._numbered_batch.columns[position]):
+                builder.set_array(self._places[position], _taken(self._numbered[position], numbers))
+        return self._take.take(builder, NULL, <const int32_t*><uintptr_t>numbers.buffers()[1].address, len(numbers))
+
+    cdef int _set_arrays(self, BatchBuilder builder, list arrays) except -1:
+        cdef int32_t position
+        for position in range(self._build_column_count):
+            builder.set_array(self._places[position], arrays[position])
+        return 0
 
     cdef bint is_numbered(self) noexcept:
         return self._numbered is not None
 
     cdef object numbered(self, ArrowBatch batch, int64_t start, int64_t count, object numbers):
         cdef PairRun whole
+        cdef BatchBuilder builder
         whole.rows = &start
         whole.count = count
         whole.contiguous = True
         values = pa.Array.from_buffers(INT32, count, [None, numbers], 0)
-        arrays = [_taken(column, values) for column in self._numbered]
-        if self._is_direct and self._fits(batch.batch):
-            return self._built(batch, start, count, None, NULL, arrays)
-        return self._assemble(self._probe_arrays(batch.batch, &whole), arrays)
+        if not self._is_direct or not self._fits(batch.batch):
+            return self._assemble(self._probe_arrays(batch.batch, &whole),
+                                  [_taken(column, values) for column in self._numbered])
+        builder = BatchBuilder.begin(self.schema, count)
+        self._set_probe(builder, batch, &whole)
+        self._set_numbered(builder, values)
+        return builder.build()
 
     cdef object unmatched_build(self, uint8_t** rows, int64_t count):
         cdef list nulls = [pa.nulls(count, self._probe.schema.field(column).type) for column in self._probe_columns]

@@ -4,7 +4,7 @@ cimport cython
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
 from engine.join.bloom_filter cimport BloomFilter
-from engine.join.entry_pages cimport EntryPages
+from engine.join.entry_pages cimport EntryCursor, EntryPages
 from engine.join.hash_partition cimport HashPartition
 from engine.join.join_side cimport JoinSide
 from engine.join.table_choice cimport TableChoice
@@ -14,6 +14,12 @@ from engine.records.arrow_batch cimport ArrowBatch
 cdef enum:
     CHUNK_ROWS = 32768          # rows handled at one time: size of all scratch arrays
     BRIEF_ROWS = 2048           # are done with in less time than it takes to give the GIL away and get it back
+
+# Position of a walk over the resident rows of all partitions.
+cdef struct ResidentCursor:
+    int32_t partition
+    EntryCursor entries
+
 
 @cython.final
 cdef class PartitionSet:
@@ -50,6 +56,8 @@ cdef class PartitionSet:
     cdef int add_rows(self, uint8_t** rows, int64_t count, const uint64_t* hashes, const uint8_t* null_flags) except -1
     # Choose a table and fill it with the resident rows; spills until table and rows fit.
     cdef int finish_build(self, TableChoice tables) except -1
+    # Up to capacity of the resident build rows that have a key, from the cursor on; 0 at the end.
+    cdef int64_t next_resident(self, ResidentCursor* cursor, uint8_t** rows, int64_t capacity) noexcept nogil
     # Probe rows of spilled partitions, all rows of the batch (at most CHUNK_ROWS).
     cdef int add_probe_batch(self, ArrowBatch batch, const uint64_t* hashes) except -1
     # The same with binary rows.
@@ -58,6 +66,7 @@ cdef class PartitionSet:
     # SpilledPairs of the spilled partitions.
     cdef list pairs(self, bint is_reversed)
     cdef int _reserve(self, TableChoice tables) except -1
+    cdef void _fill(self, TableChoice tables) noexcept nogil
     cdef int release(self) except -1
 
     cdef int _insert_early(self, int64_t begin, int64_t end) except -1

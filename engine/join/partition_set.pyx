@@ -29,13 +29,15 @@ Held by: tests/join/test_hash_join_spill.py
 cimport cython
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
-from libc.string cimport memcpy
+from libc.string cimport memcpy, memset
 
 from engine.join.bloom_filter cimport BloomFilter
 from engine.join.entry_pages cimport (
     LINK_SIZE,
+    EntryCursor,
     EntryPages,
     clear_links,
+    next_entries,
     next_rows_of_block,
     open_page,
     place_large,
@@ -402,7 +404,6 @@ cdef class PartitionSet:
         return 0
 
     cdef int finish_build(self, TableChoice tables) except -1:
-        cdef int32_t index
         cdef HashPartition partition
         cdef bint is_filled = self._early is not None and tables.choose_filled()
         self._early = self._seeing = None
@@ -410,14 +411,30 @@ cdef class PartitionSet:
             self.filter.give_up()
         if not is_filled:
             self._reserve(tables)
-        for index in range(self.fan_out + 1):
-            partition = <HashPartition>self.partitions[index]
+        for partition in self.partitions:
             partition.finish_build()
-            if not is_filled and index < self.fan_out and not partition.entries.spilled:
-                with nogil:
-                    tables.fill(&partition.entries, self._targets, self._hashes, CHUNK_ROWS)
+        if not is_filled:
+            with nogil:
+                self._fill(tables)
         raise_failed_comparison()
         return 0
+
+    cdef void _fill(self, TableChoice tables) noexcept nogil:
+        cdef int32_t index
+        for index in range(self.fan_out):
+            if not self._entries[index].spilled:
+                tables.fill(self._entries[index], self._targets, self._hashes, CHUNK_ROWS)
+
+    cdef int64_t next_resident(self, ResidentCursor* cursor, uint8_t** rows, int64_t capacity) noexcept nogil:
+        cdef int64_t count = 0
+        while cursor.partition < self.fan_out:
+            if not self._entries[cursor.partition].spilled:
+                count += next_entries(self._entries[cursor.partition], &cursor.entries, rows + count, capacity - count)
+                if count == capacity:
+                    break
+            cursor.partition += 1
+            memset(&cursor.entries, 0, sizeof(EntryCursor))
+        return count
 
     cdef int finish_probe(self) except -1:
         self.filter.give_up()

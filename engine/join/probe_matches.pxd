@@ -67,6 +67,8 @@ cdef class ProbeMatches:
     cdef void begin(self, const Emits* emits, bint emit_unmatched, bint unique, bint count_bytes) noexcept nogil
     # The next output in pairs, at most OUTPUT_ROWS and about OUTPUT_BYTES; returns the count, 0 at the end.
     cdef int64_t next_pairs(self) noexcept nogil
+    # Whether next_pairs has nothing more to give.
+    cdef bint is_through(self) noexcept nogil
     # matched[] of rows whose keys meet, where there is no condition.
     cdef void mark_matched(self) noexcept nogil
 

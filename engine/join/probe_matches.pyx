@@ -107,6 +107,9 @@ cdef class ProbeMatches:
             self._next_chained()
         return self.pairs.count
 
+    cdef bint is_through(self) noexcept nogil:
+        return self._position == self.count and self._chain == NULL
+
     cdef void clear_pairs(self) noexcept nogil:
         self.pairs.count = 0
         self.pairs.null_count = 0

@@ -67,6 +67,7 @@ from engine.ids import JobId, ResourceId
 from engine.jobmaster.job_master_settings import job_master_settings, job_turn
 from engine.jobmaster.network_demand import network_segments
 from engine.minicluster.cluster_components import ClusterComponents, ClusterResources, ClusterSettings
+from engine.minicluster.cluster_loop import cluster_loop, run_loop
 from engine.resourcemanager.resource_manager import RESOURCE_MANAGER_ADDRESS
 from engine.rpc.codec import MessageCodec
 from engine.rpc.local_gateway import LocalRpcService
@@ -226,9 +227,9 @@ class MiniCluster:
             if self._is_closed:
                 raise EngineError("the embedded cluster is closed")
             if self._loop is None:
-                self._loop = asyncio.new_event_loop()
+                self._loop = cluster_loop()
                 self._loop.set_exception_handler(self._loop_failed)
-                self._thread = threading.Thread(target=_run_loop, args=(self._loop,), name="drey-cluster", daemon=True)
+                self._thread = threading.Thread(target=run_loop, args=(self._loop,), name="drey-cluster", daemon=True)
                 self._thread.start()
             return self._loop
 
@@ -440,12 +441,6 @@ def _place_of(thread: threading.Thread) -> str:
     frame = sys._current_frames().get(thread.ident or 0)
     where = "" if frame is None else f" is at line {frame.f_lineno} of {frame.f_code.co_filename}"
     return f"its thread{where or ' has ended'}"
-
-
-def _run_loop(loop: asyncio.AbstractEventLoop) -> None:
-    asyncio.set_event_loop(loop)
-    loop.run_forever()
-    loop.close()
 
 
 @dataclass

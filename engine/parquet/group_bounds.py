@@ -85,28 +85,30 @@ def bounds_of(
 ) -> pa.RecordBatch:
     """Return what is known of columns in row groups, at least one; null what is not."""
     known = known_bounds(footer)
-    wanted_groups = None if list(groups) == list(range(footer.num_row_groups)) else array_of(groups, pa.int64())
     found = {}
     if ROW_COUNT not in known:
         counts = [footer.row_group(group).num_rows for group in range(footer.num_row_groups)]
         known[ROW_COUNT] = GroupBounds(_numbers(counts, pa.int64()), None, None)
-    found[ROW_COUNT] = _of_groups(known[ROW_COUNT].null_counts, wanted_groups)
+    found[ROW_COUNT] = _of_groups(known[ROW_COUNT].null_counts, groups)
     for name in dict.fromkeys(columns):
         if name not in known:
             known[name] = _read_bounds(footer, name)
         bounds, wanted = known[name], schema.field(name).type
-        found[null_count(name)] = _of_groups(bounds.null_counts, wanted_groups)
+        found[null_count(name)] = _of_groups(bounds.null_counts, groups)
         for name_of, values in ((lowest, bounds.lowest), (highest, bounds.highest)):
             found[name_of(name)] = (
                 pa.nulls(len(groups), wanted)
                 if values is None
-                else _of_groups(values if values.type == wanted else pc.cast(values, wanted), wanted_groups)
+                else _of_groups(values if values.type == wanted else pc.cast(values, wanted), groups)
             )
     return pa.RecordBatch.from_pydict(found)
 
 
-def _of_groups(values: pa.Array, groups: pa.Array | None) -> pa.Array:
-    return values if groups is None else pc.take(values, groups)
+def _of_groups(values: pa.Array, groups: Sequence[int]) -> pa.Array:
+    """Return the values of some groups: most files are asked for all of theirs, or for one after the other."""
+    if list(groups) == list(range(groups[0], groups[0] + len(groups))):
+        return values.slice(groups[0], len(groups))
+    return pc.take(values, array_of(groups, pa.int64()))
 
 
 def _read_bounds(footer: pq.FileMetaData, name: str) -> GroupBounds:

@@ -20,6 +20,7 @@ from __future__ import annotations
 import os
 import struct
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import Any, Final
 
 import pyarrow as pa
@@ -90,7 +91,7 @@ class PageIndexes:
         if len(rows) != len(index.is_null) or not rows:
             return None
         chunk = self._footer.row_group(group).column(self._leaves[name])
-        stored = plain_type(self._footer.schema.to_arrow_schema().field(name).type)
+        stored = plain_type(self._stored_schema.field(name).type)
         sides = [_plain_values(side, index.is_null, chunk.physical_type) for side in (index.lowest, index.highest)]
         counts = [end - start for start, end in zip(rows, [*rows[1:], chunk.num_values], strict=True)]
         pages = zip(counts, index.is_null, strict=True)
@@ -99,7 +100,7 @@ class PageIndexes:
         wanted = schema.field(name).type
         columns = {ROW_COUNT: array_of(counts, pa.int64()), null_count(name): bounds.null_counts}
         for name_of, values in ((lowest, bounds.lowest), (highest, bounds.highest)):
-            columns[name_of(name)] = pa.nulls(len(rows), wanted) if values is None else pc.cast(values, wanted)
+            columns[name_of(name)] = _of_type(values, wanted, len(rows))
         return rows, pa.RecordBatch.from_pydict(columns)
 
     def may_have(self, group: int, predicate: Expression) -> bool:
@@ -108,7 +109,7 @@ class PageIndexes:
             places = self._places(group, name)
             if places is None or not places.bloom_filter:
                 continue
-            stored = plain_type(self._footer.schema.to_arrow_schema().field(name).type)
+            stored = plain_type(self._stored_schema.field(name).type)
             physical = self._footer.schema.column(self._leaves[name]).physical_type
             try:
                 encoded = [_encoded(value, stored, physical) for value in values]
@@ -117,6 +118,10 @@ class PageIndexes:
             except (ValueError, OSError, pa.ArrowException):
                 continue
         return True
+
+    @cached_property
+    def _stored_schema(self) -> pa.Schema:
+        return self._footer.schema.to_arrow_schema()
 
     def _places(self, group: int, name: str) -> IndexPlaces | None:
         if not self._known:
@@ -137,6 +142,12 @@ class PageIndexes:
         if not 0 <= size <= max(_INDEX_BYTES_MAX, _FOOTER_BYTES_MAX) or position < 0:
             raise ValueError(f"{self._path}: an index of {size} bytes at byte {position}")
         return os.pread(self._descriptor, size, position)
+
+
+def _of_type(values: pa.Array | None, wanted: pa.DataType, count: int) -> pa.Array:
+    if values is None:
+        return pa.nulls(count, wanted)
+    return values if values.type == wanted else pc.cast(values, wanted)
 
 
 def _plain_values(side: list[bytes], is_null: list[bool], physical: str) -> list[Any]:

@@ -6,7 +6,8 @@
     arrow_batch     an Arrow batch opened for kernels (Arrow C data interface)
     row_codec       batches to rows and back: column_writer, nested_value │ column_reader, nested_reader
     row_columns     columns of rows, set in a batch that a batch_builder makes without pyarrow's functions
-    text_gather     texts of a small dictionary by their numbers; text_take: texts of a column by their rows
+    text_gather     texts of a small dictionary by their numbers; text_take: texts of a column by their rows;
+                    column_take: columns of fixed width by their rows
     kept_rows       rows that a mask keeps, masks of codes; kept_kernels: their loops
     utf8            strings within nested values are text
     row_batch       some rows, handed on without being decoded: the door between sorts and joins

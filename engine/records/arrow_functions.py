@@ -48,6 +48,12 @@ class ArrowFunction:
         count = len(arguments) if self._arity is Ellipsis else self._arity
         return self._call(arguments[:count], self._options_class(*arguments[count:], **options))
 
+    def call(self, arguments: list[Any], options: Any) -> Any:
+        """Return the function of the arguments with options as Arrow has them."""
+        if self._call is None:
+            self._find()
+        return self._call(arguments, options)
+
     def _find(self) -> None:
         """Look the function up."""
         compute = _compute()
@@ -66,6 +72,9 @@ class ArrowFunction:
         return getattr(importlib.import_module("pyarrow.compute"), self._name)(*arguments, **options)
 
 
+_CAST: Final = ArrowFunction("cast")
+
+
 class ArrowFunctions:
     """All functions, as attributes. Thread: any."""
 
@@ -81,7 +90,7 @@ class ArrowFunctions:
         """Return the values as another type; what does not fit raises ArrowInvalid, or is rounded if not ``safe``."""
         compute = _compute()
         options = compute.CastOptions.safe(target) if safe else compute.CastOptions.unsafe(target)
-        return compute.call_function("cast", [values], options)
+        return _CAST.call([values], options)
 
     def random(self, count: int, initializer: int) -> Any:
         """Return numbers from 0 up to 1 that follow from the initializer."""

@@ -2,11 +2,12 @@
 
     scalar_of(value, data_type=None) -> pa.Scalar
     array_of(values, data_type=None) -> pa.Array
+    no_values(data_type) -> pa.Array without values, kept
 
 ``pa.scalar`` and ``pa.array`` look whether a value is one of pandas, and import pandas for that where it is installed,
 which takes longer than the engine's own start. A value whose bytes are known needs no look: bool, int, float, str,
 None, and as a scalar date, datetime without a zone, Decimal. Everything else goes to ``pa.scalar`` or ``pa.array``, and
-so does a column that is long, where the look is little. Empty arrays and nulls are ``pa.nulls(count, data_type)``.
+so does a column that is long, where the look is little. Nulls are ``pa.nulls(count, data_type)``.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from array import array
 from collections.abc import Sequence
 from datetime import date, datetime, timedelta
 from decimal import Decimal
+from functools import lru_cache
 from itertools import accumulate
 from typing import Any, Final
 
@@ -39,6 +41,12 @@ def scalar_of(value: Any, data_type: pa.DataType | None = None) -> pa.Scalar:
         return pa.scalar(value, data_type)
     plain_type, buffers = values
     return pa.Array.from_buffers(plain_type, 1, [None, *map(pa.py_buffer, buffers)], null_count=0)[0]
+
+
+@lru_cache(maxsize=1024)
+def no_values(data_type: pa.DataType) -> pa.Array:
+    """Return an array without values, such as what tells of which type a function's result is."""
+    return pa.nulls(0, data_type)
 
 
 def _value_buffers(value: Any, data_type: pa.DataType | None) -> tuple[pa.DataType, list[bytes]] | None:

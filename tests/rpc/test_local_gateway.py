@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
 from typing import Any, Protocol
 
@@ -182,6 +183,26 @@ def test_a_call_without_a_deadline_has_that_of_its_service():
         await patient.connect("counter", 1).ask(Sleep(0.05))
         with pytest.raises(RpcTimeoutError, match=r"within 0\.02 s"):
             await patient.connect("counter", 1).ask(Sleep(0.05), 0.02)
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("timeout_s", [None, 60.0])
+def test_a_caller_that_goes_away_does_not_end_the_work(timeout_s):
+    async def scenario(service, endpoint):
+        lost = []
+        asyncio.get_running_loop().set_exception_handler(lambda _loop, context: lost.append(context))
+        gateway = service.connect("counter", 1)
+        for request in (Sleep(0.02), Break("engine")):
+            call = asyncio.create_task(gateway.ask(request, timeout_s))
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+            call.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await call
+        await asyncio.sleep(0.1)
+        gc.collect()
+        assert (endpoint.numbers, lost) == ([1], [])
 
     run(scenario)
 

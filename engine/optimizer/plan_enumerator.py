@@ -32,16 +32,34 @@ from engine.optimizer.operator_names import operator_name
 from engine.optimizer.operators.entry import Planning
 from engine.optimizer.operators.registry import entry_of
 from engine.optimizer.settings import OptimizerSettings
-from engine.optimizer.small_parts import small_parts
+from engine.optimizer.small_parts import SHUFFLED_FACTOR, small_parts, travels_much
+from engine.statistics.costs import total_costs
 from engine.statistics.estimates import Estimates
 
 
 def enumerate_plan(plan: Plan, estimates: tuple[Estimates, ...], settings: OptimizerSettings) -> list[Candidate]:
     """Return the chosen candidate of every sink, in the order of ``plan.sinks``."""
+    chosen = _enumerated(plan, estimates, settings, small_parts(plan, estimates, settings))
+    network = _network(chosen)
+    if not settings.has_small_parts or network <= 0 or not travels_much(plan, estimates, network):
+        return chosen
+    larger = _enumerated(plan, estimates, settings, small_parts(plan, estimates, settings, SHUFFLED_FACTOR))
+    return larger if 0 <= _network(larger) <= network / 2 else chosen
+
+
+def _network(roots: list[Candidate]) -> float:
+    """Return the bytes that travel, negative when nobody knows."""
+    return total_costs(candidate.cumulative_costs for candidate in roots).network
+
+
+def _enumerated(
+    plan: Plan, estimates: tuple[Estimates, ...], settings: OptimizerSettings, parts: list[bool]
+) -> list[Candidate]:
+    """Return the candidates of the sinks where parts of the plan have one subtask."""
     planning = Planning(plan, settings, operator_name)
     in_one = planning._replace(settings=msgspec.structs.replace(settings, parallelism=1))
     first = first_rows(plan, estimates)
-    is_small = [small or number in first for number, small in enumerate(small_parts(plan, estimates, settings))]
+    is_small = [small or number in first for number, small in enumerate(parts)]
     consumer_count = [0] * len(plan.nodes)
     for node in plan.nodes:
         for source in node.inputs:

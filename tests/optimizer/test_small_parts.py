@@ -61,8 +61,25 @@ def test_what_arrives_counts_and_all_that_is_read_together_four_times_over():
 def test_rows_that_arrive_together_are_not_small():
     builder = Builder()
     sources = [builder.source(KEYED, rows=20_000_000, path=f"{index}.parquet") for index in range(2)]
-    builder.sink(builder.join(*sources, left_on="k", right_on="k", how=JoinType.SEMI))
-    assert parallelisms(builder)[:3] == [1, 1, 4]
+    builder.sink(builder.sort(builder.union(*sources), "k"))
+    assert parallelisms(builder)[:2] == [1, 1]
+    assert parallelisms(builder)[-1] == 4
+
+
+@pytest.mark.parametrize(("rows", "subtasks"), [(150_000_000, 1), (250_000_000, 4)])
+def test_parts_are_larger_where_many_rows_would_travel(rows, subtasks):
+    builder = Builder()
+    columns = {"k": ColumnStatistics(distinct_count=rows / 4)}
+    grouped(builder, builder.source(KEYED, rows=rows, columns=columns))
+    settings = msgspec.structs.replace(SETTINGS, managed_bytes_per_slot=8 << 30)
+    assert set(parallelisms(builder, settings)) == {subtasks}
+
+
+def test_what_sorts_many_rows_is_not_in_a_larger_part():
+    builder = Builder()
+    source = builder.source(KEYED, rows=50_000_000)
+    builder.sink(builder.sort(source, "k"))
+    assert set(parallelisms(builder)) == {4}
 
 
 @pytest.mark.parametrize(("managed_mb", "subtasks"), [(300, 1), (100, 4), (8, 4)])
@@ -146,7 +163,7 @@ def test_who_sets_a_parallelism_gets_it():
 def test_known_few_groups_of_a_large_source_are_merged_in_one_subtask(distinct, subtasks):
     builder = Builder()
     columns = {} if distinct is None else {"k": ColumnStatistics(distinct_count=distinct)}
-    grouped(builder, builder.source(KEYED, rows=50_000_000, columns=columns))
+    grouped(builder, builder.source(KEYED, rows=250_000_000, columns=columns))
     first, _, partial, final, sink = optimize(builder.plan(), SETTINGS).nodes
     assert (first.parallelism, partial.parallelism) == (4, 4)
     assert (final.parallelism, sink.parallelism) == (subtasks, subtasks)
@@ -155,6 +172,6 @@ def test_known_few_groups_of_a_large_source_are_merged_in_one_subtask(distinct, 
 
 def test_few_groups_have_the_parallelism_that_somebody_set():
     builder = Builder()
-    source = builder.source(KEYED, rows=50_000_000, columns={"k": ColumnStatistics(distinct_count=50)})
+    source = builder.source(KEYED, rows=250_000_000, columns={"k": ColumnStatistics(distinct_count=50)})
     builder.sink(builder.aggregate(source, ("k",), ("sum", "a"), parallelism=3))
     assert parallelisms(builder)[-1] == 3

@@ -23,12 +23,16 @@ import pyarrow as pa
 from engine.api.data_set import DataSet
 from engine.api.expression import Expr
 from engine.api.expressions import col, lit, when
-from engine.errors import NotYetSupportedError
+from engine.errors import NotYetSupportedError, PlanError
 from engine.expressions.infer import infer_type
+from engine.graph.expression import Cast
 from engine.sql.coercions import Coercions, without_widening
 from engine.sql.constants import computed, constant_call, constant_cast, is_constant, is_null, scalar_of
-from engine.sql.functions import FUNCTIONS, OVER_NULLS
+from engine.sql.functions import FUNCTIONS, OVER_NULLS, constant_of
+from engine.sql.list_functions import LIST_FUNCTIONS
 from engine.sql.marked_membership import marked_value
+from engine.sql.own_functions import OWN
+from engine.sql.spans import INTERVAL_OF, moved, part_of_span, with_spans
 from engine.sql.types import arrow_type, constant
 from engine.sql.windows import window
 from engine.sql.zone_calls import zone_call
@@ -101,10 +105,18 @@ class ExpressionReader:
 
     def _call(self, call: Expression.ScalarFunction) -> Expr:
         name = self._function_names[call.function_reference]
+        if name in ("add", "subtract"):
+            shifted = self._moved(call, is_back=name == "subtract")
+            if shifted is not None:
+                return shifted
         arguments = [self.read(argument.value) for argument in call.arguments]
         zoned = zone_call(name, arguments)
         if zoned is not None:
             return zoned
+        if name in OWN:
+            return OWN[name].call(arguments)
+        if name in LIST_FUNCTIONS:
+            return LIST_FUNCTIONS[name](arguments, None)
         if name not in FUNCTIONS:
             return constant_call(name, arguments, self._coercions.moment)
         wanted = arrow_type(call.output_type) if call.HasField("output_type") else None
@@ -112,10 +124,16 @@ class ExpressionReader:
             # LIKE alone has no type, and a third argument that may be null
             return lit(None, wanted or pa.bool_())
         if name in _COMPARISONS:
+            arguments = with_spans(arguments, self._type)
             arguments = without_widening(arguments, self._type)
             if name in _MIRRORED and is_constant(arguments[0]):
                 # as 2 < k is estimated: k > 2
                 name, arguments = _MIRRORED[name], arguments[::-1]
+        if name == "character_length" and pa.types.is_list(self._type(_without_cast(arguments[0]))):
+            # length() of a list, which the planner takes for a text
+            return _without_cast(arguments[0]).list.length()
+        if name == "date_part" and pa.types.is_duration(self._type(arguments[1])):
+            return part_of_span(str(constant_of(arguments[0], "a part of a span")), arguments[1])
         if name == "subtract" and call.output_type.WhichOneof("kind") == "i64" and self._is_date(arguments[0]):
             return arguments[0].dt.diff(arguments[1], "days")
         return FUNCTIONS[name](arguments, wanted)
@@ -128,10 +146,13 @@ class ExpressionReader:
         return reduce(or_, (value == option for option in options))
 
     def _cast(self, message: Expression.Cast) -> Expr:
-        if message.type.WhichOneof("kind") == "interval_compound":
-            return self._days(message)
-        wanted, value = arrow_type(message.type), self.read(message.input)
+        value = self.read(message.input)
         source = self._type(value)
+        if message.type.WhichOneof("kind") == "interval_compound" and pa.types.is_duration(source):
+            return value  # beside intervals, which become spans of time, too
+        wanted = arrow_type(message.type)
+        if pa.types.is_integer(source) and (pa.types.is_timestamp(wanted) or pa.types.is_date(wanted)):
+            raise PlanError("sql: a number as a date or a time; write from_unixtime(seconds), make_date(y, m, d)")
         if self._coercions.makes_double(source, wanted):
             return self._as_double(value, source)
         if message.failure_behavior == _RETURN_NULL:
@@ -150,14 +171,36 @@ class ExpressionReader:
             return value * 1.0  # rounds what a double cannot hold, where a cast is exact or an error
         return value if source == pa.float64() else value.cast(pa.float64())
 
-    def _days(self, message: Expression.Cast) -> Expr:
-        """Return the interval of ``date + 3``: the planner makes a duration of the days, and an interval of that."""
-        seconds = self.read(message.input.cast.input) if message.input.WhichOneof("rex_type") == "cast" else None
-        if seconds is None or not is_constant(seconds):
-            raise NotYetSupportedError("sql: a number of days or an interval that is no constant")
-        value = scalar_of(seconds).as_py()
-        days = None if value is None else pa.MonthDayNano([0, value // 86400, 0])
-        return lit(pa.scalar(days, pa.month_day_nano_interval()))
+    def _moved(self, call: Expression.ScalarFunction, *, is_back: bool) -> Expr | None:
+        """Return a moment and an interval that is a number of units; None for other sums."""
+        messages = [argument.value for argument in call.arguments]
+        units = [self._units(message) for message in messages]
+        place = next((place for place, unit in enumerate(units) if unit is not None), None)
+        if place is None or len(messages) != 2 or (is_back and place == 0):
+            return None
+        count, unit = units[place] or (lit(0), "day")
+        value = self.read(messages[1 - place])
+        return moved(value, count, unit, is_date=self._is_date(value), is_back=is_back)
+
+    def _units(self, message: Expression) -> tuple[Expr, str] | None:
+        """Return number and unit of an interval that is computed: of interval_of(), and of ``date + n``.
+
+        The planner makes a duration of such days, and an interval of that.
+        """
+        kind = message.WhichOneof("rex_type")
+        if (
+            kind == "scalar_function"
+            and self._function_names[message.scalar_function.function_reference] == INTERVAL_OF
+        ):
+            count, unit = (self.read(argument.value) for argument in message.scalar_function.arguments)
+            return count, str(constant_of(unit, "the unit of an interval"))
+        if kind != "cast" or message.cast.type.WhichOneof("kind") != "interval_compound":
+            return None
+        days = message.cast.input
+        seconds = days.cast.input.scalar_function if days.WhichOneof("rex_type") == "cast" else None
+        if seconds is None or len(seconds.arguments) != 2:
+            return None
+        return self.read(seconds.arguments[0].value), "day"
 
     def _is_date(self, value: Expr) -> bool:
         return bool(pa.types.is_date(self._type(value)))
@@ -191,6 +234,10 @@ class ExpressionReader:
         if chain is None:
             raise NotYetSupportedError("a CASE without WHEN")
         return chain.otherwise(self.read(getattr(message, "else"))) if message.HasField("else") else chain
+
+
+def _without_cast(value: Expr) -> Expr:
+    return Expr(value.expression.operand) if isinstance(value.expression, Cast) else value
 
 
 def _moment_as_text(value: Expr, data_type: pa.DataType) -> Expr:

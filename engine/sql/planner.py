@@ -24,12 +24,18 @@ from engine.records.plain_types import plain_schema
 from engine.sql.coercions import written_decimals
 from engine.sql.common_conditions import with_common_conditions
 from engine.sql.constant_overflow import check_constants
+from engine.sql.known_calls import with_known_calls
 from engine.sql.lost_conditions import check_conditions, check_moved_constants
 from engine.sql.lost_meaning import check_bound_plan, check_ranges, check_text, has_correlated_in, plain_words
 from engine.sql.marked_membership import UnclearMembershipError, marks_in, with_marks
 from engine.sql.null_aware import marks_are_null_aware, null_aware_joins
+from engine.sql.other_words import in_common_words
+from engine.sql.own_functions import register_own_functions
 from engine.sql.planner_errors import in_sql, is_of_parser, said
+from engine.sql.rows_compared import with_rows_compared
+from engine.sql.select_items import written_names
 from engine.sql.set_operations import all_operations
+from engine.sql.using_joins import with_using_joins
 from engine.sql.written_otherwise import exists_as_count, in_known_words
 from engine.sql.zone_calls import (
     ZonedTypeError,
@@ -132,7 +138,8 @@ def _plan(text: str, tables: Mapping[str, pa.Schema], decimal_constants: bool) -
 
 
 def _with_zones(asked: _Asked) -> PlannedQuery:
-    known = with_zone_calls(in_known_words(asked.text), asked.zoned)
+    text = with_rows_compared(with_using_joins(in_known_words(in_common_words(asked.text))))
+    known = with_zone_calls(with_known_calls(text), asked.zoned)
     try:
         return _with_marks_if_needed(asked, known)
     except OuterColumnsError as error:
@@ -203,7 +210,9 @@ def _planned(asked: _Asked, text: str, *, is_marked: bool) -> PlannedQuery:
         if one.HasField("extension_function")  # others are types
     }
     check_moved_constants(bound_text, root.input, functions)
-    names, decimals = tuple(as_written(in_sql(name)) for name in root.names), written_decimals(bound_text)
+    # without the names of fields, which those of Substrait have, too
+    planned = [as_written(in_sql(name)) for name in frame.schema().names]
+    names, decimals = tuple(written_names(asked.text, planned)), written_decimals(bound_text)
     if is_marked:
         marks_in_text = marks_in(bound_text)
         return PlannedQuery(root.input, names, functions, frozenset(), False, marks_in_text, decimals=decimals)
@@ -230,6 +239,7 @@ def _session(asked: _Asked, text: str) -> tuple[Any, Callable[[str], Any]]:
     settings = config().set("datafusion.sql_parser.parse_float_as_decimal", setting)
     session = context(settings.set("datafusion.execution.time_zone", "UTC"))
     register_zone_calls(session, text, asked.zoned)
+    register_own_functions(session, text)
     for rule in _OWN_RULES:
         session.remove_optimizer_rule(rule)
     words = text.lower()

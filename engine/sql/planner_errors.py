@@ -16,6 +16,7 @@ from difflib import get_close_matches
 from typing import Final
 
 from engine.sql.aggregates import AGGREGATE_NAMES
+from engine.sql.call_table import CALL_NAMES, REFUSED
 from engine.sql.functions import FUNCTIONS
 from engine.sql.tokens import Token, after, before, tokens, words_from
 from engine.sql.windows import WINDOW_NAMES
@@ -53,7 +54,7 @@ _TYPE: Final = re.compile(rf"\b(?:{'|'.join(_TYPES)})\b")
 _TIMES: Final = re.compile(r"\b(Timestamp|Interval)\([^()]*\)|\b(Timestamp|Interval)\(\w+, \w+\(\"[^\"]*\"\)\)")
 
 #: what functions are called, beside the names that the planner has for them
-_COMMON_NAMES: Final = ("length", "trim", "substr", "pow", "ceiling", "mod", "now", "current_date", "variance")
+_COMMON_NAMES: Final = ("length", "trim", "substr", "pow", "now", "current_date", "array_agg", "ifnull", "instr")
 _KEYWORD_TEXT: Final = """
     SELECT DISTINCT FROM WHERE GROUP HAVING ORDER LIMIT OFFSET UNION INTERSECT EXCEPT JOIN LEFT RIGHT FULL INNER OUTER
     CROSS USING BETWEEN WITH VALUES PARTITION OVER CREATE TABLE VIEW REPLACE DESCRIBE EXPLAIN ANALYZE INSERT
@@ -78,13 +79,24 @@ def _no_table(found: re.Match[str], tables: Collection[str]) -> tuple[str, str]:
 def _no_function(found: re.Match[str], _tables: Collection[str]) -> tuple[str, str]:
     if found[1] in WINDOW_NAMES:
         return f"{found[1]}() needs OVER (ORDER BY ...)", f"{found[1]}("
-    known = {*_COMMON_NAMES, *FUNCTIONS, *AGGREGATE_NAMES, *WINDOW_NAMES} - {found[1]}
+    if found[1] in REFUSED:
+        return f"no function {found[1]}; {REFUSED[found[1]]}", f"{found[1]}("
+    known = {*_COMMON_NAMES, *FUNCTIONS, *AGGREGATE_NAMES, *WINDOW_NAMES, *CALL_NAMES} - {found[1]}
     close = get_close_matches(found[1], sorted(known))
     return f"no function {found[1]}{_did_you_mean(close)}", f"{found[1]}("
 
 
 def _no_types(found: re.Match[str], _tables: Collection[str]) -> tuple[str, str]:
-    return f"no function has these types of arguments: {found[1]}", f"{found[1].partition('(')[0]}("
+    name = found[1].partition("(")[0]
+    return f"no function has these types of arguments: {found[1]}{_instead(name)}", f"{name}("
+
+
+def _no_count(found: re.Match[str], _tables: Collection[str]) -> tuple[str, str]:
+    return f"{found[1]}() has {found[3]} arguments here and takes {found[2]}{_instead(found[1])}", f"{found[1]}("
+
+
+def _instead(name: str) -> str:
+    return f"; {REFUSED[name]}" if name in REFUSED else ""
 
 
 def _no_value(found: re.Match[str], _tables: Collection[str]) -> tuple[str, str]:
@@ -97,6 +109,7 @@ _SAYINGS: Final[tuple[tuple[re.Pattern[str], _Saying], ...]] = (
     (re.compile(r"table '(.*?)' not found"), _no_table),
     (re.compile(r"Invalid function '(.*?)'"), _no_function),
     (re.compile(r"No function matches the given name and argument types '(.+?)'\."), _no_types),
+    (re.compile(r"[Tt]he function '(\w+)' expected (.+?) argument.*? but received (\d+)"), _no_count),
     (re.compile(r"Cannot cast string '(.*?)' to value of (\w+) type"), _no_value),
     (re.compile(r"Error parsing timestamp from '(.*?)'"), lambda found, _: (
         f"'{found[1]}' is no TIMESTAMP", f"'{found[1]}'")),

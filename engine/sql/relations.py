@@ -44,6 +44,7 @@ from engine.sql.null_aware import joins_of
 from engine.sql.planner import PlannedQuery
 from engine.sql.set_operations import with_counts
 from engine.sql.types import arrow_type
+from engine.sql.using_joins import shown_columns
 
 if TYPE_CHECKING:
     from substrait.algebra_pb2 import (
@@ -90,7 +91,9 @@ class RelationReader:
         if coercions is not None:
             return RelationReader(self._tables, self._query, self._from_arrow, coercions).root(relation, names)
         self._memberships.check(self._query.marks)
-        return _renamed(found, different_names(names))
+        shown = shown_columns(names)
+        seen = Relation(found.data, tuple(found.columns[place] for place in shown))
+        return _renamed(seen, different_names([names[place] for place in shown]))
 
     def read(self, message: Rel) -> Relation:
         """Return a relation, the same one again for what was read before."""

@@ -91,4 +91,4 @@ def test_a_column_without_a_name_is_as_it_is_written(
     both: tuple[Environment, duckdb.DuckDBPyConnection],
 ) -> None:
     found = both[0].sql("SELECT t AT TIME ZONE 'UTC' AT TIME ZONE 'Asia/Tokyo' FROM m")
-    assert found.columns == ["m.t AT TIME ZONE 'UTC' AT TIME ZONE 'Asia/Tokyo'"]
+    assert found.columns == ["t at time zone 'UTC' at time zone 'Asia/Tokyo'"]

@@ -12,7 +12,8 @@ other_words.py      words and operators of other dialects; rows_compared.py: (a,
                     LEFT, SEMI and ANTI joins
 known_calls.py      functions of other dialects as calls that the planner knows, by call_table.py; format_calls.py:
                     format() and printf()
-select_items.py     names of columns, as they were written
+aliases.py          names of a list of SELECT within the same SELECT
+same_names.py       values that the planner takes for one; select_items.py: names of columns, as they were written
 zone_calls.py       AT TIME ZONE as a call: the planner's cast loses the zone
 planner.py          DataFusion told of names and types, never of data
 planner_errors.py   what it says of a text, as one sentence: line and column, and names that are near

@@ -297,7 +297,7 @@ FUNCTIONS: Final[dict[str, Function]] = {
     "date_part": _date_part,
     "date_trunc": _date_trunc,
     "substring": _substring,
-    "coalesce": lambda arguments, _: coalesce(*arguments),
+    "coalesce": lambda arguments, _: coalesce(*arguments) if len(arguments) > 1 else arguments[0],
     "nvl": lambda arguments, _: coalesce(*arguments),
     "nvl2": lambda arguments, _: when(arguments[0].is_not_null()).then(arguments[1]).otherwise(arguments[2]),
     "least": lambda arguments, _: least(*arguments),

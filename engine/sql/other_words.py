@@ -111,11 +111,8 @@ def _json_text(found: Sequence[Token], at: int) -> _Change:
         return None
     begin, path = primary_begin(found, before(found, at)), after(found, at + 2)
     end = primary_end(found, path)
-    return (
-        begin,
-        end,
-        [raw("json_extract_string(CAST("), *found[begin:at], raw(" AS VARCHAR), "), *found[path:end], raw(")")],
-    )
+    text, path_text = text_of(found[begin:at]).strip(), text_of(found[path:end])
+    return begin, end, [raw(f"json_extract_string(CAST({text} AS VARCHAR), {path_text})")]
 
 
 def _interval(found: Sequence[Token], at: int) -> _Change:

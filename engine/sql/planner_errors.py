@@ -164,6 +164,15 @@ def said(error: Exception, text: str, tables: Collection[str]) -> str:
     return words if words[1:2].isupper() else f"{words[:1].lower()}{words[1:]}"
 
 
+def unknown_column(error: Exception) -> str | None:
+    """Return the name of the column that a query names and no table has; None for another error."""
+    words = " ".join(str(error).split())
+    found = next(
+        (found for pattern, saying in _SAYINGS if (found := pattern.search(words)) and saying is _no_column), None
+    )
+    return None if found is None or "." in found[1] else found[1].replace('"', "")
+
+
 def is_of_parser(error: Exception) -> bool:
     """Return whether a text was not understood, whatever its names."""
     return _PARSER.search(str(error)) is not None

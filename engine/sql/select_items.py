@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from engine.sql.tokens import Token, before, case_begin, outside, tokens
+from engine.sql.tokens import Token, after, before, case_begin, outside, tokens
 
 _ENDS_TEXT: Final = """
     FROM WHERE GROUP HAVING ORDER LIMIT OFFSET FETCH WINDOW QUALIFY UNION INTERSECT EXCEPT MINUS ; )
@@ -24,33 +24,54 @@ _IS_VALUE: Final = frozenset(("END", "NULL", "TRUE", "FALSE", "UNKNOWN", "ISNULL
 _TIMES: Final = frozenset(("DATE", "TIMESTAMP", "TIME", "INTERVAL", "TIMESTAMPTZ"))
 
 
+#: of columns whose names are found in the text again
+MADE_NAME: Final = "column "
+
+
 def written_names(text: str, names: Sequence[str]) -> list[str]:
     """Return the names of a query's columns, as they were written where the planner made them up."""
-    items = _items(tokens(text))
+    found = tokens(text)
+    items = [found[begin:end] for begin, end in item_places(found)]
     if len(items) != len(names):
         return list(names)
-    return [_text(item) if _is_unnamed(item) else name for item, name in zip(items, names, strict=True)]
+    return [_name(item, name) for item, name in zip(items, names, strict=True)]
 
 
-def _items(found: Sequence[Token]) -> list[list[Token]]:
-    """Return the items of the first SELECT that is in no parentheses; none where one of them is *."""
+def _name(item: Sequence[Token], name: str) -> str:
+    if not is_without_name(item):
+        return name
+    if not _is_column(item):
+        return _text(item)
+    column = item[-1].text
+    plain = column[1:-1].replace('""', '"') if column.startswith('"') else column.rpartition(".")[2].lower()
+    return plain if name.startswith(MADE_NAME) else name
+
+
+def item_places(found: Sequence[Token]) -> list[tuple[int, int]]:
+    """Return from where to where the items of the first SELECT go that is in no parentheses; none where one is *."""
     places = outside(found)
     begin = next((at for at, place in enumerate(places) if found[place].word == "SELECT"), None)
     if begin is None:
         return []
     end = next((place for place in places[begin:] if found[place].word in _ENDS), len(found))
-    items: list[list[Token]] = [[]]
-    depth = 0
-    for token in found[places[begin] + 1 : end]:
-        depth += (token.word in ("(", "[", "{")) - (token.word in (")", "]", "}"))
-        if token.word == "," and depth == 0:
-            items.append([])
-        else:
-            items[-1].append(token)
-    items = [_trimmed(item) for item in items]
-    if items[0] and items[0][0].word in ("DISTINCT", "ALL"):
-        items[0] = _trimmed(items[0][1:])
-    return [] if any(not item or item[-1].word.endswith("*") or _has_star(item) for item in items) else items
+    start = places[begin] + 1
+    first = after(found, places[begin])
+    if first < end and found[first].word in ("DISTINCT", "ALL"):
+        start = first + 1
+    commas = _commas(found, start, end)
+    items = [_trimmed(found, *pair) for pair in zip([start, *(one + 1 for one in commas)], [*commas, end], strict=True)]
+    tokens_of = [found[one:other] for one, other in items]
+    return [] if any(not item or item[-1].word.endswith("*") or _has_star(item) for item in tokens_of) else items
+
+
+def _commas(found: Sequence[Token], start: int, end: int) -> list[int]:
+    places, depth = [], 0
+    for place in range(start, end):
+        word = found[place].word
+        depth += (word in ("(", "[", "{")) - (word in (")", "]", "}"))
+        if word == "," and depth == 0:
+            places.append(place)
+    return places
 
 
 def _has_star(item: Sequence[Token]) -> bool:
@@ -60,17 +81,25 @@ def _has_star(item: Sequence[Token]) -> bool:
     )
 
 
-def _trimmed(item: Sequence[Token]) -> list[Token]:
-    words = [at for at, token in enumerate(item) if token.word]
-    return list(item[words[0] : words[-1] + 1]) if words else []
+def _trimmed(found: Sequence[Token], begin: int, end: int) -> tuple[int, int]:
+    """Return the places without the space and the comments around."""
+    words = [place for place in range(begin, end) if found[place].word]
+    return (words[0], words[-1] + 1) if words else (begin, begin)
 
 
-def _is_unnamed(item: Sequence[Token]) -> bool:
-    """Return whether an item is more than a column and has no name behind it."""
+def _is_column(item: Sequence[Token]) -> bool:
+    is_quoted = len(item) > 1 and item[-2].word.endswith(".") and item[-1].word.startswith('"')
+    return is_quoted or (len(item) == 1 and _is_name(item[0].word) and item[0].word not in _IS_VALUE)
+
+
+def is_without_name(item: Sequence[Token]) -> bool:
+    """Return whether an item has no name behind it; a column has one of its own."""
+    if _is_column(item):
+        return True
     last = len(item) - 1
     earlier = before(item, last)
     if earlier < 0:
-        return not _is_name(item[last].word) and not item[last].word.startswith("'") and item[last].word[:1].isalpha()
+        return True
     word, previous = item[last].word, item[earlier].word
     if not _is_name(word) or previous in _GOES_ON:
         return True

@@ -6,6 +6,7 @@
     sum(v) FILTER (WHERE k > 1) OVER w    sum(CASE WHEN k > 1 THEN v END) OVER w
     OFFSET 2 ROWS FETCH NEXT 3 ROWS ONLY  OFFSET 2 LIMIT 3
     SELECT EXISTS (SELECT 1 FROM u ...)   SELECT ((SELECT count(*) FROM u ...) > 0)     exists_as_count, where asked for
+    k > ANY (SELECT k FROM t)             k > ANY (SELECT * FROM (SELECT k FROM t) AS compared_rows)    the same table
 
 What has none of them is the same text.
 
@@ -82,6 +83,18 @@ def exists_as_count(text: str) -> str:
         begin = words.index("FROM")
         if "(" not in words[:begin]:  # an aggregate of all rows has a row always
             found[at : closed + 1] = [raw("((SELECT count(*) "), *inner[places[begin] :], raw(") > 0)")]
+    return text_of(found)
+
+
+def with_rows_named(text: str) -> str:
+    """Return a query in which the rows that ANY and ALL look at have another name than those outside."""
+    found = tokens(text)
+    for at in range(len(found) - 1, -1, -1):
+        opened = after(found, at)
+        if found[at].word not in ("ANY", "ALL", "SOME") or words_from(found, opened, 2) != ["(", "SELECT"]:
+            continue
+        closed = closing(found, opened)
+        found[opened : closed + 1] = [raw("(SELECT * FROM "), *found[opened : closed + 1], raw(" AS compared_rows)")]
     return text_of(found)
 
 

@@ -25,7 +25,7 @@ from engine.api.expression import Expr
 from engine.api.expressions import col, lit, when
 from engine.errors import NotYetSupportedError, PlanError
 from engine.expressions.infer import infer_type
-from engine.graph.expression import Cast
+from engine.graph.expression import Cast, ColumnRef
 from engine.sql.coercions import Coercions, without_widening
 from engine.sql.constants import computed, constant_call, constant_cast, is_constant, is_null, scalar_of
 from engine.sql.functions import FUNCTIONS, OVER_NULLS, constant_of
@@ -67,6 +67,8 @@ class ExpressionReader:
         self._function_names = function_names
         self._scalar_column = scalar_column
         self._coercions = coercions
+        #: of all columns, when the first type is asked for
+        self._schema: pa.Schema | None = None
 
     def read(self, message: Expression) -> Expr:
         """Return an expression; NotYetSupportedError for a kind or a function that is not here."""
@@ -206,8 +208,12 @@ class ExpressionReader:
         return bool(pa.types.is_date(self._type(value)))
 
     def _type(self, value: Expr) -> pa.DataType:
-        fields = [field for each in self._data for field in each.schema]
-        return infer_type(value.expression, pa.schema(fields))
+        if self._schema is None:
+            self._schema = pa.schema([field for each in self._data for field in each.schema])
+        expression = value.expression
+        if isinstance(expression, ColumnRef):
+            return self._schema.field(expression.name).type
+        return infer_type(expression, self._schema)
 
     def _rounded(self, value: Expr, wanted: pa.DataType) -> Expr:
         """Return what a cast takes: in SQL it rounds, halves of floats to the even integer, others away from zero."""

@@ -52,6 +52,7 @@ _TYPES: Final = {
     "BLOB": "BYTEA",
 }
 _NULLS: Final = {"ISNULL": "IS NULL", "NOTNULL": "IS NOT NULL"}
+_CHANGED: Final = frozenset((*_NULLS, *_TYPES, "SEMI", "ANTI", "MINUS", "MATERIALIZED", "FROM"))
 _MATCHES: Final = ("RLIKE", "REGEXP")
 _NUMBER: Final = re.compile(r"\d[\d.]*(?:_\d+)+(?:\.\d+)?")
 _KEY: Final = re.compile(r"(.*?)((?:\s+(?:ASC|DESC))?(?:\s+NULLS\s+(?:FIRST|LAST))?)", re.IGNORECASE | re.DOTALL)
@@ -78,7 +79,10 @@ def in_common_words(text: str) -> str:
 
 def _plain_words(found: Sequence[Token], at: int) -> _Change:
     """Change a word whose place says what it is."""
-    word, earlier = found[at].word, before(found, at)
+    word = found[at].word
+    if word not in _CHANGED and not word[:1].isdigit():
+        return None
+    earlier = before(found, at)
     previous = found[earlier].word if earlier >= 0 else ""
     following = words_from(found, after(found, at), 1)
     if word in _NULLS and previous and previous not in ("SELECT", ",", "(") and following != ["("]:
@@ -107,7 +111,7 @@ def _matched(found: Sequence[Token], at: int) -> _Change:
 
 
 def _json_text(found: Sequence[Token], at: int) -> _Change:
-    if [token.text for token in found[at : at + 3]] != ["-", ">", ">"]:
+    if found[at].word != "-" or [token.text for token in found[at : at + 3]] != ["-", ">", ">"]:
         return None
     begin, path = primary_begin(found, before(found, at)), after(found, at + 2)
     end = primary_end(found, path)
@@ -159,7 +163,7 @@ def _constant(found: Sequence[Token], value: int) -> tuple[int, int, str]:
 
 
 def _ordered_by_all(found: Sequence[Token], at: int) -> _Change:
-    if words_from(found, at, 3) != ["ORDER", "BY", "ALL"]:
+    if found[at].word != "ORDER" or words_from(found, at, 3) != ["ORDER", "BY", "ALL"]:
         return None
     items, _ = _items(found, at)
     if not items or any(item.endswith("*") or " EXCLUDE" in item.upper() for item in items):
@@ -188,7 +192,7 @@ def _items(found: Sequence[Token], at: int) -> tuple[list[str], bool]:
 
 def _ordered_distinct(found: Sequence[Token], at: int) -> _Change:
     """Change what DISTINCT rows are ordered by to the number of the column that it is."""
-    if words_from(found, at, 2) != ["ORDER", "BY"]:
+    if found[at].word != "ORDER" or words_from(found, at, 2) != ["ORDER", "BY"]:
         return None
     items, is_distinct = _items(found, at)
     if not is_distinct or words_from(found, at, 3)[2:] == ["ALL"]:

@@ -17,6 +17,7 @@ same_names.py       values that the planner takes for one; select_items.py: name
 zone_calls.py       AT TIME ZONE as a call: the planner's cast loses the zone
 planner.py          DataFusion told of names and types, never of data
 planner_errors.py   what it says of a text, as one sentence: line and column, and names that are near
+missing_forms.py    forms that are not there, and what to write instead
 lost_meaning.py     what a query says and the planner loses: refused by name
 lost_conditions.py   conditions that rewriting moves or merges to other answers; plan_text.py: the text of plans
 constant_overflow.py  integer constants that overflow: an error before anything runs

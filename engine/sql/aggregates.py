@@ -111,6 +111,8 @@ def aggregate(call: AggregateCall) -> Aggregate:
             return approx_quantile(arguments[0], 0.5, filter=kept)
     if name in _OF_PAIRS and not call.is_distinct:
         return _OF_PAIRS[name](arguments[0], arguments[1], filter=kept)
+    if name == "count":
+        raise NotYetSupportedError("count(DISTINCT a, b) in SQL (write count(*) of a SELECT DISTINCT a, b)")
     raise NotYetSupportedError(f"the SQL aggregate {name}({'DISTINCT ' if call.is_distinct else ''}...)")
 
 

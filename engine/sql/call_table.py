@@ -68,6 +68,7 @@ _SCALARS: Final[dict[tuple[str, int], str]] = {
     # conditions and nulls
     ("if", 3): "(CASE WHEN {0} THEN {1} ELSE {2} END)",
     ("iif", 3): "(CASE WHEN {0} THEN {1} ELSE {2} END)",
+    ("iff", 3): "(CASE WHEN {0} THEN {1} ELSE {2} END)",
     ("isnull", 1): "(({0}) IS NULL)",
     ("isnotnull", 1): "(({0}) IS NOT NULL)",
     ("zeroifnull", 1): "coalesce({0}, 0)",
@@ -188,7 +189,13 @@ CALL_NAMES: Final = frozenset((*RENAMED, *(name for name, _ in CALLS)))
 
 _STRFTIME: Final = "write strftime(ts, '%Y-%m-%d')"
 _PYTHON: Final = "write data.map(...) or data.with_columns(...) in Python"
+#: their arguments are functions, which the planner would take for columns
+OF_FUNCTIONS: Final = frozenset(
+    ("list_transform", "list_filter", "list_reduce", "transform", "array_transform", "array_filter")
+)
 REFUSED: Final[dict[str, str]] = {
+    "getdate": "write now() or current_date",
+    "columns": "write the columns, or data.select(...) in Python",
     "to_char": _STRFTIME,
     "date_format": _STRFTIME,
     "to_timestamp": "write strptime(s, '%Y-%m-%d') of a text, from_unixtime(n) of seconds",

@@ -9,6 +9,7 @@ Held by: tests/sql/test_expressions.py
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from difflib import get_close_matches
 from functools import partial, reduce
 from operator import add
 from typing import Any, Final
@@ -18,7 +19,7 @@ import pyarrow as pa
 from engine.api.expression import Expr
 from engine.api.expressions import lit, when
 from engine.api.row_functions import coalesce, greatest, least, rand
-from engine.errors import NotYetSupportedError
+from engine.errors import NotYetSupportedError, PlanError
 from engine.graph.expression import Literal
 
 Arguments = Sequence[Expr]
@@ -105,8 +106,14 @@ _PARTS: Final[dict[str, Callable[[Expr], Expr]]] = {
 def _date_part(arguments: Arguments, _wanted: pa.DataType | None) -> Expr:
     part = str(constant_of(arguments[0], "a part of a date")).lower()
     if part not in _PARTS:
-        raise NotYetSupportedError(f"EXTRACT({part.upper()} FROM ...)")
+        raise _no_unit(part, "a part of a date", tuple(_PARTS))
     return _PARTS[part](arguments[1])
+
+
+def _no_unit(name: str, what: str, known: Sequence[str]) -> PlanError:
+    close = get_close_matches(name, known, n=1)
+    hint = f"; did you mean {close[0]}?" if close else ""
+    return PlanError(f"sql: '{name}' is not {what}{hint} (there are {', '.join(known)})")
 
 
 _TRUNCATED: Final = ("year", "quarter", "month", "week", "day", "hour", "minute", "second", "millisecond")
@@ -115,7 +122,7 @@ _TRUNCATED: Final = ("year", "quarter", "month", "week", "day", "hour", "minute"
 def _date_trunc(arguments: Arguments, _wanted: pa.DataType | None) -> Expr:
     unit = str(constant_of(arguments[0], "the unit of date_trunc")).lower()
     if unit not in _TRUNCATED:
-        raise NotYetSupportedError(f"date_trunc('{unit}', ...) (there are {', '.join(_TRUNCATED)})")
+        raise _no_unit(unit, "a unit of date_trunc", _TRUNCATED)
     return arguments[1].dt.truncate(unit)
 
 

@@ -14,13 +14,13 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from engine.errors import PlanError
-from engine.sql.call_table import CALLS, RENAMED
+from engine.errors import NotYetSupportedError, PlanError
+from engine.sql.call_table import CALLS, OF_FUNCTIONS, REFUSED, RENAMED
 from engine.sql.format_calls import FORMATS, formatted
 from engine.sql.spans import unit_named
 from engine.sql.tokens import Token, after, before, closing, raw, text_of, tokens
 
-_NAMES: Final = frozenset((*RENAMED, *FORMATS, *(name for name, _ in CALLS)))
+_NAMES: Final = frozenset((*RENAMED, *FORMATS, *OF_FUNCTIONS, *(name for name, _ in CALLS)))
 _WORDS: Final = re.compile(rf"\b(?:{'|'.join(_NAMES)})\s*\(", re.IGNORECASE)
 #: numbers of arguments by name
 _COUNTS: Final = {name: sorted(count for other, count in CALLS if other == name) for name, _ in CALLS}
@@ -65,6 +65,8 @@ def _write(found: list[Token], at: int, name: str) -> None:
     inner = found[opened + 1 : closed]
     given = arguments(inner)
     template = CALLS.get((name, len(given))) if not _has_order(inner) else None
+    if name in OF_FUNCTIONS:
+        raise NotYetSupportedError(f"sql: {name}() with a function ({REFUSED[name]})")
     if name in FORMATS:
         found[at : closed + 1] = [raw(formatted(name, given))]
     elif template is not None:

@@ -19,7 +19,7 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from engine.errors import NotYetSupportedError
+from engine.errors import NotYetSupportedError, PlanError
 from engine.sql.lost_conditions import ALWAYS_ROWS
 from engine.sql.marked_membership import UnclearMembershipError
 from engine.sql.messages import messages_below
@@ -33,7 +33,6 @@ _NO_NAME: Final = r"(?!(?:PARTITION|ORDER|ROWS|RANGE|GROUPS)\b)"
 _IN_TEXT: Final = {
     r"/\*\+": "join hints in a query (write join(hint=...))",
     r"\bLIKE\b.*\bESCAPE\b": "LIKE ... ESCAPE (a backslash makes the next character plain)",
-    r"\bTABLESAMPLE\b": "TABLESAMPLE",
     r"\bGROUPS\s+(?:BETWEEN|UNBOUNDED|CURRENT|\d)": "a frame of GROUPS",
     rf"(?:\bOVER|\bWINDOW\s+\w+\s+AS|,\s*\w+\s+AS)\s*\(\s*{_NO_NAME}\w+\s*(?:\)|(?:PARTITION|ORDER|ROWS|RANGE)\b)": (
         "a window that extends a named one (write it whole)"
@@ -47,6 +46,7 @@ _ENDS_TEXT: Final = """
 """
 _ENDS: Final = frozenset(_ENDS_TEXT.split())
 _WINDOW: Final = "WindowAggr: "
+_FILTERED_WINDOW: Final = re.compile(r"^\s*Filter: .*\b(?:ROWS|RANGE) BETWEEN (?:UNBOUNDED|CURRENT|\d+) ")
 _IN_WINDOW: Final = {
     r" FILTER \(": "FILTER of a function over a window (write sum(CASE WHEN ...))",
     r"\(DISTINCT ": "DISTINCT of a function over a window",
@@ -118,6 +118,8 @@ def check_bound_plan(shown: str, is_marked: bool = False) -> None:
     for number, line in enumerate(lines):
         if _WINDOW in line:
             _check_window(line)
+        if _FILTERED_WINDOW.search(line) and _WINDOW not in lines[number + 1]:
+            raise PlanError("sql: a function over a window in WHERE; write it in QUALIFY")
         if _CUT_CONSTANT.search(line):
             raise NotYetSupportedError("sql: CAST of a constant with a fraction to an integer; write round(2.5)")
         if _IN in line:

@@ -7,6 +7,7 @@
     js ->> '$.a'                          json_extract_string(js, '$.a')
     x::UBIGINT, CAST(x AS HUGEINT)        x::BIGINT UNSIGNED, CAST(x AS DECIMAL(38, 0))
     a SEMI JOIN b, a MINUS b              a LEFT SEMI JOIN b, a EXCEPT b
+    count(*) FILTER (k > 1)               count(*) FILTER (WHERE k > 1)
     1_000, AS MATERIALIZED (, FROM t      1000, AS (, SELECT * FROM t
     SELECT a, b ... ORDER BY ALL          ORDER BY 1, 2
     SELECT DISTINCT f(a) ORDER BY f(a)    ORDER BY 1: the planner does not see that both are the same
@@ -39,7 +40,7 @@ from engine.sql.tokens import (
 
 #: each changes something only where these are
 _WORDS: Final = re.compile(
-    r"\b(?:ISNULL|NOTNULL|RLIKE|REGEXP|INTERVAL|SEMI|ANTI|MINUS|MATERIALIZED|HUGEINT|BLOB|U\w*INT\w*"
+    r"\b(?:ISNULL|NOTNULL|RLIKE|REGEXP|INTERVAL|SEMI|ANTI|FILTER|MINUS|MATERIALIZED|HUGEINT|BLOB|U\w*INT\w*"
     r"|ORDER\s+BY\s+ALL|DISTINCT)\b|->>|\d_\d|\A\s*FROM\b",
     re.IGNORECASE,
 )
@@ -52,7 +53,7 @@ _TYPES: Final = {
     "BLOB": "BYTEA",
 }
 _NULLS: Final = {"ISNULL": "IS NULL", "NOTNULL": "IS NOT NULL"}
-_CHANGED: Final = frozenset((*_NULLS, *_TYPES, "SEMI", "ANTI", "MINUS", "MATERIALIZED", "FROM"))
+_CHANGED: Final = frozenset((*_NULLS, *_TYPES, "SEMI", "ANTI", "FILTER", "MINUS", "MATERIALIZED", "FROM"))
 _MATCHES: Final = ("RLIKE", "REGEXP")
 _NUMBER: Final = re.compile(r"\d[\d.]*(?:_\d+)+(?:\.\d+)?")
 _KEY: Final = re.compile(r"(.*?)((?:\s+(?:ASC|DESC))?(?:\s+NULLS\s+(?:FIRST|LAST))?)", re.IGNORECASE | re.DOTALL)
@@ -91,6 +92,10 @@ def _plain_words(found: Sequence[Token], at: int) -> _Change:
         return at, at + 1, [raw(_TYPES[word])]
     if word in ("SEMI", "ANTI") and following == ["JOIN"] and previous not in ("LEFT", "RIGHT"):
         return at, at, [raw("LEFT"), raw(" ")]
+    if word == "FILTER" and previous == ")" and following == ["("]:
+        opened = after(found, at)
+        is_short = words_from(found, after(found, opened), 1) != ["WHERE"]
+        return (opened + 1, opened + 1, [raw("WHERE"), raw(" ")]) if is_short else None
     if word == "MINUS" and following in (["SELECT"], ["("], ["VALUES"]):
         return at, at + 1, [raw("EXCEPT")]
     if word == "MATERIALIZED" and following == ["("] and previous in ("AS", "NOT"):

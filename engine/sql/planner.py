@@ -36,10 +36,11 @@ from engine.sql.lost_meaning import (
     plain_words,
 )
 from engine.sql.marked_membership import UnclearMembershipError, marks_in, with_marks
+from engine.sql.missing_forms import IN_TEXT, NO_QUERIES, STATEMENTS
 from engine.sql.null_aware import marks_are_null_aware, null_aware_joins
 from engine.sql.other_words import in_common_words
 from engine.sql.own_functions import register_own_functions
-from engine.sql.planner_errors import in_sql, is_of_parser, said, unknown_column
+from engine.sql.planner_errors import in_sql, is_of_parser, place_of, said, unknown_column
 from engine.sql.rows_compared import with_rows_compared
 from engine.sql.same_names import are_same_names, told_apart
 from engine.sql.select_items import written_names
@@ -151,6 +152,12 @@ _known_plans: Final = _KnownPlans()
 
 
 def _plan(text: str, tables: Mapping[str, pa.Schema], decimal_constants: bool) -> PlannedQuery:
+    if NO_QUERIES.match(text):
+        raise _no_query(text)
+    plain = plain_words(text)
+    for form, sentence, word in IN_TEXT:
+        if form.search(plain):
+            raise NotYetSupportedError(f"sql: {place_of(word, text)}{sentence}")
     asked, written, are_told_apart = _Asked(text, tables, decimal_constants, {}), text, False
     first: PlanError | None = None
     for _ in range(_MOST_CHANGES):
@@ -165,9 +172,11 @@ def _plan(text: str, tables: Mapping[str, pa.Schema], decimal_constants: bool) -
                 break
         except SameNamesError as error:
             if are_told_apart:
-                raise first or error from None
+                break
             first, are_told_apart, written = first or error, True, told_apart(written)
-    raise first or PlanError("sql: too many AT TIME ZONE in one query; part it with env.register(name, data)")
+    if first is not None:
+        raise PlanError(str(first)) from None
+    raise PlanError("sql: too many AT TIME ZONE in one query; part it with env.register(name, data)")
 
 
 def _with_zones(asked: _Asked, text: str) -> PlannedQuery:
@@ -328,6 +337,10 @@ def _in_short(reason: str) -> str:
         return "USING of a LEFT, RIGHT or FULL JOIN; write ON a.k = b.k, and coalesce(a.k, b.k) for the key"
     if "RecursiveQuery" in reason:
         return "WITH RECURSIVE; write a loop over env.sql(...) in Python"
+    if "FieldNotFound" in reason:
+        return "a query within two others that looks at the outermost one; write a join"
+    if "Unsupported plan type: <subquery>" in reason:
+        return "LATERAL of this form (write a join, or a window over the rows)"
     if "Unnest" in reason:
         return "unnest(); write data.explode(column)"
     quoted = re.search(r'"((?:[^"\\]|\\.)*)', reason)
@@ -337,9 +350,9 @@ def _in_short(reason: str) -> str:
 
 
 def _no_query(text: str) -> NotYetSupportedError:
-    return NotYetSupportedError(
-        f"sql: {text.split(maxsplit=1)[0].upper()} (a query begins with SELECT, WITH or VALUES)"
-    )
+    word = text.split(maxsplit=1)[0].upper()
+    instead = f"; write {STATEMENTS[word]}" if word in STATEMENTS else ""
+    return NotYetSupportedError(f"sql: {word} (a query begins with SELECT, FROM, WITH or VALUES{instead})")
 
 
 def _planner() -> tuple[Any, Any, Any, Any]:

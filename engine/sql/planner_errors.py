@@ -18,6 +18,7 @@ from typing import Final
 from engine.sql.aggregates import AGGREGATE_NAMES
 from engine.sql.call_table import CALL_NAMES, REFUSED
 from engine.sql.functions import FUNCTIONS
+from engine.sql.missing_forms import FORMS
 from engine.sql.tokens import Token, after, before, tokens, words_from
 from engine.sql.windows import WINDOW_NAMES
 
@@ -58,7 +59,12 @@ _COMMON_NAMES: Final = ("length", "trim", "substr", "pow", "now", "current_date"
 _KEYWORD_TEXT: Final = """
     SELECT DISTINCT FROM WHERE GROUP HAVING ORDER LIMIT OFFSET UNION INTERSECT EXCEPT JOIN LEFT RIGHT FULL INNER OUTER
     CROSS USING BETWEEN WITH VALUES PARTITION OVER CREATE TABLE VIEW REPLACE DESCRIBE EXPLAIN ANALYZE INSERT
+    PRECEDING FOLLOWING UNBOUNDED EXISTS
 """
+_TYPE_NAMES: Final = (
+    *["INT", "INTEGER", "BIGINT", "SMALLINT", "TINYINT", "DOUBLE", "FLOAT", "REAL", "DECIMAL", "NUMERIC"],
+    *["VARCHAR", "TEXT", "STRING", "CHAR", "BOOLEAN", "DATE", "TIMESTAMP", "TIMESTAMPTZ", "TIME", "INTERVAL", "BYTEA"],
+)
 _KEYWORDS: Final = tuple(_KEYWORD_TEXT.split())
 
 #: of a sentence: the same in our words, and the word of the text that it is about
@@ -134,7 +140,16 @@ _SAYINGS: Final[tuple[tuple[re.Pattern[str], _Saying], ...]] = (
         "for several write EXISTS (SELECT ... WHERE a = x AND b = y)", "")),
     (re.compile(r"Correlated scalar subquery must be aggregated to return at most one row"), lambda _found, _: (
         "a query that stands for a value and depends on the row outside may have several rows; write max(...)", "")),
-    (re.compile(r"[Uu]nsupported SQL type (\w+)"), lambda found, _: (f"no type {found[1]}", found[1])),
+    (re.compile(r"[Uu]nsupported SQL type (\w+)"), lambda found, _: (
+        f"no type {found[1]}{_did_you_mean(get_close_matches(found[1].upper(), _TYPE_NAMES))}", f"AS {found[1]}")),
+    (re.compile(r"duplicate qualified field name (\w+)\.\w+"), lambda found, _: (
+        f"{found[1]} stands twice in FROM; give each a name, as in {found[1]} AS a, {found[1]} AS b", found[1])),
+    (re.compile(r"[Cc]annot create filter with non-boolean predicate '(.*?)' returning (.+?)\.?$"), lambda found, _: (
+        f"WHERE takes a condition, {found[1]} is {found[2]}; write {found[1]} = ... or IS NOT NULL", "WHERE")),
+    (re.compile(r"[Ii]nvalid input syntax for type interval: \"?(.*?)\"?$"), lambda found, _: (
+        f"'{found[1]}' is no INTERVAL; write INTERVAL '1 day'", f"'{found[1]}'")),
+    (re.compile(r"^[Aa]ggregate function calls cannot be nested"), lambda _found, _: (
+        "an aggregate of an aggregate; write the inner one in a query of FROM", "")),
     (re.compile(r"[Ss]ubstring without for/from is not valid"), lambda _found, _: (
         "substring needs a start, as in substring(s, 1, 2)", "substring(")),
     (re.compile(r"^(\w+) queries have different number of columns"), lambda found, _: (
@@ -155,11 +170,17 @@ def said(error: Exception, text: str, tables: Collection[str]) -> str:
     if parser is not None:
         return _of_parser(parser, text)
     words = " ".join(words.replace("datafusion.public.", "").split())
+    for form, sentence, word in FORMS:
+        if form.search(words):
+            return f"{place_of(word, text)}{sentence}"
     for pattern, saying in _SAYINGS:
         found = pattern.search(words)
         if found is not None:
             sentence, word = saying(found, tables)
-            return f"{place_of(word, text)}{in_sql(sentence)}"
+            in_quotes = saying is _no_column and f'"{found[1].replace(chr(34), "")}"' in text
+            hint = f"; a text stands in single quotes: '{found[1].replace(chr(34), '')}'" if in_quotes else ""
+            place = place_of(word, text) or place_of(word.replace("array_", "list_"), text)
+            return f"{place}{in_sql(sentence)}{hint}"
     words = in_sql(re.split(r"\.? This issue was likely caused", words)[0]).rstrip(".")
     return words if words[1:2].isupper() else f"{words[:1].lower()}{words[1:]}"
 
@@ -188,13 +209,14 @@ def place_of(word: str, text: str) -> str:
 
 
 def _places(found: Sequence[Token], word: str) -> Iterator[int]:
-    wanted = word.removesuffix("(").replace('"', "").upper()
+    is_type = word.startswith("AS ")
+    wanted = word.removeprefix("AS ").removesuffix("(").replace('"', "").upper()
     for place, token in enumerate(found):
         if token.word.replace('"', "").upper() != wanted:
             continue
         following = after(found, place)
         is_call = following < len(found) and found[following].word == "("
-        is_alias = words_from(found, before(found, place), 1) == ["AS"]
+        is_alias = words_from(found, before(found, place), 1) == ["AS"] and not is_type
         if not wanted[:1].isalpha() or (is_call == word.endswith("(") and not is_alias):
             yield place
     if "." in wanted:
@@ -214,6 +236,8 @@ def _keyword_near(text: str, line: str | None, column: str | None) -> str:
         return ""
     end = sum(len(one) + 1 for one in text.split("\n")[: int(line) - 1]) + int(column) - 1
     stopped = re.match(r"\w*", text[end:])
+    if stopped and stopped[0].upper() in ("GROUP", "ORDER", "PARTITION"):
+        return f"; write {stopped[0].upper()} BY"
     for word in (stopped[0] if stopped else "", *re.findall(r"(\w+)\W*$", text[:end])):
         close = get_close_matches(word.upper(), _KEYWORDS, n=1, cutoff=0.7)
         if close and close[0] != word.upper():

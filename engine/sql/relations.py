@@ -140,7 +140,8 @@ class RelationReader:
             return self._values(message)
         name = message.named_table.names[-1]
         if name not in self._tables:
-            raise NotYetSupportedError(f"the SQL table {'.'.join(message.named_table.names)}")
+            name = ".".join(message.named_table.names)
+            raise NotYetSupportedError(f"the SQL table {name} (write (VALUES (1), (2)) AS t (k), or register one)")
         data = self._tables[name]
         columns: list[str] = list(message.base_schema.names)
         if message.HasField("filter"):
@@ -230,8 +231,9 @@ class RelationReader:
         return count_, offset or 0
 
     def _number(self, message: Expression) -> int | None:
-        value = self._reader((), ()).read(message)
-        number = scalar_of(value).as_py() if is_constant(value) else -1
+        is_query = message.WhichOneof("rex_type") == "subquery"
+        value = None if is_query else self._reader((), ()).read(message)
+        number = scalar_of(value).as_py() if value is not None and is_constant(value) else -1
         if number is not None and number < 0:
             raise PlanError("sql: LIMIT and OFFSET take a constant that is not negative")
         return number

@@ -14,7 +14,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from engine.sql.select_items import MADE_NAME, is_without_name, item_places
+from engine.sql.select_items import MADE_NAME, is_star, is_without_name, item_places
 from engine.sql.tokens import Token, after, before, closing, raw, text_of, tokens
 
 _SAME: Final = re.compile(r"duplicate (?:un)?qualified field name|Projections require unique expression names")
@@ -62,6 +62,6 @@ def _with_columns_named(text: str) -> str:
     places = item_places(found)
     for number, (begin, end) in reversed(list(enumerate(places))):
         item = found[begin:end]
-        if is_without_name(item):
+        if not is_star(item) and is_without_name(item):
             found[end:end] = [raw(f' AS "{MADE_NAME}{number}"')]
     return text_of(found)

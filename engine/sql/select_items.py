@@ -2,7 +2,7 @@
 
     SELECT sum(T.price), price FROM t    "sum(t.price)", "price"
 
-Only the list that gives a query its columns is looked at; one with * keeps the names that the planner has for it.
+Only the list that gives a query its columns is looked at; in one with * the planner's names stay.
 
 Held by: tests/sql/test_select_items.py
 """
@@ -32,6 +32,9 @@ def written_names(text: str, names: Sequence[str]) -> list[str]:
     """Return the names of a query's columns, as they were written where the planner made them up."""
     found = tokens(text)
     items = [found[begin:end] for begin, end in item_places(found)]
+    if any(map(is_star, items)):
+        made = {f"{MADE_NAME}{number}": item for number, item in enumerate(items)}
+        return [_name(made[name], name) if name in made else name for name in names]
     if len(items) != len(names):
         return list(names)
     return [_name(item, name) for item, name in zip(items, names, strict=True)]
@@ -48,7 +51,7 @@ def _name(item: Sequence[Token], name: str) -> str:
 
 
 def item_places(found: Sequence[Token]) -> list[tuple[int, int]]:
-    """Return from where to where the items of the first SELECT go that is in no parentheses; none where one is *."""
+    """Return from where to where the items of the first SELECT go that is in no parentheses."""
     places = outside(found)
     begin = next((at for at, place in enumerate(places) if found[place].word == "SELECT"), None)
     if begin is None:
@@ -59,9 +62,7 @@ def item_places(found: Sequence[Token]) -> list[tuple[int, int]]:
     if first < end and found[first].word in ("DISTINCT", "ALL"):
         start = first + 1
     commas = _commas(found, start, end)
-    items = [_trimmed(found, *pair) for pair in zip([start, *(one + 1 for one in commas)], [*commas, end], strict=True)]
-    tokens_of = [found[one:other] for one, other in items]
-    return [] if any(not item or item[-1].word.endswith("*") or _has_star(item) for item in tokens_of) else items
+    return [_trimmed(found, *pair) for pair in zip([start, *(one + 1 for one in commas)], [*commas, end], strict=True)]
 
 
 def _commas(found: Sequence[Token], start: int, end: int) -> list[int]:
@@ -74,11 +75,10 @@ def _commas(found: Sequence[Token], start: int, end: int) -> list[int]:
     return places
 
 
-def _has_star(item: Sequence[Token]) -> bool:
-    """Return whether an item is ``* EXCLUDE (...)`` or ``t.* REPLACE (...)``, or DISTINCT ON (...) stands before it."""
-    return "*" in (item[0].word, item[1].word if len(item) > 1 and item[0].word.endswith(".") else "") or (
-        item[0].word == "ON"
-    )
+def is_star(item: Sequence[Token]) -> bool:
+    """Return whether an item is ``*``, ``t.*`` or one of them with EXCLUDE and so on; or nothing, or DISTINCT ON."""
+    words = [token.word for token in item if token.word]
+    return not words or "*" in (words[0], words[1] if words[0].endswith(".") and words[1:] else "") or words[0] == "ON"
 
 
 def _trimmed(found: Sequence[Token], begin: int, end: int) -> tuple[int, int]:

@@ -50,7 +50,7 @@ SAID = {
     "SELECT sum(v) OVER (ORDER BY k ROWS 1 PRECEEDING) FROM t": (
         "line 1, column 39: expected: PRECEDING or FOLLOWING, found: PRECEEDING; did you mean PRECEDING"
     ),
-    "SELECT k FROM t WHERE s = \"abc\"": "line 1, column 27: no column abc (there are k, v, s); a text stands in single",
+    "SELECT k FROM t WHERE s = \"abc\"": "line 1, column 27: no column abc (there are k, v, s); a text stands in",
     "SELECT CAST(k AS INTT) FROM t": "line 1, column 18: no type INTT; did you mean INT",
     "SELECT * FROM t, t": "line 1, column 15: t stands twice in FROM; give each a name, as in t AS a, t AS b",
     "SELECT k FROM t a LEFT JOIN u b": "line 1, column 24: a join that keeps rows needs ON",

@@ -171,5 +171,3 @@ _ORDERED: Final[dict[str, Callable[[AggregateCall], Aggregate]]] = {
     "percentile_cont": _quantile,
     "approx_percentile_cont": _quantile,
 }
-#: for who looks for a name that is near
-AGGREGATE_NAMES: Final = ("count", "approx_distinct", *_OF_VALUES, *_OF_PAIRS, *_OF_CONDITIONS, *_ORDERED)

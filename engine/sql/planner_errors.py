@@ -15,14 +15,15 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from difflib import get_close_matches
 from typing import Final
 
-from engine.sql.aggregates import AGGREGATE_NAMES
-from engine.sql.call_table import CALL_NAMES, REFUSED
-from engine.sql.functions import FUNCTIONS
+from engine.sql.call_table import REFUSED
+from engine.sql.function_guide import FUNCTION_NAMES
 from engine.sql.missing_forms import FORMS
 from engine.sql.tokens import Token, after, before, tokens, words_from
 from engine.sql.windows import WINDOW_NAMES
 
 _SHOWN_NAMES: Final = 12
+#: what a table is not called
+_FILES: Final = frozenset((".parquet", ".csv", ".json", ".jsonl", ".arrow", ".orc", ".avro"))
 _CAUSES: Final = re.compile(
     r"(?:DataFusion error: |(?:[^:\n\"]{0,80}\s)?caused by\s+|Error during planning: |Schema error: |SQL error: "
     r"|This feature is not implemented: |Arrow error: |Invalid argument error: |Cast error: |Parser error: "
@@ -54,8 +55,6 @@ _CONSTANT: Final = re.compile(r"\b(?:U?Int\d+|Float\d+|Boolean)\((-?[\w.]+)\)|\b
 _TYPE: Final = re.compile(rf"\b(?:{'|'.join(_TYPES)})\b")
 _TIMES: Final = re.compile(r"\b(Timestamp|Interval)\([^()]*\)|\b(Timestamp|Interval)\(\w+, \w+\(\"[^\"]*\"\)\)")
 
-#: what functions are called, beside the names that the planner has for them
-_COMMON_NAMES: Final = ("length", "trim", "substr", "pow", "now", "current_date", "array_agg", "ifnull", "instr")
 _KEYWORD_TEXT: Final = """
     SELECT DISTINCT FROM WHERE GROUP HAVING ORDER LIMIT OFFSET UNION INTERSECT EXCEPT JOIN LEFT RIGHT FULL INNER OUTER
     CROSS USING BETWEEN WITH VALUES PARTITION OVER CREATE TABLE VIEW REPLACE DESCRIBE EXPLAIN ANALYZE INSERT
@@ -79,6 +78,8 @@ def _no_column(found: re.Match[str], _tables: Collection[str]) -> tuple[str, str
 
 def _no_table(found: re.Match[str], tables: Collection[str]) -> tuple[str, str]:
     name = _last(found[1])
+    if f".{name}" in _FILES:
+        return f"no table {name}; a file stands in single quotes: FROM 'path.{name}'", ""
     return _unknown("table", name, tables), name
 
 
@@ -87,8 +88,7 @@ def _no_function(found: re.Match[str], _tables: Collection[str]) -> tuple[str, s
         return f"{found[1]}() needs OVER (ORDER BY ...)", f"{found[1]}("
     if found[1] in REFUSED:
         return f"no function {found[1]}; {REFUSED[found[1]]}", f"{found[1]}("
-    known = {*_COMMON_NAMES, *FUNCTIONS, *AGGREGATE_NAMES, *WINDOW_NAMES, *CALL_NAMES} - {found[1]}
-    close = get_close_matches(found[1], sorted(known))
+    close = get_close_matches(found[1], FUNCTION_NAMES)
     return f"no function {found[1]}{_did_you_mean(close)}", f"{found[1]}("
 
 

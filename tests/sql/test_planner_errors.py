@@ -24,6 +24,7 @@ SAID = {
     "SELECT k,\n  'vv' AS vv, t.vv\nFROM t": "line 2, column 15: no column t.vv; did you mean v? (there are k, v, s)",
     "SELECT \"K\" FROM t": "line 1, column 8: no column K; did you mean k?",
     "SELECT k FROM t WHERE x.zz = 1": "line 1, column 23: no column x.zz (there are k, v, s)",
+    'SELECT k FROM "a.parquet"': "no table parquet; a file stands in single quotes: FROM 'path.parquet'",
     "SELECT k FROM nowhere": "line 1, column 15: no table nowhere (there are t, u, e, n)",
     "SELECT k FROM t JOIN uu ON t.k = uu.k": "line 1, column 22: no table uu; did you mean u?",
     "SELECT lenght(s) FROM t": "line 1, column 8: no function lenght; did you mean length",

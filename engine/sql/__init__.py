@@ -11,7 +11,7 @@ written_otherwise.py  forms that the planner does not read, in words that it doe
 other_words.py      words and operators of other dialects; rows_compared.py: (a, b) IN (...); using_joins.py: USING of
                     LEFT, SEMI and ANTI joins
 known_calls.py      functions of other dialects as calls that the planner knows, by call_table.py; format_calls.py:
-                    format() and printf()
+                    format() and printf(); function_guide.py: functions by what they are for
 aliases.py          names of a list of SELECT within the same SELECT
 same_names.py       values that the planner takes for one; select_items.py: names of columns, as they were written
 zone_calls.py       AT TIME ZONE as a call: the planner's cast loses the zone

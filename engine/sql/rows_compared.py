@@ -7,6 +7,8 @@
                                                   WHERE r_1 = a AND r_2 = b)
     (a, b) NOT IN (SELECT x, y FROM u)    NOT EXISTS (... WHERE (r_1 = a) IS NOT FALSE AND (r_2 = b) IS NOT FALSE)
 
+    (SELECT ...) NOT IN (SELECT ...)      the same of one value, where that is a query or NULL
+
 EXISTS tells no FALSE from NULL: it stands for IN only where both leave a row out, as a condition of WHERE and ON,
 and under AND and OR there.
 
@@ -22,10 +24,13 @@ from typing import Final
 from engine.sql.known_calls import arguments
 from engine.sql.tokens import Token, after, before, closing, opening, raw, text_of, tokens, words_from
 
-_ROW: Final = re.compile(r",.*?\)\s*(?:=|<|>|!|NOT\s+IN\b|IN\b)", re.IGNORECASE | re.DOTALL)
+_ROW: Final = re.compile(
+    r",.*?\)\s*(?:=|<|>|!|NOT\s+IN\b|IN\b)|[\w')]\s+NOT\s+IN\s*\(\s*SELECT\b", re.IGNORECASE | re.DOTALL
+)
 #: before a row; a word before parentheses is a function otherwise
 _BEFORE_TEXT: Final = "WHERE AND OR NOT ON HAVING QUALIFY SELECT WHEN THEN ELSE DISTINCT BY ( , ="
 _BEFORE: Final = frozenset(_BEFORE_TEXT.split())
+_BEFORE_VALUE: Final = frozenset(("WHERE", "AND", "OR", "ON", "("))
 _BEHIND_TEXT: Final = """
     AND OR ) ; WHERE GROUP HAVING ORDER LIMIT OFFSET FETCH WINDOW QUALIFY UNION INTERSECT EXCEPT JOIN LEFT RIGHT FULL
     INNER CROSS NATURAL
@@ -41,11 +46,12 @@ def with_rows_compared(text: str) -> str:
     found = tokens(text)
     at = len(found) - 1
     while at >= 0:
-        if found[at].word == "(":
-            changed = _changed(found, at)
-            if changed is not None:
-                end, written = changed
-                found[at:end] = [raw(written)]
+        changed = _changed(found, at) if found[at].word == "(" else None
+        if found[at].word == "NULL":
+            changed = _value_outside(found, at, at)
+        if changed is not None:
+            end, written = changed
+            found[at:end] = [raw(written)]
         at -= 1
     return text_of(found)
 
@@ -56,8 +62,10 @@ def _changed(found: Sequence[Token], at: int) -> tuple[int, str] | None:
     if earlier >= 0 and found[earlier].word not in _BEFORE:
         return None
     closed = closing(found, at)
+    if closed < len(found) and words_from(found, after(found, at), 1) == ["SELECT"]:
+        return _value_outside(found, at, closed)
     left = arguments(found[at + 1 : closed]) if closed < len(found) else []
-    if len(left) < 2 or words_from(found, after(found, at), 1) in (["SELECT"], ["WITH"], ["VALUES"]):
+    if len(left) < 2 or words_from(found, after(found, at), 1) in (["WITH"], ["VALUES"]):
         return None
     operator, place = _operator(found, after(found, closed))
     if not operator or place >= len(found) or found[place].word != "(":
@@ -77,6 +85,20 @@ def _changed(found: Sequence[Token], at: int) -> tuple[int, str] | None:
         return end + 1, f"(NOT ({written}))" if operator == "NOT IN" else f"({written})"
     right = arguments(inner)
     return (end + 1, _compared(left, right, operator)) if len(right) == len(left) else None
+
+
+def _value_outside(found: Sequence[Token], at: int, last: int) -> tuple[int, str] | None:
+    """Return what ``value NOT IN (SELECT ...)`` is otherwise, of a query or of NULL."""
+    operator, place = _operator(found, after(found, last))
+    earlier = before(found, at)
+    if earlier < 0 or found[earlier].word not in _BEFORE_VALUE:
+        return None
+    if operator != "NOT IN" or words_from(found, place, 2) != ["(", "SELECT"]:
+        return None
+    end = closing(found, place)
+    if end == len(found) or not _is_condition(found, at) or not _ends(found, end):
+        return None
+    return end + 1, _member([text_of(found[at : last + 1])], text_of(found[place + 1 : end]), operator)
 
 
 def _operator(found: Sequence[Token], at: int) -> tuple[str, int]:

@@ -18,6 +18,14 @@ QUERIES = (
     "SELECT k FROM n WHERE (k, k + 1) NOT IN (SELECT k, k + 1 FROM n WHERE k > 1)",
     "SELECT k FROM n WHERE (k, 1) NOT IN (SELECT k, 2 FROM u)",
     "SELECT t.k, u.w FROM t JOIN u ON (t.k, 30) = (u.k, u.w)",
+    "SELECT k FROM t WHERE (SELECT 7) NOT IN (SELECT k FROM u WHERE k > 1)",
+    "SELECT k FROM t WHERE (SELECT max(k) FROM n) NOT IN (SELECT k FROM u)",
+    "SELECT k FROM t WHERE (SELECT max(k) FROM e) NOT IN (SELECT k FROM n)",
+    "SELECT k FROM t WHERE (SELECT max(k) FROM e) NOT IN (SELECT k FROM e) AND k > 1",
+    "SELECT k FROM t WHERE 7 NOT IN (SELECT k FROM u WHERE k > 1) AND k > 1",
+    "SELECT k FROM t WHERE k = 1 OR NULL NOT IN (SELECT k FROM u)",
+    "SELECT k FROM t WHERE NULL NOT IN (SELECT k FROM e)",
+    "SELECT k FROM t WHERE 'x' NOT IN (SELECT s FROM t WHERE s IS NOT NULL)",
 )
 #: of nulls: a row that may be another one is not outside of it
 STANDARD = {

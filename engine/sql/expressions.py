@@ -47,6 +47,7 @@ _MIRRORED: Final = {"lt": "gt", "lte": "gte", "gt": "lt", "gte": "lte", "equal":
 _COMPARISONS: Final = frozenset(
     ("equal", "not_equal", "lt", "lte", "gt", "gte", "between", "is_distinct_from", "is_not_distinct_from")
 )
+_UNITS: Final = ("s", "ms", "us", "ns")
 #: of the decimals of SQL
 _MOST_DIGITS: Final = 38
 
@@ -116,7 +117,10 @@ class ExpressionReader:
         if zoned is not None:
             return zoned
         if name in OWN:
-            return OWN[name].call(arguments)
+            is_unknown = any(map(is_null, arguments))
+            return lit(None, OWN[name].made) if is_unknown else OWN[name].call(arguments)
+        if name in ("date_part", "date_trunc"):
+            arguments = [arguments[0], self._in_utc(arguments[1])]
         if name in LIST_FUNCTIONS:
             return LIST_FUNCTIONS[name](arguments, None)
         if name not in FUNCTIONS:
@@ -163,6 +167,10 @@ class ExpressionReader:
             return self._as_double(value, source)
         if pa.types.is_timestamp(source) and pa.types.is_string(wanted):
             return _moment_as_text(value, source)
+        if pa.types.is_timestamp(source) and pa.types.is_timestamp(wanted) and _is_finer(source, wanted):
+            # without the digits that the other type has not
+            zoned = value if source.tz == wanted.tz else value.cast(pa.timestamp(source.unit, wanted.tz))
+            return zoned.dt.epoch(wanted.unit).cast(pa.timestamp(wanted.unit)).cast(wanted)
         cast = self._rounded(value, wanted).cast(wanted)
         if pa.types.is_string(source) and is_constant(value) and not is_constant(computed(cast)):
             return constant_cast(scalar_of(value).as_py(), wanted)
@@ -207,6 +215,12 @@ class ExpressionReader:
     def _is_date(self, value: Expr) -> bool:
         return bool(pa.types.is_date(self._type(value)))
 
+    def _in_utc(self, value: Expr) -> Expr:
+        """Return a moment as clocks in UTC show it, whatever the zone of its column: SQL has one zone for all."""
+        data_type = self._type(value)
+        has_zone = pa.types.is_timestamp(data_type) and data_type.tz not in (None, "UTC")
+        return value.dt.to_timezone("UTC") if has_zone else value
+
     def _type(self, value: Expr) -> pa.DataType:
         if self._schema is None:
             self._schema = pa.schema([field for each in self._data for field in each.schema])
@@ -240,6 +254,10 @@ class ExpressionReader:
         if chain is None:
             raise NotYetSupportedError("a CASE without WHEN")
         return chain.otherwise(self.read(getattr(message, "else"))) if message.HasField("else") else chain
+
+
+def _is_finer(one: pa.DataType, other: pa.DataType) -> bool:
+    return _UNITS.index(one.unit) > _UNITS.index(other.unit)
 
 
 def _without_cast(value: Expr) -> Expr:

@@ -18,7 +18,7 @@ from engine.errors import NotYetSupportedError, PlanError
 from engine.sql.call_table import CALLS, OF_FUNCTIONS, REFUSED, RENAMED
 from engine.sql.format_calls import FORMATS, formatted
 from engine.sql.spans import unit_named
-from engine.sql.tokens import Token, after, before, closing, raw, text_of, tokens
+from engine.sql.tokens import Token, after, before, closing, outside, raw, text_of, tokens, words_from
 
 _NAMES: Final = frozenset((*RENAMED, *FORMATS, *OF_FUNCTIONS, *(name for name, _ in CALLS)))
 _WORDS: Final = re.compile(rf"\b(?:{'|'.join(_NAMES)})\s*\(", re.IGNORECASE)
@@ -26,8 +26,10 @@ _WORDS: Final = re.compile(rf"\b(?:{'|'.join(_NAMES)})\s*\(", re.IGNORECASE)
 _COUNTS: Final = {name: sorted(count for other, count in CALLS if other == name) for name, _ in CALLS}
 #: such a word before parentheses is a name or a type, not a call
 _NO_CALL_BEFORE: Final = frozenset(("AS", "JOIN", "FROM", "TABLE", "VIEW", ".", ")"))
+#: what is put between texts where nothing is said of it
+_JOINED: Final = {"string_agg": ",", "group_concat": ",", "listagg": ""}
 #: the planner has these with other numbers of arguments
-_ALSO_KNOWN: Final = frozenset(("string_agg", "date_part"))
+_ALSO_KNOWN: Final = frozenset(("string_agg",))
 
 
 def with_known_calls(text: str) -> str:
@@ -62,6 +64,9 @@ def _write(found: list[Token], at: int, name: str) -> None:
     closed = closing(found, opened)
     if closed == len(found):
         return
+    if name in _JOINED:
+        _join_texts(found, opened, _JOINED[name])
+        closed = closing(found, opened)
     inner = found[opened + 1 : closed]
     given = arguments(inner)
     template = CALLS.get((name, len(given))) if not _has_order(inner) else None
@@ -78,6 +83,22 @@ def _write(found: list[Token], at: int, name: str) -> None:
     elif name not in _ALSO_KNOWN:
         counts = " or ".join(map(str, _COUNTS[name]))
         raise PlanError(f"sql: {name}() has {len(given)} arguments here and takes {counts}")
+
+
+def _join_texts(found: list[Token], opened: int, separator: str) -> None:
+    """Write what is put between texts where a call does not say it, and its WITHIN GROUP (ORDER BY ...) into it."""
+    closed = closing(found, opened)
+    behind = after(found, closed)
+    if words_from(found, behind, 3) == ["WITHIN", "GROUP", "("]:
+        order = after(found, after(found, behind))
+        end = closing(found, order)
+        found[closed : end + 1] = [raw(" "), *found[order + 1 : end], raw(")")]
+        closed = closing(found, opened)
+    places = [place + opened + 1 for place in outside(found[opened + 1 : closed])]
+    end = next((place for place in places if found[place].word == "ORDER"), closed)
+    if len(arguments(found[opened + 1 : end])) == 1:
+        last = before(found, end) + 1
+        found[last:last] = [raw(","), raw(f" '{separator}'")]
 
 
 def _filled(template: str, given: Sequence[str], over: str, unit: str) -> str:

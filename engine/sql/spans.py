@@ -58,7 +58,7 @@ def moved(value: Expr, count: Expr, unit: str, *, is_date: bool, is_back: bool) 
     number = constant_of(count, f"a number of {unit}s to add") if is_constant(count) or unit in _MONTHS else None
     if number is not None:
         return value.dt.add(**{f"{unit}s": int(number)})
-    found = value.cast(_MOMENT) + (count.cast(pa.int64()) * _LENGTHS.get(unit, 0)).cast(_SPAN)
+    found = (value.cast(_MOMENT) if is_date else value) + (count.cast(pa.int64()) * _LENGTHS.get(unit, 0)).cast(_SPAN)
     return found.cast(pa.date32()) if is_date and unit in ("day", "week") else found
 
 

@@ -450,6 +450,7 @@ VALUES: Final[dict[str, str]] = {
     "list_prepend(9, l)": "CASE WHEN l IS NOT NULL THEN list_prepend(9, l) END",
     "len(list_distinct([1, 2, 1, n]))": "",
     "bit_not(i)": "~i",
+    "iff(i > 0, 1, 2)": "if(i > 0, 1, 2)",
     "shiftleft(abs(i), 1)": "abs(i) << 1",
     "make_timestamp(1700000000000000 + n)": "",
     "millennium(d)": "",
@@ -577,6 +578,12 @@ AGGREGATES: Final[dict[str, str]] = {
     "sum(if(b, 1, 0))": "",
     "max(CASE WHEN b THEN i END)": "",
     "regr_slope(f, i) FILTER (WHERE n > 1)": "",
+    "string_agg(s ORDER BY n)": "string_agg(s, ',' ORDER BY n)",
+    "listagg(s, ';') WITHIN GROUP (ORDER BY n DESC)": "string_agg(s, ';' ORDER BY n DESC)",
+    "string_agg(DISTINCT p ORDER BY p)": "string_agg(DISTINCT p, ',' ORDER BY p)",
+    "listagg(s) WITHIN GROUP (ORDER BY concat(n, s)) FILTER (WHERE n > 2)": (
+        "string_agg(s, '' ORDER BY n) FILTER (WHERE n > 2)"
+    ),
     "max_by(n, d) FILTER (WHERE b)": "",
     "len(collect_list(i))": "len(list(i))",
     "len(collect_set(j))": "len(list(DISTINCT j))",

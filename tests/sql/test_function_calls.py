@@ -10,6 +10,8 @@ from decimal import Decimal
 from typing import Any
 
 import duckdb
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from engine import DataError, Environment, NotYetSupportedError, PlanError
@@ -19,6 +21,14 @@ from engine.sql.list_functions import LIST_FUNCTIONS
 from engine.sql.own_functions import OWN
 from tests.sql.function_rows import AGGREGATES, TABLE, VALUES, WINDOWS
 
+OF_MOMENTS = (
+    *(f"{name}(m)" for name in ("year", "hour", "second", "dayname", "last_day", "epoch_us")),
+    "strftime(m, '%Y-%m-%d %H:%M:%S')",
+    "date_trunc('day', m)",
+    "date_diff('hour', m, m + INTERVAL '1 day')",
+    "extract(dow FROM m)",
+    "strftime(m + INTERVAL (n) HOUR, '%Y-%m-%d %H')",
+)
 Both = tuple[Environment, duckdb.DuckDBPyConnection]
 
 
@@ -155,3 +165,27 @@ def test_differences_of_timestamps_are_spans(both: Both) -> None:
 def test_a_text_that_is_not_of_the_format_ends_the_job(both: Both) -> None:
     with pytest.raises(DataError, match="is not of the format"):
         both[0].sql("SELECT strptime(s, '%Y') FROM x").to_arrow()
+
+
+@pytest.mark.parametrize(
+    ("unit", "zone"),
+    [*((unit, zone) for unit in ("s", "ms", "us") for zone in (None, "UTC", "Europe/Berlin")), ("ns", None)],
+)
+def test_moments_of_every_unit_and_zone_are_read_as_in_utc(unit: str, zone: str | None) -> None:
+    moments = pa.array([1709212455678901234, None, 946684799999000000], pa.timestamp("ns"))
+    table = pa.table({"n": [1, 2, 3], "m": pc.cast(moments, pa.timestamp(unit, zone), safe=False)})
+    queries = [f"SELECT n, {one} AS x FROM z ORDER BY n" for one in OF_MOMENTS]
+    with Environment() as environment, duckdb.connect() as oracle:
+        oracle.execute("SET TimeZone = 'UTC'")
+        environment.register("z", environment.from_arrow(table))
+        oracle.register("z", table)
+        for query in queries:
+            found, expected = values_of((environment, oracle), query, query)
+            assert found == expected, query
+
+
+@pytest.mark.parametrize(
+    "call", ["strftime(ts, NULL)", "strftime(NULL, '%Y')", "date_diff('day', NULL, d)", "epoch_ms(NULL)"]
+)
+def test_of_null_there_is_null(both: Both, call: str) -> None:
+    assert both[0].sql(f"SELECT {call} AS x FROM x").to_arrow()["x"].null_count == TABLE.num_rows

@@ -25,11 +25,20 @@ _WORDS: Final = re.compile(rf"\b(?:{'|'.join(_NAMES)})\s*\(", re.IGNORECASE)
 #: numbers of arguments by name
 _COUNTS: Final = {name: sorted(count for other, count in CALLS if other == name) for name, _ in CALLS}
 #: such a word before parentheses is a name or a type, not a call
-_NO_CALL_BEFORE: Final = frozenset(("AS", "JOIN", "FROM", "TABLE", "VIEW", ".", ")"))
+_NO_CALL_BEFORE: Final = frozenset(("NULLS", "FETCH", "AS", "JOIN", "FROM", "TABLE", "VIEW", ".", ")"))
 #: what is put between texts where nothing is said of it
 _JOINED: Final = {"string_agg": ",", "group_concat": ",", "listagg": ""}
 #: the planner has these with other numbers of arguments
 _ALSO_KNOWN: Final = frozenset(("string_agg",))
+
+
+class CallError(PlanError):
+    """A function is called with too many arguments or too few."""
+
+    def __init__(self, name: str, sentence: str) -> None:
+        super().__init__(f"sql: {sentence}")
+        self.name = name
+        self.sentence = sentence
 
 
 def with_known_calls(text: str) -> str:
@@ -82,7 +91,7 @@ def _write(found: list[Token], at: int, name: str) -> None:
         found[at] = raw(RENAMED[name])
     elif name not in _ALSO_KNOWN:
         counts = " or ".join(map(str, _COUNTS[name]))
-        raise PlanError(f"sql: {name}() has {len(given)} arguments here and takes {counts}")
+        raise CallError(name, f"{name}() has {len(given)} arguments here and takes {counts}")
 
 
 def _join_texts(found: list[Token], opened: int, separator: str) -> None:

@@ -25,7 +25,7 @@ from engine.sql.aliases import with_alias_written_out
 from engine.sql.coercions import written_decimals
 from engine.sql.common_conditions import with_common_conditions
 from engine.sql.constant_overflow import check_constants
-from engine.sql.known_calls import with_known_calls
+from engine.sql.known_calls import CallError, with_known_calls
 from engine.sql.lost_conditions import check_conditions, check_moved_constants
 from engine.sql.lost_meaning import (
     SameTableError,
@@ -181,7 +181,10 @@ def _plan(text: str, tables: Mapping[str, pa.Schema], decimal_constants: bool) -
 
 def _with_zones(asked: _Asked, text: str) -> PlannedQuery:
     written = with_rows_compared(with_using_joins(in_known_words(in_common_words(text))))
-    known = with_zone_calls(with_known_calls(written), asked.zoned)
+    try:
+        known = with_zone_calls(with_known_calls(written), asked.zoned)
+    except CallError as error:
+        raise PlanError(f"sql: {place_of(f'{error.name}(', asked.text)}{error.sentence}") from None
     try:
         return _with_marks_if_needed(asked, known)
     except SameTableError as error:

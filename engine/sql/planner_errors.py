@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from difflib import get_close_matches
 from typing import Final
 
-from engine.sql.call_table import REFUSED
+from engine.sql.call_table import CALLS, REFUSED, RENAMED
 from engine.sql.function_guide import FUNCTION_NAMES
 from engine.sql.missing_forms import FORMS
 from engine.sql.tokens import Token, after, before, tokens, words_from
@@ -179,10 +179,21 @@ def said(error: Exception, text: str, tables: Collection[str]) -> str:
             sentence, word = saying(found, tables)
             in_quotes = saying is _no_column and f'"{found[1].replace(chr(34), "")}"' in text
             hint = f"; a text stands in single quotes: '{found[1].replace(chr(34), '')}'" if in_quotes else ""
-            place = place_of(word, text) or place_of(word.replace("array_", "list_"), text)
+            place = place_of(word, text)
+            name = "" if place or not word.endswith("(") else _written_as(word.removesuffix("("), text)
+            if name:
+                place, sentence = place_of(f"{name}(", text), f"{name}(): {sentence}"
             return f"{place}{in_sql(sentence)}{hint}"
     words = in_sql(re.split(r"\.? This issue was likely caused", words)[0]).rstrip(".")
     return words if words[1:2].isupper() else f"{words[:1].lower()}{words[1:]}"
+
+
+def _written_as(planned: str, text: str) -> str:
+    """Return the function that a text calls and the planner knows under another name; "" where there is none."""
+    names = [name for name, other in RENAMED.items() if other == planned]
+    names += [name for (name, _), template in CALLS.items() if re.search(rf"\b{planned}\(", template)]
+    names.append(planned.replace("array_", "list_"))
+    return next((name for name in names if place_of(f"{name}(", text)), "")
 
 
 def unknown_column(error: Exception) -> str | None:

@@ -64,7 +64,10 @@ SAID = {
     "SELECT k FROM t LIMIT (SELECT 2)": "LIMIT and OFFSET take a constant",
     "SELECT k FROM t LIMIT 'a'": "line 1, column 17: LIMIT takes a number of rows",
     "SELECT substr(s, 1, 2, 3) FROM t": "line 1, column 8: no function has these types of arguments",
-    "SELECT list_append([1]) FROM t": "line 1, column 8: no function has these types of arguments: array_append(List(",
+    "SELECT year(k) FROM t": "line 1, column 8: year(): no function has these types of arguments",
+    "SELECT k,\n  sign(s) FROM t": "line 2, column 3: sign(): no function has these types of arguments",
+    "SELECT k,\n  strftime(k) FROM t": "line 2, column 3: strftime() has 1 arguments here and takes 2",
+    "SELECT list_append([1]) FROM t": "line 1, column 8: list_append(): no function has these types",
     # forms
     "SELECT k // 2 FROM t": "line 1, column 10: // is not there; integers divide to integers with /",
     "SELECT ~k FROM t": "line 1, column 8: ~ is not there; write xor(x, -1)",

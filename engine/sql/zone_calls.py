@@ -4,7 +4,7 @@
     tz AT TIME ZONE 'Europe/Berlin'      moment_at_zone_0(tz, 'Europe/Berlin')     what clocks there show at a moment
 
 Which of both it is the planner knows, who knows types. It is told of functions that take one type, and says which one
-there is where that is another. The number says which AT TIME ZONE of the text it is.
+there is where that is another. The number says which AT TIME ZONE of the text it is; equal ones have one.
 
 Of a local time that is there twice the later moment is meant, and one that is left out is counted on from the clock
 before, as in DuckDB.
@@ -53,21 +53,29 @@ class ZonedTypeError(Exception):
 
 
 def with_zone_calls(text: str, types: ZonedTypes) -> str:
-    """Return a query with a call for each AT TIME ZONE; without a type it is taken for one of a local time."""
+    """Return a query with a call for each AT TIME ZONE; without a type it is taken for one of a local time.
+
+    In a text of one SELECT equal ones are one call, for a key of GROUP BY is what stands in its list. In several the same
+    words may have several types.
+    """
     if not _WORDS.search(text):
         return text
     found = tokens(text)
-    at = number = 0
+    numbers: dict[str, int] = {}
+    are_shared = sum(token.word == "SELECT" for token in found) == 1
+    at = 0
     while at < len(found):
         if words_from(found, at, 3) == ["AT", "TIME", "ZONE"]:
             begin, zone = primary_begin(found, before(found, at)), after(found, after(found, after(found, at)))
             end = primary_end(found, zone)
+            written = text_of(found[begin:end]) if are_shared else str(len(numbers))
+            number = numbers.setdefault(written, len(numbers))
             data_type = types.get(number, _DEFAULT)
             is_moment = pa.types.is_timestamp(data_type) and data_type.tz is not None
             name = f"{_OF_MOMENT if is_moment else _OF_LOCAL}{number}"
             call = [Token(name, name.upper()), Token("(", "("), *found[begin:at], Token(",", ","), *found[zone:end]]
             found[begin:end] = [*call, Token(")", ")")]
-            at, number = begin + len(call), number + 1
+            at = begin + len(call)
         at += 1
     return text_of(found)
 

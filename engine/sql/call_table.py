@@ -78,6 +78,7 @@ _SCALARS: Final[dict[tuple[str, int], str]] = {
     # dates and times
     ("date", 1): "CAST({0} AS DATE)",
     ("to_date", 1): "CAST({0} AS DATE)",
+    ("to_date", 2): "CAST(strptime({0}, {1}) AS DATE)",
     ("strftime", 2): f"strftime({_MOMENT}, {{1}})",
     ("strptime", 2): "strptime({0}, {1})",
     ("try_strptime", 2): "try_strptime({0}, {1})",

@@ -450,6 +450,7 @@ VALUES: Final[dict[str, str]] = {
     "list_prepend(9, l)": "CASE WHEN l IS NOT NULL THEN list_prepend(9, l) END",
     "len(list_distinct([1, 2, 1, n]))": "",
     "bit_not(i)": "~i",
+    "to_date(h, '%Y-%m-%d')": "CAST(h AS DATE)",
     "iff(i > 0, 1, 2)": "if(i > 0, 1, 2)",
     "shiftleft(abs(i), 1)": "abs(i) << 1",
     "make_timestamp(1700000000000000 + n)": "",

@@ -55,7 +55,7 @@ class ZonedTypeError(Exception):
 def with_zone_calls(text: str, types: ZonedTypes) -> str:
     """Return a query with a call for each AT TIME ZONE; without a type it is taken for one of a local time.
 
-    In a text of one SELECT equal ones are one call, for a key of GROUP BY is what stands in its list. In several SELECTs
+    In a text of one SELECT equal ones are one call: a key of GROUP BY is what stands in its list. In several
     the same words may have several types.
     """
     if not _WORDS.search(text):

@@ -73,6 +73,8 @@ class SqlSession:
                 self.show_tables()
             case kinds.Describe(name=name):
                 self.describe(name)
+            case kinds.Summarize(text=query):
+                _write_rows(environment.sql(query).describe(), self._file_format)
 
     def show_tables(self) -> None:
         """Print the names of tables."""

@@ -4,7 +4,7 @@
       -> FROM sales GROUP BY shop;
 
 Commands begin with a backslash: d lists tables, d NAME the columns of one, timing shows how long each statement takes,
-q leaves, ? lists commands.
+q leaves, ? lists commands; exit, quit and help, too.
 
 Control-C throws away what is typed, and cancels what runs; the shell stays. What is longer than the screen goes through
 a pager ($PAGER, or less). History is kept in $XDG_STATE_HOME/drey/sql_history.
@@ -38,9 +38,11 @@ _HELP: Final = """\
 \\d          tables                    \\d NAME     columns of a table
 \\timing     time of each statement    \\q          out
 Statements end with a semicolon: SELECT, EXPLAIN [ANALYZE], CREATE VIEW|TABLE name AS, DROP VIEW|TABLE name,
-COPY (query) TO 'path', SHOW TABLES, DESCRIBE name. Files are tables: SELECT * FROM 'sales/*.parquet';
+COPY (query) TO 'path', SHOW TABLES, DESCRIBE name, SUMMARIZE name. Files are tables: SELECT * FROM 'sales/*.parquet';
 Tab completes names and words. Control-C cancels what runs, control-D leaves.
 """
+#: what other shells call these commands
+_LEAVING: Final = {"exit": "\\q", "quit": "\\q", "help": "\\?"}
 _PAGER: Final = "less -FRSX"
 
 
@@ -69,6 +71,7 @@ class Shell:
 
     def run(self, text: str) -> None:
         """Run what was typed: a command, or statements up to the first that fails."""
+        text = _LEAVING.get(text.strip().rstrip(";").lower(), text)
         if text.lstrip().startswith("\\"):
             self._guarded(lambda: self._command(text.strip().rstrip(";").split()))
             return
@@ -127,7 +130,7 @@ def _show(text: str) -> None:
 
 def is_complete(text: str) -> bool:
     """Return whether what is typed can be run: a command, nothing, or statements that end with a semicolon."""
-    if not text.strip() or text.lstrip().startswith("\\"):
+    if not text.strip() or text.lstrip().startswith("\\") or text.strip().lower() in _LEAVING:
         return True
     said = [piece for piece in pieces(text) if not is_comment(piece) and piece.strip()]
     return bool(said) and said[-1] == ";" and not any(is_open(piece) for piece in said)

@@ -15,21 +15,16 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+from engine.sql.function_guide import FUNCTION_NAMES
+
 _WORDS_TEXT: Final = """
     SELECT FROM WHERE GROUP BY HAVING ORDER LIMIT OFFSET DISTINCT AS ON USING JOIN INNER LEFT RIGHT FULL CROSS SEMI ANTI
     UNION ALL INTERSECT EXCEPT WITH VALUES AND OR NOT IN EXISTS BETWEEN LIKE ILIKE IS NULL TRUE FALSE CASE WHEN THEN
     ELSE END CAST TRY_CAST INTERVAL DATE TIMESTAMP EXTRACT OVER PARTITION ROWS RANGE PRECEDING FOLLOWING UNBOUNDED
     CURRENT ROW ASC DESC NULLS FIRST LAST GROUPING SETS ROLLUP CUBE FILTER EXPLAIN ANALYZE CREATE REPLACE VIEW TABLE
-    COPY TO FORMAT DESCRIBE SHOW TABLES INSERT INTO
-"""
-_FUNCTIONS_TEXT: Final = """
-    abs avg ceil coalesce concat corr count cume_dist date_part date_trunc dense_rank exp first_value floor greatest
-    grouping lag last_value lead least left length ln log10 lower ltrim max min nth_value ntile nullif percent_rank
-    power rank replace reverse right round row_number rtrim sign sqrt starts_with stddev strpos substring sum trim
-    upper var_samp
+    COPY TO FORMAT DESCRIBE SHOW TABLES SUMMARIZE INSERT INTO QUALIFY EXCLUDE WINDOW
 """
 WORDS: Final = tuple(_WORDS_TEXT.split())
-FUNCTIONS: Final = tuple(_FUNCTIONS_TEXT.split())
 
 _WORD: Final = re.compile(r"[\w.]*\Z")
 _AFTER_TABLE_WORD: Final = re.compile(r"(?:\b(?:FROM|JOIN|DESCRIBE|DESC|INTO)|\\d)\s+\Z", re.IGNORECASE)
@@ -60,7 +55,7 @@ def completions(before: str, whole: str, tables: Mapping[str, Sequence[str]]) ->
     first = [name for table in dict.fromkeys(used.values()) for name in tables[table]]
     others = [name for columns in tables.values() for name in columns]
     yield from _matching(typed, list(dict.fromkeys(first or others)), "column")
-    yield from _matching(typed, FUNCTIONS, "function")
+    yield from _matching(typed, FUNCTION_NAMES, "function")
     yield from _matching(typed, WORDS, "word")
 
 

@@ -67,7 +67,7 @@ def affix(name: str) -> Callable[[Sequence[Operand], Options], Binding]:
 
 
 def bind_replace(operands: Sequence[Operand], options: Options) -> Binding:
-    """Bind the replacement of every occurrence of a constant pattern; option ``regex``."""
+    """Bind the replacement of every occurrence of a constant pattern; options ``regex``, ``first``: only once."""
     pattern = constant_text(operands, 1, "the pattern of replace")
     replacement = constant_text(operands, 2, "the replacement")
     is_regex = bool(options.get("regex"))
@@ -77,9 +77,10 @@ def bind_replace(operands: Sequence[Operand], options: Options) -> Binding:
         # Arrow looks for nothing without end; as a regular expression it is found between characters, as in Python
         is_regex, replacement = True, replacement.replace("\\", "\\\\")
     kernel = pc.replace_substring_regex if is_regex else pc.replace_substring
+    count = 1 if options.get("first") else None
 
     def replace(texts: Datum, _pattern: Datum, _replacement: Datum) -> Datum:
-        return kernel(texts, pattern=pattern, replacement=replacement)
+        return kernel(texts, pattern=pattern, replacement=replacement, max_replacements=count)
 
     return Binding(replace, (_string_type(operands[0]), None, None))
 

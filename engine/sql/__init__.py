@@ -8,9 +8,16 @@
 query.py            text to data set
 statements.py       a text of statements taken apart; text_pieces.py: its strings, names and comments
 written_otherwise.py  forms that the planner does not read, in words that it does; tokens.py: a text as tokens
+other_words.py      words and operators of other dialects; rows_compared.py: (a, b) IN (...); using_joins.py: USING of
+                    LEFT, SEMI and ANTI joins
+known_calls.py      functions of other dialects as calls that the planner knows, by call_table.py; format_calls.py:
+                    format() and printf(); function_guide.py: functions by what they are for
+aliases.py          names of a list of SELECT within the same SELECT
+same_names.py       values that the planner takes for one; select_items.py: names of columns, as they were written
 zone_calls.py       AT TIME ZONE as a call: the planner's cast loses the zone
 planner.py          DataFusion told of names and types, never of data
 planner_errors.py   what it says of a text, as one sentence: line and column, and names that are near
+missing_forms.py    forms that are not there, and what to write instead
 lost_meaning.py     what a query says and the planner loses: refused by name
 lost_conditions.py   conditions that rewriting moves or merges to other answers; plan_text.py: the text of plans
 constant_overflow.py  integer constants that overflow: an error before anything runs
@@ -27,7 +34,8 @@ windows.py          functions over windows
 expressions.py      expressions of Substrait to ours
 constants.py        what is computed of constants, as of columns
 coercions.py        casts that nobody wrote, where Drey has a rule of its own
-functions.py        a table of functions by name
+functions.py        a table of functions by name; list_functions.py: those of lists and structs; own_functions.py: those
+                    that the planner is told of; spans.py: intervals that columns say, differences of timestamps
 types.py            types and constants; messages.py: messages of Substrait as trees
 column_names.py     Substrait counts columns, data sets name them
 

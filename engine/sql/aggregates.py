@@ -23,8 +23,13 @@ from engine.api.aggregates import (
     count,
     covar,
     covar_pop,
+    first,
+    kurtosis,
+    last,
     max_,
     min_,
+    product,
+    skewness,
     stddev,
     stddev_pop,
     sum_,
@@ -36,7 +41,10 @@ from engine.api.value_aggregates import (
     approx_count_distinct,
     approx_quantile,
     collect_list,
+    max_by,
     median,
+    min_by,
+    mode,
     quantile,
     string_agg,
 )
@@ -73,6 +81,9 @@ _OF_VALUES: Final[dict[str, Callable[..., Aggregate]]] = {
     "bit_and": bit_and,
     "bit_or": bit_or,
     "bit_xor": bit_xor,
+    "product": product,
+    "skewness": skewness,
+    "kurtosis": kurtosis,
 }
 _OF_PAIRS: Final[dict[str, Callable[..., Aggregate]]] = {"covar_samp": covar, "covar_pop": covar_pop, "corr": corr}
 _OF_CONDITIONS: Final[dict[str, Callable[..., Aggregate]]] = {"bool_and": all_, "bool_or": any_}
@@ -100,6 +111,8 @@ def aggregate(call: AggregateCall) -> Aggregate:
             return approx_quantile(arguments[0], 0.5, filter=kept)
     if name in _OF_PAIRS and not call.is_distinct:
         return _OF_PAIRS[name](arguments[0], arguments[1], filter=kept)
+    if name == "count":
+        raise NotYetSupportedError("count(DISTINCT a, b) in SQL (write count(*) of a SELECT DISTINCT a, b)")
     raise NotYetSupportedError(f"the SQL aggregate {name}({'DISTINCT ' if call.is_distinct else ''}...)")
 
 
@@ -111,6 +124,25 @@ def _order(call: AggregateCall) -> dict[str, Any]:
 
 def _list(call: AggregateCall) -> Aggregate:
     return collect_list(call.arguments[0], filter=call.filter, distinct=call.is_distinct, **_order(call))
+
+
+def _of_row(call: AggregateCall) -> Aggregate:
+    """``first_value(v ORDER BY k)``; without an order that of any row."""
+    is_first = call.name == "first_value"
+    if not call.order_by:
+        return (first if is_first else last)(call.arguments[0], filter=call.filter)
+    ordered = _list(call).list
+    return Aggregate((ordered.first() if is_first else ordered.last()).expression)
+
+
+def _numbered(call: AggregateCall) -> Aggregate:
+    """Return what the one other aggregate that the planner has of values of any type stands for, by its number."""
+    number = constant_of(call.arguments[1], "the number of NTH_VALUE")
+    if number not in NUMBERED or len(call.order_by) != (number != MODE):
+        raise NotYetSupportedError("the SQL aggregate nth_value(...); write it OVER (...), or array_agg(...)[n]")
+    values = [call.arguments[0], *call.order_by]
+    found: Aggregate = NUMBERED[number](*values, filter=call.filter)
+    return found
 
 
 def _text(call: AggregateCall) -> Aggregate:
@@ -127,11 +159,15 @@ def _quantile(call: AggregateCall) -> Aggregate:
     return quantile(call.arguments[0], share, filter=call.filter, distinct=call.is_distinct)
 
 
+MODE: Final = -1
+#: mode(x), and what nth_value(x, -2 ORDER BY key) means
+NUMBERED: Final[dict[int, Callable[..., Aggregate]]] = {MODE: mode, -2: min_by, -3: max_by}
 _ORDERED: Final[dict[str, Callable[[AggregateCall], Aggregate]]] = {
     "array_agg": _list,
+    "first_value": _of_row,
+    "last_value": _of_row,
+    "nth_value": _numbered,
     "string_agg": _text,
     "percentile_cont": _quantile,
     "approx_percentile_cont": _quantile,
 }
-#: for who looks for a name that is near
-AGGREGATE_NAMES: Final = ("count", "approx_distinct", *_OF_VALUES, *_OF_PAIRS, *_OF_CONDITIONS, *_ORDERED)

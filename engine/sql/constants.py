@@ -24,6 +24,7 @@ from engine.expressions.evaluate import evaluate
 from engine.expressions.literals import literal_scalar
 from engine.graph.expression import ColumnRef, Literal, columns_of
 from engine.graph.function_table import is_deterministic
+from engine.sql.call_table import REFUSED
 
 _ONE_ROW: Final = pa.record_batch({"": pa.nulls(1)})
 #: another value for each row
@@ -51,6 +52,15 @@ class NoValueError(PlanError):
         name = _NAMES.get(wanted) or str(wanted).partition("[")[0].replace("decimal128", "decimal").upper()
         self.sentence = f"'{text}' is no {name}"
         super().__init__(f"sql: {self.sentence}")
+
+
+class NoFunctionError(NotYetSupportedError):
+    """The planner knows a function that Drey does not compute of columns."""
+
+    def __init__(self, name: str, place: str = "") -> None:
+        self.name = name
+        hint = f" ({REFUSED[name]})" if name in REFUSED else ""
+        super().__init__(f"sql: {place}the function {name}() of columns{hint}")
 
 
 def is_constant(value: Expr) -> bool:
@@ -88,7 +98,7 @@ def constant_call(name: str, arguments: Sequence[Expr], moment: datetime) -> Exp
     if name in _MOMENTS:
         return lit(pa.scalar(moment, pa.timestamp("us", "UTC")).cast(_MOMENTS[name]))
     if name in _RANDOM or not all(map(is_constant, arguments)):
-        raise NotYetSupportedError(f"the SQL function {name}()")
+        raise NoFunctionError(name)
     from datafusion import SessionContext  # noqa: PLC0415
 
     places = {f"a{number}": scalar_of(value) for number, value in enumerate(arguments)}
@@ -97,6 +107,8 @@ def constant_call(name: str, arguments: Sequence[Expr], moment: datetime) -> Exp
         (value,) = SessionContext().sql(query, param_values=places).to_arrow_table().column(0).to_pylist()
     except Exception as error:
         raise PlanError(f"sql: {name}: {str(error).rpartition(': ')[2]}") from None
+    if name == "map":
+        raise NotYetSupportedError("the SQL function map() (write map_from(keys, values) in Python)")
     return lit(value)
 
 

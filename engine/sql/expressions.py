@@ -23,12 +23,16 @@ import pyarrow as pa
 from engine.api.data_set import DataSet
 from engine.api.expression import Expr
 from engine.api.expressions import col, lit, when
-from engine.errors import NotYetSupportedError
+from engine.errors import NotYetSupportedError, PlanError
 from engine.expressions.infer import infer_type
+from engine.graph.expression import Cast, ColumnRef
 from engine.sql.coercions import Coercions, without_widening
 from engine.sql.constants import computed, constant_call, constant_cast, is_constant, is_null, scalar_of
-from engine.sql.functions import FUNCTIONS, OVER_NULLS
+from engine.sql.functions import FUNCTIONS, OVER_NULLS, constant_of
+from engine.sql.list_functions import LIST_FUNCTIONS
 from engine.sql.marked_membership import marked_value
+from engine.sql.own_functions import OWN
+from engine.sql.spans import INTERVAL_OF, moved, part_of_span, with_spans
 from engine.sql.types import arrow_type, constant
 from engine.sql.windows import window
 from engine.sql.zone_calls import zone_call
@@ -43,6 +47,7 @@ _MIRRORED: Final = {"lt": "gt", "lte": "gte", "gt": "lt", "gte": "lte", "equal":
 _COMPARISONS: Final = frozenset(
     ("equal", "not_equal", "lt", "lte", "gt", "gte", "between", "is_distinct_from", "is_not_distinct_from")
 )
+_UNITS: Final = ("s", "ms", "us", "ns")
 #: of the decimals of SQL
 _MOST_DIGITS: Final = 38
 
@@ -63,6 +68,8 @@ class ExpressionReader:
         self._function_names = function_names
         self._scalar_column = scalar_column
         self._coercions = coercions
+        #: of all columns, when the first type is asked for
+        self._schema: pa.Schema | None = None
 
     def read(self, message: Expression) -> Expr:
         """Return an expression; NotYetSupportedError for a kind or a function that is not here."""
@@ -101,10 +108,21 @@ class ExpressionReader:
 
     def _call(self, call: Expression.ScalarFunction) -> Expr:
         name = self._function_names[call.function_reference]
+        if name in ("add", "subtract"):
+            shifted = self._moved(call, is_back=name == "subtract")
+            if shifted is not None:
+                return shifted
         arguments = [self.read(argument.value) for argument in call.arguments]
         zoned = zone_call(name, arguments)
         if zoned is not None:
             return zoned
+        if name in OWN:
+            is_unknown = any(map(is_null, arguments))
+            return lit(None, OWN[name].made) if is_unknown else OWN[name].call(arguments)
+        if name in ("date_part", "date_trunc"):
+            arguments = [arguments[0], self._in_utc(arguments[1])]
+        if name in LIST_FUNCTIONS:
+            return LIST_FUNCTIONS[name](arguments, None)
         if name not in FUNCTIONS:
             return constant_call(name, arguments, self._coercions.moment)
         wanted = arrow_type(call.output_type) if call.HasField("output_type") else None
@@ -112,10 +130,16 @@ class ExpressionReader:
             # LIKE alone has no type, and a third argument that may be null
             return lit(None, wanted or pa.bool_())
         if name in _COMPARISONS:
+            arguments = with_spans(arguments, self._type)
             arguments = without_widening(arguments, self._type)
             if name in _MIRRORED and is_constant(arguments[0]):
                 # as 2 < k is estimated: k > 2
                 name, arguments = _MIRRORED[name], arguments[::-1]
+        if name == "character_length" and pa.types.is_list(self._type(_without_cast(arguments[0]))):
+            # length() of a list, which the planner takes for a text
+            return _without_cast(arguments[0]).list.length()
+        if name == "date_part" and pa.types.is_duration(self._type(arguments[1])):
+            return part_of_span(str(constant_of(arguments[0], "a part of a span")), arguments[1])
         if name == "subtract" and call.output_type.WhichOneof("kind") == "i64" and self._is_date(arguments[0]):
             return arguments[0].dt.diff(arguments[1], "days")
         return FUNCTIONS[name](arguments, wanted)
@@ -128,10 +152,13 @@ class ExpressionReader:
         return reduce(or_, (value == option for option in options))
 
     def _cast(self, message: Expression.Cast) -> Expr:
-        if message.type.WhichOneof("kind") == "interval_compound":
-            return self._days(message)
-        wanted, value = arrow_type(message.type), self.read(message.input)
+        value = self.read(message.input)
         source = self._type(value)
+        if message.type.WhichOneof("kind") == "interval_compound" and pa.types.is_duration(source):
+            return value  # beside intervals, which become spans of time, too
+        wanted = arrow_type(message.type)
+        if pa.types.is_integer(source) and (pa.types.is_timestamp(wanted) or pa.types.is_date(wanted)):
+            raise PlanError("sql: a number as a date or a time; write from_unixtime(seconds), make_date(y, m, d)")
         if self._coercions.makes_double(source, wanted):
             return self._as_double(value, source)
         if message.failure_behavior == _RETURN_NULL:
@@ -140,6 +167,10 @@ class ExpressionReader:
             return self._as_double(value, source)
         if pa.types.is_timestamp(source) and pa.types.is_string(wanted):
             return _moment_as_text(value, source)
+        if pa.types.is_timestamp(source) and pa.types.is_timestamp(wanted) and _is_finer(source, wanted):
+            # without the digits that the other type has not
+            zoned = value if source.tz == wanted.tz else value.cast(pa.timestamp(source.unit, wanted.tz))
+            return zoned.dt.epoch(wanted.unit).cast(pa.timestamp(wanted.unit)).cast(wanted)
         cast = self._rounded(value, wanted).cast(wanted)
         if pa.types.is_string(source) and is_constant(value) and not is_constant(computed(cast)):
             return constant_cast(scalar_of(value).as_py(), wanted)
@@ -150,21 +181,53 @@ class ExpressionReader:
             return value * 1.0  # rounds what a double cannot hold, where a cast is exact or an error
         return value if source == pa.float64() else value.cast(pa.float64())
 
-    def _days(self, message: Expression.Cast) -> Expr:
-        """Return the interval of ``date + 3``: the planner makes a duration of the days, and an interval of that."""
-        seconds = self.read(message.input.cast.input) if message.input.WhichOneof("rex_type") == "cast" else None
-        if seconds is None or not is_constant(seconds):
-            raise NotYetSupportedError("sql: a number of days or an interval that is no constant")
-        value = scalar_of(seconds).as_py()
-        days = None if value is None else pa.MonthDayNano([0, value // 86400, 0])
-        return lit(pa.scalar(days, pa.month_day_nano_interval()))
+    def _moved(self, call: Expression.ScalarFunction, *, is_back: bool) -> Expr | None:
+        """Return a moment and an interval that is a number of units; None for other sums."""
+        messages = [argument.value for argument in call.arguments]
+        units = [self._units(message) for message in messages]
+        place = next((place for place, unit in enumerate(units) if unit is not None), None)
+        if place is None or len(messages) != 2 or (is_back and place == 0):
+            return None
+        count, unit = units[place] or (lit(0), "day")
+        value = self.read(messages[1 - place])
+        return moved(value, count, unit, is_date=self._is_date(value), is_back=is_back)
+
+    def _units(self, message: Expression) -> tuple[Expr, str] | None:
+        """Return number and unit of an interval that is computed: of interval_of(), and of ``date + n``.
+
+        The planner makes a duration of such days, and an interval of that.
+        """
+        kind = message.WhichOneof("rex_type")
+        if (
+            kind == "scalar_function"
+            and self._function_names[message.scalar_function.function_reference] == INTERVAL_OF
+        ):
+            count, unit = (self.read(argument.value) for argument in message.scalar_function.arguments)
+            return count, str(constant_of(unit, "the unit of an interval"))
+        if kind != "cast" or message.cast.type.WhichOneof("kind") != "interval_compound":
+            return None
+        days = message.cast.input
+        seconds = days.cast.input.scalar_function if days.WhichOneof("rex_type") == "cast" else None
+        if seconds is None or len(seconds.arguments) != 2:
+            return None
+        return self.read(seconds.arguments[0].value), "day"
 
     def _is_date(self, value: Expr) -> bool:
         return bool(pa.types.is_date(self._type(value)))
 
+    def _in_utc(self, value: Expr) -> Expr:
+        """Return a moment as clocks in UTC show it, whatever the zone of its column: SQL has one zone for all."""
+        data_type = self._type(value)
+        has_zone = pa.types.is_timestamp(data_type) and data_type.tz not in (None, "UTC")
+        return value.dt.to_timezone("UTC") if has_zone else value
+
     def _type(self, value: Expr) -> pa.DataType:
-        fields = [field for each in self._data for field in each.schema]
-        return infer_type(value.expression, pa.schema(fields))
+        if self._schema is None:
+            self._schema = pa.schema([field for each in self._data for field in each.schema])
+        expression = value.expression
+        if isinstance(expression, ColumnRef):
+            return self._schema.field(expression.name).type
+        return infer_type(expression, self._schema)
 
     def _rounded(self, value: Expr, wanted: pa.DataType) -> Expr:
         """Return what a cast takes: in SQL it rounds, halves of floats to the even integer, others away from zero."""
@@ -191,6 +254,14 @@ class ExpressionReader:
         if chain is None:
             raise NotYetSupportedError("a CASE without WHEN")
         return chain.otherwise(self.read(getattr(message, "else"))) if message.HasField("else") else chain
+
+
+def _is_finer(one: pa.DataType, other: pa.DataType) -> bool:
+    return _UNITS.index(one.unit) > _UNITS.index(other.unit)
+
+
+def _without_cast(value: Expr) -> Expr:
+    return Expr(value.expression.operand) if isinstance(value.expression, Cast) else value
 
 
 def _moment_as_text(value: Expr, data_type: pa.DataType) -> Expr:

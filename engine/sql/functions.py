@@ -9,6 +9,7 @@ Held by: tests/sql/test_expressions.py
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from difflib import get_close_matches
 from functools import partial, reduce
 from operator import add
 from typing import Any, Final
@@ -17,8 +18,8 @@ import pyarrow as pa
 
 from engine.api.expression import Expr
 from engine.api.expressions import lit, when
-from engine.api.row_functions import coalesce, greatest, least
-from engine.errors import NotYetSupportedError
+from engine.api.row_functions import coalesce, greatest, least, rand
+from engine.errors import NotYetSupportedError, PlanError
 from engine.graph.expression import Literal
 
 Arguments = Sequence[Expr]
@@ -105,8 +106,14 @@ _PARTS: Final[dict[str, Callable[[Expr], Expr]]] = {
 def _date_part(arguments: Arguments, _wanted: pa.DataType | None) -> Expr:
     part = str(constant_of(arguments[0], "a part of a date")).lower()
     if part not in _PARTS:
-        raise NotYetSupportedError(f"EXTRACT({part.upper()} FROM ...)")
+        raise _no_unit(part, "a part of a date", tuple(_PARTS))
     return _PARTS[part](arguments[1])
+
+
+def _no_unit(name: str, what: str, known: Sequence[str]) -> PlanError:
+    close = get_close_matches(name, known, n=1)
+    hint = f"; did you mean {close[0]}?" if close else ""
+    return PlanError(f"sql: '{name}' is not {what}{hint} (there are {', '.join(known)})")
 
 
 _TRUNCATED: Final = ("year", "quarter", "month", "week", "day", "hour", "minute", "second", "millisecond")
@@ -115,12 +122,16 @@ _TRUNCATED: Final = ("year", "quarter", "month", "week", "day", "hour", "minute"
 def _date_trunc(arguments: Arguments, _wanted: pa.DataType | None) -> Expr:
     unit = str(constant_of(arguments[0], "the unit of date_trunc")).lower()
     if unit not in _TRUNCATED:
-        raise NotYetSupportedError(f"date_trunc('{unit}', ...) (there are {', '.join(_TRUNCATED)})")
+        raise _no_unit(unit, "a unit of date_trunc", _TRUNCATED)
     return arguments[1].dt.truncate(unit)
 
 
 def _substring(arguments: Arguments, _wanted: pa.DataType | None) -> Expr:
     start = int(constant_of(arguments[1], "the start of a substring"))
+    if start < 0:
+        # from the end, as in DuckDB and Spark
+        length = None if len(arguments) == 2 else int(constant_of(arguments[2], "the length of a substring"))
+        return arguments[0].str.slice(start, None if length is None or start + length >= 0 else start + length)
     if len(arguments) == 2:
         return arguments[0].str.slice(max(0, start - 1))
     length = int(constant_of(arguments[2], "the length of a substring"))
@@ -165,18 +176,42 @@ def _pad(name: str) -> Function:
 
 
 def _regexp_replace(arguments: Arguments, _wanted: pa.DataType | None) -> Expr:
-    flags = constant_of(arguments[3], "the flags of REGEXP_REPLACE") if len(arguments) > 3 else ""
-    if flags != "g":
-        raise NotYetSupportedError("REGEXP_REPLACE of the first match only (write 'g' as the fourth argument), in SQL")
-    pattern = str(constant_of(arguments[1], "the pattern of REGEXP_REPLACE"))
+    flags = str(constant_of(arguments[3], "the flags of REGEXP_REPLACE")) if len(arguments) > 3 else ""
+    if flags.strip("gims"):
+        raise NotYetSupportedError(f"the flags {flags!r} of REGEXP_REPLACE, in SQL (there are g, i, m, s)")
+    own = flags.replace("g", "")
+    pattern = (f"(?{own})" if own else "") + str(constant_of(arguments[1], "the pattern of REGEXP_REPLACE"))
     replacement = str(constant_of(arguments[2], "what REGEXP_REPLACE writes"))
-    return arguments[0].str.replace(pattern, replacement, regex=True)
+    if "g" in flags:
+        return arguments[0].str.replace(pattern, replacement, regex=True)
+    return arguments[0].call("str_replace", pattern, replacement, regex=True, first=True)
 
 
 def _replace(arguments: Arguments, wanted: pa.DataType | None) -> Expr:
     # nothing is nowhere in a text, where Python finds it between all characters
     is_nothing = constant_of(arguments[1], "what REPLACE looks for") == ""
     return arguments[0] if is_nothing else _text("replace", "", "what REPLACE writes")(arguments, wanted)
+
+
+def _log(arguments: Arguments, _wanted: pa.DataType | None) -> Expr:
+    if len(arguments) == 1:
+        return arguments[0].log10()
+    base, value = arguments
+    known = {10: value.log10, 2: value.log2}.get(constant_of(base, "the base of LOG"))
+    return known() if known is not None else value.ln() / base.ln()
+
+
+def _levenshtein(arguments: Arguments, _wanted: pa.DataType | None) -> Expr:
+    return arguments[0].str.levenshtein(arguments[1])
+
+
+def _count_matches(arguments: Arguments, _wanted: pa.DataType | None) -> Expr:
+    return arguments[0].str.count_matches(str(constant_of(arguments[1], "the pattern of REGEXP_COUNT")))
+
+
+def _make_date(arguments: Arguments, _wanted: pa.DataType | None) -> Expr:
+    year, month, day = (one.cast(pa.string()) for one in arguments)
+    return (year.str.pad_left(4, "0") + "-" + month + "-" + day).str.to_date("%Y-%m-%d")
 
 
 def _repeat(arguments: Arguments, _wanted: pa.DataType | None) -> Expr:
@@ -252,6 +287,13 @@ FUNCTIONS: Final[dict[str, Function]] = {
     "regex_not_imatch": _matches("(?i)", is_not=True),
     "initcap": _text("title"),
     "reverse": _text("reverse"),
+    "levenshtein": _levenshtein,
+    "regexp_count": _count_matches,
+    "random": lambda _arguments, _: rand(),
+    "logb": _log,
+    "log": _log,
+    "cot": lambda arguments, _: lit(1.0) / arguments[0].tan(),
+    "make_date": _make_date,
     "split_part": _text("split_part", "what SPLIT_PART looks for", "the number of a part"),
     "regexp_replace": _regexp_replace,
     "lpad": _pad("pad_left"),
@@ -262,7 +304,7 @@ FUNCTIONS: Final[dict[str, Function]] = {
     "date_part": _date_part,
     "date_trunc": _date_trunc,
     "substring": _substring,
-    "coalesce": lambda arguments, _: coalesce(*arguments),
+    "coalesce": lambda arguments, _: coalesce(*arguments) if len(arguments) > 1 else arguments[0],
     "nvl": lambda arguments, _: coalesce(*arguments),
     "nvl2": lambda arguments, _: when(arguments[0].is_not_null()).then(arguments[1]).otherwise(arguments[2]),
     "least": lambda arguments, _: least(*arguments),

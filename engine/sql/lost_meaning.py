@@ -19,7 +19,7 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from engine.errors import NotYetSupportedError
+from engine.errors import NotYetSupportedError, PlanError
 from engine.sql.lost_conditions import ALWAYS_ROWS
 from engine.sql.marked_membership import UnclearMembershipError
 from engine.sql.messages import messages_below
@@ -33,7 +33,6 @@ _NO_NAME: Final = r"(?!(?:PARTITION|ORDER|ROWS|RANGE|GROUPS)\b)"
 _IN_TEXT: Final = {
     r"/\*\+": "join hints in a query (write join(hint=...))",
     r"\bLIKE\b.*\bESCAPE\b": "LIKE ... ESCAPE (a backslash makes the next character plain)",
-    r"\bTABLESAMPLE\b": "TABLESAMPLE",
     r"\bGROUPS\s+(?:BETWEEN|UNBOUNDED|CURRENT|\d)": "a frame of GROUPS",
     rf"(?:\bOVER|\bWINDOW\s+\w+\s+AS|,\s*\w+\s+AS)\s*\(\s*{_NO_NAME}\w+\s*(?:\)|(?:PARTITION|ORDER|ROWS|RANGE)\b)": (
         "a window that extends a named one (write it whole)"
@@ -47,6 +46,7 @@ _ENDS_TEXT: Final = """
 """
 _ENDS: Final = frozenset(_ENDS_TEXT.split())
 _WINDOW: Final = "WindowAggr: "
+_FILTERED_WINDOW: Final = re.compile(r"^\s*Filter: .*\b(?:ROWS|RANGE) BETWEEN (?:UNBOUNDED|CURRENT|\d+) ")
 _IN_WINDOW: Final = {
     r" FILTER \(": "FILTER of a function over a window (write sum(CASE WHEN ...))",
     r"\(DISTINCT ": "DISTINCT of a function over a window",
@@ -60,6 +60,7 @@ _IN: Final = " IN (<subquery>)"
 _NULL_TEST: Final = re.compile(r" IS (?:NOT )?(?:NULL|UNKNOWN)\b")
 _NULL_TEST_OF_COLUMN: Final = re.compile(r"(?:OR |AND |NOT |\(|: )[\w.\"]+ IS (?:NOT )?NULL\b")
 _NULL_FUNCTION: Final = re.compile(r"\b(?:coalesce|nullif|nvl2?|ifnull)\(|\bIS (?:NOT )?DISTINCT FROM\b")
+_COLUMN: Final = re.compile(r"\b\w+\.\w+\b")
 _OUTER: Final = "outer_ref("
 #: 2.5 as a double, which it is beside others only: halves of decimals are rounded otherwise
 _CUT_CONSTANT: Final = re.compile(r"CAST\((?:\(- )?Float64\(-?\d*\.\d*[1-9]\d*\)\)? AS U?Int")
@@ -69,6 +70,10 @@ _NO_COLUMN: Final = re.compile(r"\bCAST\(|\bAS \w+\)|\b(?!count\()\w+\(|\bNOT$")
 _NO_SEMI_JOIN: Final = re.compile(r"\bNOT\b|\bOR\b|\bCASE\b|Boolean\(")
 _ABOVE_ROWS: Final = ("Projection:", "SubqueryAlias:", "Sort:", "Limit:")
 _SOME_ROWS: Final = re.compile(r"Limit: skip=0, fetch=[1-9]\d*$")
+
+
+class SameTableError(NotYetSupportedError):
+    """A query that ANY or ALL looks at has columns of the same names as the one outside."""
 
 
 def plain_words(text: str) -> str:
@@ -113,12 +118,25 @@ def check_bound_plan(shown: str, is_marked: bool = False) -> None:
     for number, line in enumerate(lines):
         if _WINDOW in line:
             _check_window(line)
+        if _FILTERED_WINDOW.search(line) and _WINDOW not in lines[number + 1]:
+            raise PlanError("sql: a function over a window in WHERE; write it in QUALIFY")
         if _CUT_CONSTANT.search(line):
             raise NotYetSupportedError("sql: CAST of a constant with a fraction to an integer; write round(2.5)")
         if _IN in line:
             _check_in(line, is_marked)
         for kind, below in _subqueries(lines, number):
             _check_subquery(kind, below)
+            if kind in ("ANY", "ALL"):
+                _check_same_table(line, below)
+
+
+def _check_same_table(line: str, below: list[str]) -> None:
+    """Raise SameTableError where ANY and ALL compare a column with itself, by the names that both have."""
+    compared = below[0].strip() if below else ""
+    if set(_COLUMN.findall(line)) & set(_COLUMN.findall(compared)):
+        raise SameTableError(
+            "sql: ANY and ALL over the same table; give it a name of its own: (SELECT a.k FROM t AS a)"
+        )
 
 
 def _check_window(line: str) -> None:

@@ -21,19 +21,34 @@ import pyarrow as pa
 
 from engine.errors import ConfigurationError, EngineError, NotYetSupportedError, PlanError
 from engine.records.plain_types import plain_schema
+from engine.sql.aliases import with_alias_written_out
 from engine.sql.coercions import written_decimals
 from engine.sql.common_conditions import with_common_conditions
 from engine.sql.constant_overflow import check_constants
+from engine.sql.known_calls import CallError, with_known_calls
 from engine.sql.lost_conditions import check_conditions, check_moved_constants
-from engine.sql.lost_meaning import check_bound_plan, check_ranges, check_text, has_correlated_in, plain_words
+from engine.sql.lost_meaning import (
+    SameTableError,
+    check_bound_plan,
+    check_ranges,
+    check_text,
+    has_correlated_in,
+    plain_words,
+)
 from engine.sql.marked_membership import UnclearMembershipError, marks_in, with_marks
+from engine.sql.missing_forms import IN_TEXT, NO_QUERIES, STATEMENTS
 from engine.sql.null_aware import marks_are_null_aware, null_aware_joins
-from engine.sql.planner_errors import in_sql, is_of_parser, said
+from engine.sql.other_words import in_common_words
+from engine.sql.own_functions import register_own_functions
+from engine.sql.planner_errors import in_sql, is_of_parser, place_of, said, unknown_column
+from engine.sql.rows_compared import with_rows_compared
+from engine.sql.same_names import are_same_names, told_apart
+from engine.sql.select_items import written_names
 from engine.sql.set_operations import all_operations
-from engine.sql.written_otherwise import exists_as_count, in_known_words
+from engine.sql.using_joins import with_using_joins
+from engine.sql.written_otherwise import exists_as_count, in_known_words, with_rows_named
 from engine.sql.zone_calls import (
     ZonedTypeError,
-    ZonedTypes,
     as_written,
     check_zoned_type,
     register_zone_calls,
@@ -76,10 +91,24 @@ class PlannedQuery(NamedTuple):
 
 #: plans of texts
 _REMEMBERED: Final = 256
+#: how often a text is planned anew for what was learned of it
+_MOST_CHANGES: Final = 64
 
 
 class FloatsAsDecimalsError(EngineError):
     """With constants such as 0.1 as decimals this query would round its floats to decimals."""
+
+
+class UnknownColumnError(PlanError):
+    """A query names a column that no table has."""
+
+    def __init__(self, sentence: str, name: str) -> None:
+        super().__init__(sentence)
+        self.name = name
+
+
+class SameNamesError(PlanError):
+    """The planner takes two values of a query for one."""
 
 
 class OuterColumnsError(NotYetSupportedError):
@@ -123,18 +152,46 @@ _known_plans: Final = _KnownPlans()
 
 
 def _plan(text: str, tables: Mapping[str, pa.Schema], decimal_constants: bool) -> PlannedQuery:
-    zoned: dict[int, pa.DataType] = {}
-    while True:
+    if NO_QUERIES.match(text):
+        raise _no_query(text)
+    plain = plain_words(text)
+    for form, sentence, word in IN_TEXT:
+        if form.search(plain):
+            raise NotYetSupportedError(f"sql: {place_of(word, text)}{sentence}")
+    asked, written, are_told_apart = _Asked(text, tables, decimal_constants, {}), text, False
+    first: PlanError | None = None
+    for _ in range(_MOST_CHANGES):
         try:
-            return _with_zones(_Asked(text, tables, decimal_constants, zoned))
+            return _with_zones(asked, written)
         except ZonedTypeError as error:
-            zoned[error.number] = error.data_type
+            asked.zoned[error.number] = error.data_type
+        except UnknownColumnError as error:
+            first, before = first or error, written
+            written = with_alias_written_out(written, error.name)
+            if written == before:
+                break
+        except SameNamesError as error:
+            if are_told_apart:
+                break
+            first, are_told_apart, written = first or error, True, told_apart(written)
+    if first is not None:
+        raise PlanError(str(first)) from None
+    raise PlanError("sql: too many AT TIME ZONE in one query; part it with env.register(name, data)")
 
 
-def _with_zones(asked: _Asked) -> PlannedQuery:
-    known = with_zone_calls(in_known_words(asked.text), asked.zoned)
+def _with_zones(asked: _Asked, text: str) -> PlannedQuery:
+    written = with_rows_compared(with_using_joins(in_known_words(in_common_words(text))))
+    try:
+        known = with_zone_calls(with_known_calls(written), asked.zoned)
+    except CallError as error:
+        raise PlanError(f"sql: {place_of(f'{error.name}(', asked.text)}{error.sentence}") from None
     try:
         return _with_marks_if_needed(asked, known)
+    except SameTableError as error:
+        try:
+            return _with_marks_if_needed(asked, with_rows_named(known))
+        except (PlanError, NotYetSupportedError):
+            raise error from None
     except OuterColumnsError as error:
         counted = exists_as_count(with_common_conditions(known))
         if counted == known:
@@ -152,7 +209,7 @@ class _Asked(NamedTuple):
     tables: Mapping[str, pa.Schema]
     decimal_constants: bool
     #: what is known of the values before AT TIME ZONE
-    zoned: ZonedTypes
+    zoned: dict[int, pa.DataType]
 
 
 def _with_marks_if_needed(asked: _Asked, text: str) -> PlannedQuery:
@@ -189,7 +246,11 @@ def _planned(asked: _Asked, text: str, *, is_marked: bool) -> PlannedQuery:
             raise _no_query(text) from None
         if _OF_SUBQUERIES in str(error) and not is_marked:
             raise UnclearMembershipError("sql: IN (SELECT ...) of this form; write EXISTS") from None
-        raise PlanError(f"sql: {_said(error, asked, text, parse)}") from None
+        sentence = f"sql: {_said(error, asked, text, parse)}"
+        if are_same_names(error):
+            raise SameNamesError(sentence) from None
+        unknown = unknown_column(error)
+        raise (PlanError(sentence) if unknown is None else UnknownColumnError(sentence, unknown)) from None
     if type(logical.to_variant()).__name__ in _NO_QUERIES:
         raise _no_query(text)
     if asked.decimal_constants and (_OF_FLOATS.search(shown)):
@@ -203,7 +264,9 @@ def _planned(asked: _Asked, text: str, *, is_marked: bool) -> PlannedQuery:
         if one.HasField("extension_function")  # others are types
     }
     check_moved_constants(bound_text, root.input, functions)
-    names, decimals = tuple(as_written(in_sql(name)) for name in root.names), written_decimals(bound_text)
+    # without the names of fields, which those of Substrait have, too
+    planned = [as_written(in_sql(name)) for name in frame.schema().names]
+    names, decimals = tuple(written_names(asked.text, planned)), written_decimals(bound_text)
     if is_marked:
         marks_in_text = marks_in(bound_text)
         return PlannedQuery(root.input, names, functions, frozenset(), False, marks_in_text, decimals=decimals)
@@ -230,6 +293,7 @@ def _session(asked: _Asked, text: str) -> tuple[Any, Callable[[str], Any]]:
     settings = config().set("datafusion.sql_parser.parse_float_as_decimal", setting)
     session = context(settings.set("datafusion.execution.time_zone", "UTC"))
     register_zone_calls(session, text, asked.zoned)
+    register_own_functions(session, text)
     for rule in _OWN_RULES:
         session.remove_optimizer_rule(rule)
     words = text.lower()
@@ -276,6 +340,10 @@ def _in_short(reason: str) -> str:
         return "USING of a LEFT, RIGHT or FULL JOIN; write ON a.k = b.k, and coalesce(a.k, b.k) for the key"
     if "RecursiveQuery" in reason:
         return "WITH RECURSIVE; write a loop over env.sql(...) in Python"
+    if "FieldNotFound" in reason:
+        return "a query within two others that looks at the outermost one; write a join"
+    if "Unsupported plan type: <subquery>" in reason:
+        return "LATERAL of this form (write a join, or a window over the rows)"
     if "Unnest" in reason:
         return "unnest(); write data.explode(column)"
     quoted = re.search(r'"((?:[^"\\]|\\.)*)', reason)
@@ -285,9 +353,9 @@ def _in_short(reason: str) -> str:
 
 
 def _no_query(text: str) -> NotYetSupportedError:
-    return NotYetSupportedError(
-        f"sql: {text.split(maxsplit=1)[0].upper()} (a query begins with SELECT, WITH or VALUES)"
-    )
+    word = text.split(maxsplit=1)[0].upper()
+    instead = f"; write {STATEMENTS[word]}" if word in STATEMENTS else ""
+    return NotYetSupportedError(f"sql: {word} (a query begins with SELECT, FROM, WITH or VALUES{instead})")
 
 
 def _planner() -> tuple[Any, Any, Any, Any]:

@@ -15,12 +15,15 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from difflib import get_close_matches
 from typing import Final
 
-from engine.sql.aggregates import AGGREGATE_NAMES
-from engine.sql.functions import FUNCTIONS
+from engine.sql.call_table import CALLS, REFUSED, RENAMED
+from engine.sql.function_guide import FUNCTION_NAMES
+from engine.sql.missing_forms import FORMS
 from engine.sql.tokens import Token, after, before, tokens, words_from
 from engine.sql.windows import WINDOW_NAMES
 
 _SHOWN_NAMES: Final = 12
+#: what a table is not called
+_FILES: Final = frozenset((".parquet", ".csv", ".json", ".jsonl", ".arrow", ".orc", ".avro"))
 _CAUSES: Final = re.compile(
     r"(?:DataFusion error: |(?:[^:\n\"]{0,80}\s)?caused by\s+|Error during planning: |Schema error: |SQL error: "
     r"|This feature is not implemented: |Arrow error: |Invalid argument error: |Cast error: |Parser error: "
@@ -52,12 +55,15 @@ _CONSTANT: Final = re.compile(r"\b(?:U?Int\d+|Float\d+|Boolean)\((-?[\w.]+)\)|\b
 _TYPE: Final = re.compile(rf"\b(?:{'|'.join(_TYPES)})\b")
 _TIMES: Final = re.compile(r"\b(Timestamp|Interval)\([^()]*\)|\b(Timestamp|Interval)\(\w+, \w+\(\"[^\"]*\"\)\)")
 
-#: what functions are called, beside the names that the planner has for them
-_COMMON_NAMES: Final = ("length", "trim", "substr", "pow", "ceiling", "mod", "now", "current_date", "variance")
 _KEYWORD_TEXT: Final = """
     SELECT DISTINCT FROM WHERE GROUP HAVING ORDER LIMIT OFFSET UNION INTERSECT EXCEPT JOIN LEFT RIGHT FULL INNER OUTER
     CROSS USING BETWEEN WITH VALUES PARTITION OVER CREATE TABLE VIEW REPLACE DESCRIBE EXPLAIN ANALYZE INSERT
+    PRECEDING FOLLOWING UNBOUNDED EXISTS
 """
+_TYPE_NAMES: Final = (
+    *["INT", "INTEGER", "BIGINT", "SMALLINT", "TINYINT", "DOUBLE", "FLOAT", "REAL", "DECIMAL", "NUMERIC"],
+    *["VARCHAR", "TEXT", "STRING", "CHAR", "BOOLEAN", "DATE", "TIMESTAMP", "TIMESTAMPTZ", "TIME", "INTERVAL", "BYTEA"],
+)
 _KEYWORDS: Final = tuple(_KEYWORD_TEXT.split())
 
 #: of a sentence: the same in our words, and the word of the text that it is about
@@ -72,19 +78,31 @@ def _no_column(found: re.Match[str], _tables: Collection[str]) -> tuple[str, str
 
 def _no_table(found: re.Match[str], tables: Collection[str]) -> tuple[str, str]:
     name = _last(found[1])
+    if f".{name}" in _FILES:
+        return f"no table {name}; a file stands in single quotes: FROM 'path.{name}'", ""
     return _unknown("table", name, tables), name
 
 
 def _no_function(found: re.Match[str], _tables: Collection[str]) -> tuple[str, str]:
     if found[1] in WINDOW_NAMES:
         return f"{found[1]}() needs OVER (ORDER BY ...)", f"{found[1]}("
-    known = {*_COMMON_NAMES, *FUNCTIONS, *AGGREGATE_NAMES, *WINDOW_NAMES} - {found[1]}
-    close = get_close_matches(found[1], sorted(known))
+    if found[1] in REFUSED:
+        return f"no function {found[1]}; {REFUSED[found[1]]}", f"{found[1]}("
+    close = get_close_matches(found[1], FUNCTION_NAMES)
     return f"no function {found[1]}{_did_you_mean(close)}", f"{found[1]}("
 
 
 def _no_types(found: re.Match[str], _tables: Collection[str]) -> tuple[str, str]:
-    return f"no function has these types of arguments: {found[1]}", f"{found[1].partition('(')[0]}("
+    name = found[1].partition("(")[0]
+    return f"no function has these types of arguments: {found[1]}{_instead(name)}", f"{name}("
+
+
+def _no_count(found: re.Match[str], _tables: Collection[str]) -> tuple[str, str]:
+    return f"{found[1]}() has {found[3]} arguments here and takes {found[2]}{_instead(found[1])}", f"{found[1]}("
+
+
+def _instead(name: str) -> str:
+    return f"; {REFUSED[name]}" if name in REFUSED else ""
 
 
 def _no_value(found: re.Match[str], _tables: Collection[str]) -> tuple[str, str]:
@@ -97,6 +115,7 @@ _SAYINGS: Final[tuple[tuple[re.Pattern[str], _Saying], ...]] = (
     (re.compile(r"table '(.*?)' not found"), _no_table),
     (re.compile(r"Invalid function '(.*?)'"), _no_function),
     (re.compile(r"No function matches the given name and argument types '(.+?)'\."), _no_types),
+    (re.compile(r"[Tt]he function '(\w+)' expected (.+?) argument.*? but received (\d+)"), _no_count),
     (re.compile(r"Cannot cast string '(.*?)' to value of (\w+) type"), _no_value),
     (re.compile(r"Error parsing timestamp from '(.*?)'"), lambda found, _: (
         f"'{found[1]}' is no TIMESTAMP", f"'{found[1]}'")),
@@ -121,7 +140,16 @@ _SAYINGS: Final[tuple[tuple[re.Pattern[str], _Saying], ...]] = (
         "for several write EXISTS (SELECT ... WHERE a = x AND b = y)", "")),
     (re.compile(r"Correlated scalar subquery must be aggregated to return at most one row"), lambda _found, _: (
         "a query that stands for a value and depends on the row outside may have several rows; write max(...)", "")),
-    (re.compile(r"[Uu]nsupported SQL type (\w+)"), lambda found, _: (f"no type {found[1]}", found[1])),
+    (re.compile(r"[Uu]nsupported SQL type (\w+)"), lambda found, _: (
+        f"no type {found[1]}{_did_you_mean(get_close_matches(found[1].upper(), _TYPE_NAMES))}", f"AS {found[1]}")),
+    (re.compile(r"duplicate qualified field name (\w+)\.\w+"), lambda found, _: (
+        f"{found[1]} stands twice in FROM; give each a name, as in {found[1]} AS a, {found[1]} AS b", found[1])),
+    (re.compile(r"[Cc]annot create filter with non-boolean predicate '(.*?)' returning (.+?)\.?$"), lambda found, _: (
+        f"WHERE takes a condition, {found[1]} is {found[2]}; write {found[1]} = ... or IS NOT NULL", "WHERE")),
+    (re.compile(r"[Ii]nvalid input syntax for type interval: \"?(.*?)\"?$"), lambda found, _: (
+        f"'{found[1]}' is no INTERVAL; write INTERVAL '1 day'", f"'{found[1]}'")),
+    (re.compile(r"^[Aa]ggregate function calls cannot be nested"), lambda _found, _: (
+        "an aggregate of an aggregate; write the inner one in a query of FROM", "")),
     (re.compile(r"[Ss]ubstring without for/from is not valid"), lambda _found, _: (
         "substring needs a start, as in substring(s, 1, 2)", "substring(")),
     (re.compile(r"^(\w+) queries have different number of columns"), lambda found, _: (
@@ -142,13 +170,39 @@ def said(error: Exception, text: str, tables: Collection[str]) -> str:
     if parser is not None:
         return _of_parser(parser, text)
     words = " ".join(words.replace("datafusion.public.", "").split())
+    for form, sentence, word in FORMS:
+        if form.search(words):
+            return f"{place_of(word, text)}{sentence}"
     for pattern, saying in _SAYINGS:
         found = pattern.search(words)
         if found is not None:
             sentence, word = saying(found, tables)
-            return f"{place_of(word, text)}{in_sql(sentence)}"
+            in_quotes = saying is _no_column and f'"{found[1].replace(chr(34), "")}"' in text
+            hint = f"; a text stands in single quotes: '{found[1].replace(chr(34), '')}'" if in_quotes else ""
+            place = place_of(word, text)
+            name = "" if place or not word.endswith("(") else _written_as(word.removesuffix("("), text)
+            if name:
+                place, sentence = place_of(f"{name}(", text), f"{name}(): {sentence}"
+            return f"{place}{in_sql(sentence)}{hint}"
     words = in_sql(re.split(r"\.? This issue was likely caused", words)[0]).rstrip(".")
     return words if words[1:2].isupper() else f"{words[:1].lower()}{words[1:]}"
+
+
+def _written_as(planned: str, text: str) -> str:
+    """Return the function that a text calls and the planner knows under another name; "" where there is none."""
+    names = [name for name, other in RENAMED.items() if other == planned]
+    names += [name for (name, _), template in CALLS.items() if re.search(rf"\b{planned}\(", template)]
+    names.append(planned.replace("array_", "list_"))
+    return next((name for name in names if place_of(f"{name}(", text)), "")
+
+
+def unknown_column(error: Exception) -> str | None:
+    """Return the name of the column that a query names and no table has; None for another error."""
+    words = " ".join(str(error).split())
+    found = next(
+        (found for pattern, saying in _SAYINGS if (found := pattern.search(words)) and saying is _no_column), None
+    )
+    return None if found is None or "." in found[1] else found[1].replace('"', "")
 
 
 def is_of_parser(error: Exception) -> bool:
@@ -166,13 +220,14 @@ def place_of(word: str, text: str) -> str:
 
 
 def _places(found: Sequence[Token], word: str) -> Iterator[int]:
-    wanted = word.removesuffix("(").replace('"', "").upper()
+    is_type = word.startswith("AS ")
+    wanted = word.removeprefix("AS ").removesuffix("(").replace('"', "").upper()
     for place, token in enumerate(found):
         if token.word.replace('"', "").upper() != wanted:
             continue
         following = after(found, place)
         is_call = following < len(found) and found[following].word == "("
-        is_alias = words_from(found, before(found, place), 1) == ["AS"]
+        is_alias = words_from(found, before(found, place), 1) == ["AS"] and not is_type
         if not wanted[:1].isalpha() or (is_call == word.endswith("(") and not is_alias):
             yield place
     if "." in wanted:
@@ -192,6 +247,8 @@ def _keyword_near(text: str, line: str | None, column: str | None) -> str:
         return ""
     end = sum(len(one) + 1 for one in text.split("\n")[: int(line) - 1]) + int(column) - 1
     stopped = re.match(r"\w*", text[end:])
+    if stopped and stopped[0].upper() in ("GROUP", "ORDER", "PARTITION"):
+        return f"; write {stopped[0].upper()} BY"
     for word in (stopped[0] if stopped else "", *re.findall(r"(\w+)\W*$", text[:end])):
         close = get_close_matches(word.upper(), _KEYWORDS, n=1, cutoff=0.7)
         if close and close[0] != word.upper():

@@ -18,7 +18,7 @@ from engine.api.environment import Environment
 from engine.connectors.records_manifest import MANIFEST_NAME
 from engine.errors import EngineError, PlanError
 from engine.files.compression import plain_ending
-from engine.sql.constants import NoValueError
+from engine.sql.constants import NoFunctionError, NoValueError
 from engine.sql.planner import plan_query
 from engine.sql.planner_errors import place_of
 from engine.sql.relations import RelationReader
@@ -49,6 +49,8 @@ def query_data_set(text: str, environment: Environment) -> DataSet:
             return RelationReader(tables, query, environment.from_arrow).root(query.relation, query.names)
         except NoValueError as error:
             raise PlanError(f"sql: {place_of(repr(error.text), text)}{error.sentence}") from None
+        except NoFunctionError as error:
+            raise NoFunctionError(error.name, place_of(f"{error.name}(", text)) from None
 
     if not _FRACTION.search(text) or _EXPONENT.search(text):
         return planned(decimal_constants=False)

@@ -44,6 +44,7 @@ from engine.sql.null_aware import joins_of
 from engine.sql.planner import PlannedQuery
 from engine.sql.set_operations import with_counts
 from engine.sql.types import arrow_type
+from engine.sql.using_joins import shown_columns
 
 if TYPE_CHECKING:
     from substrait.algebra_pb2 import (
@@ -90,7 +91,9 @@ class RelationReader:
         if coercions is not None:
             return RelationReader(self._tables, self._query, self._from_arrow, coercions).root(relation, names)
         self._memberships.check(self._query.marks)
-        return _renamed(found, different_names(names))
+        shown = shown_columns(names)
+        seen = Relation(found.data, tuple(found.columns[place] for place in shown))
+        return _renamed(seen, different_names([names[place] for place in shown]))
 
     def read(self, message: Rel) -> Relation:
         """Return a relation, the same one again for what was read before."""
@@ -137,7 +140,8 @@ class RelationReader:
             return self._values(message)
         name = message.named_table.names[-1]
         if name not in self._tables:
-            raise NotYetSupportedError(f"the SQL table {'.'.join(message.named_table.names)}")
+            name = ".".join(message.named_table.names)
+            raise NotYetSupportedError(f"the SQL table {name} (write (VALUES (1), (2)) AS t (k), or register one)")
         data = self._tables[name]
         columns: list[str] = list(message.base_schema.names)
         if message.HasField("filter"):
@@ -227,8 +231,9 @@ class RelationReader:
         return count_, offset or 0
 
     def _number(self, message: Expression) -> int | None:
-        value = self._reader((), ()).read(message)
-        number = scalar_of(value).as_py() if is_constant(value) else -1
+        is_query = message.WhichOneof("rex_type") == "subquery"
+        value = None if is_query else self._reader((), ()).read(message)
+        number = scalar_of(value).as_py() if value is not None and is_constant(value) else -1
         if number is not None and number < 0:
             raise PlanError("sql: LIMIT and OFFSET take a constant that is not negative")
         return number

@@ -11,6 +11,7 @@
     COPY (query)|name TO 'path' [(option value, ...)]   CopyTo; without FORMAT the end of the path says it
     INSERT INTO 'path' query                       InsertInto
     SHOW TABLES, DESCRIBE name                     ShowTables, Describe
+    SUMMARIZE name|query                           Summarize
 
 A statement that is none of these is a Query, and what plans queries says what is wrong with it.
 
@@ -91,7 +92,13 @@ class Describe(NamedTuple):
     name: str
 
 
-Statement = Query | Explain | CreateView | CreateTable | Drop | CopyTo | InsertInto | ShowTables | Describe
+class Summarize(NamedTuple):
+    """A row about each column of a query is wanted."""
+
+    text: str
+
+
+Statement = Query | Explain | CreateView | CreateTable | Drop | CopyTo | InsertInto | ShowTables | Describe | Summarize
 
 FORMATS: Final = ("parquet", "csv", "records", "json", "orc", "ipc")
 _NAME: Final = r"(\"[^\"]+\"|\w+)"
@@ -105,6 +112,7 @@ _COPY: Final = re.compile(rf"COPY\s*(?:\((.+)\)|{_NAME})\s*TO\s+{_PATH}\s*(?:\((
 _OPTION: Final = re.compile(r"\s*(\w+)(?:\s+('(?:[^']|'')*'|\([^()]*\)|[\w.]+))?\s*(?:,|\Z)")
 _INSERT: Final = re.compile(rf"INSERT\s+INTO\s+{_PATH}\s+(.+)", re.IGNORECASE | re.DOTALL)
 _SHOW: Final = re.compile(r"SHOW\s+TABLES", re.IGNORECASE)
+_SUMMARIZE: Final = re.compile(rf"SUMMARIZE\s+(?:{_NAME}|(.+))", re.IGNORECASE | re.DOTALL)
 _DESCRIBE: Final = re.compile(rf"(?:DESCRIBE|DESC)\s+{_NAME}", re.IGNORECASE)
 
 
@@ -141,6 +149,8 @@ def statement(text: str) -> Statement:
         return ShowTables()
     if found := _DESCRIBE.fullmatch(begun):
         return Describe(_plain(found[1]))
+    if found := _SUMMARIZE.fullmatch(begun):
+        return Summarize(found[2] or f"SELECT * FROM {found[1]}")  # noqa: S608 - who writes the name writes the query
     return Query(text)
 
 

@@ -16,6 +16,13 @@ from typing import Final, NamedTuple
 
 from engine.sql.text_pieces import is_comment, is_quoted, pieces
 
+#: words before parentheses that are no functions
+_NO_FUNCTION_TEXT: Final = """
+    SELECT WHERE AND OR NOT IN ON HAVING BY WHEN THEN ELSE CASE BETWEEN LIKE FROM DISTINCT VALUES
+    , ( = < > + - * / % | !
+"""
+_NO_FUNCTION: Final = frozenset(_NO_FUNCTION_TEXT.split())
+_TYPES: Final = frozenset(("TIMESTAMP", "TIMESTAMPTZ", "DATE"))
 _TOKEN: Final = re.compile(r"\s+|[\w.]+|.", re.DOTALL)
 
 
@@ -38,6 +45,11 @@ def tokens(text: str) -> list[Token]:
         else:
             found += [Token(part, part.strip().upper()) for part in _TOKEN.findall(piece)]
     return found
+
+
+def raw(text: str) -> Token:
+    """Return a token of a text that is put in, whatever it holds."""
+    return Token(text, text.strip().upper())
 
 
 def text_of(parts: Iterable[Token]) -> str:
@@ -102,3 +114,34 @@ def outside(found: Sequence[Token]) -> list[int]:
             places.append(place)
         depth += token.word == "("
     return places
+
+
+def primary_begin(found: Sequence[Token], last: int) -> int:
+    """Return where the value begins whose last word is at a place: a name, a constant, a call, parentheses, a::type."""
+    at = last
+    word = found[at].word
+    if word == "END":
+        return case_begin(found, at)
+    if word == ")":
+        at = opening(found, at)
+        earlier = before(found, at)
+        if earlier >= 0 and found[earlier].word not in _NO_FUNCTION:
+            at = earlier
+    earlier = before(found, at)
+    if earlier >= 0 and found[earlier].word in _TYPES and found[at].word.startswith("'"):
+        return earlier
+    if earlier >= 0 and found[earlier].word.endswith(".") and found[at].word.startswith('"'):
+        return earlier
+    if words_from(found, before(found, earlier), 2) == [":", ":"]:
+        return primary_begin(found, before(found, before(found, earlier)))
+    return at
+
+
+def primary_end(found: Sequence[Token], at: int) -> int:
+    """Return where the value ends that begins at a place: a text, a name, a call or parentheses."""
+    if at < len(found) and found[at].word == "(":
+        return min(closing(found, at) + 1, len(found))
+    following = after(found, at)
+    if following < len(found) and found[following].word == "(" and not found[at].word.startswith("'"):
+        return min(closing(found, following) + 1, len(found))
+    return min(at + 1, len(found))

@@ -58,6 +58,12 @@ def arrow_type(substrait_type: Type) -> pa.DataType:
         return pa.decimal128(message.precision, message.scale)
     if kind in ("precision_timestamp", "precision_timestamp_tz") and message.precision in _UNITS:
         return pa.timestamp(_UNITS[message.precision], "UTC" if kind.endswith("_tz") else None)
+    if kind == "interval_day":
+        return pa.duration(_UNITS.get(message.precision, "us"))
+    if kind == "precision_time":
+        return pa.time64("ns" if message.precision == 9 else "us")
+    if kind == "struct":
+        return pa.struct([(f"c{number}", arrow_type(one)) for number, one in enumerate(message.types)])
     if kind == "user_defined":
         # the one that the planner has: the type of NULL
         return pa.null()

@@ -26,8 +26,9 @@ from engine.api.windows import (
     rank,
     row_number,
 )
+from engine.errors import NotYetSupportedError
 from engine.graph.expression import Literal
-from engine.sql.aggregates import AggregateCall, aggregate
+from engine.sql.aggregates import NUMBERED, AggregateCall, aggregate
 from engine.sql.functions import constant_of
 
 if TYPE_CHECKING:
@@ -79,7 +80,10 @@ def _function(name: str, arguments: Sequence[Expr]) -> tuple[Any, bool]:
             name, distance = ("lead" if name == "lag" else "lag"), -distance
         return _SHIFTS[name](arguments[0], distance, *arguments[2:3]), False
     if name == "nth_value":
-        return nth_value(arguments[0], int(constant_of(arguments[1], "the number of NTH_VALUE"))), True
+        number = int(constant_of(arguments[1], "the number of NTH_VALUE"))
+        if number in NUMBERED:
+            raise NotYetSupportedError(f"{NUMBERED[number].__name__}() over a window; write it with GROUP BY and join")
+        return nth_value(arguments[0], number), True
     if name in _VALUES:
         return _VALUES[name](arguments[0]), True
     first = arguments[0].expression if arguments else None

@@ -6,6 +6,7 @@
     sum(v) FILTER (WHERE k > 1) OVER w    sum(CASE WHEN k > 1 THEN v END) OVER w
     OFFSET 2 ROWS FETCH NEXT 3 ROWS ONLY  OFFSET 2 LIMIT 3
     SELECT EXISTS (SELECT 1 FROM u ...)   SELECT ((SELECT count(*) FROM u ...) > 0)     exists_as_count, where asked for
+    k > ANY (SELECT k FROM t)             k > ANY (SELECT * FROM (SELECT k FROM t) AS compared_rows)    the same table
 
 What has none of them is the same text.
 
@@ -27,6 +28,7 @@ from engine.sql.tokens import (
     closing,
     opening,
     outside,
+    raw,
     text_of,
     tokens,
     words_from,
@@ -80,15 +82,23 @@ def exists_as_count(text: str) -> str:
             continue
         begin = words.index("FROM")
         if "(" not in words[:begin]:  # an aggregate of all rows has a row always
-            found[at : closed + 1] = [_raw("((SELECT count(*) "), *inner[places[begin] :], _raw(") > 0)")]
+            found[at : closed + 1] = [raw("((SELECT count(*) "), *inner[places[begin] :], raw(") > 0)")]
+    return text_of(found)
+
+
+def with_rows_named(text: str) -> str:
+    """Return a query in which the rows that ANY and ALL look at have another name than those outside."""
+    found = tokens(text)
+    for at in range(len(found) - 1, -1, -1):
+        opened = after(found, at)
+        if found[at].word not in ("ANY", "ALL", "SOME") or words_from(found, opened, 2) != ["(", "SELECT"]:
+            continue
+        closed = closing(found, opened)
+        found[opened : closed + 1] = [raw("(SELECT * FROM "), *found[opened : closed + 1], raw(" AS compared_rows)")]
     return text_of(found)
 
 
 _Change = tuple[int, int, Sequence[Token]] | None
-
-
-def _raw(text: str) -> Token:
-    return Token(text, text.strip().upper())
 
 
 def _is_in_list(found: Sequence[Token], at: int) -> bool:
@@ -118,7 +128,7 @@ def _distinct_parts(found: Sequence[Token], at: int) -> _Change:
         earlier = _operand_begin(found, earlier)
     if any(token.word == "BETWEEN" for token in found[max(earlier, 0) : end]):
         return None  # its AND is not one of the condition
-    return begin, end, [_raw("("), *found[begin:end], _raw(") ")]
+    return begin, end, [raw("("), *found[begin:end], raw(") ")]
 
 
 def _operand_end(found: Sequence[Token], at: int) -> int:
@@ -181,7 +191,7 @@ def _similar(found: Sequence[Token], at: int) -> _Change:
     matched = "".join(_pattern_parts(words[2][1:-1].replace("''", "'"), escape, plain="\\{0}", any_=".*", one="."))
     is_not = found[before(found, at)].word == "NOT"
     begin = before(found, at) if is_not else at
-    return begin, end, [_raw("!~ " if is_not else "~ "), _text(f"^(?s:{matched})$")]
+    return begin, end, [raw("!~ " if is_not else "~ "), _text(f"^(?s:{matched})$")]
 
 
 def _pattern_parts(pattern: str, escape: str, *, plain: str, any_: str, one: str) -> list[str]:
@@ -219,8 +229,8 @@ def _windows_filtered(found: Sequence[Token], at: int) -> _Change:
     if words_from(found, after(found, kept_end), 1) != ["OVER"] or not words or {"DISTINCT", ",", "ORDER"} & set(words):
         return None
     condition = found[after(found, kept) + 1 : kept_end]
-    counted = [_raw("1")] if words == ["*"] else value
-    parts = [_raw("CASE WHEN "), *condition, _raw(" THEN "), *counted, _raw(" END) ")]
+    counted = [raw("1")] if words == ["*"] else value
+    parts = [raw("CASE WHEN "), *condition, raw(" THEN "), *counted, raw(" END) ")]
     return opened + 1, kept_end + 1, parts
 
 
@@ -235,7 +245,7 @@ def _fetched(found: Sequence[Token], at: int) -> _Change:
     last = at
     for _ in words[1:]:
         last = after(found, last)
-    return (at, last + 1, [_raw(f"LIMIT {count[0]}")]) if count[1] in ("ROW", "ROWS") else None
+    return (at, last + 1, [raw(f"LIMIT {count[0]}")]) if count[1] in ("ROW", "ROWS") else None
 
 
 def _is_text(word: str) -> bool:

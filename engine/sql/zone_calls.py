@@ -4,7 +4,7 @@
     tz AT TIME ZONE 'Europe/Berlin'      moment_at_zone_0(tz, 'Europe/Berlin')     what clocks there show at a moment
 
 Which of both it is the planner knows, who knows types. It is told of functions that take one type, and says which one
-there is where that is another. The number says which AT TIME ZONE of the text it is.
+there is where that is another. The number says which AT TIME ZONE of the text it is; equal ones have one.
 
 Of a local time that is there twice the later moment is meant, and one that is left out is counted on from the clock
 before, as in DuckDB.
@@ -26,7 +26,7 @@ from engine.api.expressions import when
 from engine.api.row_functions import greatest
 from engine.errors import PlanError
 from engine.sql.functions import constant_of
-from engine.sql.tokens import Token, after, before, case_begin, closing, opening, text_of, tokens, words_from
+from engine.sql.tokens import Token, after, before, primary_begin, primary_end, text_of, tokens, words_from
 
 #: of the value before an AT TIME ZONE, by its number
 ZonedTypes = Mapping[int, pa.DataType]
@@ -41,13 +41,6 @@ _UNFIT: Final = re.compile(
 _SHOWN: Final = re.compile(rf"(?:{_OF_LOCAL}|{_OF_MOMENT})\d+\(((?:(?!_at_zone_).)*?), ?('[^']*')\)")
 _DEFAULT: Final = pa.timestamp("us")
 _DAY: Final = timedelta(days=1)
-#: words before parentheses that are no functions
-_NO_FUNCTION_TEXT: Final = """
-    SELECT WHERE AND OR NOT IN ON HAVING BY WHEN THEN ELSE CASE BETWEEN LIKE FROM DISTINCT VALUES
-    , ( = < > + - * / % | !
-"""
-_NO_FUNCTION: Final = frozenset(_NO_FUNCTION_TEXT.split())
-_TYPES: Final = frozenset(("TIMESTAMP", "TIMESTAMPTZ", "DATE"))
 
 
 class ZonedTypeError(Exception):
@@ -60,21 +53,29 @@ class ZonedTypeError(Exception):
 
 
 def with_zone_calls(text: str, types: ZonedTypes) -> str:
-    """Return a query with a call for each AT TIME ZONE; without a type it is taken for one of a local time."""
+    """Return a query with a call for each AT TIME ZONE; without a type it is taken for one of a local time.
+
+    In a text of one SELECT equal ones are one call: a key of GROUP BY is what stands in its list. In several
+    the same words may have several types.
+    """
     if not _WORDS.search(text):
         return text
     found = tokens(text)
-    at = number = 0
+    numbers: dict[str, int] = {}
+    are_shared = sum(token.word == "SELECT" for token in found) == 1
+    at = 0
     while at < len(found):
         if words_from(found, at, 3) == ["AT", "TIME", "ZONE"]:
-            begin, zone = _operand_begin(found, before(found, at)), after(found, after(found, after(found, at)))
-            end = _primary_end(found, zone)
+            begin, zone = primary_begin(found, before(found, at)), after(found, after(found, after(found, at)))
+            end = primary_end(found, zone)
+            written = text_of(found[begin:end]) if are_shared else str(len(numbers))
+            number = numbers.setdefault(written, len(numbers))
             data_type = types.get(number, _DEFAULT)
             is_moment = pa.types.is_timestamp(data_type) and data_type.tz is not None
             name = f"{_OF_MOMENT if is_moment else _OF_LOCAL}{number}"
             call = [Token(name, name.upper()), Token("(", "("), *found[begin:at], Token(",", ","), *found[zone:end]]
             found[begin:end] = [*call, Token(")", ")")]
-            at, number = begin + len(call), number + 1
+            at = begin + len(call)
         at += 1
     return text_of(found)
 
@@ -130,34 +131,3 @@ def _moment(local: Expr, zone: str) -> Expr:
 
 def _shown(moment: Expr, zone: str) -> Expr:
     return moment.dt.to_timezone(zone).dt.with_timezone(None)
-
-
-def _operand_begin(found: Sequence[Token], last: int) -> int:
-    """Return where the value begins whose last word is at a place: a name, a constant, a call, parentheses, a::type."""
-    at = last
-    word = found[at].word
-    if word == "END":
-        return case_begin(found, at)
-    if word == ")":
-        at = opening(found, at)
-        earlier = before(found, at)
-        if earlier >= 0 and found[earlier].word not in _NO_FUNCTION:
-            at = earlier
-    earlier = before(found, at)
-    if earlier >= 0 and found[earlier].word in _TYPES and found[at].word.startswith("'"):
-        return earlier
-    if earlier >= 0 and found[earlier].word.endswith(".") and found[at].word.startswith('"'):
-        return earlier
-    if words_from(found, before(found, earlier), 2) == [":", ":"]:
-        return _operand_begin(found, before(found, before(found, earlier)))
-    return at
-
-
-def _primary_end(found: Sequence[Token], at: int) -> int:
-    """Return where the zone ends that begins at a place: a text, a name, a call or parentheses."""
-    if at < len(found) and found[at].word == "(":
-        return min(closing(found, at) + 1, len(found))
-    following = after(found, at)
-    if following < len(found) and found[following].word == "(" and not found[at].word.startswith("'"):
-        return min(closing(found, following) + 1, len(found))
-    return min(at + 1, len(found))

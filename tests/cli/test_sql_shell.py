@@ -48,6 +48,9 @@ def shell(sales):
         ("SELECT 1 -- ;", False),
         ("SELECT 1 /* ; */", False),
         ("\\d", True),
+        (" exit", True),
+        ("Help", True),
+        ("exit_code", False),
         ("  ", True),
     ],
 )
@@ -75,6 +78,24 @@ def test_an_error_is_shown_and_ends_its_line_only(shell, capsys):
     assert "did you mean sales" in capsys.readouterr().err
     shell.run("SELECT 8 AS x;")
     assert "8" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("text", ["exit", "QUIT;", "\\q"])
+def test_the_shell_is_left_by_the_words_of_other_shells(shell, text):
+    shell.run(text)
+    assert not shell.is_open
+
+
+def test_help_is_shown(shell, capsys):
+    shell.run("help")
+    assert "Statements end with a semicolon" in capsys.readouterr().out
+
+
+def test_a_table_is_summed_up(shell, capsys):
+    shell.run("SUMMARIZE sales;")
+    out = capsys.readouterr().out
+    assert re.search(r"^shop +\| ", out, re.MULTILINE)
+    assert re.search(r"^price +\| ", out, re.MULTILINE)
 
 
 def test_timing_is_switched(shell, capsys):

@@ -25,6 +25,7 @@ GENERATED = {
         "reference/configuration.md",
         "reference/functions.md",
         "reference/rest.md",
+        "reference/sql.md",
         "reference/openapi.json",
         "how-it-works/map.md",
         "changelog.md",

@@ -90,7 +90,7 @@ def test_a_text_that_is_no_value_is_said_with_its_place(environment: Environment
         environment.sql("SELECT CAST('12.x' AS DECIMAL(5, 2)) AS x")
 
 
-@pytest.mark.parametrize("call", ["random()", "to_hex(k)", "k + d"])
+@pytest.mark.parametrize("call", ["uuid()", "to_hex(k)"])
 def test_functions_that_columns_do_not_have_are_refused(environment: Environment, call: str) -> None:
-    with pytest.raises(NotYetSupportedError, match=r"random\(\)|to_hex\(\)|no constant"):
+    with pytest.raises(NotYetSupportedError, match=r"line 1, column 8: the function (uuid|to_hex)\(\) of columns"):
         environment.sql(f"SELECT {call} AS x FROM (SELECT k, DATE '2024-01-01' AS d FROM t) AS a")

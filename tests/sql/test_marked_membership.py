@@ -40,6 +40,9 @@ PLACES = [
     pytest.param("s = 'a' OR {0} IN ({1})", marks=pytest.mark.thorough),
 ]
 OTHERS = (
+    "NULL NOT IN (SELECT k FROM u)",
+    "(SELECT max(k) + 9 FROM u) NOT IN (SELECT k FROM u)",
+    "v = 10 OR (SELECT max(k) + 9 FROM u) NOT IN (SELECT k FROM u)",
     "k IN (SELECT k FROM u WHERE u.w = t.v) AND v NOT IN (SELECT k FROM n)",
     "v = 10 OR k IN (SELECT k FROM u) OR EXISTS (SELECT 1 FROM n WHERE n.k = t.k)",
     "v = 10 OR NOT (k IN (SELECT k FROM u) AND EXISTS (SELECT 1 FROM n WHERE n.k = t.k))",
@@ -58,9 +61,6 @@ OTHERS = (
     "NOT (7 IN (SELECT k FROM n) AND k IN (SELECT k FROM u WHERE u.w = t.v))",
 )
 REFUSED = (
-    "NULL NOT IN (SELECT k FROM u)",
-    "(SELECT max(k) + 9 FROM u) NOT IN (SELECT k FROM u)",
-    "v = 10 OR (SELECT max(k) + 9 FROM u) NOT IN (SELECT k FROM u)",
     "k NOT IN (SELECT t.v FROM u WHERE u.k = t.k)",
     "k NOT IN (SELECT k FROM u WHERE u.w = t.v UNION SELECT k FROM n)",
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from engine import Environment, PlanError
+from engine import Environment, NotYetSupportedError, PlanError
 from engine.sql.planner_errors import place_of
 
 SAID = {
@@ -24,6 +24,7 @@ SAID = {
     "SELECT k,\n  'vv' AS vv, t.vv\nFROM t": "line 2, column 15: no column t.vv; did you mean v? (there are k, v, s)",
     "SELECT \"K\" FROM t": "line 1, column 8: no column K; did you mean k?",
     "SELECT k FROM t WHERE x.zz = 1": "line 1, column 23: no column x.zz (there are k, v, s)",
+    'SELECT k FROM "a.parquet"': "no table parquet; a file stands in single quotes: FROM 'path.parquet'",
     "SELECT k FROM nowhere": "line 1, column 15: no table nowhere (there are t, u, e, n)",
     "SELECT k FROM t JOIN uu ON t.k = uu.k": "line 1, column 22: no table uu; did you mean u?",
     "SELECT lenght(s) FROM t": "line 1, column 8: no function lenght; did you mean length",
@@ -45,7 +46,40 @@ SAID = {
     # shapes
     "SELECT k FROM t LIMIT -1": "line 1, column 17: LIMIT -1 is negative",
     "SELECT k FROM t UNION SELECT k, w FROM u": "line 1, column 17: both sides of UNION need as many columns",
-    "SELECT k FROM t WHERE (k, v) IN (SELECT k, w FROM u)": "a query of one column is needed here, not of 2",
+    "SELECT k FROM t WHERE k IN (SELECT k, w FROM u)": "a query of one column is needed here, not of 2",
+    "SELECT k FROM t GROUP k": "line 1, column 17: expected: end of statement, found: GROUP; write GROUP BY",
+    "SELECT sum(v) OVER (ORDER BY k ROWS 1 PRECEEDING) FROM t": (
+        "line 1, column 39: expected: PRECEDING or FOLLOWING, found: PRECEEDING; did you mean PRECEDING"
+    ),
+    "SELECT k FROM t WHERE s = \"abc\"": "line 1, column 27: no column abc (there are k, v, s); a text stands in",
+    "SELECT CAST(k AS INTT) FROM t": "line 1, column 18: no type INTT; did you mean INT",
+    "SELECT * FROM t, t": "line 1, column 15: t stands twice in FROM; give each a name, as in t AS a, t AS b",
+    "SELECT k FROM t a LEFT JOIN u b": "line 1, column 24: a join that keeps rows needs ON",
+    "SELECT k FROM t WHERE k": "line 1, column 17: WHERE takes a condition, t.k is BIGINT; write t.k = ...",
+    "SELECT INTERVAL '1 dya' + DATE '2024-01-01'": "line 1, column 17: '1 dya' is no INTERVAL; write INTERVAL '1 day'",
+    "SELECT sum(sum(k)) FROM t": "an aggregate of an aggregate; write the inner one in a query of FROM",
+    "SELECT k FROM t WHERE rank() OVER (ORDER BY k) = 1": "a function over a window in WHERE; write it in QUALIFY",
+    "SELECT extract(yeer FROM DATE '2024-01-01')": "'yeer' is not a part of a date; did you mean year?",
+    "SELECT date_trunc('mounth', DATE '2024-01-01')": "'mounth' is not a unit of date_trunc; did you mean month?",
+    "SELECT k FROM t LIMIT (SELECT 2)": "LIMIT and OFFSET take a constant",
+    "SELECT k FROM t LIMIT 'a'": "line 1, column 17: LIMIT takes a number of rows",
+    "SELECT substr(s, 1, 2, 3) FROM t": "line 1, column 8: no function has these types of arguments",
+    "SELECT year(k) FROM t": "line 1, column 8: year(): no function has these types of arguments",
+    "SELECT k,\n  sign(s) FROM t": "line 2, column 3: sign(): no function has these types of arguments",
+    "SELECT k,\n  strftime(k) FROM t": "line 2, column 3: strftime() has 1 arguments here and takes 2",
+    "SELECT list_append([1]) FROM t": "line 1, column 8: list_append(): no function has these types",
+    # forms
+    "SELECT k // 2 FROM t": "line 1, column 10: // is not there; integers divide to integers with /",
+    "SELECT ~k FROM t": "line 1, column 8: ~ is not there; write xor(x, -1)",
+    "SELECT TOP 5 k FROM t": "line 1, column 8: TOP is not there; write LIMIT",
+    "SELECT k FROM t ORDER BY s COLLATE NOCASE": "line 1, column 28: COLLATE is not there; texts compare by bytes",
+    "SELECT k FROM t PIVOT (sum(v) FOR s IN ('a'))": "PIVOT and UNPIVOT are not there; write sum(CASE WHEN ...)",
+    "SELECT s -> 'a' FROM t": "line 1, column 10: -> is not there; write s ->> '$.a'",
+    "SELECT k && v FROM t": "line 1, column 10: && is not there; write AND",
+    "SELECT count(*) FROM t GROUP BY ()": "line 1, column 24: () is not there; without GROUP BY all rows are one group",
+    "SELECT k FROM t FETCH FIRST 3 ROWS WITH TIES": "line 1, column 17: FETCH FIRST ... WITH TIES; write QUALIFY",
+    "SHOW TABLES": "line 1, column 1: SHOW TABLES is no query; write list(env.tables)",
+    "": "there is no statement in the text",
     "SELECT (SELECT w FROM u WHERE u.k = t.k) AS x FROM t": "a query that stands for a value and depends on the row",
 }  # fmt: skip
 
@@ -58,6 +92,26 @@ def test_what_is_wrong_is_said_with_its_place(environment: Environment, query: s
     assert "\n" not in str(caught.value)
 
 
+NOT_THERE = {
+    "SELECT k ^ 2 FROM t": "line 1, column 10: ^, a power in some dialects and bits in others (write power(a, b)",
+    "SELECT k ** 2 FROM t": "line 1, column 10: the operator ** (write power(a, b))",
+    "SELECT k FROM t USING SAMPLE 10": "line 1, column 17: USING SAMPLE (write data.sample",
+    "SELECT t.k FROM t ASOF JOIN u ON t.k >= u.k": "line 1, column 19: ASOF JOIN (write data.asof_join",
+    "EXPLAIN SELECT 1": "EXPLAIN (a query begins with SELECT, FROM, WITH or VALUES; write env.sql('SELECT ...')",
+    "INSERT INTO t VALUES (1)": "INSERT (a query begins with SELECT, FROM, WITH or VALUES; write data.write",
+    "SELECT count(DISTINCT k, v) FROM t": "count(DISTINCT a, b) in SQL (write count(*) of a SELECT DISTINCT a, b)",
+    "SELECT * FROM range(3)": "the SQL table range() (write (VALUES (1), (2)) AS t (k), or register one)",
+    "SELECT list_transform([1], y -> y + 1)": "list_transform() with a function (write data.map",
+}
+
+
+@pytest.mark.parametrize("query", NOT_THERE)
+def test_what_is_not_there_is_said_with_what_to_write(environment: Environment, query: str) -> None:
+    with pytest.raises(NotYetSupportedError) as caught:
+        environment.sql(query)
+    assert str(caught.value).removeprefix("sql: ").startswith(NOT_THERE[query])
+
+
 def test_of_many_columns_some_are_named(environment: Environment) -> None:
     columns = ", ".join(f"{number} AS c{number}" for number in range(40))
     with pytest.raises(PlanError, match=r"no column x9; did you mean c9.*c11 and 28 more\)$"):
@@ -65,7 +119,7 @@ def test_of_many_columns_some_are_named(environment: Environment) -> None:
 
 
 def test_columns_without_a_name_are_called_as_they_are_written(environment: Environment) -> None:
-    assert environment.sql("SELECT k + 1, s || 'x' FROM t").columns == ["t.k + 1", "t.s || 'x'"]
+    assert environment.sql("SELECT k + 1, s || 'x' FROM t").columns == ["k + 1", "s || 'x'"]
 
 
 def test_a_name_is_looked_for_where_it_is_one() -> None:

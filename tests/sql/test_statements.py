@@ -17,6 +17,7 @@ from engine.sql.statements import (
     InsertInto,
     Query,
     ShowTables,
+    Summarize,
     split,
     statement,
 )
@@ -70,6 +71,8 @@ def test_no_character_is_lost(parts: list[str]) -> None:
         ('drop table if exists "Big"', Drop("Big", "TABLE", True)),
         ("SHOW TABLES", ShowTables()),
         ("DESCRIBE Orders", Describe("orders")),
+        ("summarize Orders", Summarize("SELECT * FROM Orders")),
+        ("SUMMARIZE SELECT k\nFROM t", Summarize("SELECT k\nFROM t")),
         ("/*+ BROADCAST */ SELECT 1", Query("/*+ BROADCAST */ SELECT 1")),
     ],
 )

@@ -91,4 +91,23 @@ def test_a_column_without_a_name_is_as_it_is_written(
     both: tuple[Environment, duckdb.DuckDBPyConnection],
 ) -> None:
     found = both[0].sql("SELECT t AT TIME ZONE 'UTC' AT TIME ZONE 'Asia/Tokyo' FROM m")
-    assert found.columns == ["m.t AT TIME ZONE 'UTC' AT TIME ZONE 'Asia/Tokyo'"]
+    assert found.columns == ["t at time zone 'UTC' at time zone 'Asia/Tokyo'"]
+
+
+def test_a_group_by_a_zone_is_that_of_the_list(both: tuple[Environment, duckdb.DuckDBPyConnection]) -> None:
+    query = "SELECT {0} AS x, count(*) AS n FROM m GROUP BY {0}".format(
+        "date_trunc('day', t AT TIME ZONE 'Asia/Tokyo')"
+    )
+    found = both[0].sql(query).to_arrow()
+    assert sum(found["n"].to_pylist()) == both[1].execute("SELECT count(*) FROM m").fetchone()[0]
+    assert found.num_rows == len(both[1].execute(query).fetchall())
+
+
+def test_equal_values_of_several_types_have_a_zone_each() -> None:
+    with Environment() as env:
+        moments = pa.array([0], pa.timestamp("us"))
+        env.register("a", env.from_arrow(pa.table({"t": moments})))
+        env.register("b", env.from_arrow(pa.table({"t": moments.cast(pa.timestamp("us", "UTC"))})))
+        query = "SELECT CAST({0} AS VARCHAR) AS x FROM a UNION ALL SELECT CAST({0} AS VARCHAR) FROM b"
+        found = env.sql(query.format("t AT TIME ZONE 'Asia/Tokyo'")).to_arrow()
+        assert sorted(found["x"].to_pylist()) == ["1969-12-31 15:00:00+00", "1970-01-01 09:00:00"]

@@ -1,0 +1,116 @@
+"""SQL's functions of lists and structs by the names that the planner gives them; positions count from 1.
+
+Held by: tests/sql/test_function_calls.py
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+from operator import and_, or_
+from typing import Any, Final
+
+import pyarrow as pa
+
+from engine.api.expression import Expr
+from engine.api.expressions import lit, when
+from engine.api.row_functions import array, struct
+from engine.errors import NotYetSupportedError
+from engine.graph.expression import Call, Literal
+from engine.sql.constants import scalar_of
+from engine.sql.functions import Arguments, Function, constant_of
+
+
+def _method(name: str) -> Function:
+    def call(arguments: Arguments, _wanted: pa.DataType | None) -> Expr:
+        found: Expr = getattr(arguments[0].list, name)(*arguments[1:])
+        return found
+
+    return call
+
+
+def _element(arguments: Arguments, _wanted: pa.DataType | None) -> Expr:
+    values, position = arguments
+    if isinstance(position.expression, Literal):
+        place = constant_of(position, "a position")
+        return lit(None) if not place else values.list.get(place - 1 if place > 0 else place)
+    # of no position there is nothing: far behind the end
+    return values.list.get(when(position > 0).then(position - 1).when(position < 0).then(position).otherwise(2**31))
+
+
+def _slice(arguments: Arguments, _wanted: pa.DataType | None) -> Expr:
+    begin, end = (constant_of(one, "a position of a slice") for one in arguments[1:3])
+    if begin is None or end is None or (len(arguments) > 3 and constant_of(arguments[3], "a step") != 1):
+        raise NotYetSupportedError("sql: a part of a list with a step, or without a position (write l[2:3])")
+    start = begin - 1 if begin > 0 else begin
+    stop = None if end == -1 else end + (end < 0)
+    return arguments[0].list.slice(start, stop)
+
+
+def _sort(arguments: Arguments, _wanted: pa.DataType | None) -> Expr:
+    words = [str(constant_of(one, "an order")).upper() for one in arguments[1:]]
+    descending = words[:1] == ["DESC"]
+    nulls_last = words[1] == "NULLS LAST" if len(words) > 1 else not descending
+    return arguments[0].list.sort(descending=descending, nulls_last=nulls_last)
+
+
+def _elements(value: Expr, what: str) -> list[Any]:
+    """Return the elements of a list that is written: [1, 2]."""
+    expression = value.expression
+    if isinstance(expression, Literal):
+        return list(scalar_of(value).as_py() or ())
+    if isinstance(expression, Call) and expression.function == "array":
+        return [Expr(one) for one in expression.arguments]
+    raise NotYetSupportedError(f"sql: {what} that is a column; write list_contains of each value")
+
+
+def _has_all(arguments: Arguments, _wanted: pa.DataType | None) -> Expr:
+    values = _elements(arguments[1], "the second list of list_has_all")
+    return reduce(and_, (arguments[0].list.contains(one) for one in values), arguments[0].list.length() >= 0)
+
+
+def _has_any(arguments: Arguments, _wanted: pa.DataType | None) -> Expr:
+    values = _elements(arguments[1], "the second list of list_has_any")
+    return reduce(or_, (arguments[0].list.contains(one) for one in values), arguments[0].list.length() < 0)
+
+
+def _join(arguments: Arguments, _wanted: pa.DataType | None) -> Expr:
+    return arguments[0].list.join(str(constant_of(arguments[1], "what ARRAY_TO_STRING puts between texts")))
+
+
+def _split(arguments: Arguments, _wanted: pa.DataType | None) -> Expr:
+    return arguments[0].str.split(str(constant_of(arguments[1], "what STRING_SPLIT looks for")))
+
+
+def _named(arguments: Arguments, _wanted: pa.DataType | None) -> Expr:
+    names = [str(constant_of(one, "the name of a field")) for one in arguments[::2]]
+    return struct(**dict(zip(names, arguments[1::2], strict=True)))
+
+
+def _field(arguments: Arguments, _wanted: pa.DataType | None) -> Expr:
+    return arguments[0].field(str(constant_of(arguments[1], "the name of a field")))
+
+
+LIST_FUNCTIONS: Final[dict[str, Function]] = {
+    "make_array": lambda arguments, _: array(*arguments),
+    "array_has": _method("contains"),
+    "array_has_all": _has_all,
+    "array_has_any": _has_any,
+    "array_length": lambda arguments, _: arguments[0].list.length(),
+    "cardinality": lambda arguments, _: arguments[0].list.length(),
+    "array_element": _element,
+    "array_slice": _slice,
+    "array_sort": _sort,
+    "array_distinct": _method("distinct"),
+    "array_sum": _method("sum"),
+    "array_avg": _method("mean"),
+    "array_min": _method("min"),
+    "array_max": _method("max"),
+    "array_concat": _method("concat"),
+    "array_append": lambda arguments, _: arguments[0].list.concat(array(arguments[1])),
+    "array_prepend": lambda arguments, _: array(arguments[0]).list.concat(arguments[1]),
+    "array_to_string": _join,
+    "string_to_array": _split,
+    "struct": lambda arguments, _: struct(**{f"c{number}": one for number, one in enumerate(arguments)}),
+    "named_struct": _named,
+    "get_field": _field,
+}

@@ -1,0 +1,151 @@
+"""Functions that the planner has not: it is told of their names and types, and Drey computes them.
+
+    OWN["strftime"]   OwnFunction([timestamp, text], text, moment.dt.strftime(format))
+
+A type is exact; who writes the call casts to it (see ``call_table``).
+
+Held by: tests/sql/test_function_calls.py
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any, Final, NamedTuple
+
+import pyarrow as pa
+
+from engine.api.expression import Expr
+from engine.api.expressions import when
+from engine.api.row_functions import coalesce
+from engine.errors import NotYetSupportedError
+from engine.sql.functions import Arguments, constant_of
+from engine.sql.spans import INTERVAL_OF, unit_named
+
+_MOMENT: Final = pa.timestamp("us")
+_TEXT, _INTEGER, _DOUBLE = pa.string(), pa.int64(), pa.float64()
+
+
+class OwnFunction(NamedTuple):
+    """The types of a function, and its expression."""
+
+    given: Sequence[pa.DataType]
+    made: pa.DataType
+    call: Callable[[Arguments], Expr]
+
+
+def _unit(argument: Expr, what: str) -> str:
+    return unit_named(str(constant_of(argument, what)))
+
+
+def _date_diff(arguments: Arguments) -> Expr:
+    """Return how many borders of a unit lie between two moments."""
+    unit = _unit(arguments[0], "the unit of date_diff")
+    before, after = arguments[1:]
+    if unit == "week":
+        # seven days, as in DuckDB
+        return after.dt.truncate("day").dt.diff(before.dt.truncate("day"), "weeks")
+    if unit == "microsecond":
+        return after.dt.diff(before, "microseconds")
+    return after.dt.truncate(unit).dt.diff(before.dt.truncate(unit), f"{unit}s")
+
+
+def _date_sub(arguments: Arguments) -> Expr:
+    """Return how many whole units lie between two moments."""
+    return arguments[2].dt.diff(arguments[1], f"{_unit(arguments[0], 'the unit of date_sub')}s")
+
+
+def _of_moment(name: str) -> Callable[[Arguments], Expr]:
+    return lambda arguments: getattr(arguments[0].dt, name)()
+
+
+def _epoch(unit: str) -> Callable[[Arguments], Expr]:
+    return lambda arguments: arguments[0].dt.epoch(unit)
+
+
+def _milliseconds(arguments: Arguments) -> Expr:
+    """Return milliseconds, cut toward zero as in DuckDB."""
+    count = arguments[0].dt.epoch("us")
+    whole = count.abs() // 1000
+    return when(count < 0).then(-whole).otherwise(whole)
+
+
+def _parsed(is_strict: bool) -> Callable[[Arguments], Expr]:
+    def call(arguments: Arguments) -> Expr:
+        return arguments[0].str.to_timestamp(str(constant_of(arguments[1], "the format of strptime")), is_strict)
+
+    return call
+
+
+def _extract(arguments: Arguments) -> Expr:
+    """Return a group of the first match, "" where nothing matches."""
+    text, pattern, group = arguments
+    found = text.str.extract(
+        str(constant_of(pattern, "the pattern of regexp_extract")),
+        int(constant_of(group, "the group of regexp_extract")),
+    )
+    return when(text.is_not_null()).then(coalesce(found, "")).otherwise(None)
+
+
+def _extract_all(arguments: Arguments) -> Expr:
+    return arguments[0].str.extract_all(str(constant_of(arguments[1], "the pattern of regexp_extract_all")))
+
+
+def _json(arguments: Arguments) -> Expr:
+    path = str(constant_of(arguments[1], "a path in JSON"))
+    return arguments[0].str.json_get(path if path.startswith("$") else f"$.{path}")
+
+
+def _strftime(arguments: Arguments) -> Expr:
+    return arguments[0].dt.strftime(str(constant_of(arguments[1], "the format of strftime")))
+
+
+def _of_seconds(factor: int) -> Callable[[Arguments], Expr]:
+    return lambda arguments: (arguments[0] * factor).cast(_MOMENT)
+
+
+def _interval(_arguments: Arguments) -> Expr:
+    raise NotYetSupportedError("sql: an interval of a column that is not added to a date or a timestamp")
+
+
+OWN: Final[dict[str, OwnFunction]] = {
+    "strftime": OwnFunction([_MOMENT, _TEXT], _TEXT, _strftime),
+    "strptime": OwnFunction([_TEXT, _TEXT], _MOMENT, _parsed(is_strict=True)),
+    "try_strptime": OwnFunction([_TEXT, _TEXT], _MOMENT, _parsed(is_strict=False)),
+    "date_diff": OwnFunction([_TEXT, _MOMENT, _MOMENT], _INTEGER, _date_diff),
+    "date_sub": OwnFunction([_TEXT, _MOMENT, _MOMENT], _INTEGER, _date_sub),
+    INTERVAL_OF: OwnFunction([_INTEGER, _TEXT], pa.month_day_nano_interval(), _interval),
+    "dayname": OwnFunction([_MOMENT], _TEXT, _of_moment("day_name")),
+    "monthname": OwnFunction([_MOMENT], _TEXT, _of_moment("month_name")),
+    "last_day": OwnFunction([_MOMENT], pa.date32(), _of_moment("last_day")),
+    "epoch_ms": OwnFunction([_MOMENT], _INTEGER, _milliseconds),
+    "epoch_us": OwnFunction([_MOMENT], _INTEGER, _epoch("us")),
+    "unix_timestamp": OwnFunction([_MOMENT], _INTEGER, _epoch("s")),
+    "from_unixtime": OwnFunction([_INTEGER], _MOMENT, _of_seconds(10**6)),
+    "make_timestamp": OwnFunction([_INTEGER], _MOMENT, _of_seconds(1)),
+    "bitwise_xor": OwnFunction([_INTEGER, _INTEGER], _INTEGER, lambda arguments: arguments[0].bit_xor(arguments[1])),
+    "isinf": OwnFunction([_DOUBLE], pa.bool_(), lambda arguments: arguments[0].is_infinite()),
+    "isfinite": OwnFunction([_DOUBLE], pa.bool_(), lambda arguments: arguments[0].is_finite()),
+    "regexp_extract": OwnFunction([_TEXT, _TEXT, _INTEGER], _TEXT, _extract),
+    "regexp_extract_all": OwnFunction([_TEXT, _TEXT], pa.list_(_TEXT), _extract_all),
+    "json_extract_string": OwnFunction([_TEXT, _TEXT], _TEXT, _json),
+    "sha256_hex": OwnFunction([_TEXT], _TEXT, lambda arguments: arguments[0].sha256()),
+    "url_decode": OwnFunction([_TEXT], _TEXT, lambda arguments: arguments[0].str.url_decode()),
+}
+#: aggregates of doubles, which are computed as the ones of ``aggregates`` of the same name
+OWN_AGGREGATES: Final = ("product", "skewness", "kurtosis")
+_CALL: Final = re.compile(rf"\b({'|'.join((*OWN, *OWN_AGGREGATES))})\(")
+
+
+def register_own_functions(session: Any, text: str) -> None:
+    """Tell a session of the functions that a text calls."""
+    from datafusion import Accumulator, udaf, udf  # noqa: PLC0415
+
+    # never made: the planner sees no rows
+    accumulator = type("NoState", (Accumulator,), dict.fromkeys(Accumulator.__abstractmethods__))
+    for name in sorted(set(_CALL.findall(text))):
+        if name in OWN:
+            given, made, _ = OWN[name]
+            session.register_udf(udf(lambda *_: None, list(given), made, "immutable", name))
+        else:
+            session.register_udaf(udaf(accumulator, _DOUBLE, _DOUBLE, [_DOUBLE], "immutable", name))

@@ -1,0 +1,91 @@
+"""Spans of time: units and what is added, and differences of timestamps.
+
+    d + INTERVAL (n) DAY          interval_of(n, 'day')       a column of microseconds, added
+    ts - other                    duration[us]                which is compared with intervals without months
+    extract(epoch FROM ts - other)
+
+Held by: tests/sql/test_spans.py
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import pyarrow as pa
+
+from engine.api.expression import Expr
+from engine.api.expressions import lit, when
+from engine.errors import NotYetSupportedError
+from engine.sql.constants import computed, is_constant, scalar_of
+from engine.sql.functions import constant_of
+
+#: what the planner is told of an interval of a column
+INTERVAL_OF: Final = "interval_of"
+_MOMENT: Final = pa.timestamp("us")
+_SPAN: Final = pa.duration("us")
+_MONTHS: Final = {"year": 12, "quarter": 3, "month": 1}
+#: microseconds of units that have always the same length
+_LENGTHS: Final = {
+    "week": 7 * 86400 * 10**6,
+    "day": 86400 * 10**6,
+    "hour": 3600 * 10**6,
+    "minute": 60 * 10**6,
+    "second": 10**6,
+    "millisecond": 10**3,
+    "microsecond": 1,
+}
+_UNITS: Final = (*_MONTHS, *_LENGTHS)
+_SHORT: Final = {
+    **{"y": "year", "yr": "year", "mon": "month", "w": "week", "d": "day", "h": "hour", "hr": "hour", "m": "minute"},
+    **{"min": "minute", "s": "second", "sec": "second", "ms": "millisecond", "us": "microsecond"},
+}
+
+
+def unit_named(name: str) -> str:
+    """Return the unit of a name such as day, DAYS or d; NotYetSupportedError for another one."""
+    lower = name.lower()
+    unit = _SHORT.get(lower) or _SHORT.get(lower.removesuffix("s")) or lower.removesuffix("s")
+    if unit not in _UNITS:
+        raise NotYetSupportedError(f"sql: the unit '{name}' (there are {', '.join(_UNITS)})")
+    return unit
+
+
+def moved(value: Expr, count: Expr, unit: str, *, is_date: bool, is_back: bool) -> Expr:
+    """Return a moment moved by as many units as a column or a constant says; a date by days is a date."""
+    unit = unit_named(unit)
+    count = computed(-count) if is_back else count
+    number = constant_of(count, f"a number of {unit}s to add") if is_constant(count) or unit in _MONTHS else None
+    if number is not None:
+        return value.dt.add(**{f"{unit}s": int(number)})
+    found = (value.cast(_MOMENT) if is_date else value) + (count.cast(pa.int64()) * _LENGTHS.get(unit, 0)).cast(_SPAN)
+    return found.cast(pa.date32()) if is_date and unit in ("day", "week") else found
+
+
+def part_of_span(part: str, span: Expr) -> Expr:
+    """Return a part of a span: its seconds, or the days, hours, minutes and seconds that it is written with."""
+    count = span.cast(_SPAN).cast(pa.int64())
+    name = part.lower()
+    if name == "epoch":
+        return count / 10**6
+    if name not in ("day", "hour", "minute", "second"):
+        raise NotYetSupportedError(f"EXTRACT({part.upper()} FROM ...) of a difference (write EPOCH and divide)")
+    above = {"hour": "day", "minute": "hour", "second": "minute"}.get(name)
+    absolute = count.abs() if above is None else count.abs() % _LENGTHS[above]
+    whole = absolute // _LENGTHS[name]
+    return when(count < 0).then(-whole).otherwise(whole)
+
+
+def with_spans(values: Sequence[Expr], type_of: Callable[[Expr], pa.DataType]) -> list[Expr]:
+    """Return what is compared: beside a span of time an interval is one, too."""
+    if not any(pa.types.is_duration(type_of(value)) for value in values):
+        return list(values)
+    return [_as_span(value) if type_of(value) == pa.month_day_nano_interval() else value for value in values]
+
+
+def _as_span(value: Expr) -> Expr:
+    interval = scalar_of(value).as_py() if is_constant(value) else None
+    if interval is None or interval.months:
+        raise NotYetSupportedError("sql: a difference of timestamps beside an interval of months; write days")
+    microseconds = interval.days * _LENGTHS["day"] + interval.nanoseconds // 1000
+    return lit(pa.scalar(microseconds, _SPAN))

@@ -1,0 +1,109 @@
+"""USING of LEFT, SEMI and ANTI joins, for which the planner makes a join without a form in Substrait.
+
+    a LEFT JOIN b USING (k)    a LEFT JOIN (SELECT * EXCLUDE (k), k AS using_key_k FROM b) AS b ON k = b.using_key_k
+
+The key is that of the left side, under its own name; that of the right side has another one, also where the query
+names it (``b.k``), and ``SELECT *`` shows the first only. A query in which that would tell rows apart that are the same
+without it (DISTINCT, UNION and so on of *) stays as it is, and is refused as RIGHT and FULL joins are.
+
+Held by: tests/sql/test_using_joins.py
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from engine.sql.tokens import Token, after, before, closing, opening, raw, text_of, tokens, words_from
+
+PREFIX: Final = "using_key_"
+_WORDS: Final = re.compile(r"\b(?:LEFT|SEMI|ANTI)\b.*\bUSING\s*\(", re.IGNORECASE | re.DOTALL)
+_TELLS_APART: Final = frozenset(("DISTINCT", "UNION", "INTERSECT", "EXCEPT"))
+_JOINS: Final = frozenset(("JOIN", "LEFT", "RIGHT", "FULL", "INNER", "CROSS", "NATURAL", "SEMI", "ANTI", ","))
+_NAME: Final = re.compile(r"\w+")
+
+
+def with_using_joins(text: str) -> str:
+    """Return a query whose LEFT, SEMI and ANTI joins have conditions."""
+    if not _WORDS.search(text):
+        return text
+    found = tokens(text)
+    words = {token.word for token in found}
+    if _TELLS_APART & words and _has_star(found):
+        return text
+    at = 0
+    while at < len(found):
+        if found[at].word == "JOIN":
+            _write(found, at)
+        at += 1
+    return text_of(found)
+
+
+def shown_columns(names: Sequence[str]) -> list[int]:
+    """Return the places of the columns that a query shows."""
+    return [place for place, name in enumerate(names) if not name.startswith(PREFIX)]
+
+
+def _has_star(found: Sequence[Token]) -> bool:
+    """Return whether * stands for columns somewhere."""
+    for place, token in enumerate(found):
+        earlier = before(found, place)
+        if token.word == "*" and earlier >= 0 and found[earlier].word in ("SELECT", ",", "DISTINCT", "ALL"):
+            return True
+    return any(token.word.endswith(".") for token in found)
+
+
+def _write(found: list[Token], join: int) -> None:
+    """Write the join at a place with ON, if it has USING and takes the key from its left side."""
+    kind = found[before(found, join)].word
+    kind = found[before(found, before(found, join))].word if kind == "OUTER" else kind
+    begin = after(found, join)
+    relation_end = closing(found, begin) if begin < len(found) and found[begin].word == "(" else begin
+    place = after(found, relation_end)
+    alias = found[begin].text.rpartition(".")[2] if relation_end == begin else ""
+    if place < len(found) and found[place].word == "AS":
+        place = after(found, place)
+    if place < len(found) and found[place].word != "USING":
+        alias, place = found[place].text, after(found, place)
+    opened = after(found, place)
+    if kind not in ("LEFT", "SEMI", "ANTI") or not _NAME.fullmatch(alias) or place >= len(found):
+        return
+    if found[place].word != "USING" or words_from(found, opened, 1) != ["("]:
+        return
+    closed = closing(found, opened)
+    keys = [token.text for token in found[opened + 1 : closed] if token.word and token.word != ","]
+    if closed == len(found) or not keys or not all(_NAME.fullmatch(key) for key in keys):
+        return
+    relation = text_of(found[begin : relation_end + 1]) + (f" AS {alias}" if relation_end > begin else "")
+    renamed = ", ".join(f"{key} AS {PREFIX}{key}" for key in keys)
+    first = _first_relation(found, join)
+    conditions = " AND ".join(f"{first}{key} = {alias}.{PREFIX}{key}" for key in keys)
+    selected = f"(SELECT * EXCLUDE ({', '.join(keys)}), {renamed} FROM {relation})"  # noqa: S608 - of the query itself
+    _rename(found, {f"{alias}.{key}".upper(): f"{alias}.{PREFIX}{key}" for key in keys})
+    found[begin : closed + 1] = [raw(f"{selected} AS {alias} ON {conditions}")]
+
+
+def _first_relation(found: Sequence[Token], join: int) -> str:
+    """Return the name of the first relation, where a USING on the left has made its key the one of several: "a."."""
+    place, has_using = before(found, join), False
+    while place >= 0 and found[place].word != "FROM":
+        if found[place].word == "(":
+            return ""
+        has_using |= found[place].word == "USING"
+        place = before(found, opening(found, place) if found[place].word == ")" else place)
+    first = after(found, place)
+    if not has_using or place < 0:
+        return ""
+    last = closing(found, first) if found[first].word == "(" else first
+    name = after(found, last)
+    name = after(found, name) if found[name].word == "AS" else name
+    is_named = found[name].word not in _JOINS
+    alias = found[name].text if is_named else found[last].text.rpartition(".")[2]
+    return f"{alias}." if _NAME.fullmatch(alias) else ""
+
+
+def _rename(found: list[Token], names: dict[str, str]) -> None:
+    for place, token in enumerate(found):
+        if token.word in names:
+            found[place] = raw(names[token.word])

@@ -1,0 +1,191 @@
+"""Functions under the names of DuckDB, Spark and PostgreSQL, over nulls and edges: the values are those of DuckDB."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from engine import DataError, Environment, NotYetSupportedError, PlanError
+from engine.sql.call_table import CALLS, REFUSED, RENAMED
+from engine.sql.known_calls import with_known_calls
+from engine.sql.list_functions import LIST_FUNCTIONS
+from engine.sql.own_functions import OWN
+from tests.sql.function_rows import AGGREGATES, TABLE, VALUES, WINDOWS
+
+OF_MOMENTS = (
+    *(f"{name}(m)" for name in ("year", "hour", "second", "dayname", "last_day", "epoch_us")),
+    "strftime(m, '%Y-%m-%d %H:%M:%S')",
+    "date_trunc('day', m)",
+    "date_diff('hour', m, m + INTERVAL '1 day')",
+    "extract(dow FROM m)",
+    "strftime(m + INTERVAL (n) HOUR, '%Y-%m-%d %H')",
+)
+Both = tuple[Environment, duckdb.DuckDBPyConnection]
+
+
+@pytest.fixture(scope="module")
+def both(environment: Environment) -> Iterator[Both]:
+    environment.register("x", environment.from_arrow(TABLE))
+    with duckdb.connect() as oracle:
+        oracle.register("x", TABLE)
+        oracle.execute("SET default_null_order = 'nulls_last_on_asc_first_on_desc'")
+        oracle.execute("SET TimeZone = 'UTC'")
+        yield environment, oracle
+
+
+def plain(value: Any) -> Any:
+    """Return a value without what types alone tell: 1 and 1.0 are the same, so are a date and its midnight."""
+    if isinstance(value, bool) or value is None:
+        return value
+    if isinstance(value, int | float | Decimal):
+        number = float(value)
+        return str(number) if math.isnan(number) else float(f"{number:.11g}")
+    if isinstance(value, datetime):
+        return value.replace(tzinfo=None)
+    if isinstance(value, date):
+        return datetime(value.year, value.month, value.day)
+    if isinstance(value, list | tuple):
+        return [plain(one) for one in value]
+    return value
+
+
+def values_of(both: Both, query: str, oracle_query: str) -> tuple[list[Any], list[Any]]:
+    found = both[0].sql(query).to_arrow()
+    rows = [plain(row) for row in zip(*(column.to_pylist() for column in found.columns), strict=True)]
+    return rows, [plain(row) for row in both[1].execute(oracle_query).fetchall()]
+
+
+@pytest.mark.parametrize("expression", [*VALUES, *WINDOWS])
+def test_the_value_of_a_row_is_duckdbs(both: Both, expression: str) -> None:
+    wanted = {**VALUES, **WINDOWS}[expression] or expression
+    query = "SELECT n, {} AS value FROM x ORDER BY n"
+    found, expected = values_of(both, query.format(expression), query.format(wanted))
+    assert found == expected
+
+
+@pytest.mark.parametrize("expression", AGGREGATES)
+def test_the_value_of_all_rows_is_duckdbs(both: Both, expression: str) -> None:
+    query = "SELECT {} AS value FROM x"
+    found, expected = values_of(both, query.format(expression), query.format(AGGREGATES[expression] or expression))
+    assert found == expected
+
+
+@pytest.mark.parametrize("expression", AGGREGATES)
+def test_the_value_of_a_group_is_duckdbs(both: Both, expression: str) -> None:
+    if "any_value" in expression or expression.startswith(("first(", "last(", "first_value(s)")):
+        pytest.skip("any row of the group")
+    query = "SELECT b, {} AS value FROM x GROUP BY b ORDER BY b"
+    found, expected = values_of(both, query.format(expression), query.format(AGGREGATES[expression] or expression))
+    assert found == expected
+
+
+def test_every_row_of_the_tables_is_held_above() -> None:
+    written = " ".join((*VALUES, *AGGREGATES, *WINDOWS)).lower()
+    names = {*RENAMED, *(name for name, _ in CALLS)}
+    assert [name for name in sorted(names) if not re.search(rf"\b{name}\s*\(", written)] == []
+    translated = with_known_calls(", ".join((*VALUES, *AGGREGATES))).lower()
+    others = {"array_has_all": "list_has_all", "array_has_any": "list_has_any", "array_distinct": "list_distinct"}
+    others |= {name: f"list_{name.removeprefix('array_')}" for name in ("array_sum", "array_avg", "array_slice")}
+    others |= {"array_concat": "list_concat", "array_append": "list_append", "array_prepend": "list_prepend"}
+    others |= {"struct": "{", "named_struct": "{"}
+    names = {*OWN, *LIST_FUNCTIONS} - {"interval_of"}
+    assert [name for name in sorted(names) if others.get(name, f"{name}(") not in translated] == []
+
+
+def test_names_of_types_and_queries_are_no_calls() -> None:
+    for text in (
+        "WITH list(a) AS (SELECT 1) SELECT a FROM list",
+        "SELECT a FROM (VALUES (1)) AS year (a)",
+        "SELECT year FROM t",
+    ):
+        assert with_known_calls(text) == text
+    assert with_known_calls("SELECT 'year(d)', \"year(d)\" -- year(d)") == "SELECT 'year(d)', \"year(d)\" -- year(d)"
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("SELECT strftime(d) FROM x", r"strftime\(\) has 1 arguments here and takes 2"),
+        ("SELECT date_diff('foo', d, e) FROM x", "the unit 'foo' .there are year, quarter, "),
+        ("SELECT strftime(i, '%Y') FROM x", "a number as a date or a time; write from_unixtime"),
+        ("SELECT CAST(i AS TIMESTAMP) FROM x", "a number as a date or a time"),
+        ("SELECT uuid() FROM x", "no function uuid|function uuid"),
+        ("SELECT to_char(d, 'YYYY') FROM x", "write strftime"),
+        ("SELECT printf('%05d', i) FROM x", "%05d in printf"),
+        ("SELECT format('{} {}', i) FROM x", "has 1 values, and needs more"),
+        ("SELECT mode(i) OVER () FROM x", "over a window"),
+        ("SELECT nth_value(i, 2) FROM x", "nth_value"),
+        (
+            "SELECT translate(s, 'a', 'b') FROM x",
+            "line 1, column 8: the function translate.. of columns .write replace",
+        ),
+    ],
+)
+def test_what_is_not_there_is_refused_by_name(both: Both, query: str, said: str) -> None:
+    with pytest.raises((PlanError, NotYetSupportedError), match=said):
+        both[0].sql(query)
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_written_instead_is_said(both: Both, name: str) -> None:
+    for arguments in (
+        "s",
+        "s, s",
+        "s, 1",
+        "1, s",
+        "d",
+        "d, e",
+        "f, 2",
+        "s, 'a', 'b'",
+        "INTERVAL '1 day', ts",
+        "l, 1",
+        "",
+    ):
+        with pytest.raises((PlanError, NotYetSupportedError)) as raised:
+            both[0].sql(f"SELECT {name}({arguments}) FROM x")
+        if REFUSED[name] in str(raised.value):
+            return
+    pytest.fail(f"{name}: {raised.value}")
+
+
+def test_differences_of_timestamps_are_spans(both: Both) -> None:
+    found = both[0].sql("SELECT ts - te AS span FROM x WHERE n = 1").to_arrow()
+    assert found["span"].to_pylist() == [timedelta(hours=-12, minutes=14, seconds=15, microseconds=678901)]
+
+
+def test_a_text_that_is_not_of_the_format_ends_the_job(both: Both) -> None:
+    with pytest.raises(DataError, match="is not of the format"):
+        both[0].sql("SELECT strptime(s, '%Y') FROM x").to_arrow()
+
+
+@pytest.mark.parametrize(
+    ("unit", "zone"),
+    [*((unit, zone) for unit in ("s", "ms", "us") for zone in (None, "UTC", "Europe/Berlin")), ("ns", None)],
+)
+def test_moments_of_every_unit_and_zone_are_read_as_in_utc(unit: str, zone: str | None) -> None:
+    moments = pa.array([1709212455678901234, None, 946684799999000000], pa.timestamp("ns"))
+    table = pa.table({"n": [1, 2, 3], "m": pc.cast(moments, pa.timestamp(unit, zone), safe=False)})
+    queries = [f"SELECT n, {one} AS x FROM z ORDER BY n" for one in OF_MOMENTS]
+    with Environment() as environment, duckdb.connect() as oracle:
+        oracle.execute("SET TimeZone = 'UTC'")
+        environment.register("z", environment.from_arrow(table))
+        oracle.register("z", table)
+        for query in queries:
+            found, expected = values_of((environment, oracle), query, query)
+            assert found == expected, query
+
+
+@pytest.mark.parametrize(
+    "call", ["strftime(ts, NULL)", "strftime(NULL, '%Y')", "date_diff('day', NULL, d)", "epoch_ms(NULL)"]
+)
+def test_of_null_there_is_null(both: Both, call: str) -> None:
+    assert both[0].sql(f"SELECT {call} AS x FROM x").to_arrow()["x"].null_count == TABLE.num_rows

@@ -1,0 +1,34 @@
+"""What a list of SELECT has without a name is called as it was written."""
+
+from __future__ import annotations
+
+import pytest
+
+from engine import Environment
+from engine.sql.select_items import written_names
+
+NAMED = {
+    "SELECT SUM(T.v), k, x AS y FROM t": ["sum(t.v)", "p1", "p2"],
+    "SELECT DISTINCT upper(s), 'A' || s b, k + 1 c, (k) d": ["upper(s)", "p1", "p2", "p3"],
+    "SELECT CASE WHEN k = 1 THEN 2 END, CASE WHEN k = 1 THEN 2 END x": ["case when k = 1 then 2 end", "p1"],
+    "SELECT k = 1 AND v, k IS NULL, k::INT": ["k = 1 and v", "k is null", "k::int"],
+    "WITH a AS (SELECT 1 + 1) SELECT f(a, b),  g( 'X' ) -- c\n FROM a UNION SELECT 1, 2": ["f(a, b)", "g( 'X' )"],
+    "SELECT sum(v) OVER (ORDER BY k), count(*) n, [1, 2] FROM t": ["sum(v) over (order by k)", "p1", "[1, 2]"],
+}
+
+
+@pytest.mark.parametrize("text", NAMED)
+def test_a_value_without_a_name_is_called_as_it_was_written(text: str) -> None:
+    wanted = NAMED[text]
+    assert written_names(text, [f"p{number}" for number in range(len(wanted))]) == wanted
+
+
+@pytest.mark.parametrize(
+    "text", ["SELECT *, k + 1 FROM t", "SELECT t.*, k + 1", "VALUES (1, 2)", "SELECT * EXCLUDE (k), 1"]
+)
+def test_names_of_the_planner_stay_where_columns_are_not_written(text: str) -> None:
+    assert written_names(text, ["a", "b"]) == ["a", "b"]
+
+
+def test_a_struct_is_one_column(environment: Environment) -> None:
+    assert environment.sql("SELECT {'a': k, 'b': s}, k AS \"K\" FROM t").columns == ["{'a': k, 'b': s}", "K"]

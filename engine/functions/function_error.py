@@ -12,11 +12,12 @@ Held by: tests/functions/test_function_runner.py
 from __future__ import annotations
 
 import traceback
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from engine.errors import DataError, JobExecutionError, MemoryBudgetError
-from engine.functions.row import missing_name
+from engine.functions.row import RowsAt, missing_name
 from engine.graph.operator_descriptor import PythonOperator
 
 _ROW_TEXT_MAX = 300
@@ -50,6 +51,8 @@ class UserFunctionError(JobExecutionError):
         self.row = row
         #: the row itself, where a function of one row failed (failed_row.py)
         self.failed_row: Any = None
+        #: where it is in the batch that the function was given; -1: it is not known
+        self.position = -1
 
 
 def plain_text(text: str) -> str:
@@ -124,11 +127,13 @@ class FunctionPlace:
         self.file = operator.file
         self.line = operator.line
 
-    def error_at(self, error: BaseException, row: object) -> UserFunctionError:
-        """Return the error of a failure at a row, which may be None."""
+    def error_at(self, error: BaseException, place: Sequence[object]) -> UserFunctionError:
+        """Return the error of a failure at a place: a sequence of one row, which may be None."""
+        row = place[0]
         failure = self.error(error, "" if row is None else describe_row(row))
         if failure.failed_row is None:
             failure.failed_row = row
+            failure.position = place.positions[0] if isinstance(place, RowsAt) else -1
         return failure
 
     def error(self, error: BaseException, row: str = "", step: str = "") -> UserFunctionError:

@@ -170,10 +170,10 @@ def test_keys_of_any_range_sort_like_the_oracle(workshop, least, bits, second):
     numbers = [least + rng.randrange(1 << bits) for _ in range(1500)]
     table = pa.table({"key": numbers, "other": [rng.randrange(9) for _ in numbers], "number": range(1500)})
     keys = (SortKey("key", bits % 2 == 0), SortKey("other", True))[: 1 + second]
-    for given in (table, table.sort_by("key"), table.sort_by([("key", "descending")])):
+    for rows in (table, table.sort_by("key"), table.sort_by([("key", "descending")])):
         with workshop.operator(400) as (pool, space):
-            result, _ = sort_table(given, keys, pool, space)
-        assert same(result.to_pylist(), oracle(given, keys))
+            result, _ = sort_table(rows, keys, pool, space)
+        assert same(result.to_pylist(), oracle(rows, keys))
 
 
 @pytest.mark.parametrize("batch_rows", [1, 2, 7, 49, 100])

@@ -23,6 +23,8 @@ from engine.graph.operator_descriptor import PythonOperator
 _ROW_TEXT_MAX = 300
 #: the engine's: what it raises about a function's input is not in the user's code
 _OWN_FOLDER = str(Path(__file__).parent.parent)
+#: what functions are given rows by: not a list
+_ITERATORS = ("row_reader.GroupRows", "row_reader.RowStream")
 _NO_DEBUGGER = (
     "a debugger has no terminal here: functions run in worker processes; run the job embedded with functions.mode: "
     "inline (flink-run -t local -p 1 -D functions.mode=inline JOB.py), there breakpoint() and pdb.set_trace() stop"
@@ -90,7 +92,10 @@ def describe_row(row: object) -> str:
 def message_of(error: BaseException) -> str:
     """Return an exception's text, also of one whose ``__str__`` fails: it is the user's code."""
     try:
-        return missing_name(error) or str(error)
+        text = missing_name(error) or str(error)
+        if isinstance(error, TypeError) and any(name in text for name in _ITERATORS):
+            text += ": rows are read one by one; rows = list(rows) has them all, if they fit into memory"
+        return text
     except Exception as failure:
         return f"(its text cannot be made: {type(failure).__name__})"
 

@@ -10,9 +10,9 @@
            last    cursor
 
 Groups are compared once for each of them on either side; within one the times decide, as far as they can by 64 bits of
-each. One row of a group is looked at a time, so a group may be as large as it likes. Candidates are addresses: the batches in
-which they lie are held until their left rows are given out, which happens when these are held_bytes. Where distances
-decide (``AsofRule``), the times of both candidates are decoded, a batch at a time.
+each. One row of a group is looked at a time, so a group may be as large as it likes. Candidates are addresses: the
+batches in which they lie are held until their left rows are given out, which happens when these are held_bytes. Where
+distances decide (``AsofRule``), the times of both candidates are decoded, a batch at a time.
 
 Memory: a batch of the left, one of the right, held_bytes and a batch more. Disk: none. Thread: one.
 

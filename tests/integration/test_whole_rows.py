@@ -30,3 +30,18 @@ def test_a_filter_keeps_whole_rows_of_many_batches(open_environment):
     table = pa.table({"id": range(200_000), "text": [f"t{n}" for n in range(200_000)]})
     kept = open_environment().from_arrow(table).filter(lambda row: row.id % 1000 == 7).sort("id").to_arrow()
     assert kept.to_pydict() == {"id": list(range(7, 200_000, 1000)), "text": [f"t{n}" for n in range(7, 200_000, 1000)]}
+
+
+@pytest.mark.parametrize("wrong", [len, lambda rows: rows[0]], ids=["len", "item"])
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda data, wrong: data.map_partition(lambda rows: [(wrong(rows),)], SCHEMA),
+        lambda data, wrong: data.group_by("id").reduce(lambda rows: [(wrong(rows),)], SCHEMA),
+    ],
+    ids=["map_partition", "reduce"],
+)
+def test_rows_that_are_taken_for_a_list_are_told_to_be_none(wrong, call, open_environment):
+    data = open_environment().from_arrow(pa.table({"id": [1, 2, 3]}))
+    with pytest.raises(JobExecutionError, match=r"rows are read one by one; rows = list\(rows\) has them all"):
+        call(data, wrong).collect()

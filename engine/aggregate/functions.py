@@ -116,7 +116,17 @@ def _sum_type(call: AggregateCall, data_type: pa.DataType, integer_type: pa.Data
         return pa.decimal256(WIDE_DECIMAL_DIGITS_MAX, data_type.scale)
     if types.is_decimal(data_type):
         raise NotYetSupportedError(f"{call.function} of {data_type} ({call.name})")
-    raise SchemaError(f"{call_text(call)}: {call.function} takes numbers, the argument is {data_type}")
+    raise SchemaError(f"{call_text(call)}: {call.function} {takes_numbers(data_type)}")
+
+
+def takes_numbers(data_type: pa.DataType) -> str:
+    """Return what an error says of an argument that is no number, and what to do where something is likely meant."""
+    remedy = ": count_if counts where it is true, cast(pa.int64()) makes 1 and 0 of it"
+    if types.is_string(data_type) or types.is_large_string(data_type):
+        remedy = ": cast it, or make numbers of texts with .str.to_number()"
+    elif not types.is_boolean(data_type):
+        remedy = ""
+    return f"takes numbers, the argument is {data_type}{remedy}"
 
 
 def _state_of_numbers(call: AggregateCall, data_type: pa.DataType) -> StateSpec:

@@ -13,7 +13,8 @@ data_set.py            DataSet: an immutable handle on a node; its calls are in 
   functional.py        map, map_partition, co_group and the like, broadcast data sets
   udfs.py              Python functions within expressions
   partitioning.py      shuffle, rebalance, key_by and the like, replicated
-  output_calls.py      write_*; sink_options.py: partitions, order, sizes, what becomes of what is there
+  output_calls.py      write_*; sink_options.py: partitions, order, sizes, what becomes of what is there;
+                       added_files.py: whether it is like what is added
   result_calls.py      collect, to_arrow, to_batches, count, show, explain
 projections.py         select, with_columns, drop, rename
 joins.py               join, union

@@ -148,7 +148,7 @@ class FunctionalCalls(Calls):
         check_columns(arguments, self.schema)
         if columns is not None and not arguments:
             raise SchemaError(f"{kind}: columns= has no columns")
-        plain = output_schema(function_schema(kind, function, schema, self._first_results, arguments), kind)
+        plain = output_schema(function_schema(kind, function, schema, self._first_results, arguments, policy), kind)
         if policy is not None and policy.on_error == "collect":
             if ERROR_COLUMN in plain.names:
                 raise SchemaError(f"{kind}: on_error='collect' adds a column {ERROR_COLUMN!r}, which the schema has")

@@ -36,6 +36,7 @@ from engine.functions.first_calls import KINDS, RESULT_SCHEMA, first_calls
 from engine.functions.function_error import UserFunctionError
 from engine.functions.row import Row
 from engine.functions.user_function import function_of, is_rich
+from engine.graph.call_policy import CallPolicy
 from engine.graph.plan import PythonFunction
 from engine.records.plain_scalars import array_of
 from engine.user_warnings import warn_user
@@ -164,12 +165,18 @@ FirstResults = Callable[[PythonFunction, pa.Schema], pa.Table]
 
 
 def function_schema(
-    kind: str, function: Any, schema: Any, first_results: FirstResults, arguments: tuple[str, ...] = ()
+    kind: str,
+    function: Any,
+    schema: Any,
+    first_results: FirstResults,
+    arguments: tuple[str, ...] = (),
+    policy: CallPolicy | None = None,
 ) -> Any:
     """Return the schema of what a function of a kind returns: the one given, or what hints or the first rows say.
 
     ``first_results`` runs a function behind what comes before it; ``arguments``: columns whose values it is given, or
-    by which rows are groups. Raises: SchemaError where nothing says the schema.
+    by which rows are groups; ``policy``: whether the function may fail for some rows. Raises: SchemaError where nothing
+    says the schema.
     """
     if schema is not None:
         return schema
@@ -185,7 +192,7 @@ def function_schema(
             ' pa.schema([("name", pa.string())]), or give the function a return type such as a NamedTuple'
         )
     name = getattr(call, "__qualname__", type(call).__name__)
-    operator = msgspec.structs.replace(python_function(kind, function), arguments=arguments)
+    operator = msgspec.structs.replace(python_function(kind, function), arguments=arguments, policy=policy)
     return _observed_schema(operator, f"{kind}({name})", first_results)
 
 

@@ -1,5 +1,7 @@
 """ArrowReader: a task's record batches of Arrow IPC data, inline in the plan or in files.
 
+The end of a file lists all of its batches, so a file is opened once for the splits of it that follow one another.
+
 Held by: tests/connectors/test_columnar_sources.py
 """
 
@@ -24,33 +26,51 @@ class ArrowReader:
         self._spec = spec
         self._splits = splits
         self.bytes_read = 0
-        #: by path
-        self._options: dict[str, pa.ipc.IpcReadOptions] = {}
+        #: the file that was opened last, by its path
+        self._opened: tuple[str, pa.NativeFile, pa.ipc.RecordBatchFileReader] | None = None
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         """Yield the batches of all splits, with the columns that are wanted."""
         columns = list(self._spec.columns)
-        for split in self._splits:
-            for batch in one_by_one(self._batches(split), split.size_bytes / max(1, split.row_count)):
-                yield from bounded_batches(batch if batch.schema.names == columns else batch.select(columns))
-            self.bytes_read += split.size_bytes
+        try:
+            for split in self._splits:
+                for batch in one_by_one(self._batches(split), split.size_bytes / max(1, split.row_count)):
+                    yield from bounded_batches(batch if batch.schema.names == columns else batch.select(columns))
+                self.bytes_read += split.size_bytes
+        finally:
+            self.close()
 
     def _batches(self, split: SourceSplit) -> Iterator[pa.RecordBatch]:
-        inline = self._spec.inline
-        source = pa.OSFile(split.path) if inline is None else pa.BufferReader(inline)
-        with source as file:
-            if split.path not in self._options:
-                self._options[split.path] = self._only_wanted(pa.ipc.open_file(file).schema.names)
-            reader = pa.ipc.open_file(file, options=self._options[split.path])
-            for index in range(split.start, split.end):
-                yield reader.get_batch(index)
+        reader = self._reader_of(split.path)
+        for index in range(split.start, split.end):
+            yield reader.get_batch(index)
 
-    def _only_wanted(self, names: list[str]) -> pa.ipc.IpcReadOptions:
-        """Return options by which no other columns of a file are read than those that are wanted."""
+    def _reader_of(self, path: str) -> pa.ipc.RecordBatchFileReader:
+        """Return what reads a file, or the data in the plan."""
+        if self._opened is not None and self._opened[0] == path:
+            return self._opened[2]
+        self.close()
+        inline = self._spec.inline
+        file = pa.OSFile(path) if inline is None else pa.BufferReader(inline)
+        try:
+            reader = pa.ipc.open_file(file)
+            options = self._only_wanted(reader.schema.names)
+            reader = reader if options is None else pa.ipc.open_file(file, options=options)
+        except BaseException:
+            file.close()
+            raise
+        self._opened = path, file, reader
+        return reader
+
+    def _only_wanted(self, names: list[str]) -> pa.ipc.IpcReadOptions | None:
+        """Return options by which no other columns of a file are read than those that are wanted; None: all are."""
         wanted = set(self._spec.columns)
         if len(set(names)) < len(names) or not wanted < set(names):
-            return pa.ipc.IpcReadOptions()
+            return None
         return pa.ipc.IpcReadOptions(included_fields=[names.index(name) for name in names if name in wanted])
 
     def close(self) -> None:
-        """Do nothing: files are open only while they are read."""
+        """Close the file."""
+        opened, self._opened = self._opened, None
+        if opened is not None:
+            opened[1].close()

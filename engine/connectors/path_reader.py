@@ -30,6 +30,7 @@ class PathReader:
         self._splits = splits
         self._open_inner = open_inner
         self._path_names = pa.ipc.read_schema(pa.py_buffer(spec.path_schema_ipc)).names
+        self._given = [name for name in spec.columns if name in self._path_names]
         self._wanted = tuple(name for name in spec.columns if name not in self._path_names)
         self._reader: Any = None
         self.bad_rows = 0
@@ -44,15 +45,17 @@ class PathReader:
                 names = tuple(name for name in names if name not in self._spec.absent[path])
             inner = msgspec.structs.replace(self._spec.inner, columns=names)
             self._reader = self._open_inner(inner, list(splits))
-            constants = path_table(self._spec, [path])
+            constants = path_table(self._spec, [path], self._given) if self._given else None
             for batch in self._reader:
                 yield self._with_constants(batch, constants)
             self._end_reader()
 
-    def _with_constants(self, batch: pa.RecordBatch, constants: pa.RecordBatch) -> pa.RecordBatch:
+    def _with_constants(self, batch: pa.RecordBatch, constants: pa.RecordBatch | None) -> pa.RecordBatch:
+        if tuple(batch.schema.names) == tuple(self._spec.columns):
+            return batch
         columns = []
         for name in self._spec.columns:
-            if name in self._path_names:
+            if constants is not None and name in self._path_names:
                 columns.append(pa.repeat(constants.column(name)[0], batch.num_rows))
             elif name in batch.schema.names:
                 columns.append(batch.column(name))

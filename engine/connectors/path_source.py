@@ -14,7 +14,7 @@ Held by: tests/connectors/test_path_columns.py
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import msgspec
@@ -214,11 +214,11 @@ def path_names(spec: PathSource) -> list[str]:
     return names
 
 
-def path_table(spec: PathSource, paths: Sequence[str]) -> pa.RecordBatch:
-    """Return the columns of some paths, a row for each."""
+def path_table(spec: PathSource, paths: Sequence[str], names: Collection[str] | None = None) -> pa.RecordBatch:
+    """Return the columns of some paths, a row for each; ``names``: of those, None for all."""
     schema = pa.ipc.read_schema(pa.py_buffer(spec.path_schema_ipc))
+    wanted = [(index, field) for index, field in enumerate(schema) if names is None or field.name in names]
     columns = [
-        pa.array([spec.values[path][index] for path in paths], pa.string()).cast(field.type)
-        for index, field in enumerate(schema)
+        pa.array([spec.values[path][index] for path in paths], pa.string()).cast(field.type) for index, field in wanted
     ]
-    return pa.RecordBatch.from_arrays(columns, schema=schema)
+    return pa.RecordBatch.from_arrays(columns, schema=pa.schema([field for _, field in wanted]))

@@ -36,6 +36,8 @@ from engine.records.python_values import shown_value
 
 _VALUE_TEXT_MAX = 80
 _NEWLINE = "\n"
+#: Arrow's words
+_UNREAD_TEXT = "Failed to parse string"
 LOWERINGS = {**NUMBER_LOWERINGS, **LOGIC_LOWERINGS}
 
 
@@ -110,7 +112,10 @@ def _reason(error: Exception) -> str:
         return (
             f"{error.object[:_VALUE_TEXT_MAX]!r} is not UTF-8; cast the column to binary, or replace what is not text"
         )
-    return str(error)
+    text = str(error)
+    if text.startswith(_UNREAD_TEXT):
+        return f"{text.partition(_NEWLINE)[0]}; try_cast gives null for what does not fit"
+    return text
 
 
 def describe_values(row: pa.RecordBatch, names: Iterable[str]) -> str:

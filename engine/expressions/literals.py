@@ -39,6 +39,8 @@ def _infer_scalar(value: Any) -> pa.Scalar:
         if 0 <= value < 2**64:
             return pa.scalar(value, pa.uint64())
         raise SchemaError(f"the integer {value} does not fit into 64 bits; use a Decimal or a float")
+    if callable(value):
+        raise SchemaError(f"lit({_short(value)}): a function is no constant{_remedy(value)}")
     try:
         return scalar_of(value)
     except _UNFIT as error:
@@ -56,6 +58,8 @@ def _remedy(value: Any) -> str:
         return "; a duration is 64 bits of microseconds: give it a coarser unit, lit(value, pa.duration('s'))"
     if isinstance(value, str):
         return "; it is no Unicode text, which Arrow's strings are: pass bytes"
+    if callable(value):
+        return "; @udf makes a function usable in expressions, and map(function) makes rows of rows"
     return ""
 
 

@@ -14,6 +14,7 @@
     function_output.py   returned rows -> batches          function_error.py   what went wrong, where, on which row
     batch_formats.py     batches as Arrow, pandas, numpy   group_rows.py       groups in a stream of sorted batches
     used_columns.py      which columns a function uses, read from its bytecode
+    waiting_rows.py      only those go to its worker: the rows wait in the task
     shared_batches.py    one batch in shared memory (a memfd that grows)
     worker_protocol.py   the messages between task and worker
     worker.py            ``python -m engine.functions.worker``: zygote and workers

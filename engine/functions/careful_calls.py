@@ -147,7 +147,7 @@ class CarefulCalls:
             except Exception as unfit:
                 error = unfit
         if self._policy.on_error == "fail":
-            raise self._place.error_at(error, place[0]) from error
+            raise self._place.error_at(error, place) from error
         if self._failed is None:
             self._failed = self._context.counter(FAILED_ROWS.format(self._place.name))
         self._failed.add()

@@ -55,7 +55,7 @@ def first_calls(function: PythonFunction, observer: Observer) -> PythonFunction:
     """
     calls = cloudpickle.dumps(_FirstCalls(function, observer))
     arguments = () if function.kind == "reduce" else function.arguments  # others see no more than these
-    return msgspec.structs.replace(function, kind="map_partition", function=calls, arguments=arguments)
+    return msgspec.structs.replace(function, kind="map_partition", function=calls, arguments=arguments, policy=None)
 
 
 class _FirstCalls:
@@ -64,6 +64,8 @@ class _FirstCalls:
     def __init__(self, function: PythonFunction, observer: Observer) -> None:
         self._operator = function
         self._observer = observer
+        #: of a row that may fail: the others say the schema
+        self._failure: UserFunctionError | None = None
 
     def __call__(self, rows: Iterator[Row]) -> Iterator[tuple[bytes, int, str]]:
         own = self._operator
@@ -74,6 +76,8 @@ class _FirstCalls:
             made = list(islice(self._results(function, counted), FIRST_ROWS))
             for _ in counted:
                 pass
+            if not made and self._failure is not None:
+                raise self._failure
             if counted.count:
                 yield self._observer.result(made), counted.count, ""
         except UserFunctionError as failure:
@@ -91,7 +95,9 @@ class _FirstCalls:
                 else:
                     yield from function(*given)
             except Exception as error:
-                raise place.error(error, describe_row(row)) from error
+                self._failure = place.error(error, describe_row(row))
+                if own.policy is None or own.policy.on_error == "fail":
+                    raise self._failure from error
 
     def _calls(self, rows: Iterator[Row]) -> Iterator[tuple[Row, Sequence[Any]]]:
         """Yield what the function is called with, and the row that is at hand then: the first one of a group."""

@@ -25,7 +25,7 @@ Held by: tests/functions/test_function_runner.py
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import index
 from typing import Any, Protocol
 
@@ -61,6 +61,7 @@ from engine.records.value_reader import python_values
 
 #: the column that a partition function's results become (int32)
 CHANNEL_COLUMN = "__channel"
+_TRUTHS = pa.schema([("is_kept", pa.bool_())])
 #: kinds whose function sees all rows of the subtask, or groups of them
 STREAM_KINDS = ("map_partition", "reduce", "co_group")
 
@@ -69,8 +70,8 @@ class _Source(Protocol):
     """What a stream function reads from."""
 
     @property
-    def current(self) -> Row | None:
-        """The row read last."""
+    def place(self) -> Sequence[Row | None]:
+        """Where the row is that was read last: a sequence of one."""
         ...
 
     @property
@@ -110,6 +111,8 @@ class FunctionBody:
         self._function: Callable[..., Any] = function
         self._input_schema = input_schema
         self._columns = self._columns_to_decode()
+        #: whether what a filter returns are truths, not the rows that it keeps
+        self._gives_truths = operator.kind == "column:truth"
         #: whether the function is called with values, not with a row
         self._by_values = bool(operator.arguments)
         self._output = FunctionOutput(output_schema, self._place, values_only=self._kind == "column")
@@ -139,6 +142,22 @@ class FunctionBody:
             close_function(self._value)
         except BaseException as error:
             raise self._place.error(error, step="close") from error
+
+    def narrow(self) -> tuple[str, ...]:
+        """Have batches come with the columns that the function uses; return their names, none where it may use all.
+
+        And have a filter give truths: who has the rows keeps those for which they hold.
+        """
+        if self._kind == "filter":
+            self._gives_truths = True
+            self._output.schema = _TRUTHS
+        names = self._input_schema.names
+        if self._columns is None or len(set(self._columns)) == len(names) or len(set(names)) < len(names):
+            return ()
+        used = sorted(set(self._columns))
+        self._columns = [used.index(position) for position in self._columns]
+        self._input_schema = pa.schema([self._input_schema.field(position) for position in used])
+        return tuple(self._input_schema.names)
 
     @property
     def is_stream(self) -> bool:
@@ -175,7 +194,7 @@ class FunctionBody:
         handed = [batch]
         del batch
         match self._kind:
-            case "column" if self._format == "truth":
+            case "filter" | "column" if self._gives_truths:
                 yield pa.RecordBatch.from_arrays([self._filter(handed.pop())], schema=self._output.schema)
             case "column" if self._format != "scalar":
                 yield self._made_column(handed.pop())
@@ -226,20 +245,20 @@ class FunctionBody:
         except (FunctionStopped, UserFunctionError):
             raise
         except BaseException as error:
-            raise self._error(error, source.current) from error
+            raise self._place.error_at(error, source.place) from error
 
     def _unwind(self, source: RowReader | _Source) -> None:
         try:
             self._loop.stop()
         except BaseException as error:
-            raise self._error(error, source.current) from error
+            raise self._place.error_at(error, source.place) from error
 
     def _filter(self, batch: pa.RecordBatch) -> pa.Array:
         source = RowReader([batch], self._columns, self._by_values)
         try:
             return filter_rows(self._function, source)
         except BaseException as error:
-            raise self._error(error, source.current) from error
+            raise self._place.error_at(error, source.place) from error
 
     def _made_column(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return the values that a function of whole columns gives for a batch."""
@@ -267,7 +286,7 @@ class FunctionBody:
                     raise BadOutputError(f"returned channel {describe_row(channel)}; expected 0 to {count - 1}")
                 channels.append(index(channel))
         except BaseException as error:
-            raise self._error(error, make_row(keys, values)) from error
+            raise self._place.error_at(error, (make_row(keys, values),)) from error
         return channels
 
     def _map_batches(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
@@ -337,9 +356,6 @@ class FunctionBody:
             handed = [batch]
             del batch
             yield handed.pop()
-
-    def _error(self, error: BaseException, row: Row | None) -> Exception:
-        return self._place.error_at(error, row)
 
 
 def _kept(handed: list[pa.RecordBatch], mask: pa.Array) -> pa.RecordBatch:

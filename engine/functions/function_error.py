@@ -12,16 +12,19 @@ Held by: tests/functions/test_function_runner.py
 from __future__ import annotations
 
 import traceback
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from engine.errors import DataError, JobExecutionError, MemoryBudgetError
-from engine.functions.row import missing_name
+from engine.functions.row import RowsAt, missing_name
 from engine.graph.operator_descriptor import PythonOperator
 
 _ROW_TEXT_MAX = 300
 #: the engine's: what it raises about a function's input is not in the user's code
 _OWN_FOLDER = str(Path(__file__).parent.parent)
+#: what functions are given rows by: not a list
+_ITERATORS = ("row_reader.GroupRows", "row_reader.RowStream")
 _NO_DEBUGGER = (
     "a debugger has no terminal here: functions run in worker processes; run the job embedded with functions.mode: "
     "inline (flink-run -t local -p 1 -D functions.mode=inline JOB.py), there breakpoint() and pdb.set_trace() stop"
@@ -50,6 +53,8 @@ class UserFunctionError(JobExecutionError):
         self.row = row
         #: the row itself, where a function of one row failed (failed_row.py)
         self.failed_row: Any = None
+        #: where it is in the batch that the function was given; -1: it is not known
+        self.position = -1
 
 
 def plain_text(text: str) -> str:
@@ -87,7 +92,10 @@ def describe_row(row: object) -> str:
 def message_of(error: BaseException) -> str:
     """Return an exception's text, also of one whose ``__str__`` fails: it is the user's code."""
     try:
-        return missing_name(error) or str(error)
+        text = missing_name(error) or str(error)
+        if isinstance(error, TypeError) and any(name in text for name in _ITERATORS):
+            text += ": rows are read one by one; rows = list(rows) has them all, if they fit into memory"
+        return text
     except Exception as failure:
         return f"(its text cannot be made: {type(failure).__name__})"
 
@@ -124,11 +132,13 @@ class FunctionPlace:
         self.file = operator.file
         self.line = operator.line
 
-    def error_at(self, error: BaseException, row: object) -> UserFunctionError:
-        """Return the error of a failure at a row, which may be None."""
+    def error_at(self, error: BaseException, place: Sequence[object]) -> UserFunctionError:
+        """Return the error of a failure at a place: a sequence of one row, which may be None."""
+        row = place[0]
         failure = self.error(error, "" if row is None else describe_row(row))
         if failure.failed_row is None:
             failure.failed_row = row
+            failure.position = place.positions[0] if isinstance(place, RowsAt) else -1
         return failure
 
     def error(self, error: BaseException, row: str = "", step: str = "") -> UserFunctionError:

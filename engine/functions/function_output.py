@@ -66,6 +66,5 @@ class FunctionOutput:
         if not found:
             return self._place.error(error)
         row, bad = min(found, key=lambda each: each[0])
-        places = [rows for number, rows in appender.places if number == row]
-        row_in = places[0][0] if places else None
-        return self._place.error_at(bad, row_in)
+        places = [place for number, place in appender.places if number == row]
+        return self._place.error_at(bad, places[0] if places else (None,))

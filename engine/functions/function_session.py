@@ -33,8 +33,15 @@ from engine.config.options import PROCESS_SIZE
 from engine.config.sizes import format_size
 from engine.errors import JobCancelledError
 from engine.functions.failed_row import FAILED_ROWS, unpacked_row
-from engine.functions.function_error import UserFunctionError, WorkerKilledError, WorkerMemoryError
+from engine.functions.function_error import (
+    UserFunctionError,
+    WorkerKilledError,
+    WorkerMemoryError,
+    describe_row,
+    plain_text,
+)
 from engine.functions.shared_batches import SharedBatches
+from engine.functions.waiting_rows import WaitingRows
 from engine.functions.worker_excess import WorkerExcess
 from engine.functions.worker_process import Worker
 from engine.functions.worker_protocol import (
@@ -154,6 +161,8 @@ class WorkerSession:
         self._is_healthy = True
         self._slot = 0
         self._outstanding_count = 0
+        #: those that the worker has; what it is given of them it says when it has opened the function
+        self._rows = WaitingRows()
         self._kill_count = kill_count()
         self.is_satisfied = False
         self.counters: dict[str, int] = {}
@@ -212,7 +221,8 @@ class WorkerSession:
         worker = self._at_work
         # Before it is written: the watch looks at any time, and what it advises follows from it.
         worker.widest_bytes = max(worker.widest_bytes, batch.nbytes)
-        size_bytes = worker.inputs[self._slot].write(batch)
+        size_bytes = worker.inputs[self._slot].write(self._rows.given(batch))
+        del batch
         self._send(ProcessBatch(self._slot, size_bytes))
         self._slot = 1 - self._slot
         self._outstanding_count += 1
@@ -293,14 +303,16 @@ class WorkerSession:
             self._at_work.widest_bytes = max(self._at_work.widest_bytes, message.size_bytes)
             result = self._at_work.result.read(message.size_bytes, copy=True)
             self._send(ResultTaken())
-            yield result
+            yield self._rows.kept(result)
 
     def _take(self, message: Message) -> None:
         match message:
-            case FunctionOpened():
+            case FunctionOpened(columns=columns):
                 self._is_opened = True
+                self._rows = WaitingRows(columns, is_filter=self._operator.kind == "filter")
             case BatchDone():
                 self._outstanding_count -= 1
+                self._rows.done()
             case FunctionSatisfied():
                 self.is_satisfied = True
             case FunctionFinished(counters=counters, busy_us=busy_us):
@@ -312,6 +324,8 @@ class WorkerSession:
                 fields = (message.type_name, message.message, message.function_name, message.file, message.line)
                 failure = UserFunctionError(*fields, message.row, message.details)
                 failure.failed_row = unpacked_row(message.failed_row)
+                if (row := self._rows.row_at(message.position)) is not None:
+                    failure.row, failure.failed_row = plain_text(describe_row(row)), row
                 raise failure
             case _:
                 assert isinstance(message, ResultReady), f"unexpected {message!r}"

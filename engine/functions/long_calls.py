@@ -37,6 +37,8 @@ LONG_S: Final = 10.0
 _LOOKS: Final = 10
 _FRAMES_MAX: Final = 6
 _OWN_FOLDER: Final = str(Path(__file__).parent)
+#: what is called from there is no function of a user but Python's ``socket``
+_TRANSPORT: Final = str(Path(__file__).parent / "worker_protocol.py")
 
 
 class Call(NamedTuple):
@@ -69,12 +71,12 @@ class Call(NamedTuple):
 
 
 def call_of(frame: FrameType | None) -> Call | None:
-    """Return the call of a user's function that a thread is in, None where it is in none."""
+    """Return the call of a user's function that a thread is in, None where it is in none or waits for its input."""
     inner = outer = None
     while frame is not None and not frame.f_code.co_filename.startswith(_OWN_FOLDER):
         inner = inner or frame
         outer, frame = frame, frame.f_back
-    if inner is None or outer is None or frame is None:
+    if inner is None or outer is None or frame is None or frame.f_code.co_filename == _TRANSPORT:
         return None
     own = frame.f_locals
     row = own.get("row")

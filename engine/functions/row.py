@@ -109,12 +109,12 @@ class RowsAt(Sequence[Row]):
 
     def __init__(self, batch: pa.RecordBatch, positions: Sequence[int]) -> None:
         self._batch = batch
-        self._positions = positions
+        self.positions = positions
 
     def __len__(self) -> int:
-        return len(self._positions)
+        return len(self.positions)
 
     def __getitem__(self, index: Any) -> Any:
-        position = self._positions[index]
+        position = self.positions[index]
         make = row_class(tuple(self._batch.schema.names))
         return make([shown_value(column[position]) for column in self._batch.columns])

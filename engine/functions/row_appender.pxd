@@ -1,8 +1,10 @@
 # Rows that a function returns, taken apart into columns.
 
+cimport cython
 from libc.stdint cimport int32_t, int64_t
 
 
+@cython.final
 cdef class RowAppender:
     cdef readonly list targets          # ColumnTarget
     cdef int32_t column_count
@@ -16,5 +18,5 @@ cdef class RowAppender:
     cdef bint is_full(self)
     cdef bint has_fields(self, object value)
     cdef int add(self, object value, object source) except -1
-    cdef bint add_items(self, object value, bint is_tuple) except -1
+    cdef bint add_items(self, object value) except -1
     cdef bint add_named(self, object value, bint is_dict) except -1

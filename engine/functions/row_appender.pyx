@@ -18,8 +18,9 @@ input is noted, so that the row can be named if that fails (function_output.py).
 Held by: tests/functions/test_row_appender.py
 """
 
+cimport cython
 from cpython.dict cimport PyDict_Check, PyDict_GetItem
-from cpython.list cimport PyList_Check, PyList_GET_ITEM, PyList_GET_SIZE
+from cpython.list cimport PyList_Check, PyList_GET_ITEM
 from cpython.object cimport PyObject
 from cpython.tuple cimport PyTuple_Check, PyTuple_GET_ITEM, PyTuple_GET_SIZE
 from libc.stdint cimport int32_t, int64_t
@@ -45,6 +46,7 @@ cdef class Place:
         self.place = place
 
 
+@cython.final
 cdef class RowAppender:
     """Rows become columns. ``limit``: rows of a batch at most."""
 
@@ -70,15 +72,14 @@ cdef class RowAppender:
         if self.values_only:
             is_unfit = (<ColumnTarget>PyList_GET_ITEM(self.targets, 0)).add(value, self.rows)
         elif PyTuple_Check(value):
-            is_unfit = self.add_items(value, True)
+            is_unfit = self.add_items(value)
         elif self.column_count == 1 and type(value) is self.plain_type:
             is_unfit = (<ColumnTarget>PyList_GET_ITEM(self.targets, 0)).add(value, self.rows)
         elif PyDict_Check(value):
             is_unfit = self.add_named(value, True)
         elif PyList_Check(value):
-            is_unfit = self.add_items(value, False)
+            is_unfit = self.add_items(tuple(value))
         elif type(value) is self.field_type or self.has_fields(value):
-            self.field_type = type(value)
             is_unfit = self.add_named(value, False)
         elif self.column_count == 1 and value is not None:
             self.plain_type = type(value)
@@ -111,17 +112,17 @@ cdef class RowAppender:
                         f"returned {describe_row(item)} ({type(item).__name__}) for column {target.field.name!r} of"
                         f" type {target.field.type}") from None
 
-    cdef bint add_items(self, object value, bint is_tuple) except -1:
-        cdef int32_t index
+    cdef bint add_items(self, object value) except -1:
+        """Add the items of a tuple."""
+        cdef Py_ssize_t index
+        cdef Py_ssize_t size = PyTuple_GET_SIZE(value)
         cdef bint is_unfit = False
-        cdef Py_ssize_t size = PyTuple_GET_SIZE(value) if is_tuple else PyList_GET_SIZE(value)
-        cdef object item
         if size != self.column_count:
             raise BadOutputError(
                 f"returned {size} values, the schema has {self.column_count}: {', '.join(self.names)}")
-        for index in range(self.column_count):
-            item = <object>(PyTuple_GET_ITEM(value, index)) if is_tuple else <object>(PyList_GET_ITEM(value, index))
-            if (<ColumnTarget>PyList_GET_ITEM(self.targets, index)).add(item, self.rows):
+        for index in range(size):
+            if (<ColumnTarget>PyList_GET_ITEM(self.targets, index)).add(
+                    <object>PyTuple_GET_ITEM(value, index), self.rows):
                 is_unfit = True
         return is_unfit
 
@@ -140,10 +141,12 @@ cdef class RowAppender:
                 raise BadOutputError(
                     f"returned keys {sorted(map(str, value))}, the schema has {list(self.names)}")
         else:
-            fields = value.__dataclass_fields__
-            if len(fields) != self.column_count or fields.keys() != set(self.names):
-                raise BadOutputError(
-                    f"returned {type(value).__name__} with {sorted(fields)}, the schema has {list(self.names)}")
+            if type(value) is not self.field_type:
+                fields = value.__dataclass_fields__
+                if len(fields) != self.column_count or fields.keys() != set(self.names):
+                    raise BadOutputError(
+                        f"returned {type(value).__name__} with {sorted(fields)}, the schema has {list(self.names)}")
+                self.field_type = type(value)
             items = [getattr(value, name) for name in self.names]
         for index in range(self.column_count):
             if (<ColumnTarget>PyList_GET_ITEM(self.targets, index)).add(items[index], self.rows):

@@ -45,10 +45,15 @@ cdef class RowLoop:
     def map(self, RowReader reader not None):
         """Take one row of each call."""
         cdef RowAppender appender = self.appender
+        cdef object function = self.function
+        cdef int64_t room
         while reader.position < reader.size:
             if appender.is_full():
                 return True
-            appender.add(reader.call(self.function), reader)
+            room = min(appender.limit - appender.rows, reader.size - reader.position)
+            while room > 0:
+                appender.add(reader.call(function), reader)
+                room -= 1
         return False
 
     def flat_map(self, RowReader reader not None):

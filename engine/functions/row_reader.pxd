@@ -1,11 +1,13 @@
 # The rows of batches, as functions are given them.
 
+cimport cython
 from cpython.object cimport PyObject
 from libc.stdint cimport int32_t, int64_t, int8_t
 
 from engine.records.value_reader cimport ValueColumn
 
 
+@cython.final
 cdef class RowReader:
     cdef readonly int64_t position, size    # of the row that comes next; rows
     cdef readonly bint by_values
@@ -14,12 +16,14 @@ cdef class RowReader:
     cdef const ValueColumn** columns
     cdef int32_t column_count
     cdef object row_class
-    cdef object row                         # made last
+    cdef object row, former                 # made last, and before it
+    cdef bint is_narrow                     # a row may be kept for being filled again
     cdef object shown
     cdef int64_t shown_position
     cdef PyObject* value(self, int32_t column, int64_t position) except NULL
     cdef PyObject* unread(self, int32_t column, int64_t position) except NULL
     cdef object row_at(self, int64_t position)
+    cdef PyObject* other_row(self) except NULL
     cdef object next_row(self)
     cdef tuple next_values(self)
     cdef int go_on(self) except -1
@@ -27,12 +31,15 @@ cdef class RowReader:
     cdef void let_go(self)
 
 
+@cython.final
 cdef class RowStream:
     cdef object batches
     cdef RowReader reader
     cdef readonly object error
+    cdef bint load(self) except -1
 
 
+@cython.final
 cdef class GroupedRows:
     cdef object source
     cdef object views

@@ -5,7 +5,8 @@
     GroupedRows(batches, views, …)       the same, cut into groups of neighbours: reduce, co_group
 
 A row that nobody has kept is filled again with the values of the next one, as ``zip`` does with its tuples, so a
-function that looks at its row and lets it go costs no allocation of rows. With the last row of a batch its columns are
+function that looks at its row and lets it go costs no allocation of rows. A ``for`` loop holds its row until it has the
+next one: two rows take turns there, unless what they hold is very wide. With the last row of a batch its columns are
 let go: what is very wide is not kept while that row is used.
 
     groups = GroupedRows(batches, views, [GROUP_START])    a column of 0, or what begins at this row
@@ -21,6 +22,7 @@ Held by: tests/functions/test_row_reader.py
 Held by: tests/functions/test_group_rows.py
 """
 
+cimport cython
 from cpython.exc cimport PyErr_Clear, PyErr_ExceptionMatches
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF, Py_INCREF
@@ -30,6 +32,7 @@ from libc.stdlib cimport calloc, free
 
 from engine.functions.row import RowsAt, row_class
 from engine.records.value_reader cimport ColumnValues, ValueColumn, value_at
+from engine.records.wide_rows import WIDE_BYTES
 
 cdef extern from *:
     """
@@ -68,11 +71,12 @@ cdef const int8_t* bytes_of(object array) except? NULL:
     return <const int8_t*>address + offset
 
 
+@cython.final
 cdef class RowReader:
     """The rows of a batch.
 
-    positions: the columns that the function sees of it, None: all. by_values: it is given their values as arguments, no
-    row. The batch comes in a list, and is taken out of it.
+    positions: the columns that the function sees of it, None: all, and their places are not asked for. by_values: it is
+    given their values as arguments, no row. The batch comes in a list, and is taken out of it.
     """
 
     def __cinit__(self, list handed, positions=None, bint by_values=False):
@@ -82,6 +86,7 @@ cdef class RowReader:
         names = batch.schema.names
         columns = batch.columns
         self.size = batch.num_rows
+        self.is_narrow = batch.nbytes < WIDE_BYTES
         self.by_values = by_values
         if positions is not None or by_values:
             self.batch = batch  # for messages
@@ -110,22 +115,33 @@ cdef class RowReader:
         if not PyErr_ExceptionMatches(ValueError) and not PyErr_ExceptionMatches(OverflowError):
             return NULL  # what was raised goes on
         PyErr_Clear()
-        value = (<ColumnValues>self.owners[column]).value(position)
+        try:
+            value = (<ColumnValues>self.owners[column]).value(position)
+        except BaseException:
+            self.row = None  # it has values of two rows
+            raise
         Py_INCREF(value)
         return <PyObject*>value
 
     cdef object row_at(self, int64_t position):
-        """Return a row; the one that was made last is used again where nobody has it."""
+        """Return a row: one that was made before where nobody has it."""
         cdef int32_t index
-        cdef object row = self.row
-        self.row = None
+        cdef PyObject* row = <PyObject*>self.row
+        if row == <PyObject*>None or not drey_is_own(row):
+            row = self.other_row()
+        for index in range(self.column_count):
+            drey_set_item(row, index, self.value(index, position))
+        return <object>row
+
+    cdef PyObject* other_row(self) except NULL:
+        """Have the row before the last one be filled, or a new one: somebody has the last one."""
+        row = self.former
+        self.former = self.row if self.is_narrow else None
         if row is None or not drey_is_own(<PyObject*>row):
             row = None
             row = drey_new_row(self.row_class, self.column_count)
-        for index in range(self.column_count):
-            drey_set_item(<PyObject*>row, index, self.value(index, position))
         self.row = row
-        return row
+        return <PyObject*>self.row
 
     cdef object next_row(self):
         """Return the row at ``position`` and go on."""
@@ -182,10 +198,11 @@ cdef class RowReader:
 
     @property
     def place(self):
-        """Where the row is that was read last: a sequence of rows, made when it is asked for them."""
-        return (self.row,) if self.batch is None else RowsAt(self.batch, (self.position - 1,))
+        """Where the row is that was read last: a sequence of one row, made when it is asked for it."""
+        return (self.row,) if self.batch is None or self.position == 0 else RowsAt(self.batch, (self.position - 1,))
 
 
+@cython.final
 cdef class RowStream:
     """An iterator over the rows of all batches."""
 
@@ -196,24 +213,25 @@ cdef class RowStream:
         return self
 
     def __next__(self):
-        while self.reader is None or self.reader.position >= self.reader.size:
-            try:
-                batch = next(self.batches, None)
-                if batch is None:
-                    raise StopIteration
-                handed = [batch]
-                batch = None
-                self.reader = RowReader(handed)
-            except StopIteration:
-                raise
-            except BaseException as error:
-                self.error = error
-                raise
         try:
-            return self.reader.next_row()
+            if self.reader is not None and self.reader.position < self.reader.size or self.load():
+                return self.reader.next_row()
         except BaseException as error:
             self.error = error
             raise
+        raise StopIteration
+
+    cdef bint load(self) except -1:
+        """Take the next batch that has rows; return whether there is one."""
+        while True:
+            batch = next(self.batches, None)
+            if batch is None:
+                return False
+            handed = [batch]
+            batch = None
+            self.reader = RowReader(handed)
+            if self.reader.size:
+                return True
 
     @property
     def current(self):
@@ -226,6 +244,7 @@ cdef class RowStream:
         return (self.current,)
 
 
+@cython.final
 cdef class GroupedRows:
     """Cuts a stream of batches into groups of neighbouring rows.
 
@@ -333,6 +352,7 @@ cdef class GroupedRows:
         return (self.current,)
 
 
+@cython.final
 cdef class GroupRows:
     """What is left of a group."""
 

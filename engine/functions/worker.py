@@ -149,7 +149,7 @@ def serve(connection: socket.socket, inputs: tuple[SharedBatches, SharedBatches]
         except UserFunctionError as error:
             fields = (error.type_name, error.message, error.function_name, error.file, error.line, error.row)
             row = packed_row(error) if message.keeps_row else b""
-            send_message(connection, FunctionFailed(*fields, error.details, row))
+            send_message(connection, FunctionFailed(*fields, error.details, row, error.position))
             return
         except (EOFError, BrokenPipeError, ConnectionResetError):
             raise
@@ -300,7 +300,7 @@ def _run_body(link: TaskLink, body: FunctionBody) -> None:
     results: Iterator[pa.RecordBatch] = iter(())
     try:
         body.open()
-        link.send(FunctionOpened())
+        link.send(FunctionOpened(body.narrow()))
         results = body.run(link.batches())
         for batch in results:
             handed = [batch]

@@ -95,7 +95,9 @@ class ResultTaken(msgspec.Struct, frozen=True, tag="taken"):
 
 
 class FunctionOpened(msgspec.Struct, frozen=True, tag="opened"):
-    """The function is loaded."""
+    """The function is loaded. It needs only these columns of a row, none: all; and a filter gives truths, not rows."""
+
+    columns: tuple[str, ...] = ()
 
 
 class ResultReady(msgspec.Struct, frozen=True, tag="result"):
@@ -132,6 +134,8 @@ class FunctionFailed(msgspec.Struct, frozen=True, tag="failed"):
     details: str
     #: the row itself, pickled, where it is wanted
     failed_row: bytes = b""
+    #: where the row is in the batch at hand; -1: nowhere
+    position: int = -1
 
 
 class ForkWorker(msgspec.Struct, frozen=True, tag="fork"):

@@ -9,9 +9,10 @@
               ^    ^
            last    cursor
 
-One row of a group is looked at a time, so a group may be as large as it likes. Candidates are addresses: the batches in
-which they lie are held until their left rows are given out, which happens when these are held_bytes. Where distances
-decide (``AsofRule``), the times of both candidates are decoded, a batch at a time.
+Groups are compared once for each of them on either side; within one the times decide, as far as they can by 64 bits of
+each. One row of a group is looked at a time, so a group may be as large as it likes. Candidates are addresses: the
+batches in which they lie are held until their left rows are given out, which happens when these are held_bytes. Where
+distances decide (``AsofRule``), the times of both candidates are decoded, a batch at a time.
 
 Memory: a batch of the left, one of the right, held_bytes and a batch more. Disk: none. Thread: one.
 
@@ -23,13 +24,13 @@ Source: the merge of pandas' asof kernels, with groups by order instead of by ha
 """
 
 cimport cython
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uintptr_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t, uintptr_t
 from libc.stdlib cimport calloc, free
 
 from engine.join.join_side cimport JoinSide
 from engine.join.key_groups cimport PAIRS_BYTES, PAIRS_MAX
 from engine.join.pair_columns cimport PairColumns
-from engine.join.sorted_batch cimport KeyOrder, SortedBatch, SortedSide, compare_keys
+from engine.join.sorted_batch cimport SortedBatch, SortedSide
 from engine.records.comparator cimport KeyEquality
 from engine.records.outside_keys cimport raise_failed_comparison
 
@@ -37,6 +38,8 @@ import pyarrow as pa
 
 from engine.errors import SchemaError
 from engine.graph.plan import AsofDirection
+
+cdef int UNKNOWN = 2
 
 # A right row, and in which batch it lies.
 cdef struct Found:
@@ -60,8 +63,9 @@ cdef class AsofJoin:
 
     cdef SortedSide _left_side
     cdef SortedSide _right_side
-    cdef KeyOrder _order
     cdef KeyEquality _groups            # None: there is one group
+    cdef KeyEquality _time_order
+    cdef bint _times_tie                # equal prefixes do not say that times are equal
     cdef object _rule
     cdef bint _passes_equal             # the cursor goes past right rows at the very time
     cdef bint _looks_back
@@ -79,6 +83,8 @@ cdef class AsofJoin:
     cdef int64_t _right_number
     cdef dict _held                     # number -> batch that candidates lie in
     cdef int64_t _held_bytes
+    cdef int _relation                  # of the left's group to that where the right stands: < 0, 0, > 0, UNKNOWN
+    cdef bint _is_last_of_group         # of the left's
     cdef Found _last                    # passed last
     cdef Found _less                    # passed last and earlier than the left row
     cdef Found* _before                 # [PAIRS_MAX] of the left rows from _begin on
@@ -94,11 +100,13 @@ cdef class AsofJoin:
         left = JoinSide(spec.left)
         right = JoinSide(spec.right)
         columns = [(int(side), int(column)) for side, column in spec.output]
-        self._left_side = SortedSide(0, left, {column for side, column in columns if not side})
-        self._right_side = SortedSide(1, right, {column for side, column in columns if side})
-        self._order = KeyOrder(left, right)
+        group_keys = len(spec.left.keys) - 1
+        self._left_side = SortedSide(0, left, {column for side, column in columns if not side}, group_keys)
+        self._right_side = SortedSide(1, right, {column for side, column in columns if side}, group_keys)
         *left_by, self._left_time = spec.left.keys
         *right_by, self._right_time = spec.right.keys
+        self._time_order = KeyEquality(left.codec, [self._left_time], right.codec, [self._right_time])
+        self._times_tie = not self._left_side.decides
         if left_by:
             self._groups = KeyEquality(left.codec, left_by, right.codec, right_by)
         self._columns = PairColumns(left, right, columns)
@@ -177,9 +185,7 @@ cdef class AsofJoin:
     # Find candidates of left rows; False: only the next right batch can tell for the row where the left stands.
     cdef bint _merge(self, SortedBatch left, SortedBatch right) noexcept nogil:
         cdef int64_t place
-        cdef int compared
         cdef uint8_t* row
-        cdef Found* passed = &self._last
         while left.position < left.count and left.position - self._begin < PAIRS_MAX:
             place = left.position - self._begin
             row = left.rows[left.position]
@@ -188,30 +194,58 @@ cdef class AsofJoin:
             if left.null_keys[left.position]:
                 left.position += 1
                 continue
-            if self._skips_equal and passed.row != NULL and self._order.across.order_of(row, passed.row) > 0:
-                self._less = passed[0]
+            if left.starts[left.position]:
+                self._relation = UNKNOWN
+                self._is_last_of_group = self._last.row != NULL and self._is_of_group(row, self._last.row)
+            if self._skips_equal and self._is_last_of_group and self._time_order.order_of(row, self._last.row) > 0:
+                self._less = self._last
             if right is not None:
-                while right.position < right.count:
-                    if not right.null_keys[right.position]:
-                        compared = compare_keys(self._order, left, left.position, right, right.position)
-                        if compared < 0 or (compared == 0 and not self._passes_equal):
-                            break
-                        self._last = Found(right.rows[right.position], right.sizes[right.position], self._right_number)
-                        if compared > 0:
-                            self._less = self._last
-                    right.position += 1
-                if right.position == right.count:
+                if not self._pass(left, right):
                     return False
-                if self._looks_ahead and self._is_of_group(row, right.rows[right.position]):
+                if self._looks_ahead and self._relation == 0:
                     self._after[place] = Found(
                         right.rows[right.position], right.sizes[right.position], self._right_number)
-            if self._looks_back:
-                passed = &self._less if self._skips_equal else &self._last
-                if passed.row != NULL and self._is_of_group(row, passed.row):
-                    self._before[place] = passed[0]
-                passed = &self._last
+            if self._skips_equal:
+                if self._less.row != NULL and self._is_of_group(row, self._less.row):
+                    self._before[place] = self._less
+            elif self._looks_back and self._is_last_of_group:
+                self._before[place] = self._last
             left.position += 1
         return True
+
+    # Go past right rows that come before the left row; False: past all of them.
+    cdef bint _pass(self, SortedBatch left, SortedBatch right) noexcept nogil:
+        cdef int64_t position = right.position
+        cdef int64_t passed = -1
+        cdef int64_t less = -1
+        cdef int compared
+        while position < right.count:
+            if not right.null_keys[position]:
+                if right.starts[position] or self._relation == UNKNOWN:
+                    self._relation = 0 if self._groups is None else self._groups.order_of(
+                        left.rows[left.position], right.rows[position])
+                compared = self._relation if self._relation != 0 else self._compare_times(left, right, position)
+                if compared < 0 or (compared == 0 and not self._passes_equal):
+                    break
+                passed = position
+                if compared > 0:
+                    less = position
+                if self._relation == 0:
+                    self._is_last_of_group = True
+            position += 1
+        right.position = position
+        if passed >= 0:
+            self._last = Found(right.rows[passed], right.sizes[passed], self._right_number)
+        if less >= 0:
+            self._less = Found(right.rows[less], right.sizes[less], self._right_number)
+        return position < right.count
+
+    cdef inline int _compare_times(self, SortedBatch left, SortedBatch right, int64_t position) noexcept nogil:
+        cdef uint64_t one = left.prefixes[left.position]
+        cdef uint64_t other = right.prefixes[position]
+        if one != other:
+            return -1 if one < other else 1
+        return self._time_order.order_of(left.rows[left.position], right.rows[position]) if self._times_tie else 0
 
     cdef bint _is_of_group(self, const uint8_t* left, const uint8_t* right) noexcept nogil:
         return self._groups is None or self._groups.rows_equal(left, right)

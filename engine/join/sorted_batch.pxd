@@ -22,6 +22,8 @@ cdef class SortedSide:
     cdef JoinSide side
     cdef int index                      # 0: left, 1: right
     cdef NormalizedKey _normalized_key  # without bits for nulls: rows with null keys are never compared
+    cdef readonly bint decides          # equal prefixes are equal keys
+    cdef KeyEquality _groups            # None: there is one group
     cdef int32_t* _given_slots          # of the variable columns that are given out or asked about
     cdef int32_t _given_count
     cdef RowCodec _checked              # whose rows are known to be of this side's types
@@ -29,6 +31,7 @@ cdef class SortedSide:
     # Open rows; without keys these are not looked at.
     cdef SortedBatch open(self, RowBatch rows, bint with_keys)
     cdef int _check(self, RowCodec codec) except -1
+    cdef void _mark_groups(self, SortedBatch batch) noexcept nogil
 
 
 # How keys compare: of rows of one side, and of both.
@@ -51,7 +54,8 @@ cdef class SortedBatch:
     cdef uint32_t* sizes                # of each row, with what lies outside and is given out; 4 GiB at most
     cdef uint8_t* states                # RowState of each row
     cdef uint8_t* null_keys             # 1: a key is null; NULL in a batch without keys
-    cdef uint64_t* prefixes             # normalized keys, likewise
+    cdef uint64_t* prefixes             # normalized keys, likewise; of a side with groups of those behind its keys
+    cdef uint8_t* starts                # 1: a group begins, or may begin; likewise
 
 
 # Order of two keys, neither null: < 0, 0, > 0.

@@ -13,7 +13,7 @@ decoded for the merge. Order and equality are those of sort keys: -0.0 equals 0.
 number, strings compare by bytes, null comes first. Rows with null keys are passed over and never compared, so
 prefixes have no bits for nulls, and the 64 bits of one number decide.
 
-Memory: about 22 bytes for each row, and what RowBatch holds, until the batch goes. Thread: one. Who compares asks
+Memory: about 23 bytes for each row, and what RowBatch holds, until the batch goes. Thread: one. Who compares asks
 ``raise_failed_comparison`` before what came of it is used.
 
 Held by: tests/join/test_outside_merge.py
@@ -53,26 +53,34 @@ cdef class KeyOrder:
         self.across = KeyEquality(left.codec, left_keys, right.codec, right_keys)
         self.left = KeyEquality(left.codec, left_keys, left.codec, left_keys)
         self.right = KeyEquality(right.codec, right_keys, right.codec, right_keys)
-        self.ties = not _prefixes_of(left).decides
+        self.ties = not _prefixes_of(left, left_keys).decides
 
 
-cdef NormalizedKey _prefixes_of(JoinSide side):
-    """Return prefixes of the keys of rows in which none is null: named by position, for names may come twice."""
+cdef NormalizedKey _prefixes_of(JoinSide side, columns):
+    """Return prefixes of columns of rows in which none is null: named by position, for names may come twice."""
     fields = [
         pa.field(f"c{position}", field.type, pa.types.is_null(field.type)) for position, field in enumerate(side.schema)
     ]
-    return NormalizedKey(RowCodec(pa.schema(fields)), [SortKey(f"c{column}") for column in _key_columns(side)])
+    return NormalizedKey(RowCodec(pa.schema(fields)), [SortKey(f"c{column}") for column in columns])
 
 
 @cython.final
 cdef class SortedSide:
-    """One input; args: index: 0 left, 1 right; given: indexes of the columns whose values are wanted."""
+    """One input.
 
-    def __cinit__(self, int index, JoinSide side not None, given):
+    Args: index: 0 left, 1 right; given: indexes of the columns whose values are wanted; group_keys: the first so many
+    keys make groups, whose beginnings are marked, and prefixes are those of the other keys.
+    """
+
+    def __cinit__(self, int index, JoinSide side not None, given, Py_ssize_t group_keys=0):
         cdef int32_t column
         self.index = index
         self.side = side
-        self._normalized_key = _prefixes_of(side)
+        keys = _key_columns(side)
+        self._normalized_key = _prefixes_of(side, keys[group_keys:])
+        self.decides = self._normalized_key.decides
+        if group_keys:
+            self._groups = KeyEquality(side.codec, keys[:group_keys], side.codec, keys[:group_keys])
         self._given_slots = <int32_t*> malloc((<size_t> len(side.schema) + 1) * sizeof(int32_t))
         if self._given_slots == NULL:
             raise MemoryError("columns of a sorted input")
@@ -103,6 +111,10 @@ cdef class SortedSide:
             opened.prefixes = <uint64_t*> malloc(count * sizeof(uint64_t))
             if opened.null_keys == NULL or opened.prefixes == NULL:
                 raise MemoryError("keys of a sorted batch")
+            opened.starts = <uint8_t*> calloc(count, 1)
+            if opened.starts == NULL:
+                raise MemoryError("groups of a sorted batch")
+            opened.starts[0] = 1
         with nogil:
             if with_keys:
                 self._normalized_key.prefixes_of_rows(opened.rows, opened.count, opened.prefixes)
@@ -113,7 +125,16 @@ cdef class SortedSide:
                 if looks_outside:
                     size += outside_bytes(opened.rows[index], self._given_slots, self._given_count)
                 opened.sizes[index] = <uint32_t> min(size, SIZE_MAX)
+            if with_keys and self._groups is not None:
+                self._mark_groups(opened)
         return opened
+
+    cdef void _mark_groups(self, SortedBatch batch) noexcept nogil:
+        """Mark where groups begin; the first row, and one behind a row with a null key, may be of the group before."""
+        cdef int64_t index
+        for index in range(1, batch.count):
+            batch.starts[index] = batch.null_keys[index - 1] or (
+                not batch.null_keys[index] and not self._groups.rows_equal(batch.rows[index - 1], batch.rows[index]))
 
     cdef int _check(self, RowCodec codec) except -1:
         """Raise SchemaError for rows of other types; once for each codec."""
@@ -134,6 +155,7 @@ cdef class SortedBatch:
         free(self.states)
         free(self.null_keys)
         free(self.prefixes)
+        free(self.starts)
 
 
 cdef int64_t end_of_key(KeyOrder order, SortedBatch batch, int64_t begin, SortedBatch key_batch,

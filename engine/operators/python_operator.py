@@ -40,7 +40,7 @@ ROW_KINDS = ("map", "flat_map", "filter", "map_partition", *GROUP_KINDS)
 #: waiting so long for a worker, or for what comes behind: batches are no larger than they came
 LONG_S = 0.02
 #: enough for any function
-ROWS_ENOUGH = 4 * BATCH_ROWS_MAX
+ROWS_ENOUGH = 8 * BATCH_ROWS_MAX
 #: rows that are sent to a worker together: a source may give more, and a function takes long for each
 ROWS_AT_ONCE = 8 * BATCH_ROWS_MAX
 

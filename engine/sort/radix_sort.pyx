@@ -1,11 +1,14 @@
-"""Radix sort of index entries, most significant byte first, with full comparisons only on ties.
+"""Radix sort of index entries, most significant bits first, with full comparisons only on ties.
 
-    level 0    entries ── byte 7 of the prefix ──► 256 buckets
-    level 1    each bucket ── byte 6 ──► 256 buckets ...        a byte that all entries share costs one pass of counting
+    level 0    entries ── the 8 bits of the prefix from the highest one on in which any two differ ──► 256 buckets
+    level 1    each bucket likewise ...                         keys below 200,000 take three levels, not eight
     small      24 entries or fewer: insertion sort by (prefix, row)
-    level 8    equal prefixes: only when the prefix does not decide; also in what is small
+    last       equal prefixes: only when the prefix does not decide; also in what is small
                rows that have the first keys in common: prefixes of the other keys (``KeyTail``), level 0
                all others: merge sort by RowComparator
+
+Entries move once for each level, there and back between their place and the scratch, and what ends at the wrong one of
+the two is copied. Entries in order are left as they are where the prefix decides.
 
 Every step is stable (scatter in order of arrival, insertion sort, merge sort that prefers the left), so entries that
 compare equal stay in order of arrival and the result depends on nothing but the input.
@@ -27,6 +30,12 @@ from libc.string cimport memcpy, memset
 from engine.records.byte_kernels cimport prefetch
 from engine.records.comparator cimport RowComparator
 from engine.sort.key_tail cimport KeyTail
+
+cdef extern from *:
+    """
+    #define DREY_HIGHEST_BIT(value) (63 - __builtin_clzll(value))
+    """
+    int highest_bit "DREY_HIGHEST_BIT" (uint64_t value) noexcept nogil      # of a value that is not 0
 
 cdef enum:
     SMALL_COUNT = 24        # at most so many entries are insertion sorted
@@ -104,7 +113,10 @@ cdef void sort_ties(IndexEntry* entries, IndexEntry* scratch, int64_t count, Row
 
 
 cdef bint have_one_head(IndexEntry* entries, int64_t count, KeyTail tail) noexcept nogil:
+    """Return whether entries of one prefix have the first keys in common."""
     cdef int64_t index
+    if tail.is_head_known(entries[0].prefix):
+        return True
     for index in range(1, count):
         if index + AHEAD < count:
             prefetch(entries[index + AHEAD].row)
@@ -134,34 +146,52 @@ cdef void sort_tails(IndexEntry* entries, IndexEntry* scratch, int64_t count, Ro
             last = prefixes[index]
         begin += size
     if not in_order:
-        sort_bucket(entries, scratch, count, 56, comparator, not tail.rest.decides, tail, True)
+        sort_bucket(entries, scratch, count, True, comparator, not tail.rest.decides, tail, True)
     for index in range(count):
         entries[index].prefix = common
 
 
-cdef void sort_bucket(IndexEntry* entries, IndexEntry* scratch, int64_t count, int shift, RowComparator comparator,
+cdef bint are_in_order(const IndexEntry* entries, int64_t count) noexcept nogil:
+    cdef int64_t index
+    for index in range(1, count):
+        if entries[index - 1].prefix > entries[index].prefix:
+            return False
+    return True
+
+
+cdef void sort_leaf(IndexEntry* entries, IndexEntry* scratch, int64_t count, RowComparator comparator, bint ties,
+                    KeyTail tail, bint by_tail) noexcept nogil:
+    """Sort few entries, or entries of one prefix."""
+    if count <= SMALL_COUNT:
+        sort_small(entries, scratch, count, comparator, ties, tail, by_tail)
+    elif ties and tail is not None and not by_tail and have_one_head(entries, count, tail):
+        sort_tails(entries, scratch, count, comparator, tail)
+    elif ties:
+        sort_ties(entries, scratch, count, comparator)
+
+
+cdef void sort_bucket(IndexEntry* entries, IndexEntry* scratch, int64_t count, bint stay, RowComparator comparator,
                       bint ties, KeyTail tail, bint by_tail) noexcept nogil:
-    """Sort entries whose prefixes agree above `shift` + 7 bits."""
+    """Sort entries; they end where they are, or unless they ``stay`` in scratch."""
     cdef int64_t[257] starts
     cdef int64_t[256] targets
+    cdef uint64_t differs = 0
     cdef int64_t index, size
-    cdef int digit
-    while True:
-        if count <= SMALL_COUNT:
-            sort_small(entries, scratch, count, comparator, ties, tail, by_tail)
-            return
-        if shift < 0:
-            if ties and tail is not None and not by_tail and have_one_head(entries, count, tail):
-                sort_tails(entries, scratch, count, comparator, tail)
-            elif ties:
-                sort_ties(entries, scratch, count, comparator)
-            return
-        memset(starts, 0, sizeof(starts))
-        for index in range(count):
-            starts[((entries[index].prefix >> shift) & 0xFF) + 1] += 1
-        if starts[((entries[0].prefix >> shift) & 0xFF) + 1] < count:
-            break
-        shift -= 8
+    cdef int digit, shift
+    if count > SMALL_COUNT:
+        for index in range(1, count):
+            differs |= entries[index].prefix ^ entries[0].prefix
+    if differs == 0 or (not ties and are_in_order(entries, count)):
+        if not stay:
+            memcpy(scratch, entries, <size_t> count * sizeof(IndexEntry))
+        if differs == 0:
+            sort_leaf(entries if stay else scratch, scratch if stay else entries, count, comparator, ties, tail,
+                      by_tail)
+        return
+    shift = max(0, highest_bit(differs) - 7)
+    memset(starts, 0, sizeof(starts))
+    for index in range(count):
+        starts[((entries[index].prefix >> shift) & 0xFF) + 1] += 1
     for digit in range(256):
         starts[digit + 1] += starts[digit]
         targets[digit] = starts[digit]
@@ -169,14 +199,13 @@ cdef void sort_bucket(IndexEntry* entries, IndexEntry* scratch, int64_t count, i
         digit = (entries[index].prefix >> shift) & 0xFF
         scratch[targets[digit]] = entries[index]
         targets[digit] += 1
-    memcpy(entries, scratch, <size_t> count * sizeof(IndexEntry))
     for digit in range(256):
         size = starts[digit + 1] - starts[digit]
-        if size > 1:
-            sort_bucket(entries + starts[digit], scratch + starts[digit], size, shift - 8, comparator, ties,
-                        tail, by_tail)
+        if size > 0:
+            sort_bucket(scratch + starts[digit], entries + starts[digit], size, not stay, comparator, ties, tail,
+                        by_tail)
 
 
 cdef void sort_entries(IndexEntry* entries, IndexEntry* scratch, int64_t count, RowComparator comparator,
                        bint ties, KeyTail tail) noexcept nogil:
-    sort_bucket(entries, scratch, count, 56, comparator, ties, tail, False)
+    sort_bucket(entries, scratch, count, True, comparator, ties, tail, False)

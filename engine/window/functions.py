@@ -25,6 +25,7 @@ from typing import Final
 import pyarrow as pa
 from pyarrow import types
 
+from engine.aggregate.functions import takes_numbers
 from engine.errors import NotYetSupportedError, SchemaError
 from engine.graph.window import FRAME_VALUE_FUNCTIONS, RANKING_FUNCTIONS, SHIFT_FUNCTIONS
 from engine.records.arrow_functions import pc
@@ -58,7 +59,7 @@ def result_type(function: str, argument_type: pa.DataType | None) -> pa.DataType
             raise SchemaError(f"{function}: values of {data_type} have no order")
         return data_type
     if not (types.is_integer(data_type) or types.is_floating(data_type) or types.is_decimal(data_type)):
-        raise SchemaError(f"{function} takes numbers, the argument is {data_type}")
+        raise SchemaError(f"{function} {takes_numbers(data_type)}")
     if function != "sum":
         return pa.float64()
     if types.is_decimal(data_type):

@@ -159,6 +159,8 @@ def test_literals_that_do_not_fit_are_refused():
         make_literal(2**64)
     with pytest.raises(SchemaError, match="cannot be a constant"):
         make_literal(object())
+    with pytest.raises(SchemaError, match="a function is no constant; @udf makes a function usable in expressions"):
+        make_literal(lambda row: row)
     with pytest.raises(SchemaError, match="is not int8"):
         make_literal(300, pa.int8())
 

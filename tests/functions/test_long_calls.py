@@ -1,5 +1,7 @@
 """A function that is at one row for very long is told of, with the row and the place, and ended where that is set."""
 
+import socket
+import sys
 import threading
 import time
 
@@ -9,7 +11,8 @@ import pytest
 from engine import Environment, JobExecutionError
 from engine.functions import long_calls
 from engine.functions.function_body import FunctionBody
-from engine.functions.long_calls import LongCalls
+from engine.functions.long_calls import LongCalls, call_of
+from engine.functions.worker_protocol import receive_message
 from engine.graph.operator_descriptor import PythonOperator
 
 SCHEMA = pa.schema([("a", pa.int64())])
@@ -92,3 +95,17 @@ def test_many_rows_that_are_quick_are_no_long_call():
             return row
 
         assert data.map(work, SCHEMA).count() == 40
+
+
+def test_a_worker_that_waits_for_input_is_in_no_call():
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        waiting = threading.Thread(target=receive_message, args=(theirs,))
+        waiting.start()
+        stop = time.monotonic() + 5
+        while not (frame := sys._current_frames().get(waiting.ident)) or frame.f_code.co_name != "recv_fds":
+            assert time.monotonic() < stop
+            time.sleep(0.001)
+        assert call_of(frame) is None
+        ours.close()
+        waiting.join()

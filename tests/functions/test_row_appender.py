@@ -131,6 +131,17 @@ def test_a_row_has_any_of_many_shapes():
     assert made(TWO, rows).to_pylist() == [{"n": 1, "t": "a"}] * 100
 
 
+@dataclasses.dataclass
+class Other:
+    n: int
+    u: str
+
+
+def test_an_object_of_other_fields_is_refused_also_behind_one_that_fits():
+    with pytest.raises(BadOutputError, match=r"returned Other with \['n', 'u'\], the schema has \['n', 't'\]"):
+        made(TWO, [Plain("a", 1), Plain("b", 2), Other(1, "a")])
+
+
 @pytest.mark.parametrize(
     ("value", "text"),
     [

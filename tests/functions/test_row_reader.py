@@ -1,6 +1,7 @@
 """Rows as functions are given them: what is kept of them stays, what is let go is filled again."""
 
 import gc
+import sys
 import weakref
 
 import numpy as np
@@ -38,6 +39,28 @@ def test_a_row_that_nobody_keeps_is_made_once():
     seen = set()
     called(lambda row: (seen.add(id(row)),), RowReader([batch_of(range(1000))]))
     assert len(seen) == 1
+
+
+def test_rows_take_turns_in_a_loop_that_holds_one():
+    seen = set()
+    for row in RowStream(iter([batch_of(range(1000))])):
+        seen.add(id(row))
+    assert len(seen) == 2
+
+
+def test_rows_of_a_loop_that_keeps_some_stay_as_they_were():
+    kept = [row for row in RowStream(iter([batch_of(range(20))])) if row.n % 3 == 0]
+    assert kept == [(n, f"t{n}") for n in range(0, 20, 3)]
+
+
+def test_a_very_wide_row_is_not_kept_for_being_filled_again():
+    text = "x" * (9 << 20)
+    stream = RowStream(iter([pa.record_batch({"n": [1, 2, 3], "t": [text, "b", "c"]})]))
+    first = next(stream).t
+    for row in stream:
+        assert row.t != first
+        if row.n == 3:
+            assert sys.getrefcount(first) == 2
 
 
 def test_a_hash_is_that_of_the_row_at_hand():

@@ -1,6 +1,7 @@
 """Partitioned folders out: one file open at a time, read back by us, DuckDB and pyarrow; append and replace."""
 
 import datetime
+import warnings
 
 import duckdb
 import pyarrow as pa
@@ -8,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import dataset
 
-from engine import Environment, col
+from engine import DreyWarning, Environment, col
 from engine.connectors import sink_writer
 from engine.errors import ConfigurationError, JobExecutionError, PlanError, SchemaError
 from engine.files.hive import NULL_FOLDER
@@ -124,6 +125,44 @@ def test_what_is_appended_is_beside_what_was_there_and_partitions_are_replaced(e
     env.execute()
     assert env.read_parquet(tmp_path / "out").count() == 1
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def other_type(data):
+    return data.with_columns(n=col("n").cast("string"))
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        (lambda data: data.drop("n"), "has other columns: n; select those that are there"),
+        (lambda data: data.with_columns(m=1), "has other columns: m"),
+        (other_type, "has 'n' as int64, these rows as string: cast it"),
+    ],
+)
+def test_who_adds_what_does_not_fit_is_warned(env, tmp_path, change, text):
+    data = env.from_arrow(TABLE.slice(0, 20))
+    data.write_parquet(tmp_path / "out", partition_by="day")
+    env.execute()
+    with pytest.warns(DreyWarning, match=f"^write_parquet.*mode='append': what is there .*{text}"):
+        change(data).write_parquet(tmp_path / "out", partition_by="day", mode="append")
+    env.execute()
+
+
+def test_who_adds_what_fits_is_not_warned(env, tmp_path):
+    data = env.from_arrow(TABLE.slice(0, 20))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for _ in range(2):
+            data.write_parquet(tmp_path / "out", partition_by="day", mode="append")
+            env.execute()
+        data.with_columns(n=col("n").cast("int32")).write_parquet(tmp_path / "out", partition_by="day", mode="append")
+        env.execute()
+        assert env.read_parquet(tmp_path / "out").count() == 60
+        data.write_csv(tmp_path / "text", mode="append")
+        env.execute()
+        (tmp_path / "text" / "README.txt").write_text("what this is")
+        data.write_csv(tmp_path / "text", mode="append")
+        env.execute()
 
 
 def test_a_job_that_fails_adds_nothing(env, tmp_path):

@@ -162,6 +162,23 @@ def test_the_row_that_fails_is_named_when_a_schema_is_inferred(data):
     assert "Row(id=7, text='t7')" in str(error.value)
 
 
+def test_rows_that_may_fail_do_not_decide_a_schema(data):
+    def inverse(row):
+        return {"id": row.id, "share": 60 / (row.id % 6)}
+
+    with pytest.warns(DreyWarning, match="first 100 rows"):
+        skipped = data.map(inverse, on_error="skip")
+    assert skipped.schema == pa.schema([("id", pa.int64()), ("share", pa.float64())])
+    assert skipped.count() == 250
+    with pytest.warns(DreyWarning, match="first 100 rows"):
+        assert data.flat_map(lambda row: [inverse(row)], on_error="collect").schema.names == ["id", "share", "error"]
+
+
+def test_a_function_that_fails_for_all_first_rows_is_told(data):
+    with pytest.raises(SchemaError, match=r"ZeroDivisionError: .*Row\(id=\d+, .*one of the first rows"):
+        data.map(lambda row: {"x": 1 / 0}, on_error="skip")
+
+
 def test_the_first_rows_decide_for_functions_of_many_rows(data):
     def sizes(rows):
         group = list(rows)

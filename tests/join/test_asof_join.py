@@ -177,6 +177,15 @@ def test_batches_of_any_size(direction, strict, batch_rows, held_bytes):
 
 
 @pytest.mark.parametrize("direction", DIRECTIONS)
+@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.parametrize("batch_rows", [1, 5, 8192])
+def test_groups_of_a_few_rows_that_one_side_lacks(direction, strict, batch_rows):
+    names = [f"the same beginning {number}" for number in range(40)]
+    left, right = draw(7, 150, list(range(5)), names[::2]), draw(8, 150, list(range(5)), names[::3])
+    assert_like_oracle(left, right, pa.int64(), AsofRule(direction, strict), None, batch_rows=batch_rows)
+
+
+@pytest.mark.parametrize("direction", DIRECTIONS)
 @pytest.mark.parametrize(("lefts", "rights"), list(itertools.product([0, 30], [0, 30])))
 def test_a_side_may_be_empty(direction, lefts, rights):
     times = list(range(9))

@@ -147,6 +147,35 @@ def test_every_type_sorts_in_every_direction(workshop, type_name, descending, nu
     assert nulls == sorted(nulls, reverse=not nulls_last)
 
 
+@pytest.mark.parametrize("nulls_last", [False, True])
+@pytest.mark.parametrize("descending", [False, True])
+def test_numbers_at_the_ends_of_their_type_are_not_taken_for_one(workshop, descending, nulls_last):
+    """The number beside null has the prefix of its neighbour: rows with both are not sorted by the next key alone."""
+    rng = random.Random(11)
+    ends = [None, -(2**63), 1 - 2**63, 2**63 - 2, 2**63 - 1]
+    rows = [(rng.choice(ends), rng.randrange(1000), number) for number in range(2000)]
+    schema = pa.schema([("key", pa.int64()), ("second", pa.int64()), ("number", pa.int64())])
+    table = pa.table([list(column) for column in zip(*rows, strict=True)], schema=schema)
+    keys = (SortKey("key", descending, nulls_last), SortKey("second"))
+    with workshop.operator(400) as (pool, space):
+        result, _ = sort_table(table, keys, pool, space)
+    assert same(result.to_pylist(), oracle(table, keys))
+
+
+@pytest.mark.parametrize("least", [0, 1 << 40, -(1 << 62)])
+@pytest.mark.parametrize("bits", [1, 7, 8, 9, 17, 33, 62])
+@pytest.mark.parametrize("second", [False, True])
+def test_keys_of_any_range_sort_like_the_oracle(workshop, least, bits, second):
+    rng = random.Random(bits)
+    numbers = [least + rng.randrange(1 << bits) for _ in range(1500)]
+    table = pa.table({"key": numbers, "other": [rng.randrange(9) for _ in numbers], "number": range(1500)})
+    keys = (SortKey("key", bits % 2 == 0), SortKey("other", True))[: 1 + second]
+    for rows in (table, table.sort_by("key"), table.sort_by([("key", "descending")])):
+        with workshop.operator(400) as (pool, space):
+            result, _ = sort_table(rows, keys, pool, space)
+        assert same(result.to_pylist(), oracle(rows, keys))
+
+
 @pytest.mark.parametrize("batch_rows", [1, 2, 7, 49, 100])
 @pytest.mark.parametrize("distinct", [1, 3, None])
 @pytest.mark.parametrize("force_spill", [False, True])

@@ -21,7 +21,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from engine.dataframes.carried_types import carried_schema
 from engine.dataframes.fragments import EachPartition, Fragment
-from engine.dataframes.frame import Fragments, Frame, spark_schema
+from engine.dataframes.frame import Fragments, Frame, carrier_names, spark_schema
 from engine.expressions.schema_bridge import to_arrow_schema
 from engine.graph.plan import PlanNode
 
@@ -62,7 +62,7 @@ def _side(frame: Frame, frames: Sequence[Frame], own: int, keys: Sequence[Column
 def _payload(frames: Sequence[Frame], own: int) -> list[Column]:
     columns = []
     for index, frame in enumerate(frames):
-        rows = F.struct(*(F.col(name) for name in frame.data.columns)) if index == own else F.lit(None)
+        rows = F.struct(*(F.col(name) for name in carrier_names(frame.base))) if index == own else F.lit(None)
         columns.append(rows.cast(spark_schema(frame.base)).alias(f"rows{index}"))
     return columns
 

@@ -19,9 +19,8 @@ from engine.dataframes.frame import Fragments, Frame, carrier_names, spark_schem
 from engine.dataframes.keyed_fragments import keyed
 from engine.dataframes.native_aggregates import native_aggregate
 from engine.dataframes.native_expressions import native_column
-from engine.errors import NotYetSupportedError
 from engine.expressions.infer import infer_type
-from engine.expressions.schema_bridge import to_arrow_schema
+from engine.expressions.schema_bridge import to_arrow_schema, to_column_info
 from engine.graph.expression import ColumnRef, Expression, NamedExpression
 from engine.graph.plan import (
     Aggregate,
@@ -31,13 +30,13 @@ from engine.graph.plan import (
     GroupReduce,
     Join,
     JoinType,
-    Partition,
     PlanNode,
     Project,
     Sort,
     SortedAggregate,
     Window,
 )
+from engine.graph.plan_schema import PlanSchema
 
 _HOW: Final = {
     JoinType.INNER: "inner",
@@ -70,27 +69,6 @@ class Relations:
         """Return a filter by Spark, or None."""
         condition = _native(frame, operator.predicate)
         return None if condition is None else Frame(frame.data.filter(condition), frame.base)
-
-    def partition(self, frame: Frame, operator: Partition) -> Frame:
-        """Spread rows as the user says."""
-        keys = frame.columns(operator.keys) if operator.kind in ("KEYGROUP", "RANGE") else []
-        match operator.kind:
-            case "SHUFFLE" | "REBALANCE":
-                data = frame.data.repartition(self.partitions)
-            case "KEYGROUP":
-                data = frame.data.repartition(self.partitions, *keys)
-            case "RANGE":
-                data = frame.data.repartitionByRange(self.partitions, *keys)
-            case "GLOBAL":
-                data = frame.data.repartition(1)
-            case "FORWARD" | "RESCALE":
-                data = frame.data
-            case _:
-                name = "broadcast()" if operator.kind == "BROADCAST" else "partition_custom()"
-                raise NotYetSupportedError(
-                    f"{name} on Spark, which spreads rows by keys alone (use key_by() or shuffle(), or -t cluster),"
-                )
-        return Frame(data, frame.base)
 
     def sort(self, frame: Frame, operator: Sort) -> Frame:
         """Return rows in an order."""
@@ -187,22 +165,29 @@ class Relations:
             case AsofJoin():
                 keys = [frames[0].columns(operator.left_by), frames[1].columns(operator.right_by)]
             case CoGroup():
-                keys = self._co_group_keys(operator, frames)
+                sides = zip(frames, (operator.left_columns, operator.right_columns), strict=True)
+                pairs = [self._with_keys(frame, operator.keys, columns) for frame, columns in sides]
+                frames, keys = [frame for frame, _ in pairs], [found for _, found in pairs]
             case _:
                 keys = [frames[0].columns(operator.keys)]
         return self.by_key(node, frames, keys)
 
-    def _co_group_keys(self, operator: CoGroup, frames: list[Frame]) -> list[list[Column]]:
-        keys = []
-        for frame, columns in zip(frames, (operator.left_columns, operator.right_columns), strict=True):
-            by_name = {each.name: each.expression for each in columns}
-            found = [_native(frame, by_name[key]) for key in operator.keys]
-            if any(column is None for column in found):
-                raise NotYetSupportedError(
-                    "co_group() on Spark by keys whose types differ (cast them to one type first, or use -t cluster)"
-                )
-            keys.append([column for column in found if column is not None])
-        return keys
+    def _with_keys(
+        self, frame: Frame, names: Sequence[str], columns: Sequence[NamedExpression]
+    ) -> tuple[Frame, list[Column]]:
+        """Return the keys of a side in the type of both sides, and rows that have them, maybe behind the others."""
+        expressions = {each.name: each.expression for each in columns}
+        found = [_native(frame, expressions[name]) for name in names]
+        native = [column for column in found if column is not None]
+        if len(native) == len(names):
+            return frame, native
+        schema = frame.arrow_schema
+        made = [NamedExpression(f"__key{place}", expressions[name]) for place, name in enumerate(names)]
+        types = [to_column_info(pa.field(each.name, infer_type(each.expression, schema))) for each in made]
+        own = tuple(NamedExpression(name, ColumnRef(name)) for name in frame.base.names)
+        project = PlanNode(0, Project((*own, *made)), (), PlanSchema((*frame.base.columns, *types)))
+        above = frame.with_waiting(project).computed(self.fragments)
+        return Frame(above.data, frame.base), above.columns([each.name for each in made])
 
     def union(self, node: PlanNode, frames: Sequence[Frame]) -> Frame:
         """Return the rows of all inputs."""

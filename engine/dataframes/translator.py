@@ -21,6 +21,7 @@ from engine.connectors.arrow_source import inline_source
 from engine.dataframes.carried_types import from_carried
 from engine.dataframes.fragments import EachPartition
 from engine.dataframes.frame import Fragments, Frame, makes_rows_of_none, spark_schema
+from engine.dataframes.partitionings import Partitionings
 from engine.dataframes.relations import Relations
 from engine.dataframes.source_frames import source_frame
 from engine.errors import DataError, NotYetSupportedError
@@ -57,6 +58,7 @@ class PlanTranslator:
         self._plan = plan
         self._session, self._fragments, self._partitions = session, fragments, partitions
         self._relations = Relations(session, fragments, partitions)
+        self._partitionings = Partitionings(plan, fragments, partitions)
         self._frames: dict[int, Frame] = {}
 
     def frame(self, node_id: int) -> Frame:
@@ -83,13 +85,16 @@ class PlanTranslator:
                 return self._row_wise(node, operator)
             case PythonFunction(broadcasts=names) if names:
                 return self._with_broadcasts(node)
-            case PythonFunction() | Explode():
+            case PythonFunction():
+                below = self._partitionings.for_partitions(self._frames[node.inputs[0]], node, operator)
+                return below.with_waiting(node)
+            case Explode():
                 return self._frames[node.inputs[0]].with_waiting(node)
         frames = [self._computed(each) for each in node.inputs]
         relations = self._relations
         match operator:
             case Partition():
-                return relations.partition(frames[0], operator)
+                return self._partitionings.spread(frames[0], node, operator)
             case Sort():
                 return relations.sort(frames[0], operator)
             case Limit(count=count):
@@ -116,7 +121,9 @@ class PlanTranslator:
         return below.with_waiting(node)
 
     def _with_broadcasts(self, node: PlanNode) -> Frame:
-        rows = self._computed(node.inputs[0])
+        assert isinstance(node.operator, PythonFunction), "no function"
+        below = self._partitionings.for_partitions(self._computed(node.inputs[0]), node, node.operator)
+        rows = below.computed(self._fragments)
         sources = [self._inline(self._plan.node(each)) for each in node.inputs[1:]]
         fragment = self._fragments.of([rows.base], [node], sources)
         task = EachPartition(fragment, not makes_rows_of_none(node.operator))

@@ -18,6 +18,7 @@ Held by: tests/dataframes/test_partitionings.py
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import reduce
 from operator import or_
 from typing import Final
@@ -33,7 +34,6 @@ from engine.graph.plan_schema import PlanSchema
 from engine.optimizer.partition_planning import makes_void
 from engine.spark.failures import carried
 
-_TASK: Final = "task"
 _CALLS: Final = {"GLOBAL": "global_()", "BROADCAST": "broadcast()", "CUSTOM": "partition_custom()"}
 
 
@@ -50,7 +50,7 @@ class Partitionings:
             return frame
         asked_for = self._asked_for(node)
         count = asked_for or self._default
-        keys = frame.columns(operator.keys) if operator.kind in ("KEYGROUP", "RANGE") else []
+        keys = frame.columns_of(operator.keys) if operator.kind in ("KEYGROUP", "RANGE") else []
         match operator.kind:
             case "SHUFFLE" | "REBALANCE":
                 data = frame.data.repartition(count)
@@ -63,21 +63,23 @@ class Partitionings:
             case "RANGE":
                 data = frame.data.repartitionByRange(count, *keys).sortWithinPartitions(*keys)
             case kind:
-                data = _by_task(self._numbered(frame, node, operator, count), count, frame.data.columns, _CALLS[kind])
-        return Frame(data, frame.base)
+                return _by_task(self._numbered(frame, node, operator, count), count, _CALLS[kind])
+        return frame.with_data(data)
 
-    def _numbered(self, frame: Frame, node: PlanNode, operator: Partition, count: int) -> DataFrame:
-        """Return rows with the numbers of their tasks."""
-        if operator.kind == "GLOBAL":
-            return frame.data.withColumn(_TASK, F.lit(0))
-        if operator.kind == "BROADCAST":
-            return frame.data.withColumn(_TASK, F.explode(F.sequence(F.lit(0), F.lit(count - 1))))
-        assert operator.function is not None, "no function"
-        assert operator.channel_column is not None, "no channel"
-        function = msgspec.structs.replace(operator.function, keys=operator.keys, channel_count=count)
-        schema = PlanSchema((*frame.base.columns, operator.channel_column))
-        numbered = frame.with_waiting(PlanNode(node.id, function, node.inputs, schema, node.name))
-        return numbered.computed(self._fragments).data.toDF(*frame.data.columns, _TASK)
+    def _numbered(self, frame: Frame, node: PlanNode, operator: Partition, count: int) -> Frame:
+        """Return rows with the numbers of their tasks in the last column of Spark."""
+        if operator.kind == "CUSTOM":
+            assert operator.function is not None, "no function"
+            assert operator.channel_column is not None, "no channel"
+            function = msgspec.structs.replace(operator.function, keys=operator.keys, channel_count=count)
+            schema = PlanSchema((*frame.base.columns, operator.channel_column))
+            above = frame.with_waiting(PlanNode(node.id, function, node.inputs, schema, node.name))
+            numbered = above.computed(self._fragments)
+            return replace(numbered, base=frame.base, names=numbered.names[:-1])
+        is_all = operator.kind == "BROADCAST"
+        number = F.explode(F.sequence(F.lit(0), F.lit(count - 1))) if is_all else F.lit(0)
+        (name,) = self._fragments.new_names(1)
+        return replace(frame, data=frame.data.withColumn(name, number), columns=(*frame.columns, name))
 
     def _asked_for(self, node: PlanNode) -> int | None:
         """Return the parallelism that the user gave, here or to all that reads this."""
@@ -96,8 +98,8 @@ class Partitionings:
             return frame
         rows = frame.computed(self._fragments)
         if node.parallelism == 1 and self._is_in_order(below):
-            return Frame(rows.data.coalesce(1), rows.base)
-        return Frame(rows.data.repartition(node.parallelism), rows.base)
+            return rows.with_data(rows.data.coalesce(1))
+        return rows.with_data(rows.data.repartition(node.parallelism))
 
     def _is_in_order(self, node: PlanNode) -> bool:
         match node.operator:
@@ -108,11 +110,11 @@ class Partitionings:
         return False
 
 
-def _by_task(numbered: DataFrame, count: int, columns: Sequence[str], call: str) -> DataFrame:
+def _by_task(numbered: Frame, count: int, call: str) -> Frame:
     """Return rows in the tasks whose numbers they have."""
-    if not hasattr(numbered, "repartitionById"):
+    if not hasattr(numbered.data, "repartitionById"):
         raise NotYetSupportedError(f"{call} on Spark before 4.1 (use key_by() or shuffle(), or -t cluster)")
-    return numbered.repartitionById(count, _TASK).select(*columns)
+    return numbered.with_data(numbered.data.repartitionById(count, numbered.columns[-1]))
 
 
 def _without_nulls(data: DataFrame, keys: Sequence[Column], names: Sequence[str]) -> DataFrame:

@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 from engine.connectors.arrow_source import inline_source
 from engine.dataframes.carried_types import from_carried
 from engine.dataframes.fragments import EachPartition
-from engine.dataframes.frame import Fragments, Frame, makes_rows_of_none, spark_schema
+from engine.dataframes.frame import Fragments, Frame, makes_rows_of_none
 from engine.dataframes.partitionings import Partitionings
 from engine.dataframes.relations import Relations
 from engine.dataframes.source_frames import source_frame
@@ -98,7 +98,7 @@ class PlanTranslator:
             case Sort():
                 return relations.sort(frames[0], operator)
             case Limit(count=count):
-                return Frame(frames[0].data.limit(count), node.schema)
+                return frames[0].with_data(frames[0].data.limit(count))
             case Aggregate():
                 return relations.aggregate(frames[0], node, operator)
             case Join():
@@ -113,11 +113,11 @@ class PlanTranslator:
         below = self._frames[node.inputs[0]]
         if not below.waiting:
             if isinstance(operator, Project):
-                made = self._relations.project(below, operator)
+                made = self._relations.project(below, node, operator)
             else:
                 made = self._relations.filter(below, operator)
             if made is not None:
-                return Frame(made.data, node.schema)
+                return made
         return below.with_waiting(node)
 
     def _with_broadcasts(self, node: PlanNode) -> Frame:
@@ -127,12 +127,12 @@ class PlanTranslator:
         sources = [self._inline(self._plan.node(each)) for each in node.inputs[1:]]
         fragment = self._fragments.of([rows.base], [node], sources)
         task = EachPartition(fragment, not makes_rows_of_none(node.operator))
-        return Frame(rows.data.mapInArrow(task, spark_schema(node.schema)), node.schema)
+        return rows.mapped(self._fragments, task, node.schema)
 
     def _inline(self, node: PlanNode) -> PlanNode:
         """Return a source of the rows of a node."""
         schema = to_arrow_schema(node.schema)
-        table = self._computed(node.id).data.toArrow()
+        table = self._computed(node.id).exact().toArrow()
         if table.nbytes > BROADCAST_BYTES_MAX:
             raise DataError(
                 f"a broadcast data set of {table.nbytes >> 20} MB: on Spark at most {BROADCAST_BYTES_MAX >> 20} MB "

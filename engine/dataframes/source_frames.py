@@ -53,6 +53,8 @@ def _inline(session: SparkSession, spec: ArrowSource, node: PlanNode, names: Seq
         rows = reader.read_all().select(list(spec.columns))
     carried = carried_schema(schema)
     batches = [to_carried(batch, carried) for batch in rows.to_batches()]
+    # Spark fails over a column of times without one batch.
+    batches = batches or [pa.RecordBatch.from_pylist([], carried)]
     table = pa.Table.from_batches(batches, carried).rename_columns(list(names))
     return session.createDataFrame(table, schema=spark_schema(node.schema, names))
 

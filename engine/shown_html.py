@@ -10,16 +10,19 @@ Held by: tests/test_shown_html.py
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from engine.shown_text import shown
 
 _LEFT = ' style="text-align:left"'
+_RIGHT = ' style="text-align:right"'
 
 
-def table_html(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Return a table; values as text."""
-    lines = [_row("th", head), *(_row("td", row) for row in rows)]
+def table_html(head: Sequence[str], rows: Iterable[Sequence[object]], *, numbers: Collection[int] = ()) -> str:
+    """Return a table; values as text, those of the columns ``numbers`` at the right. Without a head there is none."""
+    lines = [_row("td", row, numbers) for row in rows]
+    if head:
+        lines.insert(0, _row("th", head, numbers))
     return f"<table>{''.join(lines)}</table>"
 
 
@@ -34,8 +37,12 @@ def headed_html(title: str, *parts: str) -> str:
     return f"<div><b>{_escaped(title)}</b>{''.join(parts)}</div>"
 
 
-def _row(kind: str, values: Sequence[object]) -> str:
-    return "<tr>" + "".join(f"<{kind}{_LEFT}>{_escaped(str(value))}</{kind}>" for value in values) + "</tr>"
+def _row(kind: str, values: Sequence[object], numbers: Collection[int]) -> str:
+    cells = (
+        f"<{kind}{_RIGHT if place in numbers else _LEFT}>{_escaped(str(value))}</{kind}>"
+        for place, value in enumerate(values)
+    )
+    return f"<tr>{''.join(cells)}</tr>"
 
 
 def _escaped(text: str) -> str:

@@ -11,6 +11,8 @@ from engine.shown_html import folded_html, table_html
 def test_values_are_escaped():
     assert "<b>&lt;script&gt;</b>" not in table_html(("<script>",), [("<script>",)])
     assert table_html(("a",), [("<i>",)]).count("&lt;i&gt;") == 1
+    numbers = table_html((), [("a", 1)], numbers=(1,))
+    assert numbers == '<table><tr><td style="text-align:left">a</td><td style="text-align:right">1</td></tr></table>'
     assert folded_html("<t>", "x < y\n\x1b[31m").count("\\x1b[31m") == 1
     assert "x &lt; y" in folded_html("t", "x < y")
 

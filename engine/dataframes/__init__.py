@@ -20,6 +20,7 @@ native_texts.py        patterns of texts
 native_aggregates.py   aggregates as columns of Spark, or None
 source_frames.py       sources, read by splits
 relations.py           joins, sorts, groups and the like
+partitionings.py       partitionings that the user asks for
 keyed_fragments.py     operators over rows with equal keys, of one input or two
 outputs.py             sinks: written by tasks, published at once
 translator.py          the walk over a plan

@@ -10,7 +10,7 @@
     large, view, fixed, dictionary              string, binary, list; values
     decimals of more than 38 digits             decimal128(38): a value that needs more is an error
     null                                        bool
-    list, map, struct                           of what their parts are carried as
+    list, map, struct                           of what their parts are carried as; time32 inside as int32
 
 ``is_plain``: Spark's own functions know the type as we do. Equality and order are kept for all of them, so keys, sorts,
 joins, minimum and maximum need no more than the carried value.
@@ -98,13 +98,8 @@ def _carried(name: str, data_type: pa.DataType) -> pa.DataType:
 
 def _part(name: str, data_type: pa.DataType) -> pa.DataType:
     """Return what carries a part of a nested type: one that Arrow casts back."""
-    carried = _carried(name, data_type)
-    if kinds.is_temporal(data_type) and carried == pa.int64():
-        raise SchemaError(
-            f"column {name!r} has values of the type {data_type} inside, which Spark cannot carry; cast them to "
-            "timestamps with microseconds, or run the job on the cluster (-t cluster)"
-        )
-    return carried
+    # Arrow casts the seconds and milliseconds of a day to no other integer than one of 32 bits.
+    return pa.int32() if kinds.is_time32(data_type) else _carried(name, data_type)
 
 
 def to_carried(batch: pa.RecordBatch, carried: pa.Schema) -> pa.RecordBatch:
@@ -124,10 +119,30 @@ def _cast(column: pa.Array, data_type: pa.DataType) -> pa.Array:
         return column
     if data_type == pa.null():
         return pa.nulls(len(column))
+    if kinds.is_nested(column.type) and _has_null_inside(data_type):
+        return _cast_parts(column, data_type)
     if kinds.is_time32(column.type) and data_type == pa.int64():
         return column.cast(pa.int32()).cast(pa.int64())
     if kinds.is_time32(data_type) and column.type == pa.int64():
         return column.cast(pa.int32()).cast(data_type)
-    if kinds.is_uint64(column.type) or kinds.is_uint64(data_type):
-        return column.cast(data_type, safe=True)
     return column.cast(data_type)
+
+
+def _has_null_inside(data_type: pa.DataType) -> bool:
+    parts = [data_type.field(place).type for place in range(data_type.num_fields)]
+    return any(part == pa.null() or _has_null_inside(part) for part in parts)
+
+
+def _cast_parts(column: pa.Array, data_type: pa.DataType) -> pa.Array:
+    """Return nested values with their parts cast, each by itself: Arrow casts nothing to null."""
+    if kinds.is_struct(data_type):
+        parts = [_cast(part, field.type) for part, field in zip(column.flatten(), data_type, strict=True)]
+        return pa.StructArray.from_arrays(parts, fields=list(data_type), mask=column.is_null())
+    if kinds.is_map(data_type):
+        pairs = [_cast(column.keys, data_type.key_type), _cast(column.items, data_type.item_type)]
+        parts = [pa.StructArray.from_arrays(pairs, fields=[data_type.key_field, data_type.item_field])]
+        return pa.Array.from_buffers(data_type, len(column), column.buffers()[:2], offset=column.offset, children=parts)
+    as_list = pa.list_(data_type.value_type)
+    parts = [_cast(column.values, data_type.value_type)]
+    made = pa.Array.from_buffers(as_list, len(column), column.buffers()[:2], offset=column.offset, children=parts)
+    return made if data_type == as_list else made.cast(data_type)

@@ -1,21 +1,27 @@
 """Frame: the rows of a plan's node on their way through Spark.
 
-    data     DataFrame with columns c0, c1 ..., which carry the columns of ``base``
+    data     DataFrame, whose columns have names that no other column of the job has: c0, c1 ...
+    names    those of its columns that carry the columns of ``base``, in their order
     waiting  row-wise nodes above it that Spark does not compute itself; they become one fragment together
     schema   columns after those
+
+So what only leaves out, moves or renames columns is no operation of Spark's, nor is what a join does with the columns
+of its sides: Spark analyses a plan anew for each operation, and each name is a question to the JVM.
 
 Held by: tests/dataframes/test_places.py
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import msgspec
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - the usual name
 from pyspark.sql import types as T  # noqa: N812 - the usual name
 from pyspark.sql.pandas.types import from_arrow_schema
 
@@ -25,10 +31,16 @@ from engine.expressions.schema_bridge import to_arrow_schema
 from engine.graph.plan import Operator, Plan, PlanNode, encode_plan
 from engine.graph.plan_schema import PlanSchema
 
+#: given to ``mapInArrow``
+MapBatches = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
-def spark_schema(schema: PlanSchema) -> T.StructType:
-    """Return the columns c0, c1 ... as types of Spark."""
-    found: T.StructType = from_arrow_schema(carried_schema(to_arrow_schema(schema)), prefer_timestamp_ntz=True)
+
+def spark_schema(schema: PlanSchema, names: Sequence[str] = ()) -> T.StructType:
+    """Return the columns of a schema as types of Spark, by the names given or as c0, c1 ..."""
+    carried = carried_schema(to_arrow_schema(schema))
+    if names:
+        carried = pa.schema([each.with_name(name) for each, name in zip(carried, names, strict=True)])
+    found: T.StructType = from_arrow_schema(carried, prefer_timestamp_ntz=True)
     return found
 
 
@@ -39,6 +51,11 @@ class Fragments:
     run_plan: RunPlan
     settings: Mapping[str, object]
     path: tuple[str, ...]
+    _numbers: Iterator[int] = field(default_factory=itertools.count)
+
+    def new_names(self, count: int) -> tuple[str, ...]:
+        """Return names that no column of the job has so far."""
+        return tuple(f"c{next(self._numbers)}" for _ in range(count))
 
     def of(self, inputs: Sequence[PlanSchema], nodes: Sequence[PlanNode], extra: Sequence[PlanNode] = ()) -> Fragment:
         """Return a fragment of nodes, each over the one before it; the first over all inputs and ``extra`` sources."""
@@ -54,11 +71,18 @@ class Fragments:
 
 @dataclass(frozen=True)
 class Frame:
-    """Rows of a node; see above."""
+    """Rows of a node; see above. ``columns``: all that ``data`` has, in its order."""
 
     data: DataFrame
     base: PlanSchema
+    names: tuple[str, ...]
+    columns: tuple[str, ...]
     waiting: tuple[PlanNode, ...] = ()
+
+    @classmethod
+    def of(cls, data: DataFrame, base: PlanSchema, names: tuple[str, ...]) -> Frame:
+        """Return the rows of data that has just the columns of a schema, by those names."""
+        return cls(data, base, names, names)
 
     @property
     def schema(self) -> PlanSchema:
@@ -74,29 +98,41 @@ class Frame:
         """Return the rows of a row-wise node above, which becomes part of a fragment."""
         return replace(self, waiting=(*self.waiting, node))
 
+    def with_data(self, data: DataFrame) -> Frame:
+        """Return other rows with the same columns; nothing may wait."""
+        return replace(self, data=data)
+
     def computed(self, fragments: Fragments) -> Frame:
         """Return the same rows with nothing that waits."""
         if not self.waiting:
             return self
         # Functions may make rows of none, other nodes do not.
         is_of_rows = not any(makes_rows_of_none(node.operator) for node in self.waiting)
-        task = EachPartition(fragments.of([self.base], self.waiting), is_of_rows)
-        return Frame(self.data.mapInArrow(task, spark_schema(self.schema)), self.schema)
+        return self.mapped(fragments, EachPartition(fragments.of([self.base], self.waiting), is_of_rows), self.schema)
+
+    def mapped(self, fragments: Fragments, task: MapBatches, schema: PlanSchema) -> Frame:
+        """Return what a task makes of the batches of each partition."""
+        names = fragments.new_names(len(schema.names))
+        return Frame.of(self.exact().mapInArrow(task, spark_schema(schema, names)), schema, names)
+
+    def exact(self) -> DataFrame:
+        """Return the rows with just the columns of ``base``, in their order."""
+        return self.data if self.names == self.columns else self.data.select(*self.names)
 
     @cached_property
     def carriers(self) -> Mapping[str, Column]:
         """The columns of Spark that carry ours, by name, each made when it is first asked for; nothing may wait."""
-        return _Carriers(self.data, self.base)
+        return _Carriers(dict(zip(self.base.names, self.names, strict=True)))
 
-    def names(self, names: Sequence[str]) -> list[str]:
-        """Return the names of the columns of Spark that carry ours."""
-        return [f"c{self.base.names.index(name)}" for name in names]
+    def name(self, column: str) -> str:
+        """Return the name of the column of Spark that carries one of ours; nothing may wait."""
+        return self.names[self.base.names.index(column)]
 
     def column(self, name: str) -> Column:
         """Return the column of Spark that carries one of ours; nothing may wait."""
         return self.carriers[name]
 
-    def columns(self, names: Sequence[str]) -> list[Column]:
+    def columns_of(self, names: Sequence[str]) -> list[Column]:
         """Return several."""
         return [self.column(name) for name in names]
 
@@ -104,21 +140,15 @@ class Frame:
 class _Carriers(dict[str, Column]):
     """Columns by name, made once each: every one is a question to the JVM."""
 
-    def __init__(self, data: DataFrame, schema: PlanSchema) -> None:
+    def __init__(self, names: Mapping[str, str]) -> None:
         super().__init__()
-        self._data = data
-        self._places = {name: place for place, name in enumerate(schema.names)}
+        self._names = names
 
     def __missing__(self, name: str) -> Column:
-        column = self[name] = self._data[f"c{self._places[name]}"]
+        column = self[name] = F.col(self._names[name])
         return column
 
 
 def makes_rows_of_none(operator: Operator) -> bool:
     """Whether an operator may return rows where it is given none."""
     return getattr(operator, "kind", "").startswith(("map_partition", "map_batches"))
-
-
-def carrier_names(schema: PlanSchema) -> list[str]:
-    """Return c0, c1 ... for the columns of a schema."""
-    return [f"c{place}" for place in range(len(schema.names))]

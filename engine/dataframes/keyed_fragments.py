@@ -36,10 +36,9 @@ def keyed(
     keys: columns of each input, in pairs; none: all rows are brought together.
     """
     fragment = fragments.of([frame.base for frame in frames], [node])
-    schema = spark_schema(node.schema)
     if len(frames) == 1 and keys[0]:
-        spread = frames[0].data.repartition(partitions, *keys[0])
-        return Frame(spread.mapInArrow(EachPartition(fragment), schema), node.schema)
+        spread = frames[0].with_data(frames[0].data.repartition(partitions, *keys[0]))
+        return spread.mapped(fragments, EachPartition(fragment), node.schema)
     sides = [_side(frame, frames, index, keys[index]) for index, frame in enumerate(frames)]
     rows = sides[0]
     for side in sides[1:]:
@@ -51,7 +50,8 @@ def keyed(
         rows = rows.unionAll(_marker(frames)).repartition(1)
     task = _Sides(fragment, tuple(carried_schema(to_arrow_schema(frame.base)) for frame in frames))
     payload = [F.col("side"), *(F.col(f"rows{index}") for index in range(len(frames)))]
-    return Frame(rows.select(*payload).mapInArrow(task, schema), node.schema)
+    names = fragments.new_names(len(node.schema.names))
+    return Frame.of(rows.select(*payload).mapInArrow(task, spark_schema(node.schema, names)), node.schema, names)
 
 
 def _side(frame: Frame, frames: Sequence[Frame], own: int, keys: Sequence[Column]) -> DataFrame:
@@ -62,7 +62,7 @@ def _side(frame: Frame, frames: Sequence[Frame], own: int, keys: Sequence[Column
 def _payload(frames: Sequence[Frame], own: int) -> list[Column]:
     columns = []
     for index, frame in enumerate(frames):
-        rows = F.struct(*(F.col(name) for name in frame.data.columns)) if index == own else F.lit(None)
+        rows = F.struct(*map(F.col, frame.names)) if index == own else F.lit(None)
         columns.append(rows.cast(spark_schema(frame.base)).alias(f"rows{index}"))
     return columns
 

@@ -52,6 +52,8 @@ from engine.expressions.literals import literal_scalar
 from engine.expressions.schema_bridge import type_from_ipc
 from engine.graph.expression import Call, Case, Cast, ColumnRef, Expression, Literal
 
+#: types that a literal of Spark has by itself
+_LITERALS: Final = frozenset({pa.bool_(), pa.string(), pa.date32(), pa.float64()})
 #: what stands for the end of a text
 _TO_END: Final = 2**31 - 1
 
@@ -110,7 +112,8 @@ def _literal(literal: Literal) -> Typed:
     scalar = literal_scalar(literal)
     if not is_plain(scalar.type) or kinds.is_binary(scalar.type) or kinds.is_timestamp(scalar.type):
         raise NotNative
-    return F.lit(scalar.as_py()).cast(spark_type(scalar.type)), scalar.type
+    column = F.lit(scalar.as_py())
+    return column if scalar.type in _LITERALS else column.cast(spark_type(scalar.type)), scalar.type
 
 
 def _cast(operand: Typed, target: pa.DataType) -> Typed:

@@ -117,12 +117,17 @@ def product_digits(left: pa.DataType, right: pa.DataType) -> tuple[int, int]:
 
 def divided(operands: Sequence[Typed]) -> Typed:
     """Return a quotient: a double, by zero as IEEE has it, where Spark would fail."""
-    left, right = (as_double(operand) for operand in operands)
-    is_negative = (left < 0) != right.cast(T.StringType()).startswith("-")
-    by_zero = F.when(is_negative, F.lit(float("-inf"))).otherwise(F.lit(float("inf")))
-    by_zero = F.when(F.isnan(left) | (left == 0), F.lit(float("nan"))).otherwise(by_zero)
-    quotient = F.when(right != 0, left / right).when(left.isNotNull() & right.isNotNull(), by_zero)
-    return quotient, pa.float64()
+    quotient = F.try_divide(*(as_double(operand) for operand in operands))
+    # What asks for signs and zeros asks the numbers themselves: doubles of decimals are long expressions.
+    (left, left_type), (right, right_type) = operands
+    is_negative = left < 0
+    if kinds.is_floating(right_type):
+        is_negative = is_negative != right.cast(T.StringType()).startswith("-")
+    is_nan = left == 0
+    if kinds.is_floating(left_type):
+        is_nan = is_nan | F.isnan(left)
+    by_zero = F.when(is_nan, F.lit(float("nan"))).when(is_negative, F.lit(float("-inf"))).otherwise(float("inf"))
+    return F.coalesce(quotient, F.when((right == 0) & left.isNotNull(), by_zero)), pa.float64()
 
 
 def comparable(operands: Sequence[Typed]) -> list[Column]:
@@ -173,7 +178,7 @@ def _decimal_as_double(value: Column, data_type: pa.DataType) -> Column:
         is_exact = size <= F.lit(Decimal(_EXACT).scaleb(-scale)).cast(T.DecimalType(max(17, scale + 1), scale))
         parts = parts + rest.cast(T.DoubleType()) * power
         parts = F.when(is_exact, units.cast(T.DoubleType()) * power).otherwise(parts)
-    return F.when(value < 0, -parts).otherwise(parts)
+    return parts * F.signum(value)
 
 
 def _whole_as_double(whole: Column, digits: int) -> Column:

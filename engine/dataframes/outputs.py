@@ -68,12 +68,12 @@ class Outputs:
         schema = to_arrow_schema(frame.schema)
         task = WriteFiles(spec, index, str(staging), schema)
         if spec.format in _CLIENTS:
-            batches = frame.data.toArrow().to_batches()
+            batches = frame.exact().toArrow().to_batches()
             files = [msgspec.json.decode(each, type=StagedFile) for each in task.written(iter(batches), 0)]
         else:
-            rows = frame.data
+            rows = frame.exact()
             if spec.partition_by:
-                keys = frame.columns(spec.partition_by)
+                keys = frame.columns_of(spec.partition_by)
                 rows = rows.repartition(*keys).sortWithinPartitions(*keys)
             rows = rows.mapInArrow(task, _STAGED)
             files = [msgspec.json.decode(row[0], type=StagedFile) for row in rows.select(F.col("file")).collect()]

@@ -5,23 +5,23 @@ Held by: tests/dataframes/test_places.py
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import reduce
 from operator import and_
 from typing import Final
 
 import pyarrow as pa
+import pyarrow.types as kinds
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
-from engine.dataframes.frame import Fragments, Frame, carrier_names, spark_schema
+from engine.dataframes.frame import Fragments, Frame, spark_schema
 from engine.dataframes.keyed_fragments import keyed
 from engine.dataframes.native_aggregates import native_aggregate
 from engine.dataframes.native_expressions import native_column
-from engine.errors import NotYetSupportedError
 from engine.expressions.infer import infer_type
-from engine.expressions.schema_bridge import to_arrow_schema
+from engine.expressions.schema_bridge import to_arrow_schema, to_column_info
 from engine.graph.expression import ColumnRef, Expression, NamedExpression
 from engine.graph.plan import (
     Aggregate,
@@ -31,13 +31,13 @@ from engine.graph.plan import (
     GroupReduce,
     Join,
     JoinType,
-    Partition,
     PlanNode,
     Project,
     Sort,
     SortedAggregate,
     Window,
 )
+from engine.graph.plan_schema import PlanSchema
 
 _HOW: Final = {
     JoinType.INNER: "inner",
@@ -58,39 +58,29 @@ class Relations:
     fragments: Fragments
     partitions: int
 
-    def project(self, frame: Frame, operator: Project) -> Frame | None:
-        """Return a projection by Spark, or None."""
-        columns = [_native(frame, each.expression) for each in operator.expressions]
-        if any(column is None for column in columns):
-            return None
-        made = frame.data.select(*(column for column in columns if column is not None))
-        return Frame(made.toDF(*(f"c{place}" for place in range(len(columns)))), frame.base)
+    def project(self, frame: Frame, node: PlanNode, operator: Project) -> Frame | None:
+        """Return a projection by Spark, or None; columns that are there keep their names, and are not asked for."""
+        made: dict[str, Column] = {}
+        names: list[str] = []
+        for each in operator.expressions:
+            if isinstance(each.expression, ColumnRef) and frame.name(each.expression.name) not in names:
+                names.append(frame.name(each.expression.name))
+                continue
+            column = _native(frame, each.expression)
+            if column is None:
+                return None
+            names += self.fragments.new_names(1)
+            made[names[-1]] = column
+        if not made:
+            return replace(frame, base=node.schema, names=tuple(names))
+        # Beside those that are there: they need not be named, and Spark leaves out what nobody reads.
+        data = frame.data.withColumns(made)
+        return Frame(data, node.schema, tuple(names), (*frame.columns, *made))
 
     def filter(self, frame: Frame, operator: Filter) -> Frame | None:
         """Return a filter by Spark, or None."""
         condition = _native(frame, operator.predicate)
-        return None if condition is None else Frame(frame.data.filter(condition), frame.base)
-
-    def partition(self, frame: Frame, operator: Partition) -> Frame:
-        """Spread rows as the user says."""
-        keys = frame.columns(operator.keys) if operator.kind in ("KEYGROUP", "RANGE") else []
-        match operator.kind:
-            case "SHUFFLE" | "REBALANCE":
-                data = frame.data.repartition(self.partitions)
-            case "KEYGROUP":
-                data = frame.data.repartition(self.partitions, *keys)
-            case "RANGE":
-                data = frame.data.repartitionByRange(self.partitions, *keys)
-            case "GLOBAL":
-                data = frame.data.repartition(1)
-            case "FORWARD" | "RESCALE":
-                data = frame.data
-            case _:
-                name = "broadcast()" if operator.kind == "BROADCAST" else "partition_custom()"
-                raise NotYetSupportedError(
-                    f"{name} on Spark, which spreads rows by keys alone (use key_by() or shuffle(), or -t cluster),"
-                )
-        return Frame(data, frame.base)
+        return None if condition is None else frame.with_data(frame.data.filter(condition))
 
     def sort(self, frame: Frame, operator: Sort) -> Frame:
         """Return rows in an order."""
@@ -102,7 +92,7 @@ class Relations:
             else:
                 order.append(column.asc_nulls_last() if key.nulls_last else column.asc_nulls_first())
         data = frame.data.orderBy(*order)
-        return Frame(data if operator.limit is None else data.limit(operator.limit), frame.base)
+        return frame.with_data(data if operator.limit is None else data.limit(operator.limit))
 
     def aggregate(self, frame: Frame, node: PlanNode, operator: Aggregate) -> Frame:
         """Return groups."""
@@ -125,17 +115,15 @@ class Relations:
             for call, argument, data_type in zip(operator.calls, arguments, types, strict=True)
         ]
         if any(column is None for column in made):
-            return self.by_key(node, [frame], [frame.columns(operator.keys)])
-        keys = above.names(operator.keys)
+            return self.by_key(node, [frame], [frame.columns_of(operator.keys)])
+        keys = [above.name(key) for key in operator.keys]
+        names = self.fragments.new_names(len(made))
+        by_name = dict(zip((*operator.keys, *(call.name for call in operator.calls)), (*keys, *names), strict=True))
+        wanted = tuple(by_name[name] for name in node.schema.names)
         if not made:
-            return Frame(above.data.select(*keys).distinct().toDF(*carrier_names(node.schema)), node.schema)
-        rows = above.data.groupBy(*keys).agg(
-            *(column.alias(f"a{index}") for index, column in enumerate(made) if column is not None)
-        )
-        order = [*operator.keys, *(call.name for call in operator.calls)]
-        columns = [*keys, *(f"a{index}" for index in range(len(made)))]
-        wanted = (f"{columns[order.index(name)]} AS c{place}" for place, name in enumerate(node.schema.names))
-        return Frame(rows.selectExpr(*wanted), node.schema)
+            return Frame(above.data.select(*keys).distinct(), node.schema, wanted, tuple(keys))
+        columns = [column.alias(name) for column, name in zip(made, names, strict=True) if column is not None]
+        return Frame(above.data.groupBy(*keys).agg(*columns), node.schema, wanted, (*keys, *names))
 
     def _with_arguments(self, frame: Frame, node: PlanNode, operator: Aggregate) -> Frame:
         """Return keys and arguments as columns, which the engine computes."""
@@ -148,29 +136,57 @@ class Relations:
 
     def join(self, node: PlanNode, operator: Join, left: Frame, right: Frame) -> Frame:
         """Return a join: Spark's, or the engine's over rows with equal keys."""
-        (left_data, lefts), (right_data, rights) = _apart(left, "l"), _apart(right, "r")
-        condition = self._condition(operator, left, right, lefts, rights)
+        right = self._apart(right, left)
+        condition = self._condition(operator, left, right)
         if operator.null_aware or (operator.condition is not None and condition is None):
-            keys = [left.columns(operator.left_keys), right.columns(operator.right_keys)]
+            keys = [left.columns_of(operator.left_keys), right.columns_of(operator.right_keys)]
             return self.by_key(node, [left, right], [[], []] if operator.null_aware else keys)
         pairs = zip(operator.left_keys, operator.right_keys, strict=True)
-        tests = [F.expr(f"{lefts[one]} = {rights[other]}") for one, other in pairs]
+        tests = [f"{left.name(one)} = {right.name(other)}" for one, other in pairs]
+        on = [F.expr(" AND ".join(tests))] if tests else []
         if condition is not None:
-            tests.append(condition)
-        if not tests:
-            joined = left_data.crossJoin(right_data)
+            on.append(condition)
+        if on:
+            data = left.data.join(right.data, reduce(and_, on), _HOW[operator.how])
         else:
-            joined = left_data.join(right_data, reduce(and_, tests), _HOW[operator.how])
-        columns = _joined(operator, lefts, rights)
-        return Frame(joined.selectExpr(*(f"{text} AS c{place}" for place, text in enumerate(columns))), node.schema)
+            data = left.data.crossJoin(right.data)
+        if operator.how in (JoinType.SEMI, JoinType.ANTI):
+            return left.with_data(data)
+        columns = (*left.columns, *right.columns)
+        if not operator.coalesce_keys:
+            return Frame(data, node.schema, (*left.names, *right.names), columns)
+        return self._coalesced(Frame(data, node.schema, (), columns), operator, left, right)
 
-    def _condition(
-        self, operator: Join, left: Frame, right: Frame, lefts: Mapping[str, str], rights: Mapping[str, str]
-    ) -> Column | None:
+    def _coalesced(self, joined: Frame, operator: Join, left: Frame, right: Frame) -> Frame:
+        """Return a join with one column for each pair of keys: that of a side all of whose rows are there.
+
+        Of equal zeros it is the left one, whatever its sign.
+        """
+        data, columns = joined.data, joined.columns
+        found = dict(zip(left.base.names, left.names, strict=True))
+        for one, other in zip(operator.left_keys, operator.right_keys, strict=True):
+            has_zeros = kinds.is_floating(left.arrow_schema.field(one).type)
+            if operator.how is JoinType.FULL or (operator.how is JoinType.RIGHT and has_zeros):
+                (name,) = self.fragments.new_names(1)
+                data = data.withColumn(name, F.expr(f"coalesce({left.name(one)}, {right.name(other)})"))
+                columns, found[one] = (*columns, name), name
+            elif operator.how is JoinType.RIGHT:
+                found[one] = right.name(other)
+        rest = (name for name in right.base.names if name not in operator.right_keys)
+        return replace(joined, data=data, names=(*found.values(), *map(right.name, rest)), columns=columns)
+
+    def _apart(self, frame: Frame, other: Frame) -> Frame:
+        """Return the same rows with names that another frame has not."""
+        if not set(frame.columns) & set(other.columns):
+            return frame
+        names = self.fragments.new_names(len(frame.names))
+        return Frame.of(frame.exact().toDF(*names), frame.base, names)
+
+    def _condition(self, operator: Join, left: Frame, right: Frame) -> Column | None:
         if operator.condition is None:
             return None
         types = {each.name: each for each in right.arrow_schema} | {each.name: each for each in left.arrow_schema}
-        columns = {name: F.col(text) for name, text in {**rights, **lefts}.items()}
+        columns = {name: frame.column(name) for frame in (right, left) for name in frame.base.names}
         return native_column(operator.condition, pa.schema(list(types.values())), columns)
 
     def by_key(self, node: PlanNode, frames: Sequence[Frame], keys: Sequence[Sequence[Column]]) -> Frame:
@@ -183,56 +199,45 @@ class Relations:
         """Return what an operator that has no other form makes."""
         match operator:
             case Window():
-                keys = [frames[0].columns(operator.partition_by)]
+                keys = [frames[0].columns_of(operator.partition_by)]
             case AsofJoin():
-                keys = [frames[0].columns(operator.left_by), frames[1].columns(operator.right_by)]
+                keys = [frames[0].columns_of(operator.left_by), frames[1].columns_of(operator.right_by)]
             case CoGroup():
-                keys = self._co_group_keys(operator, frames)
+                sides = zip(frames, (operator.left_columns, operator.right_columns), strict=True)
+                pairs = [self._with_keys(frame, operator.keys, columns) for frame, columns in sides]
+                frames, keys = [frame for frame, _ in pairs], [found for _, found in pairs]
             case _:
-                keys = [frames[0].columns(operator.keys)]
+                keys = [frames[0].columns_of(operator.keys)]
         return self.by_key(node, frames, keys)
 
-    def _co_group_keys(self, operator: CoGroup, frames: list[Frame]) -> list[list[Column]]:
-        keys = []
-        for frame, columns in zip(frames, (operator.left_columns, operator.right_columns), strict=True):
-            by_name = {each.name: each.expression for each in columns}
-            found = [_native(frame, by_name[key]) for key in operator.keys]
-            if any(column is None for column in found):
-                raise NotYetSupportedError(
-                    "co_group() on Spark by keys whose types differ (cast them to one type first, or use -t cluster)"
-                )
-            keys.append([column for column in found if column is not None])
-        return keys
+    def _with_keys(
+        self, frame: Frame, names: Sequence[str], columns: Sequence[NamedExpression]
+    ) -> tuple[Frame, list[Column]]:
+        """Return the keys of a side in the type of both sides, and rows that have them, maybe behind the others."""
+        expressions = {each.name: each.expression for each in columns}
+        found = [_native(frame, expressions[name]) for name in names]
+        native = [column for column in found if column is not None]
+        if len(native) == len(names):
+            return frame, native
+        schema = frame.arrow_schema
+        made = [NamedExpression(f"__key{place}", expressions[name]) for place, name in enumerate(names)]
+        types = [to_column_info(pa.field(each.name, infer_type(each.expression, schema))) for each in made]
+        own = tuple(NamedExpression(name, ColumnRef(name)) for name in frame.base.names)
+        project = PlanNode(0, Project((*own, *made)), (), PlanSchema((*frame.base.columns, *types)))
+        above = frame.with_waiting(project).computed(self.fragments)
+        keys = above.columns_of([each.name for each in made])
+        return replace(above, base=frame.base, names=above.names[: len(own)]), keys
 
     def union(self, node: PlanNode, frames: Sequence[Frame]) -> Frame:
         """Return the rows of all inputs."""
-        data = frames[0].data
-        for frame in frames[1:]:
-            data = data.unionAll(frame.data)
-        return Frame(
-            data.select(*(F.col(each.name).cast(each.dataType) for each in spark_schema(node.schema))), node.schema
-        )
-
-
-def _apart(frame: Frame, prefix: str) -> tuple[DataFrame, dict[str, str]]:
-    """Return rows with names that the other side of a join has not, and those names by ours.
-
-    As texts: a column as an object costs several questions to the JVM.
-    """
-    names = [f"{prefix}c{place}" for place in range(len(frame.base.names))]
-    return frame.data.toDF(*names), dict(zip(frame.base.names, names, strict=True))
-
-
-def _joined(operator: Join, lefts: Mapping[str, str], rights: Mapping[str, str]) -> list[str]:
-    """Return the columns of a join's output, as Spark writes them."""
-    if operator.how in (JoinType.SEMI, JoinType.ANTI):
-        return list(lefts.values())
-    if not operator.coalesce_keys:
-        return [*lefts.values(), *rights.values()]
-    columns = dict(lefts)
-    for one, other in zip(operator.left_keys, operator.right_keys, strict=True):
-        columns[one] = f"coalesce({lefts[one]}, {rights[other]})"
-    return [*columns.values(), *(text for name, text in rights.items() if name not in operator.right_keys)]
+        data = reduce(DataFrame.unionAll, (frame.exact() for frame in frames))
+        names = self.fragments.new_names(len(node.schema.names))
+        columns = (F.col(name) for name in frames[0].names)
+        types = (each.dataType for each in spark_schema(node.schema))
+        wanted = [
+            column.cast(data_type).alias(name) for column, data_type, name in zip(columns, types, names, strict=True)
+        ]
+        return Frame.of(data.select(*wanted), node.schema, names)
 
 
 def _native(frame: Frame, expression: Expression) -> Column | None:

@@ -11,7 +11,7 @@ Held by: tests/dataframes/test_places.py
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Final
@@ -23,7 +23,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from engine.dataframes.carried_types import carried_schema, is_plain, is_text, to_carried
 from engine.dataframes.fragments import Fragment
-from engine.dataframes.frame import Fragments, Frame, carrier_names, spark_schema
+from engine.dataframes.frame import Fragments, Frame, spark_schema
 from engine.expressions.schema_bridge import to_arrow_schema
 from engine.graph.plan import Plan, PlanNode, Source, decode_plan, encode_plan
 from engine.graph.source_spec import ArrowSource, ParquetSource
@@ -36,21 +36,27 @@ def source_frame(session: SparkSession, node: PlanNode, fragments: Fragments, pa
     """Return the rows of a source."""
     assert isinstance(node.operator, Source), "no source"
     spec = node.operator.spec
+    names = fragments.new_names(len(node.schema.names))
     if isinstance(spec, ArrowSource) and spec.inline is not None:
-        return Frame(_inline(session, spec, node), node.schema)
-    if isinstance(spec, ParquetSource) and _is_sparks(spec, node):
-        return Frame(_parquet(session, spec, node), node.schema)
-    return Frame(_by_splits(session, node, fragments, partitions), node.schema)
+        data = _inline(session, spec, node, names)
+    elif isinstance(spec, ParquetSource) and _is_sparks(spec, node):
+        data = _parquet(session, spec, node).toDF(*names)
+    else:
+        data = _by_splits(session, node, fragments, partitions, names)
+    return Frame.of(data, node.schema, names)
 
 
-def _inline(session: SparkSession, spec: ArrowSource, node: PlanNode) -> DataFrame:
+def _inline(session: SparkSession, spec: ArrowSource, node: PlanNode, names: Sequence[str]) -> DataFrame:
     assert spec.inline is not None, "no rows inline"
     schema = to_arrow_schema(node.schema)
     with pa.ipc.open_file(pa.BufferReader(spec.inline)) as reader:
         rows = reader.read_all().select(list(spec.columns))
     carried = carried_schema(schema)
     batches = [to_carried(batch, carried) for batch in rows.to_batches()]
-    return session.createDataFrame(pa.Table.from_batches(batches, carried), schema=spark_schema(node.schema))
+    # Spark fails over a column of times without one batch.
+    batches = batches or [pa.RecordBatch.from_pylist([], carried)]
+    table = pa.Table.from_batches(batches, carried).rename_columns(list(names))
+    return session.createDataFrame(table, schema=spark_schema(node.schema, names))
 
 
 def _is_sparks(spec: ParquetSource, node: PlanNode) -> bool:
@@ -69,23 +75,21 @@ def _is_read_alike(data_type: pa.DataType) -> bool:
 
 
 def _parquet(session: SparkSession, spec: ParquetSource, node: PlanNode) -> DataFrame:
-    schema = spark_schema(node.schema)
-    for each, name in zip(schema.fields, node.schema.names, strict=True):
-        each.name = name
-    schema.names = list(node.schema.names)
+    schema = spark_schema(node.schema, node.schema.names)
     # One by one: Spark takes the largest of several files first, and rows have the order of their files.
     files = (session.read.schema(schema).parquet(f"file://{path}") for path in spec.paths)
-    rows = reduce(DataFrame.unionAll, files)
-    return rows.toDF(*carrier_names(node.schema))
+    return reduce(DataFrame.unionAll, files)
 
 
-def _by_splits(session: SparkSession, node: PlanNode, fragments: Fragments, partitions: int) -> DataFrame:
+def _by_splits(
+    session: SparkSession, node: PlanNode, fragments: Fragments, partitions: int, names: Sequence[str]
+) -> DataFrame:
     assert isinstance(node.operator, Source), "no source"
     count = len(node.operator.spec.splits)
     numbers = session.range(0, count, 1, max(1, min(count, 4 * partitions)))
     plan = Plan((msgspec.structs.replace(node, id=0, inputs=()),), ())
     fragment = Fragment(encode_plan(plan), fragments.run_plan, fragments.settings, fragments.path)
-    return numbers.mapInArrow(_Splits(fragment), spark_schema(node.schema))
+    return numbers.mapInArrow(_Splits(fragment), spark_schema(node.schema, names))
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,8 @@ from pyspark.sql import SparkSession
 from engine.connectors.arrow_source import inline_source
 from engine.dataframes.carried_types import from_carried
 from engine.dataframes.fragments import EachPartition
-from engine.dataframes.frame import Fragments, Frame, makes_rows_of_none, spark_schema
+from engine.dataframes.frame import Fragments, Frame, makes_rows_of_none
+from engine.dataframes.partitionings import Partitionings
 from engine.dataframes.relations import Relations
 from engine.dataframes.source_frames import source_frame
 from engine.errors import DataError, NotYetSupportedError
@@ -57,6 +58,7 @@ class PlanTranslator:
         self._plan = plan
         self._session, self._fragments, self._partitions = session, fragments, partitions
         self._relations = Relations(session, fragments, partitions)
+        self._partitionings = Partitionings(plan, fragments, partitions)
         self._frames: dict[int, Frame] = {}
 
     def frame(self, node_id: int) -> Frame:
@@ -83,17 +85,20 @@ class PlanTranslator:
                 return self._row_wise(node, operator)
             case PythonFunction(broadcasts=names) if names:
                 return self._with_broadcasts(node)
-            case PythonFunction() | Explode():
+            case PythonFunction():
+                below = self._partitionings.for_partitions(self._frames[node.inputs[0]], node, operator)
+                return below.with_waiting(node)
+            case Explode():
                 return self._frames[node.inputs[0]].with_waiting(node)
         frames = [self._computed(each) for each in node.inputs]
         relations = self._relations
         match operator:
             case Partition():
-                return relations.partition(frames[0], operator)
+                return self._partitionings.spread(frames[0], node, operator)
             case Sort():
                 return relations.sort(frames[0], operator)
             case Limit(count=count):
-                return Frame(frames[0].data.limit(count), node.schema)
+                return frames[0].with_data(frames[0].data.limit(count))
             case Aggregate():
                 return relations.aggregate(frames[0], node, operator)
             case Join():
@@ -108,24 +113,26 @@ class PlanTranslator:
         below = self._frames[node.inputs[0]]
         if not below.waiting:
             if isinstance(operator, Project):
-                made = self._relations.project(below, operator)
+                made = self._relations.project(below, node, operator)
             else:
                 made = self._relations.filter(below, operator)
             if made is not None:
-                return Frame(made.data, node.schema)
+                return made
         return below.with_waiting(node)
 
     def _with_broadcasts(self, node: PlanNode) -> Frame:
-        rows = self._computed(node.inputs[0])
+        assert isinstance(node.operator, PythonFunction), "no function"
+        below = self._partitionings.for_partitions(self._computed(node.inputs[0]), node, node.operator)
+        rows = below.computed(self._fragments)
         sources = [self._inline(self._plan.node(each)) for each in node.inputs[1:]]
         fragment = self._fragments.of([rows.base], [node], sources)
         task = EachPartition(fragment, not makes_rows_of_none(node.operator))
-        return Frame(rows.data.mapInArrow(task, spark_schema(node.schema)), node.schema)
+        return rows.mapped(self._fragments, task, node.schema)
 
     def _inline(self, node: PlanNode) -> PlanNode:
         """Return a source of the rows of a node."""
         schema = to_arrow_schema(node.schema)
-        table = self._computed(node.id).data.toArrow()
+        table = self._computed(node.id).exact().toArrow()
         if table.nbytes > BROADCAST_BYTES_MAX:
             raise DataError(
                 f"a broadcast data set of {table.nbytes >> 20} MB: on Spark at most {BROADCAST_BYTES_MAX >> 20} MB "

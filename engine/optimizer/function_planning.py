@@ -90,7 +90,8 @@ def python_operator(
     fields = (function.kind, function.function, function.function_name, function.file, function.line)
     return PythonOperator(
         *fields,
-        keys=keys,
+        keys=keys or function.keys,
+        channel_count=function.channel_count,
         views=views,
         broadcasts=function.broadcasts,
         arguments=function.arguments,

@@ -84,12 +84,12 @@ def settle_partitions(plan: LogicalPlan) -> None:
         wanted = {None if isinstance(reader.operator, Partition) else reader.parallelism for reader in readers}
         if node.parallelism is None and len(wanted) == 1 and None not in wanted:
             node = plan.replace(node, parallelism=wanted.pop())
-        while _makes_void(node, inner := plan.node(node.inputs[0])) and consumers[inner.id] == [node.id]:
+        while makes_void(node, inner := plan.node(node.inputs[0])) and consumers[inner.id] == [node.id]:
             node = plan.replace(node, inputs=inner.inputs)
             consumers = plan.consumers()
 
 
-def _makes_void(node: PlanNode, inner: PlanNode) -> bool:
+def makes_void(node: PlanNode, inner: PlanNode) -> bool:
     """Whether a partitioning has the same outcome without the one before it."""
     if not isinstance(node.operator, Partition) or not isinstance(inner.operator, Partition) or inner.name:
         return False

@@ -7,7 +7,8 @@ A join has two inputs, so no union can be in its task: as a task of its own it t
 it to another. And what the join knows of its build side gets no further than to the tasks that send it rows, which are
 now the sources of the branches (``runtime_filter_planning``).
 
-Rows that go from the union to the join by key go there from its inputs. What has a name stays visible, and so does what
+Rows that go from the union to the join by key go there from its inputs, unless they come by ``broadcast()`` or
+``partition_custom()``. What has a name stays visible, and so does what
 others read, too, or what is stored between tasks. Joins that may run otherwise than planned, when sizes are known
 (mode BATCH), keep their two inputs.
 
@@ -19,6 +20,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import Final
 
 import msgspec
 
@@ -26,6 +28,9 @@ from engine.graph.operator_descriptor import HashJoinOperator, IdentityOperator
 from engine.graph.plan import Plan, Union
 from engine.graph.ship_strategy import ShipStrategy
 from engine.optimizer.physical_plan import Channel, PhysicalNode
+
+#: what another way to the join would not do: rows in each subtask, a column that the way itself takes off
+_MORE_THAN_ROWS: Final = frozenset({ShipStrategy.BROADCAST, ShipStrategy.PARTITION_CUSTOM})
 
 
 def fuse_unions(nodes: Sequence[PhysicalNode], plan: Plan) -> list[PhysicalNode]:
@@ -68,7 +73,10 @@ def _is_between(union: PhysicalNode, channel: Channel, readers: Counter[int], pl
     is_union = isinstance(union.descriptor.operator, IdentityOperator) and isinstance(planned.operator, Union)
     if not is_union or planned.name or planned.parallelism is not None or readers[union.id] != 1:
         return False
-    is_moved = channel.ship_strategy in (ShipStrategy.FORWARD, ShipStrategy.PARTITION_HASH)
+    if channel.ship_strategy is ShipStrategy.PARTITION_HASH:
+        is_moved = not any(each.ship_strategy in _MORE_THAN_ROWS for each in union.inputs)
+    else:
+        is_moved = channel.ship_strategy is ShipStrategy.FORWARD
     return is_moved and channel.is_pipelined and all(each.is_pipelined for each in union.inputs)
 
 

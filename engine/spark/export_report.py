@@ -26,11 +26,18 @@ from engine.shown_sizes import size_text
 _HEAVY_SHOWN: Final = 10
 _WIDTH_MAX: Final = 60
 _PAGE: Final = """<!DOCTYPE html>
-<html lang="en"><head><meta charset="utf-8"><title>{title}</title><style>
-body {{ font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 60rem; padding: 0 1rem; color: #222 }}
-table {{ border-collapse: collapse; margin: .5rem 0 1.5rem }}
-td, th {{ padding: .25rem .9rem; border-bottom: 1px solid #ddd }}
-</style></head><body><h1>{title}</h1>{body}</body></html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<title>{title}</title><style>
+:root {{ color-scheme: light dark }}
+body {{ font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 60rem; padding: 0 1rem }}
+h1 {{ font-size: 1.5rem; overflow-wrap: anywhere }}
+h2 {{ font-size: 1.15rem; margin-top: 2rem }}
+table {{ border-collapse: collapse; display: block; overflow-x: auto; font-variant-numeric: tabular-nums }}
+td, th {{ padding: .25rem 1.5rem .25rem 0; border-bottom: 1px solid #8884; white-space: nowrap }}
+</style></head><body>
+<h1>{title}</h1>
+{body}
+</body></html>
 """
 
 
@@ -90,35 +97,37 @@ class ExportReport:
         """Return the report as a page."""
         title = html.escape(f"Export to {self.output}")
         facts = [
-            ("rows read", f"{self.rows_read:,}"),
-            ("rows exported", f"{self.row_count:,}"),
-            ("rows set aside", f"{self.bad_row_count:,}"),
-            ("files", f"{self.file_count:,}"),
-            ("size", size_text(self.size_bytes)),
-            ("time", f"{self.seconds:.1f} s"),
+            ("rows read", f"{self.rows_read:,}", ""),
+            ("rows exported", f"{self.row_count:,}", self._share(self.row_count)),
+            ("rows set aside", f"{self.bad_row_count:,}", self._share(self.bad_row_count)),
+            ("files", f"{self.file_count:,}", ""),
+            ("size", size_text(self.size_bytes), ""),
+            ("time", f"{self.seconds:.1f} s", ""),
         ]
+        parts = [table_html((), facts, numbers=(1, 2))]
         if self.since:
-            facts.append(("only rows with", self.since))
-        body = table_html(("", ""), facts)
+            parts.append(f"<p>Only rows with {html.escape(self.since)} were read.</p>")
         if self.bad_rows:
-            body += f"<h2>Rows set aside</h2><p>They are in {html.escape(str(self.rejected))}.</p>"
-            body += table_html(("rows", "reason"), [(f"{count:,}", reason) for reason, count in self.bad_rows.items()])
+            reasons = [(f"{count:,}", self._share(count), reason) for reason, count in self.bad_rows.items()]
+            parts.append(f"<h2>Rows set aside</h2>\n<p>They are in {html.escape(str(self.rejected))}.</p>")
+            parts.append(table_html(("rows", "share", "reason"), reasons, numbers=(0, 1)))
         if self.heavy_keys:
-            body += "<h2>Heaviest values</h2>"
-            shown = self.heavy_keys[:_HEAVY_SHOWN]
-            body += table_html(
-                ("column", "value", "share of rows"), [(c, shortened(v), f"{share:.1%}") for c, v, share in shown]
-            )
+            heavy = [(f"{share:.1%}", name, shortened(value)) for name, value, share in self.heavy_keys[:_HEAVY_SHOWN]]
+            more = len(self.heavy_keys) - len(heavy)
+            parts.append("<h2>Heaviest values</h2>")
+            parts.append(table_html(("share of rows", "column", "value"), heavy, numbers=(0,)))
+            parts.append(f"<p>and {more:,} more, which the manifest names.</p>" if more > 0 else "")
         if self.columns:
-            body += "<h2>Columns</h2>"
-            body += table_html(
-                ("column", "type", "nulls", "distinct values, about", "least", "greatest"),
-                [
-                    (each.name, each.type, _count(each.nulls), _count(each.distinct), each.min or "", each.max or "")
-                    for each in self.columns
-                ],
-            )
-        return _PAGE.format(title=title, body=body)
+            columns = [
+                (each.name, each.type, _count(each.nulls), _count(each.distinct), each.min or "", each.max or "")
+                for each in self.columns
+            ]
+            head = ("column", "type", "nulls", "distinct values, about", "least", "greatest")
+            parts += ["<h2>Columns</h2>", table_html(head, columns, numbers=(2, 3))]
+        return _PAGE.format(title=title, body="\n".join(filter(None, parts)))
+
+    def _share(self, count: int) -> str:
+        return f"{count / self.rows_read:.1%}" if self.rows_read else ""
 
 
 def exported_columns(manifest: RecordsManifest) -> tuple[ExportedColumn, ...]:

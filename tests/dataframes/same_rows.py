@@ -4,7 +4,8 @@ import math
 
 
 def _key(row):
-    return repr([round(value, 9) if isinstance(value, float) and value == value else value for value in row])
+    # plus zero: of equal zeros the sign is no matter
+    return repr([round(value, 9) + 0.0 if isinstance(value, float) and value == value else value for value in row])
 
 
 def _is_same(one, other):

@@ -23,7 +23,7 @@ from engine import (
     struct,
     sum_,
 )
-from engine.errors import DataError, JobExecutionError, NotYetSupportedError, PlanError
+from engine.errors import DataError, JobExecutionError, PlanError
 from tests.dataframes.same_rows import assert_same
 
 pytestmark = pytest.mark.spark
@@ -204,15 +204,6 @@ def test_sums_that_overflow_fail(places):
             env.from_arrow(rows).group_by("g").agg(t=sum_("v")).collect()
         with pytest.raises(JobExecutionError, match=r"(?i)overflow"):
             env.from_arrow(rows).select((col("v") * 4).alias("w")).collect()
-
-
-def test_what_spark_cannot_do_is_refused_before_it_starts(places):
-    on_spark = places[1]
-    groups = on_spark.from_arrow(GROUPS)
-    with pytest.raises(NotYetSupportedError, match=r"^broadcast\(\) on Spark.* \(use key_by.* is not supported yet$"):
-        groups.broadcast().collect()
-    with pytest.raises(NotYetSupportedError, match=r"^partition_custom\(\) on Spark"):
-        groups.partition_custom(lambda _key, _count: 0, groups.schema.names[0]).collect()
 
 
 def test_an_output_that_exists_is_refused(places, tmp_path):

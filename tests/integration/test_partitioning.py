@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from engine import DataError, JobExecutionError, PlanError, SchemaError, col, count
+from engine import DataError, JobExecutionError, JoinHint, PlanError, SchemaError, col, count
 from engine.exchange.output_flusher import OutputFlusher
 from engine.exchange.record_writer_builder import RecordWriterBuilder
 from tests.integration.row_oracle import assert_same_rows, rows_of
@@ -86,6 +86,16 @@ def test_a_function_over_partitions_sees_all_rows_after_broadcast_and_its_own_af
     assert counted(data.broadcast()) == [ROWS] * 3
     assert counted(data.global_()) == [0, 0, ROWS]
     assert sum(counted(data.key_by("k"))) == ROWS
+
+
+@pytest.mark.parametrize("call", ["broadcast", "custom"])
+def test_what_is_spread_goes_into_a_union_that_a_join_reads(open_environment, rows, call):
+    environment = open_environment(parallelism__default=2)
+    data = environment.from_arrow(rows)
+    apart = data.broadcast() if call == "broadcast" else data.partition_custom(lambda a, count: a % count, "a")
+    keys = data.select("k", col("a").alias("other")).filter(col("other") < 37)
+    hint = JoinHint.REPARTITION_HASH_SECOND
+    assert apart.union(data).join(keys, on="k", hint=hint).count() == (3 if call == "broadcast" else 2) * ROWS
 
 
 def test_forward_keeps_a_total_order(open_environment, rows):

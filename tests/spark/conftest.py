@@ -6,14 +6,16 @@ import pytest
 
 from engine.spark import export as spark_export
 
+#: little runs long enough for the second compiler of the JVM, which takes most of its time in short runs
+JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+
 
 @pytest.fixture(scope="package")
 def spark():
     if shutil.which("java") is None and not spark_export.os.environ.get("JAVA_HOME"):
         pytest.skip("no Java; bin/run-tests provides one")
     with pytest.MonkeyPatch.context() as patch:
-        # little runs long enough for the second compiler of the JVM, which takes most of its time in short runs
-        patch.setenv("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+        patch.setenv("JDK_JAVA_OPTIONS", JAVA_OPTIONS)
         session = spark_export.start_spark("tests")
     session.conf.set("spark.sql.shuffle.partitions", "4")
     yield session

@@ -196,6 +196,8 @@ def test_the_report_is_written_as_json_and_as_a_page(spark, orders, tmp_path, ca
     assert "kind &lt;&gt; &#x27;z&#x27;" in page
     assert "Heaviest values" not in page
     assert "2024-01-07" in page
+    many = tuple(("id", str(place), 0.05) for place in range(12))
+    assert "and 2 more, which the manifest names." in ExportReport("out", 2, 0, 1, 10, None, heavy_keys=many).page()
     assert "50.0%" in ExportReport("out", 2, 0, 1, 10, None, heavy_keys=(("id", "7", 0.5),)).page()
     capsys.readouterr()
     assert run(*words, "--report", tmp_path / "r.txt") == 1

@@ -20,6 +20,7 @@ from engine.connectors.records_parts import merged_manifest
 from engine.connectors.records_writer import written_parts
 from engine.errors import PlanError
 from engine.spark.export_publishing import Made, append, publish, staging
+from tests.spark.conftest import JAVA_OPTIONS
 
 SCHEMA = pa.schema({"n": pa.int64()})
 pytestmark = pytest.mark.timeout(300)
@@ -172,7 +173,8 @@ def test_real_processes_are_killed_at_random_moments(tmp_path, kind):
     states, chosen, rows = {1000}, random.Random(kind), 1000
     for start in (10**6, 2 * 10**6, 3 * 10**6):
         words = [sys.executable, "-c", _SCRIPT, str(target), kind, str(start)]
-        environment = {**os.environ, "PYSPARK_SUBMIT_ARGS": "--conf spark.speculation=true pyspark-shell"}
+        submit = "--conf spark.speculation=true --conf spark.ui.enabled=false pyspark-shell"
+        environment = {**os.environ, "PYSPARK_SUBMIT_ARGS": submit, "JDK_JAVA_OPTIONS": JAVA_OPTIONS}
         process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True, start_new_session=True, env=environment)
         assert process.stdout.readline() == "ready\n"
         time.sleep(chosen.uniform(0, 4))

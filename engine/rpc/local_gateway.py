@@ -83,37 +83,14 @@ class LocalGateway:
         """Send a request and return the reply (``Gateway.ask``); without ``timeout_s`` the service has one."""
         if isinstance(timeout_s, EllipsisType):
             timeout_s = self._service.ask_timeout_s
-        if timeout_s is None:
-            return await self._reply_to(request)
         call = asyncio.get_running_loop().create_task(self._service.deliver(self._address, self._epoch, request))
+        if timeout_s is None:
+            return cast("R", await asyncio.shield(call))
         call.add_done_callback(_forget_outcome)
         done, _ = await asyncio.wait({call}, timeout=timeout_s)
         if not done:
             raise RpcTimeoutError(f"{self._address} did not answer {type(request).__name__} within {timeout_s} s")
         return cast("R", call.result())
-
-    async def _reply_to(self, request: Request[R]) -> R:
-        loop = asyncio.get_running_loop()
-        reply: asyncio.Future[R] = loop.create_future()
-        work = loop.create_task(self._answer(request, reply))
-        try:
-            return await reply
-        finally:
-            del work  # until here: the loop itself does not keep it alive
-
-    async def _answer(self, request: Request[R], reply: asyncio.Future[R]) -> None:
-        # The work goes on when its caller is cancelled, as under asyncio.shield, which is two more callbacks a call.
-        try:
-            outcome = await self._service.deliver(self._address, self._epoch, request)
-        except asyncio.CancelledError:
-            reply.cancel()
-            raise
-        except Exception as error:
-            if not reply.done():
-                reply.set_exception(error)
-        else:
-            if not reply.done():
-                reply.set_result(cast("R", outcome))
 
 
 def _forget_outcome(call: asyncio.Task[Any]) -> None:

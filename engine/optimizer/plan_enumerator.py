@@ -40,8 +40,10 @@ from engine.statistics.estimates import Estimates
 def enumerate_plan(plan: Plan, estimates: tuple[Estimates, ...], settings: OptimizerSettings) -> list[Candidate]:
     """Return the chosen candidate of every sink, in the order of ``plan.sinks``."""
     chosen = _enumerated(plan, estimates, settings, small_parts(plan, estimates, settings))
+    if not (settings.has_small_parts and settings.is_one_process):
+        return chosen
     network = _network(chosen)
-    if not settings.has_small_parts or network <= 0 or not travels_much(plan, estimates, network):
+    if network <= 0 or not travels_much(plan, estimates, network):
         return chosen
     larger = _enumerated(plan, estimates, settings, small_parts(plan, estimates, settings, SHUFFLED_FACTOR))
     return larger if 0 <= _network(larger) <= network / 2 else chosen

@@ -12,8 +12,8 @@ two: one more is a thread, its channels and its messages, rows that travel, and 
 two processors, TPC-H at scale factor 1, processor time and seconds on the clock of all 22: with 48 MB 5.51 and 4.39,
 with 256 MB 4.93 and 3.91, with 384 MB 4.67 and 4.10, with 512 MB 4.56 and 4.37.
 
-Where many rows would travel between subtasks, parts are larger (``SHUFFLED_FACTOR``): to write rows into pages, send
-and read them costs about as much as what is done to them, and subtasks of a process take turns at it. Of TPC-H at scale
+Where many rows would travel between subtasks of one process, parts are larger (``SHUFFLED_FACTOR``): to write rows into
+pages, send and read them costs about as much as what is done to them, and they take turns at it. Of TPC-H at scale
 factor 5, with plenty of memory, groups of 30 million rows took 2.1 s of processor time and on the clock in one subtask,
 3.7 s in two; joins whose sides travel a tenth to a quarter less. What sorts many rows is worth both.
 

@@ -49,7 +49,7 @@ class LocalExecutor:
         settings = planner_settings(
             configuration, parallelism, ExecutionMode.PIPELINED, sizes.managed_bytes // parallelism, sizes.page_bytes
         )
-        return msgspec.structs.replace(settings, process_shares=sizes.shares)
+        return msgspec.structs.replace(settings, process_shares=sizes.shares, is_one_process=True)
 
     def execute(self, plan: Plan, configuration: Configuration) -> JobResult:
         """Run a plan to its end; the process's listener is told what happens."""

@@ -15,7 +15,7 @@ from engine.optimizer.settings import OptimizerSettings
 from tests.optimizer.plan_building import Builder, call, lit, schema
 
 KEYED = schema(k="int64", a="int64")
-SETTINGS = OptimizerSettings(parallelism=4, has_small_parts=True, managed_bytes_per_slot=1 << 30)
+SETTINGS = OptimizerSettings(parallelism=4, has_small_parts=True, is_one_process=True, managed_bytes_per_slot=1 << 30)
 
 
 def parallelisms(builder, settings=SETTINGS):
@@ -66,12 +66,14 @@ def test_rows_that_arrive_together_are_not_small():
     assert parallelisms(builder)[-1] == 4
 
 
-@pytest.mark.parametrize(("rows", "subtasks"), [(150_000_000, 1), (250_000_000, 4)])
-def test_parts_are_larger_where_many_rows_would_travel(rows, subtasks):
+@pytest.mark.parametrize(
+    ("rows", "is_one_process", "subtasks"), [(150_000_000, True, 1), (250_000_000, True, 4), (150_000_000, False, 4)]
+)
+def test_parts_are_larger_where_many_rows_would_travel_within_a_process(rows, is_one_process, subtasks):
     builder = Builder()
     columns = {"k": ColumnStatistics(distinct_count=rows / 4)}
     grouped(builder, builder.source(KEYED, rows=rows, columns=columns))
-    settings = msgspec.structs.replace(SETTINGS, managed_bytes_per_slot=8 << 30)
+    settings = msgspec.structs.replace(SETTINGS, managed_bytes_per_slot=8 << 30, is_one_process=is_one_process)
     assert set(parallelisms(builder, settings)) == {subtasks}
 
 

@@ -68,7 +68,6 @@ def engine_command(workload: str, engine: str, job: Job) -> list[str]:
 def engine_environment(job: Job) -> dict[str, str]:
     """Return the variables of a job: threads, and what an engine takes only as a variable."""
     variables = {
-        "DREY_PARALLELISM_DEFAULT": str(THREADS),
         "DREY_IO_TMP_DIRS": str(job.spill),
         "POLARS_MAX_THREADS": str(THREADS),
     }

@@ -83,6 +83,6 @@ def _candidate(
         "ASOF_MERGE",
         _NAMES[pair],
         costs,
-        left.properties.kept(node.schema.names) if pair == FB else RANDOM,
+        left.properties.kept(node.schema.names) if pair == FB and left.parallelism == parallelism else RANDOM,
         sorted_by=sorted_columns(order, {name: name for name in node.schema.names}),
     )

@@ -167,7 +167,7 @@ def _candidate(
         strategy.value,
         alternative.name,
         costs,
-        RANDOM if sides.is_split else _properties(node, join, alternative, left, right),
+        RANDOM if sides.is_split else _properties(node, join, alternative, (left, right), parallelism),
         report=report,
     )
 
@@ -245,18 +245,21 @@ def ship_side(ship: Ship, source: Candidate, keys: tuple[str, ...], parallelism:
 
 
 def _properties(
-    node: PlanNode, join: Join, alternative: JoinAlternative, left: Candidate, right: Candidate
+    node: PlanNode, join: Join, alternative: JoinAlternative, sides: tuple[Candidate, Candidate], parallelism: int
 ) -> GlobalProperties:
+    """Return how the rows lie: as on the side that stays, if it does not come from another number of subtasks."""
     names = node.schema.names
+    left, right = sides
     if alternative.pair == HH:
         # rows with null keys are spread; inner and semi joins do not return them
         if join.how not in (JoinType.INNER, JoinType.SEMI):
             return RANDOM
         right_keys = (join.right_keys,) if join.how is JoinType.INNER and not join.coalesce_keys else ()
         return hashed_by(join.left_keys, *right_keys).kept(names)
-    if alternative.pair == FF:
+    left_stays = alternative.pair.left is Ship.FORWARD
+    if alternative.pair == FF or (left if left_stays else right).parallelism != parallelism:
         return RANDOM
-    if alternative.pair.left is Ship.FORWARD:
+    if left_stays:
         return left.properties.kept(names)
     return right.properties.kept(names) if not join.coalesce_keys else _renamed(join, right).kept(names)
 

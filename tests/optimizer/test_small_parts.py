@@ -177,3 +177,17 @@ def test_few_groups_have_the_parallelism_that_somebody_set():
     source = builder.source(KEYED, rows=250_000_000, columns={"k": ColumnStatistics(distinct_count=50)})
     builder.sink(builder.aggregate(source, ("k",), ("sum", "a"), parallelism=3))
     assert parallelisms(builder)[-1] == 3
+
+
+def test_rows_of_one_subtask_that_others_take_lie_by_no_key_any_more():
+    builder = Builder()
+    groups = builder.aggregate(builder.source(KEYED, path="few.parquet"), ("k",), ("sum", "a"))
+    bounds = builder.source(schema(bound="int64"), rows=1, path="bound.parquet", parallelism=1)
+    spread = builder.join(groups, bounds, how=JoinType.CROSS)
+    facts = builder.source(schema(f="int64", v="int64"), rows=300_000_000, path="facts.parquet")
+    large = builder.aggregate(facts, ("f",), ("sum", "v"))
+    builder.sink(builder.join(spread, large, left_on="k", right_on="f", hint=JoinHint.REPARTITION_HASH_FIRST))
+    by_name = {node.descriptor.name: node for node in optimize(builder.plan(), SETTINGS).nodes}
+    assert (by_name["aggregate by k"].parallelism, by_name["cross join"].parallelism) == (1, 4)
+    side, _ = by_name["inner join on k"].inputs
+    assert side.ship_strategy is ShipStrategy.PARTITION_HASH

@@ -3,8 +3,8 @@
     with_samples(plan, filters) -> Plan with statistics of the columns that are read, of those that joins compare, and
                                    of what filters keep
 
-Of a Parquet file only columns are sampled that filters, joins, groups and orders look at, and those whose width nobody
-knows: what is only added up or handed on changes no plan. Two sources at a time, for it is reading and decompressing.
+Columns of a Parquet file are sampled if filters, joins, groups or orders look at them, or if their width is not known:
+what is only added up or handed on changes no plan. Two sources at a time, for it is reading and decompressing.
 Heavy keys decide how a join is run, so more rows are looked at for them.
 
 A key is followed to the sources it comes from, through whatever keeps values or computes them. Sources that sampled all

@@ -50,7 +50,7 @@ def enumerate_plan(plan: Plan, estimates: tuple[Estimates, ...], settings: Optim
 
 
 def _network(roots: list[Candidate]) -> float:
-    """Return the bytes that travel, negative when nobody knows."""
+    """Return the bytes that travel between subtasks; below 0 where they are not known."""
     return total_costs(candidate.cumulative_costs for candidate in roots).network
 
 

@@ -25,6 +25,7 @@ from engine.errors import NotYetSupportedError
 from engine.sql.known_calls import arguments
 from engine.sql.spans import INTERVAL_OF, unit_named
 from engine.sql.tokens import (
+    Change,
     Token,
     after,
     before,
@@ -33,8 +34,8 @@ from engine.sql.tokens import (
     primary_begin,
     primary_end,
     raw,
+    rewritten,
     text_of,
-    tokens,
     words_from,
 )
 
@@ -58,27 +59,16 @@ _MATCHES: Final = ("RLIKE", "REGEXP")
 _NUMBER: Final = re.compile(r"\d[\d.]*(?:_\d+)+(?:\.\d+)?")
 _KEY: Final = re.compile(r"(.*?)((?:\s+(?:ASC|DESC))?(?:\s+NULLS\s+(?:FIRST|LAST))?)", re.IGNORECASE | re.DOTALL)
 _LENGTH: Final = re.compile(r"\s*(-?\d+)\s*([a-zA-Z]+)?\s*")
-_Change = tuple[int, int, Sequence[Token]] | None
 
 
 def in_common_words(text: str) -> str:
     """Return a query in the words of the planner."""
     if not _WORDS.search(text):
         return text
-    found = tokens(text)
-    for change in _CHANGES:
-        at = 0
-        while at < len(found):
-            changed = change(found, at)
-            if changed is not None:
-                begin, end, parts = changed
-                found[begin:end] = parts
-                at = max(begin, 0)
-            at += 1
-    return text_of(found)
+    return rewritten(text, _CHANGES)
 
 
-def _plain_words(found: Sequence[Token], at: int) -> _Change:
+def _plain_words(found: Sequence[Token], at: int) -> Change:
     """Change a word whose place says what it is."""
     word = found[at].word
     if word not in _CHANGED and not word[:1].isdigit():
@@ -107,7 +97,7 @@ def _plain_words(found: Sequence[Token], at: int) -> _Change:
     return None
 
 
-def _matched(found: Sequence[Token], at: int) -> _Change:
+def _matched(found: Sequence[Token], at: int) -> Change:
     if found[at].word not in _MATCHES or words_from(found, after(found, at), 1) in (["("], [","], []):
         return None
     earlier = before(found, at)
@@ -115,7 +105,7 @@ def _matched(found: Sequence[Token], at: int) -> _Change:
     return (earlier if is_not else at), at + 1, [raw("!~" if is_not else "~")]
 
 
-def _json_text(found: Sequence[Token], at: int) -> _Change:
+def _json_text(found: Sequence[Token], at: int) -> Change:
     if found[at].word != "-" or [token.text for token in found[at : at + 3]] != ["-", ">", ">"]:
         return None
     begin, path = primary_begin(found, before(found, at)), after(found, at + 2)
@@ -124,7 +114,7 @@ def _json_text(found: Sequence[Token], at: int) -> _Change:
     return begin, end, [raw(f"json_extract_string(CAST({text} AS VARCHAR), {path_text})")]
 
 
-def _interval(found: Sequence[Token], at: int) -> _Change:
+def _interval(found: Sequence[Token], at: int) -> Change:
     """Change an interval that columns say: in parentheses, by a name, or by a factor."""
     if found[at].word != "INTERVAL":
         return None
@@ -167,7 +157,7 @@ def _constant(found: Sequence[Token], value: int) -> tuple[int, int, str]:
     return (unit + 1, int(parts[1]), found[unit].text) if unit < len(found) else (value + 1, 0, "")
 
 
-def _ordered_by_all(found: Sequence[Token], at: int) -> _Change:
+def _ordered_by_all(found: Sequence[Token], at: int) -> Change:
     if found[at].word != "ORDER" or words_from(found, at, 3) != ["ORDER", "BY", "ALL"]:
         return None
     items, _ = _items(found, at)
@@ -195,7 +185,7 @@ def _items(found: Sequence[Token], at: int) -> tuple[list[str], bool]:
     return arguments(found[first + 1 if is_distinct else begin : end]), is_distinct
 
 
-def _ordered_distinct(found: Sequence[Token], at: int) -> _Change:
+def _ordered_distinct(found: Sequence[Token], at: int) -> Change:
     """Change what DISTINCT rows are ordered by to the number of the column that it is."""
     if found[at].word != "ORDER" or words_from(found, at, 2) != ["ORDER", "BY"]:
         return None
@@ -234,7 +224,7 @@ def _key(key: str, items: Sequence[str]) -> str:
     return f"{items.index(plain) + 1}{direction}" if is_value and plain in items else key
 
 
-_CHANGES: Final[tuple[Callable[[Sequence[Token], int], _Change], ...]] = (
+_CHANGES: Final[tuple[Callable[[Sequence[Token], int], Change], ...]] = (
     _plain_words,
     _matched,
     _json_text,

@@ -1,7 +1,8 @@
 """The text of a query as tokens, for what is said of it before it is planned.
 
     tokens("k IN (1)")      k, " ", IN, " ", (, 1, )          all characters; space and comments have no word
-    joined(tokens)          the text again
+    text_of(tokens)         the text again
+    rewritten(text, [f])    f(tokens, place) says what stands there instead: begin, end, tokens; or None
 
 Words are in upper case; ``t.k`` is one token, so are strings and quoted names.
 
@@ -11,7 +12,7 @@ Held by: tests/sql/test_written_otherwise.py
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final, NamedTuple
 
 from engine.sql.text_pieces import is_comment, is_quoted, pieces
@@ -55,6 +56,25 @@ def raw(text: str) -> Token:
 def text_of(parts: Iterable[Token]) -> str:
     """Return the text of tokens."""
     return "".join(token.text for token in parts)
+
+
+#: where the tokens begin and end that others stand for, and these; None: nothing changes
+Change = tuple[int, int, Sequence[Token]] | None
+
+
+def rewritten(text: str, changes: Iterable[Callable[[Sequence[Token], int], Change]]) -> str:
+    """Return a text after each change, one after the other, was made wherever it applies; what is new is looked at."""
+    found = tokens(text)
+    for change in changes:
+        at = 0
+        while at < len(found):
+            changed = change(found, at)
+            if changed is not None:
+                begin, end, parts = changed
+                found[begin:end] = parts
+                at = max(begin, 0)
+            at += 1
+    return text_of(found)
 
 
 def after(found: Sequence[Token], at: int) -> int:

@@ -20,6 +20,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from engine.sql.tokens import (
+    Change,
     Token,
     after,
     before,
@@ -29,6 +30,7 @@ from engine.sql.tokens import (
     opening,
     outside,
     raw,
+    rewritten,
     text_of,
     tokens,
     words_from,
@@ -55,16 +57,7 @@ def in_known_words(text: str) -> str:
     """Return a query as the planner reads it right."""
     if not _WORDS.search(text):
         return text
-    found = tokens(text)
-    for change in (_escaped, _similar, _windows_filtered, _fetched, _distinct_parts):
-        at = 0
-        while at < len(found):
-            changed = change(found, at)
-            if changed is not None:
-                begin, end, parts = changed
-                found[begin:end] = parts
-            at += 1
-    return text_of(found)
+    return rewritten(text, (_escaped, _similar, _windows_filtered, _fetched, _distinct_parts))
 
 
 def exists_as_count(text: str) -> str:
@@ -98,9 +91,6 @@ def with_rows_named(text: str) -> str:
     return text_of(found)
 
 
-_Change = tuple[int, int, Sequence[Token]] | None
-
-
 def _is_in_list(found: Sequence[Token], at: int) -> bool:
     """Return whether a place is between SELECT and FROM, in parentheses or not."""
     while at > 0:
@@ -112,7 +102,7 @@ def _is_in_list(found: Sequence[Token], at: int) -> bool:
     return False
 
 
-def _distinct_parts(found: Sequence[Token], at: int) -> _Change:
+def _distinct_parts(found: Sequence[Token], at: int) -> Change:
     words = words_from(found, at, 4)
     if words[:3] != ["IS", "DISTINCT", "FROM"] and words != ["IS", "NOT", "DISTINCT", "FROM"]:
         return None
@@ -161,7 +151,7 @@ def _operand_begin(found: Sequence[Token], at: int) -> int:
         begin = at
 
 
-def _escaped(found: Sequence[Token], at: int) -> _Change:
+def _escaped(found: Sequence[Token], at: int) -> Change:
     if found[at].word not in ("LIKE", "ILIKE"):
         return None
     pattern = after(found, at)
@@ -176,7 +166,7 @@ def _escaped(found: Sequence[Token], at: int) -> _Change:
     return pattern, end, [_text(like)]
 
 
-def _similar(found: Sequence[Token], at: int) -> _Change:
+def _similar(found: Sequence[Token], at: int) -> Change:
     if found[at].word != "SIMILAR":
         return None
     words = words_from(found, at, 5)
@@ -213,7 +203,7 @@ def _pattern_parts(pattern: str, escape: str, *, plain: str, any_: str, one: str
     return parts
 
 
-def _windows_filtered(found: Sequence[Token], at: int) -> _Change:
+def _windows_filtered(found: Sequence[Token], at: int) -> Change:
     if found[at].word not in _OVER_NULLS:
         return None
     opened = after(found, at)
@@ -234,7 +224,7 @@ def _windows_filtered(found: Sequence[Token], at: int) -> _Change:
     return opened + 1, kept_end + 1, parts
 
 
-def _fetched(found: Sequence[Token], at: int) -> _Change:
+def _fetched(found: Sequence[Token], at: int) -> Change:
     words = words_from(found, at, 5)
     if words[:1] == ["OFFSET"] and words[2:3] in (["ROW"], ["ROWS"]):
         rows = after(found, after(found, at))

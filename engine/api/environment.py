@@ -17,6 +17,7 @@ import itertools
 import os
 import shutil
 import sys
+import threading
 import weakref
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -58,7 +59,10 @@ _NUMBERS: Final = itertools.count()
 
 
 class Environment(SourceCalls):
-    """Sources, settings and declared outputs of a script. Not for several threads at once."""
+    """Sources, settings and declared outputs of a script.
+
+    ``collect`` and its siblings may be called in several threads at once; outputs are declared and executed in one.
+    """
 
     def __init__(self, config: Mapping[str, object] | None = None, target: str | None = None) -> None:
         """Take settings by key and the target: local (default), cluster or spark."""
@@ -70,7 +74,8 @@ class Environment(SourceCalls):
         self._bad_row_paths: set[str] = set()
         self._folder: ProcessFolder | None = None
         self._remove_folder: weakref.finalize[Any, Environment] | None = None
-        self._result_count = 0
+        self._folder_numbers = itertools.count(1)
+        self._folder_lock = threading.Lock()
         self._in_expressions: dict[int, LogicalNode] = {}
         #: of jobs whose rows are being read
         self._streams: weakref.WeakSet[ResultStream] = weakref.WeakSet()
@@ -192,8 +197,7 @@ class Environment(SourceCalls):
         while (node := first_to_cache(current := with_cached(sinks))) is not None:
             if current_command_line().is_detached:
                 raise PlanError("a detached job cannot read cache(): it would be gone with this process")
-            self._result_count += 1
-            folder = self.temporary_folder() / f"cache-{self._result_count}"
+            folder = self.new_folder("cache")
             below = replace(node, cached=None)
             sink = LogicalNode(Sink(SinkSpec("arrow", os.fspath(folder))), (below,), node.schema)
             try:
@@ -209,8 +213,7 @@ class Environment(SourceCalls):
 
     def run_to_table(self, node: LogicalNode) -> pa.Table:
         """Run what a node needs and return its rows (DataSet.collect and its siblings call this)."""
-        self._result_count += 1
-        folder = self.temporary_folder() / f"result-{self._result_count}"
+        folder = self.new_folder("result")
         try:
             self.run_to_sink(node, SinkSpec("arrow", os.fspath(folder)), "collect")
             check_visible(folder, "a result")
@@ -226,8 +229,7 @@ class Environment(SourceCalls):
 
     def stream(self, node: LogicalNode) -> ResultStream:
         """Begin a job of what a node needs, and return its rows as they come (DataSet.to_batches calls this)."""
-        self._result_count += 1
-        target = self.temporary_folder() / f"result-{self._result_count}"
+        target = self.new_folder("result")
         folder = Path(f"{target}{STREAM_FOLDER}")
         sink = LogicalNode(Sink(SinkSpec("stream", os.fspath(target))), (node,), node.schema)
         plan = self._planned(self._with_bad_rows([sink]), f"{_script_name()} (stream)")
@@ -283,8 +285,7 @@ class Environment(SourceCalls):
 
     def analyze_node(self, node: LogicalNode, *, as_json: bool) -> str:
         """Run what a node needs, keep nothing of it, and return its plan beside what its operators did."""
-        self._result_count += 1
-        folder = self.temporary_folder() / f"result-{self._result_count}"
+        folder = self.new_folder("result")
         sinks = [LogicalNode(Sink(SinkSpec("discard", os.fspath(folder))), (node,), node.schema)]
         name = f"{_script_name()} (analyze)"
         try:
@@ -298,15 +299,20 @@ class Environment(SourceCalls):
         """Return a folder that lives as long as this environment."""
         if self._is_closed:
             raise PlanError("the environment is closed")
-        if self._folder is None:
-            scratch = scratch_folder()
-            sweep(scratch, FolderPrefix.CLIENT)
-            with uninterrupted():
-                own = ProcessFolder.create(scratch, FolderPrefix.CLIENT)
-                self._folder = own
-                self._remove_folder = weakref.finalize(self, _remove, own)
-        self._folder.ensure()
-        return self._folder.path
+        with self._folder_lock:
+            if self._folder is None:
+                scratch = scratch_folder()
+                sweep(scratch, FolderPrefix.CLIENT)
+                with uninterrupted():
+                    own = ProcessFolder.create(scratch, FolderPrefix.CLIENT)
+                    self._folder = own
+                    self._remove_folder = weakref.finalize(self, _remove, own)
+            self._folder.ensure()
+            return self._folder.path
+
+    def new_folder(self, kind: str) -> Path:
+        """Return a path in the temporary folder that nobody else got, in whatever thread."""
+        return self.temporary_folder() / f"{kind}-{next(self._folder_numbers)}"
 
 
 def _source_of(folder: Path, node: LogicalNode) -> LogicalNode:

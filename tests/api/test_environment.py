@@ -1,6 +1,7 @@
 """Environments: settings, sources, sinks that wait, jobs, results."""
 
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 import pyarrow as pa
@@ -193,6 +194,18 @@ def test_large_parts_are_mapped_and_outlive_their_files(tmp_path):
     (tmp_path / "part-00000.arrow").unlink()
     assert table.to_batches()[0].equals(rows.slice(0, len(table.to_batches()[0])))
     assert table.num_rows == 300_000
+
+
+def test_results_of_several_threads_have_folders_of_their_own(env):
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(8) as pool:
+            folders = list(pool.map(env.new_folder, ["result", "cache"] * 4000))
+    finally:
+        sys.setswitchinterval(interval)
+    assert len(set(folders)) == 8000
+    assert {folder.parent for folder in folders} == {env.temporary_folder()}
 
 
 def test_a_column_named_count_is_an_attribute_of_its_row():

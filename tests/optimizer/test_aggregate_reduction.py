@@ -47,6 +47,15 @@ def test_only_groups_that_are_asked_for_are_made(how):
     assert rewrite(plan) == plan
 
 
+@pytest.mark.parametrize("how", [JoinType.SEMI, JoinType.ANTI])
+def test_distinct_keys_are_not_reduced_by_what_their_join_asks(how):
+    builder = Builder()
+    asked = builder.source(schema(k="int64"), rows=10, path="asked")
+    items = builder.source(schema(key="int64", v="int64"), rows=1e6, path="items")
+    builder.sink(builder.join(asked, builder.aggregate(items, ("key",)), left_on="k", right_on="key", how=how))
+    assert not is_reduced(rewrite(builder.plan()))
+
+
 def test_a_side_that_asks_for_most_groups_reduces_nothing():
     assert not is_reduced(rewrite(asked_groups(asked_rows=1e6)))
 

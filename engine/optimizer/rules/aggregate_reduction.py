@@ -5,7 +5,8 @@
 That is SQL's correlated subquery: parts of one brand beside the average quantity of every part. The other side is then
 used twice, so its rows are stored; it must be small for that, in rows beside the groups and in bytes beside what is
 aggregated. Groups that are not returned without a partner may go: those of a pair, of the side that a left, right, semi
-or anti join does not keep. Projections and filters between the groups and the join stay. A null key has no partner.
+or anti join does not keep. Projections and filters between the groups and the join stay. A null key has no partner. Of
+distinct keys below a semi or anti join nothing is saved: the join itself is what would reduce them.
 
 Source: magic sets; Seshadri et al., "Cost-based optimization for magic" (1996), of which this is the simplest case.
 Held by: tests/optimizer/test_aggregate_reduction.py
@@ -29,6 +30,7 @@ WORTHWHILE = 0.1
 #: joins of which the right, or the left, rows without a partner are not returned
 _DROPS_RIGHT = frozenset({JoinType.INNER, JoinType.LEFT, JoinType.SEMI, JoinType.ANTI})
 _DROPS_LEFT = frozenset({JoinType.INNER, JoinType.RIGHT})
+_ASKS_WHETHER = frozenset({JoinType.SEMI, JoinType.ANTI})
 
 
 def apply(plan: LogicalPlan) -> None:
@@ -43,11 +45,12 @@ def apply(plan: LogicalPlan) -> None:
             (0, _DROPS_LEFT, join.left_keys, join.right_keys),
         ):
             if join.how in dropping:
-                _reduce(plan, plan.node(node.inputs[side]), plan.node(node.inputs[1 - side]), keys, other_keys)
+                groups, other = plan.node(node.inputs[side]), plan.node(node.inputs[1 - side])
+                _reduce(plan, join, groups, other, keys, other_keys)
 
 
 def _reduce(
-    plan: LogicalPlan, groups: PlanNode, other: PlanNode, keys: tuple[str, ...], other_keys: tuple[str, ...]
+    plan: LogicalPlan, join: Join, groups: PlanNode, other: PlanNode, keys: tuple[str, ...], other_keys: tuple[str, ...]
 ) -> None:
     consumers = plan.consumers()
     names: dict[str, str | None] = {key: key for key in keys}
@@ -58,6 +61,8 @@ def _reduce(
         groups = plan.node(groups.inputs[0])
     aggregate = groups.operator
     if not isinstance(aggregate, Aggregate) or len(consumers[groups.id]) > 1:
+        return
+    if not aggregate.calls and join.how in _ASKS_WHETHER:
         return
     if entry_of(aggregate).order_use(aggregate) is not OrderUse.LOST:
         return  # a join loses the order of its rows

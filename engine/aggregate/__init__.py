@@ -33,6 +33,7 @@ state_layout         where each state of a group lies in its record
 state_kernels        kernel: update one state column of many groups
 moment_kernels       kernel: moments of groups, and what is made of them
 only_group           kernel: update a state of one group that all rows belong to
+few_groups           kernel: update a state of few groups from lists of their rows
 value_states         kernel: which rows have a value, of variable size, that replaces that of their group
 outside_states       states whose values lie in files
 state_columns        states of groups as Arrow arrays; the final value of avg

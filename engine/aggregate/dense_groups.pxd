@@ -33,13 +33,17 @@ cdef class DenseGroups:
     cdef list _dictionaries         # and the dictionary at hand
     cdef uint8_t** _groups          # by number of a row, NULL: not known. NULL: none are laid out
     cdef int64_t _size              # of them, in bytes
-    cdef uint32_t* _numbers         # of the rows looked for last
-    cdef bint _has_numbers          # and whether there are any
+    cdef uint32_t* numbers          # of the rows looked for last
+    cdef bint are_numbered          # and whether there are any
     cdef int32_t _misses            # blocks in a row with hardly a known group
     cdef int32_t _rest              # blocks that are not looked at
     cdef int32_t _last_rest         # and how many there were after the last misses
     cdef bint _have_moved           # whether groups were laid out since then
     cdef int64_t layouts            # how often they were laid out
+
+    # All numbers are below.
+    cdef inline int64_t number_count(self) noexcept nogil:
+        return self._size // 8
 
     # The key columns with codes in place of texts; None: they have no numbers, rows are to be looked for in the table.
     cdef ArrowBatch open(self, object keys)

@@ -92,8 +92,8 @@ cdef class DenseGroups:
         if not 0 < key_count <= KEYS_MAX:
             return
         self._keys = <KeyNumbers*> calloc(key_count, sizeof(KeyNumbers))
-        self._numbers = <uint32_t*> malloc(BLOCK_ROWS_MAX * sizeof(uint32_t))
-        if self._keys == NULL or self._numbers == NULL:
+        self.numbers = <uint32_t*> malloc(BLOCK_ROWS_MAX * sizeof(uint32_t))
+        if self._keys == NULL or self.numbers == NULL:
             raise MemoryError("numbers of keys")
         for column in range(key_count):
             kind = codec.kinds[column]
@@ -111,7 +111,7 @@ cdef class DenseGroups:
         for column in range(self._key_count):
             free(self._keys[column].by_code)
         free(self._keys)
-        free(self._numbers)
+        free(self.numbers)
 
     # -------------------------------------------------------------------------------------------------------- batches
 
@@ -189,7 +189,7 @@ cdef class DenseGroups:
         cdef int64_t row
         cdef int64_t missing_count = 0
         cdef bint are_known = True
-        self._has_numbers = False
+        self.are_numbered = False
         if self._rest:
             self._rest -= 1
             return NO_NUMBERS
@@ -198,9 +198,9 @@ cdef class DenseGroups:
                 self._rest = RANGE_REST
                 return NO_NUMBERS
             self._have_moved = True
-        self._has_numbers = True
+        self.are_numbered = True
         for row in range(count):
-            groups[row] = self._groups[self._numbers[row]]
+            groups[row] = self._groups[self.numbers[row]]
             are_known &= groups[row] != NULL
         if are_known:
             self._misses = 0
@@ -225,16 +225,16 @@ cdef class DenseGroups:
 
     cdef void keep(self, int64_t count, uint8_t** groups) noexcept nogil:
         cdef int64_t row
-        for row in range(count if self._has_numbers else 0):
-            self._groups[self._numbers[row]] = groups[row]
+        for row in range(count if self.are_numbered else 0):
+            self._groups[self.numbers[row]] = groups[row]
 
     cdef void forget(self) noexcept nogil:
-        self._has_numbers = False
+        self.are_numbered = False
         if self._groups != NULL:
             memset(self._groups, 0, <size_t> self._size)
 
     cdef void release(self) noexcept nogil:
-        self._has_numbers = False
+        self.are_numbered = False
         if self._groups != NULL:
             self._pool.give_large(<uint8_t*> self._groups, self._size)
             self._groups = NULL
@@ -243,9 +243,9 @@ cdef class DenseGroups:
         """Give each row of a block its number; False: some value has none."""
         cdef int32_t column
         cdef bint are_known = True
-        memset(self._numbers, 0, <size_t> count * sizeof(uint32_t))
+        memset(self.numbers, 0, <size_t> count * sizeof(uint32_t))
         for column in range(self._key_count):
-            are_known &= number_column(&self._keys[column], &keys.columns[column], start, count, self._numbers)
+            are_known &= number_column(&self._keys[column], &keys.columns[column], start, count, self.numbers)
         return are_known
 
     cdef bint _widen(self, ArrowBatch keys, int64_t start, int64_t count) noexcept nogil:

@@ -4,6 +4,7 @@ cimport cython
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
 from engine.aggregate.dense_groups cimport DenseGroups
+from engine.aggregate.few_groups cimport FewGroups
 from engine.aggregate.group_directory cimport GroupDirectory
 from engine.aggregate.group_input cimport GroupInput
 from engine.aggregate.group_store cimport GroupStore
@@ -29,6 +30,7 @@ cdef class GroupTable:
     cdef bint _has_integer_keys                # one number
     cdef TextKeyCache _recent               # of keys that are one text
     cdef DenseGroups _dense                 # of keys of few values
+    cdef FewGroups* _few                    # rows of a block whose groups are few
     cdef StateField* fields
     cdef readonly int32_t field_count
     cdef int32_t key_offset                 # of the key row from the group's start

@@ -14,7 +14,7 @@ Rows are handled 1024 at a time. Where keys have few values their groups are kno
 rows go in rounds: all look for a slot (an empty one is taken at once, one with the right tag makes a candidate), new
 keys are encoded, all candidates are compared column by column; those that differ look on in the next round. Keys of one
 number are found in one pass instead (``integer_keys``). Then every state is updated by a kernel over the group
-addresses.
+addresses, or over the rows of each group where these are few (``few_groups``).
 
 Full means: no page for a group, a value or a larger directory. Rows before the one that found no room are complete; it
 may have changed values of its group already, which does no harm, since it comes again. It and rows behind it may have
@@ -40,6 +40,7 @@ from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy, memset
 
 from engine.aggregate.dense_groups cimport NO_NUMBERS, DenseGroups
+from engine.aggregate.few_groups cimport FewGroups, list_rows, update_few_groups
 from engine.aggregate.group_directory cimport directory_fill, directory_give, directory_group, directory_grow
 from engine.aggregate.group_directory cimport directory_index, directory_limit, directory_shrink, directory_slot
 from engine.aggregate.group_directory cimport directory_take
@@ -71,6 +72,7 @@ cdef enum:
     VALUE_BYTES = 1024          # what a row with values may take, generously
     NO_FAILURE = -1
     NO_VALUE_ROOM = -2          # a frozen table's group could not take what is its own
+    FEW_STATES_MIN = 3          # fewer are not worth that rows are listed by groups
     NO_KEYS = -1                # instead of rows: keys are codes, and some are not known
 
 
@@ -127,12 +129,10 @@ cdef class GroupTable:
         cdef int32_t index
         self.field_count = states.num_columns
         self.fields = <StateField*> calloc(self.field_count + 1, sizeof(StateField))
-        if self.fields == NULL:
+        self._scans = <ValueScan*> calloc(self.field_count + 1, sizeof(ValueScan))
+        if self.fields == NULL or self._scans == NULL:
             raise MemoryError()
         self.key_offset = (place_states(self.fields, states, operations, GROUP_STATES) + 7) & ~7
-        self._scans = <ValueScan*> calloc(self.field_count + 1, sizeof(ValueScan))
-        if self._scans == NULL:
-            raise MemoryError()
         for index in range(self.field_count):
             if self.fields[index].is_variable:
                 self._scans[self._scan_count].state = index
@@ -147,7 +147,7 @@ cdef class GroupTable:
         return 0
 
     cdef int _allocate_scratch(self) except -1:
-        cdef uint8_t* memory = <uint8_t*> malloc(CHUNK_ROWS * (6 * 8 + 4 * 4 + 1))
+        cdef uint8_t* memory = <uint8_t*> malloc(CHUNK_ROWS * (6 * 8 + 4 * 4 + 8) + sizeof(FewGroups))
         if memory == NULL:
             raise MemoryError()
         self._scratch = memory
@@ -162,6 +162,8 @@ cdef class GroupTable:
         self._candidates = <int32_t*> (memory + 56 * CHUNK_ROWS)
         self._inserted = <int32_t*> (memory + 60 * CHUNK_ROWS)
         self._flags = memory + 64 * CHUNK_ROWS
+        self._few = <FewGroups*> (memory + 72 * CHUNK_ROWS)
+        self._few.rest = 0
         return 0
 
     # ------------------------------------------------------------------------------------------------------ input
@@ -222,6 +224,7 @@ cdef class GroupTable:
         cdef int64_t updated
         cdef int32_t index
         cdef int over
+        cdef bint few
         count = (self._locate(opened, start, count, reserved) if self._key_count > 0
                  else self._locate_global(count, reserved))
         if self._scan_count > 0 and count > 0:
@@ -229,6 +232,8 @@ cdef class GroupTable:
             if self.frozen and updated < count:
                 failed[0] = NO_VALUE_ROOM
             count = updated
+        few = (self.field_count >= FEW_STATES_MIN and opened.numbered is not None and self._dense.are_numbered
+               and list_rows(self._few, self._dense.numbers, self._dense.number_count(), self._groups, count))
         for index in range(self.field_count if count > 0 else 0):
             field = &opened.binding.fields[index]
             if field.is_variable and field.operation not in (OP_COUNT_ROWS, OP_COUNT_VALID):
@@ -236,6 +241,8 @@ cdef class GroupTable:
             over = NOT_DONE
             if self._key_count == 0:
                 over = update_only_group(field, &opened.arguments.columns[field.column], start, self._groups[0], count)
+            elif few:
+                over = update_few_groups(self._few, field, &opened.arguments.columns[field.column], start)
             if over == NOT_DONE:
                 over = update_state(field, &opened.arguments.columns[field.column], start, self._groups, count)
             if over:
@@ -247,10 +254,8 @@ cdef class GroupTable:
     cdef int64_t _locate_global(self, int64_t count, bint reserved) noexcept nogil:
         cdef int64_t index, page_index = 0, offset = 0
         cdef uint8_t* group
-        if self.group_count == 0:
-            group = self._new_group(0, 0, reserved or self.frozen)
-        else:
-            group = store_next_group(&self.stores[0], &page_index, &offset)
+        group = (self._new_group(0, 0, reserved or self.frozen) if self.group_count == 0
+                 else store_next_group(&self.stores[0], &page_index, &offset))
         if group == NULL:
             return 0
         for index in range(count):

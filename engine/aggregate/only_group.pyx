@@ -10,16 +10,20 @@ Held by: tests/aggregate/test_only_group.py
 """
 
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t
+from libc.string cimport memcpy
 
+from engine.aggregate.checked_sums cimport add_int64, add_int128, int128, load_int128
 from engine.aggregate.state_kernels cimport (
     FLAG_VALUE,
     OP_ADD_DOUBLE,
     OP_ADD_INT64,
+    OP_ADD_INT128,
     OP_COUNT_ROWS,
     OP_COUNT_VALID,
     StateField,
 )
 from engine.records.arrow_batch cimport (
+    KIND_DECIMAL128,
     KIND_FLOAT32,
     KIND_FLOAT64,
     KIND_INT8,
@@ -32,15 +36,6 @@ from engine.records.arrow_batch cimport (
     KIND_UINT32,
     ColumnView,
 )
-
-cdef extern from *:
-    """
-    #include <stdint.h>
-    static inline int drey_add_checked(int64_t* target, int64_t value) {
-        return __builtin_add_overflow(*target, value, target);
-    }
-    """
-    bint add_checked "drey_add_checked" (int64_t* target, int64_t value) noexcept nogil
 
 ctypedef fused Narrow:
     int8_t
@@ -69,7 +64,7 @@ cdef int add_wide(int64_t* target, const int64_t* values, int64_t count) noexcep
     cdef int64_t row
     cdef bint over = False
     for row in range(count):
-        over |= add_checked(&total, values[row])
+        over |= add_int64(&total, values[row])
     target[0] = total
     return over
 
@@ -78,17 +73,17 @@ cdef int add_integers(int64_t* target, const ColumnView* column, const uint8_t* 
     if column.kind == KIND_INT64:
         return add_wide(target, <const int64_t*> values, count)
     if column.kind == KIND_INT32:
-        return add_checked(target, sum_of(<const int32_t*> values, count))
+        return add_int64(target, sum_of(<const int32_t*> values, count))
     if column.kind == KIND_INT16:
-        return add_checked(target, sum_of(<const int16_t*> values, count))
+        return add_int64(target, sum_of(<const int16_t*> values, count))
     if column.kind == KIND_INT8:
-        return add_checked(target, sum_of(<const int8_t*> values, count))
+        return add_int64(target, sum_of(<const int8_t*> values, count))
     if column.kind == KIND_UINT32:
-        return add_checked(target, sum_of(<const uint32_t*> values, count))
+        return add_int64(target, sum_of(<const uint32_t*> values, count))
     if column.kind == KIND_UINT16:
-        return add_checked(target, sum_of(<const uint16_t*> values, count))
+        return add_int64(target, sum_of(<const uint16_t*> values, count))
     if column.kind == KIND_UINT8:
-        return add_checked(target, sum_of(values, count))
+        return add_int64(target, sum_of(values, count))
     return NOT_DONE
 
 
@@ -98,6 +93,16 @@ cdef void add_reals(double* target, const Real* values, int64_t count) noexcept 
     for row in range(count):
         total += values[row]
     target[0] = total
+
+
+cdef int add_decimals(uint8_t* target, const uint8_t* values, int64_t count) noexcept nogil:
+    cdef int128 total = load_int128(target)
+    cdef int64_t row
+    cdef bint over = False
+    for row in range(count):
+        over |= add_int128(&total, load_int128(values + 16 * row))
+    memcpy(target, &total, 16)
+    return over
 
 
 cdef int update_only_group(const StateField* field, const ColumnView* column, int64_t start, uint8_t* group,
@@ -115,6 +120,8 @@ cdef int update_only_group(const StateField* field, const ColumnView* column, in
     values = column.values + (column.offset + start) * column.width
     if field.operation == OP_ADD_INT64:
         done = add_integers(<int64_t*> (group + field.offset), column, values, count)
+    elif field.operation == OP_ADD_INT128 and column.kind == KIND_DECIMAL128:
+        done = add_decimals(group + field.offset, values, count)
     elif field.operation == OP_ADD_DOUBLE and column.kind == KIND_FLOAT64:
         add_reals(<double*> (group + field.offset), <const double*> values, count)
     elif field.operation == OP_ADD_DOUBLE and column.kind == KIND_FLOAT32:

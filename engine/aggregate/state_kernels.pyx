@@ -18,6 +18,7 @@ Held by: tests/aggregate/test_hash_aggregate.py
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcmp, memcpy
 
+from engine.aggregate.checked_sums cimport add_int64, add_int128, add_int256, int128, load_int128
 from engine.aggregate.moment_kernels cimport (
     OP_ADD_HIGHER_MOMENTS,
     OP_ADD_MOMENTS,
@@ -47,31 +48,6 @@ cdef extern from *:
     """
     #include <stdint.h>
     #include <string.h>
-    typedef __int128 drey_int128;
-
-    /* 10^38: one more than the largest decimal of 38 digits */
-    #define DREY_DECIMAL_END ((drey_int128)10000000000000000000ULL * (drey_int128)10000000000000000000ULL)
-
-    static inline int drey_add_int64(int64_t* target, int64_t value) {
-        return __builtin_add_overflow(*target, value, target);
-    }
-    /* 10^38 in words of 64 bits: a sum whose upper word lies within is smaller, the others are looked at closely. A sum
-       that leaves 128 bits comes back far outside. */
-    #define DREY_DECIMAL_UPPER 0x4b3b4ca85a86c47aULL
-
-    static inline int drey_add_int128(void* target, drey_int128 value) {
-        drey_int128 before, sum;
-        memcpy(&before, target, 16);
-        sum = (drey_int128)((unsigned __int128)before + (unsigned __int128)value);
-        memcpy(target, &sum, 16);
-        if (__builtin_expect((uint64_t)(sum >> 64) + DREY_DECIMAL_UPPER < 2 * DREY_DECIMAL_UPPER, 1)) return 0;
-        return __builtin_add_overflow(before, value, &sum) || sum >= DREY_DECIMAL_END || sum <= -DREY_DECIMAL_END;
-    }
-    static inline drey_int128 drey_load_int128(const void* source) {
-        drey_int128 value;
-        memcpy(&value, source, 16);
-        return value;
-    }
     static inline double drey_half_to_double(uint16_t half) {
         int exponent = (half >> 10) & 31;
         double fraction = (double)(half & 1023);
@@ -80,39 +56,6 @@ cdef extern from *:
         else if (exponent == 0) value = __builtin_ldexp(fraction, -24);
         else value = __builtin_ldexp(fraction + 1024.0, exponent - 25);
         return half >> 15 ? -value : value;
-    }
-    /* 10^76: one more than the largest decimal of 76 digits; two such numbers add up below 2^255 */
-    static const uint64_t drey_decimal256_end[4] = {0x0ULL, 0x7775a5f171951000ULL, 0x764b4abe8652979ULL,
-                                                    0x161bcca7119915b5ULL};
-
-    static int drey_is_beyond_int256(const uint8_t* value) {
-        uint64_t words[4], size[4];
-        unsigned __int128 carry;
-        int word;
-        memcpy(words, value, 32);
-        carry = (words[3] >> 63);
-        for (word = 0; word < 4; word++) {                  /* its absolute value */
-            carry += (words[3] >> 63) ? ~words[word] : words[word];
-            size[word] = (uint64_t)carry;
-            carry >>= 64;
-        }
-        for (word = 3; word >= 0; word--)
-            if (size[word] != drey_decimal256_end[word]) return size[word] > drey_decimal256_end[word];
-        return 1;
-    }
-    static inline int drey_add_int256(uint8_t* target, const uint8_t* value) {
-        unsigned __int128 low, high, other_low, other_high;
-        const uint64_t end = drey_decimal256_end[3];
-        memcpy(&low, target, 16);
-        memcpy(&high, target + 16, 16);
-        memcpy(&other_low, value, 16);
-        memcpy(&other_high, value + 16, 16);
-        low += other_low;
-        high += other_high + (low < other_low);
-        memcpy(target, &low, 16);
-        memcpy(target + 16, &high, 16);
-        if (__builtin_expect((uint64_t)(high >> 64) + end < 2 * end, 1)) return 0;
-        return drey_is_beyond_int256(target);
     }
     static inline int drey_compare_int256(const uint8_t* left, const uint8_t* right) {
         uint64_t a[4], b[4];
@@ -125,12 +68,7 @@ cdef extern from *:
         return 0;
     }
     """
-    ctypedef long long int128 "drey_int128"
-    bint add_int64 "drey_add_int64" (int64_t* target, int64_t value) noexcept nogil
-    bint add_int128 "drey_add_int128" (void* target, int128 value) noexcept nogil
-    int128 load_int128 "drey_load_int128" (const void* source) noexcept nogil
     double half_to_double "drey_half_to_double" (uint16_t half) noexcept nogil
-    int add_int256 "drey_add_int256" (uint8_t* target, const uint8_t* value) noexcept nogil
     int compare_int256 "drey_compare_int256" (const uint8_t* left, const uint8_t* right) noexcept nogil
 
 ctypedef fused Integer:

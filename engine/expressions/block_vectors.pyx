@@ -83,13 +83,16 @@ cdef extern from *:
     static void drey_as_words(const uint8_t* source, int width, uint8_t* target, int words, int64_t count) {
         if (words == 2 && width == 16) { memcpy(target, source, (size_t)(16 * count)); return; }
         if (words == 2) { drey_as_two_words(source, target, count); return; }
-        for (int64_t row = 0; row < count; row++) {
-            int64_t found[4];
-            memcpy(found, source + width * row, 8);
-            if (width == 16) memcpy(found + 1, source + 16 * row + 8, 8);
-            else found[1] = found[0] >> 63;
-            found[2] = found[3] = found[1] >> 63;
-            memcpy(target + 32 * row, found, 32);
+        for (int64_t row = 0; row < count; row++) {     /* word by word: they are in registers */
+            int64_t low, high, sign;
+            memcpy(&low, source + width * row, 8);
+            if (width == 16) memcpy(&high, source + 16 * row + 8, 8);
+            else high = low >> 63;
+            sign = high >> 63;
+            memcpy(target + 32 * row, &low, 8);
+            memcpy(target + 32 * row + 8, &high, 8);
+            memcpy(target + 32 * row + 16, &sign, 8);
+            memcpy(target + 32 * row + 24, &sign, 8);
         }
     }
     """

@@ -4,23 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import os
-import signal
 import threading
 import time
 from pathlib import Path
 
-import msgspec
-import pyarrow as pa
 import pytest
 
-from engine import Environment, count, count_distinct
 from engine.dispatcher.dispatcher import Dispatcher
-from engine.errors import EngineError, JobCancelledError, JobExecutionError, PlanError
-from engine.gateways.job_queue import WaitingJob, WaitingReason
+from engine.errors import EngineError, JobExecutionError, PlanError
 from engine.graph.source_spec import SinkSpec
 from engine.ids import JobId
 from engine.minicluster import mini_cluster as mini_cluster_module
-from engine.minicluster.cluster_components import ClusterComponents
 from engine.minicluster.mini_cluster import (
     MiniCluster,
     close_mini_clusters,
@@ -30,39 +24,8 @@ from engine.minicluster.mini_cluster import (
 from engine.rpc.errors import RpcTimeoutError
 from engine.taskexecutor.task_executor import TaskExecutor
 from tests.jobmaster.job_graphs import BLOCKING, Edge, job_graph
-from tests.minicluster.fake_tasks import FakeResources, FakeTask
-
-SETTINGS = {"debug.check-gateways": "true"}
-#: a job may have to wait for slots for so long only where there are too few
-IMPATIENT = {"slot.request.timeout": "1 s"}
-
-
-@pytest.fixture
-def resources() -> FakeResources:
-    return FakeResources()
-
-
-@pytest.fixture
-def cluster(resources):
-    threads = set(threading.enumerate())
-    descriptors = set(Path("/proc/self/fd").iterdir())
-    cluster = MiniCluster(SETTINGS, resources)
-    yield cluster
-    cluster.close()
-    assert resources.is_closed or not resources.descriptors
-    assert set(threading.enumerate()) <= threads
-    assert set(Path("/proc/self/fd").iterdir()) <= descriptors
-
-
-def until(condition):
-    deadline = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < deadline, "it never came to be"
-        time.sleep(0.005)
-
-
-def fixed_cluster(resources: FakeResources, slots: int, **settings: str) -> MiniCluster:
-    return MiniCluster({**SETTINGS, "taskmanager.numberOfTaskSlots": str(slots), **settings}, resources, False)
+from tests.minicluster.clusters import SETTINGS, until
+from tests.minicluster.fake_tasks import FakeTask
 
 
 def test_a_pipelined_job_runs_and_returns_the_counters_of_every_subtask(cluster, resources):
@@ -95,145 +58,6 @@ def test_consumers_of_blocking_results_start_when_all_producers_have_finished(cl
     until(lambda: len(resources.released) == 3)  # the job's end does not wait for what it drops itself, too
 
 
-def test_a_job_of_blocking_stages_finishes_on_one_slot(resources):
-    cluster = fixed_cluster(resources, 1)
-    try:
-        edges = [Edge(0, 1, result_type=BLOCKING), Edge(1, 2, result_type=BLOCKING)]
-        result = cluster.submit(job_graph([4, 5, 3], edges))
-        assert result.state == "FINISHED"
-        assert sum(event[0] == "end" for event in resources.events) == 12
-    finally:
-        cluster.close()
-
-
-def test_a_region_larger_than_the_cluster_fails_after_the_time_out_and_says_what_is_missing(resources):
-    cluster = fixed_cluster(resources, 2, **IMPATIENT)
-    try:
-        with pytest.raises(JobExecutionError) as failure:
-            cluster.submit(job_graph([4, 4], [Edge(0, 1)]))
-        text = str(failure.value)
-        assert text.startswith("SlotTimeoutError: 4 slots needed at one time, 2 missing")
-        assert "the cluster has 2 slots on 1 TaskManager, 2 free" in text and "slot.request.timeout" in text
-        assert resources.events == []
-        assert cluster.submit(job_graph([2])).state == "FINISHED"
-    finally:
-        cluster.close()
-
-
-def test_the_slot_time_out_names_the_job_that_holds_the_slots(resources):
-    cluster = fixed_cluster(resources, 2, **{"debug.check-gateways": "false"}, **IMPATIENT)
-    holding, release = threading.Event(), threading.Event()
-    resources.bodies["hold"] = lambda task: (holding.set(), release.wait(60))
-    first = threading.Thread(target=cluster.submit, args=(job_graph([2], names=["hold"], name="the long one"),))
-    try:
-        first.start()
-        assert holding.wait(60)
-        with pytest.raises(JobExecutionError, match=r"3 slots needed at one time, 3 missing.*held: 2 by the long one"):
-            cluster.submit(job_graph([3, 2], [Edge(0, 1)]))
-    finally:
-        release.set()
-        first.join()
-        cluster.close()
-
-
-def test_a_job_whose_slots_others_have_waits_longer_than_the_time_out_and_says_at_which_place(resources):
-    cluster = fixed_cluster(resources, 2, **{"slot.request.timeout": "50 ms"})
-    holding, release = threading.Event(), threading.Event()
-    resources.bodies["hold"] = lambda task: (holding.set(), release.wait(60))
-    places, ended = [], []
-
-    def submit(name, on_progress=None):
-        ended.append((name, cluster.submit(job_graph([2], names=[name], name=name), on_progress).state))
-
-    def note(progress):
-        if progress.waiting is not None:  # it may not have asked yet
-            places.append(progress.waiting)
-        if len(places) == 3:  # longer than the time-out
-            release.set()
-
-    threads = [threading.Thread(target=submit, args=("hold",)), threading.Thread(target=submit, args=("wait", note))]
-    try:
-        threads[0].start()
-        assert holding.wait(60)
-        threads[1].start()
-        for thread in threads:
-            thread.join(60)
-        assert sorted(ended) == [("hold", "FINISHED"), ("wait", "FINISHED")]
-        assert places[0] == WaitingJob(1, 1, 1, 2, WaitingReason.SLOTS)
-    finally:
-        release.set()
-        cluster.close()
-
-
-def test_no_more_jobs_run_at_one_time_than_are_allowed(resources):
-    cluster = MiniCluster(
-        {**SETTINGS, "taskmanager.numberOfTaskSlots": "4", "jobmanager.max-running-jobs": "1"}, resources
-    )
-    holding, release, seen = threading.Event(), threading.Event(), []
-    resources.bodies["hold"] = lambda task: (holding.set(), release.wait(60))
-
-    def note(progress):
-        if progress.waiting is not None:
-            seen.append(progress.waiting.reason)
-            release.set()
-
-    first = threading.Thread(target=cluster.submit, args=(job_graph([1], names=["hold"]),))
-    try:
-        first.start()
-        assert holding.wait(60)
-        assert cluster.submit(job_graph([1]), note).state == "FINISHED"
-        assert seen[0] is WaitingReason.LIMIT
-    finally:
-        release.set()
-        first.join()
-        cluster.close()
-
-
-def test_jobs_that_do_not_fit_stand_in_line_by_priority_and_none_passes(cluster, resources):
-    holding, release = threading.Event(), threading.Event()
-    resources.bodies["hold"] = lambda task: (holding.set(), release.wait(60))
-    began = []
-    threads = [threading.Thread(target=cluster.submit, args=(job_graph([2], names=["hold"]),))]
-
-    def submit(name, parallelism, priority):
-        settings = {"job.priority": str(priority)}
-        graph = msgspec.structs.replace(job_graph([parallelism], names=[name]), configuration=settings)
-        resources.bodies[name] = lambda task: began.append(name)
-        threads.append(threading.Thread(target=cluster.submit, args=(graph,)))
-        threads[-1].start()
-        until(lambda: len(cluster._waiting) == len(threads) - 1)
-
-    threads[0].start()
-    assert holding.wait(60)
-    submit("large", 2, 0)
-    submit("small", 1, 0)
-    submit("urgent", 2, 1)
-    release.set()
-    for thread in threads:
-        thread.join(60)
-    assert list(dict.fromkeys(began)) == ["urgent", "large", "small"]
-
-
-def test_slots_follow_the_largest_parallelism_and_share_all_pages(cluster, resources):
-    cluster.submit(job_graph([2], weights={0: 1.0}))
-    assert {descriptor.managed_pages for descriptor in resources.descriptors} == {2048}
-    resources.descriptors.clear()
-    cluster.submit(job_graph([8, 1], [Edge(0, 1)], weights={0: 1.0, 1: 1.0}))
-    pages = {(d.vertex_name, d.subtask_index): d.managed_pages for d in resources.descriptors}
-    assert pages["vertex 0", 3] == 512 and pages["vertex 0", 0] == 256 and pages["vertex 1", 0] == 256
-
-
-def test_slots_follow_a_job_that_comes_right_after_one_that_failed(cluster, resources):
-    def release_slowly(partition) -> None:
-        time.sleep(0.02)  # as files take their time to go: a task is in its slot until then
-
-    resources.release_partition = release_slowly
-    resources.bodies["fail"] = lambda task: 1 / 0
-    with pytest.raises(JobExecutionError, match="ZeroDivisionError"):
-        cluster.submit(job_graph([1, 1], [Edge(0, 1)], ["fail", "sink"]))
-    assert cluster.submit(job_graph([4, 4], [Edge(0, 1)])).state == "FINISHED"
-
-
 def test_the_root_cause_comes_first_whatever_else_fails(cluster, resources):
     def fail(task: FakeTask) -> None:
         raise ValueError("no such currency: 'XYZ'")
@@ -255,43 +79,6 @@ def test_a_task_that_fails_in_its_constructor_fails_the_job(cluster, resources):
     resources.create_invokable = broken
     with pytest.raises(JobExecutionError, match="RuntimeError: no operator of that name"):
         cluster.submit(job_graph([2]))
-
-
-def test_cancel_ends_all_tasks_and_leaves_nothing(cluster, resources, tmp_path):
-    running = threading.Barrier(3)
-    resources.bodies["wait"] = lambda task: (running.wait(60), task.wait_cancelled())
-    graph = job_graph([2], names=["wait"], sinks={0: SinkSpec("csv", str(tmp_path / "out"))})
-    outcome: list[BaseException] = []
-
-    def client() -> None:
-        try:
-            cluster.submit(graph)
-        except EngineError as error:
-            outcome.append(error)
-
-    thread = threading.Thread(target=client)
-    thread.start()
-    running.wait(60)
-    cluster.cancel(graph.job_id)
-    thread.join()
-    assert isinstance(outcome[0], JobCancelledError)
-    assert list(tmp_path.iterdir()) == []
-    assert not any(thread.name.startswith("wait") for thread in threading.enumerate())
-
-
-def test_a_task_that_ignores_its_cancellation_is_given_up_after_the_time_out(resources):
-    cluster = MiniCluster({**SETTINGS, "task.cancellation.timeout": "200 ms"}, resources)
-    stuck, release = threading.Event(), threading.Event()
-    resources.bodies["stuck"] = lambda task: (stuck.set(), release.wait(60))
-    resources.bodies["fail"] = lambda task: stuck.wait(60) and 1 / 0
-    try:
-        started = time.monotonic()
-        with pytest.raises(JobExecutionError, match="ZeroDivisionError"):
-            cluster.submit(job_graph([1, 1], [Edge(0, 1)], ["stuck", "fail"]))
-        assert time.monotonic() - started < 50, "the task holds the job up"
-    finally:
-        release.set()
-        cluster.close()
 
 
 def test_outputs_are_published_in_subtask_order_and_nothing_else(cluster, tmp_path):
@@ -425,138 +212,6 @@ def test_counters_that_cannot_be_read_cost_neither_the_job_nor_the_cluster(clust
     assert cluster.is_usable and cluster.submit(job_graph([1])).vertices[0].subtasks[0].rows_in == 1
 
 
-def test_a_callback_that_is_interrupted_cancels_the_job_and_waits_for_its_end(cluster, resources, tmp_path):
-    resources.bodies["wait"] = lambda task: task.wait_cancelled()
-
-    def interrupted(progress) -> None:
-        raise KeyboardInterrupt
-
-    graph = job_graph([2], names=["wait"], sinks={0: SinkSpec("csv", str(tmp_path / "out"))})
-    with pytest.raises(KeyboardInterrupt):
-        cluster.submit(graph, interrupted)
-    assert resources.ended_jobs == [graph.job_id] and list(tmp_path.iterdir()) == []
-
-
-def test_an_interrupt_that_the_system_hands_to_another_thread_is_heard(cluster, resources):
-    running, cancelled = threading.Event(), []
-    resources.bodies["wait"] = lambda task: (running.set(), cancelled.append(task.cancelled.wait(30)))
-
-    def interrupt() -> None:
-        assert running.wait(60)
-        time.sleep(0.1)
-        signal.pthread_kill(threading.get_ident(), signal.SIGINT)  # the main thread is not woken by it
-
-    interrupter = threading.Thread(target=interrupt)
-    interrupter.start()
-    with pytest.raises(KeyboardInterrupt):
-        cluster.submit(job_graph([1], names=["wait"]))
-    interrupter.join()
-    assert cancelled == [True]
-
-
-@pytest.mark.parametrize("is_waiting", [False, True], ids=["running", "in the line"])
-def test_an_interrupt_from_the_keyboard_cancels_the_job_and_leaves_nothing(cluster, resources, tmp_path, is_waiting):
-    running, release = threading.Event(), threading.Event()
-    resources.bodies["wait"] = lambda task: (running.set(), task.wait_cancelled())
-    resources.bodies["hold"] = lambda task: (running.set(), release.wait(60))
-    other = threading.Thread(target=lambda: cluster.submit(job_graph([3], names=["hold"])))
-    if is_waiting:
-        other.start()
-        assert running.wait(60)
-
-    def interrupt() -> None:
-        assert running.wait(60)
-        while is_waiting and not cluster._waiting:
-            time.sleep(0.01)
-        time.sleep(0.1)
-        for _ in range(3):
-            os.kill(os.getpid(), signal.SIGINT)
-            time.sleep(0.01)
-
-    interrupter = threading.Thread(target=interrupt)
-    interrupter.start()
-    graph = job_graph([2], names=["wait"], sinks={0: SinkSpec("csv", str(tmp_path / "out"))})
-    with pytest.raises(KeyboardInterrupt):
-        cluster.submit(graph)
-    interrupter.join()
-    release.set()
-    if is_waiting:
-        other.join()
-    assert (graph.job_id in resources.ended_jobs) != is_waiting and list(tmp_path.iterdir()) == []
-    assert cluster.submit(job_graph([2])).state == "FINISHED"
-
-
-@pytest.mark.parametrize("is_handed_over", [False, True])
-def test_an_interrupt_while_a_job_is_handed_over_leaves_nothing(cluster, resources, monkeypatch, is_handed_over):
-    running = threading.Event()
-    resources.bodies["wait"] = lambda task: (running.set(), task.wait_cancelled())
-    loop = cluster._started_loop()
-    hand_over = loop.call_soon_threadsafe
-
-    def interrupted(*arguments, **named):
-        monkeypatch.undo()
-        if is_handed_over:
-            hand_over(*arguments, **named)
-            assert running.wait(60)
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(loop, "call_soon_threadsafe", interrupted)
-    graph = job_graph([2], names=["wait"])
-    with pytest.raises(KeyboardInterrupt):
-        cluster.submit(graph)
-    assert resources.ended_jobs == ([graph.job_id] if is_handed_over else [])
-    assert cluster.submit(job_graph([2])).state == "FINISHED"
-
-
-@pytest.mark.parametrize("is_used_again", [True, False])
-def test_an_interrupt_while_the_cluster_starts_leaves_nothing_of_it(resources, monkeypatch, is_used_again):
-    threads, descriptors = set(threading.enumerate()), set(Path("/proc/self/fd").iterdir())
-    start, starts = ClusterComponents.start, []
-
-    async def interrupted(self) -> None:
-        starts.append(self)
-        os.kill(os.getpid(), signal.SIGINT)
-        await asyncio.sleep(0.3)
-        await start(self)
-
-    monkeypatch.setattr(ClusterComponents, "start", interrupted)
-    cluster = MiniCluster(SETTINGS, resources)
-    with pytest.raises(KeyboardInterrupt):
-        cluster.submit(job_graph([2]))
-    if is_used_again:
-        assert cluster.submit(job_graph([2])).state == "FINISHED"
-    cluster.close()
-    assert len(starts) == 1 and resources.is_closed
-    assert set(threading.enumerate()) <= threads
-    assert set(Path("/proc/self/fd").iterdir()) <= descriptors
-
-
-def test_a_job_that_does_not_fit_waits_for_the_one_that_runs(resources):
-    cluster = MiniCluster({**SETTINGS, **IMPATIENT}, resources)
-    release, running = threading.Event(), threading.Event()
-    resources.bodies["hold"] = lambda task: (running.set(), release.wait(60))
-    results: list[str] = []
-    threads = [
-        threading.Thread(target=lambda graph=graph: results.append(cluster.submit(graph).name))
-        for graph in (job_graph([2], names=["hold"], name="first"), job_graph([8], names=["next"], name="second"))
-    ]
-    try:
-        threads[0].start()
-        assert running.wait(60)
-        threads[1].start()
-        time.sleep(1.2)  # longer than the slot time-out: a job in the line does not time out
-        assert results == [] and not any(event[1] == "next" for event in resources.events)
-    finally:
-        release.set()
-        for thread in threads:
-            thread.join()
-        cluster.close()
-    assert sorted(results) == ["first", "second"]
-    assert [event[1] for event in resources.events if event[0] == "end"] == ["hold"] * 2 + ["next"] * 8
-    last_of_first = max(index for index, event in enumerate(resources.events) if event[1] == "hold")
-    assert last_of_first < min(index for index, event in enumerate(resources.events) if event[1] == "next")
-
-
 @pytest.mark.thorough
 def test_many_jobs_run_one_after_the_other(cluster):
     for _ in range(20):
@@ -631,22 +286,6 @@ def test_paths_are_those_of_the_time_of_submission(cluster, resources, tmp_path,
     resources.bodies["scan"] = lambda task: os.chdir(tmp_path / "elsewhere")
     cluster.submit(job_graph([1], names=["scan"], sinks={0: SinkSpec("csv", "out")}))
     assert (Path(tmp_path) / "out" / "part-00000.csv").exists()
-
-
-def test_pages_fit_the_usual_parallelism_though_the_first_job_needs_one_slot():
-    with Environment(
-        config={
-            "parallelism.default": 5,
-            "taskmanager.memory.managed.size": "1mb",
-            "debug.force-spill": True,
-            "execution.mode": "BATCH",
-            "execution.batch.adaptive.enabled": False,
-        }
-    ) as environment:
-        rows = environment.from_rows([(1, "a"), (2, "b")], pa.schema([("i", pa.int64()), ("s", pa.string())]))
-        assert rows.count() == 2
-        counted = rows.shuffle().group_by("i").agg(texts=count_distinct("s"), rows=count())
-        assert sorted(map(tuple, counted.collect())) == [(1, 1, 1), (2, 1, 1)]
 
 
 def test_all_clusters_of_an_owner_are_closed_when_one_of_them_cannot_be(monkeypatch):

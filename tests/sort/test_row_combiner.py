@@ -22,7 +22,7 @@ from engine.sort.merged_batches import MergedBatches
 from engine.sort.run_transfer import RunReceiver
 from tests.aggregate import group_oracle
 from tests.aggregate.group_oracle import VALUE_TYPES, argument_types_of, input_table, make_calls, make_table
-from tests.sort.test_external_sorter import order_of
+from tests.sort.sort_oracle import order_of
 from tests.sort.test_run_transfer import pages_of, receive
 from tests.sort.test_sorted_runs import bounds_of
 

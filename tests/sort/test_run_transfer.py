@@ -11,7 +11,7 @@ from engine.records.row_codec import RowCodec
 from engine.sort.external_sorter import ExternalSorter
 from engine.sort.run_transfer import RunReceiver
 from engine.sort.sorted_runs import RangePages
-from tests.sort.test_external_sorter import make_table, same
+from tests.sort.sort_oracle import make_table, same
 from tests.sort.test_sorted_runs import bounds_of, read_range, take_runs
 
 PAGE = 4096

@@ -10,7 +10,7 @@ from engine.errors import DiskFullError, SpillError, TaskCancelledError
 from engine.graph.sort_key import SortKey
 from engine.iomanager.spill_space import SpillSpace
 from engine.sort.external_sorter import ExternalSorter
-from tests.sort.test_external_sorter import make_table, oracle, same
+from tests.sort.sort_oracle import make_table, oracle, same
 
 KEYS = (SortKey("key"),)
 #: as few pages as are divided

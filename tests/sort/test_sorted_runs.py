@@ -20,7 +20,7 @@ from engine.sort.external_sorter import ExternalSorter
 from engine.sort.key_bytes import KeyBytes
 from engine.sort.merged_batches import MergedBatches
 from tests.heap import heap_bytes
-from tests.sort.test_external_sorter import TYPES, FailingSpace, make_table, oracle, same
+from tests.sort.sort_oracle import TYPES, FailingSpace, make_table, oracle, same
 
 ROW = pa.schema([("key", pa.int64()), ("number", pa.int64()), ("text", pa.string())])
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, NoReturn, TypeAlias
 
 import msgspec
 import pyarrow as pa
@@ -67,12 +67,13 @@ def path_columns(found: HiveFiles, types: pa.Schema | None, file_name_column: st
     """
     fields = []
     for index, key in enumerate(found.keys):
-        texts = [values[index] for values in found.values]
+        texts = list(dict.fromkeys(values[index] for values in found.values))
         if found.keys.index(key) != index:
             raise SchemaError(f"{reader}: two folders of {found.paths[0]} are named after {key!r}")
         given = types.field(key).type if types is not None and key in types.names else None
         data_type = _inferred(texts) if given is None else given
-        _check_cast(texts, data_type, key, found.paths, reader)
+        if not pa.types.is_string(data_type) and not _casts(texts, data_type):
+            _refuse([values[index] for values in found.values], data_type, key, found.paths, reader)
         fields.append(pa.field(key, data_type))
     values = found.values
     if file_name_column is not None:
@@ -100,14 +101,11 @@ def _casts(texts: Sequence[str | None], data_type: pa.DataType) -> bool:
     return True
 
 
-def _check_cast(
+def _refuse(
     texts: Sequence[str | None], data_type: pa.DataType, key: str, paths: Sequence[str], reader: str
-) -> None:
-    if pa.types.is_string(data_type) or _casts(texts, data_type):
-        return
-    for text, path in zip(texts, paths, strict=True):
-        if not _casts([text], data_type):
-            raise SchemaError(f"{reader}: {path}: {key}={text} is not {data_type}; pass another type for it")
+) -> NoReturn:
+    path, text = next((path, text) for text, path in zip(texts, paths, strict=True) if not _casts([text], data_type))
+    raise SchemaError(f"{reader}: {path}: {key}={text} is not {data_type}; pass another type for it")
 
 
 class PathOptions(NamedTuple):

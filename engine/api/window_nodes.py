@@ -23,7 +23,7 @@ from msgspec.structs import replace
 from engine.api.logical_node import LogicalNode
 from engine.api.projections import project_node
 from engine.api.window_distances import frame_distances
-from engine.api.window_rewrites import REWRITTEN, with_plain_windows
+from engine.api.window_rewrites import OF_TWO, with_plain_windows
 from engine.errors import SchemaError
 from engine.expressions.common_type import common_type
 from engine.expressions.infer import check_depth, check_predicate, infer_type
@@ -66,7 +66,7 @@ def with_windows(
     for expression in expressions:
         check_depth(expression)
         _collect(expression, overs)
-    if any(over.distinct or over.function in REWRITTEN for over in overs):
+    if any(over.distinct or over.function in OF_TWO for over in overs):
         source, plain = with_plain_windows(source, expressions, what, windowed_project)
         return with_windows(source, plain, what)
     return _Windows(source, what).add(overs, expressions)

@@ -8,7 +8,6 @@
                                         value) in the order
     min_by, max_by                      the extreme key so far, and the least value that stands beside it: by
                                         (partition, extreme)
-    median, mode, lists and all others  the aggregate of groups, joined to their rows; of whole partitions alone
     covar, covar_pop, corr              sums of pairs and of their products, each less the mean of its partition, which
                                         keeps what is taken from each other small
 
@@ -28,23 +27,12 @@ from msgspec.structs import replace
 
 from engine.api.expression import Expr
 from engine.api.expressions import lit, when
-from engine.api.join_keys import JoinKeys
-from engine.api.joins import join_node
 from engine.api.row_functions import greatest, least
 from engine.errors import NotYetSupportedError, SchemaError
 from engine.expressions.infer import infer_type
 from engine.expressions.schema_bridge import is_key_type, type_to_ipc
 from engine.expressions.text import expression_text
-from engine.graph.expression import (
-    OF_GROUPS,
-    Cast,
-    ColumnRef,
-    Expression,
-    NamedExpression,
-    OrderedBy,
-    Over,
-    replaced,
-)
+from engine.graph.expression import Cast, ColumnRef, Expression, NamedExpression, OrderedBy, Over, replaced
 
 if TYPE_CHECKING:
     from engine.api.logical_node import LogicalNode
@@ -54,8 +42,8 @@ AddColumns = Callable[["LogicalNode", Sequence[NamedExpression], str], "LogicalN
 
 _PAIRS: Final = frozenset({"covar_samp", "covar_pop", "corr"})
 _EXTREMES: Final = {"min_by": "min", "max_by": "max"}
-#: functions that no Window has, beside those of different values
-REWRITTEN: Final = _PAIRS | _EXTREMES.keys() | {OF_GROUPS}
+#: functions of two arguments
+OF_TWO: Final = _PAIRS | _EXTREMES.keys()
 
 
 def with_plain_windows(
@@ -66,66 +54,21 @@ def with_plain_windows(
     Raises: SchemaError where values have no order or are no numbers; NotYetSupportedError for frames that slide.
     """
     rewriting = _Rewriting(source, what, project)
-    rewriting.add_groups(expressions)
     made = [replaced(expression, rewriting.plain) for expression in expressions]
     return rewriting.node, made
 
 
 class _Rewriting:
     def __init__(self, source: LogicalNode, what: str, project: AddColumns) -> None:
-        #: as it was given: errors speak of its columns
-        self._source = self.node = source
+        self.node = source
         self._what = what
         self._project = project
         self._made: list[tuple[Expression, ColumnRef]] = []
-
-    def add_groups(self, expressions: Sequence[Expression]) -> None:
-        """Add columns for aggregates that are computed for groups: those of one partition in one join."""
-        found: list[Over] = []
-
-        def note(part: Expression) -> Expression | None:
-            if isinstance(part, Over) and part.function == OF_GROUPS and part not in found:
-                found.append(part)
-            return part if isinstance(part, Over) else None
-
-        for expression in expressions:
-            replaced(expression, note)
-        while found:
-            partition = set(map(str, found[0].partition_by))
-            together = [over for over in found if set(map(str, over.partition_by)) == partition]
-            found = [over for over in found if over not in together]
-            self._join_groups(together)
-
-    def _join_groups(self, overs: Sequence[Over]) -> None:
-        """Join aggregates of the groups of one partition to the rows; null keys are a group as others are."""
-        from engine.api.aggregate_columns import aggregates_node  # noqa: PLC0415 - some of its parts have windows
-
-        computed = [(over, over.argument) for over in overs if over.argument is not None]
-        for _, argument in computed:
-            aggregates_node(self._source, (), [NamedExpression("of_all", argument)])  # whether it can be
-        keys = [self._column(Expr(key)).expression for key in overs[0].partition_by]
-        names = tuple(key.name for key in keys if isinstance(key, ColumnRef))
-        outputs = []
-        for over, argument in computed:
-            name = self._fresh_name()
-            self._made.append((over, ColumnRef(name)))
-            outputs.append(NamedExpression(name, argument))
-        groups = aggregates_node(self.node, names, outputs)
-        on = JoinKeys(list(names), null_safe=True) if names else JoinKeys()
-        self.node = join_node(self.node, groups, "inner" if names else "cross", on)
-
-    def _fresh_name(self) -> str:
-        number = len(self._made)
-        while f"__part{number}" in self.node.schema.names:
-            number += 1
-        return f"__part{number}"
 
     def plain(self, part: Expression) -> Expression | None:
         """Return what stands for a window function; None: it stays."""
         if not isinstance(part, Over):
             return None
-        if part.function == OF_GROUPS:
-            return next(column for made, column in self._made if made == part)
         if part.distinct:
             return self._of_different(part)
         if part.function in _EXTREMES:
@@ -136,7 +79,10 @@ class _Rewriting:
         """Return a column below that has the values of an expression."""
         known = next((column for made, column in self._made if made == value.expression), None)
         if known is None:
-            known = ColumnRef(self._fresh_name())
+            number = len(self._made)
+            while f"__part{number}" in self.node.schema.names:
+                number += 1
+            known = ColumnRef(f"__part{number}")
             kept = [NamedExpression(name, ColumnRef(name)) for name in self.node.schema.names]
             self.node = self._project(self.node, [*kept, NamedExpression(known.name, value.expression)], self._what)
             self._made.append((value.expression, known))

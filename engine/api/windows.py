@@ -5,7 +5,7 @@
     first_value(x) last_value(x) nth_value(x, n)                   a value of the frame
     sum_ avg count min_ max_ stddev variance first last            aggregates of the frame
     count_distinct min_by max_by covar covar_pop corr              those that ``window_rewrites`` makes of them
-    median quantile mode collect_list string_agg histogram ...     all other aggregates, of whole partitions
+    median quantile mode collect_list string_agg histogram ...     all others, of whole partitions: partition_aggregates
 
 ``over`` says which rows belong together, in which order they are, and which of them are seen; it gives an expression,
 for select, with_columns and filter, on its own or as a part of others. Without a frame it is SQL's: with an order all

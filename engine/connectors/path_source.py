@@ -84,6 +84,15 @@ def path_columns(found: HiveFiles, types: pa.Schema | None, file_name_column: st
     return PathColumns(pa.schema(fields), dict(zip(found.paths, values, strict=True)))
 
 
+def _check_keys(partitioning: Partitioning, found: HiveFiles, reader: str) -> None:
+    """Raise SchemaError for a type of what no folder is named after."""
+    names = partitioning.names if isinstance(partitioning, pa.Schema) else []
+    other = next((name for name in names if name not in found.keys), None)
+    if other is not None:
+        have = f"they are named after {', '.join(found.keys)}" if found.keys else "none is named key=value"
+        raise SchemaError(f"{reader}: partitioning= names {other!r}, but no folder above {found.paths[0]} does: {have}")
+
+
 def _inferred(texts: Sequence[str | None]) -> pa.DataType:
     known = [text for text in texts if text is not None]
     if known and all(map(_WHOLE.match, known)):
@@ -139,6 +148,7 @@ def path_source(
         raise ConfigurationError(f"{reader}: schema_mode={options.schema_mode!r}: choose strict or union")
     found = hive_files(path, reader, is_asked(options.partitioning, reader))
     types = options.partitioning if isinstance(options.partitioning, pa.Schema) else schema
+    _check_keys(options.partitioning, found, reader)
     columns = path_columns(found, types, options.file_name_column, reader)
     own = schema
     if schema is not None:
@@ -151,6 +161,11 @@ def path_source(
     schemas: list[pa.Schema] | None = [] if options.schema_mode == "union" else None
     waits = read_later is not None and found.keys and schemas is None
     spec, statistics, file_schema = (read_later if waits and read_later else read)(list(found.paths), own, schemas)
+    if options.file_name_column is not None and options.file_name_column in file_schema.names:
+        raise SchemaError(
+            f"{reader}: file_name_column={options.file_name_column!r}: the files have a column of that name; choose"
+            " another"
+        )
     absent = {
         path: missing
         for path, one in zip(found.paths, schemas or (), strict=bool(schemas))

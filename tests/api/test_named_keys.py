@@ -1,4 +1,4 @@
-"""Keys of groups under names, and a text that is taken for a column."""
+"""Keys of groups and broadcast data sets under names, and a text that is taken for a column."""
 
 import pyarrow as pa
 import pytest
@@ -27,3 +27,8 @@ def test_a_text_in_front_of_other_values_is_no_column(data):
     with pytest.raises(SchemaError, match=r"coalesce\('y', ...\): a text is a constant .* coalesce\(col\('y'\), ...\)"):
         coalesce("y", "none")
     assert data.select(y=coalesce(col("y"), "none")).distinct().count() == 3
+
+
+def test_a_broadcast_data_set_without_a_name_says_how_to_give_one(data):
+    with pytest.raises(SchemaError, match="asks for a data set by its name: write name=data"):
+        data.map(lambda row: (row.x,), pa.schema([("x", pa.int64())])).with_broadcast("names", data)

@@ -32,6 +32,7 @@ grouped.py             agg, reduce of groups; grouping_sets.py: rollup, cube
 windows.py             row_number, lag and the like, over
 window_nodes.py        window functions as operators of the plan
 window_rewrites.py     windows of different values and of two arguments, made of others
+partition_aggregates.py    medians, lists and the like over windows: of groups, joined to their rows
 window_distances.py    distances of range frames in units of their key
 expression.py          Expr and its operators
 nested_expressions.py number_functions.py string_expressions.py time_expressions.py

@@ -14,13 +14,14 @@ Held by: tests/integration/test_aggregate_functions.py
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from engine.api.expression import Expr, to_expression
 from engine.errors import NotYetSupportedError, SchemaError
 from engine.expressions.literals import make_literal
 from engine.expressions.text import expression_text
 from engine.graph.expression import (
+    OF_GROUPS,
     Aggregated,
     Call,
     Case,
@@ -81,10 +82,18 @@ class Aggregate(Expr):
         raise SchemaError(f"{self!r} has no value here; it stands in group_by(...).agg(name=...)")
 
 
+#: aggregates of the rows of any frame; others are of whole partitions
+_OF_FRAMES: Final = frozenset(
+    {"count", "count_all", "sum", "avg", "min", "max", "stddev", "variance", "first", "last"}
+    | {"min_by", "max_by", "covar_samp", "covar_pop", "corr"}
+    | set(EXTREMES_OF_CONDITIONS)
+)
+
+
 def _window_base(one: Aggregated) -> Over:
     """Return an aggregate as a window function: what its filter leaves out is null there."""
-    if one.options or one.order_by:
-        raise NotYetSupportedError(f"{expression_text(one)} over a window")
+    if one.function not in _OF_FRAMES or one.options or one.order_by:
+        return Over(OF_GROUPS, one)
     argument = one.arguments[0] if one.arguments else None
     second = one.arguments[1] if len(one.arguments) > 1 else None
     function = EXTREMES_OF_CONDITIONS.get(one.function, one.function)

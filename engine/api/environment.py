@@ -92,6 +92,11 @@ class Environment(SourceCalls):
         """Travel with a Python function, alone or in a data set, as what says that it is not there."""
         return _Elsewhere, ()
 
+    def __repr__(self) -> str:
+        waiting = len(self._sinks)
+        outputs = f", {waiting} output{'s' * (waiting != 1)} to be written by execute()" if waiting else ""
+        return f"<Environment {self._target}{outputs}>"
+
     def close(self) -> None:
         """Remove temporary data and end what ran its jobs; its data sets can no longer run. Idempotent."""
         with uninterrupted():

@@ -126,13 +126,15 @@ class FunctionalCalls(Calls):
         right = self._partner(other, "co_group")
         return self._with(co_group_node(self._node, right, column_names(on, "co_group on"), fn, schema))
 
-    def with_broadcast(self, **data_sets: Self) -> Self:
+    def with_broadcast(self, *unnamed: Any, **data_sets: Self) -> Self:
         """Return the same rows, the function that makes them being given whole data sets: ``broadcast(name)``.
 
         Goes right behind a functional call, whose function is an object with ``open(context)``;
         ``context.broadcast("name")`` is the list of all rows. Each subtask holds its own copy, so these data sets must
         be small: at most a quarter of the managed memory, else the job fails with MemoryBudgetError.
         """
+        if unnamed:
+            raise SchemaError("with_broadcast: the function asks for a data set by its name: write name=data")
         nodes = {name: self._partner(data_set, "with_broadcast") for name, data_set in data_sets.items()}
         return self._with(with_broadcasts(self._node, nodes))
 

@@ -12,7 +12,9 @@ from __future__ import annotations
 
 from typing import Any, Self, TypeVar
 
+from engine.api.aggregates import argument_expression
 from engine.api.calls import row_count
+from engine.api.expression import Expr
 from engine.api.expressions import col
 from engine.api.grouped import GroupedDataSet
 from engine.api.grouping_sets import GroupingSets, cube_sets, named_sets, rollup_sets
@@ -75,9 +77,14 @@ class GroupedBy(GroupedDataSet[D]):
 class GroupCalls(RelationalCalls):
     """Base of DataSet with its groups."""
 
-    def group_by(self, *keys: Any) -> GroupedBy[Self]:
-        """Return the groups of rows with equal keys (names or expressions); without keys, one group."""
-        return GroupedBy(self._node, keys, self._with)
+    def group_by(self, *keys: Any, **named: Any) -> GroupedBy[Self]:
+        """Return the groups of rows with equal keys (names or expressions); without keys, one group.
+
+        >>> rows({"x": [1, 2, 3]}).group_by(odd=col("x") % 2).agg(n=count()).sort("odd").collect()
+        [Row(odd=0, n=1), Row(odd=1, n=2)]
+        """
+        named_keys = [Expr(argument_expression(key, "group_by"), name) for name, key in named.items()]
+        return GroupedBy(self._node, (*keys, *named_keys), self._with)
 
     def agg(self, *aggregates: Any, **named: Any) -> Self:
         """Return aggregates of all rows, as one row: ``agg(total=sum_("x"))`` is ``group_by().agg(total=...)``."""

@@ -11,7 +11,7 @@ A file that cannot be read is left to the job.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
@@ -45,7 +45,7 @@ def with_possible_splits(plan: Plan, filters: Mapping[int, Expression]) -> Plan:
         if _is_of_folders(nodes[source_id]):
             with suppress(OSError, pa.ArrowException, EngineError):
                 nodes[source_id] = _with_possible_folders(nodes[source_id], predicate)
-    nodes = [_with_footers(node) if _is_of_folders(node) else node for node in nodes]
+    nodes = [_with_footers(node, filters.get(node.id)) if _is_of_folders(node) else node for node in nodes]
     for source_id, predicate in filters.items():
         if _is_worth_a_look(nodes[source_id]):
             with suppress(OSError, pa.ArrowException, EngineError):
@@ -116,7 +116,7 @@ def _with_possible_folders(node: PlanNode, predicate: Expression) -> PlanNode:
     return node if len(kept) == len(paths) else _with_files(node, source, source.spec, kept)
 
 
-def _with_footers(node: PlanNode) -> PlanNode:
+def _with_footers(node: PlanNode, predicate: Expression | None) -> PlanNode:
     """Return a source of folders with what the footers of its files say, where these were not read yet."""
     source = node.operator
     assert isinstance(source, Source)
@@ -124,19 +124,42 @@ def _with_footers(node: PlanNode) -> PlanNode:
     if not isinstance(spec, PathSource) or not isinstance(spec.inner, ParquetSource) or not spec.inner.is_unread:
         return node
     from engine.connectors.path_source import path_names, with_inner  # noqa: PLC0415 - as above
+    from engine.parquet.group_bounds import possible_rows  # noqa: PLC0415
     from engine.parquet.unread_files import with_footers  # noqa: PLC0415
 
     own = set(path_names(spec))
     schema = pa.schema([field for field in to_arrow_schema(node.schema) if field.name not in own])
-    inner, statistics = with_footers(spec.inner, schema, own)
+    of_files = None if predicate is None else _over_files(predicate, own)
+    inner, statistics, bounds = with_footers(spec.inner, schema, own, of_files)
     if statistics is not None:
         left = f", {known.origin.rpartition(', ')[2]}" if "," in known.origin else ""
         known = msgspec.structs.replace(
             statistics, origin=statistics.origin + left, columns={**statistics.columns, **known.columns}
         )
-    return msgspec.structs.replace(
-        node, operator=msgspec.structs.replace(source, spec=with_inner(spec, inner), statistics=known)
+    source = msgspec.structs.replace(source, spec=inner, statistics=known)
+    if of_files is not None and bounds is not None:
+        source = _with_mask(source, possible_rows(bounds, of_files, schema), bounds)
+    assert isinstance(source.spec, ParquetSource)
+    spec = with_inner(spec, source.spec)
+    return msgspec.structs.replace(node, operator=msgspec.structs.replace(source, spec=spec))
+
+
+def _with_mask(source: Source, possible: pa.BooleanArray, bounds: pa.RecordBatch) -> Source:
+    """Return a Parquet source with the splits for which a mask is true."""
+    splits = source.spec.splits
+    kept = tuple(split for split, is_possible in zip(splits, possible.to_pylist(), strict=True) if is_possible)
+    pruned = len(splits) - len(kept)
+    changed = msgspec.structs.replace(
+        source, spec=msgspec.structs.replace(source.spec, splits=kept, pruned_groups=pruned)
     )
+    rest = pa.Table.from_batches([bounds]).filter(possible)
+    return _with_statistics(changed, len(splits), rest if kept else None) if pruned else changed
+
+
+def _over_files(predicate: Expression, own_names: Collection[str]) -> Expression | None:
+    """Return the part of a predicate that looks at columns of files alone."""
+    parts = [part for part in conjuncts(predicate) if not set(own_names) & set(columns_of(part))]
+    return conjunction(parts) if parts else None
 
 
 def _with_possible_inside(node: PlanNode, source: Source, spec: PathSource, predicate: Expression) -> PlanNode:
@@ -144,14 +167,14 @@ def _with_possible_inside(node: PlanNode, source: Source, spec: PathSource, pred
     from engine.connectors.path_source import path_names, with_inner  # noqa: PLC0415 - as above
 
     own_names = set(path_names(spec))
-    parts = [part for part in conjuncts(predicate) if not own_names & set(columns_of(part))]
-    if not parts or spec.absent or not isinstance(spec.inner, ParquetSource):
+    of_files = _over_files(predicate, own_names)
+    if of_files is None or spec.absent or not isinstance(spec.inner, ParquetSource):
         return node
     own = node.schema.select(name for name in node.schema.names if name not in own_names)
     inner = msgspec.structs.replace(node, operator=msgspec.structs.replace(source, spec=spec.inner), schema=own)
     if not _is_worth_a_look(inner):
         return node
-    found = _with_possible(inner, conjunction(parts)).operator
+    found = _with_possible(inner, of_files).operator
     assert isinstance(found, Source)
     return msgspec.structs.replace(node, operator=msgspec.structs.replace(found, spec=with_inner(spec, found.spec)))
 

@@ -82,9 +82,9 @@ class RelationalCalls(Calls):
             return self._with(node)._project(values, what)
         if not any(has_window(one.expression) for one in named):
             return self._with(project_node(self._node, named, what))
-        from engine.api.window_nodes import windowed_project  # noqa: PLC0415 - start-up time
+        from engine.api.partition_aggregates import partitioned_project  # noqa: PLC0415 - start-up time
 
-        return self._with(windowed_project(self._node, named, what))
+        return self._with(partitioned_project(self._node, named, what))
 
     def drop(self, *columns: Any) -> Self:
         """Return all columns except these."""
@@ -112,9 +112,9 @@ class RelationalCalls(Calls):
             node, (found,) = with_functions(self._node, [condition.expression], "filter")
             return self._with(node).filter(Expr(found)).select(*self.schema.names)
         if isinstance(condition, Expr) and has_window(condition.expression):
-            from engine.api.window_nodes import windowed_filter  # noqa: PLC0415 - start-up time
+            from engine.api.partition_aggregates import partitioned_filter  # noqa: PLC0415 - start-up time
 
-            return self._with(windowed_filter(self._node, condition.expression))
+            return self._with(partitioned_filter(self._node, condition.expression))
         if isinstance(condition, Expr):
             predicate = with_constants(condition.expression)
             check_predicate(predicate, self.schema)

@@ -25,6 +25,11 @@ def coalesce(*values: Any) -> Expr:
     >>> values(coalesce(col("x"), col("y"), 0), x=[1, None, None], y=[7, 8, None])
     [1, 8, 0]
     """
+    if len(values) > 1 and isinstance(values[0], str):
+        raise SchemaError(
+            f"coalesce({values[0]!r}, ...): a text is a constant here, which is never null; write"
+            f" coalesce(col({values[0]!r}), ...) for the column"
+        )
     return _call("coalesce", values)
 
 

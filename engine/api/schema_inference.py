@@ -193,20 +193,22 @@ def function_schema(
         )
     name = getattr(call, "__qualname__", type(call).__name__)
     operator = msgspec.structs.replace(python_function(kind, function), arguments=arguments, policy=policy)
-    return _observed_schema(operator, f"{kind}({name})", first_results)
+    untyped = _untyped_hint(call, is_iterable=kind not in _ONE_BY_ONE)
+    return _observed_schema(operator, f"{kind}({name})", first_results, untyped)
 
 
-def _observed_schema(function: PythonFunction, what: str, first_results: FirstResults) -> pa.Schema:
+def _observed_schema(function: PythonFunction, what: str, first_results: FirstResults, untyped: str) -> pa.Schema:
+    """Return the schema of a function's first results. ``untyped``: why its return type says none, "" without one."""
     observed = first_results(first_calls(function, _Observer(what)), RESULT_SCHEMA).to_pylist()
     if not observed:
         raise SchemaError(f"{what}: there are no rows that a schema could be inferred from; pass schema=")
     (result,) = observed
     if result["error"]:
-        raise SchemaError(result["error"])
+        raise SchemaError(result["error"] + untyped)
     schema = pa.ipc.read_schema(pa.py_buffer(result["result"]))
     warn_user(
         f"{what}: no schema= was passed, so the function was called with the first {result['row_count']} rows to infer"
-        f" it; pass schema={schema_text(schema)}"
+        f" it{untyped}; pass schema={schema_text(schema)}"
     )
     return schema
 
@@ -219,7 +221,7 @@ class _Observer:
 
     def result(self, made: list[Any]) -> bytes:
         """Return the schema as bytes; SchemaError where the rows have none."""
-        return bytes(schema_of_rows(made, self._what, is_all=False).serialize())
+        return bytes(schema_of_rows(plain_rows(made), self._what, is_all=False).serialize())
 
     def error(self, failure: UserFunctionError) -> str:
         """Return what is told where the function failed."""
@@ -229,17 +231,27 @@ class _Observer:
         )
 
 
-def _hinted_schema(call: Callable[..., Any], *, is_iterable: bool) -> pa.Schema | None:
-    """Return the schema that the return type of a function says, None where it does not."""
+def _row_hints(call: Callable[..., Any], *, is_iterable: bool) -> dict[str, Any]:
+    """Return the type hints of the columns that the return type of a function has, none where it has none."""
     hint = _return_hint(call)
     if is_iterable:
         arguments = typing.get_args(hint)
         hint = arguments[0] if arguments else None
-    if hint is None:
-        return None
-    named = _named_hints(hint)
-    if named is None:
-        return None
+    return {} if hint is None else _named_hints(hint) or {}
+
+
+def _untyped_hint(call: Callable[..., Any], *, is_iterable: bool) -> str:
+    """Return which of the columns of a return type has a type that columns do not have, "" for none."""
+    for name, hint in _row_hints(call, is_iterable=is_iterable).items():
+        if _hinted_type(hint) is None:
+            text = hint.__name__ if isinstance(hint, type) and not typing.get_args(hint) else str(hint)
+            return f" (its return type does not say of which type the column {name!r} is: {text})"
+    return ""
+
+
+def _hinted_schema(call: Callable[..., Any], *, is_iterable: bool) -> pa.Schema | None:
+    """Return the schema that the return type of a function says, None where it does not."""
+    named = _row_hints(call, is_iterable=is_iterable)
     found = {name: _hinted_type(each) for name, each in named.items()}
     if not found or None in found.values():
         return None

@@ -61,6 +61,8 @@ class SourceCalls(ABC):
         encoding: str | None = None,
         bad_rows_path: PathLike | None = None,
         compression: str | None = None,
+        decimal: str = ".",
+        thousands: str | None = None,
         partitioning: Partitioning = None,
         file_name_column: str | None = None,
         rate_limit: float | None = None,
@@ -73,7 +75,8 @@ class SourceCalls(ABC):
         column, or "skip" and count (``JobResult.bad_rows``). With "skip", each job that reads the source writes a
         folder of CSV, ``bad_rows_path``: file, line, reason and text of each row that it left out. ``encoding``:
         UTF-8, or another one by Python's name, such as "cp1252". ``compression``: gzip, zstd, bz2, xz, lz4 or none
-        where the ending of a file does not say it. ``rate_limit``, on any source: the most rows a second of all
+        where the ending of a file does not say it. ``decimal=","``: what stands before fractions; ``thousands="."``:
+        between groups of three digits. ``rate_limit``, on any source: the most rows a second of all
         subtasks together, spread evenly.
 
         ``partitioning``, on any source of files: folders named ``year=2024`` are columns, where a folder holds nothing
@@ -93,6 +96,8 @@ class SourceCalls(ABC):
             encoding=encoding,
             bad_rows_path=bad_rows_path,
             compression=compression,
+            decimal=decimal,
+            thousands=thousands,
         )
 
         def read(paths: list[str], own: pa.Schema | None, _schemas: object) -> FoundSource:

@@ -156,9 +156,9 @@ class _Columns:
         kept = [NamedExpression(each, ColumnRef(each)) for each in self.node.schema.names]
         named = [*kept, NamedExpression(name, argument)]
         if has_window(argument):
-            from engine.api.window_nodes import windowed_project  # noqa: PLC0415 - start-up time
+            from engine.api.partition_aggregates import partitioned_project  # noqa: PLC0415 - start-up time
 
-            self.node = windowed_project(self.node, named, self._what)
+            self.node = partitioned_project(self.node, named, self._what)
         else:
             self.node = project_node(self.node, named, self._what)
         return name

@@ -5,6 +5,7 @@
     first_value(x) last_value(x) nth_value(x, n)                   a value of the frame
     sum_ avg count min_ max_ stddev variance first last            aggregates of the frame
     count_distinct min_by max_by covar covar_pop corr              those that ``window_rewrites`` makes of them
+    median quantile mode collect_list string_agg histogram ...     all others, of whole partitions: partition_aggregates
 
 ``over`` says which rows belong together, in which order they are, and which of them are seen; it gives an expression,
 for select, with_columns and filter, on its own or as a part of others. Without a frame it is SQL's: with an order all
@@ -23,8 +24,9 @@ from typing import Any, Final, NoReturn
 import msgspec
 
 from engine.api.expression import Expr, to_expression
-from engine.errors import SchemaError
-from engine.graph.expression import ColumnRef, Expression, OrderedBy, Over
+from engine.errors import NotYetSupportedError, SchemaError
+from engine.expressions.text import expression_text
+from engine.graph.expression import OF_GROUPS, ColumnRef, Expression, OrderedBy, Over
 from engine.graph.window import RANKING_FUNCTIONS, SHIFT_FUNCTIONS, WindowFrame
 
 #: functions that mean nothing without an order
@@ -111,10 +113,25 @@ def over(
         raise SchemaError(f"{function} means nothing without an order: over(..., order_by=...)")
     if frame is not None and not frame.is_whole and not keys:
         raise SchemaError(f"over: {frame.kind}= counts in an order: over(..., order_by=...)")
+    if function == OF_GROUPS:
+        keys, frame = _of_groups(base, keys, frame)
     partition: list[Expression] = []
     for key in _keys(partition_by, "partition_by"):
         partition += [key] if key not in partition else []
     return Expr(msgspec.structs.replace(base, partition_by=tuple(partition), order_by=keys, frame=frame))
+
+
+def _of_groups(
+    base: Over, keys: tuple[OrderedBy, ...], frame: WindowFrame | None
+) -> tuple[tuple[OrderedBy, ...], None]:
+    """Return the order and the frame of an aggregate of whole partitions: none."""
+    if keys if frame is None else not frame.is_whole:
+        assert base.argument is not None, "what is computed"
+        raise NotYetSupportedError(
+            f"{expression_text(base.argument)} over frames (of whole partitions alone: leave out order_by=, rows= and"
+            " range=)"
+        )
+    return (), None
 
 
 class WindowFunction:

@@ -6,6 +6,7 @@ Held by: tests/connectors/test_block_files.py
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 import pyarrow as pa
@@ -38,6 +39,8 @@ class ArrowWriter:
     def abort(self) -> None:
         """Close and remove the file, unless it is finished."""
         if not self._file.closed:
-            self._writer.close()
-            self._file.close()
+            with suppress(OSError):  # the disk may be full: what was to be written goes anyway
+                self._writer.close()
+            with suppress(OSError):
+                self._file.close()
             self._path.unlink(missing_ok=True)

@@ -33,6 +33,8 @@ from engine.user_warnings import warn_user
 _HEAD_BYTES: Final = 1 << 20
 _BLOCK_BYTES: Final = 64 << 10
 _BLOCK_COUNT: Final = 12
+#: where Arrow says that it stands, from 0 on
+_ARROWS_ROW: Final = re.compile(r" in row ([0-9]+)$")
 _SCHEMA_TEXT_MAX: Final = 300
 #: lists and structs within each other
 _DEPTH_MAX: Final = 32
@@ -126,13 +128,13 @@ def _inferred(blocks: Sequence[bytes], path: str) -> pa.Schema:
     if not blocks[0].strip():
         raise SchemaError(f"read_json({path!r}): the file is empty and there is no schema; pass schema=")
     found = []
-    for block in blocks:
+    for index, block in enumerate(blocks):
         if block.strip():
             try:
                 is_utf8(block)
                 found.append(inferred_table(block).schema)
             except pa.ArrowInvalid as error:
-                reason = str(error).partition("\n")[0]
+                reason = _placed(str(error).partition("\n")[0], block, is_begin=index == 0)
                 raise SchemaError(
                     f"read_json({path!r}): no schema can be inferred: {reason}{_advice(reason)}"
                 ) from None
@@ -161,7 +163,22 @@ def _advice(reason: str) -> str:
     """Return what to do where no schema is found; objects over lines have none that helps."""
     if OVER_LINES in reason:
         return ""
-    return f"; {_MIXED if ' changed from ' in reason else 'pass schema='}"
+    if " changed from " in reason:
+        return f"; {_MIXED}"
+    if "JSON parse error" in reason:
+        return "; mend it, or pass schema= and on_bad_row='skip', which leaves such lines out"
+    return "; pass schema="
+
+
+def _placed(reason: str, block: bytes, *, is_begin: bool) -> str:
+    """Return what Arrow says of a row, which it counts from 0 in a block, with the line of the file."""
+    found = _ARROWS_ROW.search(reason)
+    if found is None:
+        return reason
+    filled = [line for line, text in enumerate(block.split(b"\n"), 1) if text.strip()]
+    number = int(found[1])
+    place = f" in line {filled[number]}" if is_begin and number < len(filled) else ""
+    return reason[: found.start()].rstrip(".") + place
 
 
 def _is_deep(data_type: pa.DataType) -> bool:

@@ -1,18 +1,22 @@
-"""OrcWriter: batches as an ORC file, in stripes of some megabytes.
+"""OrcWriter: batches as an ORC file, in stripes of some megabytes. A full disk is an error as of any other file.
 
 Held by: tests/connectors/test_block_files.py
 """
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
 
-from engine.errors import ConfigurationError, SchemaError
+from engine.errors import ConfigurationError, DataError, SchemaError
+from engine.records.arrow_functions import pc
 
 _STRIPE_BYTES: Final = 16 << 20
+#: readers have ORC's timestamps in nanoseconds: the years from 1677 to 2262
+_NANOSECONDS_MAX: Final = 2**63 - 1
 _CODECS: Final = {"none": "uncompressed", "snappy": "snappy", "zlib": "zlib", "zstd": "zstd", "lz4": "lz4"}
 
 
@@ -36,6 +40,50 @@ def _writer(where: Any, compression: str) -> Any:
     return orc.ORCWriter(where, compression=_CODECS[compression], stripe_size=_STRIPE_BYTES)
 
 
+def _times_of(schema: pa.Schema) -> dict[str, int]:
+    """Return for each column of timestamps how many of its units are the widest span of nanoseconds from 1970 on."""
+    units = {"s": 10**9, "ms": 10**6, "us": 10**3}
+    return {
+        field.name: _NANOSECONDS_MAX // units[field.type.unit]
+        for field in schema
+        if pa.types.is_timestamp(field.type) and field.type.unit in units
+    }
+
+
+class _Sink(io.RawIOBase):
+    """Where ORC writes. It never refuses: the library ends the process at an error of a file. Who writes asks."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self._file = path.open("xb", buffering=0)
+        self._error: OSError | None = None
+
+    def writable(self) -> bool:
+        """Return whether it can be written."""
+        return True
+
+    def write(self, data: Any, /) -> int:
+        """Append bytes, unless that has failed before."""
+        view = memoryview(data).cast("B")
+        try:
+            done = 0
+            while self._error is None and done < len(view):
+                done += self._file.write(view[done:])
+        except OSError as error:
+            self._error = error
+        return len(view)
+
+    def check(self) -> None:
+        """Raise what the operating system has refused so far."""
+        if self._error is not None:
+            raise self._error
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+        super().close()
+
+
 class OrcWriter:
     """Writes one ORC file."""
 
@@ -43,21 +91,38 @@ class OrcWriter:
 
     def __init__(self, schema: pa.Schema, path: Path, compression: str) -> None:
         self._path = path
-        path.touch(exist_ok=False)
-        self._file = pa.OSFile(str(path), "wb")
-        self._writer = _writer(self._file, compression)
+        self._file = _Sink(path)
+        self._writer = _writer(pa.PythonFile(self._file, "w"), compression)
         self._row_count = 0
+        self._times = _times_of(schema)
         # A file without rows has the schema, too.
-        self._writer.write(schema.empty_table())
+        self._write(schema.empty_table())
+
+    def _write(self, table: pa.Table) -> None:
+        self._writer.write(table)
+        self._file.check()
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Append rows."""
-        self._writer.write(pa.Table.from_batches([batch]))
+        """Append rows. Raises: DataError for a time that readers of ORC do not have."""
+        for name, most in self._times.items():
+            self._check_times(batch.column(name), name, most)
+        self._write(pa.Table.from_batches([batch]))
         self._row_count += batch.num_rows
+
+    def _check_times(self, times: pa.Array, name: str, most: int) -> None:
+        bounds = pc.min_max(times)
+        for bound in (bounds["min"], bounds["max"]):
+            if bound.is_valid and not -most <= bound.value <= most:
+                text = pc.cast(bound, pa.string()).as_py()
+                raise DataError(
+                    f"write_orc: column {name!r}: {text} is beyond the years 1677 to 2262, which ORC is read with; cast"
+                    " the column to pa.string(), or write Parquet"
+                )
 
     def finish(self) -> tuple[int, int, str]:
         """Write the footer; return (rows, bytes, "")."""
         self._writer.close()
+        self._file.check()
         self._file.close()
         return self._row_count, self._path.stat().st_size, ""
 

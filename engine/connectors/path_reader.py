@@ -16,7 +16,8 @@ import msgspec
 import pyarrow as pa
 
 from engine.connectors.path_source import path_table
-from engine.graph.source_spec import PathSource, SourceSpec, SourceSplit
+from engine.graph.source_spec import ParquetSource, PathSource, SourceSpec, SourceSplit
+from engine.records.bounded_batches import SmallBatches
 
 #: returns a ``source_reader.SourceReader``
 OpenSource = Callable[[SourceSpec, Sequence[SourceSplit]], Any]
@@ -38,17 +39,35 @@ class PathReader:
         self.pruned_groups = 0
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of all splits."""
-        for path, splits in groupby(self._splits, key=lambda split: split.path):
-            names = self._wanted
-            if path in self._spec.absent:
-                names = tuple(name for name in names if name not in self._spec.absent[path])
-            inner = msgspec.structs.replace(self._spec.inner, columns=names)
-            self._reader = self._open_inner(inner, list(splits))
-            constants = path_table(self._spec, [path], self._given) if self._given else None
-            for batch in self._reader:
-                yield self._with_constants(batch, constants)
-            self._end_reader()
+        """Yield the rows of all splits; those of many small files together."""
+        small = SmallBatches(rows_min=1)
+        for batch in self._rows():
+            yield from small.add(batch)
+        yield from small.rest()
+
+    def _rows(self) -> Iterator[pa.RecordBatch]:
+        if isinstance(self._spec.inner, ParquetSource) and not self._spec.absent:
+            yield from self._rows_of(self._splits)  # whose reader says of which file its rows are
+            return
+        for _, splits in groupby(self._splits, key=lambda split: split.path):
+            yield from self._rows_of(list(splits))
+
+    def _rows_of(self, splits: Sequence[SourceSplit]) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of splits, which are of one file or have all columns."""
+        if not splits:
+            return
+        names, path, constants = self._wanted, "", None
+        if self._spec.absent:
+            absent = self._spec.absent.get(splits[0].path, ())
+            names = tuple(name for name in names if name not in absent)
+        inner = msgspec.structs.replace(self._spec.inner, columns=names)
+        self._reader = self._open_inner(inner, splits)
+        for batch in self._reader:
+            found = getattr(self._reader, "path", splits[0].path)
+            if self._given and found != path:
+                path, constants = found, path_table(self._spec, [found], self._given)
+            yield self._with_constants(batch, constants)
+        self._end_reader()
 
     def _with_constants(self, batch: pa.RecordBatch, constants: pa.RecordBatch | None) -> pa.RecordBatch:
         if tuple(batch.schema.names) == tuple(self._spec.columns):

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, NoReturn, TypeAlias
 
 import msgspec
 import pyarrow as pa
@@ -67,12 +67,13 @@ def path_columns(found: HiveFiles, types: pa.Schema | None, file_name_column: st
     """
     fields = []
     for index, key in enumerate(found.keys):
-        texts = [values[index] for values in found.values]
+        texts = list(dict.fromkeys(values[index] for values in found.values))
         if found.keys.index(key) != index:
             raise SchemaError(f"{reader}: two folders of {found.paths[0]} are named after {key!r}")
         given = types.field(key).type if types is not None and key in types.names else None
         data_type = _inferred(texts) if given is None else given
-        _check_cast(texts, data_type, key, found.paths, reader)
+        if not pa.types.is_string(data_type) and not _casts(texts, data_type):
+            _refuse([values[index] for values in found.values], data_type, key, found.paths, reader)
         fields.append(pa.field(key, data_type))
     values = found.values
     if file_name_column is not None:
@@ -81,6 +82,15 @@ def path_columns(found: HiveFiles, types: pa.Schema | None, file_name_column: st
         fields.append(pa.field(file_name_column, pa.string()))
         values = tuple((*each, path) for each, path in zip(values, found.paths, strict=True))
     return PathColumns(pa.schema(fields), dict(zip(found.paths, values, strict=True)))
+
+
+def _check_keys(partitioning: Partitioning, found: HiveFiles, reader: str) -> None:
+    """Raise SchemaError for a type of what no folder is named after."""
+    names = partitioning.names if isinstance(partitioning, pa.Schema) else []
+    other = next((name for name in names if name not in found.keys), None)
+    if other is not None:
+        have = f"they are named after {', '.join(found.keys)}" if found.keys else "none is named key=value"
+        raise SchemaError(f"{reader}: partitioning= names {other!r}, but no folder above {found.paths[0]} does: {have}")
 
 
 def _inferred(texts: Sequence[str | None]) -> pa.DataType:
@@ -100,14 +110,11 @@ def _casts(texts: Sequence[str | None], data_type: pa.DataType) -> bool:
     return True
 
 
-def _check_cast(
+def _refuse(
     texts: Sequence[str | None], data_type: pa.DataType, key: str, paths: Sequence[str], reader: str
-) -> None:
-    if pa.types.is_string(data_type) or _casts(texts, data_type):
-        return
-    for text, path in zip(texts, paths, strict=True):
-        if not _casts([text], data_type):
-            raise SchemaError(f"{reader}: {path}: {key}={text} is not {data_type}; pass another type for it")
+) -> NoReturn:
+    path, text = next((path, text) for text, path in zip(texts, paths, strict=True) if not _casts([text], data_type))
+    raise SchemaError(f"{reader}: {path}: {key}={text} is not {data_type}; pass another type for it")
 
 
 class PathOptions(NamedTuple):
@@ -141,6 +148,7 @@ def path_source(
         raise ConfigurationError(f"{reader}: schema_mode={options.schema_mode!r}: choose strict or union")
     found = hive_files(path, reader, is_asked(options.partitioning, reader))
     types = options.partitioning if isinstance(options.partitioning, pa.Schema) else schema
+    _check_keys(options.partitioning, found, reader)
     columns = path_columns(found, types, options.file_name_column, reader)
     own = schema
     if schema is not None:
@@ -153,6 +161,11 @@ def path_source(
     schemas: list[pa.Schema] | None = [] if options.schema_mode == "union" else None
     waits = read_later is not None and found.keys and schemas is None
     spec, statistics, file_schema = (read_later if waits and read_later else read)(list(found.paths), own, schemas)
+    if options.file_name_column is not None and options.file_name_column in file_schema.names:
+        raise SchemaError(
+            f"{reader}: file_name_column={options.file_name_column!r}: the files have a column of that name; choose"
+            " another"
+        )
     absent = {
         path: missing
         for path, one in zip(found.paths, schemas or (), strict=bool(schemas))

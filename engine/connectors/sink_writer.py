@@ -65,7 +65,8 @@ def open_sink_writer(spec: SinkSpec, schema: pa.Schema, path: Path) -> SinkWrite
     if spec.format == "parquet":
         from engine.parquet.writer import ParquetWriter  # noqa: PLC0415
 
-        return ParquetWriter(schema, path, spec.compression or "snappy", spec.compression_level)
+        codec, wanted = spec.compression or "snappy", spec.target_file_bytes
+        return ParquetWriter(schema, path, codec, spec.compression_level, wanted_bytes=wanted)
     if spec.format == "records":
         from engine.connectors.records_writer import RecordsWriter  # noqa: PLC0415
 

@@ -5,6 +5,7 @@ source.py  sample.py  splits.py        reader.py  parse.py  columns.pyx        w
 
 options.py         what read_csv is told; dialect.py: delimiter and quote
 encoding.py        other encodings than UTF-8
+written_numbers.py decimal commas, thousands in groups; hexadecimal numbers, which are none
 inference.py       types of a file without a schema
 advice.py          warnings: another delimiter, a header, another encoding
 rejects.py         malformed records as rows, where they are to be kept

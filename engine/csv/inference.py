@@ -27,6 +27,7 @@ from engine.csv.dialect import CsvDialect
 from engine.csv.encoding import to_utf8
 from engine.csv.parse import BlockParser, header_fields, split_fields
 from engine.csv.scan import first_record_end
+from engine.csv.written_numbers import WrittenNumbers
 from engine.errors import SchemaError
 from engine.graph.source_spec import CsvSource
 from engine.records.arrow_functions import pc
@@ -61,13 +62,19 @@ def infer_file_schema(
     if not body.strip():
         return pa.schema([pa.field(name, pa.string()) for name in names]), 0, ""
     table = inferred_table(body, names, spec, dialect, head.count(b"\n", 0, end) if spec.header else 0)
-    fields = [field.with_type(pa.string()) if pa.types.is_null(field.type) else field for field in table.schema]
-    schema = pa.schema(fields)
+    numbers = WrittenNumbers(spec.decimal, spec.thousands or None)
+    schema = pa.schema([field.with_type(_type_of(table.column(field.name), numbers)) for field in table.schema])
     as_text = _digits(schema, spec, [body, *more])
     for name in as_text:
         schema = schema.set(schema.get_field_index(name), pa.field(name, pa.string()))
     note = f"text, since digits of numbers would be lost: {', '.join(as_text)}; " if as_text else ""
     return schema, table.num_rows, note
+
+
+def _type_of(column: pa.ChunkedArray, numbers: WrittenNumbers) -> pa.DataType:
+    if pa.types.is_null(column.type):
+        return pa.string()
+    return (numbers.inferred(column) if pa.types.is_string(column.type) else None) or column.type
 
 
 def inferred_table(
@@ -84,7 +91,10 @@ def inferred_table(
             pacsv.ReadOptions(use_threads=False, block_size=len(text) + 1, column_names=names),
             parse_options,
             pacsv.ConvertOptions(
-                null_values=list(spec.null_values), strings_can_be_null=True, quoted_strings_can_be_null=False
+                null_values=list(spec.null_values),
+                strings_can_be_null=True,
+                quoted_strings_can_be_null=False,
+                decimal_point=spec.decimal,
             ),
         )
     except UnicodeDecodeError as error:

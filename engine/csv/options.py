@@ -9,6 +9,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from engine.csv.written_numbers import WrittenNumbers
 from engine.errors import ConfigurationError
 from engine.files.paths import PathLike
 
@@ -36,10 +37,14 @@ class CsvOptions:
     bad_rows_path: PathLike | None = None
     #: None: by the ending of each file
     compression: str | None = None
+    #: as ``WrittenNumbers`` takes them
+    decimal: str = "."
+    thousands: str | None = None
 
     def __post_init__(self) -> None:
         """Check what can be checked without a file."""
         check_on_bad_row(self.on_bad_row)
+        WrittenNumbers(self.decimal, self.thousands)
         if self.bad_rows_path is not None and self.on_bad_row != "skip":
             raise ConfigurationError(f"bad_rows_path={os.fspath(self.bad_rows_path)!r}: needs on_bad_row='skip'")
         if isinstance(self.null_values, str):

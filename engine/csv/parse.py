@@ -20,7 +20,7 @@ Held by: tests/integration/test_csv_errors.py
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -29,6 +29,7 @@ import pyarrow.csv as pacsv
 from engine.csv.dialect import CsvDialect
 from engine.csv.encoding import guessed_encoding, to_utf8
 from engine.csv.scan import count_line_ends, ends_quoted, last_record_end, record_offsets
+from engine.csv.written_numbers import WrittenNumbers, check_no_hexadecimal, has_hexadecimal
 from engine.errors import DataError
 from engine.graph.source_spec import CsvSource
 
@@ -56,20 +57,37 @@ class BlockParser:
         self._columns = columns
         self._encoding = spec.encoding
         self._null_values = list(spec.null_values)
+        self._numbers = WrittenNumbers(spec.decimal, spec.thousands or None)
         self._parse_options = self._dialect.parse_options(len(file_schema))
-        self._convert_options = self._convert(columns)
         self._empty = pa.Table.from_batches([], pa.schema([file_schema.field(name) for name in columns]))
 
-    def _convert(self, columns: list[str]) -> pacsv.ConvertOptions:
+    def _convert(self, columns: list[str], texts: Collection[str] = ()) -> pacsv.ConvertOptions:
+        """Return Arrow's options for some columns, of which some are read as text."""
         return pacsv.ConvertOptions(
-            column_types={field.name: field.type for field in self._file_schema},
+            column_types={
+                field.name: pa.string() if field.name in texts or self._numbers.are_texts(field.type) else field.type
+                for field in self._file_schema
+            },
             null_values=self._null_values,
             strings_can_be_null=True,
             quoted_strings_can_be_null=False,
             include_columns=columns,
+            decimal_point=self._numbers.decimal_point,
         )
 
-    def _read(self, data: memoryview | bytes, convert: pacsv.ConvertOptions) -> pa.Table:
+    def _read(self, data: memoryview | bytes, columns: list[str]) -> pa.Table:
+        """Return columns of whole records."""
+        table = self._read_by(data, self._convert(columns))
+        fields = [self._file_schema.field(name) for name in columns]
+        whole = [field.name for field in fields if pa.types.is_integer(field.type)]
+        if whole and has_hexadecimal(data):
+            check_no_hexadecimal(self._read_by(data, self._convert(whole, whole)).columns)
+        for index, field in enumerate(fields):
+            if self._numbers.are_texts(field.type):
+                table = table.set_column(index, field, self._numbers.of_texts(table.column(index), field.type))
+        return table
+
+    def _read_by(self, data: memoryview | bytes, convert: pacsv.ConvertOptions) -> pa.Table:
         ended = self._ended(data)
         if self._encoding:
             try:
@@ -95,7 +113,7 @@ class BlockParser:
     def parse(self, data: memoryview | bytes) -> pa.Table:
         """Return the rows of whole records; pa.ArrowInvalid when one is malformed."""
         try:
-            return self._read(data, self._convert_options)
+            return self._read(data, self._columns)
         except pa.ArrowInvalid:
             if not bytes(data).strip(b"\r\n"):
                 return self._empty
@@ -136,7 +154,7 @@ class BlockParser:
                 return f"column {position + 1} ({name}): {self._value_error(part, pa.string())}"
         for name in self._columns:
             try:
-                self._read(record, self._convert([name]))
+                self._read(record, [name])
             except pa.ArrowInvalid:
                 position = self._file_schema.get_field_index(name)
                 field = self._file_schema.field(name)

@@ -94,6 +94,8 @@ class CsvReader:
     def _native_parser(self, columns: list[str]) -> ColumnParser | None:
         if len(self._file_schema) < 2 or not set(self._spec.null_values) <= {""}:
             return None
+        if self._spec.decimal != "." or self._spec.thousands:
+            return None
         if not all(parses_natively(self._file_schema.field(name).type) for name in columns):
             return None
         quote, empty_is_null = self._dialect.quote, bool(self._spec.null_values)

@@ -63,6 +63,8 @@ def csv_source(
         encoding=checked_encoding(options.encoding, options.delimiter, options.quote),
         bad_rows_path="" if options.bad_rows_path is None else local_path(options.bad_rows_path, "bad_rows_path"),
         compression=codec,
+        decimal=options.decimal,
+        thousands=options.thousands or "",
     )
     is_inferred = schema is None
     note = ""

@@ -10,6 +10,7 @@ Held by: tests/api/test_expression.py
 from __future__ import annotations
 
 from engine.graph.expression import (
+    OF_GROUPS,
     Aggregated,
     Call,
     Case,
@@ -106,6 +107,8 @@ def _over_text(over: Over) -> str:
         within.append(_order_text(over.order_by))
     if over.frame is not None:
         within.append(f"{over.frame.kind} {over.frame.start} to {over.frame.end}")
+    if over.function == OF_GROUPS:
+        return f"{given[0]} over ({' '.join(within)})"
     function = "count" if over.function == "count_all" else over.function
     different = "distinct " if over.distinct else ""
     return f"{function}({different}{', '.join(given)}) over ({' '.join(within)})"

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from functools import lru_cache
 from pathlib import Path
 from typing import Final, NamedTuple
 from urllib.parse import unquote
@@ -62,7 +63,8 @@ def hive_files(path: PathLike | Iterable[PathLike], reader: str, is_asked: bool 
     known = dict(reversed(list(zip(paths, bases, strict=True))))  # a file is read once, as the first path has it
     paths = tuple(dict.fromkeys(paths))
     bases = [known[file] for file in paths]
-    parsed = [_values_of(file.split("/")[base:-1]) for file, base in zip(paths, bases, strict=True)]
+    of_folder = lru_cache(maxsize=None)(_values_of)
+    parsed = [of_folder(file.rpartition("/")[0], base) for file, base in zip(paths, bases, strict=True)]
     keys = tuple(name for name, _ in parsed[0])
     for file, pairs in zip(paths, parsed, strict=True):
         if tuple(name for name, _ in pairs) != keys:
@@ -109,8 +111,8 @@ def _parted(name: str) -> tuple[str, str | None] | None:
     return unquote(key), None if value == NULL_FOLDER else unquote(value)
 
 
-def _values_of(folders: Iterable[str]) -> list[tuple[str, str | None]]:
-    return [pair for name in folders if (pair := _parted(name)) is not None]
+def _values_of(folder: str, base: int) -> list[tuple[str, str | None]]:
+    return [pair for name in folder.split("/")[base:] if (pair := _parted(name)) is not None]
 
 
 def escaped(text: str) -> str:

@@ -6,7 +6,7 @@ are refused by name.
 In a folder, names that begin with ``.`` or ``_`` (``_SUCCESS``, ``_manifest.json``, checksum files) are no data and
 are skipped. Folders inside it are not entered; where files lie in them, that is an error, so that no rows are missing.
 Files come in the order of their names, paths are absolute. A file that several paths of a list lead to is read once,
-where the first of them is.
+where the first of them is. ``**`` in a glob does not follow links.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from __future__ import annotations
 import glob
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -67,7 +67,7 @@ def _expand_one(pattern: str, reader: str) -> list[Path]:
         return files
     if path.is_file():
         return [path]
-    found = sorted(Path(match) for match in glob.glob(pattern, recursive=True))  # noqa: PTH207 - absolute patterns
+    found = sorted(map(Path, _matches(pattern)))
     files = [match for match in found if _is_data(match)]
     for folder in (match for match in found if match.is_dir()):
         files += sorted(child for child in folder.iterdir() if _is_data(child))
@@ -75,6 +75,21 @@ def _expand_one(pattern: str, reader: str) -> list[Path]:
         raise PlanError(f"{reader}({pattern!r}): no such file or folder, and no file matches it")
     # "**" matches a folder and what is in it
     return list(dict.fromkeys(files))
+
+
+def _matches(pattern: str) -> Iterator[str]:
+    """Yield what matches an absolute glob; ``**`` goes into folders, but follows no links: they may lead upwards."""
+    head, mark, rest = f"{pattern}/".partition("/**/")
+    if not mark:
+        yield from glob.glob(pattern)  # noqa: PTH207 - absolute patterns
+        return
+    for base in glob.glob(head or "/"):  # noqa: PTH207
+        for place, folders, files in os.walk(base):
+            folders[:] = [name for name in folders if not name.startswith(".")]
+            if rest:
+                yield from _matches(os.path.join(glob.escape(place), rest.rstrip("/")))  # noqa: PTH118 - of os.walk
+            else:
+                yield from (os.path.join(place, name) for name in files)  # noqa: PTH118
 
 
 def _folders_inside(path: Path) -> list[Path]:

@@ -25,6 +25,7 @@ Held by: tests/optimizer/test_rules.py
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Final
 
 import msgspec
 
@@ -80,11 +81,16 @@ class OrderedBy(msgspec.Struct, frozen=True):
     nulls_last: bool = False
 
 
+#: the function of ``Over`` whose argument says what is computed
+OF_GROUPS: Final = "of_groups"
+
+
 class Over(msgspec.Struct, frozen=True, tag="over"):
     """A window function for each row. No plan has one: it becomes a column of a Window operator below.
 
     ``argument`` and ``default`` may be None; ``default`` is the second argument of functions of two. ``count`` is the n
-    of ntile, lag, lead and nth_value. ``frame`` None: as SQL has it. ``distinct``: equal values count once.
+    of ntile, lag, lead and nth_value. ``frame`` None: as SQL has it. ``distinct``: equal values count once. Of
+    ``OF_GROUPS`` the argument is an Aggregated, computed for whole partitions as for groups.
     """
 
     function: str

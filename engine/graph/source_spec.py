@@ -49,6 +49,9 @@ class CsvSource(msgspec.Struct, frozen=True, tag="csv"):
     is_rejects: bool = False
     #: codec of all files, "none" for none; "": by the ending of each
     compression: str = ""
+    #: what stands before fractions, and between groups of three digits; "": nothing
+    decimal: str = "."
+    thousands: str = ""
 
 
 class ParquetSource(msgspec.Struct, frozen=True, tag="parquet"):

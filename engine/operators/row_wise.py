@@ -5,7 +5,8 @@ Held by: tests/operators/test_batch_task.py
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import math
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
@@ -15,6 +16,7 @@ from engine.expressions.schema_bridge import to_arrow_schema
 from engine.graph.expression import ColumnRef, NamedExpression, columns_of
 from engine.graph.operator_descriptor import FilterOperator, LimitOperator, ProjectOperator
 from engine.operators.operator import ChainedOperator, Output, TaskContext
+from engine.records.arrow_batch import batch_bytes
 from engine.records.kept_rows import kept_rows
 
 if TYPE_CHECKING:
@@ -31,8 +33,18 @@ class Identity(ChainedOperator):
         self.output.process(batch)
 
 
+#: rows of which it is seen how wide they become
+_FIRST_ROWS: Final = 1024
+#: of a piece of a batch that becomes wide
+_PIECE_BYTES_MAX: Final = 16 << 20
+
+
 class Project(ChainedOperator):
-    """New columns from expressions."""
+    """New columns from expressions.
+
+    A text or a list may be far wider than what it is computed of: a batch of numbers is taken in pieces then, by the
+    width of the rows that came out before, the first of them a small one.
+    """
 
     def open(self, context: TaskContext, output: Output) -> None:
         """Compile the expressions over the input's schema."""
@@ -46,10 +58,30 @@ class Project(ChainedOperator):
             to_arrow_schema(self.descriptor.input_schemas[0]),
             to_arrow_schema(self.descriptor.output_schema),
         )
+        self._may_widen = any(
+            not column.width_is_exact and not isinstance(one.expression, ColumnRef)
+            for column, one in zip(self.descriptor.output_schema.columns, operator.expressions, strict=True)
+        )
+        #: of the rows that came out last; 0.0 before the first ones
+        self._row_bytes = 0.0
 
     def process(self, batch: pa.RecordBatch) -> None:
         """Evaluate over the batch."""
-        self.output.process(self._project(batch))
+        if not self._may_widen or batch.num_rows <= _FIRST_ROWS:
+            self._process_piece(batch)
+            return
+        while batch.num_rows:
+            # about equal ones: every operator pays for a piece
+            pieces = math.ceil(batch.num_rows * self._row_bytes / _PIECE_BYTES_MAX)
+            rows = math.ceil(batch.num_rows / pieces) if pieces else _FIRST_ROWS
+            self._process_piece(batch.slice(0, rows))
+            batch = batch.slice(rows)
+
+    def _process_piece(self, batch: pa.RecordBatch) -> None:
+        made = self._project(batch)
+        if self._may_widen and made.num_rows:
+            self._row_bytes = batch_bytes(made) / made.num_rows
+        self.output.process(made)
 
 
 def _passed_on(expressions: Sequence[NamedExpression], coded: Collection[str]) -> frozenset[str]:

@@ -18,7 +18,7 @@ factor 5, with plenty of memory, groups of 30 million rows took 2.1 s of process
 3.7 s in two; joins whose sides travel a tenth to a quarter less. What sorts many rows is worth both.
 
 Not small is what the user had a say in: a parallelism, a partitioning, a join hint, a replicated source or one with a
-rate; nor what Python functions see, since nobody knows how long they take.
+rate; nor a Python function and all below it, since it has the subtasks of its input and nobody knows how long it takes.
 
 Held by: tests/optimizer/test_small_parts.py
 """
@@ -37,6 +37,7 @@ from engine.graph.plan import (
     Plan,
     PlanNode,
     Project,
+    PythonFunction,
     Sink,
     Sort,
     SortedAggregate,
@@ -84,7 +85,19 @@ def small_parts(
     for node in plan.nodes:
         known = _bytes_read(node, estimates, read, most_sorted if _sorts(node) else most)
         read.append(known if known is not None and known <= _READ_FACTOR * most else None)
-    return [known is not None for known in read]
+    seen = _seen_by_functions(plan)
+    return [known is not None and number not in seen for number, known in enumerate(read)]
+
+
+def _seen_by_functions(plan: Plan) -> set[int]:
+    """Return the nodes whose rows come to a Python function that has the subtasks of its input."""
+    seen: set[int] = set()
+    for node in reversed(plan.nodes):
+        if node.id in seen:
+            seen.update(node.inputs)
+        elif isinstance(node.operator, PythonFunction):
+            seen.update(node.inputs[:1])
+    return seen
 
 
 def _bytes_read(

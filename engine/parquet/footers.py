@@ -233,10 +233,8 @@ def raw_footer(descriptor: int, bytes_max: int | None = None) -> bytes:
     return os.pread(descriptor, footer_bytes, room - footer_bytes)
 
 
-def _check_footer(path: str) -> None:
+def _check_footer(footer: bytes) -> None:
     """Raise pa.ArrowInvalid where pyarrow would end the process for what a footer says; the rest it finds itself."""
-    with Path(path).open("rb", buffering=0) as file:
-        footer = raw_footer(file.fileno())
     try:
         check_footer(footer)
     except ValueError as error:
@@ -253,11 +251,28 @@ def open_file(
     of their own neither could be a key.
     """
     if footer is None:
-        _check_footer(path)
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            _check_footer(raw_footer(descriptor))
+        finally:
+            os.close(descriptor)
+    return _opened(path, buffer_bytes, footer, coded)
+
+
+def open_bytes(data: bytes) -> pq.ParquetFile:
+    """Open a file of which all bytes are here, as ``open_file`` does."""
+    room, size = len(data) - _TAIL_BYTES, int.from_bytes(data[-_TAIL_BYTES : -len(_MAGIC)], "little")
+    _check_footer(data[room - size : room] if data.endswith(_MAGIC) and 0 <= size <= room else b"")
+    return _opened(pa.BufferReader(data), 0, None, ())
+
+
+def _opened(
+    place: str | pa.BufferReader, buffer_bytes: int, footer: pq.FileMetaData | None, coded: Sequence[str]
+) -> pq.ParquetFile:
     # Left to itself pyarrow reads the columns of a row group whole, for a few rows of a sample.
     # Checksums of pages are looked at where there are any: in record data sets, and in what Spark writes.
     return pq.ParquetFile(
-        path,
+        place,
         metadata=footer,
         read_dictionary=coded or None,
         memory_map=False,

@@ -3,6 +3,7 @@
     possible_groups(footer, groups, predicate, schema) -> those of the groups that a row of the predicate may be in
     matched_groups(footer, groups, tests, schema)      -> those that a row with a key of a join may be in
     bounds_of(footer, groups, columns, schema)         -> a row for each: lowest x, highest x, nulls x, row count
+    bounds_of_files(footers, columns, schema)          -> the same of all row groups of very many files
 
 The predicate is written anew over these bounds (``statistics.bounds_predicate``), each of its parts for itself, so that
 one which is not understood leaves the others as they are. Nothing is concluded from what is missing, or is not what
@@ -53,9 +54,14 @@ def possible_groups(
     """
     if not groups:
         return []
-    bounds = bounds_of(footer, groups, columns_of(predicate), schema)
+    possible = possible_rows(bounds_of(footer, groups, columns_of(predicate), schema), predicate, schema)
+    return [group for group, is_possible in zip(groups, possible.to_pylist(), strict=True) if is_possible]
+
+
+def possible_rows(bounds: pa.RecordBatch, predicate: Expression, schema: pa.Schema) -> pa.BooleanArray:
+    """Return for each row of bounds whether one of the rows that it stands for may meet a predicate."""
     floats = {field.name for field in schema if pa.types.is_floating(field.type)}
-    possible = pa.repeat(scalar_of(True), len(groups))
+    possible = pa.repeat(scalar_of(True), bounds.num_rows)
     for part in conjuncts(predicate):
         rewritten = may_be_true(part, floats)
         if rewritten is None:
@@ -65,7 +71,7 @@ def possible_groups(
         except (EngineError, pa.ArrowException):
             continue  # of values that the job may never meet
         possible = pc.and_(possible, pc.fill_null(found, scalar_of(True)))
-    return [group for group, is_possible in zip(groups, possible.to_pylist(), strict=True) if is_possible]
+    return possible
 
 
 def matched_groups(
@@ -92,16 +98,40 @@ def bounds_of(
     found[ROW_COUNT] = _of_groups(known[ROW_COUNT].null_counts, groups)
     for name in dict.fromkeys(columns):
         if name not in known:
-            known[name] = _read_bounds(footer, name)
-        bounds, wanted = known[name], schema.field(name).type
+            known[name] = _read_bounds(footer, _groups_of(footer), name)
+        bounds = known[name]
         found[null_count(name)] = _of_groups(bounds.null_counts, groups)
         for name_of, values in ((lowest, bounds.lowest), (highest, bounds.highest)):
-            found[name_of(name)] = (
-                pa.nulls(len(groups), wanted)
-                if values is None
-                else _of_groups(values if values.type == wanted else pc.cast(values, wanted), groups)
-            )
+            of_groups = None if values is None else _of_groups(values, groups)
+            found[name_of(name)] = _typed(of_groups, schema.field(name).type, len(groups))
     return pa.RecordBatch.from_pydict(found)
+
+
+def bounds_of_files(
+    footers: Sequence[pq.FileMetaData], columns: Iterable[str], schema: pa.Schema
+) -> pa.RecordBatch | None:
+    """Return what is known of columns in all row groups with rows of very many files, None where the files differ."""
+    first = footers[0]
+    if not all(footer.schema.equals(first.schema) for footer in footers):
+        return None
+    groups = [group for footer in footers for group in _groups_of(footer) if group.num_rows]
+    found: dict[str, pa.Array] = {ROW_COUNT: _numbers([group.num_rows for group in groups], pa.int64())}
+    for name in dict.fromkeys(columns):
+        bounds, wanted = _read_bounds(first, groups, name), schema.field(name).type
+        found[null_count(name)] = bounds.null_counts
+        found[lowest(name)] = _typed(bounds.lowest, wanted, len(groups))
+        found[highest(name)] = _typed(bounds.highest, wanted, len(groups))
+    return pa.RecordBatch.from_pydict(found)
+
+
+def _groups_of(footer: pq.FileMetaData) -> list[pq.RowGroupMetaData]:
+    return [footer.row_group(group) for group in range(footer.num_row_groups)]
+
+
+def _typed(values: pa.Array | None, wanted: pa.DataType, count: int) -> pa.Array:
+    if values is None:
+        return pa.nulls(count, wanted)
+    return values if values.type == wanted else pc.cast(values, wanted)
 
 
 def _of_groups(values: pa.Array, groups: Sequence[int]) -> pa.Array:
@@ -111,9 +141,8 @@ def _of_groups(values: pa.Array, groups: Sequence[int]) -> pa.Array:
     return pc.take(values, array_of(groups, pa.int64()))
 
 
-def _read_bounds(footer: pq.FileMetaData, name: str) -> GroupBounds:
-    """Return what a footer says of a column in all of its row groups."""
-    listed = [footer.row_group(group) for group in range(footer.num_row_groups)]
+def _read_bounds(footer: pq.FileMetaData, listed: Sequence[pq.RowGroupMetaData], name: str) -> GroupBounds:
+    """Return what footers say of a column in some row groups, all of files with the columns of one footer."""
     place = next((at for at in range(footer.num_columns) if footer.schema.column(at).path == name), None)
     # The leaves of a nested column have other names.
     known = [None if place is None else group.column(place).statistics for group in listed]

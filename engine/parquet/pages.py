@@ -82,12 +82,9 @@ def first_page(chunk: pq.ColumnChunkMetaData) -> int:
     return min(offset, dictionary) if dictionary else offset
 
 
-def chunks_of(
-    metadata: pq.FileMetaData, group: int, columns: Iterable[str]
-) -> Iterator[tuple[str, pq.ColumnChunkMetaData]]:
+def leaves_of(chunks: pq.RowGroupMetaData, columns: Iterable[str]) -> Iterator[tuple[str, pq.ColumnChunkMetaData]]:
     """Yield the leaf columns of a row group, each with the name of the wanted column that it belongs to."""
     wanted = set(columns)
-    chunks = metadata.row_group(group)
     for index in range(chunks.num_columns):
         chunk = chunks.column(index)
         path: str = chunk.path_in_schema
@@ -101,14 +98,15 @@ def pages_of(path: str, metadata: pq.FileMetaData, group: int, columns: Sequence
     found = dict.fromkeys(columns, Pages())
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        for name, chunk in chunks_of(metadata, group, columns):
-            found[name] = found[name].with_leaf(_leaf_pages(descriptor, chunk, group))
+        for name, chunk in leaves_of(metadata.row_group(group), columns):
+            found[name] = found[name].with_leaf(leaf_pages(descriptor, chunk, group))
     finally:
         os.close(descriptor)
     return found
 
 
-def _leaf_pages(descriptor: int, chunk: pq.ColumnChunkMetaData, group: int) -> Pages:
+def leaf_pages(descriptor: int, chunk: pq.ColumnChunkMetaData, group: int) -> Pages:
+    """Return what is known of the pages of a leaf in a row group of an open file; raises as ``pages_of``."""
     begin, compressed = first_page(chunk), chunk.total_compressed_size
     whole = chunk.total_uncompressed_size
     largest = max(whole, compressed, _SIZE_HARMLESS)

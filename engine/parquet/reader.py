@@ -20,6 +20,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from itertools import groupby
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -35,6 +37,7 @@ from engine.parquet.open_file import OpenFile
 from engine.parquet.pages import check_fits
 from engine.parquet.row_filter import RowFilter, kept
 from engine.parquet.row_ranges import Ranges
+from engine.parquet.small_files import FILES_MIN, SMALL_BYTES_MAX, small_file
 from engine.parquet.source import plain_file_schema
 from engine.parquet.top_groups import TopGroups
 from engine.records.arrow_batch import batch_bytes
@@ -109,6 +112,9 @@ class ParquetReader:
         self._top: TopTest | None = None
         self._top_groups: TopGroups | None = None
         self._looked_at: set[tuple[str, int]] = set()
+        self._has_many_files = len({split.path for split in splits}) >= FILES_MIN
+        #: of the rows that come out
+        self.path = ""
         self.bytes_read = 0
         self.pruned_groups = 0
 
@@ -128,7 +134,7 @@ class ParquetReader:
         """Yield the rows of all splits; DataError when a file cannot be read."""
         if self._top is not None:
             yield from self._look_ahead(self._top)
-        if self._spec.predicate is None and not self._tests and self._top is None:
+        if not self._is_filtering:
             yield from self._rows()
             return
         # A filter leaves a few rows of each batch. The first ones are handed on at once, for who wants few.
@@ -137,10 +143,36 @@ class ParquetReader:
             yield from small.add(batch)
         yield from small.rest()
 
+    @property
+    def _is_filtering(self) -> bool:
+        return self._spec.predicate is not None or bool(self._tests) or self._top is not None
+
     def _rows(self) -> Iterator[pa.RecordBatch]:
-        for split in self._splits:
-            with _named(f"file {split.path}, row groups {split.start} to {split.end}"):
-                yield from self._read_split(split)
+        for path, listed in groupby(self._splits, key=attrgetter("path")):
+            self.path, splits = path, list(listed)
+            small = self._read_small(path, splits)
+            if small is not None:
+                yield from small
+                continue
+            for split in splits:
+                with _named(f"file {split.path}, row groups {split.start} to {split.end}"):
+                    yield from self._read_split(split)
+
+    def _read_small(self, path: str, splits: Sequence[SourceSplit]) -> list[pa.RecordBatch] | None:
+        """Return the rows of a file's splits at once, where the file is one of many small ones, read whole."""
+        size_bytes = sum(split.size_bytes for split in splits)
+        if not self._has_many_files or self._is_filtering or not self._columns or size_bytes > SMALL_BYTES_MAX:
+            return None
+        groups = [group for split in splits for group in range(split.start, split.end)]
+        file = small_file(path, groups, self._columns)
+        if file is None:
+            return None
+        self._close_file()
+        if self._output_schema is None or (self._types is None and not file.schema.equals(self._output_schema)):
+            schema = file.schema if self._types is None else self._types
+            self._output_schema = pa.schema([schema.field(name) for name in self._spec.columns])
+        self.bytes_read += size_bytes
+        return [self._arranged(batch) for batch in file.batches]
 
     def _look_ahead(self, top: TopTest) -> Iterator[pa.RecordBatch]:
         """Find the threshold by keys of row groups; yields batches of no rows, for who wants to stop."""
@@ -205,9 +237,9 @@ class ParquetReader:
 
     def _find_possible_groups(self) -> None:
         """Look in which row groups of the file, of those that are to be read, there may be rows for the filter."""
-        predicate = self._spec.predicate
-        if predicate is None and not self._tests and self._top is None:
+        if not self._is_filtering:
             return
+        predicate = self._spec.predicate
         assert self._file is not None
         assert self._schema is not None
         footer = self._file.footer

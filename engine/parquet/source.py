@@ -115,29 +115,42 @@ def parquet_source(
 
     Raises: PlanError (no such file, no Parquet), SchemaError (files that differ), DataError (damaged).
     """
-    paths = expand_paths(path, reader)
+    return source_of_files(expand_paths(path, reader), reader, found_schemas)[0]
+
+
+def source_of_files(
+    paths: Sequence[str], reader: str, found_schemas: list[pa.Schema] | None = None
+) -> tuple[tuple[ParquetSource, SourceStatistics, pa.Schema], list[pq.FileMetaData]]:
+    """Return what ``parquet_source`` does of files, each of them another one, and their footers."""
     schema: pa.Schema | None = None
     found: list[pa.Schema] = [] if found_schemas is None else found_schemas
     splits: list[SourceSplit] = []
     metadata: dict[str, pq.FileMetaData] = {}
+    known: tuple[pq.ParquetSchema, dict[bytes, bytes] | None] | None = None
     for file_path in paths:
         with open_parquet(file_path, reader) as file:
+            metadata[file_path] = footer = file.metadata
+            splits += _splits_of(file_path, footer)
+            # Most of very many files are as the one before.
+            if known is not None and file.schema.equals(known[0]) and footer.metadata == known[1]:
+                found.append(found[-1])
+                continue
+            known = (file.schema, footer.metadata)
             file_schema = plain_file_schema(file.schema_arrow)
-            _check_names(file_schema.names, file_path, reader)
-            found.append(file_schema)
-            schema = (
-                file_schema
-                if schema is None
-                else _widened_schema(schema, file_schema, paths[0], file_path, is_strict=found_schemas is None)
-            )
-            metadata[file_path] = file.metadata
-            splits += _splits_of(file_path, file.metadata)
+        _check_names(file_schema.names, file_path, reader)
+        found.append(file_schema)
+        schema = (
+            file_schema
+            if schema is None
+            else _widened_schema(schema, file_schema, paths[0], file_path, is_strict=found_schemas is None)
+        )
     assert schema is not None
-    is_mixed = any(field.type != schema.field(field.name).type for one in found for field in one)
+    is_mixed = any(field.type != schema.field(field.name).type for one in set(found) for field in one)
     types_ipc = schema.serialize().to_pybytes() if is_mixed else b""
-    spec = ParquetSource(paths=paths, splits=tuple(splits), columns=tuple(schema.names), types_ipc=types_ipc)
+    spec = ParquetSource(paths=tuple(paths), splits=tuple(splits), columns=tuple(schema.names), types_ipc=types_ipc)
     _check_sampled(spec.splits, metadata, reader)
-    return spec, _statistics([metadata[file_path] for file_path in paths], schema), schema
+    footers = list(metadata.values())
+    return (spec, _statistics(footers, schema), schema), footers
 
 
 def _check_names(names: list[str], path: str, reader: str) -> None:

@@ -1,7 +1,7 @@
 """Very many Parquet files of which a filter may leave a few: one footer at first, the others when a plan needs them.
 
     first_look(paths) -> source of all files, as the first one is          when the data set is made
-    with_footers(source, schema) -> the same of what its footers say       when a plan is made, of the files left then
+    with_footers(source, schema, ignored, predicate) -> Looked             when a plan is made, of the files left then
 
 Until then a split is a whole file, rows and columns are guessed from the first file (``ParquetSource.is_unread``). The
 columns stay those of the first file: where another one has others, or wider types, the plan is an error.
@@ -16,14 +16,16 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Sequence
 from functools import lru_cache
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 import pyarrow as pa
 
 from engine.errors import PlanError, SchemaError
+from engine.graph.expression import Expression, columns_of
 from engine.graph.source_spec import ParquetSource, SourceSplit, SourceStatistics
-from engine.parquet.source import parquet_source, widened
+from engine.parquet.group_bounds import bounds_of_files
+from engine.parquet.source import parquet_source, source_of_files, widened
 
 #: with more files than these it pays to wait for the filters
 FILES_MAX: Final = 64
@@ -50,25 +52,40 @@ def first_look(paths: Sequence[str]) -> FoundParquet:
     return msgspec.structs.replace(spec, paths=tuple(paths), splits=splits, is_unread=True), guessed, schema
 
 
-def with_footers(
-    spec: ParquetSource, schema: pa.Schema, ignored: Collection[str]
-) -> tuple[ParquetSource, SourceStatistics | None]:
-    """Return the source of what the footers of its files say, and its statistics; None where no file is left.
+class Looked(NamedTuple):
+    """A source of what the footers of its files say."""
 
-    Args: schema: of the files' columns, as the first one had them; ignored: columns that are not read of them.
+    spec: ParquetSource
+    #: None: no file is left
+    statistics: SourceStatistics | None
+    #: for each split, what footers say of the columns of a predicate; None: nobody has looked
+    bounds: pa.RecordBatch | None = None
+
+
+def with_footers(
+    spec: ParquetSource, schema: pa.Schema, ignored: Collection[str], predicate: Expression | None = None
+) -> Looked:
+    """Return the source of what the footers of its files say.
+
+    Args:
+        spec: a source whose files were not read.
+        schema: of the files' columns, as the first one had them.
+        ignored: columns that are not read of them.
+        predicate: over columns of the files; bounds of these are read, too.
 
     Raises: PlanError, DataError (a file that cannot be read), SchemaError (one with other columns).
     """
     paths = list(dict.fromkeys(split.path for split in spec.splits))
     if not paths:
-        return msgspec.structs.replace(spec, is_unread=False), None
-    read, statistics, found = _read(tuple(_seen(paths)))
+        return Looked(msgspec.structs.replace(spec, is_unread=False), None)
+    names = () if predicate is None else tuple(dict.fromkeys(columns_of(predicate)))
+    (read, statistics, found), bounds = _read(tuple(_seen(paths)), names)
     found = pa.schema([field for field in found if field.name not in ignored])
     for name in dict.fromkeys([*schema.names, *found.names]):
         _check_column(name, schema, found, spec.paths[0])
     types_ipc = read.types_ipc if found.equals(schema) else schema.serialize().to_pybytes()
     known = msgspec.structs.replace(spec, splits=read.splits, types_ipc=types_ipc, is_unread=False)
-    return known, statistics
+    return Looked(known, statistics, bounds)
 
 
 def _seen(paths: Sequence[str]) -> list[_Seen]:
@@ -80,8 +97,10 @@ def _seen(paths: Sequence[str]) -> list[_Seen]:
 
 
 @lru_cache(maxsize=4)
-def _read(seen: tuple[_Seen, ...]) -> FoundParquet:
-    return parquet_source([path for path, _, _ in seen])
+def _read(seen: tuple[_Seen, ...], columns: tuple[str, ...]) -> tuple[FoundParquet, pa.RecordBatch | None]:
+    found, footers = source_of_files([path for path, _, _ in seen], "read_parquet")
+    is_known = columns and set(columns) <= set(found[2].names)
+    return found, bounds_of_files(footers, columns, found[2]) if is_known else None
 
 
 def _check_column(name: str, schema: pa.Schema, found: pa.Schema, first: str) -> None:

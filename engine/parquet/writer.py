@@ -90,7 +90,11 @@ def check_compression(compression: str, level: int | None) -> None:
 
 
 class ParquetWriter:
-    """Writes one Parquet file; also one without rows has the schema. ``has_checksums``: one in each page."""
+    """Writes one Parquet file; also one without rows has the schema.
+
+    ``has_checksums``: one in each page. ``wanted_bytes``: of the file, which has row groups of half as many then, since
+    who writes looks at its size behind each; 0: any.
+    """
 
     def __init__(
         self,
@@ -100,7 +104,9 @@ class ParquetWriter:
         compression_level: int | None = None,
         *,
         has_checksums: bool = False,
+        wanted_bytes: int = 0,
     ) -> None:
+        self._group_bytes_wished = min(ROW_GROUP_BYTES, wanted_bytes // 2 or ROW_GROUP_BYTES)
         self._schema = schema
         self._path = path
         self._compression = compression
@@ -167,7 +173,7 @@ class ParquetWriter:
     @property
     def _group_bytes_max(self) -> int:
         """Bytes of a row group: less where many are open, or there is little memory."""
-        return max(ROW_GROUP_BYTES_MIN, min(ROW_GROUP_BYTES, self._reserved.part_bytes))
+        return max(ROW_GROUP_BYTES_MIN, min(self._group_bytes_wished, self._reserved.part_bytes))
 
     @property
     def _dictionary_bytes_max(self) -> int:

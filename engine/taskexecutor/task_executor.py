@@ -22,6 +22,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor
+from contextlib import suppress
 from functools import partial
 from typing import Protocol
 
@@ -333,7 +334,9 @@ class TaskExecutor(RpcEndpoint):
         """Give back what ended jobs have freed, unless the next one comes at once and would touch it first again."""
         await asyncio.sleep(_IDLE_S)
         if not self._tasks:
-            await asyncio.get_running_loop().run_in_executor(self._blocking_work, FREED_MEMORY.give_back)
+            # A script may have come to its end meanwhile: its executors take nothing any more, and its memory goes.
+            with suppress(RuntimeError):
+                await asyncio.get_running_loop().run_in_executor(self._blocking_work, FREED_MEMORY.give_back)
 
     # ---- leaders ----
 

@@ -21,7 +21,6 @@ from engine import (
     max_by,
     median,
     mode,
-    skewness,
     stddev_pop,
     sum_,
     when,
@@ -132,10 +131,19 @@ def test_windows_of_expressions_of_aggregates(data):
     assert operators(found).count("Window") == 2
 
 
-@pytest.mark.parametrize("aggregate", [median("x"), first("x", filter=col("x") > 1), skewness("x"), mode("x")])
-def test_windows_that_are_not_there_yet(data, aggregate):
+def test_windows_that_are_not_there_yet(data):
     with pytest.raises(NotYetSupportedError, match="over a window"):
-        data.with_columns(a=aggregate.over("k"))
+        data.with_columns(a=first("x", filter=col("x") > 1).over("k"))
+    with pytest.raises(NotYetSupportedError, match="over frames"):
+        data.with_columns(a=median("x").over("k", order_by="x"))
+
+
+def test_aggregates_of_whole_partitions_are_computed_once_for_each_partition(data):
+    found = data.with_columns(a=median("x").over("k"), b=mode("x").over("k"), c=median("f").over())
+    assert operators(found).count("Join") == 2
+    assert found.schema.names == [*data.schema.names, "a", "b", "c"]
+    with pytest.raises(SchemaError, match=r"no column 'y'. There are: k, x, f, l$"):
+        data.with_columns(a=mode("x").over("k"), b=median("y").over())
 
 
 def test_names_and_texts():

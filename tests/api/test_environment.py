@@ -225,3 +225,15 @@ def test_tables_are_shown_with_types_and_nulls():
         "(only the first rows are shown)",
     ]
     assert "x" * 37 + "..." in format_table(table, 3)
+
+
+def test_an_environment_shows_where_it_runs_and_what_waits(tmp_path):
+    with Environment() as environment:
+        assert repr(environment) == "<Environment local>"
+        data = environment.from_arrow(pa.table({"a": [1]}))
+        data.write_csv(tmp_path / "a")
+        assert repr(environment) == "<Environment local, 1 output to be written by execute()>"
+        data.write_csv(tmp_path / "b")
+        assert repr(environment) == "<Environment local, 2 outputs to be written by execute()>"
+        environment.execute()
+        assert repr(environment) == "<Environment local>"

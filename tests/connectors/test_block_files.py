@@ -2,9 +2,12 @@
 
 import datetime
 import decimal
+import errno
 import random
+import subprocess
 import sys
 import uuid
+from pathlib import Path
 
 import msgspec
 import pyarrow as pa
@@ -18,6 +21,7 @@ from engine.connectors.block_source import block_source
 from engine.connectors.orc_writer import OrcWriter, check_orc_sink
 from engine.errors import ConfigurationError, DataError, NotYetSupportedError, PlanError, SchemaError
 
+ROOT = Path(__file__).parents[2]
 TABLE = pa.table(
     {
         "id": pa.array(range(50_000), pa.int64()),
@@ -192,3 +196,43 @@ def test_avro_says_what_has_no_column_and_what_is_missing(tmp_path, monkeypatch)
     monkeypatch.setitem(sys.modules, "fastavro", None)
     with pytest.raises(NotYetSupportedError, match=r"pip install 'drey\[avro\]'"):
         block_source("avro", path)
+
+
+FULL_DISK = """
+import resource, sys
+from pathlib import Path
+import pyarrow as pa
+from engine.connectors.arrow_writer import ArrowWriter
+from engine.connectors.orc_writer import OrcWriter
+resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
+kind, path = sys.argv[1], Path(sys.argv[2])
+batch = pa.record_batch({"a": [f"{n * 7919 % 1000003:0200d}" for n in range(20_000)]})
+writer = OrcWriter(batch.schema, path, "none") if kind == "orc" else ArrowWriter(batch.schema, path)
+for left in range(20, -1, -1):
+    try:
+        writer.write(batch) if left else writer.finish()
+    except OSError as error:
+        writer.abort()
+        print(left > 0, error.errno, path.exists())
+        break
+"""
+
+
+@pytest.mark.parametrize("kind", ["orc", "ipc"])
+def test_a_disk_that_is_full_is_an_error_and_not_the_end_of_the_process(tmp_path, kind):
+    script = [sys.executable, "-c", FULL_DISK, kind, str(tmp_path / "file")]
+    ended = subprocess.run(script, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stdout) == (0, f"True {errno.EFBIG} False\n"), ended.stderr
+
+
+@pytest.mark.parametrize("data_type", [pa.timestamp("us"), pa.timestamp("s", tz="Europe/Berlin")])
+def test_times_that_readers_of_orc_do_not_have_are_refused(tmp_path, data_type):
+    moments = [datetime.datetime(1677, 9, 22), None, datetime.datetime(2262, 4, 11)]
+    table = pa.table({"t": pa.array(moments, data_type)})
+    path = stored(tmp_path / "near.orc", "orc", table)
+    assert orc.read_table(tmp_path / "near.orc").column("t").null_count == 1, path
+    writer = OrcWriter(table.schema, tmp_path / "far.orc", "none")
+    for far in (datetime.datetime(9999, 12, 31), datetime.datetime(1677, 9, 20)):
+        with pytest.raises(DataError, match=r"write_orc: column 't': .* is beyond the years 1677 to 2262.*; cast the"):
+            writer.write(pa.record_batch({"t": pa.array([None, far], data_type)}))
+    writer.abort()

@@ -153,6 +153,12 @@ def test_what_cannot_be_read_is_said_when_the_plan_is_built(tmp_path):
     path.write_bytes(b'{"a": 1}\n{"a": "x"}\n')
     with pytest.raises(SchemaError, match=r"no schema can be inferred: .*Column\(/a\).*; pass schema= with string"):
         json_source(path)
+    for broken, place in ((b'{"a": 1}\n\n{"a":', "Invalid value in line 3"), (b'{"a":1,"a":2}', "twice in line 1")):
+        path.write_bytes(broken)
+        with pytest.raises(
+            SchemaError, match=rf"{place}; mend it, or pass schema= and on_bad_row='skip', which leaves"
+        ):
+            json_source(path)
     with pytest.raises(SchemaError, match="'m' cannot be read as map"):
         json_source(path, pa.schema([("m", pa.map_(pa.string(), pa.int64()))]))
     path.write_bytes(b'{"id": 12345678901234567890}\n')

@@ -161,3 +161,15 @@ def test_an_output_without_rows_says_so_when_it_is_read(tmp_path, env):
     env.execute()
     with pytest.raises(PlanError, match="holds no files; an output with partition_by= and without rows is such"):
         env.read_parquet(tmp_path / "none")
+
+
+def test_names_that_mean_nothing_or_two_things_are_errors(tmp_path, env):
+    (tmp_path / "year=2024").mkdir()
+    pq.write_table(pa.table({"v": [1]}), tmp_path / "year=2024" / "a.parquet")
+    with pytest.raises(SchemaError, match="file_name_column='v': the files have a column of that name; choose another"):
+        env.read_parquet(tmp_path, file_name_column="v")
+    with pytest.raises(SchemaError, match=r"names 'yaer', but no folder above .* does: they are named after year"):
+        env.read_parquet(tmp_path, partitioning=pa.schema([("yaer", pa.int32())]))
+    (tmp_path / "plain.parquet").write_bytes((tmp_path / "year=2024" / "a.parquet").read_bytes())
+    with pytest.raises(SchemaError, match=r"names 'x', but no folder above .* does: none is named key=value"):
+        env.read_parquet(tmp_path / "plain.parquet", partitioning=pa.schema([("x", pa.int32())]))

@@ -9,7 +9,7 @@ import pytest
 from engine import Environment, col, count, sum_
 from engine.errors import PlanError, SchemaError
 from engine.parquet import unread_files
-from engine.parquet.source import parquet_source
+from engine.parquet.source import parquet_source, source_of_files
 
 DAYS = 80
 
@@ -36,11 +36,11 @@ def read(monkeypatch):
     """The files whose footers a source reads."""
     paths = []
 
-    def counting(files, *args, **named):
-        paths.extend(files)
-        return parquet_source(files, *args, **named)
+    def counting(read_files):
+        return lambda files, *args: paths.extend(files) or read_files(files, *args)
 
-    monkeypatch.setattr(unread_files, "parquet_source", counting)
+    monkeypatch.setattr(unread_files, "parquet_source", counting(parquet_source))
+    monkeypatch.setattr(unread_files, "source_of_files", counting(source_of_files))
     return paths
 
 
@@ -72,6 +72,21 @@ def test_all_files_are_read_where_no_filter_leaves_some_out(env, folder):
     both = data.filter(col("day") == day_of(3)).union(data.filter(col("day") == day_of(5)))
     assert sorted(row.n for row in both.collect()) == [3, 5, 1003, 1005]
     assert data.filter(col("n") == 7).select("day").collect() == [(day_of(7),)]
+
+
+def test_row_groups_of_very_many_files_are_left_out_by_their_bounds(env, folder, read):
+    data = env.read_parquet(folder)
+    one = data.filter(col("n") == 1007)
+    assert "80 files" not in one.explain()
+    assert "parquet metadata, 1 of 160 row groups" in one.explain()
+    assert one.collect() == [(1007, None, day_of(7))]
+    assert len(read) == 1 + DAYS
+    both = data.filter((col("n") < 1005) & (col("day") < day_of(10)) & ((col("n") > 2) | (col("day") == day_of(0))))
+    assert sorted(row.n for row in both.collect()) == [0, 3, 4, 5, 6, 7, 8, 9, *range(1000, 1005)]
+    assert data.filter(col("n") > 5000).collect() == []
+    # what its footer says of another type is not compared with the others
+    write(folder, 3, pa.table({"n": pa.array([1007], pa.int16()), "s": ["x"]}))
+    assert sorted(row.day for row in one.collect()) == [day_of(3), day_of(7)]
 
 
 def test_a_file_that_has_changed_is_read_again(env, folder):

@@ -87,3 +87,21 @@ def test_paths_of_a_list_that_lead_to_one_file_give_it_once(table):
     assert names(paths) == ["b.csv", "a.csv"]
     found = hive_files([table, table / "day=1/a.csv"], "read_csv", is_asked=True)
     assert found.values == (("1",), ("2",))
+
+
+def test_links_are_not_followed_by_two_stars(tmp_path):
+    for folder in ("a", "b/c", ".hidden"):
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / "x.csv").write_text("1")
+        (tmp_path / folder / "up").symlink_to("..")
+    (tmp_path / "a" / "link.csv").symlink_to("x.csv")
+    inside = [tmp_path / "a" / "link.csv", tmp_path / "a" / "x.csv", tmp_path / "b" / "c" / "x.csv"]
+    assert expand_paths(tmp_path / "**", "read_csv") == tuple(map(str, inside))
+    assert expand_paths(tmp_path / "**" / "x.csv", "read_csv") == tuple(map(str, inside[1:]))
+    assert expand_paths(tmp_path / "*" / "**" / "c" / "*.csv", "read_csv") == (str(inside[2]),)
+    # a link that is named is gone into
+    (tmp_path / "other").symlink_to("b")
+    assert expand_paths(tmp_path / "other" / "**", "read_csv") == (str(tmp_path / "other" / "c" / "x.csv"),)
+    (tmp_path / "[odd]" / "d").mkdir(parents=True)
+    (tmp_path / "[odd]" / "d" / "y.csv").write_text("1")
+    assert expand_paths(tmp_path / "**" / "y.csv", "read_csv") == (str(tmp_path / "[odd]" / "d" / "y.csv"),)

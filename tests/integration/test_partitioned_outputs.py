@@ -1,6 +1,7 @@
 """Partitioned folders out: one file open at a time, read back by us, DuckDB and pyarrow; append and replace."""
 
 import datetime
+import random
 import warnings
 
 import duckdb
@@ -205,3 +206,16 @@ def test_options_are_checked_where_they_are_given(env, tmp_path):
         data.write_csv(tmp_path / "out", partitionby="kind")
     with pytest.raises(ConfigurationError, match="target_file_size"):
         data.write_csv(tmp_path / "out", target_file_size="many")
+
+
+def test_parquet_files_have_the_size_that_is_wanted(env, tmp_path):
+    rows = 1_000_000
+    noise = pa.Array.from_buffers(pa.int64(), rows, [None, pa.py_buffer(random.Random(1).randbytes(8 * rows))])
+    table = pa.table({"k": pa.array([0, 1] * (rows // 2)), "x": noise})
+    wanted = 1 << 20
+    env.from_arrow(table).write_parquet(tmp_path / "out", partition_by="k", target_file_size=wanted)
+    env.execute()
+    for folder in ("k=0", "k=1"):
+        sizes = sorted(path.stat().st_size for path in (tmp_path / "out" / folder).iterdir())
+        assert 0.9 * wanted <= sizes[2]
+        assert sizes[-1] <= 2.2 * wanted  # a row group has a megabyte of rows at least

@@ -5,9 +5,10 @@ import time
 
 import polars
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from engine import Environment, col
+from engine import Environment, col, lit
 from engine.api import result_stream
 from engine.api.result_stream import ResultStream
 from engine.connectors import stream_writer
@@ -173,3 +174,21 @@ def test_a_stream_that_is_forgotten_ends_its_job(tmp_path, monkeypatch):
     del stream
     thread.join(10)
     assert not thread.is_alive()
+
+
+def test_rows_that_become_wide_come_in_batches_of_some_megabytes(env, tmp_path):
+    pq.write_table(pa.table({"id": range(200_000)}), tmp_path / "ids.parquet")
+    numbers = env.read_parquet(tmp_path / "ids.parquet")
+    wide = numbers.with_columns(pad=col("id").cast(pa.string()).str.pad_left(8, "-").str.repeat(110))
+    row_count, seen, largest = 0, 0, 0
+    with wide.to_batches() as batches:
+        for batch in batches:
+            row_count += batch.num_rows
+            seen += sum(batch["id"].to_pylist())
+            largest = max(largest, batch.nbytes)
+    assert (row_count, seen) == (200_000, sum(range(200_000)))
+    assert largest <= 20 << 20
+    # a few rows that are wide among narrow ones cut one batch, and the rows behind them come together again
+    few = env.from_arrow(pa.table({"n": [1] * 3000 + [4 << 20] * 2 + [1] * 3000}))
+    lengths = few.select(text=lit("x").str.repeat(col("n"))).select(n=col("text").str.length()).to_arrow()
+    assert sorted(lengths["n"].to_pylist()) == [1] * 6000 + [4 << 20] * 2

@@ -262,3 +262,29 @@ def test_a_program_that_is_only_explained_runs_nothing_to_infer_a_schema(env, da
     monkeypatch.setattr("engine.targets.local.LocalExecutor.is_dry", True)
     with pytest.raises(PlanError, match=r"^a schema cannot be inferred from rows where nothing is run; pass schema="):
         data.map(lambda row: row)
+
+
+class Untyped(NamedTuple):
+    a: int
+    b: str | None
+    counts: dict[str, int]
+
+
+@dataclass
+class Priced:
+    a: int
+    price: Decimal
+
+
+def test_a_return_type_that_does_not_say_all_types_is_told_with_the_column(data):
+    def untyped(row) -> Untyped:
+        return Untyped(1, None, {"x": 1})
+
+    def priced(row) -> Priced:
+        return Priced(1, Decimal("1.50"))
+
+    with pytest.raises(SchemaError, match=r"'b' is null in all .*the column 'counts' is: dict\[str, int\]\)"):
+        data.map(untyped)
+    with pytest.warns(DreyWarning, match=r"not say of which type the column 'price' is: Decimal\); pass"):
+        found = data.map(priced)
+    assert found.schema == pa.schema([("a", pa.int64()), ("price", pa.decimal128(38, 2))])

@@ -6,7 +6,26 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from engine import avg, col, corr, count_distinct, covar, covar_pop, max_, max_by, min_by, mode, skewness, stddev, sum_
+from engine import (
+    avg,
+    bit_or,
+    col,
+    collect_list,
+    corr,
+    count_distinct,
+    covar,
+    covar_pop,
+    max_,
+    max_by,
+    median,
+    min_by,
+    quantile,
+    skewness,
+    stddev,
+    string_agg,
+    sum_,
+)
+from engine import mode as mode_of
 from engine.errors import NotYetSupportedError, SchemaError
 from engine.optimizer import sort_planning, window_planning
 from tests.window.duckdb_windows import values_differ
@@ -61,6 +80,12 @@ FUNCTIONS = {
     "some": (count_distinct("j", filter=col("x") > 0), "count(distinct case when x > 0 then j end)"),
     "latest": (max_by("text", "u"), "max_by(text, case when text is not null then u end)"),
     "first": (min_by("x", "u"), "min_by(x, case when x is not null then u end)"),
+}
+OF_GROUPS = {
+    "middle": (median("j"), "median(j)"),
+    "high": (quantile("x", 0.9), "quantile_cont(x, 0.9)"),
+    "positive": (median("x", filter=col("x") > 0), "median(case when x > 0 then x end)"),
+    "total": (sum_("j"), "sum(j)"),
 }
 
 
@@ -120,6 +145,39 @@ def test_pairs_in_frames_that_slide_agree_with_duckdb(open_environment, rows, wi
     assert_agree(data, rows, ANY_FRAME, SLIDING[window])
 
 
+@pytest.mark.parametrize("window", ["whole", "all", "whole in order"])
+@pytest.mark.parametrize("mode", MODES)
+def test_what_needs_all_values_agrees_with_duckdb(open_environment, rows, mode, window):
+    data = open_environment(**MODES[mode]).from_arrow(rows).rebalance()
+    assert_agree(data, rows, OF_GROUPS, WINDOWS[window])
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_what_is_computed_of_groups_is_the_same_for_each_of_their_rows(open_environment, rows, mode):
+    data = open_environment(**MODES[mode]).from_arrow(rows).rebalance()
+    made = {
+        "often": mode_of("j"),
+        "texts": string_agg("text", "|", order_by="id"),
+        "all": collect_list("j", order_by="id"),
+        "bits": bit_or("j"),
+        "bent": skewness("x"),
+    }
+    odd = col("u") % 2 == 0  # null for some rows: keys are expressions, and null is one of them
+    found = data.select("id", g=odd, off=col("x") - median("x").over(odd), **{n: a.over(odd) for n, a in made.items()})
+    groups = data.with_columns(g=odd).group_by("g").agg(middle=median("x"), **made)
+    wanted = {row.g: row for row in groups.collect()}
+    assert len(wanted) == 3
+    xs = dict(zip(rows["id"].to_pylist(), rows["x"].to_pylist(), strict=True))
+    for row in found.collect():
+        group = wanted[row.g]
+        assert row[3:7] == group[2:6]
+        assert is_near(row.bent, group.bent)
+        assert row.off == (None if xs[row.id] is None else xs[row.id] - group.middle)
+    assert data.filter(median("j").over(odd) > 100).count() == 0
+    assert data.filter(col("id") == median("id").over()).count() == 0
+    assert data.filter((col("id") - median("id").over()).abs() < 1).count() == 2
+
+
 def test_rows_that_are_equal_in_the_order_are_seen_in_one_order(open_environment):
     table = pa.table({"o": [number // 50 for number in range(400)], "x": [number % 7 for number in range(400)]})
     data = open_environment(**MODES["3"]).from_arrow(table).rebalance()
@@ -156,8 +214,10 @@ def test_what_has_no_cheap_way_is_refused(open_environment, rows):
     for made in (count_distinct("j"), max_by("x", "y"), sum_("j", distinct=True)):
         with pytest.raises(NotYetSupportedError, match=r"a frame that begins behind the first row; begin it there"):
             data.select(a=made.over(**sliding))
-    for made in (mode("j"), skewness("x")):
-        with pytest.raises(NotYetSupportedError, match="over a window"):
-            data.select(a=made.over("k"))
+    for made in (mode_of("j"), skewness("x"), median("x")):
+        with pytest.raises(NotYetSupportedError, match=r"over frames \(of whole partitions alone: leave out order_by="):
+            data.select(a=made.over("k", order_by="id"))
+        with pytest.raises(NotYetSupportedError, match="over frames"):
+            data.select(a=made.over(**sliding))
     with pytest.raises(SchemaError, match="it takes numbers, an argument is string"):
         data.select(a=corr("text", "x").over("k"))

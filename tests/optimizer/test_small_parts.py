@@ -155,6 +155,18 @@ def test_a_function_a_partitioning_and_a_hint_are_not_small():
         assert parallelisms(builder)[-1] == 4
 
 
+def test_a_function_over_little_has_all_subtasks_and_so_has_what_it_is_given():
+    builder = Builder()
+    few = builder.aggregate(builder.source(KEYED, path="few.parquet"), ("k",), ("sum", "a"))
+    joined = builder.join(builder.source(KEYED), few, on="k", how=JoinType.SEMI)
+    builder.sink(builder.python(joined))
+    assert set(parallelisms(builder)) == {4}
+    beside = Builder()
+    grouped(beside, beside.source(KEYED))
+    beside.sink(beside.python(beside.source(KEYED, path="other.parquet")))
+    assert parallelisms(beside)[:2] == [1, 1] and parallelisms(beside)[-1] == 4
+
+
 def test_who_sets_a_parallelism_gets_it():
     builder = Builder()
     grouped(builder, builder.source(KEYED))

@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 import gc
 import weakref
+from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import pytest
 
 from engine.errors import CorruptBlockError, TaskCancelledError
 from engine.graph.deployment import TaskCounters, TaskDeploymentDescriptor
 from engine.ids import AllocationId, ExecutionAttemptId, JobId, JobVertexId, ResourceId
+from engine.taskexecutor import task_executor
 from engine.taskexecutor.task import Task
 
 
@@ -126,3 +129,16 @@ def test_a_result_whose_samples_cannot_be_read_is_a_failure_of_its_task():
     reports = run_task(DamagedSamples(None))
     assert [report.state for report in reports] == ["RUNNING", "FAILED"]
     assert reports[-1].failure.message == "block 7 cannot be used"
+
+
+def test_memory_is_given_back_behind_a_job_unless_the_process_ends(monkeypatch):
+    monkeypatch.setattr(task_executor, "_IDLE_S", 0)
+    given = []
+    monkeypatch.setattr(task_executor.FREED_MEMORY, "give_back", lambda: given.append(True))
+    with ThreadPoolExecutor(1) as executor:
+        process = SimpleNamespace(_tasks={}, _blocking_work=executor)
+        asyncio.run(task_executor.TaskExecutor._give_back_when_idle(process))
+        assert given == [True]
+    # the interpreter has shut its executors down
+    asyncio.run(task_executor.TaskExecutor._give_back_when_idle(process))
+    assert given == [True]

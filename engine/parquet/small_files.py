@@ -1,0 +1,72 @@
+"""Small Parquet files, each read from disk at once: of ten thousand of them, opening is what takes the time.
+
+    file = small_file(path, groups, columns)      None: it is not small, or something about it is not as it should be
+    file.schema                                   plain types of some columns, as the file has them
+    file.batches                                  the rows of the row groups
+
+The bytes are read in one call and decoded by pyarrow, without what larger files are worth: a footer that is shared,
+pages that are passed over, reservations for each row group. What footer and pages say is looked at before, as for
+others; where that is wrong the file is left to who says what is wrong (``reader``).
+
+Held by: tests/parquet/test_small_files.py
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from engine.parquet.footers import open_bytes
+from engine.parquet.pages import leaf_pages, leaves_of
+from engine.parquet.source import plain_file_schema
+
+#: fewer are read as larger ones are
+FILES_MIN: Final = 16
+#: of a file, and of its row groups before compression
+SMALL_BYTES_MAX: Final = 256 << 10
+#: of its rows once they are decoded: a value of a dictionary may stand in many of them
+_DECODED_BYTES_MAX: Final = 4 << 20
+_ROWS_MAX: Final = 16384
+
+
+class SmallFile(NamedTuple):
+    """Rows of a small file."""
+
+    schema: pa.Schema
+    batches: list[pa.RecordBatch]
+
+
+def small_file(path: str, groups: Sequence[int], columns: Sequence[str]) -> SmallFile | None:
+    """Return columns of row groups of a small file, None where the file is not one, or is damaged."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        data = os.read(descriptor, SMALL_BYTES_MAX + 1)
+        if len(data) > SMALL_BYTES_MAX:
+            return None
+        file = open_bytes(data)
+        if not _are_small(descriptor, file.metadata, groups, columns):
+            return None
+        table = file.read_row_groups(list(groups), columns=list(columns), use_threads=False)
+    except (pa.ArrowException, OSError):
+        return None
+    finally:
+        os.close(descriptor)
+    if table.num_rows != sum(file.metadata.row_group(group).num_rows for group in groups):
+        return None
+    return SmallFile(plain_file_schema(table.schema), table.to_batches())
+
+
+def _are_small(descriptor: int, footer: pq.FileMetaData, groups: Sequence[int], columns: Sequence[str]) -> bool:
+    """Whether rows of row groups are few and narrow; pa.ArrowInvalid where a page cannot be what it says."""
+    rows, size_bytes = 0, 0.0
+    for group in groups:
+        metadata = footer.row_group(group)
+        rows += metadata.num_rows
+        for _, chunk in leaves_of(metadata, columns):
+            pages = leaf_pages(descriptor, chunk, group)
+            size_bytes += pages.whole_bytes + pages.value_bytes * metadata.num_rows
+    return rows <= _ROWS_MAX and size_bytes <= _DECODED_BYTES_MAX

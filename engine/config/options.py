@@ -153,6 +153,12 @@ RUNTIME_FILTERS = _option(
 FORCE_SPILL = _option(
     "debug.force-spill", "bool", "false", "Every blocking operator spills after a few rows, for tests of spilling."
 )
+SMALL_PART_SIZE = _option(
+    "debug.small-part-size",
+    "size",
+    None,
+    "What parts of a plan in one subtask read at most, whatever parallelism is set. Default: as measured. For tests.",
+)
 FAULT_POINT = _option(
     "debug.fault-point",
     "string",

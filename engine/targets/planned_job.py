@@ -33,6 +33,7 @@ from engine.config.options import (
     RUNTIME_FILTERS,
     SKEW_FACTOR,
     SKEW_THRESHOLD,
+    SMALL_PART_SIZE,
 )
 from engine.errors import EngineError, JobCancelledError
 from engine.graph.exchange_mode import ExecutionMode
@@ -60,10 +61,13 @@ def planner_settings(
     segment_size_bytes: int,
 ) -> OptimizerSettings:
     """Return what the planner needs to know: the configuration's part, and the target's."""
+    is_free = configuration.get(PARALLELISM_DEFAULT) is None and configuration.get(ADAPTIVE_PARALLELISM)
+    small_part_bytes = configuration.get(SMALL_PART_SIZE)
     return OptimizerSettings(
         parallelism=parallelism,
         execution_mode=ExecutionMode(configuration.get(EXECUTION_MODE) or default_mode),
-        has_small_parts=configuration.get(PARALLELISM_DEFAULT) is None and configuration.get(ADAPTIVE_PARALLELISM),
+        has_small_parts=is_free or small_part_bytes is not None,
+        small_part_bytes=small_part_bytes,
         legacy_estimates=configuration.get(LEGACY_ESTIMATES),
         runtime_filters=configuration.get(RUNTIME_FILTERS),
         managed_bytes_per_slot=managed_bytes_per_slot,

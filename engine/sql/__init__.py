@@ -34,7 +34,8 @@ windows.py          functions over windows
 expressions.py      expressions of Substrait to ours
 constants.py        what is computed of constants, as of columns
 coercions.py        casts that nobody wrote, where Drey has a rule of its own
-functions.py        a table of functions by name; list_functions.py: those of lists and structs; own_functions.py: those
+functions.py        a table of functions by name; text_calls.py: those of texts; arguments.py: constants, or columns
+                    in their place; list_functions.py: those of lists and structs; own_functions.py: those
                     that the planner is told of; spans.py: intervals that columns say, differences of timestamps
 types.py            types and constants; messages.py: messages of Substrait as trees
 column_names.py     Substrait counts columns, data sets name them

@@ -26,14 +26,15 @@ from engine.api.expressions import col, lit, when
 from engine.errors import NotYetSupportedError, PlanError
 from engine.expressions.infer import infer_type
 from engine.graph.expression import Cast, ColumnRef
+from engine.sql.arguments import constant_of
 from engine.sql.coercions import Coercions, without_widening
 from engine.sql.constants import computed, constant_call, constant_cast, is_constant, is_null, scalar_of
-from engine.sql.functions import FUNCTIONS, OVER_NULLS, constant_of
+from engine.sql.functions import FUNCTIONS, OVER_NULLS
 from engine.sql.list_functions import LIST_FUNCTIONS
 from engine.sql.marked_membership import marked_value
 from engine.sql.own_functions import OWN
 from engine.sql.spans import INTERVAL_OF, moved, part_of_span, with_spans
-from engine.sql.types import arrow_type, constant
+from engine.sql.types import arrow_type, constant, in_microseconds
 from engine.sql.windows import window
 from engine.sql.zone_calls import zone_call
 
@@ -47,9 +48,13 @@ _MIRRORED: Final = {"lt": "gt", "lte": "gte", "gt": "lt", "gte": "lte", "equal":
 _COMPARISONS: Final = frozenset(
     ("equal", "not_equal", "lt", "lte", "gt", "gte", "between", "is_distinct_from", "is_not_distinct_from")
 )
+_NANOSECONDS: Final = pa.timestamp("ns")
+_MICROSECONDS: Final = pa.timestamp("us")
 _UNITS: Final = ("s", "ms", "us", "ns")
 #: of the decimals of SQL
 _MOST_DIGITS: Final = 38
+#: what a text that is a decimal is read as, before it is rounded
+_MOST: Final = pa.decimal256(76, _MOST_DIGITS)
 
 
 class ExpressionReader:
@@ -159,10 +164,15 @@ class ExpressionReader:
         wanted = arrow_type(message.type)
         if pa.types.is_integer(source) and (pa.types.is_timestamp(wanted) or pa.types.is_date(wanted)):
             raise PlanError("sql: a number as a date or a time; write from_unixtime(seconds), make_date(y, m, d)")
+        if wanted == _NANOSECONDS and (pa.types.is_date(source) or (pa.types.is_timestamp(source) and not source.tz)):
+            # the unit of a TIMESTAMP without digits, too, in which years end with 2262: nothing is lost in another one
+            return value.cast(_MICROSECONDS) if pa.types.is_date(source) else value
+        if pa.types.is_string(source) and not is_constant(value):
+            value, wanted = _readable(value, wanted)
         if self._coercions.makes_double(source, wanted):
             return self._as_double(value, source)
         if message.failure_behavior == _RETURN_NULL:
-            return self._rounded(value, wanted).try_cast(wanted)
+            return self._rounded(value, wanted, is_tried=True).try_cast(wanted)
         if pa.types.is_float64(wanted):
             return self._as_double(value, source)
         if pa.types.is_timestamp(source) and pa.types.is_string(wanted):
@@ -172,9 +182,11 @@ class ExpressionReader:
             zoned = value if source.tz == wanted.tz else value.cast(pa.timestamp(source.unit, wanted.tz))
             return zoned.dt.epoch(wanted.unit).cast(pa.timestamp(wanted.unit)).cast(wanted)
         cast = self._rounded(value, wanted).cast(wanted)
-        if pa.types.is_string(source) and is_constant(value) and not is_constant(computed(cast)):
-            return constant_cast(scalar_of(value).as_py(), wanted)
-        return cast
+        if not (pa.types.is_string(source) and is_constant(value)):
+            return cast
+        if not is_constant(found := computed(cast)):
+            found = constant_cast(scalar_of(value).as_py(), wanted)
+        return lit(in_microseconds(scalar_of(found)))
 
     def _as_double(self, value: Expr, source: pa.DataType) -> Expr:
         if source in _WIDE_INTEGERS:
@@ -229,10 +241,12 @@ class ExpressionReader:
             return self._schema.field(expression.name).type
         return infer_type(expression, self._schema)
 
-    def _rounded(self, value: Expr, wanted: pa.DataType) -> Expr:
+    def _rounded(self, value: Expr, wanted: pa.DataType, is_tried: bool = False) -> Expr:
         """Return what a cast takes: in SQL it rounds, halves of floats to the even integer, others away from zero."""
         if not (pa.types.is_integer(wanted) or pa.types.is_decimal(wanted)):
             return value
+        if pa.types.is_decimal(wanted) and pa.types.is_string(self._type(value)):
+            value = value.try_cast(_MOST) if is_tried else value.cast(_MOST)
         source, digits = self._type(value), wanted.scale if pa.types.is_decimal(wanted) else 0
         if pa.types.is_floating(source):
             return value.call("round", digits=digits, to_even=pa.types.is_integer(wanted))
@@ -254,6 +268,15 @@ class ExpressionReader:
         if chain is None:
             raise NotYetSupportedError("a CASE without WHEN")
         return chain.otherwise(self.read(getattr(message, "else"))) if message.HasField("else") else chain
+
+
+def _readable(value: Expr, wanted: pa.DataType) -> tuple[Expr, pa.DataType]:
+    """Return a text and the type it is read as: a TIMESTAMP has microseconds, and blanks around it do not count."""
+    if pa.types.is_timestamp(wanted) and wanted.unit == "ns":
+        value = value.str.replace(r"(\.\d{6})\d+", r"\1", regex=True)
+        wanted = pa.timestamp("us", wanted.tz)
+    is_read = pa.types.is_integer(wanted) or pa.types.is_floating(wanted) or pa.types.is_temporal(wanted)
+    return (value.str.strip(" ") if is_read or pa.types.is_decimal(wanted) else value), wanted
 
 
 def _is_finer(one: pa.DataType, other: pa.DataType) -> bool:

@@ -16,8 +16,8 @@ from engine.api.expressions import lit, when
 from engine.api.row_functions import array, struct
 from engine.errors import NotYetSupportedError
 from engine.graph.expression import Call, Literal
+from engine.sql.arguments import Arguments, Function, constant_of
 from engine.sql.constants import scalar_of
-from engine.sql.functions import Arguments, Function, constant_of
 
 
 def _method(name: str) -> Function:
@@ -78,7 +78,7 @@ def _join(arguments: Arguments, _wanted: pa.DataType | None) -> Expr:
 
 
 def _split(arguments: Arguments, _wanted: pa.DataType | None) -> Expr:
-    return arguments[0].str.split(str(constant_of(arguments[1], "what STRING_SPLIT looks for")))
+    return arguments[0].call("str_split", arguments[1], regex=False)
 
 
 def _named(arguments: Arguments, _wanted: pa.DataType | None) -> Expr:

@@ -17,8 +17,8 @@ import pyarrow as pa
 from engine.api.expression import Expr
 from engine.api.expressions import lit, when
 from engine.errors import NotYetSupportedError
+from engine.sql.arguments import constant_of
 from engine.sql.constants import computed, is_constant, scalar_of
-from engine.sql.functions import constant_of
 
 #: what the planner is told of an interval of a column
 INTERVAL_OF: Final = "interval_of"

@@ -29,7 +29,7 @@ from engine.api.windows import (
 from engine.errors import NotYetSupportedError
 from engine.graph.expression import Literal
 from engine.sql.aggregates import NUMBERED, AggregateCall, aggregate
-from engine.sql.functions import constant_of
+from engine.sql.arguments import constant_of
 
 if TYPE_CHECKING:
     from substrait.algebra_pb2 import Expression

@@ -21,6 +21,7 @@ from engine.client.job_listener import JobListener
 from engine.client.job_result import JobResult
 from engine.client.notebook_progress import listener_of_job
 from engine.client.termination import after, leaving_on_termination, uninterrupted
+from engine.config.debug_options import SMALL_PART_SIZE
 from engine.config.loader import Configuration
 from engine.config.options import (
     ADAPTIVE,
@@ -33,7 +34,6 @@ from engine.config.options import (
     RUNTIME_FILTERS,
     SKEW_FACTOR,
     SKEW_THRESHOLD,
-    SMALL_PART_SIZE,
 )
 from engine.errors import EngineError, JobCancelledError
 from engine.graph.exchange_mode import ExecutionMode

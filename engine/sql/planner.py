@@ -180,7 +180,7 @@ def _plan(text: str, tables: Mapping[str, pa.Schema], decimal_constants: bool) -
 
 
 def _with_zones(asked: _Asked, text: str) -> PlannedQuery:
-    written = with_rows_compared(with_using_joins(in_known_words(in_common_words(text))))
+    written = with_rows_compared(with_using_joins(in_known_words(in_common_words(text)), asked.tables))
     try:
         known = with_zone_calls(with_known_calls(written), asked.zoned)
     except CallError as error:
@@ -337,7 +337,7 @@ def _said(error: Exception, asked: _Asked, text: str, parse: Callable[[str], Any
 def _in_short(reason: str) -> str:
     """Return what is said of a plan that has no form in Substrait, without the plan."""
     if "join constraint: `using`" in reason.lower():
-        return "USING of a LEFT, RIGHT or FULL JOIN; write ON a.k = b.k, and coalesce(a.k, b.k) for the key"
+        return "USING or NATURAL of an outer join of this form; write ON a.k = b.k, and coalesce(a.k, b.k) for the key"
     if "RecursiveQuery" in reason:
         return "WITH RECURSIVE; write a loop over env.sql(...) in Python"
     if "FieldNotFound" in reason:

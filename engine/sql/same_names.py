@@ -17,7 +17,10 @@ from typing import Final
 from engine.sql.select_items import MADE_NAME, is_star, is_without_name, item_places
 from engine.sql.tokens import Token, after, before, closing, raw, text_of, tokens
 
-_SAME: Final = re.compile(r"duplicate (?:un)?qualified field name|Projections require unique expression names")
+_SAME: Final = re.compile(
+    r"duplicate (?:un)?qualified field name|Projections require unique expression names"
+    r"|qualified field name \S+ and unqualified field name"
+)
 _CASTS: Final = ("CAST", "TRY_CAST")
 
 

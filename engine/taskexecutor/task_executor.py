@@ -333,7 +333,11 @@ class TaskExecutor(RpcEndpoint):
         """Give back what ended jobs have freed, unless the next one comes at once and would touch it first again."""
         await asyncio.sleep(_IDLE_S)
         if not self._tasks:
-            await asyncio.get_running_loop().run_in_executor(self._blocking_work, FREED_MEMORY.give_back)
+            try:
+                given_back = asyncio.get_running_loop().run_in_executor(self._blocking_work, FREED_MEMORY.give_back)
+            except RuntimeError:  # the process ends: no thread takes work any more
+                return
+            await given_back
 
     # ---- leaders ----
 

@@ -30,7 +30,7 @@ set_operations.py   INTERSECT ALL, EXCEPT ALL
 relations.py        relations of Substrait to data sets: reads, projections, sorts, unions
 joins.py            pairs, rows with and without a match, marks; join_conditions.py: keys, and the rest of ON
 groups.py           grouping sets; aggregates.py: aggregates by name, of groups and of windows
-windows.py          functions over windows
+windows.py          functions over windows; null_treatment.py: IGNORE NULLS
 expressions.py      expressions of Substrait to ours
 constants.py        what is computed of constants, as of columns
 coercions.py        casts that nobody wrote, where Drey has a rule of its own

@@ -67,6 +67,7 @@ class ExpressionReader:
         function_names: dict[int, str],
         scalar_column: Callable[[Expression.Subquery], str],
         coercions: Coercions,
+        unique: Callable[[str], str],
     ) -> None:
         self._columns = columns
         self._data = data
@@ -75,6 +76,9 @@ class ExpressionReader:
         self._coercions = coercions
         #: of all columns, when the first type is asked for
         self._schema: pa.Schema | None = None
+        self._unique = unique
+        #: columns that have to be there before what was read
+        self.before: dict[str, Expr] = {}
 
     def read(self, message: Expression) -> Expr:
         """Return an expression; NotYetSupportedError for a kind or a function that is not here."""
@@ -91,7 +95,7 @@ class ExpressionReader:
                 return self._call(message.scalar_function)
             case "window_function":
                 call = message.window_function
-                return window(self.read, self._function_names[call.function_reference], call)
+                return window(self.read, self._function_names[call.function_reference], call, self._type, self._made)
             case "cast":
                 return self._cast(message.cast)
             case "if_then":
@@ -103,6 +107,13 @@ class ExpressionReader:
                 return col(self._scalar_column(message.subquery))
             case _:
                 raise NotYetSupportedError(f"the SQL expression {kind}")
+
+    def _made(self, value: Expr) -> Expr:
+        """Return a column of row numbers that is there before, as others of the same rows are."""
+        name = next((name for name, known in self.before.items() if known.expression == value.expression), None)
+        name = name or self._unique("row")
+        self.before[name] = value
+        return col(name)
 
     def position(self, message: Expression) -> int:
         """Return which column a reference means; NotYetSupportedError for a part of a nested value."""
@@ -236,6 +247,8 @@ class ExpressionReader:
     def _type(self, value: Expr) -> pa.DataType:
         if self._schema is None:
             self._schema = pa.schema([field for each in self._data for field in each.schema])
+        if missing := [name for name in self.before if name not in self._schema.names]:
+            self._schema = pa.unify_schemas([self._schema, pa.schema([(name, pa.int64()) for name in missing])])
         expression = value.expression
         if isinstance(expression, ColumnRef):
             return self._schema.field(expression.name).type

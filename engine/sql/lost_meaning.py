@@ -2,7 +2,7 @@
 
     in the text         hints, ESCAPE, TABLESAMPLE, windows that extend a named one, GROUPS,
                         IS DISTINCT FROM with AND or OR behind it
-    in the bound plan   FILTER, DISTINCT and IGNORE NULLS of a window, RANGE over what is no whole number,
+    in the bound plan   FILTER and DISTINCT of a window, RANGE over what is no whole number,
                         IN where null is told from false, NOT IN of a constant, EXISTS over an aggregate of all rows,
                         aggregates, windows and limits that a subquery takes of each outer row
     in the last plan    distances of RANGE over what is no integer, which Substrait calls unbounded
@@ -50,7 +50,6 @@ _FILTERED_WINDOW: Final = re.compile(r"^\s*Filter: .*\b(?:ROWS|RANGE) BETWEEN (?
 _IN_WINDOW: Final = {
     r" FILTER \(": "FILTER of a function over a window (write sum(CASE WHEN ...))",
     r"\(DISTINCT ": "DISTINCT of a function over a window",
-    r"\bIGNORE NULLS\b": "IGNORE NULLS",
 }
 _BOUND: Final = r"(?:UNBOUNDED (?:PRECEDING|FOLLOWING)|CURRENT ROW|\d+ (?:PRECEDING|FOLLOWING))"
 _RANGE: Final = re.compile(r"RANGE BETWEEN ")

@@ -38,6 +38,7 @@ from engine.sql.lost_meaning import (
 from engine.sql.marked_membership import UnclearMembershipError, marks_in, with_marks
 from engine.sql.missing_forms import IN_TEXT, NO_QUERIES, STATEMENTS
 from engine.sql.null_aware import marks_are_null_aware, null_aware_joins
+from engine.sql.null_treatment import with_null_treatment
 from engine.sql.other_words import in_common_words
 from engine.sql.own_functions import register_own_functions
 from engine.sql.planner_errors import in_sql, is_of_parser, place_of, said, unknown_column
@@ -180,7 +181,8 @@ def _plan(text: str, tables: Mapping[str, pa.Schema], decimal_constants: bool) -
 
 
 def _with_zones(asked: _Asked, text: str) -> PlannedQuery:
-    written = with_rows_compared(with_using_joins(in_known_words(in_common_words(text)), asked.tables))
+    written = in_known_words(in_common_words(with_null_treatment(text)))
+    written = with_rows_compared(with_using_joins(written, asked.tables))
     try:
         known = with_zone_calls(with_known_calls(written), asked.zoned)
     except CallError as error:

@@ -181,7 +181,8 @@ class RelationReader:
                 self._memberships.follow(one, found.columns, name)
             computed[name] = reader.read(one)
             columns.append(name)
-        return Relation(found.data.with_columns(**computed) if computed else found.data, tuple(columns))
+        data = found.data.with_columns(**reader.before) if reader.before else found.data
+        return Relation(data.with_columns(**computed) if computed else data, tuple(columns))
 
     def _filter(self, message: FilterRel) -> Relation:
         return self._filtered(self.read(message.input), message.condition)
@@ -406,6 +407,7 @@ class RelationReader:
             self._query.functions,
             lambda query: known[query.SerializeToString(deterministic=True)],
             self._coercions,
+            self._names.unique,
         )
 
 

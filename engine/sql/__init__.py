@@ -9,7 +9,7 @@ query.py            text to data set
 statements.py       a text of statements taken apart; text_pieces.py: its strings, names and comments
 written_otherwise.py  forms that the planner does not read, in words that it does; tokens.py: a text as tokens
 other_words.py      words and operators of other dialects; rows_compared.py: (a, b) IN (...); using_joins.py: USING and
-                    NATURAL of outer joins; merged_keys.py: what their keys are called
+                    NATURAL of outer joins; merged_keys.py: what their keys are called; unnested.py: unnest(list)
 known_calls.py      functions of other dialects as calls that the planner knows, by call_table.py; format_calls.py:
                     format() and printf(); function_guide.py: functions by what they are for
 aliases.py          names of a list of SELECT within the same SELECT

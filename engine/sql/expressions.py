@@ -68,6 +68,7 @@ class ExpressionReader:
         scalar_column: Callable[[Expression.Subquery], str],
         coercions: Coercions,
         unique: Callable[[str], str],
+        element: Callable[[Expr, Expr], Expr | None],
     ) -> None:
         self._columns = columns
         self._data = data
@@ -77,6 +78,7 @@ class ExpressionReader:
         #: of all columns, when the first type is asked for
         self._schema: pa.Schema | None = None
         self._unique = unique
+        self._element = element
         #: columns that have to be there before what was read
         self.before: dict[str, Expr] = {}
 
@@ -137,6 +139,8 @@ class ExpressionReader:
             return lit(None, OWN[name].made) if is_unknown else OWN[name].call(arguments)
         if name in ("date_part", "date_trunc"):
             arguments = [arguments[0], self._in_utc(arguments[1])]
+        if name == "array_element" and (element := self._element(arguments[0], arguments[1])) is not None:
+            return element
         if name in LIST_FUNCTIONS:
             return LIST_FUNCTIONS[name](arguments, None)
         if name not in FUNCTIONS:

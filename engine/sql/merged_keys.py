@@ -50,11 +50,18 @@ class MergedKeys:
 
     def write(self, found: list[Token]) -> bool:
         """Write the keys wherever a query names them; False where its list has a * that cannot have them."""
-        return all(_write(found, select, keys) for select, keys in self._found if keys)
+        return all(write_values(found, select, keys) for select, keys in self._found if keys)
 
 
-def _write(found: list[Token], select: Token, keys: dict[str, str]) -> bool:
+def write_values(
+    found: list[Token], select: Token, shown_keys: dict[str, str], others: dict[str, str] | None = None
+) -> bool:
+    """Write values for the names of a SELECT's query; False where its list has a * that cannot have them.
+
+    Args: shown_keys: of columns that * shows; others: names that are the same with a table before them.
+    """
     at = next(place for place, token in enumerate(found) if token is select)
+    keys = {**shown_keys, **(others or {})}
     is_list, is_ordered, shown = True, False, set()
     while (at := after(found, at)) < len(found) and found[at].word not in (*_SETS, ")"):
         word, previous = found[at].word, found[before(found, at)].word
@@ -67,10 +74,12 @@ def _write(found: list[Token], select: Token, keys: dict[str, str]) -> bool:
         elif word.endswith("*") and is_list and (word != "*" or previous in _BEGINS):
             if not is_item or word != "*":
                 return False
-            found[at] = raw(f"* REPLACE ({', '.join(f'{value} AS {key.lower()}' for key, value in keys.items())})")
+            written = ", ".join(f"{value} AS {key.lower()}" for key, value in shown_keys.items())
+            found[at] = raw(f"* REPLACE ({written})")
             shown |= set(keys)
         elif word in keys and previous not in _NO_VALUE_BEFORE and not (is_ordered and word in shown):
-            found[at] = raw(f"{keys[word]} AS {found[at].text}" if is_item else keys[word])
+            name = found[at].text.rpartition(".")[2]
+            found[at] = raw(f"{keys[word]} AS {name}" if is_item else keys[word])
             shown |= {word} if is_item else set()
     return True
 

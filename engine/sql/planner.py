@@ -46,6 +46,7 @@ from engine.sql.rows_compared import with_rows_compared
 from engine.sql.same_names import are_same_names, told_apart
 from engine.sql.select_items import written_names
 from engine.sql.set_operations import all_operations
+from engine.sql.unnested import register_positions, with_unnested
 from engine.sql.using_joins import with_using_joins
 from engine.sql.written_otherwise import exists_as_count, in_known_words, with_rows_named
 from engine.sql.zone_calls import (
@@ -181,7 +182,7 @@ def _plan(text: str, tables: Mapping[str, pa.Schema], decimal_constants: bool) -
 
 
 def _with_zones(asked: _Asked, text: str) -> PlannedQuery:
-    written = in_known_words(in_common_words(with_null_treatment(text)))
+    written = in_known_words(in_common_words(with_unnested(with_null_treatment(text))))
     written = with_rows_compared(with_using_joins(written, asked.tables))
     try:
         known = with_zone_calls(with_known_calls(written), asked.zoned)
@@ -296,6 +297,7 @@ def _session(asked: _Asked, text: str) -> tuple[Any, Callable[[str], Any]]:
     session = context(settings.set("datafusion.execution.time_zone", "UTC"))
     register_zone_calls(session, text, asked.zoned)
     register_own_functions(session, text)
+    register_positions(session, text, dataset)
     for rule in _OWN_RULES:
         session.remove_optimizer_rule(rule)
     words = text.lower()

@@ -30,12 +30,13 @@ from engine.sql.arguments import constant_of
 from engine.sql.coercions import Coercions, without_widening
 from engine.sql.constants import computed, constant_call, constant_cast, is_constant, is_null, scalar_of
 from engine.sql.functions import FUNCTIONS, OVER_NULLS
-from engine.sql.list_functions import LIST_FUNCTIONS
+from engine.sql.list_functions import LIST_FUNCTIONS, is_any
 from engine.sql.marked_membership import marked_value
 from engine.sql.own_functions import OWN
 from engine.sql.spans import INTERVAL_OF, moved, part_of_span, with_spans
 from engine.sql.types import arrow_type, constant, in_microseconds
 from engine.sql.windows import window
+from engine.sql.written_otherwise import MARK
 from engine.sql.zone_calls import zone_call
 
 if TYPE_CHECKING:
@@ -139,6 +140,8 @@ class ExpressionReader:
             return lit(None, OWN[name].made) if is_unknown else OWN[name].call(arguments)
         if name in ("date_part", "date_trunc"):
             arguments = [arguments[0], self._in_utc(arguments[1])]
+        if name == "array_has" and self._is_marked(call.arguments[0].value):
+            return is_any(arguments[0], arguments[1])
         if name == "array_element" and (element := self._element(arguments[0], arguments[1])) is not None:
             return element
         if name in LIST_FUNCTIONS:
@@ -163,6 +166,12 @@ class ExpressionReader:
         if name == "subtract" and call.output_type.WhichOneof("kind") == "i64" and self._is_date(arguments[0]):
             return arguments[0].dt.diff(arguments[1], "days")
         return FUNCTIONS[name](arguments, wanted)
+
+    def _is_marked(self, message: Expression) -> bool:
+        """Return whether a list is that of = ANY (list)."""
+        call = message.scalar_function
+        is_call = message.WhichOneof("rex_type") == "scalar_function"
+        return is_call and self._function_names[call.function_reference] == MARK.lower() and len(call.arguments) == 1
 
     def _is_in(self, message: Expression.SingularOrList) -> Expr:
         options = [self.read(option) for option in message.options]

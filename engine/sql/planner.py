@@ -47,7 +47,7 @@ from engine.sql.same_names import are_same_names, told_apart
 from engine.sql.select_items import written_names
 from engine.sql.set_operations import all_operations
 from engine.sql.unnested import register_positions, with_unnested
-from engine.sql.using_joins import with_using_joins
+from engine.sql.using_joins import UNFIT, with_using_joins
 from engine.sql.written_otherwise import exists_as_count, in_known_words, with_rows_named
 from engine.sql.zone_calls import (
     ZonedTypeError,
@@ -341,7 +341,7 @@ def _said(error: Exception, asked: _Asked, text: str, parse: Callable[[str], Any
 def _in_short(reason: str) -> str:
     """Return what is said of a plan that has no form in Substrait, without the plan."""
     if "join constraint: `using`" in reason.lower():
-        return "USING or NATURAL of an outer join of this form; write ON a.k = b.k, and coalesce(a.k, b.k) for the key"
+        return UNFIT
     if "RecursiveQuery" in reason:
         return "WITH RECURSIVE; write a loop over env.sql(...) in Python"
     if "FieldNotFound" in reason:

@@ -2,6 +2,7 @@
 
     sum(k), sum(CAST(k AS DOUBLE))    sum(k), sum(CAST(coalesce(k) AS DOUBLE))     a coalesce for each type of the text
     SELECT max(k), max(k)             SELECT max(k) AS "column 0", max(k) AS "column 1"
+    SELECT k AS a, v AS a             SELECT k AS a, v AS "column 1"
 
 It is done after the planner has refused a text; ``select_items`` finds the names again.
 
@@ -63,8 +64,18 @@ def _parts(found: Sequence[Token], at: int) -> tuple[int, int, int]:
 def _with_columns_named(text: str) -> str:
     found = tokens(text)
     places = item_places(found)
+    aliases = [_alias(found[begin:end]) for begin, end in places]
     for number, (begin, end) in reversed(list(enumerate(places))):
         item = found[begin:end]
-        if not is_star(item) and is_without_name(item):
+        if is_star(item):
+            continue
+        if is_without_name(item):
             found[end:end] = [raw(f' AS "{MADE_NAME}{number}"')]
+        elif aliases[number] in aliases[:number]:
+            found[end - 1] = raw(f'"{MADE_NAME}{number}"')
     return text_of(found)
+
+
+def _alias(item: Sequence[Token]) -> str:
+    """Return the name behind an item; "" where there is none."""
+    return "" if is_star(item) or is_without_name(item) else item[-1].text.lower()

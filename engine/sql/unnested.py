@@ -33,8 +33,7 @@ TABLE: Final = "unnest_table_"
 _HIDDEN: Final = "using_key_"
 _WORD: Final = re.compile(r"\bUNNEST\s*\(", re.IGNORECASE)
 _CALL: Final = re.compile(rf"\b{TABLE}\d+\b")
-#: a list that reads no column
-_CONSTANT: Final = re.compile(r"\[|ARRAY\s*\[|\w+\(\s*['\d]", re.IGNORECASE)
+_NO_COLUMNS: Final = frozenset(("NULL", "TRUE", "FALSE", "AS", "ARRAY", "INTERVAL"))
 _ENDS_TEXT: Final = "WHERE GROUP HAVING ORDER LIMIT OFFSET FETCH WINDOW QUALIFY UNION INTERSECT EXCEPT ; )"
 _ENDS: Final = frozenset(_ENDS_TEXT.split())
 _JOINS: Final = frozenset(("JOIN", "LEFT", "RIGHT", "FULL", "INNER", "CROSS", "NATURAL", "ON", "USING", ","))
@@ -104,7 +103,9 @@ class _List(NamedTuple):
 
     @property
     def is_constant(self) -> bool:
-        return _CONSTANT.match(self.text) is not None
+        """Whether it reads no column."""
+        found = tokens(self.text)
+        return not any(_may_be_column(found, place) for place in range(len(found)))
 
     def element(self, place: str) -> str:
         """Return the expression of the element at a position."""
@@ -124,6 +125,16 @@ class _List(NamedTuple):
         """Return what stands behind FROM where nothing else does."""
         joined = self._replace(text=f"{_HIDDEN}list_{self.number}").joined(relation, place)
         return f"{self.row} {joined}"
+
+
+def _may_be_column(found: Sequence[Token], place: int) -> bool:
+    """Return whether a word may name a column: none of a call, a type or a constant does."""
+    word = found[place].word
+    if not (word[:1].isalpha() or word[:1] in ("_", '"')) or word in _NO_COLUMNS:
+        return False
+    following = words_from(found, after(found, place), 1)
+    is_typed = following[:1] == ["("] or (following[:1] and following[0].startswith("'"))
+    return not is_typed and words_from(found, before(found, place), 1) != ["AS"]
 
 
 def _write_item(found: list[Token], at: int, begin: int, end: int, number: int) -> None:

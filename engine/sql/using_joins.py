@@ -6,7 +6,7 @@
 The key is that of the left side, under its own name; that of the right side has another one, also where the query
 names it (``b.k``), and ``SELECT *`` shows the first only. Of RIGHT and FULL joins it is the one that is there
 (``merged_keys``). A query in which that would tell rows apart that are the same without it (DISTINCT, UNION and so on
-of *) stays as it is, and is refused.
+of *) is refused.
 
 Held by: tests/sql/test_using_joins.py
 """
@@ -19,13 +19,17 @@ from typing import Final
 
 import pyarrow as pa
 
+from engine.errors import NotYetSupportedError
 from engine.sql.merged_keys import MergedKeys
 from engine.sql.tokens import Token, after, before, closing, opening, raw, text_of, tokens, words_from
 
+#: of what is refused
+UNFIT: Final = "USING or NATURAL of an outer join of this form; write ON a.k = b.k, and coalesce(a.k, b.k) for the key"
 PREFIX: Final = "using_key_"
 _WORDS: Final = re.compile(r"\b(?:LEFT|RIGHT|FULL|SEMI|ANTI)\b.*\bUSING\s*\(|\bNATURAL\b", re.IGNORECASE | re.DOTALL)
 _KINDS: Final = ("LEFT", "RIGHT", "FULL", "SEMI", "ANTI")
 _TELLS_APART: Final = frozenset(("DISTINCT", "UNION", "INTERSECT", "EXCEPT"))
+_BEFORE_STAR: Final = frozenset(("SELECT", ",", "DISTINCT", "ALL"))
 _JOINS: Final = frozenset(("JOIN", "LEFT", "RIGHT", "FULL", "INNER", "CROSS", "NATURAL", "SEMI", "ANTI", ","))
 _ENDS: Final = frozenset(("ON", "USING", "WHERE", "GROUP", "ORDER", "HAVING", "LIMIT", "UNION", "EXCEPT", "INTERSECT"))
 _NAME: Final = re.compile(r"\w+")
@@ -36,17 +40,17 @@ def with_using_joins(text: str, tables: Mapping[str, pa.Schema]) -> str:
     if not _WORDS.search(text):
         return text
     found = tokens(text)
-    words = {token.word for token in found}
-    if _TELLS_APART & words and _has_star(found):
-        return text
+    are_told_apart = not _TELLS_APART.isdisjoint(token.word for token in found)
     keys, at = MergedKeys(), 0
     while at < len(found):
         if found[at].word == "NATURAL":
             _name_columns(found, at, tables)
-        if found[at].word == "JOIN":
-            _write(found, at, keys)
+        if found[at].word == "JOIN" and _write(found, at, keys) and are_told_apart and _has_star(found, at):
+            raise NotYetSupportedError(f"sql: {UNFIT}")
         at += 1
-    return text_of(found) if keys.write(found) else text
+    if not keys.write(found):
+        raise NotYetSupportedError(f"sql: {UNFIT}")
+    return text_of(found)
 
 
 def shown_columns(names: Sequence[str]) -> list[int]:
@@ -54,13 +58,16 @@ def shown_columns(names: Sequence[str]) -> list[int]:
     return [place for place, name in enumerate(names) if not name.startswith(PREFIX)]
 
 
-def _has_star(found: Sequence[Token]) -> bool:
-    """Return whether * stands for columns somewhere."""
-    for place, token in enumerate(found):
-        earlier = before(found, place)
-        if token.word == "*" and earlier >= 0 and found[earlier].word in ("SELECT", ",", "DISTINCT", "ALL"):
-            return True
-    return any(token.word.endswith(".") for token in found)
+def _has_star(found: Sequence[Token], join: int) -> bool:
+    """Return whether * stands for columns in the list of the SELECT that a join belongs to."""
+    place, has_star = join, False
+    while place >= 0 and found[place].word != "SELECT":
+        earlier = before(found, opening(found, place) if found[place].word == ")" else place)
+        is_star = found[place].word == "*" and (
+            found[earlier].word in _BEFORE_STAR or found[earlier].word.endswith(".")
+        )
+        has_star, place = has_star or is_star, earlier
+    return has_star
 
 
 def _name_columns(found: list[Token], natural: int, tables: Mapping[str, pa.Schema]) -> None:
@@ -87,8 +94,8 @@ def _name_columns(found: list[Token], natural: int, tables: Mapping[str, pa.Sche
         del found[natural]
 
 
-def _write(found: list[Token], join: int, keys_merged: MergedKeys) -> None:
-    """Write the join at a place with ON, if it has USING and is no inner one."""
+def _write(found: list[Token], join: int, keys_merged: MergedKeys) -> bool:
+    """Write the join at a place with ON, if it has USING and is no inner one; return whether it was."""
     kind = found[before(found, join)].word
     kind = found[before(found, before(found, join))].word if kind == "OUTER" else kind
     begin = after(found, join)
@@ -101,13 +108,13 @@ def _write(found: list[Token], join: int, keys_merged: MergedKeys) -> None:
         alias, place = found[place].text, after(found, place)
     opened = after(found, place)
     if kind not in _KINDS or not _NAME.fullmatch(alias) or place >= len(found):
-        return
+        return False
     if found[place].word != "USING" or words_from(found, opened, 1) != ["("]:
-        return
+        return False
     closed = closing(found, opened)
     keys = [token.text for token in found[opened + 1 : closed] if token.word and token.word != ","]
     if closed == len(found) or not keys or not all(_NAME.fullmatch(key) for key in keys):
-        return
+        return False
     relation = text_of(found[begin : relation_end + 1]) + (f" AS {alias}" if relation_end > begin else "")
     renamed = ", ".join(f"{key} AS {PREFIX}{key}" for key in keys)
     first = _first_relation(found, join)
@@ -119,6 +126,7 @@ def _write(found: list[Token], join: int, keys_merged: MergedKeys) -> None:
         for key in keys:
             keys_merged.add(found, join, key, (values[key], f"{alias}.{PREFIX}{key}"))
     found[begin : closed + 1] = [raw(f"{selected} AS {alias} ON {conditions}")]
+    return True
 
 
 def _first_relation(found: Sequence[Token], join: int) -> str:

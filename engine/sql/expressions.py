@@ -199,6 +199,8 @@ class ExpressionReader:
             return self._rounded(value, wanted, is_tried=True).try_cast(wanted)
         if pa.types.is_float64(wanted):
             return self._as_double(value, source)
+        if pa.types.is_float32(wanted) and source in _WIDE_INTEGERS:
+            return self._as_double(value, source).cast(wanted)
         if pa.types.is_timestamp(source) and pa.types.is_string(wanted):
             return _moment_as_text(value, source)
         if pa.types.is_timestamp(source) and pa.types.is_timestamp(wanted) and _is_finer(source, wanted):

@@ -110,7 +110,8 @@ def is_without_name(item: Sequence[Token]) -> bool:
     if word in _IS_VALUE:
         return word != "END" or case_begin(item, last) >= 0
     # a value cannot end here: it is an operator, or AS
-    return previous != "AS" and not (_is_name(previous) or previous[:1] in ("'", ")", "]", "}") or previous.isdigit())
+    ends_value = _is_name(previous) or previous[:1] in ("'", ")", "]", "}") or previous[:1].isdigit()
+    return previous != "AS" and not ends_value
 
 
 def _is_name(word: str) -> bool:

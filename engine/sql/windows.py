@@ -28,7 +28,7 @@ from engine.api.windows import (
     rank,
     row_number,
 )
-from engine.errors import NotYetSupportedError
+from engine.errors import NotYetSupportedError, PlanError
 from engine.graph.expression import Literal
 from engine.sql.aggregates import NUMBERED, AggregateCall, aggregate
 from engine.sql.arguments import constant_of, value_of
@@ -100,7 +100,10 @@ def _function(name: str, arguments: Sequence[Expr]) -> tuple[Any, bool]:
     if name == "ntile":
         return ntile(int(constant_of(arguments[0], "the number of NTILE"))), False
     if name in _SHIFTS:
-        distance = int(constant_of(arguments[1], f"the distance of {name.upper()}")) if len(arguments) > 1 else 1
+        distance = constant_of(arguments[1], f"the distance of {name.upper()}") if len(arguments) > 1 else 1
+        if distance is None:
+            raise PlanError(f"sql: the distance of {name.upper()} is NULL; write a number of rows")
+        distance = int(distance)
         if distance < 0:
             name, distance = ("lead" if name == "lag" else "lag"), -distance
         return _SHIFTS[name](arguments[0], distance, *arguments[2:3]), False

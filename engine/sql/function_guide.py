@@ -49,7 +49,7 @@ GUIDE: Final[dict[str, tuple[Row, ...]]] = {
         ("format printf format_string", "format('{} is {}', s, i)", "`{}`, `%s` and `%d`"),
         ("replace", "replace(s, 'l', '')", ""),
         ("reverse repeat space", "repeat(s, 2)", ""),
-        ("contains starts_with startswith prefix ends_with endswith suffix", "contains(s, 'b')", "of a constant"),
+        ("contains starts_with startswith prefix ends_with endswith suffix", "contains(s, 'b')", ""),
         ("strpos instr position locate charindex", "strpos(s, 'b')", "from 1, 0 where it is not"),
         ("split_part", "split_part(s, ',', 2)", "from 1"),
         ("string_split str_split split string_to_array", "string_split(s, ',')", "a list"),

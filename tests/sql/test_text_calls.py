@@ -30,6 +30,9 @@ CALLS = (
     *("replace(s, k, sep)", "replace(s, '', sep)", "replace(s, 'a', k)", "strpos(s, sep)", "position(sep IN s)"),
     *("starts_with(s, k)", "ends_with(s, k)", "contains(s, sep)", "trim(s, k)", "ltrim(s, k)", "rtrim(s, k)"),
     *(
+        "lpad(s, n, CAST(NULL AS VARCHAR) || 'x')",
+        "repeat(CAST(NULL AS VARCHAR), n)",
+        "repeat('', n)",
         "concat_ws(sep, s, k)",
         "round(CAST(n AS DOUBLE) / 3, i)",
         "trim(e'\\t a \\n')",

@@ -24,7 +24,7 @@ import msgspec
 
 from engine.expressions.text import expression_text
 from engine.graph.expression import Call, ColumnRef, Expression, Literal, columns_of, conjuncts
-from engine.graph.plan import Aggregate, Filter, Join, JoinType, PlanNode, Project, Sort, Union
+from engine.graph.plan import Aggregate, Filter, Join, JoinType, PartialAggregate, PlanNode, Project, Sort, Union
 from engine.optimizer.expression_rewriting import cannot_raise, column_behind, substitute
 from engine.optimizer.input_changes import filter_input
 from engine.optimizer.logical_plan import LogicalPlan
@@ -94,7 +94,7 @@ def _behind(plan: LogicalPlan, node: PlanNode, name: str) -> list[tuple[int, str
         case Project(expressions=expressions):
             behind = column_behind(expressions, name)
             return [] if behind is None else [(node.inputs[0], behind)]
-        case Aggregate(keys=keys) if name in keys:
+        case Aggregate(keys=keys) | PartialAggregate(keys=keys) if name in keys:
             return [(node.inputs[0], name)]
         case Join() as join:
             return _behind_join(plan, node, join, name)

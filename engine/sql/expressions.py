@@ -30,7 +30,7 @@ from engine.sql.arguments import constant_of
 from engine.sql.coercions import Coercions, without_widening
 from engine.sql.constants import computed, constant_call, constant_cast, is_constant, is_null, scalar_of
 from engine.sql.functions import FUNCTIONS, OVER_NULLS
-from engine.sql.list_functions import LIST_FUNCTIONS, is_any
+from engine.sql.list_functions import LIST_FUNCTIONS, is_any, null_position
 from engine.sql.marked_membership import marked_value
 from engine.sql.own_functions import OWN
 from engine.sql.spans import INTERVAL_OF, moved, part_of_span, with_spans
@@ -142,6 +142,8 @@ class ExpressionReader:
             arguments = [arguments[0], self._in_utc(arguments[1])]
         if name == "array_has" and self._is_marked(call.arguments[0].value):
             return is_any(arguments[0], arguments[1])
+        if name == "array_position":
+            return null_position(arguments)
         if name == "array_element" and (element := self._element(arguments[0], arguments[1])) is not None:
             return element
         if name in LIST_FUNCTIONS:
@@ -191,7 +193,9 @@ class ExpressionReader:
         if wanted == _NANOSECONDS and (pa.types.is_date(source) or (pa.types.is_timestamp(source) and not source.tz)):
             # the unit of a TIMESTAMP without digits, too, in which years end with 2262: nothing is lost in another one
             return value.cast(_MICROSECONDS) if pa.types.is_date(source) else value
-        if pa.types.is_string(source) and not is_constant(value):
+        if pa.types.is_string(source) and pa.types.is_boolean(wanted):
+            value = computed(_as_condition(value))
+        elif pa.types.is_string(source) and not is_constant(value):
             value, wanted = _readable(value, wanted)
         if self._coercions.makes_double(source, wanted):
             return self._as_double(value, source)
@@ -296,6 +300,18 @@ class ExpressionReader:
         if chain is None:
             raise NotYetSupportedError("a CASE without WHEN")
         return chain.otherwise(self.read(getattr(message, "else"))) if message.HasField("else") else chain
+
+
+def _as_condition(value: Expr) -> Expr:
+    """Return a text with true and false for the other words that stand for them."""
+    word = value.str.strip(" ").str.lower()
+    return (
+        when(word.is_in(["t", "yes", "y"]))
+        .then("true")
+        .when(word.is_in(["f", "no", "n"]))
+        .then("false")
+        .otherwise(word)
+    )
 
 
 def _readable(value: Expr, wanted: pa.DataType) -> tuple[Expr, pa.DataType]:

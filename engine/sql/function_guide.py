@@ -53,6 +53,7 @@ GUIDE: Final[dict[str, tuple[Row, ...]]] = {
         ("strpos instr position locate charindex", "strpos(s, 'b')", "from 1, 0 where it is not"),
         ("split_part", "split_part(s, ',', 2)", "from 1"),
         ("string_split str_split split string_to_array", "string_split(s, ',')", "a list"),
+        ("string_split_regex str_split_regex regexp_split_to_array", "string_split_regex(s, '[, ]')", "a list"),
         ("regexp_matches regexp_like rlike", "regexp_matches(s, 'l+')", "`s ~ 'l+'`, `s RLIKE 'l+'`, too"),
         ("regexp_full_match", "regexp_full_match(s, '[a-z]+')", ""),
         ("regexp_extract", "regexp_extract(s, '([a-z])([a-z])', 2)", "the whole match, or a group"),

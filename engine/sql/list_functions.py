@@ -101,7 +101,7 @@ def _has_null(values: Expr) -> Expr:
     return values.list.sort(nulls_last=False).list.first().is_null() & (values.list.length() > 0)
 
 
-def _position(arguments: Arguments, _wanted: pa.DataType | None) -> Expr:
+def null_position(arguments: Arguments) -> Expr:
     """Return where NULL is in a list: what the planner asks for ALL and ANY, and nobody for its number."""
     if not is_null(arguments[1]):
         raise NotYetSupportedError("sql: list_position(); write list_contains(l, x)")
@@ -127,7 +127,6 @@ LIST_FUNCTIONS: Final[dict[str, Function]] = {
     "array_append": lambda arguments, _: arguments[0].list.concat(array(arguments[1])),
     "array_prepend": lambda arguments, _: array(arguments[0]).list.concat(arguments[1]),
     "array_to_string": _join,
-    "array_position": _position,
     "string_to_array": _split,
     "struct": lambda arguments, _: struct(**{f"c{number}": one for number, one in enumerate(arguments)}),
     "named_struct": _named,

@@ -38,6 +38,7 @@ FORMS: Final[tuple[tuple[re.Pattern[str], str, str], ...]] = tuple(
             "NULL alone has no type; write CAST(NULL AS INTEGER)",
             "NULL",
         ),
+        (r"subquery can only be used in", "a query in ORDER BY; write it in the list of SELECT, with a name", "ORDER"),
         (
             r"Internal error|after optimizer rule",
             "a query within this expression has no plan; write it in WHERE, or a join",

@@ -89,6 +89,10 @@ def _extract_all(arguments: Arguments) -> Expr:
     return arguments[0].call("str_extract_all", arguments[1])
 
 
+def _split_regex(arguments: Arguments) -> Expr:
+    return arguments[0].call("str_split", arguments[1], regex=True)
+
+
 def _json(arguments: Arguments) -> Expr:
     path = arguments[1]
     whole = computed(when(path.str.starts_with("$")).then(path).otherwise(lit("$.") + path))
@@ -127,6 +131,7 @@ OWN: Final[dict[str, OwnFunction]] = {
     "isfinite": OwnFunction([_DOUBLE], pa.bool_(), lambda arguments: arguments[0].is_finite()),
     "regexp_extract": OwnFunction([_TEXT, _TEXT, _INTEGER], _TEXT, _extract),
     "regexp_extract_all": OwnFunction([_TEXT, _TEXT], pa.list_(_TEXT), _extract_all),
+    "string_split_regex": OwnFunction([_TEXT, _TEXT], pa.list_(_TEXT), _split_regex),
     "json_extract_string": OwnFunction([_TEXT, _TEXT], _TEXT, _json),
     "sha256_hex": OwnFunction([_TEXT], _TEXT, lambda arguments: arguments[0].sha256()),
     "url_decode": OwnFunction([_TEXT], _TEXT, lambda arguments: arguments[0].str.url_decode()),

@@ -35,8 +35,8 @@ chaos: build      ## kills processes of real clusters; SEED=n repeats one schedu
 	    bin/run-tests -q tests/chaos tests/entrypoint tests/ha tests/integration/test_scripts.py \
 	    tests/dispatcher/test_crash_points.py
 
-chaos-sql: build  ## queries of TPC-H and TPC-DS while TaskManagers and leaders are killed; SEED=n, SHORT=1
-	CHAOS=$(if $(SHORT),short,all) $(if $(SEED),CHAOS_SEED=$(SEED)) bin/run-tests -q tests/chaos/test_sql_queries.py
+chaos-sql: build  ## queries of TPC-H and TPC-DS while TaskManagers and leaders are killed; SEED=n, SHORT=1, FULL=1 all of TPC-DS
+	CHAOS=$(if $(SHORT),short,$(if $(FULL),full,all)) $(if $(SEED),CHAOS_SEED=$(SEED)) bin/run-tests -q tests/chaos/test_sql_queries.py
 
 soak: build       ## one session of a real cluster for long, and a consumer that stands still: JOBS=200 STALL_S=300
 	CHAOS=all SOAK_JOBS=$(or $(JOBS),200) SOAK_STALL_S=$(or $(STALL_S),300) bin/run-tests -q -s tests/chaos/test_soak.py

@@ -55,8 +55,10 @@ class PlanError(EngineError, ValueError):
 class NotYetSupportedError(EngineError, NotImplementedError):
     """A part of the contract that is not built yet, named."""
 
+    SUFFIX: ClassVar = " is not supported yet"
+
     def __init__(self, what: str) -> None:
-        super().__init__(f"{what} is not supported yet")
+        super().__init__(f"{what}{self.SUFFIX}")
 
 
 class FencedError(EngineError):

@@ -28,8 +28,9 @@ SYNTAX: Final[dict[str, dict[str, str]]] = {
     },
     "Joins": {
         "INNER, LEFT, RIGHT, FULL, CROSS": "SELECT t.k, w FROM t FULL JOIN u ON t.k = u.k",
-        "USING of INNER, LEFT, SEMI and ANTI": "SELECT k, v, w FROM t LEFT JOIN u USING (k)",
-        "NATURAL": "SELECT k FROM t NATURAL JOIN n",
+        "USING": "SELECT k, v, w FROM t FULL JOIN u USING (k)",
+        "NATURAL": "SELECT k, v, w FROM t NATURAL LEFT JOIN u",
+        "unnest of lists": "SELECT k, x FROM t, unnest([k, v]) AS q(x)",
         "SEMI, ANTI": "SELECT k, v FROM t ANTI JOIN u ON t.k = u.k",
     },
     "Conditions": {
@@ -37,6 +38,8 @@ SYNTAX: Final[dict[str, dict[str, str]]] = {
         "rows": "SELECT k, v FROM t WHERE (k, v) IN ((1, 10), (2, 30))",
         "rows of queries": "SELECT k, v FROM t WHERE (k, v) IN (SELECT k, w FROM u)",
         "ANY, ALL": "SELECT k, v FROM t WHERE v >= ALL (SELECT w FROM u WHERE w IS NOT NULL)",
+        "patterns of columns": "SELECT k FROM t WHERE 'abc' LIKE '%' || s || '%'",
+        "ANY of a list": "SELECT k FROM t WHERE k = ANY ([1, v])",
         "LIKE, ILIKE, ESCAPE": "SELECT k FROM t WHERE s LIKE '!a%' ESCAPE '!'",
         "regular expressions (RE2)": "SELECT k FROM t WHERE s ~ '^[ab]'",
         "IS DISTINCT FROM": "SELECT k FROM t WHERE k IS DISTINCT FROM v",
@@ -52,6 +55,7 @@ SYNTAX: Final[dict[str, dict[str, str]]] = {
     "Windows": {
         "frames of ROWS and RANGE": "SELECT k, sum(k) OVER (ORDER BY k ROWS 1 PRECEDING) AS x FROM n",
         "a name": "SELECT k, sum(k) OVER w AS x FROM n WINDOW w AS (ORDER BY k)",
+        "IGNORE NULLS": "SELECT k, v, last_value(v IGNORE NULLS) OVER (ORDER BY k, v) AS x FROM t",
         "QUALIFY": "SELECT k, v FROM t QUALIFY row_number() OVER (PARTITION BY k ORDER BY v) = 1",
     },
     "Orders and sets": {
@@ -62,6 +66,7 @@ SYNTAX: Final[dict[str, dict[str, str]]] = {
     },
     "Queries": {
         "WITH": "WITH a (x) AS (SELECT k FROM t) SELECT x FROM a",
+        "unnest in a list": "SELECT k, unnest([k, v]) AS x FROM t",
         "a query as a value": "SELECT k, (SELECT max(w) FROM u WHERE u.k = t.k) AS m FROM t",
     },
     "Values": {
@@ -90,6 +95,8 @@ _DIFFERS = """## Where dialects differ
 | `mode` of several | the least | | DuckDB: the first one |
 | lists that are null | null: `list_append(NULL, 1)` | Spark | DuckDB: as of no elements |
 | `CAST(2.0 AS VARCHAR)` of a double | 2 | PostgreSQL | DuckDB, Spark: 2.0 |
+| `x = ANY (NULL)`, of a list | null | PostgreSQL, SQL | DuckDB: false |
+| hours and days of a TIMESTAMPTZ, `extract`, `date_trunc` | in UTC | | DuckDB, PostgreSQL, Spark: in the zone of the session |
 | a number as a date or timestamp | an error | PostgreSQL, DuckDB | Spark: seconds since 1970 |
 | `a ^ b` | an error | | DuckDB, PostgreSQL: power; Spark: bits |
 | rows with nulls, `(1, NULL) = (1, NULL)` | null | PostgreSQL, SQL | DuckDB: true |

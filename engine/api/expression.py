@@ -27,6 +27,7 @@ from engine.expressions.literals import make_literal
 from engine.expressions.schema_bridge import type_to_ipc
 from engine.expressions.text import expression_text
 from engine.graph.expression import Call, Cast, ColumnRef, Expression, NamedExpression
+from engine.graph.function_table import with_constants
 
 
 class Expr(NumberFunctions, RowValue, HasOtherNames):
@@ -44,10 +45,12 @@ class Expr(NumberFunctions, RowValue, HasOtherNames):
         alias = f".alias({self._name!r})" if self._name else ""
         return f"<Expr {expression_text(self.expression)}{alias}>"
 
-    def call(self, function: str, *others: Any, **options: bool | int | float | str | None) -> Expr:
+    def call(self, function: str, *others: Any, **options: Any) -> Expr:
         """Return a function of this value and others; plain values become constants."""
-        arguments = (self.expression, *(to_expression(other) for other in others))
-        return Expr(Call(function, arguments, options))
+        arguments = [self.expression, *(to_expression(other) for other in others)]
+        named = {name: one.expression for name, one in options.items() if isinstance(one, Expr)}
+        plain = {name: one for name, one in options.items() if name not in named}
+        return Expr(with_constants(function, arguments, plain, named))
 
     def _reversed(self, function: str, left: Any) -> Expr:
         return Expr(Call(function, (to_expression(left), self.expression)))

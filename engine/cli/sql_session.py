@@ -14,6 +14,7 @@ Held by: tests/cli/test_sql_statements.py
 from __future__ import annotations
 
 import json
+import math
 import sys
 from collections.abc import Mapping
 from difflib import get_close_matches
@@ -22,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 
 from engine.api.expressions import col
+from engine.csv.writer import check_csv_sink
 from engine.errors import NotYetSupportedError, PlanError
 from engine.sql import statements as kinds
 from engine.sql.query import format_at, read_table
@@ -179,6 +181,8 @@ def _write_rows(data: DataSet, file_format: str) -> None:
     if file_format == "table":
         data.show(_SHOWN_ROWS)
         return
+    if file_format == "csv":
+        check_csv_sink(data.schema, ",")
     table = data.to_arrow()
     sys.stdout.flush()
     if file_format == "json":
@@ -199,4 +203,13 @@ def _write_rows(data: DataSet, file_format: str) -> None:
 def _write_json(table: pa.Table) -> None:
     for batch in table.to_batches():
         for row in batch.to_pylist():
-            print(json.dumps(row, default=str, ensure_ascii=False))
+            print(json.dumps(_without_nan(row), default=str, ensure_ascii=False))
+
+
+def _without_nan(value: Any) -> Any:
+    """Return a value with null for floats that JSON has not, as ``write_json`` writes them."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {key: _without_nan(one) for key, one in value.items()}
+    return [_without_nan(one) for one in value] if isinstance(value, list) else value

@@ -19,10 +19,11 @@ from typing import Any, TextIO
 from engine.api.executor import check_target
 from engine.cli.progress import TerminalProgress
 from engine.cli.run_script import run_script, set_verbose
-from engine.client.job_listener import install_listener, restart_text
+from engine.client.job_listener import install_listener, queued_text, restart_text
 from engine.client.job_result import JobResult
 from engine.config.command_line import CommandLine, install_command_line
 from engine.errors import ConfigurationError
+from engine.gateways.job_queue import WaitingJob
 from engine.gateways.messages import JobProgress, JobRestart
 from engine.shown_text import shown
 
@@ -51,6 +52,11 @@ class SubmitListener:
         """Say that the job goes on when there is a leader."""
         self._progress.stop()
         self._say(f"Waiting for a JobManager that leads: {reason}")
+
+    def on_queued(self, waiting: WaitingJob) -> None:
+        """Say what is waited for, on standard error; with a terminal the progress says it."""
+        if not self._progress.is_shown:
+            print(shown(queued_text(waiting)), file=sys.stderr, flush=True)
 
     def on_restart(self, restart: JobRestart) -> None:
         """Say why an attempt failed, on standard error: the job has not ended."""

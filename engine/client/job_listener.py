@@ -5,6 +5,7 @@ A job that a cell of a notebook runs is shown there (notebook_progress.py).
 on_submitted(job_id, name)      once the job is handed to the cluster
 on_restart(restart)             an attempt has failed, why, and when the next one begins
 on_waiting(reason)              no JobManager leads at present; the job goes on when one does
+on_queued(waiting)              it has no slot for some seconds: why, and how many it needs
 on_progress(progress)           several times a second, in the thread that waits for the job
 on_finished(result)             terminal: FINISHED
 on_failed(job_id, state, error) terminal: FAILED or CANCELED
@@ -20,6 +21,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol
 
+from engine.gateways.job_queue import WaitingJob, waiting_text
+
 if TYPE_CHECKING:
     from engine.client.job_result import JobResult
     from engine.gateways.messages import JobProgress, JobRestart
@@ -33,12 +36,24 @@ def restart_text(restart: JobRestart) -> str:
     return f"Attempt {restart.number} failed, the next one begins in {pause_s:.1f} s: {restart.cause}"
 
 
+#: milliseconds that a job waits for slots before anybody hears of it
+_QUEUED_MS = 5000
+
+
+def queued_text(waiting: WaitingJob) -> str:
+    """Return a line about a job that waits for slots."""
+    return f"Waiting for slots: {waiting_text(waiting)}"
+
+
 class ProgressTeller:
-    """Tells a listener of progress, if it wants that, and once of each restart."""
+    """Tells a listener of progress, if it wants that, once of each restart, and of long waits for slots."""
 
     def __init__(self, listener: JobListener) -> None:
         self._listener = listener
         self._told = 0
+        #: since when the job waits for slots, and what was told of it
+        self._queued_ms: int | None = None
+        self._queued: WaitingJob | None = None
 
     def __call__(self, progress: JobProgress) -> None:
         """Tell what is new."""
@@ -46,8 +61,19 @@ class ProgressTeller:
             if restart.number > self._told:
                 self._told = restart.number
                 self._listener.on_restart(restart)
+        self._tell_of_wait(progress)
         if self._listener.wants_progress:
             self._listener.on_progress(progress)
+
+    def _tell_of_wait(self, progress: JobProgress) -> None:
+        if progress.waiting is None:
+            self._queued_ms = self._queued = None
+            return
+        if self._queued_ms is None:
+            self._queued_ms = progress.runtime_ms
+        if progress.runtime_ms - self._queued_ms >= _QUEUED_MS and progress.waiting != self._queued:
+            self._queued = progress.waiting
+            self._listener.on_queued(progress.waiting)
 
 
 class JobListener(Protocol):
@@ -64,6 +90,10 @@ class JobListener(Protocol):
 
     def on_waiting(self, reason: str) -> None:
         """Hear that the next leader is waited for."""
+        ...
+
+    def on_queued(self, waiting: WaitingJob) -> None:
+        """Hear that slots are waited for."""
         ...
 
     def on_restart(self, restart: JobRestart) -> None:
@@ -93,6 +123,10 @@ class SilentListener:
 
     def on_waiting(self, reason: str) -> None:
         """Ignore it."""
+
+    def on_queued(self, waiting: WaitingJob) -> None:
+        """Log it: it may be that nothing ever comes."""
+        _log.warning("%s", queued_text(waiting))
 
     def on_restart(self, restart: JobRestart) -> None:
         """Log it: people who wait for a job should know that it fails again and again."""
@@ -129,6 +163,10 @@ class GuardedListener:
     def on_waiting(self, reason: str) -> None:
         """Pass it on."""
         self._tell(lambda: self._listener.on_waiting(reason))
+
+    def on_queued(self, waiting: WaitingJob) -> None:
+        """Pass it on."""
+        self._tell(lambda: self._listener.on_queued(waiting))
 
     def on_restart(self, restart: JobRestart) -> None:
         """Pass it on."""

@@ -16,7 +16,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from engine.client.job_listener import GuardedListener, JobListener, SilentListener, current_listener
-from engine.gateways.job_queue import waiting_text
+from engine.gateways.job_queue import WaitingJob, waiting_text
 from engine.shown_html import headed_html, table_html
 from engine.shown_sizes import size_text
 
@@ -68,6 +68,9 @@ class NotebookProgress(SilentListener):
     def __init__(self) -> None:
         self._display: Any = None
         self._name = ""
+
+    def on_queued(self, waiting: WaitingJob) -> None:
+        """Say nothing: it is in the table."""
 
     def on_progress(self, progress: JobProgress) -> None:
         """Replace the table."""

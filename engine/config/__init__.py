@@ -1,6 +1,7 @@
 """Configuration: every key is declared once, typed and described, and each value knows where it came from.
 
     options.py      the registry: one constant an option
+    debug_options.py  those for tests
     config_option.py  ConfigOption(key, type, default, description): how its text is read
     durations.py    "100 ms", "10 s", "5 min"
     ports.py        "8081", "8081-8090"

@@ -7,6 +7,7 @@ Held by: tests/config/test_loader.py
 
 from __future__ import annotations
 
+import engine.config.debug_options  # noqa: F401 - declares its options
 from engine.config.config_option import OPTIONS, ConfigOption
 from engine.config.config_option import declared as _option
 
@@ -149,19 +150,6 @@ LEGACY_ESTIMATES = _option(
 )
 RUNTIME_FILTERS = _option(
     "table.optimizer.runtime-filter.enabled", "bool", "true", "Sources leave out rows that a join or a top-n will drop."
-)
-FORCE_SPILL = _option(
-    "debug.force-spill", "bool", "false", "Every blocking operator spills after a few rows, for tests of spilling."
-)
-FAULT_POINT = _option(
-    "debug.fault-point",
-    "string",
-    "",
-    "Places at which a process of the cluster kills (kill), stops (stop) or fails (fail) itself, once: "
-    "POINT:ACTION:MARKER-FILE, separated by commas. For tests.",
-)
-CHECK_GATEWAYS = _option(
-    "debug.check-gateways", "bool", "false", "Every message between components passes its codec, also in one process."
 )
 LOAD_BALANCE_MODE = _option(
     "taskmanager.load-balance.mode",

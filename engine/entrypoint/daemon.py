@@ -23,8 +23,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from engine.config.command_line import CommandLine, install_command_line
+from engine.config.debug_options import FAULT_POINT
 from engine.config.loader import Configuration, load_configuration
-from engine.config.options import FAULT_POINT
 from engine.entrypoint.logging_setup import log_configuration, set_up_logging
 from engine.entrypoint.parent_death import end_with_parent
 from engine.entrypoint.places import Places, find_places

@@ -14,8 +14,9 @@ from collections.abc import Sequence
 from functools import partial
 
 from engine.closing import close_all_async
+from engine.config.debug_options import CHECK_GATEWAYS
 from engine.config.loader import Configuration
-from engine.config.options import CHECK_GATEWAYS, WEB_CANCEL
+from engine.config.options import WEB_CANCEL
 from engine.errors import ConfigurationError
 from engine.gateways.messages import MESSAGE_TYPES
 from engine.rpc.codec import MessageCodec

@@ -26,6 +26,7 @@ ordered_pairs.py   a key and a value as bytes of one order, for min_by and max_b
 ordered_bytes      their loops
 number_kernels     loops over numbers that Arrow has not
 argument_kinds.py  which types a kind of argument takes
+varying_constants.py  functions whose constants are columns
 functions.py       from a row of the table of functions (graph) to its binder
 shared_parts.py    what stands more than once in a projection, computed once
 conditional.py     when/then/otherwise

@@ -3,7 +3,8 @@
     integers     widen to int64; overflow is an error; // and % floor; division by zero is an error
     /            float64, by IEEE (x / 0 is inf or nan)
     floats       float32 with float32 stays, else float64; // and % floor as Python's do
-    decimals     exact; digits grow as Arrow defines, into decimal256 where 38 are not enough; / gives float64
+    decimals     exact; digits grow as Arrow defines, into decimal256 where 38 are not enough; / gives float64, there is
+                 no //, % floors and has the digits of its sides
     times        timestamp - timestamp = duration, timestamp + duration = timestamp, as Arrow has them;
                  what moves on the calendar is bound before (calendar_functions.py)
     strings      + joins them
@@ -136,14 +137,42 @@ def _modulo_integers(left: Datum, right: Datum) -> Datum:
     return pc.modulo(left, safe)
 
 
+def _bind_modulo_of_decimals(types: tuple[pa.DataType, pa.DataType]) -> Binding:
+    """Bind the floored remainder of two decimals."""
+    wide = tuple(map(_wide_decimal, types))
+    scale = max(data_type.scale for data_type in types)
+    whole = max(data_type.precision - data_type.scale for data_type in types)
+    try:
+        pc.divide(*map(no_values, wide))
+        result = pa.decimal128(whole + scale, scale)
+    except (pa.ArrowInvalid, ValueError):
+        raise NoMatchError("for decimals of so many digits there is no %; cast them to fewer, or to float64") from None
+    aligned = pa.decimal256(whole + scale, scale)
+
+    def remainder(left: Datum, right: Datum) -> Datum:
+        # Arrow cuts what it has no digits for, so the whole part of a quotient is exact
+        quotient = pc.trunc(pc.divide(left, right))
+        product = pc.cast(pc.multiply(pc.cast(quotient, pa.decimal256(whole + scale, 0)), right), aligned)
+        rest = pc.cast(pc.subtract(pc.cast(left, aligned), product), aligned)
+        is_opposite = pc.and_(pc.not_equal(rest, 0), pc.not_equal(pc.less(rest, 0), pc.less(right, 0)))
+        moved = pc.cast(pc.add(rest, pc.cast(right, aligned)), aligned)
+        return pc.cast(pc.if_else(is_opposite, moved, rest), result)
+
+    return Binding(remainder, wide, can_raise=True)
+
+
 def _flooring(
-    integers: Callable[..., Datum], floats: Callable[..., Datum]
+    integers: Callable[..., Datum],
+    floats: Callable[..., Datum],
+    of_decimals: Callable[[tuple[pa.DataType, pa.DataType]], Binding] | None = None,
 ) -> Callable[[Sequence[Operand], Options], Binding]:
     def bind(operands: Sequence[Operand], _options: Options) -> Binding:
         left, right = operands
         if not (_is_numeric(left.type) and _is_numeric(right.type)):
             raise NoMatchError("only numbers can be divided")
         types = _number_types(left, right)
+        if pa.types.is_decimal(types[0]) and of_decimals is not None:
+            return of_decimals(types)
         if pa.types.is_decimal(types[0]):
             raise NoMatchError("for decimals there is / (float64); cast to pa.int64() or pa.float64() first")
         is_integer = pa.types.is_integer(types[0])
@@ -156,7 +185,7 @@ bind_add = _checked(pc.add_checked)
 bind_subtract = _checked(pc.subtract_checked)
 bind_multiply = _checked(pc.multiply_checked)
 bind_floor_divide = _flooring(floor_divide_integers, _floor_divide_floats)
-bind_modulo = _flooring(_modulo_integers, pc.modulo)
+bind_modulo = _flooring(_modulo_integers, pc.modulo, _bind_modulo_of_decimals)
 
 
 def bind_negate(operands: Sequence[Operand], _options: Options) -> Binding:

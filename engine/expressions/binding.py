@@ -90,8 +90,27 @@ def cast_constant(constant: pa.Scalar, target: pa.DataType) -> pa.Scalar:
     return _widened(constant, target)
 
 
+def decimals_as_floats(values: Datum, target: pa.DataType) -> Datum:
+    """Return decimals as floats, as near as floats come: 3.00000 is 3.0, of which Arrow makes 3.0000000000000004.
+
+    Arrow multiplies by 1e-5, which no float is; what is divided by 1e5, which one is, is rounded once.
+    """
+    data_type = values.type
+    if isinstance(values, pa.Scalar):
+        return scalar_of(float(values.as_py()) if values.is_valid else None, target)
+    if data_type.scale <= 0 or not pa.types.is_decimal128(data_type):
+        return pc.cast(values, target)
+    whole = pa.Array.from_buffers(
+        pa.decimal128(data_type.precision, 0), len(values), values.buffers(), values.null_count, values.offset
+    )
+    floats = pc.divide(pc.cast(whole, pa.float64()), float(10**data_type.scale))
+    return floats if target == pa.float64() else pc.cast(floats, target)
+
+
 def _widened(values: Datum, target: pa.DataType) -> Datum:
     """Return values of a wider type, an integer as the nearest float."""
+    if pa.types.is_floating(target) and pa.types.is_decimal(values.type):
+        return decimals_as_floats(values, target)
     # Arrow's safe cast calls an integer that no float is equal to out of range.
     return pc.cast(values, target, safe=not pa.types.is_floating(target))
 

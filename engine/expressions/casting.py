@@ -1,5 +1,6 @@
 """What a cast does that Arrow's does not: integers by their value, dates and times of every year and zone.
 
+decimal to float        the nearest one
 integer to decimal      the value decides whether it fits, not the type
 timestamp, date         to dates, times of day and text: of the local time by the tz database (moments.py);
                         text of a year beyond Arrow's is an error
@@ -18,7 +19,7 @@ from collections.abc import Callable, Sequence
 import pyarrow as pa
 
 from engine.expressions.arithmetic import floor_divide_integers
-from engine.expressions.binding import UNFIT, Binding, Datum, NoMatchError, Operand, Options
+from engine.expressions.binding import UNFIT, Binding, Datum, NoMatchError, Operand, Options, decimals_as_floats
 from engine.expressions.moments import CYCLE_YEARS, LIMIT_YEARS, local_times, zone_of
 from engine.expressions.time_zones import UnknownZoneError
 from engine.expressions.zone_offsets import CYCLE_SECONDS
@@ -38,6 +39,8 @@ def cast_kernel(source: pa.DataType, target: pa.DataType) -> Callable[[Datum], D
         # Arrow asks for room for every integer of the type, whatever the values: with more digits first, they decide.
         wide = pa.decimal256(_DECIMAL_DIGITS_MAX, target.scale)
         return lambda datum: pc.cast(pc.cast(datum, wide), target)
+    if pa.types.is_decimal(source) and pa.types.is_floating(target):
+        return lambda datum: decimals_as_floats(datum, target)
     if pa.types.is_timestamp(source) or pa.types.is_date(source):
         zone_of(source)
         if pa.types.is_date(target) and pa.types.is_timestamp(source):

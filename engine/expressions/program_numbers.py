@@ -134,14 +134,14 @@ def _finer(
 def _decimal_as_float(
     builder: ProgramBuilder, values: Register, source: pa.DataType, guard: Register | None
 ) -> Register:
-    """Return decimals as float64 as Arrow makes them of small numbers: by the product with a power of ten."""
+    """Return decimals as float64 (``decimals_as_floats``): whole numbers divided by a power of ten."""
     if source.scale < 0:
         raise NoStepsError
     limit = _EXACT_INTEGERS[pa.float64()]
     small = builder.step("narrow", "integer", (_require_between(builder, values, -limit, limit, guard),))
     whole = builder.step("to_float", "float", (small,))
-    power = builder.constant(scalar_of(float(f"1e-{source.scale}"), pa.float64()))
-    return whole if source.scale == 0 else builder.step("multiply", "float", (whole, power))
+    power = builder.constant(scalar_of(float(10**source.scale), pa.float64()))
+    return whole if source.scale == 0 else builder.step("divide", "float", (whole, power))
 
 
 def _lower_widen(builder: ProgramBuilder, operand: Operand, guard: Register | None) -> Register:

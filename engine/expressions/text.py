@@ -49,7 +49,28 @@ _TEXT_MAX = 200
 _DEPTH_MAX = 250
 
 
+def _quotient_of(case: Case) -> Call | None:
+    """Return the floored quotient that SQL's division of integers is made of; None for another choice."""
+    match case:
+        case Case(
+            branches=((_, Call(function="add", arguments=(floored, _))),),
+            otherwise=Call(function="floor_divide") as quotient,
+        ) if floored == quotient:
+            return quotient
+    return None
+
+
+def _is_quotient(expression: Expression, left: Expression, right: Expression) -> bool:
+    """Return whether it is what SQL's division of integers is made of."""
+    return isinstance(expression, Case) and _quotient_of(expression) == Call("floor_divide", (left, right))
+
+
 def _call_text(call: Call) -> tuple[str, int]:
+    match call:
+        case Call(function="subtract", arguments=(left, Call(function="multiply", arguments=(right, quotient)))) if (
+            _is_quotient(quotient, left, right)
+        ):
+            call = Call("modulo", (left, right))
     if call.function in _INFIX:
         operator, strength = _INFIX[call.function]
         left, right = call.arguments
@@ -57,6 +78,10 @@ def _call_text(call: Call) -> tuple[str, int]:
     if call.function in _PREFIX:
         return f"{_PREFIX[call.function]}{_text(call.arguments[0], _PREFIX_STRENGTH)}", _PREFIX_STRENGTH
     arguments = [_text(argument, 0) for argument in call.arguments]
+    if call.function == "by_value":
+        given = dict(call.options)
+        call = Call(str(given.pop("function")), call.arguments, given)
+        del given["varying"]
     if call.function == "is_in":
         return f"is_in({arguments[0]}, [{', '.join(arguments[1:])}])", 9
     arguments += [repr(value) for value in call.options.values() if value is not None and value is not False]
@@ -73,11 +98,8 @@ def _text(expression: Expression, strength: int) -> str:
             pass
         case Cast(operand=operand, type_text=type_text):
             text = f"cast({_text(operand, 0)} as {type_text})"
-        case Case(
-            branches=((_, Call(function="add", arguments=(floored, _))),),
-            otherwise=Call(arguments=(left, right)) as quotient,
-        ) if quotient.function == "floor_divide" and floored == quotient:  # what SQL's division of integers is made of
-            text, own = _call_text(Call("divide", (left, right)))
+        case Case() if (quotient := _quotient_of(expression)) is not None:
+            text, own = _call_text(Call("divide", quotient.arguments))
         case Case(branches=branches, otherwise=otherwise):
             text = ".".join(f"when({_text(test, 0)}).then({_text(value, 0)})" for test, value in branches)
             if otherwise is not None:

@@ -115,9 +115,11 @@ def bind_repeat(operands: Sequence[Operand], _options: Options) -> Binding:
     """Bind the text written several times; less than once is no text."""
 
     def repeated(texts: Datum, counts: Datum) -> Datum:
+        if isinstance(texts, pa.Scalar) and not texts.is_valid and not isinstance(counts, pa.Scalar):
+            return pa.nulls(len(counts), texts.type)  # of which Arrow makes an array without a buffer
         sizes = pc.cast(pc.binary_length(texts), pa.int64())
         times = pc.max_element_wise(counts, 0, skip_nulls=False)
-        times = pc.if_else(pc.equal(sizes, 0), scalar_of(0), times)
+        times = pc.if_else(pc.and_(pc.equal(sizes, 0), pc.is_valid(times)), scalar_of(0), times)
         if pc.any(pc.greater(times, pc.divide(_REPEATED_MAX, pc.max_element_wise(sizes, 1)))).as_py():
             raise pa.ArrowInvalid("a text of more than 1 GiB")
         return pc.binary_repeat(texts, times)

@@ -12,10 +12,10 @@ Held by: tests/expressions/test_function_table.py
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from engine.graph.expression import Call, Expression, children_of
+from engine.graph.expression import Call, Expression, Literal, children_of
 from engine.graph.function_row import BAD_TEXT, VALUES, FunctionRow
 
 Row = FunctionRow
@@ -195,6 +195,7 @@ _DIGESTS: Final = (
 
 _PAIRS: Final = (
     Row("ordered_pair", ("number", "any"), "ordered_pairs:bind_ordered_pair", "-", is_internal=True),
+    Row("by_value", ("any", "any*"), "varying_constants:bind_by_value", "-", VALUES, "own", is_internal=True),
     Row("paired_value", ("binary", "constant"), "ordered_pairs:bind_paired_value", "-", nulls="own", is_internal=True),
 )
 
@@ -206,6 +207,27 @@ SAFE_FUNCTIONS: Final = frozenset(
     name for name, row in FUNCTION_TABLE.items() if row.fails == "never" and row.is_deterministic
 )
 _INDETERMINATE: Final = frozenset(name for name, row in FUNCTION_TABLE.items() if not row.is_deterministic)
+
+
+def with_constants(
+    function: str,
+    arguments: Sequence[Expression],
+    options: dict[str, bool | int | float | str | None],
+    computed: Mapping[str, Expression],
+) -> Call:
+    """Return a call; ``computed``: options that are no constants, by name.
+
+    What the function takes as a constant may be computed: it is called for each value that there is (``by_value``).
+    """
+    row = FUNCTION_TABLE.get(function)
+    places = [] if row is None else [at for at, kind in enumerate(row.arguments) if kind == "constant"]
+    varying = {str(at): arguments[at] for at in places if at < len(arguments) and type(arguments[at]) is not Literal}
+    varying |= computed
+    if not varying:
+        return Call(function, tuple(arguments), options)
+    fixed = [argument for at, argument in enumerate(arguments) if str(at) not in varying]
+    named = {"function": function, "varying": ",".join(varying)}
+    return Call("by_value", (*fixed, *varying.values()), {**options, **named})
 
 
 def _functions_of(expression: Expression) -> Iterator[str]:

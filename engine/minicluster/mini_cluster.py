@@ -41,10 +41,10 @@ from engine.client.job_result import JobResult, job_result
 from engine.client.termination import uninterrupted
 from engine.clock import Clock, SystemClock
 from engine.closing import close_all
+from engine.config.debug_options import CHECK_GATEWAYS
 from engine.config.loader import configuration_from_texts
 from engine.config.options import (
     CANCELLATION_TIMEOUT,
-    CHECK_GATEWAYS,
     HEARTBEAT_INTERVAL,
     HEARTBEAT_TIMEOUT,
     PARALLELISM_DEFAULT,

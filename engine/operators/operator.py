@@ -15,8 +15,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from engine.closing import close_all
+from engine.config.debug_options import FORCE_SPILL
 from engine.config.loader import Configuration
-from engine.config.options import FORCE_SPILL
 from engine.errors import TaskCancelledError
 from engine.graph.deployment import StagedFile, TaskDeploymentDescriptor
 from engine.graph.operator_descriptor import DRIVER_PAGES_MIN, OperatorDescriptor

@@ -19,6 +19,7 @@ class OptimizerSettings(msgspec.Struct, frozen=True):
     managed_bytes_per_slot: managed memory of one slot; segment_size_bytes: size of its pages.
     process_shares: what the memory of one process is divided into, name and bytes; for explain alone, () if not known.
     has_small_parts: whether parts of a plan that read little have one subtask (``small_parts``).
+    small_part_bytes: key ``debug.small-part-size``; None: as much as one subtask reads in no more time than several.
     is_one_process: whether all subtasks run in one process, and take turns wherever they run Python.
     legacy_estimates: configuration key ``optimizer.legacy-estimates``.
     is_adaptive, adaptive_bytes_per_subtask (0: never other than planned), skew_factor (0: nothing is split) and
@@ -29,6 +30,7 @@ class OptimizerSettings(msgspec.Struct, frozen=True):
     parallelism: int = 1
     execution_mode: ExecutionMode = ExecutionMode.PIPELINED
     has_small_parts: bool = False
+    small_part_bytes: int | None = None
     is_one_process: bool = False
     legacy_estimates: bool = False
     managed_bytes_per_slot: int = 128 << 20

@@ -64,6 +64,8 @@ _PLAIN = (Project, Filter, Join, AsofJoin, Aggregate, Union, Sort, Window, Sorte
 
 def small_bytes(settings: OptimizerSettings, factor: float = 1) -> float:
     """Return what a small part may read: beyond some megabytes no more than fits into the memory of its one slot."""
+    if settings.small_part_bytes is not None:
+        return factor * settings.small_part_bytes
     return min(factor * SMALL_BYTES, max(_ALWAYS_SMALL_BYTES, float(settings.managed_bytes_per_slot)))
 
 

@@ -106,15 +106,18 @@ class JobQueue:
             ]
         )
 
-    def next_served(self, free: int, total: int) -> RequestSlots | None:
-        """Remove and return the request whose turn it is, when ``free`` of ``total`` slots are enough for it."""
+    def next_served(self, free: Callable[[RequestSlots], int], total: int) -> RequestSlots | None:
+        """Remove and return the request whose turn it is, when the free ones of ``total`` slots are enough for it.
+
+        Args: free: how many of them a request takes, which may avoid some.
+        """
         for position, queued in enumerate(self._queued):
             request = queued.request
             if not queued.is_owed and self._is_behind_expected(request):
                 return None
             if request.count > total or not self._may_run(request.job_id):
                 continue
-            if request.count > free:
+            if request.count > free(request):
                 return None
             del self._queued[position]
             self._forget(queued)

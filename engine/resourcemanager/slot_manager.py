@@ -118,17 +118,28 @@ class SlotManager:
         assignments: list[SlotAssignment] = []
         if not self.queue:
             return ()
-        free = [slot for slot in self._slots.values() if slot.state is SlotState.FREE]
-        free.sort(key=lambda slot: (slot.resource_id, slot.index))
-        while (request := self.queue.next_served(len(free), len(self._slots))) is not None:
-            for slot in self._in_order(free, request)[: request.count]:
+        while (request := self.queue.next_served(self._usable_count, len(self._slots))) is not None:
+            for slot in self._in_order(self._usable(request), request)[: request.count]:
                 assignment = SlotAssignment(slot.resource_id, slot.index, AllocationId.random(), request)
                 slot.state = SlotState.PENDING
                 slot.allocation_id, slot.job_id = assignment.allocation_id, request.job_id
                 self._pending[assignment.allocation_id] = assignment
                 assignments.append(assignment)
-            free = [slot for slot in free if slot.state is SlotState.FREE]
         return tuple(assignments)
+
+    def _usable(self, request: RequestSlots) -> list[_Slot]:
+        """Return the free slots that a request takes: what it avoids only where all others together are too few.
+
+        A task that failed for a full disk would fail there again, and soon have failed as often as is allowed.
+        """
+        free = [slot for slot in self._slots.values() if slot.state is SlotState.FREE]
+        others = sum(slot.resource_id not in request.avoided for slot in self._slots.values())
+        if request.avoided and others >= request.count:
+            free = [slot for slot in free if slot.resource_id not in request.avoided]
+        return sorted(free, key=lambda slot: (slot.resource_id, slot.index))
+
+    def _usable_count(self, request: RequestSlots) -> int:
+        return len(self._usable(request))
 
     def _in_order(self, free: list[_Slot], request: RequestSlots) -> list[_Slot]:
         """Return free slots in the order in which they are taken."""

@@ -8,8 +8,8 @@
 query.py            text to data set
 statements.py       a text of statements taken apart; text_pieces.py: its strings, names and comments
 written_otherwise.py  forms that the planner does not read, in words that it does; tokens.py: a text as tokens
-other_words.py      words and operators of other dialects; rows_compared.py: (a, b) IN (...); using_joins.py: USING of
-                    LEFT, SEMI and ANTI joins
+other_words.py      words and operators of other dialects; rows_compared.py: (a, b) IN (...); using_joins.py: USING and
+                    NATURAL of outer joins; merged_keys.py: what their keys are called; unnested.py: unnest(list)
 known_calls.py      functions of other dialects as calls that the planner knows, by call_table.py; format_calls.py:
                     format() and printf(); function_guide.py: functions by what they are for
 aliases.py          names of a list of SELECT within the same SELECT
@@ -30,11 +30,12 @@ set_operations.py   INTERSECT ALL, EXCEPT ALL
 relations.py        relations of Substrait to data sets: reads, projections, sorts, unions
 joins.py            pairs, rows with and without a match, marks; join_conditions.py: keys, and the rest of ON
 groups.py           grouping sets; aggregates.py: aggregates by name, of groups and of windows
-windows.py          functions over windows
+windows.py          functions over windows; null_treatment.py: IGNORE NULLS
 expressions.py      expressions of Substrait to ours
 constants.py        what is computed of constants, as of columns
 coercions.py        casts that nobody wrote, where Drey has a rule of its own
-functions.py        a table of functions by name; list_functions.py: those of lists and structs; own_functions.py: those
+functions.py        a table of functions by name; text_calls.py: those of texts; arguments.py: constants, or columns
+                    in their place; list_functions.py: those of lists and structs; own_functions.py: those
                     that the planner is told of; spans.py: intervals that columns say, differences of timestamps
 types.py            types and constants; messages.py: messages of Substrait as trees
 column_names.py     Substrait counts columns, data sets name them

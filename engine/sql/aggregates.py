@@ -49,7 +49,7 @@ from engine.api.value_aggregates import (
     string_agg,
 )
 from engine.errors import NotYetSupportedError
-from engine.sql.functions import constant_of
+from engine.sql.arguments import constant_of
 
 
 class AggregateCall(NamedTuple):

@@ -130,6 +130,10 @@ _SCALARS: Final[dict[tuple[str, int], str]] = {
     ("regexp_extract", 3): "regexp_extract(CAST({0} AS VARCHAR), {1}, {2})",
     ("regexp_extract_all", 2): "regexp_extract_all(CAST({0} AS VARCHAR), {1})",
     ("regexp_full_match", 2): "regexp_like({0}, '^(?:' || {1} || ')$')",
+    **{
+        (name, 2): "string_split_regex(CAST({0} AS VARCHAR), {1})"
+        for name in ("string_split_regex", "str_split_regex", "regexp_split_to_array")
+    },
     ("string_split", 2): "string_to_array({0}, {1})",
     ("str_split", 2): "string_to_array({0}, {1})",
     ("split", 2): "string_to_array({0}, {1})",
@@ -223,8 +227,6 @@ REFUSED: Final[dict[str, str]] = {
     "uuid": "write data.with_row_index(name) in Python",
     "monotonically_increasing_id": "write row_number() OVER (ORDER BY ...)",
     "json_extract": "write json_extract_string(s, '$.a')",
-    "string_split_regex": "write string_split(regexp_replace(s, pattern, ',', 'g'), ',')",
-    "regexp_split_to_array": "write string_split(regexp_replace(s, pattern, ',', 'g'), ',')",
     "decode": "write CASE x WHEN 1 THEN 'a' ELSE 'b' END",
     "translate": "write replace(replace(s, 'a', 'x'), 'b', 'y')",
     "format_number": "write CAST(round(x, 2) AS VARCHAR)",

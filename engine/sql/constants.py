@@ -126,4 +126,6 @@ def constant_cast(text: str, wanted: pa.DataType) -> Expr:
         row = SessionContext().from_pylist([{"a": text}]).select(literal(text).cast(wanted).alias("a"))
         return lit(row.to_arrow_table().column(0)[0].cast(wanted))
     except Exception:
+        if wanted == pa.timestamp("ns"):
+            return constant_cast(text, pa.timestamp("us"))  # of a year that has no nanoseconds
         raise NoValueError(text, wanted) from None

@@ -26,15 +26,17 @@ from engine.api.expressions import col, lit, when
 from engine.errors import NotYetSupportedError, PlanError
 from engine.expressions.infer import infer_type
 from engine.graph.expression import Cast, ColumnRef
+from engine.sql.arguments import constant_of
 from engine.sql.coercions import Coercions, without_widening
 from engine.sql.constants import computed, constant_call, constant_cast, is_constant, is_null, scalar_of
-from engine.sql.functions import FUNCTIONS, OVER_NULLS, constant_of
-from engine.sql.list_functions import LIST_FUNCTIONS
+from engine.sql.functions import FUNCTIONS, OVER_NULLS
+from engine.sql.list_functions import LIST_FUNCTIONS, is_any, null_position
 from engine.sql.marked_membership import marked_value
 from engine.sql.own_functions import OWN
 from engine.sql.spans import INTERVAL_OF, moved, part_of_span, with_spans
-from engine.sql.types import arrow_type, constant
+from engine.sql.types import arrow_type, constant, in_microseconds
 from engine.sql.windows import window
+from engine.sql.written_otherwise import MARK
 from engine.sql.zone_calls import zone_call
 
 if TYPE_CHECKING:
@@ -47,9 +49,13 @@ _MIRRORED: Final = {"lt": "gt", "lte": "gte", "gt": "lt", "gte": "lte", "equal":
 _COMPARISONS: Final = frozenset(
     ("equal", "not_equal", "lt", "lte", "gt", "gte", "between", "is_distinct_from", "is_not_distinct_from")
 )
+_NANOSECONDS: Final = pa.timestamp("ns")
+_MICROSECONDS: Final = pa.timestamp("us")
 _UNITS: Final = ("s", "ms", "us", "ns")
 #: of the decimals of SQL
 _MOST_DIGITS: Final = 38
+#: what a text that is a decimal is read as, before it is rounded
+_MOST: Final = pa.decimal256(76, _MOST_DIGITS)
 
 
 class ExpressionReader:
@@ -62,6 +68,8 @@ class ExpressionReader:
         function_names: dict[int, str],
         scalar_column: Callable[[Expression.Subquery], str],
         coercions: Coercions,
+        unique: Callable[[str], str],
+        element: Callable[[Expr, Expr], Expr | None],
     ) -> None:
         self._columns = columns
         self._data = data
@@ -70,6 +78,10 @@ class ExpressionReader:
         self._coercions = coercions
         #: of all columns, when the first type is asked for
         self._schema: pa.Schema | None = None
+        self._unique = unique
+        self._element = element
+        #: columns that have to be there before what was read
+        self.before: dict[str, Expr] = {}
 
     def read(self, message: Expression) -> Expr:
         """Return an expression; NotYetSupportedError for a kind or a function that is not here."""
@@ -86,7 +98,7 @@ class ExpressionReader:
                 return self._call(message.scalar_function)
             case "window_function":
                 call = message.window_function
-                return window(self.read, self._function_names[call.function_reference], call)
+                return window(self.read, self._function_names[call.function_reference], call, self._type, self._made)
             case "cast":
                 return self._cast(message.cast)
             case "if_then":
@@ -98,6 +110,13 @@ class ExpressionReader:
                 return col(self._scalar_column(message.subquery))
             case _:
                 raise NotYetSupportedError(f"the SQL expression {kind}")
+
+    def _made(self, value: Expr) -> Expr:
+        """Return a column of row numbers that is there before, as others of the same rows are."""
+        name = next((name for name, known in self.before.items() if known.expression == value.expression), None)
+        name = name or self._unique("row")
+        self.before[name] = value
+        return col(name)
 
     def position(self, message: Expression) -> int:
         """Return which column a reference means; NotYetSupportedError for a part of a nested value."""
@@ -121,6 +140,12 @@ class ExpressionReader:
             return lit(None, OWN[name].made) if is_unknown else OWN[name].call(arguments)
         if name in ("date_part", "date_trunc"):
             arguments = [arguments[0], self._in_utc(arguments[1])]
+        if name == "array_has" and self._is_marked(call.arguments[0].value):
+            return is_any(arguments[0], arguments[1])
+        if name == "array_position":
+            return null_position(arguments)
+        if name == "array_element" and (element := self._element(arguments[0], arguments[1])) is not None:
+            return element
         if name in LIST_FUNCTIONS:
             return LIST_FUNCTIONS[name](arguments, None)
         if name not in FUNCTIONS:
@@ -144,6 +169,12 @@ class ExpressionReader:
             return arguments[0].dt.diff(arguments[1], "days")
         return FUNCTIONS[name](arguments, wanted)
 
+    def _is_marked(self, message: Expression) -> bool:
+        """Return whether a list is that of = ANY (list)."""
+        call = message.scalar_function
+        is_call = message.WhichOneof("rex_type") == "scalar_function"
+        return is_call and self._function_names[call.function_reference] == MARK.lower() and len(call.arguments) == 1
+
     def _is_in(self, message: Expression.SingularOrList) -> Expr:
         options = [self.read(option) for option in message.options]
         value, *options = without_widening([self.read(message.value), *options], self._type)
@@ -159,12 +190,21 @@ class ExpressionReader:
         wanted = arrow_type(message.type)
         if pa.types.is_integer(source) and (pa.types.is_timestamp(wanted) or pa.types.is_date(wanted)):
             raise PlanError("sql: a number as a date or a time; write from_unixtime(seconds), make_date(y, m, d)")
+        if wanted == _NANOSECONDS and (pa.types.is_date(source) or (pa.types.is_timestamp(source) and not source.tz)):
+            # the unit of a TIMESTAMP without digits, too, in which years end with 2262: nothing is lost in another one
+            return value.cast(_MICROSECONDS) if pa.types.is_date(source) else value
+        if pa.types.is_string(source) and pa.types.is_boolean(wanted):
+            value = computed(_as_condition(value))
+        elif pa.types.is_string(source) and not is_constant(value):
+            value, wanted = _readable(value, wanted)
         if self._coercions.makes_double(source, wanted):
             return self._as_double(value, source)
         if message.failure_behavior == _RETURN_NULL:
-            return self._rounded(value, wanted).try_cast(wanted)
+            return self._rounded(value, wanted, is_tried=True).try_cast(wanted)
         if pa.types.is_float64(wanted):
             return self._as_double(value, source)
+        if pa.types.is_float32(wanted) and source in _WIDE_INTEGERS:
+            return self._as_double(value, source).cast(wanted)
         if pa.types.is_timestamp(source) and pa.types.is_string(wanted):
             return _moment_as_text(value, source)
         if pa.types.is_timestamp(source) and pa.types.is_timestamp(wanted) and _is_finer(source, wanted):
@@ -172,9 +212,11 @@ class ExpressionReader:
             zoned = value if source.tz == wanted.tz else value.cast(pa.timestamp(source.unit, wanted.tz))
             return zoned.dt.epoch(wanted.unit).cast(pa.timestamp(wanted.unit)).cast(wanted)
         cast = self._rounded(value, wanted).cast(wanted)
-        if pa.types.is_string(source) and is_constant(value) and not is_constant(computed(cast)):
-            return constant_cast(scalar_of(value).as_py(), wanted)
-        return cast
+        if not (pa.types.is_string(source) and is_constant(value)):
+            return cast
+        if not is_constant(found := computed(cast)):
+            found = constant_cast(scalar_of(value).as_py(), wanted)
+        return lit(in_microseconds(scalar_of(found)))
 
     def _as_double(self, value: Expr, source: pa.DataType) -> Expr:
         if source in _WIDE_INTEGERS:
@@ -224,15 +266,19 @@ class ExpressionReader:
     def _type(self, value: Expr) -> pa.DataType:
         if self._schema is None:
             self._schema = pa.schema([field for each in self._data for field in each.schema])
+        if missing := [name for name in self.before if name not in self._schema.names]:
+            self._schema = pa.unify_schemas([self._schema, pa.schema([(name, pa.int64()) for name in missing])])
         expression = value.expression
         if isinstance(expression, ColumnRef):
             return self._schema.field(expression.name).type
         return infer_type(expression, self._schema)
 
-    def _rounded(self, value: Expr, wanted: pa.DataType) -> Expr:
+    def _rounded(self, value: Expr, wanted: pa.DataType, is_tried: bool = False) -> Expr:
         """Return what a cast takes: in SQL it rounds, halves of floats to the even integer, others away from zero."""
         if not (pa.types.is_integer(wanted) or pa.types.is_decimal(wanted)):
             return value
+        if pa.types.is_decimal(wanted) and pa.types.is_string(self._type(value)):
+            value = value.try_cast(_MOST) if is_tried else value.cast(_MOST)
         source, digits = self._type(value), wanted.scale if pa.types.is_decimal(wanted) else 0
         if pa.types.is_floating(source):
             return value.call("round", digits=digits, to_even=pa.types.is_integer(wanted))
@@ -254,6 +300,27 @@ class ExpressionReader:
         if chain is None:
             raise NotYetSupportedError("a CASE without WHEN")
         return chain.otherwise(self.read(getattr(message, "else"))) if message.HasField("else") else chain
+
+
+def _as_condition(value: Expr) -> Expr:
+    """Return a text with true and false for the other words that stand for them."""
+    word = value.str.strip(" ").str.lower()
+    return (
+        when(word.is_in(["t", "yes", "y"]))
+        .then("true")
+        .when(word.is_in(["f", "no", "n"]))
+        .then("false")
+        .otherwise(word)
+    )
+
+
+def _readable(value: Expr, wanted: pa.DataType) -> tuple[Expr, pa.DataType]:
+    """Return a text and the type it is read as: a TIMESTAMP has microseconds, and blanks around it do not count."""
+    if pa.types.is_timestamp(wanted) and wanted.unit == "ns":
+        value = value.str.replace(r"(\.\d{6})\d+", r"\1", regex=True)
+        wanted = pa.timestamp("us", wanted.tz)
+    is_read = pa.types.is_integer(wanted) or pa.types.is_floating(wanted) or pa.types.is_temporal(wanted)
+    return (value.str.strip(" ") if is_read or pa.types.is_decimal(wanted) else value), wanted
 
 
 def _is_finer(one: pa.DataType, other: pa.DataType) -> bool:

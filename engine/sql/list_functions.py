@@ -16,8 +16,8 @@ from engine.api.expressions import lit, when
 from engine.api.row_functions import array, struct
 from engine.errors import NotYetSupportedError
 from engine.graph.expression import Call, Literal
-from engine.sql.constants import scalar_of
-from engine.sql.functions import Arguments, Function, constant_of
+from engine.sql.arguments import Arguments, Function, constant_of
+from engine.sql.constants import is_null, scalar_of
 
 
 def _method(name: str) -> Function:
@@ -78,7 +78,7 @@ def _join(arguments: Arguments, _wanted: pa.DataType | None) -> Expr:
 
 
 def _split(arguments: Arguments, _wanted: pa.DataType | None) -> Expr:
-    return arguments[0].str.split(str(constant_of(arguments[1], "what STRING_SPLIT looks for")))
+    return arguments[0].call("str_split", arguments[1], regex=False)
 
 
 def _named(arguments: Arguments, _wanted: pa.DataType | None) -> Expr:
@@ -88,6 +88,24 @@ def _named(arguments: Arguments, _wanted: pa.DataType | None) -> Expr:
 
 def _field(arguments: Arguments, _wanted: pa.DataType | None) -> Expr:
     return arguments[0].field(str(constant_of(arguments[1], "the name of a field")))
+
+
+def is_any(values: Expr, value: Expr) -> Expr:
+    """Return whether a value is one of a list, null where that is unknown: ``value = ANY (list)``."""
+    is_empty, is_unknown = values.list.length() == 0, value.is_null() | _has_null(values)
+    known = when(is_empty).then(False).when(values.list.contains(value)).then(True)
+    return known.when(is_unknown).then(lit(None, pa.bool_())).when(values.is_not_null()).then(False)
+
+
+def _has_null(values: Expr) -> Expr:
+    return values.list.sort(nulls_last=False).list.first().is_null() & (values.list.length() > 0)
+
+
+def null_position(arguments: Arguments) -> Expr:
+    """Return where NULL is in a list: what the planner asks for ALL and ANY, and nobody for its number."""
+    if not is_null(arguments[1]):
+        raise NotYetSupportedError("sql: list_position(); write list_contains(l, x)")
+    return when(_has_null(arguments[0])).then(1)
 
 
 LIST_FUNCTIONS: Final[dict[str, Function]] = {

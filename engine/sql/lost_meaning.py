@@ -2,7 +2,7 @@
 
     in the text         hints, ESCAPE, TABLESAMPLE, windows that extend a named one, GROUPS,
                         IS DISTINCT FROM with AND or OR behind it
-    in the bound plan   FILTER, DISTINCT and IGNORE NULLS of a window, RANGE over what is no whole number,
+    in the bound plan   FILTER and DISTINCT of a window, RANGE over what is no whole number,
                         IN where null is told from false, NOT IN of a constant, EXISTS over an aggregate of all rows,
                         aggregates, windows and limits that a subquery takes of each outer row
     in the last plan    distances of RANGE over what is no integer, which Substrait calls unbounded
@@ -50,7 +50,6 @@ _FILTERED_WINDOW: Final = re.compile(r"^\s*Filter: .*\b(?:ROWS|RANGE) BETWEEN (?
 _IN_WINDOW: Final = {
     r" FILTER \(": "FILTER of a function over a window (write sum(CASE WHEN ...))",
     r"\(DISTINCT ": "DISTINCT of a function over a window",
-    r"\bIGNORE NULLS\b": "IGNORE NULLS",
 }
 _BOUND: Final = r"(?:UNBOUNDED (?:PRECEDING|FOLLOWING)|CURRENT ROW|\d+ (?:PRECEDING|FOLLOWING))"
 _RANGE: Final = re.compile(r"RANGE BETWEEN ")
@@ -59,7 +58,10 @@ _DISTANCE: Final = re.compile(r"\b\d+ (?:PRECEDING|FOLLOWING)")
 _IN: Final = " IN (<subquery>)"
 _NULL_TEST: Final = re.compile(r" IS (?:NOT )?(?:NULL|UNKNOWN)\b")
 _NULL_TEST_OF_COLUMN: Final = re.compile(r"(?:OR |AND |NOT |\(|: )[\w.\"]+ IS (?:NOT )?NULL\b")
-_NULL_FUNCTION: Final = re.compile(r"\b(?:coalesce|nullif|nvl2?|ifnull)\(|\bIS (?:NOT )?DISTINCT FROM\b")
+_NULL_FUNCTION: Final = re.compile(r"\b(?:coalesce|nullif|nvl2?|ifnull)\(")
+_NULL_COMPARISON: Final = re.compile(
+    r"IN \(<subquery>\)\)* IS (?:NOT )?DISTINCT FROM|DISTINCT FROM (?:(?! AND | OR ).)*IN \(<subquery>\)"
+)
 _COLUMN: Final = re.compile(r"\b\w+\.\w+\b")
 _OUTER: Final = "outer_ref("
 #: 2.5 as a double, which it is beside others only: halves of decimals are rounded otherwise
@@ -177,12 +179,22 @@ def _windows_of(message: Any) -> Iterator[Expression.WindowFunction]:
 
 def _check_in(line: str, is_marked: bool) -> None:
     is_told = len(_NULL_TEST.findall(line)) != len(_NULL_TEST_OF_COLUMN.findall(line))
-    if is_told or _NULL_FUNCTION.search(line):
+    is_asked = any(_IN in _call_at(line, found.end()) for found in _NULL_FUNCTION.finditer(line))
+    if is_told or is_asked or _NULL_COMPARISON.search(line):
         raise NotYetSupportedError("sql: IN (SELECT ...) where NULL and FALSE are not the same; write it as a join")
     if is_marked or not _NO_SEMI_JOIN.search(line):
         return
     if any(_is_constant(operand) for operand in _operands(line)):
         raise UnclearMembershipError("sql: a constant before NOT IN (SELECT ...) (write NOT EXISTS)")
+
+
+def _call_at(line: str, begin: int) -> str:
+    """Return the arguments of a call whose parenthesis is before a place."""
+    depth, end = 1, begin
+    while end < len(line) and depth:
+        depth += (line[end] == "(") - (line[end] == ")")
+        end += 1
+    return line[begin:end]
 
 
 def _operands(line: str) -> list[str]:

@@ -32,6 +32,18 @@ FORMS: Final[tuple[tuple[re.Pattern[str], str, str], ...]] = tuple(
         (r"^FETCH clause", "FETCH FIRST ... WITH TIES; write QUALIFY rank() OVER (ORDER BY ...) <= 3", "FETCH"),
         (r"[Jj]oin condition should not be empty", "a join that keeps rows needs ON a.k = b.k, or USING (k)", "JOIN"),
         (r"[Ee]mpty tuple not supported", "() is not there; without GROUP BY all rows are one group", "GROUP"),
+        (r"[Dd]ot access not supported", "a field of what is no column; write struct_extract({'a': 1}, 'a')", "."),
+        (
+            r"\[return_type\] (\w+) not supported for (?:NULL|Null)",
+            "NULL alone has no type; write CAST(NULL AS INTEGER)",
+            "NULL",
+        ),
+        (r"subquery can only be used in", "a query in ORDER BY; write it in the list of SELECT, with a name", "ORDER"),
+        (
+            r"Internal error|after optimizer rule",
+            "a query within this expression has no plan; write it in WHERE, or a join",
+            "SELECT",
+        ),
         (r"[Nn]o SQL statements were provided", "there is no statement in the text", ""),
         (r"^SHOW TABLES is not supported", "SHOW TABLES is no query; write list(env.tables)", "SHOW"),
         (r"^MINUS not implemented", "MINUS is not there; write EXCEPT", "MINUS"),

@@ -34,7 +34,7 @@ def constant_conditions(message: Any, functions: dict[int, str]) -> Iterator[Exp
 
 def is_true(condition: Expression, functions: dict[int, str]) -> bool | None:
     """Return whether a condition without columns is true; None where a query in it has to be asked."""
-    reader = ExpressionReader((), (), functions, _asked, Coercions(frozenset()))
+    reader = ExpressionReader((), (), functions, _asked, Coercions(frozenset()), str, lambda *_: None)
     try:
         value = reader.read(condition)
     except _AskedError:

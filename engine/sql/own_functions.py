@@ -16,10 +16,11 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa
 
 from engine.api.expression import Expr
-from engine.api.expressions import when
+from engine.api.expressions import lit, when
 from engine.api.row_functions import coalesce
 from engine.errors import NotYetSupportedError
-from engine.sql.functions import Arguments, constant_of
+from engine.sql.arguments import Arguments, as_option, constant_of
+from engine.sql.constants import computed
 from engine.sql.spans import INTERVAL_OF, unit_named
 
 _MOMENT: Final = pa.timestamp("us")
@@ -64,9 +65,9 @@ def _epoch(unit: str) -> Callable[[Arguments], Expr]:
 
 
 def _milliseconds(arguments: Arguments) -> Expr:
-    """Return milliseconds, cut toward zero as in DuckDB."""
+    """Return milliseconds, halves away from zero as in DuckDB."""
     count = arguments[0].dt.epoch("us")
-    whole = count.abs() // 1000
+    whole = (count.abs() + 500) // 1000
     return when(count < 0).then(-whole).otherwise(whole)
 
 
@@ -80,24 +81,26 @@ def _parsed(is_strict: bool) -> Callable[[Arguments], Expr]:
 def _extract(arguments: Arguments) -> Expr:
     """Return a group of the first match, "" where nothing matches."""
     text, pattern, group = arguments
-    found = text.str.extract(
-        str(constant_of(pattern, "the pattern of regexp_extract")),
-        int(constant_of(group, "the group of regexp_extract")),
-    )
-    return when(text.is_not_null()).then(coalesce(found, "")).otherwise(None)
+    found = text.call("str_extract", pattern, group=as_option(group))
+    return when(text.is_not_null() & pattern.is_not_null()).then(coalesce(found, "")).otherwise(None)
 
 
 def _extract_all(arguments: Arguments) -> Expr:
-    return arguments[0].str.extract_all(str(constant_of(arguments[1], "the pattern of regexp_extract_all")))
+    return arguments[0].call("str_extract_all", arguments[1])
+
+
+def _split_regex(arguments: Arguments) -> Expr:
+    return arguments[0].call("str_split", arguments[1], regex=True)
 
 
 def _json(arguments: Arguments) -> Expr:
-    path = str(constant_of(arguments[1], "a path in JSON"))
-    return arguments[0].str.json_get(path if path.startswith("$") else f"$.{path}")
+    path = arguments[1]
+    whole = computed(when(path.str.starts_with("$")).then(path).otherwise(lit("$.") + path))
+    return arguments[0].call("str_json_get", path=as_option(whole))
 
 
 def _strftime(arguments: Arguments) -> Expr:
-    return arguments[0].dt.strftime(str(constant_of(arguments[1], "the format of strftime")))
+    return arguments[0].call("dt_strftime", format=as_option(arguments[1]))
 
 
 def _of_seconds(factor: int) -> Callable[[Arguments], Expr]:
@@ -128,6 +131,7 @@ OWN: Final[dict[str, OwnFunction]] = {
     "isfinite": OwnFunction([_DOUBLE], pa.bool_(), lambda arguments: arguments[0].is_finite()),
     "regexp_extract": OwnFunction([_TEXT, _TEXT, _INTEGER], _TEXT, _extract),
     "regexp_extract_all": OwnFunction([_TEXT, _TEXT], pa.list_(_TEXT), _extract_all),
+    "string_split_regex": OwnFunction([_TEXT, _TEXT], pa.list_(_TEXT), _split_regex),
     "json_extract_string": OwnFunction([_TEXT, _TEXT], _TEXT, _json),
     "sha256_hex": OwnFunction([_TEXT], _TEXT, lambda arguments: arguments[0].sha256()),
     "url_decode": OwnFunction([_TEXT], _TEXT, lambda arguments: arguments[0].str.url_decode()),

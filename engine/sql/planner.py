@@ -38,6 +38,7 @@ from engine.sql.lost_meaning import (
 from engine.sql.marked_membership import UnclearMembershipError, marks_in, with_marks
 from engine.sql.missing_forms import IN_TEXT, NO_QUERIES, STATEMENTS
 from engine.sql.null_aware import marks_are_null_aware, null_aware_joins
+from engine.sql.null_treatment import with_null_treatment
 from engine.sql.other_words import in_common_words
 from engine.sql.own_functions import register_own_functions
 from engine.sql.planner_errors import in_sql, is_of_parser, place_of, said, unknown_column
@@ -45,7 +46,8 @@ from engine.sql.rows_compared import with_rows_compared
 from engine.sql.same_names import are_same_names, told_apart
 from engine.sql.select_items import written_names
 from engine.sql.set_operations import all_operations
-from engine.sql.using_joins import with_using_joins
+from engine.sql.unnested import register_positions, with_unnested
+from engine.sql.using_joins import UNFIT, with_using_joins
 from engine.sql.written_otherwise import exists_as_count, in_known_words, with_rows_named
 from engine.sql.zone_calls import (
     ZonedTypeError,
@@ -180,7 +182,8 @@ def _plan(text: str, tables: Mapping[str, pa.Schema], decimal_constants: bool) -
 
 
 def _with_zones(asked: _Asked, text: str) -> PlannedQuery:
-    written = with_rows_compared(with_using_joins(in_known_words(in_common_words(text))))
+    written = in_known_words(in_common_words(with_unnested(with_null_treatment(text))))
+    written = with_rows_compared(with_using_joins(written, asked.tables))
     try:
         known = with_zone_calls(with_known_calls(written), asked.zoned)
     except CallError as error:
@@ -294,6 +297,7 @@ def _session(asked: _Asked, text: str) -> tuple[Any, Callable[[str], Any]]:
     session = context(settings.set("datafusion.execution.time_zone", "UTC"))
     register_zone_calls(session, text, asked.zoned)
     register_own_functions(session, text)
+    register_positions(session, text, dataset)
     for rule in _OWN_RULES:
         session.remove_optimizer_rule(rule)
     words = text.lower()
@@ -337,7 +341,7 @@ def _said(error: Exception, asked: _Asked, text: str, parse: Callable[[str], Any
 def _in_short(reason: str) -> str:
     """Return what is said of a plan that has no form in Substrait, without the plan."""
     if "join constraint: `using`" in reason.lower():
-        return "USING of a LEFT, RIGHT or FULL JOIN; write ON a.k = b.k, and coalesce(a.k, b.k) for the key"
+        return UNFIT
     if "RecursiveQuery" in reason:
         return "WITH RECURSIVE; write a loop over env.sql(...) in Python"
     if "FieldNotFound" in reason:

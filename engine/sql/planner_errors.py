@@ -18,10 +18,11 @@ from typing import Final
 from engine.sql.call_table import CALLS, REFUSED, RENAMED
 from engine.sql.function_guide import FUNCTION_NAMES
 from engine.sql.missing_forms import FORMS
-from engine.sql.tokens import Token, after, before, tokens, words_from
+from engine.sql.tokens import Token, after, before, text_of, tokens, words_from
 from engine.sql.windows import WINDOW_NAMES
 
 _SHOWN_NAMES: Final = 12
+_PLACE: Final = re.compile(r"\bline \d+, column \d+\b")
 #: what a table is not called
 _FILES: Final = frozenset((".parquet", ".csv", ".json", ".jsonl", ".arrow", ".orc", ".avro"))
 _CAUSES: Final = re.compile(
@@ -217,6 +218,23 @@ def place_of(word: str, text: str) -> str:
     if place is None:
         return ""
     return _at("".join(token.text for token in found[:place]))
+
+
+def with_place(sentence: str, text: str) -> str:
+    """Return what is said of a text with a place: where the one word is that both have; else the sentence."""
+    if _PLACE.search(sentence):
+        return sentence
+    what = sentence.removeprefix("sql: ").partition(";")[0].partition("(write")[0]
+    written = [token.word for token in tokens(text)]
+    named = [
+        word
+        for word in re.findall(r"\b[A-Z][A-Z_]+\b|\b\w+(?=\(\))|\b[a-z]+_[a-z_]+\b", what)
+        if written.count(word.upper()) == 1
+    ]
+    if not named:
+        return sentence
+    before_it = text_of(tokens(text)[: written.index(named[0].upper())])
+    return f"sql: {_at(before_it)}{sentence.removeprefix('sql: ')}"
 
 
 def _places(found: Sequence[Token], word: str) -> Iterator[int]:

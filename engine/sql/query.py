@@ -8,6 +8,7 @@ Held by: tests/sql/test_queries.py
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -16,11 +17,11 @@ from typing import Final
 from engine.api.data_set import DataSet
 from engine.api.environment import Environment
 from engine.connectors.records_manifest import MANIFEST_NAME
-from engine.errors import EngineError, PlanError
+from engine.errors import EngineError, NotYetSupportedError, PlanError
 from engine.files.compression import plain_ending
 from engine.sql.constants import NoFunctionError, NoValueError
 from engine.sql.planner import plan_query
-from engine.sql.planner_errors import place_of
+from engine.sql.planner_errors import place_of, with_place
 from engine.sql.relations import RelationReader
 from engine.sql.text_pieces import is_comment, is_quoted, pieces
 
@@ -52,13 +53,18 @@ def query_data_set(text: str, environment: Environment) -> DataSet:
         except NoFunctionError as error:
             raise NoFunctionError(error.name, place_of(f"{error.name}(", text)) from None
 
-    if not _FRACTION.search(text) or _EXPONENT.search(text):
-        return planned(decimal_constants=False)
     try:
-        return planned(decimal_constants=True)
-    except EngineError:
-        # a float among the decimals, or more digits than decimals have; a query that is wrong is said to be so below
+        if _FRACTION.search(text) and not _EXPONENT.search(text):
+            with contextlib.suppress(EngineError):
+                # a float among the decimals, or more digits than decimals have; what is wrong is said below
+                return planned(decimal_constants=True)
         return planned(decimal_constants=False)
+    except (PlanError, NotYetSupportedError) as error:
+        said = with_place(str(error), text)
+        if said == str(error):
+            raise
+        kind = PlanError if isinstance(error, PlanError) else NotYetSupportedError
+        raise kind(said.removesuffix(NotYetSupportedError.SUFFIX)) from None
 
 
 #: of files, by format

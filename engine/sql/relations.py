@@ -44,6 +44,7 @@ from engine.sql.null_aware import joins_of
 from engine.sql.planner import PlannedQuery
 from engine.sql.set_operations import with_counts
 from engine.sql.types import arrow_type
+from engine.sql.unnested import TABLE, Unnested
 from engine.sql.using_joins import shown_columns
 
 if TYPE_CHECKING:
@@ -78,6 +79,7 @@ class RelationReader:
         self._query = query
         self._from_arrow = from_arrow
         self._names = ColumnNames()
+        self._unnested = Unnested(self._names, from_arrow)
         self._join_count = 0
         #: relations by what they say, with the number of their first join
         self._known: dict[bytes, tuple[Relation, int]] = {}
@@ -139,6 +141,8 @@ class RelationReader:
         if message.WhichOneof("read_type") == "virtual_table":
             return self._values(message)
         name = message.named_table.names[-1]
+        if name.startswith(TABLE) and name not in self._tables:
+            return self._unnested.positions()
         if name not in self._tables:
             name = ".".join(message.named_table.names)
             raise NotYetSupportedError(f"the SQL table {name} (write (VALUES (1), (2)) AS t (k), or register one)")
@@ -181,7 +185,8 @@ class RelationReader:
                 self._memberships.follow(one, found.columns, name)
             computed[name] = reader.read(one)
             columns.append(name)
-        return Relation(found.data.with_columns(**computed) if computed else found.data, tuple(columns))
+        data = found.data.with_columns(**reader.before) if reader.before else found.data
+        return Relation(data.with_columns(**computed) if computed else data, tuple(columns))
 
     def _filter(self, message: FilterRel) -> Relation:
         return self._filtered(self.read(message.input), message.condition)
@@ -267,6 +272,13 @@ class RelationReader:
         on = message.expression if message.HasField("expression") else None
         left, right, values = self._sides_with_values(left, right, on)
         reader = self._reader(left.columns + right.columns, (left.data, right.data), values)
+        if self._unnested.is_of(right):
+            how = message.JoinType.Name(message.type).removeprefix("JOIN_TYPE_").lower()
+
+            def read(*data: DataSet) -> Expr | None:
+                return None if on is None else self._reader(left.columns + right.columns, data, values).read(on)
+
+            return self._unnested.exploded(left, right, how, read)
         condition = join_condition(on, len(left.columns), reader, self._query.functions)
         kind = message.JoinType.Name(message.type).removeprefix("JOIN_TYPE_").lower()
         if kind in joins.BOTH_SIDES:
@@ -406,6 +418,8 @@ class RelationReader:
             self._query.functions,
             lambda query: known[query.SerializeToString(deterministic=True)],
             self._coercions,
+            self._names.unique,
+            self._unnested.element,
         )
 
 

@@ -2,6 +2,7 @@
 
     sum(k), sum(CAST(k AS DOUBLE))    sum(k), sum(CAST(coalesce(k) AS DOUBLE))     a coalesce for each type of the text
     SELECT max(k), max(k)             SELECT max(k) AS "column 0", max(k) AS "column 1"
+    SELECT k AS a, v AS a             SELECT k AS a, v AS "column 1"
 
 It is done after the planner has refused a text; ``select_items`` finds the names again.
 
@@ -17,7 +18,10 @@ from typing import Final
 from engine.sql.select_items import MADE_NAME, is_star, is_without_name, item_places
 from engine.sql.tokens import Token, after, before, closing, raw, text_of, tokens
 
-_SAME: Final = re.compile(r"duplicate (?:un)?qualified field name|Projections require unique expression names")
+_SAME: Final = re.compile(
+    r"duplicate (?:un)?qualified field name|Projections require unique expression names"
+    r"|qualified field name \S+ and unqualified field name"
+)
 _CASTS: Final = ("CAST", "TRY_CAST")
 
 
@@ -60,8 +64,18 @@ def _parts(found: Sequence[Token], at: int) -> tuple[int, int, int]:
 def _with_columns_named(text: str) -> str:
     found = tokens(text)
     places = item_places(found)
+    aliases = [_alias(found[begin:end]) for begin, end in places]
     for number, (begin, end) in reversed(list(enumerate(places))):
         item = found[begin:end]
-        if not is_star(item) and is_without_name(item):
+        if is_star(item):
+            continue
+        if is_without_name(item):
             found[end:end] = [raw(f' AS "{MADE_NAME}{number}"')]
+        elif aliases[number] in aliases[:number]:
+            found[end - 1] = raw(f'"{MADE_NAME}{number}"')
     return text_of(found)
+
+
+def _alias(item: Sequence[Token]) -> str:
+    """Return the name behind an item; "" where there is none."""
+    return "" if is_star(item) or is_without_name(item) else item[-1].text.lower()

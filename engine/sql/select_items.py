@@ -42,12 +42,16 @@ def written_names(text: str, names: Sequence[str]) -> list[str]:
 
 def _name(item: Sequence[Token], name: str) -> str:
     if not is_without_name(item):
-        return name
+        return plain_name(item[-1].text) if name.startswith(MADE_NAME) else name
     if not _is_column(item):
         return _text(item)
-    column = item[-1].text
-    plain = column[1:-1].replace('""', '"') if column.startswith('"') else column.rpartition(".")[2].lower()
+    plain = plain_name(item[-1].text)
     return plain if name.startswith(MADE_NAME) else name
+
+
+def plain_name(written: str) -> str:
+    """Return the name that a column is called by: lower case unless it is in quotes."""
+    return written[1:-1].replace('""', '"') if written.startswith('"') else written.rpartition(".")[2].lower()
 
 
 def item_places(found: Sequence[Token]) -> list[tuple[int, int]]:
@@ -106,7 +110,8 @@ def is_without_name(item: Sequence[Token]) -> bool:
     if word in _IS_VALUE:
         return word != "END" or case_begin(item, last) >= 0
     # a value cannot end here: it is an operator, or AS
-    return previous != "AS" and not (_is_name(previous) or previous[:1] in ("'", ")", "]", "}") or previous.isdigit())
+    ends_value = _is_name(previous) or previous[:1] in ("'", ")", "]", "}") or previous[:1].isdigit()
+    return previous != "AS" and not ends_value
 
 
 def _is_name(word: str) -> bool:

@@ -17,8 +17,8 @@ import pyarrow as pa
 from engine.api.expression import Expr
 from engine.api.expressions import lit, when
 from engine.errors import NotYetSupportedError
+from engine.sql.arguments import constant_of
 from engine.sql.constants import computed, is_constant, scalar_of
-from engine.sql.functions import constant_of
 
 #: what the planner is told of an interval of a column
 INTERVAL_OF: Final = "interval_of"
@@ -78,7 +78,8 @@ def part_of_span(part: str, span: Expr) -> Expr:
 
 def with_spans(values: Sequence[Expr], type_of: Callable[[Expr], pa.DataType]) -> list[Expr]:
     """Return what is compared: beside a span of time an interval is one, too."""
-    if not any(pa.types.is_duration(type_of(value)) for value in values):
+    types = [type_of(value) for value in values]
+    if not any(map(pa.types.is_duration, types)) and set(types) != {pa.month_day_nano_interval()}:
         return list(values)
     return [_as_span(value) if type_of(value) == pa.month_day_nano_interval() else value for value in values]
 

@@ -90,11 +90,20 @@ def constant(literal: Expression.Literal) -> pa.Scalar:
 
 def _decimal(value: Expression.Literal.Decimal) -> pa.Scalar:
     unscaled = int.from_bytes(value.value, "little", signed=True)
-    return pa.scalar(Decimal(unscaled).scaleb(-value.scale), pa.decimal128(value.precision, value.scale))
+    # without a context, which has fewer digits than a decimal may have
+    sign, digits, _ = Decimal(unscaled).as_tuple()
+    return pa.scalar(Decimal((sign, digits, -value.scale)), pa.decimal128(value.precision, value.scale))
+
+
+def in_microseconds(value: pa.Scalar) -> pa.Scalar:
+    """Return a moment that has no nanoseconds in microseconds: what is beside it may be of a year after 2262."""
+    data_type = value.type
+    is_fine = pa.types.is_timestamp(data_type) and data_type.unit == "ns" and value.is_valid
+    return value.cast(pa.timestamp("us", data_type.tz)) if is_fine and value.value % 1000 == 0 else value
 
 
 def _timestamp(zone: str | None) -> Callable[[Expression.Literal.PrecisionTimestamp], pa.Scalar]:
-    return lambda value: pa.scalar(value.value, pa.timestamp(_UNITS[value.precision], zone))
+    return lambda value: in_microseconds(pa.scalar(value.value, pa.timestamp(_UNITS[value.precision], zone)))
 
 
 def _interval(value: Expression.Literal.IntervalCompound) -> pa.Scalar:

@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+import pyarrow as pa
+
 from engine.api.expression import Expr
 from engine.api.windows import (
     cume_dist,
@@ -26,10 +28,11 @@ from engine.api.windows import (
     rank,
     row_number,
 )
-from engine.errors import NotYetSupportedError
+from engine.errors import NotYetSupportedError, PlanError
 from engine.graph.expression import Literal
 from engine.sql.aggregates import NUMBERED, AggregateCall, aggregate
-from engine.sql.functions import constant_of
+from engine.sql.arguments import constant_of, value_of
+from engine.sql.null_treatment import PASSING_NULLS, passing_nulls
 
 if TYPE_CHECKING:
     from substrait.algebra_pb2 import Expression
@@ -47,12 +50,30 @@ _VALUES: Final[dict[str, Callable[[Expr], Any]]] = {
 }
 _SHIFTS: Final[dict[str, Callable[..., Any]]] = {"lag": lag, "lead": lead}
 
+#: aggregates that keep all values of a group, by what a query calls them
+_OF_LISTS: Final = {
+    **{name: name for name in ("median", "string_agg", "array_agg")},
+    **{
+        "percentile_cont": "quantile_cont",
+        "approx_percentile_cont": "approx_quantile",
+        "approx_distinct": "approx_count_distinct",
+    },
+}
 #: functions that mean nothing without OVER
 WINDOW_NAMES: Final = (*_RANKS, *_SHIFTS, "ntile", "nth_value")
 
 
-def window(read: Callable[[Expression], Expr], name: str, message: Expression.WindowFunction) -> Expr:
-    """Return a function over a window, whose parts ``read`` reads; NotYetSupportedError for one that is not here."""
+def window(
+    read: Callable[[Expression], Expr],
+    name: str,
+    message: Expression.WindowFunction,
+    type_of: Callable[[Expr], pa.DataType],
+    made: Callable[[Expr], Expr],
+) -> Expr:
+    """Return a function over a window; NotYetSupportedError for one that is not here.
+
+    Args: read: reads its parts; made: makes an expression a column that is there before.
+    """
     arguments = [read(argument.value) for argument in message.arguments]
     directions = [field.SortDirection.Name(field.direction) for field in message.sorts]
     settings: dict[str, Any] = {
@@ -61,6 +82,10 @@ def window(read: Callable[[Expression], Expr], name: str, message: Expression.Wi
         "descending": ["DESC" in direction for direction in directions],
         "nulls_last": ["NULLS_LAST" in direction for direction in directions],
     }
+    if name == "nth_value" and value_of(arguments[1]) in PASSING_NULLS:
+        row = made(row_number().over(**settings))
+        value, number = arguments[0], int(value_of(arguments[1]))
+        return passing_nulls(number, value, type_of(value), row, settings | _frame(message))
     function, has_frame = _function(name, arguments)
     if has_frame:
         settings |= _frame(message)
@@ -75,7 +100,10 @@ def _function(name: str, arguments: Sequence[Expr]) -> tuple[Any, bool]:
     if name == "ntile":
         return ntile(int(constant_of(arguments[0], "the number of NTILE"))), False
     if name in _SHIFTS:
-        distance = int(constant_of(arguments[1], f"the distance of {name.upper()}")) if len(arguments) > 1 else 1
+        distance = constant_of(arguments[1], f"the distance of {name.upper()}") if len(arguments) > 1 else 1
+        if distance is None:
+            raise PlanError(f"sql: the distance of {name.upper()} is NULL; write a number of rows")
+        distance = int(distance)
         if distance < 0:
             name, distance = ("lead" if name == "lag" else "lag"), -distance
         return _SHIFTS[name](arguments[0], distance, *arguments[2:3]), False
@@ -86,6 +114,8 @@ def _function(name: str, arguments: Sequence[Expr]) -> tuple[Any, bool]:
         return nth_value(arguments[0], number), True
     if name in _VALUES:
         return _VALUES[name](arguments[0]), True
+    if name in _OF_LISTS:
+        raise NotYetSupportedError(f"sql: {_OF_LISTS[name]}() over a window; write it with GROUP BY, and a join")
     first = arguments[0].expression if arguments else None
     is_of_rows = first is None or (isinstance(first, Literal) and constant_of(arguments[0], name) is not None)
     return aggregate(AggregateCall(name, arguments, is_of_rows)), True

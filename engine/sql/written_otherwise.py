@@ -37,12 +37,14 @@ from engine.sql.tokens import (
 )
 
 #: each changes something only where these words are
-_WORDS: Final = re.compile(r"\b(?:DISTINCT\s+FROM|ESCAPE|SIMILAR|FILTER|FETCH|ROWS?)\b", re.IGNORECASE)
+_WORDS: Final = re.compile(r"\b(?:DISTINCT\s+FROM|ESCAPE|SIMILAR|FILTER|FETCH|ROWS?|ANY|SOME)\b", re.IGNORECASE)
 _ENDS_TEXT: Final = """
     WHERE GROUP HAVING ORDER LIMIT OFFSET FETCH WINDOW QUALIFY UNION INTERSECT EXCEPT JOIN LEFT RIGHT FULL INNER CROSS
     WHEN THEN ELSE END AS , ; ) FROM SELECT DISTINCT ON BY CASE FILTER NATURAL
 """
 _ENDS: Final = frozenset(_ENDS_TEXT.split())
+#: what a list is put in, of one list the same list
+MARK: Final = "ARRAY_CONCAT"
 _LOGIC: Final = frozenset(("AND", "OR"))
 #: aggregates that pass nulls over
 _OVER_NULLS: Final = frozenset(("COUNT", "SUM", "AVG", "MIN", "MAX", "STDDEV", "STDDEV_POP", "VAR_SAMP", "VAR_POP"))
@@ -57,7 +59,7 @@ def in_known_words(text: str) -> str:
     """Return a query as the planner reads it right."""
     if not _WORDS.search(text):
         return text
-    return rewritten(text, (_escaped, _similar, _windows_filtered, _fetched, _distinct_parts))
+    return rewritten(text, (_escaped, _similar, _windows_filtered, _fetched, _distinct_parts, _any_of_list))
 
 
 def exists_as_count(text: str) -> str:
@@ -222,6 +224,17 @@ def _windows_filtered(found: Sequence[Token], at: int) -> Change:
     counted = [raw("1")] if words == ["*"] else value
     parts = [raw("CASE WHEN "), *condition, raw(" THEN "), *counted, raw(" END) ")]
     return opened + 1, kept_end + 1, parts
+
+
+def _any_of_list(found: Sequence[Token], at: int) -> Change:
+    """Mark the list of ``= ANY (list)``, which the planner takes for a call that has no NULL: ``list_functions``."""
+    if found[at].word not in ("ANY", "SOME") or found[before(found, at)].word != "=":
+        return None
+    opened = after(found, at)
+    inner = words_from(found, opened, 2)
+    if inner[:1] != ["("] or inner[1:] in (["SELECT"], ["WITH"], ["VALUES"], ["("]) or inner[1:] == [MARK]:
+        return None
+    return opened + 1, closing(found, opened), [raw(f"{MARK}("), *found[opened + 1 : closing(found, opened)], raw(")")]
 
 
 def _fetched(found: Sequence[Token], at: int) -> Change:

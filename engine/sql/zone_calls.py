@@ -25,7 +25,7 @@ from engine.api.expression import Expr
 from engine.api.expressions import when
 from engine.api.row_functions import greatest
 from engine.errors import PlanError
-from engine.sql.functions import constant_of
+from engine.sql.arguments import constant_of
 from engine.sql.tokens import Token, after, before, primary_begin, primary_end, text_of, tokens, words_from
 
 #: of the value before an AT TIME ZONE, by its number

@@ -21,6 +21,7 @@ from engine.client.job_listener import JobListener
 from engine.client.job_result import JobResult
 from engine.client.notebook_progress import listener_of_job
 from engine.client.termination import after, leaving_on_termination, uninterrupted
+from engine.config.debug_options import SMALL_PART_SIZE
 from engine.config.loader import Configuration
 from engine.config.options import (
     ADAPTIVE,
@@ -60,10 +61,13 @@ def planner_settings(
     segment_size_bytes: int,
 ) -> OptimizerSettings:
     """Return what the planner needs to know: the configuration's part, and the target's."""
+    is_free = configuration.get(PARALLELISM_DEFAULT) is None and configuration.get(ADAPTIVE_PARALLELISM)
+    small_part_bytes = configuration.get(SMALL_PART_SIZE)
     return OptimizerSettings(
         parallelism=parallelism,
         execution_mode=ExecutionMode(configuration.get(EXECUTION_MODE) or default_mode),
-        has_small_parts=configuration.get(PARALLELISM_DEFAULT) is None and configuration.get(ADAPTIVE_PARALLELISM),
+        has_small_parts=is_free or small_part_bytes is not None,
+        small_part_bytes=small_part_bytes,
         legacy_estimates=configuration.get(LEGACY_ESTIMATES),
         runtime_filters=configuration.get(RUNTIME_FILTERS),
         managed_bytes_per_slot=managed_bytes_per_slot,

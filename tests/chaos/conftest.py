@@ -13,8 +13,9 @@ import pytest
 from tests.chaos.workload import JOB, RATE, expected_rows, rows_of, write_data
 from tests.ha.quorum import Quorum
 
-__all__ = ["IS_SHORT", "JOB", "RATE", "rows_of"]
+__all__ = ["IS_FULL", "IS_SHORT", "JOB", "RATE", "rows_of"]
 
+IS_FULL = os.environ.get("CHAOS") == "full"
 IS_SHORT = os.environ.get("CHAOS") == "short"
 collect_ignore_glob = [] if os.environ.get("CHAOS") else ["test_*.py"]
 #: only with CHAOS=all

@@ -50,6 +50,11 @@ def test_rows_for_programs(sales):
     assert (code, pa.ipc.open_stream(out).read_all().to_pylist()) == (0, wanted)
 
 
+def test_rows_as_json_are_json():
+    _, out, _ = run("--format", "json", "-e", "SELECT 'nan'::DOUBLE AS x, [1.5, 'inf'::DOUBLE] AS l")
+    assert out == '{"x": null, "l": [1.5, null]}\n'
+
+
 def test_statements_of_a_file_and_of_a_pipe_follow_each_other(sales, tmp_path):
     statements = f"""
         -- a report
@@ -79,6 +84,7 @@ def test_a_plan_is_explained_and_nothing_runs(sales):
     [
         (("-e", "SELEC 1"), "PlanError: sql: line 1, column 1: expected: an SQL statement"),
         (("-e", "SELECT 1 AS a; SELECT b FROM nowhere"), "PlanError: sql: line 1, column 15: no table nowhere"),
+        (("--format", "csv", "-e", "SELECT [1] AS l"), "column 'l' is list<item: int64>, which has no text form"),
         (("-e", "DESCRIBE nowhere"), "PlanError: DESCRIBE nowhere: there is no such table; there are: none"),
         (("-f", "no.sql"), "ConfigurationError: sql -f no.sql: No such file or directory"),
         ((), "ConfigurationError: sql: nothing to run; give -e QUERY or -f FILE"),

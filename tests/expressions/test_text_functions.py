@@ -118,7 +118,7 @@ def test_titles_begin_words():
         (S.matches("(a"), "missing \\)"),
         (S.extract("a", 1), "there is no group 1: the pattern has 0"),
         (S.extract_all("(a"), "missing \\)"),
-        (S.like(X), "the pattern of like must be a constant string"),
+        (S.like(col("n")), "the pattern of like must be a constant string"),
         (col("n").str.reverse(), r"reverse\(n\): n is int64; .str works on strings; cast"),
         (S.repeat("a"), "it works on integers"),
     ],

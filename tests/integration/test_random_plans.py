@@ -16,6 +16,8 @@ from tests.property.matrix import IS_TORTURE
 PROGRAMS_PER_MODE = 400 if IS_TORTURE else 12
 STEPS = 7
 TEXTS = ["", "a", "b", "ab", "long text that does not fit into a prefix", "ä", None]
+#: what parts of a plan in one subtask read (tables have some hundred bytes): nothing, some of them, all
+SMALL_PART_SIZES = ["0b", "400b", "1kb", "1mb"]
 HINTS = list(JoinHint)
 #: (condition, SQL) over i, s, j of the left and k of the right
 CONDITIONS = [
@@ -216,7 +218,8 @@ STEP_KINDS = [
 @pytest.mark.parametrize("mode", MODES)
 def test_a_random_program_gives_the_rows_of_duckdb(open_environment, mode, seed):
     chance = random.Random(f"{mode} {seed}")
-    env = open_environment(**MODES[mode], **{"python.execution-mode": "thread"})
+    size = chance.choice(SMALL_PART_SIZES)
+    env = open_environment(**MODES[mode], **{"python.execution-mode": "thread", "debug.small-part-size": size})
     program = Program(env, make_tables(chance), chance)
     kinds = [chance.choice(STEP_KINDS) for _ in range(chance.randrange(2, STEPS))]
     for kind in kinds:

@@ -14,6 +14,8 @@ CONFIGURATIONS = [
     {"parallelism.default": 3, "execution.batch.adaptive.enabled": False, "taskmanager.memory.managed.size": "4mb"},
     {"parallelism.default": 5, "debug.force-spill": True, "taskmanager.memory.managed.size": "2mb"},
 ]
+#: what parts of a plan in one subtask read: nothing, some tables, all
+SMALL_PART_SIZES = ["0b", "300b", "1kb", "4kb", "1mb"]
 
 
 @pytest.mark.thorough
@@ -21,7 +23,9 @@ CONFIGURATIONS = [
 def test_a_random_program_of_everything_gives_the_rows_of_plain_python(open_environment, tmp_path, seed):
     chance = random.Random(f"whole {seed}")
     where = "thread" if seed % 5 else "process"
-    env = open_environment(**CONFIGURATIONS[seed % 4], **{"python.execution-mode": where})
+    size = chance.choice(SMALL_PART_SIZES)
+    settings = {"python.execution-mode": where, "debug.small-part-size": size}
+    env = open_environment(**CONFIGURATIONS[seed % 4], **settings)
     program = WholeProgram(env, chance, tmp_path, chance.choice([1, 1, 1, 20]))
     try:
         program.grow(chance.randrange(1, 9))

@@ -7,6 +7,7 @@ import pytest
 from engine.client.job_listener import ProgressTeller, SilentListener
 from engine.config.loader import configuration_from_texts
 from engine.errors import ResourceError, SpillError
+from engine.gateways.job_queue import WaitingJob, WaitingReason
 from engine.gateways.messages import JobProgress, JobRestart, RequestJobOutcome, RequestJobProgress, SubmitJob
 from engine.graph.deployment import FailureInfo
 from engine.ids import JobId, ResourceId
@@ -152,4 +153,15 @@ def test_a_listener_is_told_of_a_restart_once(caplog):
         tell(JobProgress(JobId.random(), "job", "RUNNING", 1, (), restarts=restarts[:count]))
     assert caplog.messages == [
         f"Attempt {number} failed, the next one begins in 1.5 s: cause {number}" for number in (1, 2)
+    ]
+
+
+def test_a_listener_is_told_of_a_long_wait_for_slots_and_again_when_something_changes(caplog):
+    tell = ProgressTeller(SilentListener())
+    none, others = (WaitingJob(1, 1, 2, total, WaitingReason.CLUSTER) for total in (0, 1))
+    times = [(0, none), (4900, none), (5000, none), (9000, none), (9100, others), (9200, None), (9300, none)]
+    for runtime_ms, waiting in times:
+        tell(JobProgress(JobId.random(), "job", "RUNNING", runtime_ms, (), waiting=waiting))
+    assert caplog.messages == [
+        f"Waiting for slots: place 1 of 1 in the queue: 2 slots needed, the cluster has {count}" for count in (0, 1)
     ]

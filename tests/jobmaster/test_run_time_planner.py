@@ -26,7 +26,7 @@ from engine.optimizer.settings import OptimizerSettings
 from tests.jobmaster.job_simulation import Simulation
 from tests.optimizer.interpreter import RaisedError, Tables, run_plan
 from tests.optimizer.plan_building import Builder, call, column, lit, schema
-from tests.optimizer.random_plans import HINTS, TABLES, plans, tables
+from tests.optimizer.random_plans import HINTS, SMALL_PART_BYTES, TABLES, plans, tables
 from tests.optimizer.test_random_plans import same
 
 SETTINGS = st.builds(
@@ -37,6 +37,9 @@ SETTINGS = st.builds(
     adaptive_bytes_per_subtask=st.sampled_from([0, 1000, 1000, 1 << 20]),
     skew_factor=st.sampled_from([0.0, 1.0, 2.0]),
     skew_bytes=st.sampled_from([1, 1000]),
+    has_small_parts=st.booleans(),
+    small_part_bytes=st.sampled_from(SMALL_PART_BYTES),
+    is_one_process=st.booleans(),
 )
 SIDE = schema(k="int64", v="int64", w="int64")
 #: the plain interpreter knows how these spread rows

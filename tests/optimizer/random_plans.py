@@ -16,6 +16,8 @@ TABLES = ("left.parquet", "right.parquet")
 COLUMNS = ("k", "v", "w")
 #: so few values that rows are grouped before joins
 KNOWN = {name: ColumnStatistics(distinct_count=4) for name in COLUMNS}
+#: sizes of small parts (tables have some hundred bytes, or two million): all is in one subtask, some of it, none
+SMALL_PART_BYTES = (None, 0, 300, 1000, 3_000_000)
 VALUES = st.sampled_from([None, 0, 1, 1, 2, 3])
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from engine.graph.expression import conjuncts
-from engine.graph.plan import Filter, JoinType, Plan, Source
+from engine.graph.plan import Filter, JoinType, PartialAggregate, Plan, Source
+from engine.graph.source_spec import ColumnStatistics
 from engine.optimizer.explain import explain
 from engine.optimizer.optimizer import optimize
 from engine.optimizer.planner import rewrite
@@ -120,3 +121,15 @@ def test_a_column_that_an_outer_join_fills_with_nulls_says_nothing():
 def test_explain_says_why_the_other_side_is_filtered():
     text = explain(optimize(joined(two(left=SMALL_X), JoinType.INNER).plan(), OptimizerSettings()))
     assert "; keys filtered as those on the other side: y < 5)" in text
+
+
+def test_filters_are_followed_through_groups_that_are_made_before_a_join():
+    builder = Builder()
+    few = {"y": ColumnStatistics(distinct_count=4)}
+    many = builder.filter(builder.source(RIGHT, rows=100_000, columns=few, path="right"), call("greater", "y", lit(1)))
+    builder.sides = (builder.source(LEFT, rows=10, path="left"), many)
+    joined_rows = builder.join(*builder.sides, how=JoinType.INNER, left_on="x", right_on="y")
+    builder.sink(builder.aggregate(joined_rows, (), ("count_all", None)))
+    once = rewrite(builder.plan())
+    assert any(isinstance(node.operator, PartialAggregate) for node in once.nodes)
+    assert rewrite(once) == once

@@ -18,7 +18,7 @@ from engine.optimizer.physical_plan import OptimizedPlan
 from engine.optimizer.planner import rewrite
 from engine.optimizer.settings import OptimizerSettings
 from tests.optimizer.interpreter import RaisedError, Rows, Tables, run_physical, run_plan
-from tests.optimizer.random_plans import plans, tables
+from tests.optimizer.random_plans import SMALL_PART_BYTES, plans, tables
 
 SETTINGS = st.builds(
     OptimizerSettings,
@@ -26,6 +26,9 @@ SETTINGS = st.builds(
     execution_mode=st.sampled_from([ExecutionMode.PIPELINED, ExecutionMode.BATCH, ExecutionMode.BATCH_FORCED]),
     legacy_estimates=st.booleans(),
     managed_bytes_per_slot=st.sampled_from([6 << 15, 13 << 15, 16 << 20]),
+    has_small_parts=st.booleans(),
+    small_part_bytes=st.sampled_from(SMALL_PART_BYTES),
+    is_one_process=st.booleans(),
 )
 
 

@@ -26,7 +26,7 @@ def queue(*requests, running_max=0):
 def served(queued, free, total):
     """Serve as far as it goes; return the jobs."""
     jobs = []
-    while (each := queued.next_served(free, total)) is not None:
+    while (each := queued.next_served(lambda _, free=free: free, total)) is not None:
         jobs.append(each.job_id)
         free -= each.count
     return jobs
@@ -142,7 +142,7 @@ def test_whoever_can_be_served_at_all_is_served_before_long():
             queued.add(RequestSlots(jobs[number], "", "", 1, sizes[number], turn=turns[number]))
         free, held, order = total, [], []
         while len(queued) or held:
-            if (each := queued.next_served(free, total)) is not None:
+            if (each := queued.next_served(lambda _, free=free: free, total)) is not None:
                 free -= each.count
                 held.append(each)
                 order.append(each.job_id)

@@ -52,6 +52,17 @@ def test_what_a_request_avoids_comes_last_also_when_slots_are_spread():
     assert [(a.resource_id, a.index) for a in manager.assign()] == [(TM_2, 0), (TM_2, 1), (TM_1, 0)]
 
 
+def test_what_a_request_avoids_is_not_taken_while_others_could_serve_it():
+    manager = registered(2, 1)
+    manager.request(msgspec.structs.replace(request(JOB_A, 1, 1), avoided=(TM_1,)))
+    manager.request(msgspec.structs.replace(request(JOB_A, 2, 1), avoided=(TM_1,)))
+    (first,) = manager.assign()
+    assert first.resource_id == TM_2
+    manager.confirm(first.allocation_id)
+    manager.free(first.resource_id, first.index, first.allocation_id)
+    assert [assigned.resource_id for assigned in manager.assign()] == [TM_2]
+
+
 def test_requests_are_served_in_order_and_a_small_one_does_not_overtake():
     manager = registered(2)
     manager.request(request(JOB_A, 1, 1))

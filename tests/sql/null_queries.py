@@ -214,4 +214,8 @@ QUERIES: Final = (
     "SELECT k FROM t WHERE NOT (s IN ('a') OR k NOT IN (1, 2))",
     "SELECT k FROM t QUALIFY row_number() OVER (PARTITION BY k ORDER BY v DESC NULLS LAST) = 1",
     "SELECT t.k FROM t WHERE EXISTS (SELECT * FROM u WHERE u.k = t.k AND EXISTS (SELECT * FROM n WHERE n.k = u.k))",
+    "SELECT k FROM t WHERE coalesce(k, 5) NOT IN (SELECT coalesce(k, 0) FROM u)",
+    "SELECT k FROM t WHERE v IS NOT DISTINCT FROM 10 OR k IN (SELECT k FROM u)",
+    "SELECT count(*) AS c FROM t FULL JOIN u USING (k) WHERE k NOT IN (SELECT k FROM n)",
+    "SELECT 2 = ANY ([k, v]) AS a, k <> ALL ([v, NULL]) AS b FROM t",
 )

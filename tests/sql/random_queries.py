@@ -115,6 +115,18 @@ class Generator:
             choices += [f"({one} + {other})", f"({one} * {other})", f"floor({one})"]
         elif kind == "text":
             choices += [f"({one} || {other})", f"upper({one})", f"substring({one}, 2, 1)", f"concat({one}, {other})"]
+            start, length = (f"CAST({self._expression(columns, 'int', 0)} AS INTEGER)" for _ in range(2))
+            choices += [
+                f"substring({one}, {start})",
+                f"substring({one}, {start}, abs({length}))",
+                f"left({one}, {length})",
+            ]
+            choices += [f"lpad({one}, abs({length}), {other} || 'x')", f"replace({one}, {other}, 'b')"]
+            choices += [
+                f"split_part({one}, {other} || 'b', 1)",
+                f"trim({one}, {other})",
+                f"concat_ws({other}, {one}, 'a')",
+            ]
         elif kind == "bool":
             return f"({self._condition(columns, depth - 1)})"
         return self._random.choice(choices)
@@ -130,6 +142,8 @@ class Generator:
         ]
         if kind == "text":
             simple.append(f"{one} {self._random.choice(('', 'NOT '))}LIKE '{self._random.choice(('a%', '_b', '%c%'))}'")
+            simple.append(f"{one} {self._random.choice(('', 'NOT '))}LIKE {other} || '%'")
+            simple.append(f"{self._random.choice(('starts_with', 'contains'))}({one}, {other})")
         if depth <= 0 or self._random.random() < 0.5:
             return self._random.choice(simple)
         left, right = (self._condition(columns, depth - 1) for _ in range(2))
@@ -184,6 +198,8 @@ class Generator:
                 f"sum({value}) OVER ({partition}ORDER BY {order})",
                 f"count({value}) OVER ({partition})",
                 f"max({value}) OVER ({partition}ORDER BY {order} RANGE UNBOUNDED PRECEDING)",
+                f"last_value({value} IGNORE NULLS) OVER ({partition}ORDER BY {order})",
+                f"first_value({value} IGNORE NULLS) OVER ({partition}ORDER BY {order})",
             )
         )
         listed = ", ".join(f"{column.name} AS {self._name()}" for column in columns)
@@ -242,11 +258,42 @@ class Generator:
             text, columns = f"{text} {kind} {other} ON {on}", columns + others
         return text, columns
 
+    def _unnested(self) -> tuple[str, list[Column]]:
+        """Return a relation of the elements of lists."""
+        table, alias = self._random.choice(list(self.columns)), self._name()
+        own = self.columns[table]
+        column = self._random.choice(own)
+        parts = [column.name, self._constant(column.kind), column.name]
+        values = f"[{', '.join(parts[: self._random.randint(1, 3)])}]"
+        listed = ", ".join(one.name for one in own)
+        text = (
+            f"(SELECT {listed}, unnest({values}) AS element FROM {table}) AS {alias}"
+            if self._random.random() < 0.5
+            else f"(SELECT {listed}, element FROM {table}, unnest({values}) AS q(element)) AS {alias}"
+        )
+        columns = [*own, Column("element", column.kind)]
+        return text, [Column(f"{alias}.{one.name}", one.kind) for one in columns]
+
+    def _merged(self) -> tuple[str, list[Column]]:
+        """Return a relation of two tables that are joined USING the one column that both have."""
+        (left, right), alias = self._random.sample(list(self.columns), 2), self._name()
+        kind = self._random.choice(("LEFT", "RIGHT", "FULL"))
+        sides = [
+            f"(SELECT {', '.join([f'{name}_c0 AS shared', *others])} FROM {name}) AS {name}"
+            for name, others in ((one, [column.name for column in self.columns[one][1:]]) for one in (left, right))
+        ]
+        columns = [Column("shared", "int"), *self.columns[left][1:], *self.columns[right][1:]]
+        listed = "*" if self._random.random() < 0.3 else ", ".join(one.name for one in columns)
+        text = f"(SELECT {listed} FROM {sides[0]} {kind} JOIN {sides[1]} USING (shared)) AS {alias}"
+        return text, [Column(f"{alias}.{one.name}", one.kind) for one in columns]
+
     def _table_or_query(self, depth: int) -> tuple[str, list[Column]]:
         if depth > 0 and self._random.random() < 0.4:
             text, columns = self._select(depth - 1)
             alias = self._name()
             return f"({text}) AS {alias}", [Column(f"{alias}.{column.name}", column.kind) for column in columns]
+        if self._random.random() < 0.1:
+            return self._unnested() if self._random.random() < 0.5 else self._merged()
         table, alias = self._random.choice(list(self.columns)), self._name()
         return f"{table} AS {alias}", [Column(f"{alias}.{column.name}", column.kind) for column in self.columns[table]]
 

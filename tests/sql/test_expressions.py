@@ -122,9 +122,7 @@ def test_the_value_of_a_moment_is_duckdbs(answers: Answers, expression: str) -> 
 @pytest.mark.parametrize(
     ("expression", "said"),
     [
-        ("CAST(v AS DECIMAL(10, 2)) % 2", "the remainder of decimals"),
         ("regexp_replace(s, 'a', 'b', 'x')", "the flags 'x' of REGEXP_REPLACE"),
-        ("lpad(s, 5, 'ab')", "more or less than one character"),
         ("trunc(CAST(v AS DOUBLE), 1)", "to a number of digits"),
     ],
 )

@@ -24,7 +24,6 @@ REFUSED = {
     "SELECT sum(v) OVER (ORDER BY k GROUPS BETWEEN 1 PRECEDING AND CURRENT ROW) AS n FROM t": "GROUPS",
     "SELECT bool_or(v > 5) FILTER (WHERE v > 1) OVER (ORDER BY v) AS n FROM t": "FILTER",
     "SELECT count(DISTINCT s) OVER () AS n FROM t": "DISTINCT",
-    "SELECT first_value(s) IGNORE NULLS OVER (ORDER BY v) AS n FROM t": "IGNORE NULLS",
     "SELECT rank() OVER (w ORDER BY v) AS n FROM t WINDOW w AS (PARTITION BY k)": "extends a named one",
     "SELECT rank() OVER z AS n FROM t WINDOW w AS (PARTITION BY k), z AS (w ORDER BY v)": "extends a named one",
     "SELECT k FROM t WHERE (k IN (SELECT k FROM u)) IS NULL": "NULL and FALSE",

@@ -13,6 +13,7 @@ NAMED = {
     "SELECT CASE WHEN k = 1 THEN 2 END, CASE WHEN k = 1 THEN 2 END x": ["case when k = 1 then 2 end", "p1"],
     "SELECT k = 1 AND v, k IS NULL, k::INT": ["k = 1 and v", "k is null", "k::int"],
     "WITH a AS (SELECT 1 + 1) SELECT f(a, b),  g( 'X' ) -- c\n FROM a UNION SELECT 1, 2": ["f(a, b)", "g( 'X' )"],
+    "SELECT k * 1.0 x, 1.5 y, k + 1e0 z, 2.5": ["p0", "p1", "p2", "2.5"],
     "SELECT sum(v) OVER (ORDER BY k), count(*) n, [1, 2] FROM t": ["sum(v) over (order by k)", "p1", "[1, 2]"],
 }
 

@@ -1,0 +1,171 @@
+"""SQL's functions of texts: patterns, separators, widths and counts are constants or columns.
+
+    s LIKE 'a%'                 str.like("a%")
+    s LIKE p                    the same for each pattern that there is (see ``varying_constants``)
+    substring(s, 2, n)          s[1:n + 1], positions from 1, negative ones from the end
+    lpad(s, 5, 'ab')            what is repeated and cut, in front of the text cut to the width
+
+Held by: tests/sql/test_text_calls.py
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Final
+
+import pyarrow as pa
+
+from engine.api.expression import Expr
+from engine.api.expressions import lit, when
+from engine.errors import NotYetSupportedError
+from engine.sql.arguments import Arguments, Function, as_option, constant_of, value_of
+from engine.sql.constants import computed
+
+#: behind all texts
+_END: Final = 2**31 - 1
+
+
+def _call(name: str, *options: str) -> Function:
+    """Return a function of texts whose further arguments are those of ours, or its options by name."""
+
+    def call(arguments: Arguments, _wanted: pa.DataType | None) -> Expr:
+        text, *others = arguments
+        if not options:
+            return text.call(name, *others)
+        return text.call(name, **dict(zip(options, map(as_option, others), strict=False)))
+
+    return call
+
+
+def sliced(text: Expr, start: Expr, stop: Expr | None) -> Expr:
+    """Return Python's slice between positions that may be columns."""
+    behind = None if stop is None else as_option(computed(stop))
+    return text.call("str_slice", start=as_option(computed(start)), stop=behind)
+
+
+def _substring(arguments: Arguments, _wanted: pa.DataType | None) -> Expr:
+    text, start = arguments[0], arguments[1]
+    first = when(start > 0).then(start - 1).when(start < 0).then(start).when(start == 0).then(0)
+    if len(arguments) == 2:
+        return sliced(text, first, None)
+    last = start + arguments[2]
+    # from the end, as in DuckDB and Spark
+    from_end = when(last >= 0).then(_END).otherwise(last)
+    return sliced(text, first, when(start < 0).then(from_end).otherwise(_greater(first, last - 1)))
+
+
+def _greater(one: Expr, other: Expr) -> Expr:
+    """Return the greater of two numbers, null where one is null: greatest() passes nulls over."""
+    return when(one >= other).then(one).when(one < other).then(other)
+
+
+def _left(arguments: Arguments, _wanted: pa.DataType | None) -> Expr:
+    return sliced(arguments[0], lit(0), arguments[1])
+
+
+def _right(arguments: Arguments, _wanted: pa.DataType | None) -> Expr:
+    text, count = arguments
+    return sliced(text, -count, when(count == 0).then(0).otherwise(_END))
+
+
+def _trim(name: str) -> Function:
+    """Return a function that takes away blanks, or what is said; in Python line ends are white, too."""
+    trimmed = _call(name, "characters")
+    return lambda arguments, wanted: trimmed(arguments if len(arguments) > 1 else [*arguments, lit(" ")], wanted)
+
+
+def _pad(arguments: Arguments, _wanted: pa.DataType | None, *, is_left: bool) -> Expr:
+    """Return a text padded to a width; what is longer is cut."""
+    text, wanted = arguments[0], arguments[1]
+    fill = arguments[2] if len(arguments) > 2 else lit(" ")
+    width = computed(_greater(wanted, lit(0)))
+    count, character = value_of(width), value_of(fill)
+    if count is not None and isinstance(character, str) and len(character) == 1:
+        padded = text.str.pad_left(count, character) if is_left else text.str.pad_right(count, character)
+        return padded.str.slice(0, count)
+    missing = _greater(width - text.str.length(), lit(0))
+    beside, kept = sliced(fill.str.repeat(missing), lit(0), missing), sliced(text, lit(0), width)
+    return beside + kept if is_left else kept + beside
+
+
+def _regexp_replace(arguments: Arguments, _wanted: pa.DataType | None) -> Expr:
+    flags = str(constant_of(arguments[3], "the flags of REGEXP_REPLACE")) if len(arguments) > 3 else ""
+    if flags.strip("gims"):
+        raise NotYetSupportedError(f"the flags {flags!r} of REGEXP_REPLACE, in SQL (there are g, i, m, s)")
+    own = flags.replace("g", "")
+    pattern = _with_flags(f"(?{own})" if own else "", arguments[1])
+    return arguments[0].call("str_replace", pattern, arguments[2], regex=True, first="g" not in flags)
+
+
+def _with_flags(written: str, pattern: Expr) -> Expr:
+    return computed(lit(written) + pattern) if written else pattern
+
+
+def _replace(arguments: Arguments, _wanted: pa.DataType | None) -> Expr:
+    text, sought, written = arguments
+    # nothing is nowhere in a text, where Python finds it between all characters
+    is_nothing = computed(sought == "")
+    replaced = text.call("str_replace", sought, written, regex=False)
+    if value_of(is_nothing) is not None:
+        return text if value_of(is_nothing) else replaced
+    return when(is_nothing).then(text).otherwise(replaced)
+
+
+def _repeat(arguments: Arguments, _wanted: pa.DataType | None) -> Expr:
+    text, count = arguments
+    return text.str.repeat(when(count < 0).then(0).otherwise(count))
+
+
+def _concat_ws(arguments: Arguments, _wanted: pa.DataType | None) -> Expr:
+    return arguments[1].call("str_concat_ws", *arguments[2:], separator=as_option(arguments[0]))
+
+
+def _matches(before: str = "", is_not: bool = False) -> Function:
+    """Return whether a regular expression matches somewhere; ``before``: what is written in front of it."""
+
+    def call(arguments: Arguments, _wanted: pa.DataType | None) -> Expr:
+        flags = str(constant_of(arguments[2], "the flags of a pattern")) if len(arguments) > 2 else ""
+        if flags.strip("ims"):
+            raise NotYetSupportedError(f"the flags {flags!r} of a pattern, in SQL (there are i, m, s)")
+        pattern = _with_flags(f"(?{flags})" if flags else before, arguments[1])
+        found = arguments[0].call("str_matches", pattern)
+        return ~found if is_not else found
+
+    return call
+
+
+def _split_part(arguments: Arguments, _wanted: pa.DataType | None) -> Expr:
+    return arguments[0].call("str_split_part", arguments[1], n=as_option(arguments[2]))
+
+
+TEXT_FUNCTIONS: Final[dict[str, Function]] = {
+    # the third argument is what ESCAPE says, or nothing
+    "like": lambda arguments, _: arguments[0].call("str_like", arguments[1]),
+    "ilike": lambda arguments, _: arguments[0].call("str_ilike", arguments[1]),
+    "btrim": _trim("str_strip"),
+    "ltrim": _trim("str_lstrip"),
+    "rtrim": _trim("str_rstrip"),
+    "left": _left,
+    "right": _right,
+    "substring": _substring,
+    "replace": _replace,
+    "strpos": lambda arguments, _: arguments[0].call("str_find", arguments[1]) + 1,
+    "starts_with": _call("str_starts_with"),
+    "ends_with": _call("str_ends_with"),
+    "contains": _call("str_contains"),
+    "regexp_like": _matches(),
+    "regex_match": _matches(),
+    "regex_imatch": _matches("(?i)"),
+    "regex_not_match": _matches(is_not=True),
+    "regex_not_imatch": _matches("(?i)", is_not=True),
+    "regexp_count": lambda arguments, _: arguments[0].call("str_count_matches", arguments[1], regex=True),
+    "regexp_replace": _regexp_replace,
+    "initcap": _call("str_title"),
+    "reverse": _call("str_reverse"),
+    "levenshtein": _call("str_levenshtein"),
+    "split_part": _split_part,
+    "lpad": partial(_pad, is_left=True),
+    "rpad": partial(_pad, is_left=False),
+    "repeat": _repeat,
+    "concat_ws": _concat_ws,
+}

@@ -52,7 +52,7 @@ from engine.expressions.literals import literal_scalar
 from engine.expressions.schema_bridge import type_from_ipc
 from engine.graph.expression import Call, Case, Cast, ColumnRef, Expression, Literal
 
-#: types that a literal of Spark has by itself
+#: types that a literal of Spark has by itself, unless it is null
 _LITERALS: Final = frozenset({pa.bool_(), pa.string(), pa.date32(), pa.float64()})
 #: what stands for the end of a text
 _TO_END: Final = 2**31 - 1
@@ -113,7 +113,8 @@ def _literal(literal: Literal) -> Typed:
     if not is_plain(scalar.type) or kinds.is_binary(scalar.type) or kinds.is_timestamp(scalar.type):
         raise NotNative
     column = F.lit(scalar.as_py())
-    return column if scalar.type in _LITERALS else column.cast(spark_type(scalar.type)), scalar.type
+    has_type = scalar.is_valid and scalar.type in _LITERALS
+    return column if has_type else column.cast(spark_type(scalar.type)), scalar.type
 
 
 def _cast(operand: Typed, target: pa.DataType) -> Typed:

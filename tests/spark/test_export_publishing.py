@@ -183,10 +183,10 @@ def test_real_processes_are_killed_at_random_moments(tmp_path):
         export(tmp_path / kind, range(1000))
     for number, writes in enumerate((0, 1, 4), 1):
         _kill_while_it_writes(tmp_path, number * 10**6, writes, chosen.uniform(0, 1))
-        for kind in rows:
+        for kind, before in rows.items():
             found = numbers_of(tmp_path / kind)
-            whole = (len(found) - rows[kind]) % 20_000 == 0 if kind == "append" else len(found) in (rows[kind], 20_000)
-            assert whole and len(found) == len(set(found)) >= rows[kind], (kind, len(found))
+            is_whole = (len(found) - before) % 20_000 == 0 if kind == "append" else len(found) in (before, 20_000)
+            assert is_whole and len(found) == len(set(found)) >= before, (kind, len(found))
             rows[kind] = len(found)
     assert max(rows.values()) > 1000
     for kind in rows:

@@ -71,7 +71,7 @@ def test_a_worker_that_ended_is_no_error_of_files(cause):
     "said",
     [
         "pickle.loads(obj)\nModuleNotFoundError: No module named 'engine'\n",
-        "PySparkRuntimeError: [PYTHON_VERSION_MISMATCH] Python in worker has different version: 3.9 than that in driver",
+        "PySparkRuntimeError: [PYTHON_VERSION_MISMATCH] Python in worker has different version: 3.9",
     ],
 )
 def test_a_worker_without_our_packages_says_which_python_it_should_be(said):

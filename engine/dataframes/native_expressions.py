@@ -10,6 +10,7 @@ runs with ANSI errors, UTC and names that differ by case (``session``), so that 
     comparisons             of equal types, and of integers, doubles or decimals among themselves; NaN is equal to
                             itself and the largest for Spark as for us
     and or not, when        three-valued in both
+    coalesce                of one type; abs of doubles and decimals
     cast                    to a wider integer, of an integer of 32 bits or a decimal to double
     texts                   starts_with, ends_with, contains, length in characters, LIKE, slices from the front, and
                             patterns that mean the same to Java; equal bytes for case and Unicode versions are not
@@ -52,7 +53,7 @@ from engine.expressions.literals import literal_scalar
 from engine.expressions.schema_bridge import type_from_ipc
 from engine.graph.expression import Call, Case, Cast, ColumnRef, Expression, Literal
 
-#: types that a literal of Spark has by itself
+#: types that a literal of Spark has by itself, unless it is null
 _LITERALS: Final = frozenset({pa.bool_(), pa.string(), pa.date32(), pa.float64()})
 #: what stands for the end of a text
 _TO_END: Final = 2**31 - 1
@@ -113,7 +114,8 @@ def _literal(literal: Literal) -> Typed:
     if not is_plain(scalar.type) or kinds.is_binary(scalar.type) or kinds.is_timestamp(scalar.type):
         raise NotNative
     column = F.lit(scalar.as_py())
-    return column if scalar.type in _LITERALS else column.cast(spark_type(scalar.type)), scalar.type
+    has_type = scalar.is_valid and scalar.type in _LITERALS
+    return column if has_type else column.cast(spark_type(scalar.type)), scalar.type
 
 
 def _cast(operand: Typed, target: pa.DataType) -> Typed:
@@ -208,6 +210,20 @@ def _logical(of: Callable[..., Column]) -> Callable[[Sequence[Typed]], Typed]:
     return translated
 
 
+def _coalesced(operands: Sequence[Typed]) -> Typed:
+    first = operands[0][1]
+    if not all_are(lambda each: each == first, operands):
+        raise NotNative
+    return F.coalesce(*(column for column, _ in operands)), first
+
+
+def _size(operands: Sequence[Typed]) -> Typed:
+    ((column, data_type),) = operands
+    if not kinds.is_floating(data_type) and not kinds.is_decimal(data_type):
+        raise NotNative
+    return F.abs(column), data_type
+
+
 def _of_text(of: Callable[..., Column], result: pa.DataType) -> Callable[[Sequence[Typed]], Typed]:
     def translated(operands: Sequence[Typed]) -> Typed:
         if not all_are(kinds.is_string, operands):
@@ -242,6 +258,8 @@ _CALLS: Final[Mapping[str, Callable[[Sequence[Typed]], Typed]]] = {
     "and": _logical(lambda left, right: left & right),
     "or": _logical(lambda left, right: left | right),
     "not": _logical(lambda value: ~value),
+    "coalesce": _coalesced,
+    "abs": _size,
     "is_null": lambda operands: (operands[0][0].isNull(), pa.bool_()),
     "is_not_null": lambda operands: (operands[0][0].isNotNull(), pa.bool_()),
     "str_starts_with": _of_text(F.startswith, pa.bool_()),

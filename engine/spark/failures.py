@@ -15,6 +15,7 @@ import base64
 import logging
 import os
 import re
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
@@ -31,7 +32,7 @@ from pyspark.errors import (
 )
 
 from engine import errors
-from engine.errors import DataError, EngineError, JobExecutionError, PlanError
+from engine.errors import ConfigurationError, DataError, EngineError, JobExecutionError, PlanError
 
 _MARK: Final = "drey-failure:"
 _PATTERN: Final = re.compile(rf"{_MARK}([A-Za-z0-9+/=]+);")
@@ -46,6 +47,8 @@ _WHERE: Final = re.compile(r"^(?:Caused by: |: |Job aborted due to stage failure
 _CLASS: Final = re.compile(r"^(?:org\.apache\.spark\.[\w.$]+|(?:[a-z]\w*\.)+([A-Z][\w$]*)): ")
 #: a worker that ends takes its connection along
 _ENDED: Final = ("java.io.EOFException", "java.net.SocketException: Connection reset", "Python worker exited unexp")
+#: what a worker without our packages, or of another version of Python, says first
+_ANOTHER_PYTHON: Final = ("ModuleNotFoundError: No module named 'engine'", "[PYTHON_VERSION_MISMATCH]")
 _LOGGERS: Final = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 _NOT_THE_CAUSE: Final = ("\tat ", "JVM stacktrace:", "Driver stacktrace:", "Caused by: ", " SQLSTATE: ")
 _PLACE: Final = re.compile(r"(?:; line \d+ pos \d+)?;?\Z")
@@ -119,6 +122,11 @@ def engine_error(error: BaseException) -> EngineError:
         return DataError(
             "overflow: a result of +, - or * is beyond the range of its type (Spark does not say of which row); cast "
             "to pa.float64() or to a decimal first, or run the job locally, which names the row"
+        )
+    if any(words in said for words in _ANOTHER_PYTHON):
+        return ConfigurationError(
+            "Spark's Python workers are not the Python of this program and lack its packages; have them be the same "
+            f"before the session is made: export PYSPARK_PYTHON={sys.executable} (its path on the executors' machines)"
         )
     if any(words in said for words in _ENDED):
         return JobExecutionError(

@@ -147,7 +147,8 @@ class RelationReader:
             name = ".".join(message.named_table.names)
             raise NotYetSupportedError(f"the SQL table {name} (write (VALUES (1), (2)) AS t (k), or register one)")
         data = self._tables[name]
-        columns: list[str] = list(message.base_schema.names)
+        # Not base_schema.names: those of a struct's fields stand among them.
+        columns = list(data.columns)
         if message.HasField("filter"):
             found = self._filtered(Relation(data, tuple(columns)), message.filter)
             data = found.data

@@ -35,7 +35,7 @@ from engine.ids import JobId
 from engine.spark.failures import engine_error, unlogged
 from engine.targets.local import LocalExecutor
 from engine.targets.spark_modules import ship_modules
-from engine.targets.spark_stages import stage_results, tagged
+from engine.targets.spark_stages import interrupt, stage_results, tagged
 
 #: seconds that an interrupted client waits for Spark's tasks to end
 _CANCEL_S: Final = 15.0
@@ -129,7 +129,7 @@ def _interruptible(session: SparkSession, tag: str, work: Callable[[], _Result])
     except BaseException:
         if not done.done():
             with uninterrupted():
-                session.interruptTag(tag)
+                interrupt(session, tag)
                 thread.join(_CANCEL_S)
         raise
 

@@ -1,4 +1,4 @@
-"""What Spark says of a job's stages, as the vertices of its result.
+"""The jobs of Spark that one of ours is: how they are ended, and what Spark says of their stages.
 
     tag of the job ─► Spark's jobs that have it ─► their stages as JSON, a call each ─► rows and bytes in, out, spilled
 
@@ -33,16 +33,31 @@ _PATIENCE_MS: Final = 2000
 def tagged(session: SparkSession, tag: str) -> Iterator[None]:
     """Have all that this thread asks of Spark carry a tag, by which its jobs are ended and found again."""
     context = getattr(session, "_sc", None)
-    session.addTag(tag)
-    # Spark's own tags of a session begin with names that nobody is told.
-    if context is not None:
+    if context is None:
+        session.addTag(tag)
+    else:
         context.addJobTag(tag)
+        # Else a task that waits for a function in Python hears that it is to end when that has ended.
+        context.setInterruptOnCancel(True)
     try:
         yield
     finally:
-        session.removeTag(tag)
-        if context is not None:
+        if context is None:
+            session.removeTag(tag)
+        else:
             context.removeJobTag(tag)
+
+
+def interrupt(session: SparkSession, tag: str) -> None:
+    """End the jobs with a tag, from whatever thread.
+
+    Without Connect a session's ``interruptTag`` ends nothing that another thread has begun, and says nothing of it.
+    """
+    context = getattr(session, "_sc", None)
+    if context is None:
+        session.interruptTag(tag)
+    else:
+        context.cancelJobsWithTag(tag)
 
 
 def stage_results(session: SparkSession, tag: str) -> tuple[VertexResult, ...]:

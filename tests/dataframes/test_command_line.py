@@ -48,7 +48,7 @@ def test_an_interrupted_job_leaves_nothing(tmp_path):
         for line in job.stdout:
             if "submitted" in line:
                 break
-        time.sleep(2)
+        time.sleep(1)
         job.send_signal(signal.SIGINT)
         said, _ = job.communicate(timeout=120)
     assert job.returncode == 130, said

@@ -6,7 +6,7 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from engine import col, lit, when
+from engine import coalesce, col, lit, when
 from engine.dataframes.native_expressions import _CALLS, native_column
 from engine.expressions.evaluate import evaluate
 
@@ -88,6 +88,15 @@ EXPRESSIONS = {
     "and": [col("p") & col("q")],
     "or": [col("p") | col("q")],
     "not": [~col("p")],
+    "coalesce": [
+        col("x").fill_null(0.0),
+        col("s").fill_null("none"),
+        coalesce(col("d"), lit(None, pa.decimal128(9, 2)), lit(Decimal("1.00"), pa.decimal128(9, 2))),
+        coalesce(col("p"), col("q")),
+        coalesce(col("j"), col("j") + 1, lit(7)),
+        coalesce(col("m"), lit(date(2000, 1, 1))),
+    ],
+    "abs": [col("x").abs(), col("d").abs(), col("v").abs(), (col("w") * col("d")).abs()],
     "is_null": [col("x").is_null(), (col("p") & col("q")).is_null()],
     "is_not_null": [col("s").is_not_null()],
     "str_starts_with": [col("s").str.starts_with("a"), col("s").str.starts_with("")],

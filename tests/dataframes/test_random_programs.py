@@ -1,15 +1,20 @@
-"""Random queries and random programs on Spark: the rows are those of the embedded cluster, or of plain Python.
+"""Random queries and random programs on Spark and on a cluster: their rows are those embedded, or of plain Python.
 
-``TORTURE=1``: hundreds of each; ``SEEDS=10000 FIRST_SEED=500``: as many others as one has time for.
+Ten plans for each seed: five queries, a program over few types, three over all, and one whose every step plain Python
+does, too. ``TORTURE=1``: thousands; ``SEEDS=1000 FIRST_SEED=500``: as many others as one has time for. For each fourth
+seed Spark compiles its plans, as it does by default; else it interprets them, which takes less where rows are few.
 """
 
+import contextlib
 import os
 import random
 
 import pytest
 
-from engine import JoinHint, NotYetSupportedError
+from engine import Environment, JoinHint, NotYetSupportedError
 from engine.errors import EngineError
+from tests.chaos.cluster import PATIENT, ChaosCluster
+from tests.dataframes.conftest import SETTINGS
 from tests.dataframes.same_rows import assert_same
 from tests.dataframes.wide_programs import WideProgram
 from tests.integration import test_random_plans
@@ -21,9 +26,38 @@ from tests.sql.random_queries import Generator
 pytestmark = pytest.mark.spark
 
 _FIRST = int(os.environ.get("FIRST_SEED", "0"))
-_SEEDS = range(_FIRST, _FIRST + int(os.environ.get("SEEDS", "500" if IS_TORTURE else "6")))
+_SEEDS = range(_FIRST, _FIRST + int(os.environ.get("SEEDS", "500" if IS_TORTURE else "10")))
 _QUERIES = 5
 _KINDS = ("spread", "filter", "compute", "distinct", "group", "python", "top", "join", "join", "union", "swap", "total")
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    with ChaosCluster(tmp_path_factory.mktemp("cluster"), **PATIENT) as running:
+        yield running
+
+
+@pytest.fixture(params=["spark", pytest.param("cluster", marks=pytest.mark.processes)])
+def places(request, monkeypatch):
+    """Environments that must give the same rows: the embedded one, and one on Spark or on a cluster."""
+    with Environment(config=SETTINGS) as local, contextlib.ExitStack() as stack:
+        if request.param == "spark":
+            is_compiled = request.getfixturevalue("seed") % 4 == 0
+            stack.enter_context(compiled_plans(request.getfixturevalue("spark"), is_compiled))
+        else:
+            monkeypatch.setenv("DREY_CONF_DIR", str(request.getfixturevalue("cluster").folder / "conf"))
+        yield local, stack.enter_context(Environment(config=SETTINGS, target=request.param))
+
+
+@contextlib.contextmanager
+def compiled_plans(spark, is_on):
+    """Have Spark compile its plans, or interpret them."""
+    if not is_on:
+        spark.conf.set("spark.sql.codegen.wholeStage", "false")
+        spark.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
+    yield
+    spark.conf.unset("spark.sql.codegen.wholeStage")
+    spark.conf.unset("spark.sql.codegen.factoryMode")
 
 
 @pytest.mark.parametrize("seed", _SEEDS)
@@ -60,18 +94,19 @@ def test_programs_have_one_result(places, seed, monkeypatch):
 
 @pytest.mark.parametrize("seed", _SEEDS)
 def test_programs_over_all_types_have_one_result(places, seed):
-    """Zones, decimals, nested values, windows, as-of joins, functions: errors are alike, too."""
-    results = []
-    for env in places:
-        program = WideProgram(env, random.Random(seed))
-        try:
-            results.append(program.run().to_arrow())
-        except EngineError as error:
-            results.append(type(error))
-    if isinstance(results[0], type):
-        assert results[1] is results[0], program.trace
-    else:
-        assert_same(*results)
+    """Zones, decimals, nested values, windows, as-of joins, functions, SQL: errors are alike, too."""
+    for own in range(3 * seed, 3 * seed + 3):
+        results = []
+        for env in places:
+            program = WideProgram(env, random.Random(own))
+            try:
+                results.append(program.run().to_arrow())
+            except EngineError as error:
+                results.append(type(error))
+        if isinstance(results[0], type):
+            assert results[1] is results[0], program.trace
+        else:
+            assert_same(*results)
 
 
 @pytest.mark.parametrize("seed", _SEEDS)

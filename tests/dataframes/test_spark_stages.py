@@ -1,4 +1,7 @@
-"""The result of a job on Spark: its stages with the rows of each task, then its sinks."""
+"""The result of a job on Spark: its stages with the rows of each task, then its sinks. And how its stages are ended."""
+
+import threading
+import time
 
 import pyarrow as pa
 import pytest
@@ -44,3 +47,25 @@ def test_what_spark_has_forgotten_is_missing_and_no_error(places, tmp_path, monk
     monkeypatch.setattr(spark_stages, "_stage_numbers", lambda store, jobs: [10**6, *known(store, [10**6, *jobs])])
     result = grouped(places[1], tmp_path)
     assert len([vertex for vertex in result.vertices if vertex.name.startswith("Stage")]) >= 2
+
+
+def test_what_one_thread_has_begun_another_one_ends(spark):
+    def slow(batches):
+        time.sleep(120)
+        yield from batches
+
+    def run():
+        with pytest.raises(Exception, match="cancel"), spark_stages.tagged(spark, "slow"):
+            spark.range(1).mapInArrow(slow, "id BIGINT").toArrow()
+
+    def active():
+        return list(spark.sparkContext.statusTracker().getActiveJobsIds())
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    while thread.is_alive() and not active():
+        time.sleep(0.05)
+    spark_stages.interrupt(spark, "slow")
+    thread.join(60)
+    assert not thread.is_alive()
+    assert active() == []

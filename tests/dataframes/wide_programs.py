@@ -1,4 +1,4 @@
-"""Random programs over everything that has a type: zones, decimals, nested values, windows, as-of joins, functions.
+"""Random programs over everything that has a type: zones, decimals, nested values, windows, functions, SQL.
 
     WideProgram(env, chance).run() -> DataSet        the same calls for the same chance, wherever env runs
 
@@ -46,6 +46,7 @@ from engine import (
     variance,
     when,
 )
+from tests.dataframes.wide_queries import QUERIES
 
 NAN = float("nan")
 START = datetime(2024, 3, 30, tzinfo=UTC)
@@ -372,6 +373,8 @@ def _functions(program):
         lambda: data.filter(lambda row: row.d is not None and row.d > 1),
         lambda: data.map_batches(lambda batch: batch, _PAIRS),
         lambda: data.map_partition(lambda rows: (row for row in rows if row.l), _PAIRS),
+        lambda: data.map_batches(lambda frame: frame[frame["id"] % 2 == 0], _PAIRS, format="pandas"),
+        lambda: data.map(_Numbered(), _PAIRS).with_broadcast(others=program.other.select("id", "d")),
         lambda: data.group_by("d").reduce(_first_of_group, _PAIRS),
         lambda: data.co_group(
             program.other.select("id", "at", "d", "l"),
@@ -381,6 +384,19 @@ def _functions(program):
         ),
     ]
     return program._picked(calls)()
+
+
+class _Numbered:
+    """A function with a life of its own: opened with the rows of another data set."""
+
+    def open(self, context):
+        self.found = {row.d: row.id for row in sorted(context.broadcast("others"), key=lambda row: row.id)}
+
+    def __call__(self, row):
+        return row.id + 100 * self.found.get(row.d, 0), row.at, row.d, row.l
+
+    def close(self):
+        self.found.clear()
 
 
 def _first_of_group(rows):
@@ -411,6 +427,12 @@ def _shape(program):
     return program._picked(calls)()
 
 
+def _sql(program):
+    program.env.register("mine", program.data)
+    program.env.register("theirs", program.other)
+    return program.env.sql(program._picked(QUERIES))
+
+
 LAST = [
     _aggregate,
     _aggregate,
@@ -422,5 +444,7 @@ LAST = [
     _functions,
     _shape,
     _shape,
+    _sql,
+    _sql,
     WideProgram.keep,
 ]

@@ -24,6 +24,7 @@ from engine import Environment, EngineError, col, sum_
 from engine.spark import export_data, frames, read_dataframe, register
 
 spark = SparkSession.builder.remote("local[2]").getOrCreate()
+spark.conf.set("spark.sql.shuffle.partitions", "2")
 register(spark)
 folder = Path(sys.argv[1])
 rows = spark.range(100).selectExpr("id", "id % 3 AS k", "timestamp_seconds(id) AS at")
@@ -43,7 +44,7 @@ for _ in range(2):
 assert (report.row_count, report.bad_row_count) == (0, 0)
 assert export_data(spark.range(0), str(folder / "none"), checks=["id <> 7"]).row_count == 0
 
-with Environment(target="spark") as env:
+with Environment(config={"parallelism.default": 2}, target="spark") as env:
     schema = pa.schema([("k", "int64"), ("n", "int64")])
     doubled = env.read_records(folder / "out").map(lambda row: (row.k, row.id * 2), schema)
     found = doubled.group_by("k").agg(n=sum_("n")).sort("k").to_arrow()
@@ -57,7 +58,7 @@ def told(work):
         text = f"{type(error).__name__}: {error}"
         print(text.splitlines()[0], len(text.splitlines()) <= 15, "JVM" in text)
 
-with Environment(target="spark") as env:
+with Environment(config={"parallelism.default": 2}, target="spark") as env:
     ones = env.from_rows([(1, 1)], schema)
     told(lambda: ones.map(lambda row: (1 // 0, 1), schema).collect())
 told(lambda: export_data(spark.sql("SELECT 1 / (id - 3) AS x FROM range(9)"), str(folder / "bad")))

@@ -151,45 +151,60 @@ def _read_at_once(target):
 
 
 _SCRIPT = """
-import sys
+import itertools, sys, threading
+from engine.spark.data_source import register
 from engine.spark.export import export_data, start_spark
 spark = start_spark("killed", "local[2]")
-target, kind, start = sys.argv[1], sys.argv[2], int(sys.argv[3])
-data = spark.range(start, start + 200_000, 1, 6).withColumnRenamed("id", "n")
+folder, start = sys.argv[1], int(sys.argv[2])
+
+def write(kind, session):
+    if kind != "export":
+        register(session)
+    for first in itertools.count(start, 20_000):
+        data = session.range(first, first + 20_000, 1, 6).withColumnRenamed("id", "n")
+        if kind == "export":
+            export_data(data, f"{folder}/{kind}", overwrite=True)
+        else:
+            data.write.format("drey").mode(kind).save(f"{folder}/{kind}")
+        print("written", flush=True)
+
+for kind in ("export", "overwrite", "append"):
+    threading.Thread(target=write, args=(kind, spark.newSession())).start()
 print("ready", flush=True)
-if kind == "export":
-    export_data(data, target, overwrite=True)
-else:
-    from engine.spark.data_source import register
-    register(spark)
-    data.write.format("drey").mode(kind).save(target)
-print("done", flush=True)
 """
 
 
 @pytest.mark.spark
 @pytest.mark.thorough
-@pytest.mark.parametrize("kind", ["export", "overwrite", "append"])
-def test_real_processes_are_killed_at_random_moments(tmp_path, kind):
-    target = tmp_path / "set"
-    export(target, range(1000))
-    states, chosen, rows = {1000}, random.Random(kind), 1000
-    for start in (10**6, 2 * 10**6, 3 * 10**6):
-        words = [sys.executable, "-c", _SCRIPT, str(target), kind, str(start)]
-        submit = "--conf spark.speculation=true --conf spark.ui.enabled=false pyspark-shell"
-        environment = {**os.environ, "PYSPARK_SUBMIT_ARGS": submit, "JDK_JAVA_OPTIONS": JAVA_OPTIONS}
-        process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True, start_new_session=True, env=environment)
-        assert process.stdout.readline() == "ready\n"
-        time.sleep(chosen.uniform(0, 4))
-        os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
-        states.add(rows + 200_000 if kind == "append" else 200_000)
-        found = numbers_of(target)
-        assert len(found) == len(set(found)) and len(found) in states
-        rows, states = len(found), {len(found)}
-    export(target, [1], overwrite=True)
-    export(target, [2], overwrite=True)
-    assert len(list(target.glob("*.parquet"))) == 2
-    left = [path for path in (*target.iterdir(), *tmp_path.iterdir()) if ".drey-" in path.name]
+def test_real_processes_are_killed_at_random_moments(tmp_path):
+    """Each process writes to three data sets at once, one write after the other, until it is killed."""
+    rows, chosen = {"export": 1000, "overwrite": 1000, "append": 1000}, random.Random(5)
+    for kind in rows:
+        export(tmp_path / kind, range(1000))
+    for number, writes in enumerate((0, 1, 4), 1):
+        _kill_while_it_writes(tmp_path, number * 10**6, writes, chosen.uniform(0, 1))
+        for kind, before in rows.items():
+            found = numbers_of(tmp_path / kind)
+            is_whole = (len(found) - before) % 20_000 == 0 if kind == "append" else len(found) in (before, 20_000)
+            assert is_whole and len(found) == len(set(found)) >= before, (kind, len(found))
+            rows[kind] = len(found)
+    assert max(rows.values()) > 1000
+    for kind in rows:
+        export(tmp_path / kind, [1], overwrite=True)
+        export(tmp_path / kind, [2], overwrite=True)
+        assert len(list((tmp_path / kind).glob("*.parquet"))) == 2
+    left = [path for path in (*tmp_path.glob("*/*"), *tmp_path.iterdir()) if ".drey-" in path.name]
     # Who is killed between making its folder and naming itself leaves an empty one, for some minutes.
     assert not [path for path in left if any(path.iterdir())]
+
+
+def _kill_while_it_writes(folder, start, writes, seconds):
+    """Kill a process some time after it has written so often."""
+    words = [sys.executable, "-c", _SCRIPT, str(folder), str(start)]
+    submit = "--conf spark.speculation=true --conf spark.ui.enabled=false pyspark-shell"
+    environment = {**os.environ, "PYSPARK_SUBMIT_ARGS": submit, "JDK_JAVA_OPTIONS": JAVA_OPTIONS}
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True, start_new_session=True, env=environment)
+    assert [process.stdout.readline() for _ in range(1 + writes)] == ["ready\n", *["written\n"] * writes]
+    time.sleep(seconds)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()

@@ -1,11 +1,12 @@
 """Errors of the engine pass through tasks of Spark."""
 
 import logging
+import sys
 
 import pytest
 from pyspark.errors import PySparkException
 
-from engine.errors import DataError, JobExecutionError, PlanError, SchemaError
+from engine.errors import ConfigurationError, DataError, JobExecutionError, PlanError, SchemaError
 from engine.spark.failures import carried, engine_error, errors_of_spark, plain_words
 
 
@@ -64,6 +65,19 @@ def test_overflow_is_the_error_that_it_is_elsewhere():
 def test_a_worker_that_ended_is_no_error_of_files(cause):
     error = engine_error(RuntimeError(f"Job aborted\nCaused by: {cause}\n\tat x"))
     assert str(error).startswith("a Python worker of Spark ended without a word")
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "pickle.loads(obj)\nModuleNotFoundError: No module named 'engine'\n",
+        "PySparkRuntimeError: [PYTHON_VERSION_MISMATCH] Python in worker has different version: 3.9",
+    ],
+)
+def test_a_worker_without_our_packages_says_which_python_it_should_be(said):
+    error = engine_error(RuntimeError(f"Job aborted\nTraceback (most recent call last):\n{said}"))
+    assert type(error) is ConfigurationError
+    assert f"export PYSPARK_PYTHON={sys.executable} " in str(error)
 
 
 FROM_JAVA = """An error occurred while calling o142.parquet.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 import pytest
 
 from engine import Environment
@@ -33,3 +34,13 @@ def test_names_of_the_planner_stay_where_columns_are_not_written(text: str) -> N
 
 def test_a_struct_is_one_column(environment: Environment) -> None:
     assert environment.sql("SELECT {'a': k, 'b': s}, k AS \"K\" FROM t").columns == ["{'a': k, 'b': s}", "K"]
+
+
+def test_fields_of_structs_are_no_columns_of_their_table() -> None:
+    structs = [{"d": "k", "x": {"a": 1, "b": [2]}}]
+    data = pa.table({"s": [{"a": 1, "d": 2}], "l": [structs], "d": [5], "a": [6]})
+    with Environment() as env:
+        env.register("rows", env.from_arrow(data))
+        assert env.sql("SELECT d, a FROM rows").to_arrow() == data.select(["d", "a"])
+        assert env.sql("SELECT * FROM rows WHERE a = 6").to_arrow() == data
+        assert env.sql("SELECT a, l FROM rows WHERE d = 5").to_arrow() == data.select(["a", "l"])

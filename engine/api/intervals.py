@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from engine.errors import SchemaError
 from engine.expressions.calendar_functions import LIMIT
+from engine.records.plain_scalars import scalar_of
 
 _MONTHS: Final = {"years": 12, "quarters": 3, "months": 1}
 _DAYS: Final = {"weeks": 7, "days": 1}
@@ -46,4 +47,4 @@ def interval(**units: int) -> pa.Scalar:
         if not -limit < total < limit:
             raise SchemaError(f"interval({', '.join(f'{name}={count}' for name, count in units.items())}) is too long")
         parts.append(total)
-    return pa.scalar(pa.MonthDayNano(parts))
+    return scalar_of(pa.MonthDayNano(parts))

@@ -13,6 +13,7 @@ Held by: tests/integration/test_join_forms.py
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from datetime import date
 from decimal import Decimal
 from typing import Any, Final, NamedTuple
 
@@ -26,6 +27,7 @@ from engine.expressions.common_type import common_type
 from engine.expressions.schema_bridge import is_key_type
 from engine.graph.expression import Call, Case, ColumnRef, NamedExpression
 from engine.graph.plan import JoinType
+from engine.records.plain_scalars import scalar_of
 
 #: how Spark, Polars, pandas and DuckDB spell the types, without underscores, hyphens and spaces
 _SPELLINGS: Final = {
@@ -292,7 +294,7 @@ def _null_safe(
         value = Expr(ColumnRef(key))
         data_type = source.schema.field(key).type
         try:
-            constant = pa.scalar(_some_value(data_type), data_type)
+            constant = scalar_of(_some_value(data_type), data_type)
             columns = {"null": value.is_null(), "value": value.fill_null(constant)}
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError, TypeError):
             raise NotYetSupportedError(f"a join key where null equals null of {data_type}") from None
@@ -312,4 +314,6 @@ def _some_value(data_type: pa.DataType) -> object:
         return ""
     if pa.types.is_fixed_size_binary(data_type):
         return bytes(data_type.byte_width)
+    if pa.types.is_date32(data_type):
+        return date(1970, 1, 1)
     return b"" if pa.types.is_binary(data_type) or pa.types.is_large_binary(data_type) else 0

@@ -4,7 +4,7 @@
                                    of what filters keep
 
 Columns of a Parquet file are sampled if filters, joins, groups or orders look at them, or if their width is not known:
-what is only added up or handed on changes no plan. Two sources at a time, for it is reading and decompressing.
+what is only added up or handed on changes no plan. Two sources at a time where they are read, for it is decompressing.
 Heavy keys decide how a join is run, so more rows are looked at for them.
 
 A key is followed to the sources it comes from, through whatever keeps values or computes them. Sources that sampled all
@@ -14,7 +14,8 @@ keys; Parquet does. A key that is computed from a source's columns is computed f
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from types import MappingProxyType
 
@@ -34,6 +35,8 @@ ROWS_MIN = 8192
 #: operands that a followed key may have: one that is computed from itself twice, time and again, is given up
 _OPERANDS_MAX = 64
 _SAMPLE_THREADS = 2
+#: sources that were sampled before take less than this, all of a plan's
+_KNOWN_S = 0.003
 
 
 def with_samples(plan: Plan, filters: Mapping[int, Sequence[Expression]] = MappingProxyType({})) -> Plan:
@@ -56,13 +59,20 @@ def with_samples(plan: Plan, filters: Mapping[int, Sequence[Expression]] = Mappi
         return _with_keys(_with_columns(node, names, predicates), keys.get(node.id, []))
 
     sources = [node for node in plan.nodes if isinstance(node.operator, Source) and node.id in used]
-    if len(sources) < _SAMPLE_THREADS:
-        changed = [sampled(node) for node in sources]
-    else:
-        with ThreadPoolExecutor(_SAMPLE_THREADS, "sample") as threads:
-            changed = list(threads.map(sampled, sources))
-    by_id = {node.id: node for node in changed}
+    by_id = {node.id: node for node in _each(sampled, sources)}
     return msgspec.structs.replace(plan, nodes=tuple(by_id.get(node.id, node) for node in plan.nodes))
+
+
+def _each(sampled: Callable[[PlanNode], PlanNode], sources: Sequence[PlanNode]) -> list[PlanNode]:
+    """Return all sources with samples; threads are started once one had to be read, which takes longer than that."""
+    changed: list[PlanNode] = []
+    waits_until_s = time.monotonic() + _KNOWN_S
+    while len(changed) < len(sources) and (time.monotonic() < waits_until_s or len(sources) - len(changed) == 1):
+        changed.append(sampled(sources[len(changed)]))
+    if len(changed) < len(sources):
+        with ThreadPoolExecutor(_SAMPLE_THREADS, "sample") as threads:
+            changed.extend(threads.map(sampled, sources[len(changed) :]))
+    return changed
 
 
 def _weighed(plan: LogicalPlan) -> dict[int, set[str]]:

@@ -18,6 +18,8 @@ import pyarrow as pa
 
 from engine.exchange.key_selector import HashSelector
 from engine.graph.ship_strategy import HeavyKeys, KeyText
+from engine.records.arrow_functions import pc
+from engine.records.plain_scalars import array_of
 
 
 class HeavyHashes(NamedTuple):
@@ -54,7 +56,8 @@ def _hashes(schema: pa.Schema, keys: Sequence[str], texts: Sequence[KeyText]) ->
     hashes: list[int] = []
     for text in texts:
         try:
-            values = [pa.array([one], pa.string()).cast(field.type) for one, field in zip(text, fields, strict=True)]
+            texts_of_keys = (array_of([one], pa.string()) for one in text)
+            values = [pc.cast(one, field.type) for one, field in zip(texts_of_keys, fields, strict=True)]
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
             continue
         hashes += selector.hashes_of(pa.RecordBatch.from_arrays(values, schema=key_schema))

@@ -13,11 +13,15 @@ Held by: tests/expressions/test_evaluate.py
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Final
 
 import pyarrow as pa
 
 from engine.expressions.binding import Datum, Form, Operand, as_array, fill_false
 from engine.records.arrow_functions import pc
+from engine.records.plain_scalars import scalar_of
+
+_ONE: Final = scalar_of(1, pa.int64())
 
 Branches = Sequence[tuple[Operand, Operand]]
 
@@ -43,7 +47,7 @@ def _eagerly(branches: Branches, otherwise: Operand) -> Callable[[pa.RecordBatch
 def _lazily(branches: Branches, otherwise: Operand) -> Callable[[pa.RecordBatch], Datum]:
     def evaluate(batch: pa.RecordBatch) -> Datum:
         rest = batch
-        rest_positions = pa.array(range(batch.num_rows), pa.int64())
+        rest_positions = pc.cumulative_sum(pa.repeat(_ONE, batch.num_rows))
         pieces: list[pa.Array] = []
         positions: list[pa.Array] = []
         for condition, value in branches:

@@ -25,7 +25,8 @@ Held by: tests/optimizer/test_rules.py
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Final
+from operator import attrgetter
+from typing import Any, Final
 
 import msgspec
 
@@ -147,9 +148,6 @@ class PythonCall(msgspec.Struct, frozen=True, tag="python_call"):
 Expression = ColumnRef | Literal | Call | Cast | Case | Over | Aggregated | FromDataSet | PythonCall
 
 
-_LEAVES = (Literal, ColumnRef)
-
-
 class NamedExpression(msgspec.Struct, frozen=True):
     """An expression and the name of the column it makes."""
 
@@ -172,23 +170,29 @@ class AggregateCall(msgspec.Struct, frozen=True):
 
 def children_of(expression: Expression) -> tuple[Expression, ...]:
     """Return the direct operands of an expression."""
-    if isinstance(expression, _LEAVES):  # most of all there are, where a list has thousands of constants
-        return ()
-    match expression:
-        case Call(arguments=arguments) | PythonCall(arguments=arguments):
-            return arguments
-        case Cast(operand=operand):
-            return (operand,)
-        case Case(branches=branches, otherwise=otherwise):
-            operands = tuple(part for branch in branches for part in branch)
-            return operands if otherwise is None else (*operands, otherwise)
-        case Over(argument=argument, partition_by=keys, order_by=order, default=default):
-            optional = tuple(one for one in (argument, default) if one is not None)
-            return (*optional, *keys, *(key.expression for key in order))
-        case FromDataSet(tested=tested):
-            return () if tested is None else (tested,)
-        case _:
-            return ()
+    children = _CHILDREN.get(type(expression))
+    return () if children is None else children(expression)
+
+
+def _of_case(case: Case) -> tuple[Expression, ...]:
+    operands = tuple(part for branch in case.branches for part in branch)
+    return operands if case.otherwise is None else (*operands, case.otherwise)
+
+
+def _of_over(over: Over) -> tuple[Expression, ...]:
+    optional = tuple(one for one in (over.argument, over.default) if one is not None)
+    return (*optional, *over.partition_by, *(key.expression for key in over.order_by))
+
+
+#: of those that have operands; a look at the type alone, for plans ask this a thousand times
+_CHILDREN: Final[dict[type, Callable[[Any], tuple[Expression, ...]]]] = {
+    Call: attrgetter("arguments"),
+    PythonCall: attrgetter("arguments"),
+    Cast: lambda cast: (cast.operand,),
+    Case: _of_case,
+    Over: _of_over,
+    FromDataSet: lambda found: () if found.tested is None else (found.tested,),
+}
 
 
 def with_children(expression: Expression, operands: Sequence[Expression]) -> Expression:
@@ -220,11 +224,18 @@ def _over_children(over: Over, operands: list[Expression]) -> Over:
 
 
 def columns_of(expression: Expression) -> Iterator[str]:
-    """Yield the names of the columns an expression reads, in order of appearance, possibly repeated."""
+    """Return the names of the columns an expression reads, in order of appearance, possibly repeated."""
     if isinstance(expression, ColumnRef):
-        yield expression.name
-    for child in children_of(expression):
-        yield from columns_of(child)
+        return iter((expression.name,))
+    found: list[str] = []
+    stack: list[Expression] = [expression]
+    while stack:
+        one = stack.pop()
+        if isinstance(one, ColumnRef):
+            found.append(one.name)
+        else:
+            stack.extend(reversed(children_of(one)))
+    return iter(found)
 
 
 def conjuncts(predicate: Expression) -> tuple[Expression, ...]:

@@ -96,25 +96,23 @@ class LogicalPlan:
 
 def _order(plan: LogicalPlan) -> tuple[PlanNode, ...]:
     ordered: dict[int, PlanNode] = {}
+    nodes = plan._nodes
     for sink in plan.sinks:
-        stack = [(sink, False)]
+        stack = [sink]
         while stack:
-            node_id, inputs_done = stack.pop()
-            if node_id in ordered:
-                continue
-            node = plan.node(node_id)
-            if inputs_done:
-                ordered[node_id] = node
-            else:
-                stack.append((node_id, True))
-                stack.extend((source, False) for source in reversed(node.inputs))
+            node_id = stack.pop()
+            if node_id < 0:  # its inputs are done
+                ordered.setdefault(~node_id, nodes[~node_id])
+            elif node_id not in ordered:
+                stack.append(~node_id)
+                stack.extend(nodes[node_id].inputs[::-1])
     return tuple(ordered.values())
 
 
 def _consumers(plan: LogicalPlan) -> dict[int, list[int]]:
-    found: dict[int, list[int]] = {}
-    for node in plan.order():
-        found.setdefault(node.id, [])
+    order = plan.order()
+    found: dict[int, list[int]] = {node.id: [] for node in order}
+    for node in order:
         for source in node.inputs:
             found[source].append(node.id)
     return found

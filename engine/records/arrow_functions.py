@@ -16,6 +16,7 @@ Methods of Arrow's arrays such as ``cast``, ``filter`` and ``take`` import ``pya
 from __future__ import annotations
 
 import importlib
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import pyarrow as pa
@@ -26,6 +27,7 @@ from engine.records.plain_scalars import scalar_of
 _REGISTERED: Final = {"and_": "and", "or_": "or"}
 #: functions that pyarrow.compute gives other parameters than the registry has
 _WRITTEN_BY_HAND: Final = frozenset({"index", "top_k_unstable", "bottom_k_unstable"})
+_PLAIN: Final = frozenset({bool, int, float, str})
 
 
 class ArrowFunction:
@@ -66,7 +68,7 @@ class ArrowFunction:
             return
         description = getattr(function, "_doc", None)
         self._options_class = getattr(compute, getattr(description, "options_class", None) or "", None)
-        self._arity, self._call = function.arity, function.call
+        self._arity, self._call = function.arity, _of_arrows_values(function.call)
 
     def _documented(self, arguments: Any, **options: Any) -> Any:
         return getattr(importlib.import_module("pyarrow.compute"), self._name)(*arguments, **options)
@@ -100,6 +102,17 @@ class ArrowFunctions:
     def fill_null(self, values: Any, value: Any) -> Any:
         """Return the values with another one in place of nulls."""
         return self.coalesce(values, value if isinstance(value, pa.Scalar) else scalar_of(value, values.type))
+
+
+def _of_arrows_values(call: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a call whose plain arguments are made scalars here: Arrow would look whether they are of pandas."""
+
+    def called(arguments: Sequence[Any], options: Any = None) -> Any:
+        if not _PLAIN.isdisjoint(map(type, arguments)):
+            arguments = [scalar_of(one) if type(one) in _PLAIN else one for one in arguments]
+        return call(arguments, options)
+
+    return called
 
 
 def _compute() -> Any:

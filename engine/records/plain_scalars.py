@@ -3,19 +3,21 @@
     scalar_of(value, data_type=None) -> pa.Scalar
     array_of(values, data_type=None) -> pa.Array
     no_values(data_type) -> pa.Array without values, kept
+    with without_pandas(): ...     other libraries' constants are made here, too
 
 ``pa.scalar`` and ``pa.array`` look whether a value is one of pandas, and import pandas for that where it is installed,
 which takes longer than the engine's own start. A value whose bytes are known needs no look: bool, int, float, str,
-None, and as a scalar date, datetime without a zone, Decimal. Everything else goes to ``pa.scalar`` or ``pa.array``, and
-so does a column that is long, where the look is little. Nulls are ``pa.nulls(count, data_type)``.
+None, and as a scalar date, datetime without a zone, Decimal, pa.MonthDayNano. Everything else goes to ``pa.scalar`` or
+``pa.array``, and so does a column that is long, where the look is little. Nulls are ``pa.nulls(count, data_type)``.
 """
 
 from __future__ import annotations
 
+import contextlib
 import struct
 import sys
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from functools import lru_cache
@@ -30,6 +32,7 @@ _MICROSECOND: Final = timedelta(microseconds=1)
 _DIGITS_MAX: Final = 38
 #: longer columns are Arrow's, which converts a value in a tenth of the time
 _ROWS_MAX: Final = 1 << 16
+_OF_ARROW: Final = (pa.scalar, pa.array)
 
 
 def scalar_of(value: Any, data_type: pa.DataType | None = None) -> pa.Scalar:
@@ -38,9 +41,30 @@ def scalar_of(value: Any, data_type: pa.DataType | None = None) -> pa.Scalar:
         return pa.nulls(1, data_type)[0]
     values = _value_buffers(value, data_type)
     if values is None:
-        return pa.scalar(value, data_type)
+        return _OF_ARROW[0](value, data_type)
     plain_type, buffers = values
     return pa.Array.from_buffers(plain_type, 1, [None, *map(pa.py_buffer, buffers)], null_count=0)[0]
+
+
+@contextlib.contextmanager
+def without_pandas() -> Iterator[None]:
+    """Have ``pa.scalar``, and ``pa.array`` of one scalar, look for no pandas meanwhile."""
+
+    def scalar(value: Any, *types: Any, **others: Any) -> pa.Scalar:
+        data_type = types[0] if types else others.pop("type", None)
+        return _OF_ARROW[0](value, data_type, **others) if others else scalar_of(value, data_type)
+
+    def array(values: Any, *types: Any, **others: Any) -> pa.Array:
+        one = values[0] if isinstance(values, list) and len(values) == 1 else None
+        if isinstance(one, pa.Scalar) and types == (one.type,) and not others:
+            return pa.repeat(one, 1)
+        return _OF_ARROW[1](values, *types, **others)
+
+    pa.scalar, pa.array = scalar, array
+    try:
+        yield
+    finally:
+        pa.scalar, pa.array = _OF_ARROW
 
 
 @lru_cache(maxsize=1024)
@@ -64,6 +88,8 @@ def _value_buffers(value: Any, data_type: pa.DataType | None) -> tuple[pa.DataTy
         return pa.timestamp("us"), [struct.pack("=q", (value - _MOMENT) // _MICROSECOND)]
     if kind is Decimal and (data_type is None or pa.types.is_decimal(data_type)):
         return _decimal_buffers(value, data_type)
+    if kind is pa.MonthDayNano and data_type in (None, pa.month_day_nano_interval()):
+        return _interval_buffers(value)
     if kind is str and data_type in (None, pa.string(), pa.large_string()):
         try:
             text = value.encode()
@@ -79,6 +105,13 @@ def _integer_buffers(value: int, data_type: pa.DataType) -> tuple[pa.DataType, l
     try:
         return data_type, [value.to_bytes(data_type.bit_width // 8, sys.byteorder, signed=is_signed)]
     except OverflowError:
+        return None
+
+
+def _interval_buffers(value: pa.MonthDayNano) -> tuple[pa.DataType, list[bytes]] | None:
+    try:
+        return pa.month_day_nano_interval(), [struct.pack("=iiq", *value)]
+    except struct.error:  # more than it has room for
         return None
 
 

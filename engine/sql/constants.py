@@ -24,6 +24,7 @@ from engine.expressions.evaluate import evaluate
 from engine.expressions.literals import literal_scalar
 from engine.graph.expression import ColumnRef, Literal, columns_of
 from engine.graph.function_table import is_deterministic
+from engine.records.plain_scalars import array_of
 from engine.sql.call_table import REFUSED
 
 _ONE_ROW: Final = pa.record_batch({"": pa.nulls(1)})
@@ -117,13 +118,12 @@ def constant_cast(text: str, wanted: pa.DataType) -> Expr:
 
     Raises: NoValueError where it does not either.
     """
-    from datafusion import SessionContext  # noqa: PLC0415
-    from datafusion import lit as literal  # noqa: PLC0415
+    from datafusion import SessionContext, column  # noqa: PLC0415
 
     if not pa.types.is_temporal(wanted):
         raise NoValueError(text, wanted)
     try:
-        row = SessionContext().from_pylist([{"a": text}]).select(literal(text).cast(wanted).alias("a"))
+        row = SessionContext().from_arrow(pa.table({"a": array_of([text])})).select(column("a").cast(wanted).alias("a"))
         return lit(row.to_arrow_table().column(0)[0].cast(wanted))
     except Exception:
         if wanted == pa.timestamp("ns"):

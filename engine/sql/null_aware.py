@@ -84,10 +84,12 @@ def marks_are_null_aware(bound_plan: Any, shown: str, root: Rel) -> bool:
 
 def joins_of(relation: Any) -> Iterator[JoinRel]:
     """Yield the joins of a message and of what is below it, each before its inputs, left before right."""
-    if relation.DESCRIPTOR.name == "JoinRel":
-        yield relation
-    for child in messages_below(relation):
-        yield from joins_of(child)
+    stack = [relation]
+    while stack:
+        message = stack.pop()
+        if message.DESCRIPTOR.name == "JoinRel":
+            yield message
+        stack.extend(reversed(messages_below(message)))
 
 
 def _kind(join: JoinRel) -> str:

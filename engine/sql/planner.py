@@ -10,7 +10,9 @@ Held by: tests/sql/test_queries.py
 
 from __future__ import annotations
 
+import contextlib
 import re
+import sys
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping
@@ -20,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import pyarrow as pa
 
 from engine.errors import ConfigurationError, EngineError, NotYetSupportedError, PlanError
+from engine.records.plain_scalars import no_values, without_pandas
 from engine.records.plain_types import plain_schema
 from engine.sql.aliases import with_alias_written_out
 from engine.sql.coercions import written_decimals
@@ -291,7 +294,7 @@ def _planned(asked: _Asked, text: str, *, is_marked: bool) -> PlannedQuery:
 
 def _session(asked: _Asked, text: str) -> tuple[Any, Callable[[str], Any]]:
     """Return a session that knows the tables which a text may name, and its parser."""
-    context, config, options, dataset = _planner()
+    context, config, options = _planner()
     setting = str(asked.decimal_constants).lower()
     settings = config().set("datafusion.sql_parser.parse_float_as_decimal", setting)
     session = context(settings.set("datafusion.execution.time_zone", "UTC"))
@@ -304,10 +307,14 @@ def _session(asked: _Asked, text: str) -> tuple[Any, Callable[[str], Any]]:
     for name, schema in asked.tables.items():
         if name.lower() not in words:
             continue  # each table costs its time, and hundreds may be there
-        session.register_dataset(f'"{name}"', dataset(plain_schema(schema).empty_table()))
+        session.register_record_batches(f'"{name}"', [[_no_rows(plain_schema(schema))]])
     # nothing that a text says is done: it could read files and make tables
     only_plan = options().with_allow_ddl(False).with_allow_dml(False).with_allow_statements(False)
     return session, lambda one: session.sql_with_options(one, only_plan)
+
+
+def _no_rows(schema: pa.Schema) -> pa.RecordBatch:
+    return pa.record_batch([no_values(one) for one in schema.types], schema=schema)
 
 
 def _substrait(logical: Any, session: Any) -> Any:
@@ -362,14 +369,13 @@ def _no_query(text: str) -> NotYetSupportedError:
     return NotYetSupportedError(f"sql: {word} (a query begins with SELECT, FROM, WITH or VALUES{instead})")
 
 
-def _planner() -> tuple[Any, Any, Any, Any]:
-    """Return session, settings, options, maker of tables; only queries load them."""
-    from pyarrow.dataset import dataset  # noqa: PLC0415
-
+def _planner() -> tuple[Any, Any, Any]:
+    """Return session, settings, options; only queries load them."""
     try:
-        from datafusion import SessionConfig, SessionContext, SQLOptions  # noqa: PLC0415
+        with without_pandas() if "datafusion" not in sys.modules else contextlib.nullcontext():
+            from datafusion import SessionConfig, SessionContext, SQLOptions  # noqa: PLC0415
 
         import_module("substrait.plan_pb2")
     except ImportError as error:
         raise ConfigurationError(f"sql needs the extra: pip install 'drey[sql]' ({error})") from None
-    return SessionContext, SessionConfig, SQLOptions, dataset
+    return SessionContext, SessionConfig, SQLOptions

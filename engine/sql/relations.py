@@ -436,17 +436,17 @@ def _is_kept(message: Any) -> bool:
     optimizer takes apart again where each use asks for few of its rows. Others are made again with less work than they
     are kept, for what is read by each use is pruned and filtered for it.
     """
-    below, beside = _reads(message, is_below=False)
-    return below > beside or (below == 0 and any(True for _ in joins_of(message)))
-
-
-def _reads(message: Any, is_below: bool) -> tuple[int, int]:
-    """Return how many tables are read below aggregates and beside them."""
-    if message.DESCRIPTOR.name == "ReadRel":
-        return (1, 0) if is_below else (0, 1)
-    is_below = is_below or message.DESCRIPTOR.name == "AggregateRel"
-    counted = [_reads(child, is_below) for child in messages_below(message)]
-    return sum(below for below, _ in counted), sum(beside for _, beside in counted)
+    below = beside = joins = 0
+    stack = [(message, False)]
+    while stack:
+        one, is_below = stack.pop()
+        kind = one.DESCRIPTOR.name
+        if kind == "ReadRel":
+            below, beside = below + is_below, beside + (not is_below)
+            continue
+        joins += kind == "JoinRel"
+        stack.extend((child, is_below or kind == "AggregateRel") for child in messages_below(one))
+    return below > beside or (below == 0 and joins > 0)
 
 
 def _value_queries(message: Expression) -> list[Expression.Subquery]:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from engine.errors import NotYetSupportedError
+from engine.records.plain_scalars import scalar_of
 
 if TYPE_CHECKING:
     from substrait.algebra_pb2 import Expression
@@ -77,14 +78,14 @@ def constant(literal: Expression.Literal) -> pa.Scalar:
     kind = str(literal.WhichOneof("literal_type"))
     value = getattr(literal, kind)
     if kind == "null":
-        return pa.scalar(None, arrow_type(value))
+        return scalar_of(None, arrow_type(value))
     if kind in _READERS:
         return _READERS[kind](value)
     if kind in _UNSIGNED and literal.type_variation_reference == 1:
         data_type = _UNSIGNED[kind]
-        return pa.scalar(value % 2**data_type.bit_width, data_type)
+        return scalar_of(value % 2**data_type.bit_width, data_type)
     if kind in _PLAIN:
-        return pa.scalar(value, _PLAIN[kind])
+        return scalar_of(value, _PLAIN[kind])
     raise NotYetSupportedError(f"the SQL constant of type {kind}")
 
 
@@ -92,7 +93,7 @@ def _decimal(value: Expression.Literal.Decimal) -> pa.Scalar:
     unscaled = int.from_bytes(value.value, "little", signed=True)
     # without a context, which has fewer digits than a decimal may have
     sign, digits, _ = Decimal(unscaled).as_tuple()
-    return pa.scalar(Decimal((sign, digits, -value.scale)), pa.decimal128(value.precision, value.scale))
+    return scalar_of(Decimal((sign, digits, -value.scale)), pa.decimal128(value.precision, value.scale))
 
 
 def in_microseconds(value: pa.Scalar) -> pa.Scalar:
@@ -103,7 +104,7 @@ def in_microseconds(value: pa.Scalar) -> pa.Scalar:
 
 
 def _timestamp(zone: str | None) -> Callable[[Expression.Literal.PrecisionTimestamp], pa.Scalar]:
-    return lambda value: in_microseconds(pa.scalar(value.value, pa.timestamp(_UNITS[value.precision], zone)))
+    return lambda value: in_microseconds(scalar_of(value.value, pa.timestamp(_UNITS[value.precision], zone)))
 
 
 def _interval(value: Expression.Literal.IntervalCompound) -> pa.Scalar:
@@ -112,14 +113,14 @@ def _interval(value: Expression.Literal.IntervalCompound) -> pa.Scalar:
     months = 12 * calendar.years + calendar.months
     # the planner writes date + 3 as 72 hours; a day has 24 of them, for moments have no zone of their own here
     days, seconds = divmod(elapsed.seconds, 86400) if not fraction and elapsed.seconds >= 0 else (0, elapsed.seconds)
-    return pa.scalar(pa.MonthDayNano([months, elapsed.days + days, seconds * 10**9 + fraction]))
+    return scalar_of(pa.MonthDayNano([months, elapsed.days + days, seconds * 10**9 + fraction]))
 
 
 _READERS: Final[dict[str, Callable[..., pa.Scalar]]] = {
     "decimal": _decimal,
-    "date": lambda days: pa.scalar(_EPOCH + timedelta(days=days), pa.date32()),
-    "var_char": lambda value: pa.scalar(value.value, pa.string()),
-    "fixed_char": lambda value: pa.scalar(value, pa.string()),
+    "date": lambda days: scalar_of(_EPOCH + timedelta(days=days), pa.date32()),
+    "var_char": lambda value: scalar_of(value.value, pa.string()),
+    "fixed_char": lambda value: scalar_of(value, pa.string()),
     "interval_compound": _interval,
     "precision_timestamp": _timestamp(None),
     "precision_timestamp_tz": _timestamp("UTC"),

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from engine.records.arrow_functions import pc
+from engine.records.plain_scalars import scalar_of
 from engine.window import rank_kernels
 from engine.window.functions import from_kernel
 from engine.window.row_values import RowValues
@@ -51,7 +52,7 @@ class Ranking:
     def results(self, _block: RowBlock, bounds: BlockBounds) -> pa.Array:
         """Return its column."""
         found = self._ranks(bounds)
-        return pc.add(found, pa.scalar(self.rows_before, pa.int64())) if self.rows_before else found
+        return pc.add(found, scalar_of(self.rows_before, pa.int64())) if self.rows_before else found
 
     def _ranks(self, bounds: BlockBounds) -> pa.Array:
         starts, order_count = bounds.starts(), self._call.order_count
@@ -158,7 +159,7 @@ class FrameRows:
         found = bounds.frame(self._frame, self._order_count)
         assert found is not None, "not ready"
         sizes = rank_kernels.frame_rows(*found)
-        return pc.add(sizes, pa.scalar(self.rows_before, pa.int64())) if self.rows_before else sizes
+        return pc.add(sizes, scalar_of(self.rows_before, pa.int64())) if self.rows_before else sizes
 
     def keep_from(self, next_row: int) -> int:
         """No row is asked for again."""

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from engine.graph.window import FRAME_VALUE_FUNCTIONS, RANKING_FUNCTIONS, SHIFT_FUNCTIONS
+from engine.records.plain_scalars import scalar_of
 from engine.records.plain_types import plain_batch, plain_schema
 from engine.window.block_bounds import BlockBounds, OrderColumn, keys_of
 from engine.window.block_queue import BlockQueue
@@ -143,7 +144,7 @@ class WindowEvaluator:
     def enter(self, batch: pa.RecordBatch) -> None:
         """Take some of the rows before the range, in whatever order, for running aggregates."""
         plain = plain_batch(batch)
-        no_levels = pa.repeat(pa.scalar(0, pa.uint8()), plain.num_rows)
+        no_levels = pa.repeat(scalar_of(0, pa.uint8()), plain.num_rows)
         block = RowBlock(0, plain, [*self._prepare(plain), no_levels])
         for group in self._groups.values():
             group.enter(block)

@@ -31,6 +31,7 @@ from engine.records.arrow_batch cimport (
 import pyarrow as pa
 
 from engine.records.arrow_functions import pc
+from engine.records.plain_scalars import array_of
 
 #: a level is a byte
 KEYS_MAX = 254
@@ -134,5 +135,5 @@ cdef class KeyLevels:
                 levels[0] = 0
         self._has_begun = True
         if key_count > 0:
-            self._last = ArrowBatch.open(pc.take(batch.select(self._keys), pa.array([count - 1])))
+            self._last = ArrowBatch.open(pc.take(batch.select(self._keys), array_of([count - 1])))
         return pa.Array.from_buffers(pa.uint8(), count, [None, buffer], null_count=0)

@@ -18,6 +18,7 @@ from engine.window.row_block cimport Positions
 import pyarrow as pa
 
 from engine.records.arrow_functions import pc
+from engine.records.plain_scalars import array_of, scalar_of
 
 
 cdef int64_t first_row(const int64_t* rows, int64_t index, int64_t count) noexcept nogil:
@@ -76,7 +77,7 @@ cdef class RowValues:
             pieces.append(self._taken(source, buffer, index - first))
             last = max(last, self._last(rows, first, index))
             if last >= start and last != self._kept_row:
-                self._kept, self._kept_row = pc.take(source, pa.array([last - start])), last
+                self._kept, self._kept_row = pc.take(source, array_of([last - start])), last
         return pa.concat_arrays(pieces) if len(pieces) > 1 else pieces[0]
 
     cdef int64_t _last(self, Positions rows, int64_t first, int64_t stop):
@@ -92,5 +93,5 @@ cdef class RowValues:
         places = pa.Array.from_buffers(pa.int64(), count, [None, buffer], null_count=0)
         missing = pc.less(places, 0)
         if missing.true_count:
-            places = pc.if_else(missing, pa.scalar(None, pa.int64()), places)
+            places = pc.if_else(missing, scalar_of(None, pa.int64()), places)
         return pc.take(source, places)

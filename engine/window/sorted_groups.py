@@ -28,7 +28,7 @@ import pyarrow as pa
 
 from engine.errors import MemoryBudgetError
 from engine.records.arrow_functions import pc
-from engine.records.plain_scalars import scalar_of
+from engine.records.plain_scalars import array_of, scalar_of
 from engine.records.plain_types import plain_batch, plain_schema
 from engine.window.block_queue import BlockQueue
 from engine.window.group_kernels import first_kept, group_starts, kept_before, quantile_rows
@@ -164,7 +164,7 @@ class _OpenGroup:
     def add(self, rows: pa.RecordBatch) -> None:
         """Take the next rows of the group."""
         if not self._keys:
-            self._keys = [pc.take(rows.column(key), pa.array([0])) for key in self._groups._keys]
+            self._keys = [pc.take(rows.column(key), array_of([0])) for key in self._groups._keys]
         for index, call in enumerate(self._groups._calls):
             values = rows.column(call.argument)
             if call.function == "quantile":
@@ -232,7 +232,7 @@ class _OpenGroup:
         low = int(place)
         fraction = place - low
         lower, upper = (self._value(row, call.argument) for row in (low, low + (fraction > 0)))
-        return _between(lower, upper, pa.array([fraction]))
+        return _between(lower, upper, array_of([fraction]))
 
     def _value(self, row: int, column: str) -> pa.Array:
         block = self._queue.block_at(row)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from datetime import date
 from pathlib import Path
 
@@ -166,3 +167,22 @@ def test_the_begin_of_a_sorted_file_is_not_asked(tmp_path: Path) -> None:
     assert shares_of(late) == {}
     assert "0.251 of the input: statistics (greater_equal)" in late.explain()
     assert shares_of(late.filter(col("even"))) == {"even": 0.5}
+
+
+@pytest.mark.parametrize("seconds", [0.0, 3.0], ids=["in threads", "in this one"])
+def test_sources_are_sampled_in_threads_once_one_takes_its_time(
+    env: Environment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds: float
+) -> None:
+    threads: list[str] = []
+    own = key_samples.with_sample
+
+    def with_sample(*asked):
+        threads.append(threading.current_thread().name.partition("_")[0])
+        return own(*asked)
+
+    monkeypatch.setattr(key_samples, "with_sample", with_sample)
+    monkeypatch.setattr(key_samples, "_KNOWN_S", seconds)
+    facts, lookup = (env.read_parquet(tmp_path / f"{name}.parquet") for name in ("facts", "lookup"))
+    found = known_of(facts.join(lookup, left_on="k", right_on="id"))
+    assert threads == (["sample"] * 2 if seconds == 0 else [threading.current_thread().name] * 2)
+    assert found

@@ -29,6 +29,19 @@ with Environment() as env:
 known = ("pandas", "pyspark", "duckdb", "polars", "pyarrow.compute")
 print(sorted(name for name in known if name in sys.modules))
 """
+_QUERIES = """
+import sys
+from engine import Environment
+with Environment() as env:
+    env.register("t", env.read_csv("{folder}/in.csv", header=True))
+    days = "SELECT n, DATE '2020-01-31' + INTERVAL '1' MONTH AS day, 0.5 * n AS half, CAST('2020-1-5' AS DATE) FROM t"
+    assert [row.half for row in env.sql(days + " WHERE n > 1 ORDER BY n").collect()] == [1, 1.5]
+    ranks = "SELECT name, CASE WHEN n > 1 THEN 6 / (n - 1) END, rank() OVER (PARTITION BY name ORDER BY n) FROM t"
+    ranked = [tuple(row) for row in env.sql(ranks + " ORDER BY 1, 2").collect()]
+    assert ranked == [("adam", 3, 2), ("adam", 6, 1), ("anna", None, 1)]
+    assert env.sql("SELECT name FROM t INTERSECT SELECT name FROM t WHERE n < 3").count() == 2
+print("pandas" in sys.modules)
+"""
 
 
 @pytest.mark.quick
@@ -44,3 +57,14 @@ def test_jobs_do_not_load_pandas_and_other_libraries_that_start_slowly(tmp_path)
     )
     assert words.stdout == "[]\n", words.stderr
     assert (tmp_path / "sorted" / "part-00000.csv").read_text().splitlines()[-1] == "adam,2,5"
+
+
+@pytest.mark.quick
+@pytest.mark.integration
+@pytest.mark.skipif(importlib.util.find_spec("pandas") is None, reason="pandas is not installed")
+def test_queries_do_not_load_pandas(tmp_path):
+    (tmp_path / "in.csv").write_text("name,n\nanna,1\nadam,2\nadam,3\n")
+    words = subprocess.run(
+        [sys.executable, "-c", _QUERIES.format(folder=tmp_path)], capture_output=True, text=True, check=False
+    )
+    assert words.stdout == "False\n", words.stderr

@@ -7,14 +7,14 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from engine.records.plain_scalars import array_of, scalar_of
+from engine.records.plain_scalars import array_of, scalar_of, without_pandas
 
 VALUES = [
     True, False, 0, -1, 2**63 - 1, -(2**63), 1.5, -0.0, float("inf"), "", "x", "żółw\0", b"bytes", None,
     Decimal("1.25"), Decimal("-0.007"), Decimal("1E+3"), Decimal("-0"), Decimal("0.00"), Decimal("9" * 38),
     Decimal("9" * 40), Decimal("-1E-38"), datetime.date(2020, 2, 29), datetime.date(1, 1, 1), [1, 2],
     datetime.datetime(1969, 12, 31, 23, 59, 59, 999999), datetime.datetime(9999, 1, 1, tzinfo=datetime.UTC),
-    datetime.timedelta(days=-1),
+    datetime.timedelta(days=-1), pa.MonthDayNano([-1, 2, 3]), pa.MonthDayNano([0, 0, -(2**62)]),
 ]  # fmt: skip
 TYPED = [
     (1, pa.int64()), (1, pa.int8()), (-1, pa.int32()), (2**64 - 1, pa.uint64()), (-(2**15), pa.int16()),
@@ -94,3 +94,15 @@ def _made(make):
         return make()
     except Exception as error:
         return type(error)
+
+
+def test_constants_of_other_libraries_are_the_same_without_the_look():
+    number = pa.scalar(7, pa.int32())
+    own = pa.scalar, pa.array
+    with without_pandas():
+        assert (pa.scalar, pa.array) != own
+        assert pa.scalar(7, type=pa.int32()).equals(number) and pa.scalar(7, pa.int32()).equals(number)
+        assert pa.scalar(float("nan"), from_pandas=True).is_valid is False
+        assert pa.array([number], number.type).equals(pa.repeat(number, 1))
+        assert pa.array([1, None], pa.int8(), from_pandas=False).to_pylist() == [1, None]
+    assert (pa.scalar, pa.array) == own

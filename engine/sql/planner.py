@@ -300,7 +300,7 @@ def _session(asked: _Asked, text: str) -> tuple[Any, Callable[[str], Any]]:
     session = context(settings.set("datafusion.execution.time_zone", "UTC"))
     register_zone_calls(session, text, asked.zoned)
     register_own_functions(session, text)
-    register_positions(session, text, dataset)
+    register_positions(session, text)
     for rule in _OWN_RULES:
         session.remove_optimizer_rule(rule)
     words = text.lower()

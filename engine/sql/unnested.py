@@ -211,10 +211,10 @@ def _named(found: Sequence[Token], closed: int) -> tuple[str, str, int]:
     return alias, found[after(found, opened)].text, closing(found, opened)
 
 
-def register_positions(session: Any, text: str, dataset: Callable[[pa.Table], Any]) -> None:
+def register_positions(session: Any, text: str) -> None:
     """Tell a session of the tables of positions that a text names."""
     for name in sorted(set(_CALL.findall(text))):
-        session.register_dataset(f'"{name}"', dataset(pa.schema([("place", pa.int64())]).empty_table()))
+        session.register_record_batches(f'"{name}"', [[pa.record_batch({"place": pa.array([], pa.int64())})]])
 
 
 class Unnested:

@@ -43,12 +43,11 @@ def apply(plan: LogicalPlan) -> None:
             (0, _DROPS_LEFT, join.left_keys, join.right_keys),
         ):
             if join.how in dropping:
-                _reduce(plan, plan.node(node.inputs[side]), plan.node(node.inputs[1 - side]), keys, other_keys)
+                _reduce(plan, node, side, keys, other_keys)
 
 
-def _reduce(
-    plan: LogicalPlan, groups: PlanNode, other: PlanNode, keys: tuple[str, ...], other_keys: tuple[str, ...]
-) -> None:
+def _reduce(plan: LogicalPlan, node: PlanNode, side: int, keys: tuple[str, ...], other_keys: tuple[str, ...]) -> None:
+    groups, other = plan.node(node.inputs[side]), plan.node(node.inputs[1 - side])
     consumers = plan.consumers()
     names: dict[str, str | None] = {key: key for key in keys}
     while isinstance(groups.operator, Filter | Project) and len(consumers[groups.id]) == 1:
@@ -59,6 +58,9 @@ def _reduce(
     aggregate = groups.operator
     if not isinstance(aggregate, Aggregate) or len(consumers[groups.id]) > 1:
         return
+    assert isinstance(node.operator, Join)
+    if not aggregate.calls and node.operator.how in (JoinType.SEMI, JoinType.ANTI):
+        return  # different values that a semi join looks at: to ask which are wanted is that semi join again
     if entry_of(aggregate).order_use(aggregate) is not OrderUse.LOST:
         return  # a join loses the order of its rows
     pairs = [

@@ -209,3 +209,24 @@ def test_values_that_are_totals_of_the_same_rows_are_computed_at_once(
     assert found == wanted
     # all rows, large ones, and the one row that the values stand in
     assert environment.sql(query).explain().count("] arrow source") == 3
+
+
+NESTED = {
+    "a struct": pa.array([{"y": 1, "z": {"x": 2}}]),
+    "a list of structs": pa.array([[[{"y": 5}]]]),
+    "a map of structs": pa.array([[("k", {"y": 1})]], pa.map_(pa.string(), pa.struct([("y", pa.int64())]))),
+}
+
+
+@pytest.mark.parametrize("column", NESTED)
+def test_columns_behind_nested_ones_are_those_of_their_names(environment: Environment, column: str) -> None:
+    environment.register("nested", environment.from_arrow(pa.table({"c": NESTED[column], "x": [10], "y": [20]})))
+    assert environment.sql("SELECT y, x FROM nested WHERE x = 10").to_arrow().to_pylist() == [{"y": 20, "x": 10}]
+    assert environment.sql("SELECT * FROM nested").to_arrow().column_names == ["c", "x", "y"]
+    found = environment.sql("SELECT a.x, b.y FROM nested a JOIN nested b ON a.x = b.x").to_arrow().to_pylist()
+    assert found == [{"x": 10, "y": 20}]
+
+
+def test_structs_of_values_have_their_fields(environment: Environment) -> None:
+    found = environment.sql("SELECT b, a FROM (VALUES ({'p': 1, 'q': 'x'}, 3)) AS v (a, b)").to_arrow().to_pylist()
+    assert found == [{"b": 3, "a": {"p": 1, "q": "x"}}]

@@ -72,6 +72,19 @@ def arrow_type(substrait_type: Type) -> pa.DataType:
     raise NotYetSupportedError(f"the SQL type {kind}")
 
 
+def told_schema(schema: pa.Schema) -> pa.Schema:
+    """Return the schema that the planner is told of a table: lists of a fixed size are lists."""
+    return pa.schema([field.with_type(_told_type(field.type)) for field in schema])
+
+
+def _told_type(data_type: pa.DataType) -> pa.DataType:
+    if pa.types.is_fixed_size_list(data_type) or pa.types.is_list(data_type):
+        return pa.list_(_told_type(data_type.value_type))
+    if pa.types.is_struct(data_type):
+        return pa.struct([field.with_type(_told_type(field.type)) for field in data_type])
+    return data_type
+
+
 def own_names(schema: NamedStruct) -> list[str]:
     """Return the names of a table's columns, among which those of the fields of structs stand behind their column."""
     names, place = [], 0

@@ -96,7 +96,7 @@ _DIFFERS = """## Where dialects differ
 | lists that are null | null: `list_append(NULL, 1)` | Spark | DuckDB: as of no elements |
 | `CAST(2.0 AS VARCHAR)` of a double | 2 | PostgreSQL | DuckDB, Spark: 2.0 |
 | `x = ANY (NULL)`, of a list | null | PostgreSQL, SQL | DuckDB: false |
-| hours and days of a TIMESTAMPTZ | in UTC | | DuckDB, PostgreSQL, Spark: in the session's zone |
+| parts of a TIMESTAMPTZ: `extract`, `date_trunc` | in UTC | | DuckDB, Spark: in the zone of the session |
 | a number as a date or timestamp | an error | PostgreSQL, DuckDB | Spark: seconds since 1970 |
 | `a ^ b` | an error | | DuckDB, PostgreSQL: power; Spark: bits |
 | rows with nulls, `(1, NULL) = (1, NULL)` | null | PostgreSQL, SQL | DuckDB: true |

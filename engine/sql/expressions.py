@@ -24,6 +24,7 @@ from engine.api.data_set import DataSet
 from engine.api.expression import Expr
 from engine.api.expressions import col, lit, when
 from engine.errors import NotYetSupportedError, PlanError
+from engine.expressions.argument_kinds import is_list
 from engine.expressions.infer import infer_type
 from engine.graph.expression import Cast, ColumnRef
 from engine.sql.arguments import constant_of
@@ -140,6 +141,8 @@ class ExpressionReader:
             return lit(None, OWN[name].made) if is_unknown else OWN[name].call(arguments)
         if name in ("date_part", "date_trunc"):
             arguments = [arguments[0], self._in_utc(arguments[1])]
+        if name in ("add", "subtract"):
+            arguments = [self._in_utc(one) for one in arguments]  # a day of the calendar is one of UTC
         if name == "array_has" and self._is_marked(call.arguments[0].value):
             return is_any(arguments[0], arguments[1])
         if name == "array_position":
@@ -160,7 +163,7 @@ class ExpressionReader:
             if name in _MIRRORED and is_constant(arguments[0]):
                 # as 2 < k is estimated: k > 2
                 name, arguments = _MIRRORED[name], arguments[::-1]
-        if name == "character_length" and pa.types.is_list(self._type(_without_cast(arguments[0]))):
+        if name == "character_length" and is_list(self._type(_without_cast(arguments[0]))):
             # length() of a list, which the planner takes for a text
             return _without_cast(arguments[0]).list.length()
         if name == "date_part" and pa.types.is_duration(self._type(arguments[1])):
@@ -231,7 +234,7 @@ class ExpressionReader:
         if place is None or len(messages) != 2 or (is_back and place == 0):
             return None
         count, unit = units[place] or (lit(0), "day")
-        value = self.read(messages[1 - place])
+        value = self._in_utc(self.read(messages[1 - place]))
         return moved(value, count, unit, is_date=self._is_date(value), is_back=is_back)
 
     def _units(self, message: Expression) -> tuple[Expr, str] | None:

@@ -15,7 +15,7 @@ import re
 import sys
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -49,6 +49,7 @@ from engine.sql.rows_compared import with_rows_compared
 from engine.sql.same_names import are_same_names, told_apart
 from engine.sql.select_items import written_names
 from engine.sql.set_operations import all_operations
+from engine.sql.types import told_schema
 from engine.sql.unnested import register_positions, with_unnested
 from engine.sql.using_joins import UNFIT, with_using_joins
 from engine.sql.written_otherwise import exists_as_count, in_known_words, with_rows_named
@@ -307,7 +308,7 @@ def _session(asked: _Asked, text: str) -> tuple[Any, Callable[[str], Any]]:
     for name, schema in asked.tables.items():
         if name.lower() not in words:
             continue  # each table costs its time, and hundreds may be there
-        session.register_record_batches(f'"{name}"', [[_no_rows(plain_schema(schema))]])
+        session.register_record_batches(f'"{name}"', [[_no_rows(told_schema(plain_schema(schema)))]])
     # nothing that a text says is done: it could read files and make tables
     only_plan = options().with_allow_ddl(False).with_allow_dml(False).with_allow_statements(False)
     return session, lambda one: session.sql_with_options(one, only_plan)
@@ -331,8 +332,28 @@ def _substrait(logical: Any, session: Any) -> Any:
             ) from None
         raise NotYetSupportedError(f"sql: {_in_short(str(error))}") from None
     plan = Plan()
-    plan.ParseFromString(encoded)
+    try:
+        with _any_depth():
+            plan.ParseFromString(encoded)
+    except Exception as error:
+        what = "a query whose expressions or queries are nested too deep; part it with env.register(name, data)"
+        raise NotYetSupportedError(f"sql: {what}") from error
     return plan
+
+
+@contextlib.contextmanager
+def _any_depth() -> Iterator[None]:
+    """Have messages of any depth read, which are of this process: a AND b AND c is one within another."""
+    try:
+        reader = import_module("google._upb._message")
+    except ImportError:
+        yield  # other readers have no bound, or none that can be changed
+        return
+    reader.SetAllowOversizeProtos(True)
+    try:
+        yield
+    finally:
+        reader.SetAllowOversizeProtos(False)
 
 
 def _said(error: Exception, asked: _Asked, text: str, parse: Callable[[str], Any]) -> str:

@@ -43,7 +43,7 @@ from engine.sql.never_true import has_no_rows
 from engine.sql.null_aware import joins_of
 from engine.sql.planner import PlannedQuery
 from engine.sql.set_operations import with_counts
-from engine.sql.types import arrow_type
+from engine.sql.types import arrow_type, own_names
 from engine.sql.unnested import TABLE, Unnested
 from engine.sql.using_joins import shown_columns
 
@@ -147,8 +147,7 @@ class RelationReader:
             name = ".".join(message.named_table.names)
             raise NotYetSupportedError(f"the SQL table {name} (write (VALUES (1), (2)) AS t (k), or register one)")
         data = self._tables[name]
-        # Not base_schema.names: those of a struct's fields stand among them.
-        columns = list(data.columns)
+        columns = own_names(message.base_schema)
         if message.HasField("filter"):
             found = self._filtered(Relation(data, tuple(columns)), message.filter)
             data = found.data
@@ -165,8 +164,10 @@ class RelationReader:
         rows = [[reader.read(field) for field in row.fields] for row in message.virtual_table.expressions]
         if not all(is_constant(field) for row in rows for field in row):
             raise NotYetSupportedError("VALUES with what is no constant, in SQL")
-        names = [self._names.unique(name) for name in message.base_schema.names]
+        names = [self._names.unique(name) for name in own_names(message.base_schema)]
         types = [arrow_type(one) for one in message.base_schema.struct.types]
+        # fields have names in the values alone
+        types = [scalar_of(rows[0][at]).type if pa.types.is_struct(one) else one for at, one in enumerate(types)]
         columns = [pa.array([scalar_of(row[index]).as_py() for row in rows], one) for index, one in enumerate(types)]
         # a row needs a column to be there, which the query does not see
         held = (columns, names) if names else ([pa.nulls(len(rows))], [self._names.unique("row")])

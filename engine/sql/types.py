@@ -21,7 +21,7 @@ from engine.records.plain_scalars import scalar_of
 
 if TYPE_CHECKING:
     from substrait.algebra_pb2 import Expression
-    from substrait.type_pb2 import Type
+    from substrait.type_pb2 import NamedStruct, Type
 
 _PLAIN: Final = {
     "bool": pa.bool_(),
@@ -71,6 +71,40 @@ def arrow_type(substrait_type: Type) -> pa.DataType:
     if kind == "list":
         return pa.list_(arrow_type(message.type))
     raise NotYetSupportedError(f"the SQL type {kind}")
+
+
+def told_schema(schema: pa.Schema) -> pa.Schema:
+    """Return the schema that the planner is told of a table: lists of a fixed size are lists."""
+    return pa.schema([field.with_type(_told_type(field.type)) for field in schema])
+
+
+def _told_type(data_type: pa.DataType) -> pa.DataType:
+    if pa.types.is_fixed_size_list(data_type) or pa.types.is_list(data_type):
+        return pa.list_(_told_type(data_type.value_type))
+    if pa.types.is_struct(data_type):
+        return pa.struct([field.with_type(_told_type(field.type)) for field in data_type])
+    return data_type
+
+
+def own_names(schema: NamedStruct) -> list[str]:
+    """Return the names of a table's columns, among which those of the fields of structs stand behind their column."""
+    names, place = [], 0
+    for one in schema.struct.types:
+        names.append(str(schema.names[place]))
+        place += 1 + _field_count(one)
+    return names
+
+
+def _field_count(substrait_type: Type) -> int:
+    """Return how many fields there are in a type, and in those below it."""
+    match substrait_type.WhichOneof("kind"):
+        case "struct":
+            return sum(1 + _field_count(one) for one in substrait_type.struct.types)
+        case "list":
+            return _field_count(substrait_type.list.type)
+        case "map":
+            return _field_count(substrait_type.map.key) + _field_count(substrait_type.map.value)
+    return 0
 
 
 def constant(literal: Expression.Literal) -> pa.Scalar:

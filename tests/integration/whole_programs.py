@@ -167,7 +167,8 @@ class WholeProgram(GroupSteps):
         if choice == 2:
             return col(name) == value, lambda row: null_safe(lambda one: one == value)(row[at])
         if choice == 3 and kind != "flag":
-            return col(name) >= value, lambda row: null_safe(lambda one: one >= value)(row[at])
+            # NaN, which equals itself, is the largest number
+            return col(name) >= value, lambda row: null_safe(lambda one: one >= value or one != one)(row[at])
         if choice == 4 and kind not in ("flag", "bytes"):
             return col(name).is_in([value]), lambda row: row[at] is not None and row[at] == value
         left, says = col(name) == value, null_safe(lambda one: one == value)

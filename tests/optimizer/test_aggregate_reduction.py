@@ -134,3 +134,13 @@ def test_the_rows_are_the_same(how, asked_rows, between, data):
     found = [run_plan(each, data)[0] for each in (plan, rewritten)]
     shown = [Counter(tuple(row[name] for name in names) for row in rows) for rows in found]
     assert shown[0] == shown[1]
+
+
+def test_different_values_that_a_semi_join_looks_at_are_not_asked_for_by_that_join_again():
+    builder = Builder()
+    asked = builder.source(schema(k="int64"), rows=10, path="asked")
+    items = builder.source(schema(key="int64", v="int64"), rows=1e6, path="items")
+    builder.sink(
+        builder.join(asked, builder.aggregate(items, ("key",)), left_on="k", right_on="key", how=JoinType.SEMI)
+    )
+    assert not is_reduced(rewrite(builder.plan()))

@@ -209,3 +209,50 @@ def test_values_that_are_totals_of_the_same_rows_are_computed_at_once(
     assert found == wanted
     # all rows, large ones, and the one row that the values stand in
     assert environment.sql(query).explain().count("] arrow source") == 3
+
+
+NESTED = {
+    "a struct": pa.array([{"y": 1, "z": {"x": 2}}]),
+    "a list of structs": pa.array([[[{"y": 5}]]]),
+    "a map of structs": pa.array([[("k", {"y": 1})]], pa.map_(pa.string(), pa.struct([("y", pa.int64())]))),
+}
+
+
+@pytest.mark.parametrize("column", NESTED)
+def test_columns_behind_nested_ones_are_those_of_their_names(environment: Environment, column: str) -> None:
+    environment.register("nested", environment.from_arrow(pa.table({"c": NESTED[column], "x": [10], "y": [20]})))
+    assert environment.sql("SELECT y, x FROM nested WHERE x = 10").to_arrow().to_pylist() == [{"y": 20, "x": 10}]
+    assert environment.sql("SELECT * FROM nested").to_arrow().column_names == ["c", "x", "y"]
+    found = environment.sql("SELECT a.x, b.y FROM nested a JOIN nested b ON a.x = b.x").to_arrow().to_pylist()
+    assert found == [{"x": 10, "y": 20}]
+
+
+def test_lists_of_a_fixed_size_are_lists(environment: Environment) -> None:
+    pairs = pa.array([[1.0, 2.0], None], pa.list_(pa.float64(), 2))
+    environment.register("pairs", environment.from_arrow(pa.table({"c": pairs, "x": [10, 20]})))
+    found = environment.sql("SELECT x, c[2] AS a, length(c) AS b FROM pairs ORDER BY x").to_arrow().to_pylist()
+    assert found == [{"x": 10, "a": 2.0, "b": 2}, {"x": 20, "a": None, "b": None}]
+    assert environment.sql("SELECT * FROM pairs").schema.field("c").type == pairs.type
+
+
+def test_structs_of_values_have_their_fields(environment: Environment) -> None:
+    found = environment.sql("SELECT b, a FROM (VALUES ({'p': 1, 'q': 'x'}, 3)) AS v (a, b)").to_arrow().to_pylist()
+    assert found == [{"b": 3, "a": {"p": 1, "q": "x"}}]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT count(*) AS c FROM n WHERE " + " AND ".join(f"k <> {number + 3}" for number in range(60)),
+        "SELECT count(*) AS c FROM n WHERE " + " OR ".join(f"k = {number}" for number in range(60)),
+        "SELECT k" + " + k" * 60 + " AS c FROM n",
+        "WITH c0 AS (SELECT k FROM n)"
+        + "".join(f", c{number} AS (SELECT k + 1 AS k FROM c{number - 1})" for number in range(1, 40))
+        + " SELECT k FROM c39",
+        "SELECT count(*) AS c FROM n AS t0 "
+        + " ".join(f"JOIN n AS t{number} ON t0.k = t{number}.k" for number in range(1, 28)),
+    ],
+)
+def test_queries_of_many_parts_have_plans(answers: Answers, query: str) -> None:
+    found, wanted = answers(query)
+    assert found == wanted

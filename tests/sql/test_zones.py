@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 
 import duckdb
 import pyarrow as pa
@@ -111,3 +111,13 @@ def test_equal_values_of_several_types_have_a_zone_each() -> None:
         query = "SELECT CAST({0} AS VARCHAR) AS x FROM a UNION ALL SELECT CAST({0} AS VARCHAR) FROM b"
         found = env.sql(query.format("t AT TIME ZONE 'Asia/Tokyo'")).to_arrow()
         assert sorted(found["x"].to_pylist()) == ["1969-12-31 15:00:00+00", "1970-01-01 09:00:00"]
+
+
+def test_a_day_of_a_moment_is_one_of_utc_whatever_the_zone_of_its_column(environment: Environment) -> None:
+    moment = datetime(2024, 3, 31, 0, 30, tzinfo=UTC)
+    table = pa.table({"z": pa.array([moment], pa.timestamp("us", "Europe/Berlin")), "n": [1]})
+    environment.register("berlin", environment.from_arrow(table))
+    query = "SELECT z + INTERVAL '1 day' AS a, z + INTERVAL (n) DAY AS b, z - INTERVAL '1 month' AS c FROM berlin"
+    (row,) = environment.sql(query).to_arrow().to_pylist()
+    assert row["a"] == row["b"] == moment + timedelta(days=1)
+    assert row["c"] == datetime(2024, 2, 29, 0, 30, tzinfo=UTC)

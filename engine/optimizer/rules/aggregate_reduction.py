@@ -30,7 +30,6 @@ WORTHWHILE = 0.1
 #: joins of which the right, or the left, rows without a partner are not returned
 _DROPS_RIGHT = frozenset({JoinType.INNER, JoinType.LEFT, JoinType.SEMI, JoinType.ANTI})
 _DROPS_LEFT = frozenset({JoinType.INNER, JoinType.RIGHT})
-_ASKS_WHETHER = frozenset({JoinType.SEMI, JoinType.ANTI})
 
 
 def apply(plan: LogicalPlan) -> None:
@@ -45,13 +44,11 @@ def apply(plan: LogicalPlan) -> None:
             (0, _DROPS_LEFT, join.left_keys, join.right_keys),
         ):
             if join.how in dropping:
-                groups, other = plan.node(node.inputs[side]), plan.node(node.inputs[1 - side])
-                _reduce(plan, join, groups, other, keys, other_keys)
+                _reduce(plan, node, side, keys, other_keys)
 
 
-def _reduce(
-    plan: LogicalPlan, join: Join, groups: PlanNode, other: PlanNode, keys: tuple[str, ...], other_keys: tuple[str, ...]
-) -> None:
+def _reduce(plan: LogicalPlan, node: PlanNode, side: int, keys: tuple[str, ...], other_keys: tuple[str, ...]) -> None:
+    groups, other = plan.node(node.inputs[side]), plan.node(node.inputs[1 - side])
     consumers = plan.consumers()
     names: dict[str, str | None] = {key: key for key in keys}
     while isinstance(groups.operator, Filter | Project) and len(consumers[groups.id]) == 1:
@@ -62,8 +59,9 @@ def _reduce(
     aggregate = groups.operator
     if not isinstance(aggregate, Aggregate) or len(consumers[groups.id]) > 1:
         return
-    if not aggregate.calls and join.how in _ASKS_WHETHER:
-        return
+    assert isinstance(node.operator, Join)
+    if not aggregate.calls and node.operator.how in (JoinType.SEMI, JoinType.ANTI):
+        return  # different values that a semi join looks at: to ask which are wanted is that semi join again
     if entry_of(aggregate).order_use(aggregate) is not OrderUse.LOST:
         return  # a join loses the order of its rows
     pairs = [

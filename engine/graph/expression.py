@@ -238,6 +238,10 @@ def columns_of(expression: Expression) -> Iterator[str]:
     return iter(found)
 
 
+#: parts of a predicate that are joined one after the other
+_CHAIN_MAX: Final = 32
+
+
 def conjuncts(predicate: Expression) -> tuple[Expression, ...]:
     """Return the parts of a predicate that must all be true, left to right."""
     return _split("and", predicate)
@@ -249,9 +253,15 @@ def disjuncts(predicate: Expression) -> tuple[Expression, ...]:
 
 
 def _split(function: str, predicate: Expression) -> tuple[Expression, ...]:
-    if isinstance(predicate, Call) and predicate.function == function:
-        return tuple(part for argument in predicate.arguments for part in _split(function, argument))
-    return (predicate,)
+    found: list[Expression] = []
+    stack = [predicate]
+    while stack:
+        one = stack.pop()
+        if isinstance(one, Call) and one.function == function:
+            stack.extend(reversed(one.arguments))
+        else:
+            found.append(one)
+    return tuple(found)
 
 
 def conjunction(parts: Iterable[Expression]) -> Expression:
@@ -265,7 +275,11 @@ def disjunction(parts: Iterable[Expression]) -> Expression:
 
 
 def _joined(function: str, parts: Iterable[Expression]) -> Expression:
+    """Join parts from left to right; very many in halves: an expression is not as deep as they are many."""
     first, *others = parts
+    if len(others) >= _CHAIN_MAX:
+        middle = len(others) // 2
+        return Call(function, (_joined(function, (first, *others[:middle])), _joined(function, others[middle:])))
     for part in others:
         first = Call(function, (first, part))
     return first

@@ -132,7 +132,7 @@ class ExpressionReader:
             shifted = self._moved(call, is_back=name == "subtract")
             if shifted is not None:
                 return shifted
-        arguments = [self.read(argument.value) for argument in call.arguments]
+        arguments = [self.read(message) for message in self._operands(call, name)]
         zoned = zone_call(name, arguments)
         if zoned is not None:
             return zoned
@@ -171,6 +171,20 @@ class ExpressionReader:
         if name == "subtract" and call.output_type.WhichOneof("kind") == "i64" and self._is_date(arguments[0]):
             return arguments[0].dt.diff(arguments[1], "days")
         return FUNCTIONS[name](arguments, wanted)
+
+    def _operands(self, call: Expression.ScalarFunction, name: str) -> list[Expression]:
+        """Return the arguments of a call; of AND and OR, which the planner nests in pairs, those of the whole chain."""
+        found: list[Expression] = []
+        waiting = [argument.value for argument in reversed(call.arguments)]
+        while waiting:
+            message = waiting.pop()
+            inner = message.scalar_function
+            is_chain = name in ("and", "or") and message.WhichOneof("rex_type") == "scalar_function"
+            if is_chain and self._function_names[inner.function_reference] == name:
+                waiting.extend(argument.value for argument in reversed(inner.arguments))
+            else:
+                found.append(message)
+        return found
 
     def _is_marked(self, message: Expression) -> bool:
         """Return whether a list is that of = ANY (list)."""

@@ -34,6 +34,10 @@ def _all(name: str) -> Function:
     return lambda arguments, _: reduce(lambda left, right: getattr(left, name)(right), arguments)
 
 
+#: conditions that are joined one after the other, as they are written
+_FLAT_MAX: Final = 32
+
+
 def _logic(method: str, neutral: bool) -> Function:
     """Return the function of conditions without those that change nothing: k = 1 AND TRUE is k = 1."""
 
@@ -41,9 +45,17 @@ def _logic(method: str, neutral: bool) -> Function:
         kept = [one for one in arguments if not _is_bool(one, neutral)]
         if any(_is_bool(one, not neutral) for one in kept):
             return lit(not neutral)
-        return reduce(lambda left, right: getattr(left, method)(right), kept) if kept else lit(neutral)
+        return _joined(method, kept) if kept else lit(neutral)
 
     return call
+
+
+def _joined(method: str, conditions: Arguments) -> Expr:
+    """Return one condition of some: very many are no deeper than their number has digits."""
+    if len(conditions) > _FLAT_MAX:
+        middle = len(conditions) // 2
+        return _joined(method, [_joined(method, conditions[:middle]), _joined(method, conditions[middle:])])
+    return reduce(lambda left, right: getattr(left, method)(right), conditions)
 
 
 def _is_bool(value: Expr, wanted: bool) -> bool:

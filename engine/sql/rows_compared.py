@@ -24,9 +24,9 @@ from typing import Final
 from engine.sql.known_calls import arguments
 from engine.sql.tokens import Token, after, before, closing, opening, raw, text_of, tokens, words_from
 
-_ROW: Final = re.compile(
-    r",.*?\)\s*(?:=|<|>|!|NOT\s+IN\b|IN\b)|[\w')]\s+NOT\s+IN\s*\(\s*SELECT\b", re.IGNORECASE | re.DOTALL
-)
+#: behind a comma, where a row is compared
+_ROW: Final = re.compile(r"\)\s*(?:=|<|>|!|NOT\s+IN\b|IN\b)", re.IGNORECASE)
+_NO_MEMBER: Final = re.compile(r"[\w')]\s+NOT\s+IN\s*\(\s*SELECT\b", re.IGNORECASE)
 #: before a row; a word before parentheses is a function otherwise
 _BEFORE_TEXT: Final = "WHERE AND OR NOT ON HAVING QUALIFY SELECT WHEN THEN ELSE DISTINCT BY ( , ="
 _BEFORE: Final = frozenset(_BEFORE_TEXT.split())
@@ -41,7 +41,8 @@ _ORDERS: Final = {"<": "<", ">": ">", "<=": "<", ">=": ">"}
 
 def with_rows_compared(text: str) -> str:
     """Return a query without comparisons of rows."""
-    if not _ROW.search(text):
+    comma = text.find(",")
+    if (comma < 0 or not _ROW.search(text, comma)) and not _NO_MEMBER.search(text):
         return text
     found = tokens(text)
     at = len(found) - 1

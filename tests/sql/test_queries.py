@@ -243,8 +243,9 @@ def test_structs_of_values_have_their_fields(environment: Environment) -> None:
 @pytest.mark.parametrize(
     "query",
     [
-        "SELECT count(*) AS c FROM n WHERE " + " AND ".join(f"k <> {number + 3}" for number in range(60)),
-        "SELECT count(*) AS c FROM n WHERE " + " OR ".join(f"k = {number}" for number in range(60)),
+        "SELECT count(*) AS c FROM n WHERE " + " AND ".join(f"k <> {number + 3}" for number in range(260)),
+        "SELECT count(*) AS c FROM n WHERE " + " OR ".join(f"k = {number} + k * 0" for number in range(260)),
+        f"SELECT count(*) AS c FROM n WHERE k IN ({', '.join(map(str, range(1, 5000)))})",
         "SELECT k" + " + k" * 60 + " AS c FROM n",
         "WITH c0 AS (SELECT k FROM n)"
         + "".join(f", c{number} AS (SELECT k + 1 AS k FROM c{number - 1})" for number in range(1, 40))

@@ -81,6 +81,8 @@ class OrderedBy(msgspec.Struct, frozen=True):
     nulls_last: bool = False
 
 
+#: parts of a predicate that are joined one behind the other
+_CHAINED_MAX: Final = 64
 #: the function of ``Over`` whose argument says what is computed
 OF_GROUPS: Final = "of_groups"
 
@@ -238,9 +240,15 @@ def disjuncts(predicate: Expression) -> tuple[Expression, ...]:
 
 
 def _split(function: str, predicate: Expression) -> tuple[Expression, ...]:
-    if isinstance(predicate, Call) and predicate.function == function:
-        return tuple(part for argument in predicate.arguments for part in _split(function, argument))
-    return (predicate,)
+    parts: list[Expression] = []
+    waiting = [predicate]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, Call) and part.function == function:
+            waiting.extend(reversed(part.arguments))
+        else:
+            parts.append(part)
+    return tuple(parts)
 
 
 def conjunction(parts: Iterable[Expression]) -> Expression:
@@ -254,7 +262,12 @@ def disjunction(parts: Iterable[Expression]) -> Expression:
 
 
 def _joined(function: str, parts: Iterable[Expression]) -> Expression:
-    first, *others = parts
+    """Return parts joined from the left; very many as a tree, whose depth is nothing to who goes down in it."""
+    level = list(parts)
+    while len(level) > _CHAINED_MAX:
+        pairs = [Call(function, pair) for pair in zip(level[::2], level[1::2], strict=False)]
+        level = [*pairs, *level[2 * len(pairs) :]]
+    first, *others = level
     for part in others:
         first = Call(function, (first, part))
     return first

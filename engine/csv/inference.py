@@ -6,7 +6,7 @@ Arrow infers. Two of its choices lose what was written, so such a column is text
 
     007, 0123        int64     leading zeros go        postal codes, account numbers
     0x10             int64     it is 16                hashes, addresses
-    2 ** 64, +49...  double    digits go               ids beyond int64, telephone numbers
+    2 ** 64, +49...  double    digits go               ids beyond int64, telephone numbers, ids beside a fraction
 
 Blocks from all over the file are asked too: a column that is sorted has its zeros at one end.
 
@@ -36,6 +36,8 @@ from engine.records.plain_scalars import scalar_of
 _LOST_PREFIX = "^[+-]?0([0-9]+|[xX][0-9a-fA-F]+)$"
 _ONLY_DIGITS = "^[+-]?[0-9]+$"
 _INT64_DIGITS = 19
+#: all whole numbers up to this one are doubles
+_EXACT_MAX = str(2**53)
 _ARROWS_ROW = re.compile(r"Row #([0-9]+)")
 
 
@@ -95,6 +97,9 @@ def inferred_table(
                 strings_can_be_null=True,
                 quoted_strings_can_be_null=False,
                 decimal_point=spec.decimal,
+                # 1 and 0 beside them are no truths
+                true_values=["true", "True", "TRUE"],
+                false_values=["false", "False", "FALSE"],
             ),
         )
     except UnicodeDecodeError as error:
@@ -139,12 +144,20 @@ def _digits(schema: pa.Schema, spec: CsvSource, blocks: Iterable[bytes]) -> list
     return [name for name in numbers if _loses_digits(table.column(name), schema.field(name).type)]
 
 
+def _are_inexact(texts: pa.ChunkedArray, is_digits: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Whether whole numbers beside fractions are beyond those that a double keeps."""
+    digits = pc.utf8_ltrim(texts, characters="+-")
+    length, exact = pc.utf8_length(digits), scalar_of(len(_EXACT_MAX))
+    is_more = pc.and_(pc.equal(length, exact), pc.greater(digits, scalar_of(_EXACT_MAX)))
+    return pc.and_(is_digits, pc.or_(pc.greater(length, exact), is_more))
+
+
 def _loses_digits(texts: pa.ChunkedArray, data_type: pa.DataType) -> bool:
     if pc.any(pc.match_substring_regex(texts, pattern=_LOST_PREFIX)).as_py():
         return True
     is_digits = pc.match_substring_regex(texts, pattern=_ONLY_DIGITS)
     if pa.types.is_float64(data_type):
         # Whole numbers alone: what made Arrow take fractions for them is that int64 has no room for one.
-        return bool(pc.all(is_digits).as_py())
+        return bool(pc.all(is_digits).as_py() or pc.any(_are_inexact(texts, is_digits)).as_py())
     longest = scalar_of(_INT64_DIGITS + 1)
     return bool(pc.any(pc.greater(pc.utf8_length(texts), longest)).as_py())

@@ -95,6 +95,8 @@ class CompiledExpression:
                 break
             count, reason = half, failure
         text = f"{expression_text(self.expression)}: {reason.partition(_NEWLINE)[0]}"
+        if "timestamp[ns] would result in out of bounds" in text:
+            text += " (nanoseconds hold the years 1677 to 2262; cast what is timestamp[ns] to pa.timestamp('us'))"
         if count == 1:
             text += f"; in a row with {describe_values(batch.slice(first, 1), columns_of(self.expression))}"
         return DataError(text)

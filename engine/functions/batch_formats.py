@@ -13,6 +13,8 @@ Held by: tests/integration/test_functional.py
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -51,13 +53,23 @@ def from_format(value: Any, kind: str, schema: pa.Schema) -> pa.RecordBatch:
     if kind == "pandas":
         return pa.RecordBatch.from_pandas(value, schema=schema, preserve_index=False)
     if kind == "numpy":
-        return pa.RecordBatch.from_arrays([pa.array(value[f.name], f.type) for f in schema], schema=schema)
+        arrays = [_of_field(field, partial(pa.array, value[field.name], field.type)) for field in schema]
+        return pa.RecordBatch.from_arrays(arrays, schema=schema)
     # An array over buffers that do not fit would take the process down that works on it next, and that is not ours.
     value.validate(full=True)
-    columns = [value.column(field.name).cast(field.type) for field in schema]
+    columns = [_of_field(field, partial(value.column(field.name).cast, field.type)) for field in schema]
     if isinstance(value, pa.Table):
         columns = [column.combine_chunks() for column in columns]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _of_field(field: pa.Field, make: Callable[[], Any]) -> Any:
+    """Return values of a field's type; what cannot be is said with the column."""
+    try:
+        return make()
+    except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
+        reason = str(error).partition("\n")[0]
+        raise TypeError(f"a column {field.name!r} that is not {field.type}: {reason}") from error
 
 
 def column_to_format(column: pa.Array, kind: str) -> Any:

@@ -82,6 +82,8 @@ class OrderedBy(msgspec.Struct, frozen=True):
     nulls_last: bool = False
 
 
+#: parts of a predicate that are joined one behind the other
+_CHAINED_MAX: Final = 64
 #: the function of ``Over`` whose argument says what is computed
 OF_GROUPS: Final = "of_groups"
 
@@ -238,10 +240,6 @@ def columns_of(expression: Expression) -> Iterator[str]:
     return iter(found)
 
 
-#: parts of a predicate that are joined one after the other
-_CHAIN_MAX: Final = 32
-
-
 def conjuncts(predicate: Expression) -> tuple[Expression, ...]:
     """Return the parts of a predicate that must all be true, left to right."""
     return _split("and", predicate)
@@ -253,15 +251,15 @@ def disjuncts(predicate: Expression) -> tuple[Expression, ...]:
 
 
 def _split(function: str, predicate: Expression) -> tuple[Expression, ...]:
-    found: list[Expression] = []
-    stack = [predicate]
-    while stack:
-        one = stack.pop()
-        if isinstance(one, Call) and one.function == function:
-            stack.extend(reversed(one.arguments))
+    parts: list[Expression] = []
+    waiting = [predicate]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, Call) and part.function == function:
+            waiting.extend(reversed(part.arguments))
         else:
-            found.append(one)
-    return tuple(found)
+            parts.append(part)
+    return tuple(parts)
 
 
 def conjunction(parts: Iterable[Expression]) -> Expression:
@@ -275,11 +273,12 @@ def disjunction(parts: Iterable[Expression]) -> Expression:
 
 
 def _joined(function: str, parts: Iterable[Expression]) -> Expression:
-    """Join parts from left to right; very many in halves: an expression is not as deep as they are many."""
-    first, *others = parts
-    if len(others) >= _CHAIN_MAX:
-        middle = len(others) // 2
-        return Call(function, (_joined(function, (first, *others[:middle])), _joined(function, others[middle:])))
+    """Return parts joined from the left; very many as a tree, whose depth is nothing to who goes down in it."""
+    level = list(parts)
+    while len(level) > _CHAINED_MAX:
+        pairs = [Call(function, pair) for pair in zip(level[::2], level[1::2], strict=False)]
+        level = [*pairs, *level[2 * len(pairs) :]]
+    first, *others = level
     for part in others:
         first = Call(function, (first, part))
     return first

@@ -90,3 +90,19 @@ def test_marks_are_part_of_the_source(tmp_path):
     spec, _, _ = csv_source(path, options=CsvOptions(delimiter=";", decimal=",", thousands="."))
     assert (spec.decimal, spec.thousands) == (",", ".")
     assert not WrittenNumbers(",").are_texts(pa.float64())
+
+
+@pytest.mark.parametrize(
+    ("text", "data_type"),
+    [
+        ("a\n9007199254740993\n0.5\n", "string"),
+        ("a\n-90071992547409930\n0.5\n", "string"),
+        ("a\n9007199254740992\n0.5\n", "double"),
+        ("a\n1714500000000000\n0.5\n", "double"),
+        ("a\n1\ntrue\n", "string"),
+        ("a\ntrue\nFalse\n", "bool"),
+        ("a\n1\n0\n", "int64"),
+    ],
+)
+def test_what_a_type_would_change_stays_text(read, text, data_type):
+    assert str(read(text, header=True).schema.field("a").type) == data_type

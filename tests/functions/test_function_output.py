@@ -3,6 +3,7 @@
 import pyarrow as pa
 import pytest
 
+from engine.functions.batch_formats import from_format
 from engine.functions.function_body import FunctionBody
 from engine.functions.function_output import FIRST_ROWS, LONG_S, ROWS_MAX
 from engine.functions.group_rows import GROUP_START, NEW_KEY, SIDE
@@ -86,3 +87,17 @@ def test_a_stream_hands_wide_rows_on_one_by_one_also_behind_many_narrow_ones(kin
     found = [result for result in FunctionBody(operator, same, schema, out).run(inputs) if result.nbytes > wide]
     assert len(found) == 3
     assert max(result.nbytes for result in found) < 2 * wide
+
+
+@pytest.mark.parametrize(
+    ("value", "kind", "reason"),
+    [
+        (pa.record_batch({"a": ["x"], "b": [1]}), "arrow", "Failed to parse string: 'x'"),
+        (pa.table({"a": [float("nan")], "b": [1]}), "arrow", "was truncated"),
+        ({"a": ["x"], "b": [1]}, "numpy", "Could not convert 'x'"),
+    ],
+)
+def test_a_batch_that_does_not_fit_is_said_with_its_column(value, kind, reason):
+    schema = pa.schema([("b", pa.int64()), ("a", pa.int64())])
+    with pytest.raises(TypeError, match=rf"a column 'a' that is not int64: .*{reason}"):
+        from_format(value, kind, schema)

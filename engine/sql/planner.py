@@ -2,7 +2,7 @@
 
     Planner(tables).plan(text) -> PlannedQuery(relation, names, functions, null_aware)
 
-It never sees a row: each table is an empty data set of its schema. Some forms are written otherwise before it reads
+It never sees a row: each table is a batch of its schema without any. Some forms are written otherwise before it reads
 them (``written_otherwise``), and what it says of a text is turned into one clear sentence (``planner_errors``).
 
 Held by: tests/sql/test_queries.py

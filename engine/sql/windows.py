@@ -30,7 +30,7 @@ from engine.api.windows import (
 )
 from engine.errors import NotYetSupportedError, PlanError
 from engine.graph.expression import Literal
-from engine.sql.aggregates import NUMBERED, AggregateCall, aggregate
+from engine.sql.aggregates import MODE, NUMBERED, AggregateCall, aggregate
 from engine.sql.arguments import constant_of, value_of
 from engine.sql.null_treatment import PASSING_NULLS, passing_nulls
 
@@ -50,15 +50,6 @@ _VALUES: Final[dict[str, Callable[[Expr], Any]]] = {
 }
 _SHIFTS: Final[dict[str, Callable[..., Any]]] = {"lag": lag, "lead": lead}
 
-#: aggregates that keep all values of a group, by what a query calls them
-_OF_LISTS: Final = {
-    **{name: name for name in ("median", "string_agg", "array_agg")},
-    **{
-        "percentile_cont": "quantile_cont",
-        "approx_percentile_cont": "approx_quantile",
-        "approx_distinct": "approx_count_distinct",
-    },
-}
 #: functions that mean nothing without OVER
 WINDOW_NAMES: Final = (*_RANKS, *_SHIFTS, "ntile", "nth_value")
 
@@ -109,13 +100,13 @@ def _function(name: str, arguments: Sequence[Expr]) -> tuple[Any, bool]:
         return _SHIFTS[name](arguments[0], distance, *arguments[2:3]), False
     if name == "nth_value":
         number = int(constant_of(arguments[1], "the number of NTH_VALUE"))
+        if number == MODE:
+            return NUMBERED[MODE](arguments[0]), True
         if number in NUMBERED:
             raise NotYetSupportedError(f"{NUMBERED[number].__name__}() over a window; write it with GROUP BY and join")
         return nth_value(arguments[0], number), True
     if name in _VALUES:
         return _VALUES[name](arguments[0]), True
-    if name in _OF_LISTS:
-        raise NotYetSupportedError(f"sql: {_OF_LISTS[name]}() over a window; write it with GROUP BY, and a join")
     first = arguments[0].expression if arguments else None
     is_of_rows = first is None or (isinstance(first, Literal) and constant_of(arguments[0], name) is not None)
     return aggregate(AggregateCall(name, arguments, is_of_rows)), True

@@ -82,9 +82,3 @@ def test_groups_take_their_first_value(environment: Environment, oracle: Oracle)
 def test_what_is_not_there_is_said(environment: Environment, oracle: Oracle, call: str, said: str) -> None:
     with pytest.raises(NotYetSupportedError, match=said):
         environment.sql(f"SELECT {call} IGNORE NULLS OVER (ORDER BY n) FROM x")
-
-
-@pytest.mark.parametrize("call", ["median(i)", "string_agg(s, ',')", "list(i)", "quantile_cont(i, 0.5)", "mode(i)"])
-def test_aggregates_of_all_values_over_windows_are_refused(environment: Environment, oracle: Oracle, call: str) -> None:
-    with pytest.raises(NotYetSupportedError, match="over a window; write it with GROUP BY"):
-        environment.sql(f"SELECT {call} OVER (PARTITION BY k) FROM x")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from engine import Environment
+from engine.errors import NotYetSupportedError
 from tests.sql.conftest import Answers
 
 #: orders have no equals where a function depends on which of them comes first
@@ -33,6 +35,11 @@ FUNCTIONS = (
     "min(v) OVER (ORDER BY k, v, s ROWS BETWEEN 1 FOLLOWING AND UNBOUNDED FOLLOWING)",
     "max(v) OVER (ORDER BY k RANGE BETWEEN 1 PRECEDING AND 1 FOLLOWING)",
     "avg(v) OVER (PARTITION BY k + 1 ORDER BY v % 7, s, v)",
+    "median(v) OVER (PARTITION BY k)",
+    "quantile_cont(v, 0.25) OVER (PARTITION BY s)",
+    "mode(k) OVER (PARTITION BY k + 1)",
+    "len(list(v) OVER (PARTITION BY k))",
+    "approx_count_distinct(v) OVER ()",
 )
 
 
@@ -56,3 +63,8 @@ def test_the_value_is_duckdbs(answers: Answers, function: str) -> None:
 def test_windows_in_queries(answers: Answers, query: str) -> None:
     found, wanted = answers(query)
     assert found == wanted
+
+
+def test_frames_of_all_values_are_refused(environment: Environment) -> None:
+    with pytest.raises(NotYetSupportedError, match="of whole partitions alone"):
+        environment.sql("SELECT median(v) OVER (PARTITION BY k ORDER BY v) FROM t")

@@ -56,14 +56,21 @@ SUBMIT = (
 )
 
 
+def home_of_links(folder):
+    """Return a home of Spark whose executors put their folder ``work`` there, and not into the package."""
+    folder.mkdir()
+    for path in Path(pyspark.__file__).parent.iterdir():
+        (folder / path.name).symlink_to(path)
+    return folder
+
+
 def test_rows_of_lost_and_repeated_tasks_are_there_once(tmp_path):
     if shutil.which("java") is None and not os.environ.get("JAVA_HOME"):
         pytest.skip("no Java; bin/run-tests provides one")
     own = {
         "PYTHONPATH": str(ROOT),
         "PYSPARK_PYTHON": sys.executable,
-        "SPARK_HOME": str(Path(pyspark.__file__).parent),
-        "SPARK_WORKER_DIR": str(tmp_path / "work"),
+        "SPARK_HOME": str(home_of_links(tmp_path / "spark")),
         "SPARK_LOCAL_IP": "127.0.0.1",
         "PYSPARK_SUBMIT_ARGS": SUBMIT,
         "JDK_JAVA_OPTIONS": JAVA_OPTIONS,

@@ -3,6 +3,7 @@
     dec < double        CAST(both AS DECIMAL(30, 15))        it rounds doubles, and many do not fit: doubles both
     k = 1               CAST(k AS BIGINT) = 1                statistics are of k: without the cast
     ts < timestamp ...  CAST(ts AS TIMESTAMP(9)) < ...       in the unit of ts, where the constant has it
+    row_number() + 1    CAST(both AS DECIMAL(20, 0))         row numbers are UINT64 to it: BIGINT, as ours are
 
 Substrait has the casts of a query and those of the planner alike. The decimals that the query itself names are in the
 text of its bound plan; a double that becomes another decimal was made one by the planner.
@@ -13,7 +14,7 @@ Held by: tests/sql/test_coercions.py
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
@@ -27,12 +28,19 @@ from engine.graph.expression import Cast
 from engine.records.arrow_functions import pc
 from engine.sql.constants import is_constant, scalar_of
 
+#: of UINT64 and BIGINT together
+_OF_UNSIGNED: Final = pa.decimal128(20, 0)
 _WRITTEN: Final = re.compile(r" AS Decimal128\((\d+), ?(-?\d+)\)")
 
 
-def written_decimals(shown: str) -> frozenset[tuple[int, int]]:
-    """Return the precisions and scales that a query casts to, from the text of its bound plan."""
-    return frozenset((int(precision), int(scale)) for precision, scale in _WRITTEN.findall(shown))
+def written_decimals(shown: str, schemas: Iterable[pa.Schema]) -> frozenset[tuple[int, int]]:
+    """Return the precisions and scales that a query casts to, from the text of its bound plan.
+
+    With that of UINT64 beside BIGINT where the query, or a table that it reads, has some.
+    """
+    found = frozenset((int(precision), int(scale)) for precision, scale in _WRITTEN.findall(shown))
+    has_unsigned = "UInt64" in shown or any("uint64" in str(one) for schema in schemas for one in schema.types)
+    return found | {(_OF_UNSIGNED.precision, 0)} if has_unsigned else found
 
 
 class Coercions:
@@ -52,6 +60,12 @@ class Coercions:
             self._found.add(wanted)
             return True
         return wanted in self._known
+
+    def is_of_counts(self, source: pa.DataType, wanted: pa.DataType) -> bool:
+        """Return whether a cast of an integer is the planner's, for a row number or rank that is beside it."""
+        return (
+            wanted == _OF_UNSIGNED and pa.types.is_signed_integer(source) and (wanted.precision, 0) not in self._written
+        )
 
     def with_found(self) -> Coercions | None:
         """Return those that know what was found; None where that was known: what was read before it may be wrong."""

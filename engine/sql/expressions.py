@@ -214,6 +214,8 @@ class ExpressionReader:
             value = computed(_as_condition(value))
         elif pa.types.is_string(source) and not is_constant(value):
             value, wanted = _readable(value, wanted)
+        if self._coercions.is_of_counts(source, wanted):
+            return value if source == pa.int64() else value.cast(pa.int64())
         if self._coercions.makes_double(source, wanted):
             return self._as_double(value, source)
         if message.failure_behavior == _RETURN_NULL:

@@ -66,6 +66,8 @@ if TYPE_CHECKING:
 
 #: plans of statements about queries
 _NO_QUERIES: Final = {"Explain", "DescribeTable", "Analyze"}
+#: a table in the text of a plan
+_SCANNED: Final = re.compile(r"TableScan: (.*)")
 #: what Drey does itself: computed by the planner constants are others than columns, and casts that round are dropped;
 #: a constant that is made a column is none for functions that want one
 _OWN_RULES: Final = ("simplify_expressions", "common_sub_expression_eliminate")
@@ -273,7 +275,9 @@ def _planned(asked: _Asked, text: str, *, is_marked: bool) -> PlannedQuery:
     check_moved_constants(bound_text, root.input, functions)
     # without the names of fields, which those of Substrait have, too
     planned = [as_written(in_sql(name)) for name in frame.schema().names]
-    names, decimals = tuple(written_names(asked.text, planned)), written_decimals(bound_text)
+    names = tuple(written_names(asked.text, planned))
+    scanned = frozenset(_SCANNED.findall(bound_text))
+    decimals = written_decimals(bound_text, (asked.tables[name] for name in scanned.intersection(asked.tables)))
     if is_marked:
         marks_in_text = marks_in(bound_text)
         return PlannedQuery(root.input, names, functions, frozenset(), False, marks_in_text, decimals=decimals)

@@ -74,7 +74,10 @@ def arrow_type(substrait_type: Type) -> pa.DataType:
 
 
 def told_schema(schema: pa.Schema) -> pa.Schema:
-    """Return the schema that the planner is told of a table: lists of a fixed size are lists."""
+    """Return the schema that the planner is told of a table.
+
+    Lists of a fixed size are lists, and times have nanoseconds: those of constants have, and no others meet them there.
+    """
     return pa.schema([field.with_type(_told_type(field.type)) for field in schema])
 
 
@@ -83,7 +86,7 @@ def _told_type(data_type: pa.DataType) -> pa.DataType:
         return pa.list_(_told_type(data_type.value_type))
     if pa.types.is_struct(data_type):
         return pa.struct([field.with_type(_told_type(field.type)) for field in data_type])
-    return data_type
+    return pa.time64("ns") if pa.types.is_time(data_type) else data_type
 
 
 def own_names(schema: NamedStruct) -> list[str]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import time
 from decimal import Decimal
+from typing import Final
 
 import duckdb
 import pyarrow as pa
@@ -22,7 +24,16 @@ _TABLES = {
             "h": pa.array([1.5, 2e10, 0.25, None], pa.float32()),
         }
     ),
+    "c": pa.table(
+        {
+            "k": pa.array([1, 2, 3, None], pa.int64()),
+            "t": pa.array([time(0, 10), time(1), None, time(23)], pa.time64("us")),
+            "s": pa.array([time(0, 10), None, time(7), time(23)], pa.time32("s")),
+        }
+    ),
+    "u": pa.table({"w": pa.array([1, 3, 2**64 - 1], pa.uint64())}),
 }
+_ROW: Final = "row_number() OVER (ORDER BY k)"
 QUERIES = (
     *(
         f"SELECT id FROM m WHERE {condition}"
@@ -54,6 +65,15 @@ QUERIES = (
     "SELECT a.id AS x FROM m AS a WHERE a.wide IN (SELECT g FROM m)",
     "SELECT avg(dec) > 10.6633 AS r, avg(wide) = 4.2475 AS s FROM m",
     "SELECT id, wide + g AS r, wide * 0.1 + g AS s FROM m",
+    f"SELECT k, {_ROW} + 1 AS a, {_ROW} - k AS b, {_ROW} % 2 AS c, {_ROW} * 2 AS d, {_ROW} / 2 AS e FROM c",
+    f"SELECT k, CASE WHEN k = 2 THEN {_ROW} ELSE -1 END AS r, ntile(2) OVER (ORDER BY k) % 2 AS s FROM c",
+    f"SELECT k AS r FROM c UNION ALL SELECT {_ROW} FROM c",
+    f"SELECT a.k FROM (SELECT k, {_ROW} AS r FROM c) AS a JOIN c ON a.r = c.k",
+    "SELECT k FROM c JOIN u ON k = w",
+    "SELECT k AS r FROM c UNION ALL SELECT w FROM u",
+    "SELECT k, t > TIME '00:30:00' AS a, s BETWEEN TIME '00:00:00' AND TIME '07:00:00' AS b, s = t AS c FROM c",
+    "SELECT k FROM c WHERE t IN (TIME '01:00:00', TIME '23:00:00')",
+    "SELECT max(t) AS a, min(s) AS b FROM c",
 )
 
 
@@ -70,6 +90,11 @@ def both(nothing_is_left_by_the_module: None) -> Iterator[tuple[Environment, duc
 def test_the_answer_is_duckdbs(both: tuple[Environment, duckdb.DuckDBPyConnection], query: str) -> None:
     environment, oracle = both
     assert rows_of(environment.sql(query).to_arrow()) == sorted(oracle.sql(query).fetchall(), key=repr)
+
+
+def test_numbers_of_rows_are_integers(both: tuple[Environment, duckdb.DuckDBPyConnection]) -> None:
+    found = both[0].sql(f"SELECT {_ROW} + 1 AS a, {_ROW} - k AS b, rank() OVER (ORDER BY k) % 2 AS c FROM c")
+    assert found.schema.types == [pa.int64()] * 3
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ Held by: tests/integration/test_window_rewrites.py
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from msgspec.structs import replace
 
@@ -49,6 +49,8 @@ def _with_groups(
     waiting: list[Over] = []
     for over in (over for expression in expressions for over in _of_groups(expression)):
         waiting += [over] if over not in waiting else []
+    if not waiting:
+        return source, list(expressions)
     for over in waiting:
         assert over.argument is not None, "what is computed"
         aggregates_node(source, (), [NamedExpression("of_all", over.argument)])  # errors speak of the columns there are
@@ -62,12 +64,16 @@ def _with_groups(
     return node, [replaced(one, lambda part: _column(part, names)) for one in expressions]
 
 
-def _of_groups(expression: Expression) -> Iterator[Over]:
-    if isinstance(expression, Over) and expression.function == OF_GROUPS:
-        yield expression
-        return
-    for child in children_of(expression):
-        yield from _of_groups(child)
+def _of_groups(expression: Expression) -> list[Over]:
+    """Return what is computed of groups in an expression, from left to right, however deep it is."""
+    found, waiting = list[Over](), [expression]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, Over) and one.function == OF_GROUPS:
+            found.append(one)
+        else:
+            waiting.extend(reversed(children_of(one)))
+    return found
 
 
 def _column(part: Expression, names: Sequence[tuple[Over, str]]) -> Expression | None:

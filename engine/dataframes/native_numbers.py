@@ -4,8 +4,7 @@
     decimals   exact. What has more than 38 digits in the engine is carried with 38 by Spark: its product or sum is
                exact, or an error that says so. Spark gives away places after the point beyond 38 digits, though never
                one of the first six: a result with more of both is the engine's
-    doubles    what stands beside a double, or is divided, becomes one first; decimals in Arrow's own steps, as a
-               correctly rounded one may differ in the last bit. Quotients by zero are IEEE's
+    doubles    what stands beside a double, or is divided, becomes one first: the nearest. Quotients by zero are IEEE's
 
 Held by: tests/dataframes/test_native_expressions.py
 """
@@ -13,7 +12,6 @@ Held by: tests/dataframes/test_native_expressions.py
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from decimal import Decimal
 from typing import Final
 
 import pyarrow as pa
@@ -34,9 +32,6 @@ _KEPT_PLACES: Final = 6
 _DIGITS_OF_INTEGERS: Final = 20
 #: every integer up to here is a double
 _EXACT: Final = 2**53
-#: digits of a bigint, whatever they are
-_DIGITS_OF_LONG: Final = 18
-_LIMB: Final = 2**64
 
 #: a column, and the engine's type of its values
 Typed = tuple[Column, pa.DataType]
@@ -157,45 +152,9 @@ def as_double(operand: Typed, literal: int | None = None) -> Column:
         return column
     if kinds.is_float32(data_type) or is_small or (literal is not None and abs(literal) <= _EXACT):
         return column.cast(T.DoubleType())
-    if kinds.is_decimal(data_type) and is_known(data_type) and data_type.scale < _DIGITS_OF_LONG:
-        return _decimal_as_double(column, _carried(data_type))
+    if kinds.is_decimal(data_type) and is_known(data_type):
+        return column.cast(T.DoubleType())  # the nearest one, of both
     raise NotNative
-
-
-def _decimal_as_double(value: Column, data_type: pa.DataType) -> Column:
-    """Return decimals as doubles in Arrow's steps: all digits at once where they are a double, else in two parts."""
-    precision, scale = data_type.precision, data_type.scale
-    power = F.lit(float(f"1e-{scale}"))
-    if 10**precision <= _EXACT:
-        units = (value * _decimal(10**scale)).cast(T.LongType()).cast(T.DoubleType())
-        return units * power if scale else units
-    size = F.abs(value)
-    whole = F.floor(size) if scale else size
-    parts = _whole_as_double(whole, precision - scale)
-    if scale:
-        rest = ((size % _decimal(1)).cast(T.DecimalType(scale, scale)) * _decimal(10**scale)).cast(T.LongType())
-        units = whole.cast(T.LongType()) * F.lit(10**scale) + rest
-        is_exact = size <= F.lit(Decimal(_EXACT).scaleb(-scale)).cast(T.DecimalType(max(17, scale + 1), scale))
-        parts = parts + rest.cast(T.DoubleType()) * power
-        parts = F.when(is_exact, units.cast(T.DoubleType()) * power).otherwise(parts)
-    return parts * F.signum(value)
-
-
-def _whole_as_double(whole: Column, digits: int) -> Column:
-    if digits <= _DIGITS_OF_LONG:
-        return whole.cast(T.LongType()).cast(T.DoubleType())
-    high = F.call_function("div", whole, _decimal(_LIMB))
-    low = whole - high.cast(T.DecimalType(20, 0)) * _decimal(_LIMB)
-    return high.cast(T.DoubleType()) * F.lit(float(_LIMB)) + low.cast(T.DecimalType(20, 0)).cast(T.DoubleType())
-
-
-def _decimal(value: int) -> Column:
-    return F.lit(Decimal(value)).cast(T.DecimalType(len(str(value)), 0))
-
-
-def _carried(data_type: pa.DataType) -> pa.DataType:
-    """Return the decimal type that Spark has for a type."""
-    return pa.decimal128(min(MOST_DIGITS, data_type.precision), data_type.scale)
 
 
 def _is_number(data_type: pa.DataType) -> bool:

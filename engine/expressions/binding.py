@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import msgspec
 import pyarrow as pa
@@ -83,6 +83,11 @@ def as_array(datum: Datum, length: int) -> Any:
     return datum.combine_chunks() if isinstance(datum, pa.ChunkedArray) else datum
 
 
+#: up to there all whole numbers are floats, and all powers of ten
+_EXACT: Final = 2**53
+_EXACT_POWER: Final = 22
+
+
 def cast_constant(constant: pa.Scalar, target: pa.DataType) -> pa.Scalar:
     """Return a constant of another type. Arrow casts int64 to a decimal of 19 digits or more only: go by the value."""
     if pa.types.is_decimal(target) and pa.types.is_integer(constant.type) and constant.is_valid:
@@ -91,19 +96,25 @@ def cast_constant(constant: pa.Scalar, target: pa.DataType) -> pa.Scalar:
 
 
 def decimals_as_floats(values: Datum, target: pa.DataType) -> Datum:
-    """Return decimals as floats, as near as floats come: 3.00000 is 3.0, of which Arrow makes 3.0000000000000004.
+    """Return decimals as the nearest floats: 3.00000 is 3.0, of which Arrow makes 3.0000000000000004.
 
-    Arrow multiplies by 1e-5, which no float is; what is divided by 1e5, which one is, is rounded once.
+    Arrow multiplies by 1e-5, which no float is. Digits that are a float, divided by 1e5, which is one too, are rounded
+    once; so are texts.
     """
     data_type = values.type
     if isinstance(values, pa.Scalar):
         return scalar_of(float(values.as_py()) if values.is_valid else None, target)
-    if data_type.scale <= 0 or not pa.types.is_decimal128(data_type):
-        return pc.cast(values, target)
-    whole = pa.Array.from_buffers(
-        pa.decimal128(data_type.precision, 0), len(values), values.buffers(), values.null_count, values.offset
-    )
-    floats = pc.divide(pc.cast(whole, pa.float64()), float(10**data_type.scale))
+    floats = None
+    if pa.types.is_decimal128(data_type) and 0 <= data_type.scale <= _EXACT_POWER:
+        digits = pa.decimal128(data_type.precision, 0)
+        whole = pa.Array.from_buffers(digits, len(values), values.buffers(), values.null_count, values.offset)
+        floats = pc.cast(whole, pa.float64())
+        if 10**data_type.precision > _EXACT and (pc.max(pc.abs(floats)).as_py() or 0) > _EXACT:
+            floats = None
+    if floats is None:
+        floats = pc.cast(pc.cast(values, pa.string()), pa.float64())
+    elif data_type.scale:
+        floats = pc.divide(floats, float(10**data_type.scale))
     return floats if target == pa.float64() else pc.cast(floats, target)
 
 

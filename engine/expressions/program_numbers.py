@@ -29,6 +29,8 @@ _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 _EXACT_INTEGERS = {pa.float64(): 2**53, pa.float32(): 2**24}
 #: digits of a constant that 128 bits hold
 _DIGITS_MAX = 38
+#: powers of ten up to there are floats
+_EXACT_POWER = 22
 #: days around 1970 in which Arrow's and our calendars are asked
 _DAYS_LIMIT = 10_000_000
 
@@ -135,7 +137,7 @@ def _decimal_as_float(
     builder: ProgramBuilder, values: Register, source: pa.DataType, guard: Register | None
 ) -> Register:
     """Return decimals as float64 (``decimals_as_floats``): whole numbers divided by a power of ten."""
-    if source.scale < 0:
+    if not 0 <= source.scale <= _EXACT_POWER:
         raise NoStepsError
     limit = _EXACT_INTEGERS[pa.float64()]
     small = builder.step("narrow", "integer", (_require_between(builder, values, -limit, limit, guard),))

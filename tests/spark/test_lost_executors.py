@@ -37,7 +37,7 @@ def faulty(batches):
         daemon = int(Path(f"/proc/{os.getppid()}/stat").read_text().rpartition(")")[2].split()[1])
         os.kill(daemon, signal.SIGKILL)
     if first and task.partitionId() == 6:
-        time.sleep(40)
+        time.sleep(12)
     if first and task.partitionId() == 4:
         raise RuntimeError("fails once")
     yield from batches

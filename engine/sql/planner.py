@@ -251,15 +251,7 @@ def _planned(asked: _Asked, text: str, *, is_marked: bool) -> PlannedQuery:
         raise
     except Exception as error:
         check_zoned_type(error, asked.zoned)
-        if " not supported: " in str(error):
-            raise _no_query(text) from None
-        if _OF_SUBQUERIES in str(error) and not is_marked:
-            raise UnclearMembershipError("sql: IN (SELECT ...) of this form; write EXISTS") from None
-        sentence = f"sql: {_said(error, asked, text, parse)}"
-        if are_same_names(error):
-            raise SameNamesError(sentence) from None
-        unknown = unknown_column(error)
-        raise (PlanError(sentence) if unknown is None else UnknownColumnError(sentence, unknown)) from None
+        raise _refusal(error, asked, text, parse, is_marked) from None
     if type(logical.to_variant()).__name__ in _NO_QUERIES:
         raise _no_query(text)
     if asked.decimal_constants and (_OF_FLOATS.search(shown)):
@@ -295,6 +287,19 @@ def _planned(asked: _Asked, text: str, *, is_marked: bool) -> PlannedQuery:
         decimals=decimals,
         has_values="(<subquery>)" in shown,
     )
+
+
+def _refusal(error: Exception, asked: _Asked, text: str, parse: Callable[[str], Any], is_marked: bool) -> EngineError:
+    """Return what is said of a query that the planner does not take."""
+    if " not supported: " in str(error):
+        return _no_query(text)
+    if _OF_SUBQUERIES in str(error) and not is_marked:
+        return UnclearMembershipError("sql: IN (SELECT ...) of this form; write EXISTS")
+    sentence = f"sql: {_said(error, asked, text, parse)}"
+    if are_same_names(error):
+        return SameNamesError(sentence)
+    unknown = unknown_column(error)
+    return PlanError(sentence) if unknown is None else UnknownColumnError(sentence, unknown)
 
 
 def _session(asked: _Asked, text: str) -> tuple[Any, Callable[[str], Any]]:

@@ -316,7 +316,7 @@ class Environment(SourceCalls):
             return self._folder.path
 
     def new_folder(self, kind: str) -> Path:
-        """Return a path in the temporary folder that nobody else got, in whatever thread."""
+        """Return a new path in the temporary folder, another one for each call in any thread."""
         return self.temporary_folder() / f"{kind}-{next(self._folder_numbers)}"
 
 

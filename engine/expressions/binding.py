@@ -84,8 +84,8 @@ def as_array(datum: Datum, length: int) -> Any:
 
 
 #: up to there all whole numbers are floats, and all powers of ten
-_EXACT: Final = 2**53
-_EXACT_POWER: Final = 22
+EXACT_INTEGER: Final = 2**53
+EXACT_POWER: Final = 22
 
 
 def cast_constant(constant: pa.Scalar, target: pa.DataType) -> pa.Scalar:
@@ -105,11 +105,11 @@ def decimals_as_floats(values: Datum, target: pa.DataType) -> Datum:
     if isinstance(values, pa.Scalar):
         return scalar_of(float(values.as_py()) if values.is_valid else None, target)
     floats = None
-    if pa.types.is_decimal128(data_type) and 0 <= data_type.scale <= _EXACT_POWER:
+    if pa.types.is_decimal128(data_type) and 0 <= data_type.scale <= EXACT_POWER:
         digits = pa.decimal128(data_type.precision, 0)
         whole = pa.Array.from_buffers(digits, len(values), values.buffers(), values.null_count, values.offset)
         floats = pc.cast(whole, pa.float64())
-        if 10**data_type.precision > _EXACT and (pc.max(pc.abs(floats)).as_py() or 0) > _EXACT:
+        if 10**data_type.precision > EXACT_INTEGER and (pc.max(pc.abs(floats)).as_py() or 0) > EXACT_INTEGER:
             floats = None
     if floats is None:
         floats = pc.cast(pc.cast(values, pa.string()), pa.float64())

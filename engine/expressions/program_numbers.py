@@ -17,7 +17,7 @@ from decimal import Decimal
 
 import pyarrow as pa
 
-from engine.expressions.binding import Operand
+from engine.expressions.binding import EXACT_INTEGER, EXACT_POWER, Operand
 from engine.expressions.program_builder import Lowering, NoStepsError, ProgramBuilder, Register, kind_of
 from engine.records.plain_scalars import scalar_of
 
@@ -26,11 +26,9 @@ _DAY_SECONDS = 86_400
 _UNIT_SECONDS = {"day": _DAY_SECONDS, "hour": 3600, "minute": 60, "second": 1}
 _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 #: of every integer below, the next is a float64 or float32, too
-_EXACT_INTEGERS = {pa.float64(): 2**53, pa.float32(): 2**24}
+_EXACT_INTEGERS = {pa.float64(): EXACT_INTEGER, pa.float32(): 2**24}
 #: digits of a constant that 128 bits hold
 _DIGITS_MAX = 38
-#: powers of ten up to there are floats
-_EXACT_POWER = 22
 #: days around 1970 in which Arrow's and our calendars are asked
 _DAYS_LIMIT = 10_000_000
 
@@ -137,7 +135,7 @@ def _decimal_as_float(
     builder: ProgramBuilder, values: Register, source: pa.DataType, guard: Register | None
 ) -> Register:
     """Return decimals as float64 (``decimals_as_floats``): whole numbers divided by a power of ten."""
-    if not 0 <= source.scale <= _EXACT_POWER:
+    if not 0 <= source.scale <= EXACT_POWER:
         raise NoStepsError
     limit = _EXACT_INTEGERS[pa.float64()]
     small = builder.step("narrow", "integer", (_require_between(builder, values, -limit, limit, guard),))

@@ -273,7 +273,7 @@ def disjunction(parts: Iterable[Expression]) -> Expression:
 
 
 def _joined(function: str, parts: Iterable[Expression]) -> Expression:
-    """Return parts joined from the left; very many as a tree, whose depth is nothing to who goes down in it."""
+    """Return parts joined from the left; very many as a balanced tree, which recursion can walk."""
     level = list(parts)
     while len(level) > _CHAINED_MAX:
         pairs = [Call(function, pair) for pair in zip(level[::2], level[1::2], strict=False)]

@@ -8,7 +8,7 @@ Held by: tests/sql/test_expressions.py
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from difflib import get_close_matches
 from functools import partial, reduce
 from operator import add
@@ -20,7 +20,7 @@ from engine.api.expression import Expr
 from engine.api.expressions import lit, when
 from engine.api.row_functions import coalesce, greatest, least, rand
 from engine.errors import NotYetSupportedError, PlanError
-from engine.graph.expression import Literal
+from engine.graph.expression import Expression, Literal, conjunction, disjunction
 from engine.sql.arguments import Arguments, Function, as_option, constant_of, value_of
 from engine.sql.text_calls import TEXT_FUNCTIONS
 
@@ -34,28 +34,16 @@ def _all(name: str) -> Function:
     return lambda arguments, _: reduce(lambda left, right: getattr(left, name)(right), arguments)
 
 
-#: conditions that are joined one after the other, as they are written
-_FLAT_MAX: Final = 32
-
-
-def _logic(method: str, neutral: bool) -> Function:
+def _logic(join: Callable[[Iterable[Expression]], Expression], neutral: bool) -> Function:
     """Return the function of conditions without those that change nothing: k = 1 AND TRUE is k = 1."""
 
     def call(arguments: Arguments, _wanted: pa.DataType | None) -> Expr:
         kept = [one for one in arguments if not _is_bool(one, neutral)]
         if any(_is_bool(one, not neutral) for one in kept):
             return lit(not neutral)
-        return _joined(method, kept) if kept else lit(neutral)
+        return Expr(join(one.expression for one in kept)) if kept else lit(neutral)
 
     return call
-
-
-def _joined(method: str, conditions: Arguments) -> Expr:
-    """Return one condition of some: very many are no deeper than their number has digits."""
-    if len(conditions) > _FLAT_MAX:
-        middle = len(conditions) // 2
-        return _joined(method, [_joined(method, conditions[:middle]), _joined(method, conditions[middle:])])
-    return reduce(lambda left, right: getattr(left, method)(right), conditions)
 
 
 def _is_bool(value: Expr, wanted: bool) -> bool:
@@ -159,8 +147,8 @@ FUNCTIONS: Final[dict[str, Function]] = {
     "lte": _method("__le__"),
     "gt": _method("__gt__"),
     "gte": _method("__ge__"),
-    "and": _logic("__and__", neutral=True),
-    "or": _logic("__or__", neutral=False),
+    "and": _logic(conjunction, neutral=True),
+    "or": _logic(disjunction, neutral=False),
     "not": _method("__invert__"),
     "is_null": _method("is_null"),
     "is_not_null": _method("is_not_null"),

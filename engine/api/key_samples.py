@@ -5,7 +5,8 @@
 
 Columns of a Parquet file are sampled if filters, joins, groups or orders look at them, or if their width is not known:
 what is only added up or handed on changes no plan. Two sources at a time where they are read, for it is decompressing.
-Heavy keys decide how a join is run, so more rows are looked at for them.
+Heavy keys decide how a join is run, so more rows are looked at for them, and
+the sample leaves out what is known by that.
 
 A key is followed to the sources it comes from, through whatever keeps values or computes them. Sources that sampled all
 of their parts when they were read need no more for a column, nor does a record data set whose manifest counted its
@@ -50,13 +51,15 @@ def with_samples(plan: Plan, filters: Mapping[int, Sequence[Expression]] = Mappi
 
     def sampled(node: PlanNode) -> PlanNode:
         predicates = filters.get(node.id, ())
-        asked = weighed[node.id].union(*(columns_of(each) for each in predicates))
+        tested: set[str] = set().union(*(columns_of(each) for each in predicates))
+        better = _better_keys(node, keys.get(node.id, []))
+        asked = tested | (weighed[node.id] - _answered(node, better))
         names = [
             column.name
             for column in node.schema.columns
             if column.name in used[node.id] and (column.name in asked or not column.width_is_exact)
         ]
-        return _with_keys(_with_columns(node, names, predicates), keys.get(node.id, []))
+        return _with_keys(_with_columns(node, names, predicates), keys.get(node.id, []), better)
 
     sources = [node for node in plan.nodes if isinstance(node.operator, Source) and node.id in used]
     by_id = {node.id: node for node in _each(sampled, sources)}
@@ -111,20 +114,45 @@ def _with_columns(node: PlanNode, names: Collection[str], predicates: Sequence[E
     return msgspec.structs.replace(node, operator=msgspec.structs.replace(source, statistics=statistics))
 
 
-def _with_keys(node: PlanNode, keys: Sequence[Expression]) -> PlanNode:
+def _better_keys(node: PlanNode, keys: Sequence[Expression]) -> dict[str, ColumnStatistics]:
+    """Return distinct count and heavy keys of the columns that joins compare, where more than a sample is looked at."""
+    source = node.operator
+    assert isinstance(source, Source)
+    rows = source.statistics.row_count or 0.0
+    if not isinstance(source.spec, ParquetSource) or rows <= ROWS_MIN:
+        return {}
+    found: dict[str, ColumnStatistics] = {}
+    for name in {name for key in keys if (name := _column_of(key)) is not None}:
+        known = source.statistics.columns.get(name, ColumnStatistics())
+        statistics = None if known.heavy_origin == "manifest" else key_statistics(source.spec, name, rows)
+        if statistics is not None:
+            found[name] = statistics
+    return found
+
+
+def _answered(node: PlanNode, better: Collection[str]) -> set[str]:
+    """Return the keys of which a sample would say nothing further: width and nulls are known."""
+    source = node.operator
+    assert isinstance(source, Source)
+    known = source.statistics.columns
+    return {name for name in better if name in known and known[name].null_fraction is not None}
+
+
+def _with_keys(node: PlanNode, keys: Sequence[Expression], better: Mapping[str, ColumnStatistics]) -> PlanNode:
+    """Return a source with what is known of its columns better, and of keys that are computed."""
     source = node.operator
     assert isinstance(source, Source)
     if not keys:
         return node
-    rows = source.statistics.row_count or 0.0
     columns = dict(source.statistics.columns)
+    for name, found in better.items():
+        columns[name] = msgspec.structs.replace(
+            columns.get(name, ColumnStatistics()), distinct_count=found.distinct_count, heavy_keys=found.heavy_keys
+        )
     computed = list(source.statistics.computed)
     for key in keys:
-        name = _column_of(key)
-        if name is None and all(key != known.expression for known in computed):
-            computed += _computed(source.spec, key, rows)
-        elif name is not None:
-            columns[name] = _better(source.spec, name, rows, columns.get(name, ColumnStatistics()))
+        if _column_of(key) is None and all(key != known.expression for known in computed):
+            computed += _computed(source.spec, key, source.statistics.row_count or 0.0)
     statistics = msgspec.structs.replace(source.statistics, columns=columns, computed=tuple(computed))
     return msgspec.structs.replace(node, operator=msgspec.structs.replace(source, statistics=statistics))
 
@@ -141,16 +169,6 @@ def _column_of(key: Expression) -> str | None:
     """Return the column whose statistics are the key's, too; None when the key is computed."""
     column = key.operand if isinstance(key, Cast) else key
     return column.name if isinstance(column, ColumnRef) else None
-
-
-def _better(spec: SourceSpec, name: str, rows: float, known: ColumnStatistics) -> ColumnStatistics:
-    """Return what is known of a column with distinct count and heavy keys of a better sample, if there is one."""
-    if not isinstance(spec, ParquetSource) or rows <= ROWS_MIN or known.heavy_origin == "manifest":
-        return known
-    found = key_statistics(spec, name, rows)
-    if found is None:
-        return known
-    return msgspec.structs.replace(known, distinct_count=found.distinct_count, heavy_keys=found.heavy_keys)
 
 
 def _origins(nodes: Sequence[PlanNode], start: int, column: str) -> Iterator[tuple[int, Expression]]:

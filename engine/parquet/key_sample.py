@@ -39,7 +39,7 @@ from engine.statistics.column_statistics import (
 #: decoded for one column, whatever the size of the source
 CHUNK_VALUES = 1 << 21
 CHUNK_BYTES = 8 << 20
-_GROUPS_MAX = 16
+_GROUPS_MAX = 8
 _BATCH_ROWS = 65_536
 _REMEMBERED = 256
 

@@ -38,7 +38,7 @@ from engine.statistics.predicate_shares import Counted, counted, measured, parts
 
 #: rows of all sampled row groups together
 _SAMPLE_ROWS: Final = 8192
-_SAMPLE_GROUPS: Final = 8
+_SAMPLE_GROUPS: Final = 4
 #: bytes of sampled rows at which sampling ends
 _SAMPLE_BYTES: Final = 8 << 20
 #: what columns take that are sampled at a time

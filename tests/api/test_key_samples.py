@@ -83,6 +83,26 @@ def test_what_is_only_added_up_or_handed_on_is_not_sampled(
     assert asked == sampled
 
 
+@pytest.mark.parametrize(
+    ("condition", "sampled"), [(col("v") % 2 == 0, {"v"}), (col("k") % 2 == 0, {"k"})], ids=["another", "the key"]
+)
+def test_a_key_that_is_known_better_is_sampled_for_predicates_alone(
+    env: Environment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, condition, sampled
+) -> None:
+    asked: set[str] = set()
+
+    def with_sample(spec, statistics, schema, names, predicates):
+        asked.update(names)
+        return statistics
+
+    monkeypatch.setattr(key_samples, "with_sample", with_sample)
+    facts = env.read_parquet(tmp_path / "facts.parquet").filter(condition)
+    data = joined(facts, env, tmp_path)
+    plan = build_plan([LogicalNode(Sink(SinkSpec("arrow", "x")), (data._node,), data._node.schema)], "test")
+    with_samples(plan, source_filters(plan).every)
+    assert asked == sampled
+
+
 def test_columns_that_no_join_compares_are_not_read_again(env: Environment, tmp_path: Path) -> None:
     facts = env.read_parquet(tmp_path / "facts.parquet")
     assert heavy_of(joined(facts, env, tmp_path, "v")) == []

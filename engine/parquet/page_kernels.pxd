@@ -161,20 +161,35 @@ cdef extern from *:
         return ones;
     }
 
-    /* Of each tag that copies: how many bytes (8 bits), the distance's highest bits where the tag has them (3), and how
-       many bytes of it follow (3). */
+    /* Of each tag: how many bytes it stands for (8 bits), the highest bits of the distance where the tag has them (3),
+       and whether it is rare: over 16 bytes, or a distance of four. The kind of a tag is how many bytes of the distance
+       follow: 0 (bytes as they are, which lie far enough away), 1, 2, and 3 for 4. */
+    #define DREY_SNAPPY_RARE 0x8000u
     static uint16_t drey_snappy_tags[256];
+    static const uint32_t drey_snappy_masks[4] = {0, 0xFF, 0xFFFF, 0xFFFFFFFFu};
     static void drey_snappy_begin(void) {
-        for (int tag = 0; tag < 256; tag++) {
-            const int kind = tag & 3;
-            if (kind == 1) drey_snappy_tags[tag] = (uint16_t)((4 + ((tag >> 2) & 7)) | (tag >> 5) << 8 | 1 << 11);
-            else drey_snappy_tags[tag] = (uint16_t)(((tag >> 2) + 1) | (kind == 2 ? 2 : 4) << 11);
+        for (unsigned tag = 0; tag < 256; tag++) {
+            const unsigned kind = tag & 3, length = kind == 1 ? 4 + ((tag >> 2) & 7) : (tag >> 2) + 1;
+            const unsigned distance = kind == 0 ? 1u << 8 : kind == 1 ? (tag >> 5) << 8 : 0;
+            drey_snappy_tags[tag] = (uint16_t)(length | distance | (kind == 3 || length > 16 ? DREY_SNAPPY_RARE : 0));
         }
     }
+    static inline void drey_copy_word(uint8_t* to, const uint8_t* from) {
+        uint64_t word;
+        memcpy(&word, from, 8);
+        memcpy(to, &word, 8);
+    }
+    /* Repeat bytes from a distance before `to`, which may be shorter than they are; up to 7 bytes more are written. */
+    static inline void drey_repeat(uint8_t* to, uint64_t distance, uint64_t length) {
+        if (distance >= 8) for (uint64_t at = 0; at < length; at += 8) drey_copy_word(to + at, to + at - distance);
+        else for (uint64_t at = 0; at < length; at++) to[at] = to[at - distance];
+    }
 
-    /* What snappy has made of target_size bytes. 0: it is none of this. */
+    /* What snappy has made of target_size bytes. 0: it is none of this.
+
+       Nine tags of ten stand for at most 16 bytes that are at least 8 away, half of them in the source and half in what
+       was written. Which it is cannot be foreseen, so they go the same way, and no branch asks for it. */
     static int drey_snappy(const uint8_t* source, int64_t size, uint8_t* target, int64_t target_size) {
-        static const uint32_t masks[5] = {0, 0xFF, 0xFFFF, 0, 0xFFFFFFFFu};
         const uint8_t* const end = source + size;
         uint8_t* to = target;
         uint8_t* const to_end = target + target_size;
@@ -187,42 +202,30 @@ cdef extern from *:
         }
         if (whole != (uint64_t)target_size) return 0;
         while (source < end) {
-            const uint32_t tag = *source++;
-            if ((tag & 3) == 0) {                               /* bytes as they are */
-                uint64_t length = (tag >> 2) + 1;
-                if (length <= 16) {
-                    memcpy(to, source, 16);
-                } else {
-                    if (length > 60) {
-                        const int bytes = (int)length - 60;
-                        length = (drey_load32(source) & (0xFFFFFFFFu >> (32 - 8 * bytes))) + 1ULL;
-                        source += bytes;
-                    }
-                    if (source > end || (uint64_t)(end - source) < length || (uint64_t)(to_end - to) < length) return 0;
-                    memcpy(to, source, length);
+            const uint32_t tag = *source++, kind = tag & 3, known = drey_snappy_tags[tag];
+            const uint64_t distance = (known & 0x700) + (drey_load32(source) & drey_snappy_masks[kind]);
+            uint64_t length = known & 0xFF;
+            if (__builtin_expect((known & DREY_SNAPPY_RARE) == 0 && distance >= 8, 1)) {
+                const uint8_t* const from = kind ? to - distance : source;
+                if (kind && distance > (uint64_t)(to - target)) return 0;
+                source += kind ? kind : length;
+                drey_copy_word(to, from);
+                drey_copy_word(to + 8, from + 8);
+            } else if (kind == 0) {
+                if (length > 60) {
+                    const int bytes = (int)length - 60;
+                    length = (drey_load32(source) & (0xFFFFFFFFu >> (32 - 8 * bytes))) + 1ULL;
+                    source += bytes;
                 }
+                if (source > end || (uint64_t)(end - source) < length || (uint64_t)(to_end - to) < length) return 0;
+                memcpy(to, source, length);
                 source += length;
-                to += length;
             } else {
-                const uint32_t known = drey_snappy_tags[tag];
-                const uint64_t length = known & 0xFF;
-                const uint64_t distance = (known & 0x700) + (drey_load32(source) & masks[known >> 11]);
-                const uint8_t* from = to - distance;
-                source += known >> 11;
                 if (distance - 1 >= (uint64_t)(to - target)) return 0;
-                if (distance >= 16) {                           /* at most 64 bytes, and as much room behind */
-                    memcpy(to, from, 16);
-                    if (length > 16) {
-                        memcpy(to + 16, from + 16, 16);
-                        if (length > 32) { memcpy(to + 32, from + 32, 16); memcpy(to + 48, from + 48, 16); }
-                    }
-                } else if (distance >= 8) {
-                    for (uint64_t place = 0; place < length; place += 8) memcpy(to + place, from + place, 8);
-                } else {
-                    for (uint64_t place = 0; place < length; place++) to[place] = from[place];
-                }
-                to += length;
+                source += kind == 3 ? 4 : kind;
+                drey_repeat(to, distance, length);
             }
+            to += length;
             if (to > to_end) return 0;                          /* by less than PAGE_SLACK bytes */
         }
         return source == end && to == to_end;

@@ -87,6 +87,33 @@ def test_long_literals_and_far_copies_are_opened():
     assert probe.uncompressed(SNAPPY.compress(data, asbytes=True), len(data)) == data
 
 
+def snappy_tag(kind: int, length: int, distance: int) -> bytes:
+    """Return the tag of bytes as they are (kind 0) or of a copy, without what follows the bytes' tag."""
+    if kind == 0:
+        return bytes([(length - 1) << 2]) if length <= 60 else bytes([60 << 2, length - 1])
+    if kind == 1:
+        return bytes([1 | (length - 4) << 2 | distance >> 8 << 5, distance & 0xFF])
+    return bytes([kind | (length - 1) << 2]) + distance.to_bytes(2 if kind == 2 else 4, "little")
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(1, 70), st.integers(1, 200)), max_size=60), st.integers(0, 9))
+def test_every_kind_of_snappys_tags_at_every_distance(tags, seed):
+    rnd = random.Random(seed)
+    stream, data = b"", b""
+    for kind, some, far in tags:
+        distance = min(far, len(data))
+        if kind == 0 or not distance:
+            literal = rnd.randbytes(some)
+            stream, data = stream + snappy_tag(0, some, 0) + literal, data + literal
+        else:
+            length = 4 + some % 8 if kind == 1 else min(some, 64)
+            stream += snappy_tag(kind, length, distance)
+            for _ in range(length):
+                data += data[-distance : len(data) - distance + 1]
+    size = bytes([len(data) & 0x7F | 0x80, len(data) >> 7]) if len(data) > 0x7F else bytes([len(data)])
+    assert probe.uncompressed(size + stream, len(data)) == data
+
+
 @given(st.binary(max_size=200), st.integers(0, 3000))
 def test_bytes_that_are_no_snappy_do_no_harm(data, size):
     assert probe.uncompressed(data, size) is None or len(probe.uncompressed(data, size)) == size

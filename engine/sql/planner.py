@@ -29,7 +29,7 @@ from engine.sql.coercions import written_decimals
 from engine.sql.common_conditions import with_common_conditions
 from engine.sql.constant_overflow import check_constants
 from engine.sql.known_calls import CallError, with_known_calls
-from engine.sql.lost_conditions import check_conditions, check_moved_constants
+from engine.sql.lost_conditions import MovedConditionError, check_conditions, check_moved_constants
 from engine.sql.lost_meaning import (
     SameTableError,
     check_bound_plan,
@@ -71,6 +71,8 @@ _SCANNED: Final = re.compile(r"TableScan: (.*)")
 #: what Drey does itself: computed by the planner constants are others than columns, and casts that round are dropped;
 #: a constant that is made a column is none for functions that want one
 _OWN_RULES: Final = ("simplify_expressions", "common_sub_expression_eliminate")
+#: the rule that brings conditions to the rows, also below an aggregate without groups
+_MOVES_CONDITIONS: Final = "push_down_filter"
 #: the rule that makes joins of them, in errors
 _OF_SUBQUERIES: Final = "decorrelate_predicate_subquery"
 #: what floats become beside decimals: it is too narrow for some, and rounds the others
@@ -219,11 +221,15 @@ class _Asked(NamedTuple):
     decimal_constants: bool
     #: what is known of the values before AT TIME ZONE
     zoned: dict[int, pa.DataType]
+    #: whether conditions may be moved to where there are fewer columns
+    moves_conditions: bool = True
 
 
 def _with_marks_if_needed(asked: _Asked, text: str) -> PlannedQuery:
     try:
         return _planned(asked, text, is_marked=False)
+    except MovedConditionError:
+        return _with_marks_if_needed(asked._replace(moves_conditions=False), text)
     except UnclearMembershipError as error:
         try:
             return _planned(asked, with_marks(text), is_marked=True)
@@ -246,7 +252,8 @@ def _planned(asked: _Asked, text: str, *, is_marked: bool) -> PlannedQuery:
         check_constants(bound_text)
         logical = frame.optimized_logical_plan()
         shown = logical.display_indent()
-        check_conditions(bound_text, shown)
+        if asked.moves_conditions:
+            check_conditions(bound_text, shown)
     except (NotYetSupportedError, PlanError):
         raise
     except Exception as error:
@@ -264,7 +271,8 @@ def _planned(asked: _Asked, text: str, *, is_marked: bool) -> PlannedQuery:
         for one in plan.extensions
         if one.HasField("extension_function")  # others are types
     }
-    check_moved_constants(bound_text, root.input, functions)
+    if asked.moves_conditions:
+        check_moved_constants(bound_text, root.input, functions)
     # without the names of fields, which those of Substrait have, too
     planned = [as_written(in_sql(name)) for name in frame.schema().names]
     names = tuple(written_names(asked.text, planned))
@@ -311,7 +319,7 @@ def _session(asked: _Asked, text: str) -> tuple[Any, Callable[[str], Any]]:
     register_zone_calls(session, text, asked.zoned)
     register_own_functions(session, text)
     register_positions(session, text)
-    for rule in _OWN_RULES:
+    for rule in _OWN_RULES if asked.moves_conditions else (*_OWN_RULES, _MOVES_CONDITIONS):
         session.remove_optimizer_rule(rule)
     words = text.lower()
     for name, schema in asked.tables.items():

@@ -151,7 +151,10 @@ class _Windows:
             frame = over.frame or (RUNNING_FRAME if over.order_by else WHOLE_FRAME)
             frame = frame_distances(frame, over, self._source.schema)
             if not order and frame.kind == "range" and (frame.start or frame.end):
-                raise SchemaError(f"{text}: all rows of a partition have the same order key, which has no distances")
+                # all rows of a partition have the same order key, at no distance from each other
+                if float(frame.start or 0) > 0 or float(frame.end or 0) < 0:
+                    raise SchemaError(f"{text}: all rows of a partition have the same order key, none another distance")
+                frame = WHOLE_FRAME
         default = None if over.default is None else self._default(over.default, argument_type, text)
         uses_peers = function in RANKING_FUNCTIONS or (frame is not None and frame.kind == "range")
         call = WindowCall(function, argument, name, frame, len(order) if uses_peers else 0, over.count, default)

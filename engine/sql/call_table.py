@@ -27,7 +27,6 @@ _PARTS: Final = {
 }
 
 RENAMED: Final[dict[str, str]] = {
-    "sign": "signum",
     "ceiling": "ceil",
     "ucase": "upper",
     "lcase": "lower",

@@ -98,7 +98,7 @@ GUIDE: Final[dict[str, tuple[Row, ...]]] = {
         ("list_sum list_avg list_min list_max array_min array_max", "list_sum(l)", "nulls are passed over"),
         ("list_concat list_append array_append list_prepend", "list_concat(l, l)", "null where a list is null"),
         ("list_first list_last", "list_first(l)", ""),
-        ("array_to_string array_join", "array_to_string(ls, '-')", ""),
+        ("array_to_string array_join", "array_to_string(ls, '-')", "nulls are left out"),
         ("struct_extract get_field", "struct_extract({'a': i}, 'a')", "`{'a': i}` makes a struct, `row(i, j)`, too"),
     ),
     "Aggregates": (

@@ -26,6 +26,8 @@ _WORDS: Final = re.compile(rf"\b(?:{'|'.join(_NAMES)})\s*\(", re.IGNORECASE)
 _COUNTS: Final = {name: sorted(count for other, count in CALLS if other == name) for name, _ in CALLS}
 #: such a word before parentheses is a name or a type, not a call
 _NO_CALL_BEFORE: Final = frozenset(("NULLS", "FETCH", "AS", "JOIN", "FROM", "TABLE", "VIEW", ".", ")"))
+#: calls with a FROM among their arguments
+_WITH_FROM: Final = frozenset(("EXTRACT", "SUBSTRING", "TRIM", "OVERLAY"))
 #: what is put between texts where nothing is said of it
 _JOINED: Final = {"string_agg": ",", "group_concat": ",", "listagg": ""}
 #: the planner has these with other numbers of arguments
@@ -58,13 +60,31 @@ def with_known_calls(text: str) -> str:
 
 def _is_call(found: Sequence[Token], at: int) -> bool:
     earlier = before(found, at)
-    if earlier >= 0 and found[earlier].word in _NO_CALL_BEFORE:
+    if earlier >= 0 and found[earlier].word in _NO_CALL_BEFORE and not _is_from_of_values(found, earlier):
         return False
     # WITH list(a, b) AS (SELECT ...) names a query
     closed = closing(found, after(found, at))
     following = after(found, closed) if closed < len(found) else closed
     is_name = following < len(found) and found[following].word == "AS"
     return not (is_name and after(found, following) < len(found) and found[after(found, following)].word == "(")
+
+
+def _is_from_of_values(found: Sequence[Token], at: int) -> bool:
+    """Return whether a word is the FROM of EXTRACT(year FROM x), or of x IS DISTINCT FROM y: no table follows."""
+    if found[at].word != "FROM":
+        return False
+    earlier = before(found, at)
+    if earlier >= 0 and found[earlier].word == "DISTINCT":
+        return True
+    depth = 0
+    while earlier >= 0:
+        word = found[earlier].word
+        depth += (word == ")") - (word == "(")
+        if depth < 0:
+            called = before(found, earlier)
+            return called >= 0 and found[called].word in _WITH_FROM
+        earlier = before(found, earlier)
+    return False
 
 
 def _write(found: list[Token], at: int, name: str) -> None:

@@ -45,6 +45,11 @@ FORMS: Final[tuple[tuple[re.Pattern[str], str, str], ...]] = tuple(
             "SELECT",
         ),
         (r"[Nn]o SQL statements were provided", "there is no statement in the text", ""),
+        (
+            r"No field named .*Valid fields are \"(?:ROLLUP|CUBE|GROUPING SETS) ",
+            "a key of ROLLUP or CUBE that is computed of several types; compute it in a query of FROM",
+            "GROUP",
+        ),
         (r"^SHOW TABLES is not supported", "SHOW TABLES is no query; write list(env.tables)", "SHOW"),
         (r"^MINUS not implemented", "MINUS is not there; write EXCEPT", "MINUS"),
         (r"[Ee]xpected LIMIT to be an integer", "LIMIT takes a number of rows", "LIMIT"),

@@ -103,6 +103,12 @@ def _strftime(arguments: Arguments) -> Expr:
     return arguments[0].call("dt_strftime", format=as_option(arguments[1]))
 
 
+def _sign(arguments: Arguments) -> Expr:
+    """Return -1, 0 or 1, of NaN 0 as in DuckDB."""
+    number = arguments[0]
+    return when(number.is_nan()).then(0).otherwise(number.sign().cast(_INTEGER))
+
+
 def _of_seconds(factor: int) -> Callable[[Arguments], Expr]:
     return lambda arguments: (arguments[0] * factor).cast(_MOMENT)
 
@@ -127,6 +133,7 @@ OWN: Final[dict[str, OwnFunction]] = {
     "from_unixtime": OwnFunction([_INTEGER], _MOMENT, _of_seconds(10**6)),
     "make_timestamp": OwnFunction([_INTEGER], _MOMENT, _of_seconds(1)),
     "bitwise_xor": OwnFunction([_INTEGER, _INTEGER], _INTEGER, lambda arguments: arguments[0].bit_xor(arguments[1])),
+    "sign": OwnFunction([_DOUBLE], _INTEGER, _sign),
     "isinf": OwnFunction([_DOUBLE], pa.bool_(), lambda arguments: arguments[0].is_infinite()),
     "isfinite": OwnFunction([_DOUBLE], pa.bool_(), lambda arguments: arguments[0].is_finite()),
     "regexp_extract": OwnFunction([_TEXT, _TEXT, _INTEGER], _TEXT, _extract),

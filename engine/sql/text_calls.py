@@ -105,10 +105,11 @@ def _replace(arguments: Arguments, _wanted: pa.DataType | None) -> Expr:
     text, sought, written = arguments
     # nothing is nowhere in a text, where Python finds it between all characters
     is_nothing = computed(sought == "")
+    kept = when(written.is_not_null()).then(text).otherwise(None)
+    if value_of(is_nothing) is True:
+        return kept
     replaced = text.call("str_replace", sought, written, regex=False)
-    if value_of(is_nothing) is not None:
-        return text if value_of(is_nothing) else replaced
-    return when(is_nothing).then(text).otherwise(replaced)
+    return replaced if value_of(is_nothing) is False else when(is_nothing).then(kept).otherwise(replaced)
 
 
 def _repeat(arguments: Arguments, _wanted: pa.DataType | None) -> Expr:

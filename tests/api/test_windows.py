@@ -142,7 +142,7 @@ def refused(data):
     yield lambda: data.select(count().over("k", order_by="x", rows=(0, 1), range=(0, 1))), "not in both"
     yield lambda: data.select(count().over("k", order_by=["x", "j"], range=(-1, 0))), "one order key"
     yield lambda: data.select(count().over("k", order_by="k", range=(-1, 0))), "number"
-    yield lambda: data.select(count().over("j", order_by="j", range=(-1, 0))), "same order key"
+    yield lambda: data.select(count().over("j", order_by="j", range=(-2, -1))), "same order key"
     yield lambda: data.select(count().over("k", order_by="x", range=(-0.5, 0))), "no distance"
     yield lambda: data.select(count().over("k", order_by="day", range=(-7, 0))), "say which unit"
     yield lambda: data.select(count().over("k", order_by="day", range=("-1 h", 0))), "whole days"

@@ -287,6 +287,8 @@ VALUES: Final[dict[str, str]] = {
     "reverse(s)": "",
     "repeat(s, 2)": "",
     "replace(s, 'l', '')": "",
+    "replace('A', '', s)": "",
+    "replace(s, '', CAST(NULL AS VARCHAR))": "",
     "trim(s)": "",
     "ltrim(s)": "",
     "rtrim(s)": "",

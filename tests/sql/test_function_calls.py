@@ -23,6 +23,9 @@ from tests.sql.function_rows import AGGREGATES, TABLE, VALUES, WINDOWS
 
 OF_MOMENTS = (
     *(f"{name}(m)" for name in ("year", "hour", "second", "dayname", "last_day", "epoch_us")),
+    "extract(day FROM last_day(m))",
+    "last_day(m) IS DISTINCT FROM last_day(m)",
+    "substring('abc' FROM xor(1, 3))",
     "strftime(m, '%Y-%m-%d %H:%M:%S')",
     "date_trunc('day', m)",
     "date_diff('hour', m, m + INTERVAL '1 day')",

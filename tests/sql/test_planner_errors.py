@@ -36,6 +36,9 @@ SAID = {
     "SELECT k, v FROM t GROUP BY k": "line 1, column 11: column t.v is neither in GROUP BY nor in an aggregate",
     "SELECT k FROM t HAVING v > 1": "line 1, column 17: HAVING looks at t.v > 1, which is neither",
     "SELECT k FROM t WHERE sum(v) > 1": "line 1, column 17: an aggregate in WHERE; write it in HAVING",
+    "SELECT d + 1 AS e FROM (SELECT CAST(s AS DATE) AS d FROM t) AS x GROUP BY ROLLUP (d + 1)": (
+        "line 1, column 66: a key of ROLLUP or CUBE that is computed"
+    ),
     # types
     "SELECT k + s FROM t": "line 1, column 10: BIGINT + VARCHAR is not defined; cast one side",
     "SELECT k FROM t WHERE s LIKE 5": "line 1, column 25: VARCHAR LIKE BIGINT is not defined",
@@ -67,7 +70,7 @@ SAID = {
     "SELECT k FROM t LIMIT 'a'": "line 1, column 17: LIMIT takes a number of rows",
     "SELECT substr(s, 1, 2, 3) FROM t": "line 1, column 8: no function has these types of arguments",
     "SELECT year(k) FROM t": "line 1, column 8: year(): no function has these types of arguments",
-    "SELECT k,\n  sign(s) FROM t": "line 2, column 3: sign(): no function has these types of arguments",
+    "SELECT k,\n  sign(s) FROM t": "line 2, column 3: no function has these types of arguments: sign(VARCHAR)",
     "SELECT k,\n  strftime(k) FROM t": "line 2, column 3: strftime() has 1 arguments here and takes 2",
     "SELECT list_append([1]) FROM t": "line 1, column 8: list_append(): no function has these types",
     # forms

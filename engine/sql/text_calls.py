@@ -103,6 +103,8 @@ def _with_flags(written: str, pattern: Expr) -> Expr:
 
 def _replace(arguments: Arguments, _wanted: pa.DataType | None) -> Expr:
     text, sought, written = arguments
+    if value_of(computed(written.is_null())) is True:
+        return lit(None, pa.string())
     # nothing is nowhere in a text, where Python finds it between all characters
     is_nothing = computed(sought == "")
     kept = when(written.is_not_null()).then(text).otherwise(None)

@@ -289,6 +289,7 @@ VALUES: Final[dict[str, str]] = {
     "replace(s, 'l', '')": "",
     "replace('A', '', s)": "",
     "replace(s, '', CAST(NULL AS VARCHAR))": "",
+    "replace(s, s, CAST(NULL AS VARCHAR))": "",
     "trim(s)": "",
     "ltrim(s)": "",
     "rtrim(s)": "",

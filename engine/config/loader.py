@@ -18,7 +18,7 @@ from engine.config.command_line import current_command_line
 from engine.config.config_file import flatten, read_config_file
 from engine.config.config_option import ConfigOption
 from engine.config.home import conf_folder
-from engine.config.options import all_options, find_option
+from engine.config.options import HEARTBEAT_INTERVAL, HEARTBEAT_TIMEOUT, all_options, find_option
 from engine.errors import ConfigurationError
 
 #: variables that are not options: where files lie, how other hosts are reached, how the build runs
@@ -119,4 +119,15 @@ def load_configuration(script: Mapping[str, object] | None = None) -> Configurat
             raise ConfigurationError(f"config: {key} is set twice, once nested: leave one")
         of_script.add(key)
         configuration.set(key, value, "script")
+    _check_heartbeats(configuration)
     return configuration
+
+
+def _check_heartbeats(configuration: Configuration) -> None:
+    """Raise ConfigurationError where a process would count as lost before its first heartbeat is due."""
+    interval, timeout = HEARTBEAT_INTERVAL.key, HEARTBEAT_TIMEOUT.key
+    if not 0 < configuration.get(HEARTBEAT_INTERVAL) < configuration.get(HEARTBEAT_TIMEOUT):
+        raise ConfigurationError(
+            f"{interval} ({configuration.text(interval)}, {configuration.origin(interval)}) must be less than "
+            f"{timeout} ({configuration.text(timeout)}, {configuration.origin(timeout)}), a fifth of it or so"
+        )

@@ -184,7 +184,7 @@ class _OpenGroup:
         if self._list_bytes > most:
             keys = ", ".join(f"{name}={value[0]}" for name, value in zip(self._groups._keys, self._keys, strict=True))
             # the part of an expression has a name that nobody gave
-            name = "collect_list" if call.name.startswith("__") else call.name
+            name = "collect_list or string_agg" if call.name.startswith("__") else call.name
             raise MemoryBudgetError(
                 f"{name}: the list of the group {keys or 'of all rows'} has more than {most} bytes, which is the "
                 "memory of its operator: give the TaskManager more (taskmanager.memory.managed.size where that is set, "

@@ -123,6 +123,14 @@ def test_every_option_is_described_in_the_shipped_file_with_its_own_variable():
             option.parse(option.default, "default")
 
 
+def test_a_process_is_not_lost_before_its_first_heartbeat():
+    with pytest.raises(ConfigurationError) as caught:
+        load_configuration({"heartbeat.timeout": "5 s"})
+    said = r"heartbeat\.interval \(10 s, default\) must be less than heartbeat\.timeout \(5 s, script\)"
+    assert re.match(said, str(caught.value))
+    load_configuration({"heartbeat.timeout": "5 s", "heartbeat.interval": "1 s"})
+
+
 def test_settings_that_are_no_dict_are_refused():
     with pytest.raises(ConfigurationError, match="expected a dict"):
         load_configuration([("parallelism.default", 2)])

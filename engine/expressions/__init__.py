@@ -15,6 +15,7 @@ float_division     // of floats as Python's
 float_comparison   floats of two columns, NaN equal to itself and the greatest
 conditional_functions.py number_functions.py text_patterns.py   more of them
 calendar_functions.py   intervals and differences on the calendar; calendar_kernels has its loops
+text_slices          parts of texts by positions of characters
 digest_functions.py  hashes, digests, encodings; byte_transforms has their loops, digest_kernels.pxd the digests
 time_texts.py      dates and timestamps from texts by a format
 random_numbers.py  rand, row_place

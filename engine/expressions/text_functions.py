@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from engine.expressions.argument_kinds import text, type_of_kind
 from engine.expressions.binding import Binding, Datum, Operand, Options, constant_text
+from engine.expressions.text_slices import sliced
 from engine.records.arrow_functions import pc
 from engine.records.plain_scalars import scalar_of
 
@@ -87,9 +88,15 @@ def bind_replace(operands: Sequence[Operand], options: Options) -> Binding:
 
 def bind_slice(operands: Sequence[Operand], options: Options) -> Binding:
     """Bind Python's ``text[start:stop]``."""
-    start, stop = options.get("start") or 0, options.get("stop")
-    types = (_string_type(operands[0]),)
-    return Binding(lambda texts: pc.utf8_slice_codeunits(texts, start=start, stop=stop), types)
+    start, behind = int(options.get("start") or 0), options.get("stop")
+    stop = None if behind is None else int(behind)
+
+    def parts(texts: Datum) -> Datum:
+        if isinstance(texts, pa.Scalar):
+            return sliced(pa.array([texts.as_py()], texts.type), start, stop)[0]
+        return sliced(texts, start, stop)
+
+    return Binding(parts, (_string_type(operands[0]),))
 
 
 def bind_concat(operands: Sequence[Operand], options: Options) -> Binding:

@@ -98,7 +98,7 @@ _TEXT: Final = (
     Row("str_starts_with", ("text", "constant"), "text_functions:affix:starts_with", "bool"),
     Row("str_ends_with", ("text", "constant"), "text_functions:affix:ends_with", "bool"),
     Row("str_replace", ("text", "constant", "constant"), "text_functions:bind_replace", "first", BAD_TEXT),
-    Row("str_slice", ("text",), "text_functions:bind_slice", "first", BAD_TEXT),
+    Row("str_slice", ("text",), "text_functions:bind_slice", "first"),
     Row("str_concat", ("text", "text*"), "text_functions:bind_concat", "first", BAD_TEXT),
     Row("str_concat_ws", ("text", "text*"), "text_functions:bind_concat_ws", "first", BAD_TEXT, "own"),
     Row("str_title", ("text",), "arrow:utf8_title", "first", BAD_TEXT),

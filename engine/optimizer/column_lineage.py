@@ -7,7 +7,7 @@
                 column leave their share of its values
     joined      kept for the side with more rows, whose rows come out about once; a key column of the other side takes
                 what is known of its counterpart; keys have the values of the side that has fewer, where rows without
-                a match are not returned
+                a match are not returned; of a lookup table there are rows for as many keys as the other side has
     merged      of a union: shares weighted by rows, distinct counts the most of all inputs, widths as their average,
                 bounds that hold for all
 
@@ -152,6 +152,12 @@ def joined(
     found = _joined(join, left, right, left_rows, right_rows)
     if join.how not in (JoinType.INNER, JoinType.SEMI):
         return found
+    for one, one_keys, other, other_keys in (
+        (left, join.left_keys, right, join.right_keys),
+        (right, join.right_keys, left, join.left_keys),
+    ):
+        if len(one_keys) == 1 and one_keys[0] in one and other_keys[0] in other:
+            found |= _rows_asked(found, one[one_keys[0]], other[other_keys[0]])
     for left_key, right_key in zip(join.left_keys, join.right_keys, strict=True):
         counts = [
             min(count, max(1.0, rows))
@@ -162,6 +168,18 @@ def joined(
         for name in returned.intersection(found if len(counts) > 1 else ()):
             found[name] = msgspec.structs.replace(found[name], distinct_count=min(counts))
     return found
+
+
+def _rows_asked(found: Columns, key: ColumnStatistics, asking: ColumnStatistics) -> dict[str, ColumnStatistics]:
+    """Return the columns of a key's source, of which a join returns rows for each value that the other side has."""
+    if key.relation < 0 or not key.distinct_count or asking.distinct_count is None:
+        return {}
+    rows = asking.distinct_count * max(1.0, key.relation_rows / key.distinct_count)
+    return {
+        name: msgspec.structs.replace(known, relation_rows=min(known.relation_rows, rows))
+        for name, known in found.items()
+        if known.relation == key.relation
+    }
 
 
 def _joined(

@@ -3,7 +3,8 @@
     Plan ─► settle_partitions ─► shared_totals ─► shared_groups ─► disjunctions ─► [[constant_filters, join_conditions,
             combine_filters, filter_pushdown, limit_pushdown, sort_elimination, combine_projects, shared_scans]*,
             equal_keys, shared_joins, semi_join_pullup, semi_join_pushdown, join_order, aggregate_reduction]* ─►
-            coarser_groups ─► aggregate_pushdown ─► projection_pruning ─► combine_projects ─► window_top ─► Plan
+            coarser_groups ─► early_columns ─► aggregate_pushdown ─► projection_pruning ─► combine_projects ─►
+            window_top ─► Plan
 
 The list is the order. Each round moves filters and limits by one node, so rounds are bounded by the depth of the
 plan; ROUNDS_MAX only guards against two rules that undo each other. Joins are ordered when every filter stands where
@@ -27,6 +28,7 @@ from engine.optimizer.rules import (
     combine_projects,
     constant_filters,
     disjunctions,
+    early_columns,
     equal_keys,
     filter_pushdown,
     join_conditions,
@@ -80,6 +82,7 @@ FILTER_RULES: tuple[Rule, ...] = (
 
 #: applied once afterwards
 FINAL_RULES: tuple[Rule, ...] = (
+    early_columns.apply,
     aggregate_pushdown.apply,
     projection_pruning.apply,
     combine_projects.apply,

@@ -11,6 +11,7 @@
     contains                 -                                             0.25
     starts_with, ends_with   -                                             0.1
     and, or, not             product, 1 - product of complements, 1 - s
+    values of one column     the least of what each names: x IN (1, 2) AND (x = 1 OR x = 2)
     anything else            -                                             1/3
 
 Every share lies in (0, 1]; a constant true keeps all, a constant false one row in a thousand (never none: an estimate
@@ -102,12 +103,11 @@ def _share(predicate: Expression, columns: Columns) -> tuple[float, str]:
             rest = [part for part in conjuncts(predicate) if not any(part in parts for parts in ranges.values())]
             share, origin = _share(conjunction(rest), columns) if rest else (1.0, "")
             return share * math.prod(inside), _merge(["statistics (range)", *([origin] if rest else [])])
-        case Call(function="and" | "or" as function, arguments=arguments):
+        case Call(function="and"):
+            return _joint_share(conjuncts(predicate), columns)
+        case Call(function="or", arguments=arguments):
             parts = [_share(argument, columns) for argument in arguments]
-            product = 1.0
-            for share, _ in parts:
-                product *= share if function == "and" else 1 - share
-            return (product if function == "and" else 1 - product), _merge([origin for _, origin in parts])
+            return 1 - math.prod(1 - share for share, _ in parts), _merge([origin for _, origin in parts])
         case Call(function="not", arguments=(operand,)):
             share, origin = _share(operand, columns)
             return 1 - share, origin
@@ -115,6 +115,31 @@ def _share(predicate: Expression, columns: Columns) -> tuple[float, str]:
             return _call_share(predicate, columns)
         case _:
             return DEFAULT_OTHER, "default"
+
+
+def _joint_share(parts: Sequence[Expression], columns: Columns) -> tuple[float, str]:
+    """Return the share that all parts leave; of those that name values of one column, the one that leaves fewest."""
+    shares = [_share(part, columns) for part in parts]
+    least: dict[str, float] = {}
+    product = 1.0
+    for part, (share, _) in zip(parts, shares, strict=True):
+        column = _column_of_values(part)
+        if column is None:
+            product *= share
+        else:
+            least[column] = min(share, least.get(column, 1.0))
+    return product * math.prod(least.values()), _merge([origin for _, origin in shares])
+
+
+def _column_of_values(part: Expression) -> str | None:
+    """Return the column of which a condition names the values: x = 1, x IN (1, 2), x = 1 OR x = 2."""
+    match part:
+        case Call(function="equal" | "is_in", arguments=(ColumnRef(name=name), *values)):
+            return name if all(isinstance(value, Literal) for value in values) else None
+        case Call(function="or", arguments=branches):
+            names = {_column_of_values(branch) for branch in branches}
+            return names.pop() if len(names) == 1 else None
+    return None
 
 
 def _merge(origins: list[str]) -> str:

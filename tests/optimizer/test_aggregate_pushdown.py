@@ -88,11 +88,11 @@ def test_the_side_whose_rows_all_come_out_is_grouped(how, is_turned, is_pushed):
 def test_what_is_computed_of_a_side_is_an_argument_below_and_of_both_a_key_above():
     builder = Builder()
     source = joined(builder)
-    both = call("equal", "name", "country")
+    both = call("less", "day", "id")
     builder.project(source, (column("both", "bool"), both), (column("doubled"), call("add", "price", lit(0.5))))
     plan = rewritten(builder, ("max", "doubled"), keys=("both",))
     (partial,) = partials(plan)
-    assert partial.operator.keys == ("customer",)
+    assert partial.operator.keys == ("customer", "day")
     assert partial.operator.calls[0].argument == call("add", "price", lit(0.5))
     above = [node for node in plan.nodes if isinstance(node.operator, Project) and "both" in node.schema.names]
     assert [node.schema.names for node in above] == [("both", "__state0_0")]

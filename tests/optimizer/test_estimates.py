@@ -177,6 +177,23 @@ def test_columns_of_one_source_have_no_more_combinations_than_it_has_rows(keys, 
     assert (found.rows, found.origin) == (pytest.approx(rows), origin)
 
 
+@pytest.mark.parametrize("is_turned", [False, True])
+@pytest.mark.parametrize(
+    ("distinct", "rows"),
+    [(300, 300.0), (None, 1000.0), (5000, 1000.0)],  # customers that have bought; nobody knows; more than there are
+)
+def test_columns_of_a_lookup_table_have_the_combinations_of_rows_that_are_asked_for(distinct, rows, is_turned):
+    builder = Builder()
+    known = {} if distinct is None else {"customer": ColumnStatistics(distinct_count=distinct)}
+    sales = builder.source(schema(customer="int64", price="int32"), rows=1e6, columns=known)
+    names = {name: ColumnStatistics(distinct_count=1000) for name in ("id", "name", "city")}
+    customers = builder.source(schema(id="int64", name="int64", city="int64"), rows=1000, columns=names)
+    sides = ((sales, "customer"), (customers, "id"))[:: -1 if is_turned else 1]
+    joined = builder.join(sides[0][0], sides[1][0], left_on=sides[0][1], right_on=sides[1][1])
+    builder.aggregate(joined, ("name", "city"), ("sum", "price"))
+    assert last(builder).rows == rows
+
+
 def test_a_filter_of_a_source_leaves_fewer_combinations_of_its_columns():
     builder = Builder()
     known = {"k": ColumnStatistics(distinct_count=800), "v": ColumnStatistics(distinct_count=10)}
@@ -353,6 +370,23 @@ def constant(text: str) -> Literal:
             "statistics (range), default for is_null",
         ),
         (call("and", call("greater", "n", lit(30)), call("less", "n", lit(20))), SMALLEST, "statistics (range)"),
+        # the same values, said twice: a filter of each use of a query, and what all of them may ask for
+        (
+            call(
+                "and",
+                call("is_in", "d", lit("CHF"), lit("USD")),
+                call("or", call("equal", "d", lit("USD")), call("equal", "d", lit("CHF"))),
+            ),
+            1 - 0.98**2,
+            "statistics (is_in), statistics (equal)",
+        ),
+        (
+            call("and", call("and", call("equal", "d", lit("USD")), call("is_in", "d", lit("USD"))), "x"),
+            0.01,
+            "statistics (equal), statistics (is_in), default for x",
+        ),
+        (call("and", call("equal", "d", lit("USD")), call("equal", "x", lit(1))), 0.002, None),
+        (call("and", call("equal", "d", lit("EUR")), call("equal", "d", "x")), 0.018, None),
         (ColumnRef("x"), 0.5, "default for x"),
         (lit(True), 1.0, "constant"),
         (lit(False), SMALLEST, "constant"),

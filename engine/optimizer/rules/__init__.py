@@ -11,6 +11,7 @@ their order.
     combine_projects.py     neighbouring projections become one; one that changes nothing goes
     constant_filters.py     parts of filters that are always true go, and what never has a row
     disjunctions.py         common parts of an OR's branches stand alone, and what it says of one table
+    early_columns.py        what is computed of one side of a join is computed before it, where it has fewer rows
     equal_keys.py           filters of a key hold for the keys that it is equal to
     filter_pushdown.py      filters move towards the sources
     join_conditions.py      equalities in a cross join's condition become keys, parts over one side filters of it

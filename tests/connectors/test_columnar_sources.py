@@ -199,10 +199,15 @@ def test_files_whose_types_differ_in_width_are_read_as_the_wider_one(tmp_path, t
 
 
 def test_files_whose_types_have_no_wider_one_are_named(tmp_path):
-    for one, other in ((pa.uint64(), pa.int64()), (pa.int64(), pa.float64()), (pa.string(), pa.binary())):
+    both = "schema_mode='union' reads both as"
+    for one, other, advice in (
+        (pa.uint64(), pa.int64(), rf"{both} decimal128\(20, 0\)"),
+        (pa.int64(), pa.float64(), f"{both} double"),
+        (pa.string(), pa.binary(), "read the files"),
+    ):
         pq.write_table(pa.table({"a": pa.nulls(1, one)}), tmp_path / "a.parquet")
         pq.write_table(pa.table({"a": pa.nulls(1, other)}), tmp_path / "b.parquet")
-        with pytest.raises(SchemaError, match=rf"b\.parquet: column 'a' is {other}, .* it is {one}; read the files"):
+        with pytest.raises(SchemaError, match=rf"b\.parquet: column 'a' is {other}, .* it is {one}; {advice}"):
             parquet_source(tmp_path)
 
 

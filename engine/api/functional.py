@@ -35,12 +35,25 @@ from engine.graph.expression import ColumnRef, NamedExpression
 from engine.graph.plan import CoGroup, GroupReduce, PythonFunction
 
 
-def output_schema(schema: Any, what: str) -> pa.Schema:
-    """Return the schema of what a function returns, without nullability and metadata; SchemaError if it is none."""
+def output_schema(schema: Any, what: str) -> tuple[pa.Schema, tuple[str, ...]]:
+    """Return the schema of what a function returns, without nullability and metadata, and the columns without nulls.
+
+    Raises: SchemaError if it is none.
+    """
     if not isinstance(schema, pa.Schema) or not schema.names:
         raise SchemaError(f"{what}: schema must be a pyarrow.Schema of what the function returns")
     to_plan_schema(schema)
-    return pa.schema([pa.field(field.name, field.type) for field in schema])
+    plain = pa.schema([pa.field(field.name, field.type) for field in schema])
+    return plain, tuple(field.name for field in schema if not field.nullable)
+
+
+def _refuse_nulls_of_errors(kind: str, policy: CallPolicy, not_null: tuple[str, ...]) -> None:
+    """Raise SchemaError where a row that fails has nulls in place of what the function returns, and may not."""
+    if not_null and policy.on_error in ("null", "collect"):
+        raise SchemaError(
+            f"{kind}: on_error={policy.on_error!r} gives nulls for a row that fails, and column {not_null[0]!r} is not"
+            " nullable; leave nullable=False out of the schema"
+        )
 
 
 class FunctionalCalls(Calls):
@@ -150,12 +163,17 @@ class FunctionalCalls(Calls):
         check_columns(arguments, self.schema)
         if columns is not None and not arguments:
             raise SchemaError(f"{kind}: columns= has no columns")
-        plain = output_schema(function_schema(kind, function, schema, self._first_results, arguments, policy), kind)
+        whole = function_schema(kind, function, schema, self._first_results, arguments, policy)
+        plain, not_null = output_schema(whole, kind)
+        if policy is not None:
+            _refuse_nulls_of_errors(kind, policy, not_null)
         if policy is not None and policy.on_error == "collect":
             if ERROR_COLUMN in plain.names:
                 raise SchemaError(f"{kind}: on_error='collect' adds a column {ERROR_COLUMN!r}, which the schema has")
             plain = plain.append(pa.field(ERROR_COLUMN, pa.string()))
-        operator = msgspec.structs.replace(python_function(kind, function), arguments=arguments, policy=policy)
+        operator = msgspec.structs.replace(
+            python_function(kind, function), arguments=arguments, policy=policy, not_null=not_null
+        )
         return self._with(LogicalNode(operator, (self._node,), plain))
 
 
@@ -168,15 +186,16 @@ def reduce_node(
     source: LogicalNode, keys: tuple[str, ...], fn: Any, schema: pa.Schema | None, first_results: FirstResults
 ) -> LogicalNode:
     """Return the node of a function over the groups of a node by columns; ``first_results``: of the node."""
-    plain = output_schema(function_schema("reduce", fn, schema, first_results, keys), "reduce")
-    return LogicalNode(GroupReduce(keys, python_function("reduce", fn)), (source,), plain)
+    plain, not_null = output_schema(function_schema("reduce", fn, schema, first_results, keys), "reduce")
+    function = msgspec.structs.replace(python_function("reduce", fn), not_null=not_null)
+    return LogicalNode(GroupReduce(keys, function), (source,), plain)
 
 
 def co_group_node(
     left: LogicalNode, right: LogicalNode, keys: list[str], fn: Any, schema: pa.Schema | None
 ) -> LogicalNode:
     """Return the node of a function over the groups of two nodes."""
-    plain = output_schema(function_schema("co_group", fn, schema, _no_results), "co_group")
+    plain, not_null = output_schema(function_schema("co_group", fn, schema, _no_results), "co_group")
     if not keys or len(set(keys)) < len(keys):
         raise SchemaError(f"co_group: no key, or one given twice: {', '.join(keys)}")
     for side in (left, right):
@@ -187,9 +206,8 @@ def co_group_node(
     views = (_view(left.schema, keys, names, "left"), _view(right.schema, keys, names, "right"))
     pairs = [_pair_columns(side, (left.schema, right.schema), views) for side in (0, 1)]
     pair_schema = infer_schema(pairs[0], left.schema)
-    operator = CoGroup(
-        names, python_function("co_group", fn), tuple(pairs[0]), tuple(pairs[1]), to_plan_schema(pair_schema), views
-    )
+    function = msgspec.structs.replace(python_function("co_group", fn), not_null=not_null)
+    operator = CoGroup(names, function, tuple(pairs[0]), tuple(pairs[1]), to_plan_schema(pair_schema), views)
     return LogicalNode(operator, (left, right), plain)
 
 

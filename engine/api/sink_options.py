@@ -77,10 +77,10 @@ def with_options(
         partition_by=keys,
         target_file_bytes=size_bytes,
     )
-    if changed.mode and spec.format == "parquet":
-        from engine.api.added_files import warn_of_others  # noqa: PLC0415 - start-up time
+    if changed.mode:
+        from engine.api.added_files import check_added  # noqa: PLC0415 - start-up time
 
-        warn_of_others(changed, schema, writer)
+        check_added(changed, schema, writer)
     return changed, tuple(SortKey(name) for name in dict.fromkeys((*keys, *order)))
 
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 
 from engine.graph.source_spec import ArrowSource, SourceSplit
+from engine.records.batch_limits import ARROW_ROWS_MAX
 from engine.records.bounded_batches import bounded_batches
 from engine.records.wide_rows import one_by_one
 
@@ -35,7 +36,8 @@ class ArrowReader:
         try:
             for split in self._splits:
                 for batch in one_by_one(self._batches(split), split.size_bytes / max(1, split.row_count)):
-                    yield from bounded_batches(batch if batch.schema.names == columns else batch.select(columns))
+                    wanted = batch if batch.schema.names == columns else batch.select(columns)
+                    yield from bounded_batches(wanted, ARROW_ROWS_MAX)
                 self.bytes_read += split.size_bytes
         finally:
             self.close()

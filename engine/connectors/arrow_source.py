@@ -4,7 +4,7 @@
 
 Anything with the Arrow C stream (or array, or a pandas frame's) interface is read batch by batch. Up to INLINE_BYTES
 travel inside the plan as the bytes of an Arrow IPC file; more is spooled to such a file in ``folder`` (the
-Environment's own temporary one), in batches of BATCH_ROWS_MAX rows, so that subtasks can share it. A file and not a
+Environment's own temporary one), in batches of ARROW_ROWS_MAX rows, so that subtasks can share it. A file and not a
 stream: each split is found without reading those before it.
 
 Held by: tests/connectors/test_columnar_sources.py
@@ -23,14 +23,14 @@ import pyarrow as pa
 
 from engine.errors import DiskFullError, SchemaError, SpillError
 from engine.graph.source_spec import ArrowSource, ColumnStatistics, SourceSplit, SourceStatistics
-from engine.records.batch_limits import BATCH_ROWS_MAX
+from engine.records.batch_limits import ARROW_ROWS_MAX, BATCH_BYTES_MAX, BATCH_ROWS_MAX
 from engine.records.bounded_batches import bounded_batches
 from engine.records.plain_types import plain_batch, plain_schema
 from engine.statistics.column_statistics import SpreadSample, sample_statistics
 
 INLINE_BYTES = 256 << 10
-#: rows of one split: enough to be worth a subtask's turn
-_SPLIT_BATCHES = 4
+#: of a split of fewer than about ARROW_ROWS_MAX rows: enough to be worth a subtask's turn
+_SPLIT_BYTES_MIN = 3 * BATCH_BYTES_MAX
 
 
 def to_reader(data: Any) -> pa.RecordBatchReader:
@@ -40,11 +40,11 @@ def to_reader(data: Any) -> pa.RecordBatchReader:
     if isinstance(data, pa.RecordBatch):
         return pa.RecordBatchReader.from_batches(data.schema, [data])
     if isinstance(data, pa.Table):
-        return data.to_reader(BATCH_ROWS_MAX)
+        return data.to_reader(ARROW_ROWS_MAX)
     if hasattr(data, "__arrow_c_stream__"):
         return _from_stream(data)
     if hasattr(data, "to_arrow_reader"):
-        return data.to_arrow_reader(BATCH_ROWS_MAX)
+        return data.to_arrow_reader(ARROW_ROWS_MAX)
     if type(data).__module__.partition(".")[0] == "pandas":
         return _from_pandas(data)
     raise SchemaError(
@@ -71,7 +71,7 @@ def _from_stream(data: Any) -> pa.RecordBatchReader:
 
 def _from_pandas(frame: Any) -> pa.RecordBatchReader:
     try:
-        return pa.Table.from_pandas(frame, preserve_index=False).to_reader(BATCH_ROWS_MAX)
+        return pa.Table.from_pandas(frame, preserve_index=False).to_reader(ARROW_ROWS_MAX)
     except UnicodeEncodeError as error:
         raise SchemaError(f"from_arrow: a column name, or a string, is no text: {error}") from None
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError) as error:
@@ -84,7 +84,7 @@ def _from_pandas(frame: Any) -> pa.RecordBatchReader:
 
 def _plain_batches(reader: pa.RecordBatchReader, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     for batch in reader:
-        for piece in bounded_batches(batch):
+        for piece in bounded_batches(batch, ARROW_ROWS_MAX):
             plain = plain_batch(piece)
             yield pa.RecordBatch.from_arrays(plain.columns, schema=schema)
 
@@ -144,6 +144,17 @@ def _unspooled(error: OSError, folder: Path, written_bytes: int) -> OSError:
     )
 
 
+def _splits(path: str, rows: list[int], sizes: list[int]) -> Iterator[SourceSplit]:
+    """Yield splits of the batches with so many rows and bytes."""
+    start = 0
+    for end in range(1, len(rows) + 1):
+        size_bytes, row_count = sum(sizes[start:end]), sum(rows[start:end])
+        is_enough = row_count + BATCH_ROWS_MAX > ARROW_ROWS_MAX or size_bytes >= _SPLIT_BYTES_MIN
+        if is_enough or end == len(rows):
+            yield SourceSplit(path, start, end, max(1, size_bytes), row_count)
+            start = end
+
+
 def _spooled(
     held: list[pa.RecordBatch], rest: Iterator[pa.RecordBatch], schema: pa.Schema, folder: Path
 ) -> tuple[ArrowSource, SourceStatistics, pa.Schema]:
@@ -162,15 +173,5 @@ def _spooled(
     except OSError as error:
         Path(path).unlink(missing_ok=True)
         raise _unspooled(error, folder, sum(sizes)) from None
-    splits = tuple(
-        SourceSplit(
-            path,
-            start,
-            min(start + _SPLIT_BATCHES, len(rows)),
-            max(1, sum(sizes[start : start + _SPLIT_BATCHES])),
-            sum(rows[start : start + _SPLIT_BATCHES]),
-        )
-        for start in range(0, len(rows), _SPLIT_BATCHES)
-    )
-    spec = ArrowSource((path,), splits, tuple(schema.names))
+    spec = ArrowSource((path,), tuple(_splits(path, rows, sizes)), tuple(schema.names))
     return spec, _statistics(sample.table(schema), sum(rows), sum(sizes), sample.widths), schema

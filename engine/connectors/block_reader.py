@@ -73,13 +73,14 @@ class BlockReader:
                 if batch is None:
                     return
                 found = plain_batch(batch).select(self._columns)
+                found = found if found.schema == self._schema else found.cast(self._schema)
             except EngineError as error:
                 raise DataError(f"file {split.path}, block {index}: {error}") from None
             except _DAMAGED as error:
                 if isinstance(error, OSError) and error.errno is not None:
                     raise
                 raise DataError(f"file {split.path}, block {index}: {reason_of(error)}") from None
-            yield found if found.schema == self._schema else found.cast(self._schema)
+            yield found
             index += 1
 
     def close(self) -> None:

@@ -20,6 +20,7 @@ from engine.connectors.block_files import BlockFile, open_blocks
 from engine.errors import DataError, SchemaError
 from engine.files.paths import PathLike, expand_paths
 from engine.graph.source_spec import BlockSource, SourceSplit, SourceStatistics
+from engine.parquet.source import advice_of, united
 from engine.records.plain_types import plain_batch, plain_schema
 from engine.statistics.column_statistics import SampledPlaces, sample_statistics
 
@@ -49,10 +50,9 @@ def block_source(
             found = _plain(file.schema)
             if schema is None:
                 schema = found
-            _check_same(schema, found, paths[0], one, is_strict=found_schemas is None)
+            schema = _united_schema(schema, found, paths[0], one, is_strict=found_schemas is None)
             if found_schemas is not None:
                 found_schemas.append(found)
-                schema = pa.unify_schemas([schema, found])
             splits += _splits_of(one, file)
             rows = None if rows is None or file.row_count is None else rows + file.row_count
             if sample is None:
@@ -68,7 +68,8 @@ def _plain(schema: pa.Schema) -> pa.Schema:
     return plain_schema(pa.schema([pa.field(field.name, field.type) for field in schema.remove_metadata()]))
 
 
-def _check_same(schema: pa.Schema, found: pa.Schema, first_path: str, path: str, *, is_strict: bool) -> None:
+def _united_schema(schema: pa.Schema, found: pa.Schema, first_path: str, path: str, *, is_strict: bool) -> pa.Schema:
+    """Return the schema of both, or raise SchemaError naming the first column that differs."""
     if not schema.names or len(set(found.names)) < len(found.names):
         raise SchemaError(f"{path}: no columns, or one twice: {', '.join(found.names)}")
     names = set(schema.names) ^ set(found.names)
@@ -77,15 +78,17 @@ def _check_same(schema: pa.Schema, found: pa.Schema, first_path: str, path: str,
             f"{path}: columns differ from those of {first_path}: {', '.join(sorted(names))}; schema_mode='union' reads"
             " null where a file has no such column"
         )
+    fields = []
     for field in schema:
-        if field.name in names:
-            continue
-        other = found.field(field.name).type
-        if other != field.type:
+        other = field.type if field.name in names else found.field(field.name).type
+        both = united(field.type, other)
+        if both is None or (is_strict and other != field.type):
             raise SchemaError(
-                f"{path}: column {field.name!r} is {other}, in {first_path} it is {field.type}; read the files as two"
-                " data sets, cast one and unite them"
+                f"{path}: column {field.name!r} is {other}, in {first_path} it is {field.type};"
+                f" {advice_of(field.type, other)}"
             )
+        fields.append(field.with_type(both))
+    return pa.schema([*fields, *(field for field in found if field.name not in schema.names)])
 
 
 def _splits_of(path: str, file: BlockFile) -> list[SourceSplit]:

@@ -3,13 +3,16 @@
     json_source(path, schema=None, parallelism=1, compression=None) -> (JsonSource, SourceStatistics, pa.Schema)
 
 Without a schema Arrow infers one from blocks of up to a megabyte: the begin of the first file that holds anything, and
-others spread over all. Splits are cut by size alone; a line is read by the split in which it begins.
+others spread over all. Whole numbers beyond int64, which Arrow has as doubles, are uint64 or decimals. Splits are cut by
+size alone; a line is read by the split in which it begins.
 
 Held by: tests/connectors/test_json.py
 """
 
 from __future__ import annotations
 
+import contextlib
+import json
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -39,8 +42,11 @@ _SCHEMA_TEXT_MAX: Final = 300
 #: lists and structs within each other
 _DEPTH_MAX: Final = 32
 _MIXED: Final = "pass schema= with string for that column, which takes numbers, objects and all else as their JSON text"
-#: a whole number that a double does not keep
-_LONG_NUMBER: Final = re.compile(rb"[:,\[]\s*-?\d{17,}\s*[,}\]]")
+#: behind the name of a member: a fraction, and a whole number that a double does not keep
+_FRACTION: Final = rb"\s*:\s*-?\d+[.eE]"
+_LONG_NUMBER: Final = rb"\s*:\s*-?\d{17,}\s*[,}]"
+#: of whole numbers beyond int64, in the order in which they are tried
+_LARGE_TYPES: Final = (pa.uint64(), pa.decimal128(38, 0))
 
 
 def json_source(
@@ -151,12 +157,27 @@ def _inferred(blocks: Sequence[bytes], path: str) -> pa.Schema:
             f"read_json({path!r}): column {deep[0]!r} is nested more than {_DEPTH_MAX} deep; pass schema= with string"
             " for it, which takes it as its JSON text"
         )
-    if any(pa.types.is_float64(field.type) for field in schema) and any(map(_LONG_NUMBER.search, blocks)):
-        warn_user(
-            f"read_json({path!r}): whole numbers of 17 digits and more are read as float64, which does not keep them;"
-            " pass schema= with uint64 or decimal128(38, 0) for their columns"
-        )
-    return pa.schema([pa.field(field.name, _with_texts(field.type)) for field in schema])
+    types = {field.name: _with_texts(_large_type(field, blocks, path)) for field in schema}
+    return pa.schema(list(types.items()))
+
+
+def _large_type(field: pa.Field, blocks: Sequence[bytes], path: str) -> pa.DataType:
+    """Return the type of a column, which Arrow has as a double where whole numbers are beyond int64."""
+    name = re.escape(json.dumps(field.name, ensure_ascii=False).encode())
+    if not pa.types.is_float64(field.type) or not any(re.search(name + _LONG_NUMBER, block) for block in blocks):
+        return field.type
+    if not any(re.search(name + _FRACTION, block) for block in blocks):
+        for data_type in _LARGE_TYPES:
+            with contextlib.suppress(pa.ArrowInvalid):
+                parser = JsonParser(pa.schema([(field.name, data_type)]))
+                for block in blocks:
+                    parser.parse(block)
+                return data_type
+    warn_user(
+        f"read_json({path!r}): whole numbers of 17 digits and more in column {field.name!r} are read as float64, which"
+        " does not keep them; pass schema= with string for it, which takes them as they are written"
+    )
+    return field.type
 
 
 def _advice(reason: str) -> str:

@@ -19,6 +19,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from engine.records.plain_types import nullable_schema
+from engine.records.value_writer import described
+
 FORMATS = ("arrow", "pandas", "numpy")
 
 
@@ -44,7 +47,19 @@ def is_of_format(value: Any, kind: str) -> bool:
 
 
 def from_format(value: Any, kind: str, schema: pa.Schema) -> pa.RecordBatch:
-    """Return what a function gave as a batch of the schema; raises TypeError or ArrowInvalid if it does not fit."""
+    """Return what a function gave as a batch of the schema; raises TypeError or ArrowInvalid if it does not fit.
+
+    Columns that are not nullable have no null in it, and are nullable, as the engine's all are.
+    """
+    plain = nullable_schema(schema)
+    batch = _typed(value, kind, plain)
+    for field, column in zip(schema, batch.columns, strict=True):
+        if column.null_count and not field.nullable:
+            raise TypeError(f"a null for {described(field)}")
+    return batch
+
+
+def _typed(value: Any, kind: str, schema: pa.Schema) -> pa.RecordBatch:
     if not is_of_format(value, kind):
         raise TypeError(f"{type(value).__name__}, which is no batch of format {kind}")
     names = list(value.schema.names) if kind == "arrow" else list(value)

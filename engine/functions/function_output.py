@@ -15,7 +15,7 @@ import pyarrow as pa
 from engine.functions.function_error import BadOutputError, FunctionPlace, UserFunctionError, describe_row
 from engine.functions.row_appender import RowAppender
 from engine.records.batch_limits import BATCH_BYTES_MAX, BATCH_ROWS_MAX
-from engine.records.value_writer import array_of
+from engine.records.value_writer import array_of, described
 
 #: rows of the first batch, until their weight is known: each may be as large as memory allows for one
 FIRST_ROWS = 1
@@ -60,7 +60,7 @@ class FunctionOutput:
                     array_of([item], target.field)
                 except Exception:
                     what = f"{describe_row(item)} ({type(item).__name__})"
-                    text = f"returned {what} for column {target.field.name!r} of type {target.field.type}"
+                    text = f"returned {what} for {described(target.field)}"
                     found.append((row, BadOutputError(text)))
                     break
         if not found:

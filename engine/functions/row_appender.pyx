@@ -29,8 +29,9 @@ import pyarrow as pa
 
 from engine.functions.function_error import BadOutputError, describe_row
 from engine.records.batch_limits import BATCH_BYTES_MAX
+from engine.records.plain_types import nullable_schema
 from engine.records.value_writer cimport ColumnTarget
-from engine.records.value_writer import array_of
+from engine.records.value_writer import array_of, described
 
 #: of a stream's input, after which rows go out however few they are
 cdef int64_t TAKEN_BYTES_MAX = 8 * BATCH_BYTES_MAX
@@ -51,7 +52,8 @@ cdef class RowAppender:
     """Rows become columns. ``limit``: rows of a batch at most."""
 
     def __init__(self, schema, limit, values_only=False):
-        self.schema, self.values_only = schema, values_only
+        # what is not nullable is checked as it comes: all columns of the engine are nullable
+        self.schema, self.values_only = nullable_schema(schema), values_only
         self.targets = [ColumnTarget(field) for field in schema]
         self.column_count = len(schema)
         self.names = tuple(schema.names)
@@ -109,8 +111,8 @@ cdef class RowAppender:
                     for each in self.targets:
                         (<ColumnTarget>each).take_back(row)
                     raise BadOutputError(
-                        f"returned {describe_row(item)} ({type(item).__name__}) for column {target.field.name!r} of"
-                        f" type {target.field.type}") from None
+                        f"returned {describe_row(item)} ({type(item).__name__}) for {described(target.field)}"
+                    ) from None
 
     cdef bint add_items(self, object value) except -1:
         """Add the items of a tuple."""

@@ -109,6 +109,8 @@ class PythonOperator(msgspec.Struct, frozen=True, tag="python"):
     #: columns whose values the function is called with; none: with a row or a batch
     arguments: tuple[str, ...] = ()
     policy: CallPolicy | None = None
+    #: columns of what it returns for which null is an error
+    not_null: tuple[str, ...] = ()
 
     @property
     def traits(self) -> Traits:

@@ -88,7 +88,8 @@ class PythonFunction(msgspec.Struct, frozen=True, tag="python"):
     ``function`` is cloudpickled and opened by workers only. Input 0 is what it is applied to; inputs 1 and up are the
     broadcast data sets, by the names in ``broadcasts``. ``arguments``: columns whose values it is called with; without
     any, with a row or a batch. Kind ``column`` adds a column ``result`` to those of the input. Kind ``partition`` adds
-    the channel of each row: what is returned for the values of ``keys`` and ``channel_count``.
+    the channel of each row: what is returned for the values of ``keys`` and ``channel_count``. ``not_null``: columns of
+    what it returns for which it may not return null.
     """
 
     kind: str
@@ -102,6 +103,7 @@ class PythonFunction(msgspec.Struct, frozen=True, tag="python"):
     policy: CallPolicy | None = None
     keys: tuple[str, ...] = ()
     channel_count: int = 0
+    not_null: tuple[str, ...] = ()
 
 
 class GroupReduce(msgspec.Struct, frozen=True, tag="group_reduce"):

@@ -94,7 +94,8 @@ class PythonFunctionOperator(ChainedOperator):
         given = to_arrow_schema(self.descriptor.input_schemas[0])
         made = to_arrow_schema(self.descriptor.output_schema)
         if self._rows is None:
-            return given, made
+            declared = [field.with_nullable(field.name not in self.operator.not_null) for field in made]
+            return given, pa.schema(declared)
         name = self.operator.function_name
         return pa.schema([given.field(each) for each in self.operator.arguments]), pa.schema([(name, made[-1].type)])
 

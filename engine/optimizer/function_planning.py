@@ -96,6 +96,7 @@ def python_operator(
         broadcasts=function.broadcasts,
         arguments=function.arguments,
         policy=function.policy,
+        not_null=function.not_null,
     )
 
 

@@ -131,7 +131,12 @@ def _groups_of(footer: pq.FileMetaData) -> list[pq.RowGroupMetaData]:
 def _typed(values: pa.Array | None, wanted: pa.DataType, count: int) -> pa.Array:
     if values is None:
         return pa.nulls(count, wanted)
-    return values if values.type == wanted else pc.cast(values, wanted)
+    if values.type == wanted:
+        return values
+    try:
+        return pc.cast(values, wanted)
+    except pa.ArrowInvalid:
+        return pa.nulls(count, wanted)  # integers that no double is equal to: who reads them says so
 
 
 def _of_groups(values: pa.Array, groups: Sequence[int]) -> pa.Array:

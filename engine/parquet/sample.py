@@ -24,6 +24,7 @@ import msgspec
 import pyarrow as pa
 
 from engine.errors import DataError
+from engine.expressions.common_type import common_type
 from engine.graph.expression import Expression, columns_of
 from engine.graph.plan_schema import ColumnInfo, PlanSchema
 from engine.graph.source_spec import ColumnStatistics, ParquetSource, SourceSplit, SourceStatistics
@@ -141,7 +142,7 @@ def _sampled(groups: tuple[SourceSplit, ...], stamps: tuple[int, ...], asked: _A
             if sum(table.nbytes for table in tables) >= _SAMPLE_BYTES:
                 break
     rows = sum(table.num_rows for table in tables)
-    whole = pa.concat_tables(tables, promote_options="permissive")
+    whole = _put_together(tables)
     places = SampledPlaces(len(tables), rows)
     read = groups[: len(tables)], stamps[: len(tables)]
     columns_known = {
@@ -152,6 +153,19 @@ def _sampled(groups: tuple[SourceSplit, ...], stamps: tuple[int, ...], asked: _A
     found = counted(whole, _PREDICATES.decode(predicates), is_whole)
     row_bytes = sum(table.nbytes for table in tables) / max(1, rows)
     return _Sample(columns_known, row_bytes, rows, found)
+
+
+def _put_together(tables: Sequence[pa.Table]) -> pa.Table:
+    """Return rows of files whose types may differ in width or kind; a number may be the nearest one: it is a sample."""
+    if all(table.schema.equals(tables[0].schema) for table in tables):
+        return pa.concat_tables(tables)
+    types: dict[str, pa.DataType] = {}
+    for field in (field for table in tables for field in table.schema):
+        types[field.name] = common_type(types.get(field.name, field.type), field.type) or field.type
+    typed = [
+        table.cast(pa.schema([(name, types[name]) for name in table.column_names]), safe=False) for table in tables
+    ]
+    return pa.concat_tables(typed, promote_options="permissive")
 
 
 class _KnownColumns:

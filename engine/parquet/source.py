@@ -3,7 +3,8 @@
     parquet_source(path, reader="read_parquet") -> (ParquetSource, SourceStatistics, pa.Schema)
 
 All files must have the same columns, in any order. Where their types differ in width only, the wider holds for all:
-integers, floats, string and large_string, binary and large_binary, nulls and anything (``widened``).
+integers, floats, string and large_string, binary and large_binary, nulls and anything (``widened``). In a union of
+columns numbers of any kinds are the type that holds both (``united``), and one that it does not hold is an error.
 
 Row counts, minima, maxima and nulls come from the footers and are exact. Widths, distinct values and heavy keys come
 from a sample of rows, when it is known which columns a plan reads (``sample``). Encoded types (dictionaries,
@@ -26,7 +27,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from engine.errors import DataError, PlanError, SchemaError
-from engine.expressions.common_type import common_type
+from engine.expressions.common_type import common_type, is_number
 from engine.expressions.schema_bridge import to_plan_schema
 from engine.files.paths import PathLike, expand_paths
 from engine.graph.source_spec import ColumnStatistics, ParquetSource, SourceSplit, SourceStatistics
@@ -184,11 +185,11 @@ def _widened_schema(expected: pa.Schema, found: pa.Schema, first_path: str, path
             fields.append(field)
             continue
         other = found.field(field.name).type
-        wider = widened(field.type, other)
+        wider = widened(field.type, other) if is_strict else united(field.type, other)
         if wider is None:
             raise SchemaError(
-                f"{path}: column {field.name!r} is {other}, in {first_path} it is {field.type}; read the files as two"
-                " data sets, cast one and unite them"
+                f"{path}: column {field.name!r} is {other}, in {first_path} it is {field.type};"
+                f" {advice_of(field.type, other)}"
             )
         fields.append(field.with_type(wider))
     return pa.schema([*fields, *(field for field in found if field.name in names)])
@@ -204,6 +205,18 @@ def widened(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
         return None
     wider = common_type(one, other)
     return wider if wider is not None and not (pa.types.is_integer(one) and pa.types.is_decimal(wider)) else None
+
+
+def united(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
+    """Return the type of a column that files have as either in a union: numbers of any two kinds have one, too."""
+    return common_type(one, other) if is_number(one) and is_number(other) else widened(one, other)
+
+
+def advice_of(one: pa.DataType, other: pa.DataType) -> str:
+    """Return what to do about files that have a column as one and as the other."""
+    if united(one, other) is not None:
+        return f"schema_mode='union' reads both as {united(one, other)}"
+    return "read the files as two data sets, cast one and unite them"
 
 
 def _is_text(data_type: pa.DataType) -> bool:

@@ -92,6 +92,13 @@ def plain_schema(schema: pa.Schema) -> pa.Schema:
     return pa.schema(fields, metadata=schema.metadata)
 
 
+def nullable_schema(schema: pa.Schema) -> pa.Schema:
+    """Return the schema with all columns nullable, itself when all are."""
+    if all(field.nullable for field in schema):
+        return schema
+    return pa.schema([field.with_nullable(True) for field in schema], metadata=schema.metadata)
+
+
 def _plain_list_view(array: Any, target: pa.DataType) -> Any:
     """Return a list view as a list, its elements packed (pyarrow's own cast makes wrong offsets of nulls)."""
     ends = pc.cumulative_sum(pc.fill_null(pc.list_value_length(array), 0))

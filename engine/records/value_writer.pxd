@@ -7,6 +7,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 # A column that is written. Its buffers belong to the ColumnTarget that has it.
 cdef struct TargetColumn:
     int32_t kind
+    bint is_nullable
     int64_t least, most         # of an integer; microseconds of one unit of a time
     int64_t capacity            # rows
     int64_t nulls

@@ -4,6 +4,7 @@ from typing import Any
 import pyarrow as pa
 
 def array_of(values: Sequence[Any], field: pa.Field) -> pa.Array: ...
+def described(field: pa.Field) -> str: ...
 
 class ColumnTarget:
     field: pa.Field

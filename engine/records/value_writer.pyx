@@ -7,6 +7,7 @@
 
     values     int64 of an int, string of a str, ... of exactly that class, None     written into Arrow's buffers
     unfit      anything else: Decimal, lists, numpy's numbers, a bool as int64       pyarrow converts them, or refuses
+               None where the column is not nullable                                 refused
 
 From the first unfit value on, values are kept as they are and converted all at once (``array_of``), so what is refused,
 and what comes out, is what pyarrow says. A fraction is no integer, although pyarrow would cut it off.
@@ -99,14 +100,21 @@ cdef dict OTHERS = {
 cdef dict UNITS_US = {"s": 1_000_000, "ms": 1000, "us": 1, "ns": -1000}
 
 
+def described(field):
+    """Return what a column takes, for messages."""
+    return f"column {field.name!r} of type {field.type}" + ("" if field.nullable else ", which is not nullable")
+
+
 def array_of(values, field):
-    """Return values as an array of the field's type, as pyarrow converts them; but for fractions as integers."""
+    """Return values as an array of the field, as pyarrow converts them; but for fractions as integers, and nulls."""
     if (
         pa.types.is_integer(field.type)
         and float in set(map(type, values))
         and any(type(value) is float and not value.is_integer() for value in values)
     ):
-        raise pa.ArrowInvalid(f"a fraction for column {field.name!r} of type {field.type}")
+        raise pa.ArrowInvalid(f"a fraction for {described(field)}")
+    if not field.nullable and any(value is None for value in values):
+        raise pa.ArrowInvalid(f"a null for {described(field)}")
     return pa.array(values, field.type, from_pandas=False)
 
 
@@ -117,6 +125,7 @@ cdef class ColumnTarget:
         cdef TargetColumn* column = &self.column
         data_type = field.type
         self.field = field
+        column.is_nullable = field.nullable
         if isinstance(data_type, pa.BaseExtensionType):
             return
         if data_type.id in INTEGERS:
@@ -176,7 +185,7 @@ cdef class ColumnTarget:
         if self.unfit is not None or kind == FROM_OBJECT:
             return self.keep(value, row)
         if value is None:
-            return self.add_null(row)
+            return self.add_null(row) if column.is_nullable else self.keep(value, row)
         if FROM_INT1 <= kind <= FROM_INT8:
             if not PyLong_CheckExact(value):
                 return self.keep(value, row)

@@ -122,6 +122,12 @@ def _map_cases() -> Iterator[Case]:
         lambda pl: pl.col("c0").map_elements(lambda c0: c0 + 1, return_dtype=pl.Int64),
     )
     yield Case(
+        "map, 1 number by value",
+        _numbers,
+        lambda data: data.map(lambda c0: c0 + 1, _schema(y=number), "c0"),
+        _loop_of_rows(lambda c0: c0 + 1, _schema(y=number)),
+    )
+    yield Case(
         "map, 1 text by a regular expression",
         _texts,
         lambda data: data.map(lambda row: (_DIGITS.sub("#", row.c0),), _schema(y=text)),

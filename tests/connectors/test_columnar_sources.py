@@ -31,6 +31,7 @@ from engine.expressions.schema_bridge import to_plan_schema
 from engine.parquet.key_sample import key_statistics
 from engine.parquet.sample import with_sample
 from engine.parquet.source import parquet_source
+from engine.records.batch_limits import ARROW_ROWS_MAX, BATCH_BYTES_MAX
 
 
 def table_of(spec, schema):
@@ -198,10 +199,15 @@ def test_files_whose_types_differ_in_width_are_read_as_the_wider_one(tmp_path, t
 
 
 def test_files_whose_types_have_no_wider_one_are_named(tmp_path):
-    for one, other in ((pa.uint64(), pa.int64()), (pa.int64(), pa.float64()), (pa.string(), pa.binary())):
+    both = "schema_mode='union' reads both as"
+    for one, other, advice in (
+        (pa.uint64(), pa.int64(), rf"{both} decimal128\(20, 0\)"),
+        (pa.int64(), pa.float64(), f"{both} double"),
+        (pa.string(), pa.binary(), "read the files"),
+    ):
         pq.write_table(pa.table({"a": pa.nulls(1, one)}), tmp_path / "a.parquet")
         pq.write_table(pa.table({"a": pa.nulls(1, other)}), tmp_path / "b.parquet")
-        with pytest.raises(SchemaError, match=rf"b\.parquet: column 'a' is {other}, .* it is {one}; read the files"):
+        with pytest.raises(SchemaError, match=rf"b\.parquet: column 'a' is {other}, .* it is {one}; {advice}"):
             parquet_source(tmp_path)
 
 
@@ -472,3 +478,16 @@ def test_data_for_which_the_folder_has_no_room_is_an_error_that_names_it(tmp_pat
     with pytest.raises(DiskFullError, match=rf"from_arrow: no room in {tmp_path} .* let TMPDIR name"):
         arrow_source(table, lambda: tmp_path)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(("width", "rows_of_a_split"), [(1, ARROW_ROWS_MAX), (4096, 1024)])
+def test_a_split_of_a_table_has_many_light_rows_or_few_heavy_ones(tmp_path, width, rows_of_a_split):
+    rows = 5 * ARROW_ROWS_MAX if width == 1 else 5000
+    table = pa.table({"n": range(rows), "s": pa.array(["x" * width]).take(pa.array([0] * rows))})
+    spec, _, schema = arrow_source(table, lambda: tmp_path)
+    assert sum(split.row_count for split in spec.splits) == rows
+    assert all(rows_of_a_split / 2 <= split.row_count <= rows_of_a_split for split in spec.splits[:-1])
+    batches = list(open_source(spec, spec.splits))
+    assert max(batch.num_rows for batch in batches) <= ARROW_ROWS_MAX
+    assert max(batch.nbytes for batch in batches) <= 1.1 * BATCH_BYTES_MAX
+    assert pa.Table.from_batches(batches, schema).equals(table)

@@ -5,6 +5,7 @@ import decimal
 import gzip
 import json
 import math
+import warnings
 from itertools import pairwise
 
 import duckdb
@@ -161,9 +162,36 @@ def test_what_cannot_be_read_is_said_when_the_plan_is_built(tmp_path):
             json_source(path)
     with pytest.raises(SchemaError, match="'m' cannot be read as map"):
         json_source(path, pa.schema([("m", pa.map_(pa.string(), pa.int64()))]))
-    path.write_bytes(b'{"id": 12345678901234567890}\n')
-    with pytest.warns(DreyWarning, match="17 digits and more are read as float64"):
-        json_source(path)
+
+
+@pytest.mark.parametrize(
+    ("texts", "expected"),
+    [
+        (["1", "18446744073709551615", "null"], pa.uint64()),
+        (["9223372036854775808"], pa.uint64()),
+        (["-1", "9223372036854775808"], pa.decimal128(38, 0)),
+        (["123456789012345678901234567890", "-5"], pa.decimal128(38, 0)),
+        (["-9223372036854775808", "9223372036854775807"], pa.int64()),
+    ],
+)
+def test_whole_numbers_beyond_int64_are_kept(tmp_path, texts, expected):
+    path = tmp_path / "a.json"
+    path.write_text("".join(f'{{"id": {text}, "price": {price}.0}}\n' for price, text in enumerate(texts)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        spec, _, schema = json_source(path)
+    assert schema == pa.schema({"id": expected, "price": pa.float64()})
+    assert [row["id"] for row in rows_of(spec)] == [None if text == "null" else int(text) for text in texts]
+
+
+@pytest.mark.parametrize("texts", [["12345678901234567890", "1.5"], ["1" * 40], ["12345678901234567890", "1e3"]])
+def test_whole_numbers_that_only_a_double_takes_are_warned_of(tmp_path, texts):
+    path = tmp_path / "a.json"
+    path.write_text("".join(f'{{"id": {text}}}\n' for text in texts))
+    with pytest.warns(DreyWarning, match="17 digits and more in column 'id' are read as float64"):
+        spec, _, schema = json_source(path)
+    assert schema == pa.schema({"id": pa.float64()})
+    assert [row["id"] for row in rows_of(spec)] == [float(text) for text in texts]
 
 
 def test_compressed_lines_are_one_split(tmp_path):

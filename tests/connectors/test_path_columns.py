@@ -1,6 +1,7 @@
 """Columns in the paths of files, of every format: typed, pruned, in a schema's order; files whose columns differ."""
 
 import datetime
+from decimal import Decimal
 
 import duckdb
 import pyarrow as pa
@@ -10,7 +11,7 @@ from pyarrow import dataset, orc
 
 from engine import Environment, col, count
 from engine.connectors.path_source import PathOptions, path_source
-from engine.errors import ConfigurationError, PlanError, SchemaError
+from engine.errors import ConfigurationError, DataError, PlanError, SchemaError
 from engine.files.hive import NULL_FOLDER
 from engine.graph.source_spec import PathSource
 from engine.parquet.source import parquet_source
@@ -137,6 +138,44 @@ def test_columns_that_a_file_has_not_are_null_in_a_union(env, tmp_path, suffix):
     expected = [(1, "x", None, None), (2, None, 2.5, None), (None, None, None, True)]
     assert sorted(map(tuple, data.collect()), key=str) == sorted(expected, key=str)
     assert [row.d for row in data.filter(col("c") > 1).select("d", "c").collect()] == [None]
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "arrow"])
+def test_numbers_of_two_kinds_are_the_type_that_holds_both_in_a_union(env, tmp_path, suffix):
+    def write(index, values):
+        table = pa.table({"a": values})
+        if suffix == "parquet":
+            pq.write_table(table, tmp_path / f"{index}.parquet")
+        else:
+            with pa.ipc.new_file(tmp_path / f"{index}.arrow", table.schema) as writer:
+                writer.write_table(table)
+
+    read = env.read_parquet if suffix == "parquet" else env.read_ipc
+    write(0, pa.array([1, 2, None]))
+    write(1, pa.array([2.5, -1.0]))
+    write(2, pa.array([7], pa.int16()))
+    with pytest.raises(SchemaError, match=r"column 'a' is double, in .* it is int64; schema_mode='union' reads both"):
+        read(tmp_path)
+    data = read(tmp_path, schema_mode="union")
+    assert data.schema == pa.schema({"a": pa.float64()})
+    assert sorted(row.a for row in data.filter(col("a").is_not_null()).collect()) == [-1.0, 1.0, 2.0, 2.5, 7.0]
+    assert [row.a for row in data.filter((col("a") > 2) & (col("a") < 7)).collect()] == [2.5]
+    assert data.count() == 6
+    write(3, pa.array([2**53 + 1]))
+    whole = read(tmp_path, schema_mode="union")
+    with pytest.raises(DataError, match=r"3\.(parquet|arrow).*9007199254740993 not in range"):
+        whole.filter(col("a") > 3).collect()
+    write(4, pa.array(["x"]))
+    with pytest.raises(SchemaError, match=r"column 'a' is string, .* cast one and unite them"):
+        read(tmp_path, schema_mode="union")
+
+
+def test_whole_numbers_and_decimals_are_decimals_with_room_for_both_in_a_union(env, tmp_path):
+    pq.write_table(pa.table({"a": [2]}), tmp_path / "0.parquet")
+    pq.write_table(pa.table({"a": [Decimal("3.25")]}), tmp_path / "1.parquet")
+    data = env.read_parquet(tmp_path, schema_mode="union")
+    assert data.schema == pa.schema({"a": pa.decimal128(22, 2)})
+    assert sorted(row.a for row in data.collect()) == [Decimal(2), Decimal("3.25")]
 
 
 def test_many_small_files_are_shared_out_by_bytes(tmp_path):

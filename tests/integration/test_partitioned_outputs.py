@@ -166,6 +166,24 @@ def test_who_adds_what_fits_is_not_warned(env, tmp_path):
         env.execute()
 
 
+@pytest.mark.parametrize("options", [{}, {"partition_by": "day"}, {"compression": "gzip", "delimiter": ";"}])
+def test_a_header_is_in_all_csv_files_of_a_folder_or_in_none(env, tmp_path, options):
+    data = env.from_arrow(TABLE.slice(0, 20))
+    for header in (True, False):
+        folder = tmp_path / str(header)
+        for _ in range(2):
+            data.write_csv(folder, header=header, mode="append", **options)
+            env.execute()
+        assert env.read_csv(folder, header=header, delimiter=options.get("delimiter", ",")).count() == 40
+    with pytest.raises(ConfigurationError, match=r"header=False, mode='append': what is there .* with a header;"):
+        data.write_csv(tmp_path / "True", mode="append", **options)
+    with pytest.raises(ConfigurationError, match=r"begins with .*, not with the header; leave header=True out"):
+        data.write_csv(tmp_path / "False", header=True, mode="append", **options)
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "empty" / "part-0.csv").touch()
+    data.write_csv(tmp_path / "empty", header=True, mode="append", partition_by="day")
+
+
 def test_a_job_that_fails_adds_nothing(env, tmp_path):
     env.from_arrow(TABLE).write_csv(tmp_path / "out")
     env.execute()

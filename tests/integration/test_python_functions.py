@@ -13,6 +13,7 @@ import pytest
 
 from engine import Environment, JobCancelledError, JobExecutionError, col, count
 from engine.client.job_listener import SilentListener
+from engine.errors import SchemaError
 from engine.minicluster.mini_cluster import MiniCluster
 from tests.integration.conftest import wait_until
 from tests.integration.row_oracle import assert_same_rows, rows_of
@@ -44,6 +45,37 @@ def test_map_takes_rows_and_returns_tuples_dicts_or_rows(env):
     unpacked = data.map(unpack, TWO)
     assert unpacked.to_arrow().schema.equals(TWO)
     assert_same_rows(unpacked.collect(), expected)
+
+
+NOT_NULL = pa.schema([pa.field("a", pa.int64(), nullable=False), pa.field("t", pa.string())])
+
+
+@pytest.mark.parametrize(
+    "apply",
+    [
+        lambda data, value: data.map(lambda row: (value if row.a == 7 else row.a, None), NOT_NULL),
+        lambda data, value: data.flat_map(lambda row: [{"a": value if row.a == 7 else row.a, "t": None}], NOT_NULL),
+        lambda data, value: data.map_batches(
+            lambda batch: {"a": pa.array([value, *range(1, len(batch["a"]))]), "t": batch["t"]}, NOT_NULL, "numpy"
+        ),
+        lambda data, value: data.group_by("a").reduce(lambda rows: [(value, None)], NOT_NULL),
+        lambda data, value: data.co_group(data, "a", lambda left, right: [(value, None)], NOT_NULL),
+    ],
+)
+def test_a_null_for_a_column_that_is_not_nullable_is_an_error(env, apply):
+    data = numbers(env, 10)
+    assert apply(data, 1).to_arrow().schema.equals(TWO)
+    assert apply(data, 1).count() == 10
+    with pytest.raises(JobExecutionError, match="for column 'a' of type int64, which is not nullable"):
+        apply(data, None).sort("a").count()
+
+
+def test_rows_that_fail_are_no_nulls_of_a_column_that_is_not_nullable(env):
+    data = numbers(env, 10)
+    for way in ("null", "collect"):
+        with pytest.raises(SchemaError, match=f"map: on_error='{way}' gives nulls .* column 'a' is not nullable"):
+            data.map(lambda row: (1 // row.a, None), NOT_NULL, on_error=way)
+    assert data.map(lambda row: (1 // row.a, None), NOT_NULL, on_error="skip").count() == 9
 
 
 def test_flat_map_returns_none_one_or_many_rows(env):

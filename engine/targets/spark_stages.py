@@ -1,6 +1,6 @@
 """The jobs of Spark that one of ours is: how they are ended, and what Spark says of their stages.
 
-    tag of the job ─► Spark's jobs that have it ─► their stages, the tasks of each as JSON ─► rows and bytes in, out, spilled
+    tag of the job ─► Spark's jobs that have it ─► their stages, tasks as JSON ─► rows and bytes in, out, spilled
 
 Rows are those of the attempt of a task that counted, as the status store of the session's process has them; it forgets
 the oldest stages of a session that has had a thousand (``spark.ui.retainedStages``), and what it has forgotten is
@@ -77,10 +77,10 @@ def stage_results(session: SparkSession, tag: str) -> tuple[VertexResult, ...]:
             stage = store.lastStageAttempt(number)
             if stage.status().name() != "COMPLETE":
                 continue
-            if stage.numTasks() > TASKS_MAX:
-                subtasks = (_whole(msgspec.json.decode(to_json(stage))),)
-            else:
-                subtasks = _subtasks(msgspec.json.decode(to_json(store.taskList(number, stage.attemptId(), TASKS_MAX))))
+            has_tasks = stage.numTasks() <= TASKS_MAX
+            asked = store.taskList(number, stage.attemptId(), TASKS_MAX) if has_tasks else stage
+            told = msgspec.json.decode(to_json(asked))
+            subtasks = _subtasks(told) if has_tasks else (_whole(told),)
             found.append(VertexResult(f"Stage {number}: {stage.name()}", subtasks))
     return tuple(found)
 

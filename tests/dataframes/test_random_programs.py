@@ -51,11 +51,14 @@ def places(request, monkeypatch):
 
 @contextlib.contextmanager
 def compiled_plans(spark, is_on):
-    """Have Spark compile its plans, or interpret them."""
+    """Have Spark compile its plans and spread their rows as it does by default here, or interpret them in few tasks."""
+    partitions = spark.conf.get("spark.sql.shuffle.partitions")
     if not is_on:
+        spark.conf.set("spark.sql.shuffle.partitions", "2")
         spark.conf.set("spark.sql.codegen.wholeStage", "false")
         spark.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
     yield
+    spark.conf.set("spark.sql.shuffle.partitions", partitions)
     spark.conf.unset("spark.sql.codegen.wholeStage")
     spark.conf.unset("spark.sql.codegen.factoryMode")
 

@@ -188,6 +188,8 @@ def _exported(
             publish(made, target, overwrite=how.overwrite)
             with target_lock(target):
                 publish_rejected(rejected, target)
+    if how.before is not None and not report.row_count:
+        report = replace(report, file_count=0, size_bytes=0)
     return replace(report, since=beyond)
 
 

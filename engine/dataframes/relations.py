@@ -150,30 +150,32 @@ class Relations:
             data = left.data.join(right.data, reduce(and_, on), _HOW[operator.how])
         else:
             data = left.data.crossJoin(right.data)
+        found = dict(zip(left.base.names, left.names, strict=True))
         if operator.how in (JoinType.SEMI, JoinType.ANTI):
-            return left.with_data(data)
-        columns = (*left.columns, *right.columns)
-        if not operator.coalesce_keys:
-            return Frame(data, node.schema, (*left.names, *right.names), columns)
-        return self._coalesced(Frame(data, node.schema, (), columns), operator, left, right)
+            columns = left.columns
+        else:
+            columns = (*left.columns, *right.columns)
+            found = dict(zip(right.base.names, right.names, strict=True)) | found
+        joined = Frame(data, node.schema, (), columns)
+        if operator.coalesce_keys and operator.how in (JoinType.RIGHT, JoinType.FULL):
+            joined = self._coalesced(joined, operator, left, right, found)
+        # of both sides' columns a plan may have left out what nobody reads
+        return replace(joined, names=tuple(found[name] for name in node.schema.names))
 
-    def _coalesced(self, joined: Frame, operator: Join, left: Frame, right: Frame) -> Frame:
-        """Return a join with one column for each pair of keys: that of a side all of whose rows are there.
+    def _coalesced(self, joined: Frame, operator: Join, left: Frame, right: Frame, found: dict[str, str]) -> Frame:
+        """Have ``found`` name for each pair of keys one column: that of a side all of whose rows are there.
 
         Of equal zeros it is the left one, whatever its sign.
         """
-        data, columns = joined.data, joined.columns
-        found = dict(zip(left.base.names, left.names, strict=True))
         for one, other in zip(operator.left_keys, operator.right_keys, strict=True):
             has_zeros = kinds.is_floating(left.arrow_schema.field(one).type)
-            if operator.how is JoinType.FULL or (operator.how is JoinType.RIGHT and has_zeros):
+            if operator.how is JoinType.FULL or has_zeros:
                 (name,) = self.fragments.new_names(1)
-                data = data.withColumn(name, F.expr(f"coalesce({left.name(one)}, {right.name(other)})"))
-                columns, found[one] = (*columns, name), name
-            elif operator.how is JoinType.RIGHT:
+                data = joined.data.withColumn(name, F.expr(f"coalesce({left.name(one)}, {right.name(other)})"))
+                joined, found[one] = replace(joined, data=data, columns=(*joined.columns, name)), name
+            else:
                 found[one] = right.name(other)
-        rest = (name for name in right.base.names if name not in operator.right_keys)
-        return replace(joined, data=data, names=(*found.values(), *map(right.name, rest)), columns=columns)
+        return joined
 
     def _apart(self, frame: Frame, other: Frame) -> Frame:
         """Return the same rows with names that another frame has not."""

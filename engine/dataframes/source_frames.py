@@ -39,7 +39,7 @@ def source_frame(session: SparkSession, node: PlanNode, fragments: Fragments, pa
     names = fragments.new_names(len(node.schema.names))
     if isinstance(spec, ArrowSource) and spec.inline is not None:
         data = _inline(session, spec, node, names)
-    elif isinstance(spec, ParquetSource) and _is_sparks(spec, node):
+    elif isinstance(spec, ParquetSource) and is_read_by_spark(node):
         data = _parquet(session, spec, node).toDF(*names)
     else:
         data = _by_splits(session, node, fragments, partitions, names)
@@ -59,11 +59,14 @@ def _inline(session: SparkSession, spec: ArrowSource, node: PlanNode, names: Seq
     return session.createDataFrame(table, schema=spark_schema(node.schema, names))
 
 
-def _is_sparks(spec: ParquetSource, node: PlanNode) -> bool:
+def is_read_by_spark(node: PlanNode) -> bool:
     """Whether Spark reads the very values: no types of other files, no row groups left out, not very many files."""
-    is_whole = not spec.types_ipc and spec.predicate is None and not spec.pruned_groups
+    spec = node.operator.spec if isinstance(node.operator, Source) else None
     return (
-        is_whole
+        isinstance(spec, ParquetSource)
+        and not spec.types_ipc
+        and spec.predicate is None
+        and not spec.pruned_groups
         and 0 < len(spec.paths) <= _FILES_MAX
         and all(_is_read_alike(each.type) for each in to_arrow_schema(node.schema))
     )

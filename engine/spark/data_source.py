@@ -96,8 +96,12 @@ class DreyDataSource(DataSource):
 
 
 def register(spark: SparkSession) -> None:
-    """Have a session know ``format("drey")``."""
+    """Have a session know ``format("drey")``, and a thread of the driver that calls this write to it.
+
+    Spark looks a format up in the session that is active in the thread, and a thread that a program starts has none.
+    """
     spark.dataSource.register(DreyDataSource)
+    spark.createDataFrame([], "n INT")  # makes its session the active one of this thread
 
 
 def _folder(options: Mapping[str, str]) -> Path:

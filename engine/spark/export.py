@@ -55,6 +55,8 @@ from engine.spark.exportable import check_types, file_settings, names_by_case, w
 from engine.spark.failures import errors_of_spark
 
 _LOG_SETTINGS = "spark-log4j2.properties"
+#: forks Python workers that have the engine loaded
+_DAEMON = "engine.targets.spark_daemon"
 #: row groups are what Drey's subtasks read: small enough that shares come out even
 _ROW_GROUP_BYTES = 8 << 20
 
@@ -76,9 +78,10 @@ def start_spark(name: str, master: str | None = None) -> SparkSession:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     own = conf_folder() / _LOG_SETTINGS
     log_settings = own.absolute() if own.is_file() else delivered("conf", _LOG_SETTINGS)
+    master = master or "local[*]"
     builder = (
         SparkSession.builder.appName(name)
-        .master(master or "local[*]")
+        .master(master)
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile=file:{log_settings}")
@@ -86,6 +89,8 @@ def start_spark(name: str, master: str | None = None) -> SparkSession:
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.driver.host", "127.0.0.1")
     )
+    if master.startswith("local"):
+        builder = builder.config("spark.python.daemon.module", _DAEMON)  # other machines may lack it
     with tempfile.TemporaryFile() as said:
         own_stderr = os.dup(2)
         os.dup2(said.fileno(), 2)
@@ -183,6 +188,8 @@ def _exported(
             publish(made, target, overwrite=how.overwrite)
             with target_lock(target):
                 publish_rejected(rejected, target)
+    if how.before is not None and not report.row_count:
+        report = replace(report, file_count=0, size_bytes=0)
     return replace(report, since=beyond)
 
 

@@ -28,6 +28,7 @@ from engine.spark.manifest_switch import (
     Promises,
     abort_write,
     begin_write,
+    check_target,
     commit_write,
     own_folder,
     remove_dead,
@@ -89,8 +90,10 @@ def publish(made: Made, target: Path, *, overwrite: bool) -> None:
 def append(made: Made, target: Path, before: RecordsManifest, beside: Callable[[], None] | None = None) -> None:
     """Add the parts in a folder to a data set, and do what goes with it.
 
-    Raises: PlanError when it is not as it was before: rows beyond a watermark would be there twice.
+    Raises: PlanError when it is not as it was before: rows beyond a watermark would be there twice. SchemaError when
+    the columns are others, also where there is no row yet.
     """
+    check_target(target, made.schema, overwrite=False)
     if made.manifest.row_count:
         _switch(made, target, before, beside)
     elif beside is not None:

@@ -76,7 +76,7 @@ def begin_write(folder: Path, schema: pa.Schema, *, overwrite: bool) -> Path:
 
     Raises: PlanError (the folder holds something else), SchemaError (appended rows have other columns).
     """
-    _check_target(folder, schema, overwrite=overwrite)
+    check_target(folder, schema, overwrite=overwrite)
     staging = folder / f"{_WRITE_PREFIX}{uuid.uuid4().hex[:12]}"
     own_folder(staging)
     return staging
@@ -139,7 +139,7 @@ def commit_write(
     with target_lock(folder):
         if not staging.is_dir():
             raise PlanError(f"{folder} was replaced while rows were being written to it; write them again")
-        there = _check_target(folder, schema, overwrite=overwrite)
+        there = check_target(folder, schema, overwrite=overwrite)
         if before is not None and there != before:
             raise PlanError(
                 f"{folder} was changed by another export meanwhile; nothing was written, run this one again"
@@ -224,8 +224,8 @@ def _itself(value: Any) -> Any:
     return value
 
 
-def _check_target(folder: Path, schema: pa.Schema, *, overwrite: bool) -> RecordsManifest | None:
-    """Return the manifest of the data set that is there, None where there is none yet."""
+def check_target(folder: Path, schema: pa.Schema, *, overwrite: bool) -> RecordsManifest | None:
+    """Return the manifest of the data set that is there, None where there is none yet; refuse rows of other columns."""
     if not folder.exists():
         return None
     if not folder.is_dir():

@@ -5,6 +5,7 @@ cluster.py          a standalone cluster, over REST
 planned_job.py      what both do with a plan: optimize, hand over, wait, tell the listener
 shipped_modules.py  what a job's functions import, packed to travel with it
 spark_modules.py    the same for Spark's executors
+spark_daemon.py     what forks Spark's Python workers, with the engine loaded
 spark_stages.py     what Spark says of a job's stages, for its result
 spark.py            Spark: the plan as DataFrames (``engine.dataframes``)
 

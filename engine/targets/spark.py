@@ -27,11 +27,15 @@ from engine.dataframes.fragments import fragment_settings
 from engine.dataframes.frame import Fragments
 from engine.dataframes.outputs import Outputs
 from engine.dataframes.session import open_session, with_needed_settings
+from engine.dataframes.source_frames import is_read_by_spark
 from engine.dataframes.translator import PlanTranslator
 from engine.errors import JobCancelledError
-from engine.graph.plan import Plan, Sink
+from engine.graph.expression import ColumnRef, NamedExpression
+from engine.graph.plan import Plan, Project, Sink
 from engine.graph.source_spec import SinkSpec
 from engine.ids import JobId
+from engine.optimizer.logical_plan import LogicalPlan
+from engine.optimizer.rules import projection_pruning
 from engine.spark.failures import engine_error, unlogged
 from engine.targets.local import LocalExecutor
 from engine.targets.spark_modules import ship_modules
@@ -45,6 +49,22 @@ _Result = TypeVar("_Result")
 def run_fragment(plan: Plan, settings: Mapping[str, object]) -> None:
     """Run a plan in a worker of Spark."""
     LocalExecutor().execute(plan, load_configuration(settings))
+
+
+def pruned(plan: Plan) -> Plan:
+    """Return the plan without what nobody reads: a fragment computes all that it is told, and a column may fail.
+
+    Files that Spark reads keep their columns: it leaves them out itself, and knows then how small the rest is.
+    """
+    logical = LogicalPlan(plan)
+    projection_pruning.apply(logical)
+    for node in logical.order():
+        whole = plan.node(node.id) if node.id < len(plan.nodes) else node
+        if node != whole and is_read_by_spark(whole):
+            below = logical.insert(whole.operator, (), whole.schema, whole)
+            kept = tuple(NamedExpression(name, ColumnRef(name)) for name in node.schema.names)
+            logical.replace(node, operator=Project(kept), inputs=(below.id,))
+    return logical.to_plan()
 
 
 class SparkExecutor:
@@ -66,6 +86,7 @@ class SparkExecutor:
     def execute(self, plan: Plan, configuration: Configuration) -> JobResult:
         """Run a plan to its end; the process's listener is told what happens."""
         session = _session(plan.name or "drey", configuration)
+        plan = pruned(plan)
         listener = listener_of_job()
         job_id = JobId.random()
         started = time.monotonic()

@@ -1,6 +1,6 @@
 """The jobs of Spark that one of ours is: how they are ended, and what Spark says of their stages.
 
-    tag of the job ─► Spark's jobs that have it ─► their stages as JSON, a call each ─► rows and bytes in, out, spilled
+    tag of the job ─► Spark's jobs that have it ─► their stages, tasks as JSON ─► rows and bytes in, out, spilled
 
 Rows are those of the attempt of a task that counted, as the status store of the session's process has them; it forgets
 the oldest stages of a session that has had a thousand (``spark.ui.retainedStages``), and what it has forgotten is
@@ -13,8 +13,9 @@ Held by: tests/dataframes/test_spark_stages.py
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -69,16 +70,27 @@ def stage_results(session: SparkSession, tag: str) -> tuple[VertexResult, ...]:
     with suppress(Exception):  # numbers that come too late are missing, no more
         scala.listenerBus().waitUntilEmpty(_PATIENCE_MS)
     store = scala.statusStore()
-    to_json = context._jvm.org.apache.spark.status.api.v1.JacksonMessageWriter().mapper().writeValueAsString
-    no_quantiles = context._gateway.new_array(context._jvm.double, 0)
+    to_json = _json_writer(context._gateway)
     found = []
     for number in _stage_numbers(store, scala.statusTracker().getJobIdsForTag(tag)):
         with suppress(Exception):  # the store forgets stages
-            has_tasks = store.lastStageAttempt(number).numTasks() <= TASKS_MAX
-            attempts = _decoded(to_json(store.stageData(number, has_tasks, None, False, no_quantiles)))
-            if attempts[-1]["status"] == "COMPLETE":
-                found.append(_vertex(attempts[-1]))
+            stage = store.lastStageAttempt(number)
+            if stage.status().name() != "COMPLETE":
+                continue
+            has_tasks = stage.numTasks() <= TASKS_MAX
+            asked = store.taskList(number, stage.attemptId(), TASKS_MAX) if has_tasks else stage
+            told = msgspec.json.decode(to_json(asked))
+            subtasks = _subtasks(told) if has_tasks else (_whole(told),)
+            found.append(VertexResult(f"Stage {number}: {stage.name()}", subtasks))
     return tuple(found)
+
+
+@cache
+def _json_writer(gateway: Any) -> Callable[[Any], str]:
+    """Return Spark's writer of JSON; a new one learns every class anew."""
+    mapper = gateway.jvm.org.apache.spark.status.api.v1.JacksonMessageWriter().mapper()
+    to_json: Callable[[Any], str] = mapper.writeValueAsString
+    return to_json
 
 
 def _stage_numbers(store: Any, jobs: Any) -> list[int]:
@@ -89,19 +101,9 @@ def _stage_numbers(store: Any, jobs: Any) -> list[int]:
     return sorted(numbers)
 
 
-def _decoded(text: str) -> list[dict[str, Any]]:
-    """Return the attempts of a stage, the last one last."""
-    attempts: list[dict[str, Any]] = msgspec.json.decode(text)
-    return sorted(attempts, key=lambda each: int(each["attemptId"]))
-
-
-def _vertex(stage: Mapping[str, Any]) -> VertexResult:
-    name = f"Stage {stage['stageId']}: {stage['name']}"
-    tasks = stage.get("tasks")
-    if not tasks:
-        return VertexResult(name, (_whole(stage),))
-    done = {task["index"]: task for task in tasks.values() if task["status"] == "SUCCESS"}
-    return VertexResult(name, tuple(_subtask(task) for _, task in sorted(done.items())))
+def _subtasks(attempts: list[dict[str, Any]]) -> tuple[SubtaskResult, ...]:
+    done = {task["index"]: task for task in attempts if task["status"] == "SUCCESS"}
+    return tuple(_subtask(task) for _, task in sorted(done.items()))
 
 
 def _subtask(task: Mapping[str, Any]) -> SubtaskResult:

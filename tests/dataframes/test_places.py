@@ -206,6 +206,17 @@ def test_sums_that_overflow_fail(places):
             env.from_arrow(rows).select((col("v") * 4).alias("w")).collect()
 
 
+def test_what_nobody_reads_is_not_computed(places):
+    """Neither by Spark nor by a fragment; a column that fails ends the job where it is read, and there alone."""
+    for env in places:
+        rows = env.from_arrow(EVENTS).with_columns(bad=col("s").cast(pa.int32()), ok=col("s").str.matches("k[1-3]"))
+        groups = env.from_arrow(GROUPS).with_columns(worse=col("name").cast(pa.int32()))
+        found = rows.join(groups, on="g", how="full").group_by("ok").agg(n=count()).to_arrow()
+        assert dict(zip(*found.to_pydict().values(), strict=True)) == {True: 208, False: 410, None: 64}
+        with pytest.raises((DataError, JobExecutionError), match="k"):
+            rows.group_by("bad").agg(n=count()).to_arrow()
+
+
 def test_an_output_that_exists_is_refused(places, tmp_path):
     (tmp_path / "out").mkdir()
     places[1].from_arrow(GROUPS).write_csv(tmp_path / "out")

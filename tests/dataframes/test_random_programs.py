@@ -51,11 +51,14 @@ def places(request, monkeypatch):
 
 @contextlib.contextmanager
 def compiled_plans(spark, is_on):
-    """Have Spark compile its plans, or interpret them."""
+    """Have Spark compile its plans and spread their rows as it does by default here, or interpret them in few tasks."""
+    partitions = spark.conf.get("spark.sql.shuffle.partitions")
     if not is_on:
+        spark.conf.set("spark.sql.shuffle.partitions", "2")
         spark.conf.set("spark.sql.codegen.wholeStage", "false")
         spark.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
     yield
+    spark.conf.set("spark.sql.shuffle.partitions", partitions)
     spark.conf.unset("spark.sql.codegen.wholeStage")
     spark.conf.unset("spark.sql.codegen.factoryMode")
 
@@ -93,20 +96,44 @@ def test_programs_have_one_result(places, seed, monkeypatch):
 
 
 @pytest.mark.parametrize("seed", _SEEDS)
-def test_programs_over_all_types_have_one_result(places, seed):
+def test_programs_over_all_types_have_one_result(places, seed, request):
     """Zones, decimals, nested values, windows, as-of joins, functions, SQL: errors are alike, too."""
     for own in range(3 * seed, 3 * seed + 3):
-        results = []
-        for env in places:
-            program = WideProgram(env, random.Random(own))
-            try:
-                results.append(program.run().to_arrow())
-            except EngineError as error:
-                results.append(type(error))
+        results, trace = zip(*(_result_of_wide(env, own) for env in places), strict=True)
+        if isinstance(results[0], type) and not isinstance(results[1], type) and "spark" in request.node.name:
+            with every_side_computed(request.getfixturevalue("spark")):
+                results = (results[0], _result_of_wide(places[1], own)[0])
         if isinstance(results[0], type):
-            assert results[1] is results[0], program.trace
+            assert results[1] is results[0], trace[0]
         else:
             assert_same(*results)
+
+
+def _result_of_wide(env, seed):
+    """Return the rows of a program, or what kind of error it ends with; and what it does."""
+    program = WideProgram(env, random.Random(seed))
+    try:
+        return program.run().to_arrow(), program.trace
+    except EngineError as error:
+        return type(error), program.trace
+
+
+@contextlib.contextmanager
+def every_side_computed(spark):
+    """Have Spark compute a side of a join whose other side is empty, with the values that fail there."""
+    settings = {
+        "spark.sql.adaptive.optimizer.excludedRules": (
+            "org.apache.spark.sql.execution.adaptive.AQEPropagateEmptyRelation"
+        ),
+        "spark.sql.optimizer.excludedRules": "org.apache.spark.sql.catalyst.optimizer.PropagateEmptyRelation",
+        "spark.sql.autoBroadcastJoinThreshold": "-1",
+        "spark.sql.adaptive.autoBroadcastJoinThreshold": "-1",
+    }
+    for key, value in settings.items():
+        spark.conf.set(key, value)
+    yield
+    for key in settings:
+        spark.conf.unset(key)
 
 
 @pytest.mark.parametrize("seed", _SEEDS)

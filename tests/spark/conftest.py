@@ -1,5 +1,6 @@
 """One session of Spark for all tests of the room."""
 
+import os
 import shutil
 
 import pytest
@@ -15,7 +16,7 @@ def spark():
     if shutil.which("java") is None and not spark_export.os.environ.get("JAVA_HOME"):
         pytest.skip("no Java; bin/run-tests provides one")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("JDK_JAVA_OPTIONS", JAVA_OPTIONS)
+        patch.setenv("JDK_JAVA_OPTIONS", os.environ.get("JDK_JAVA_OPTIONS", JAVA_OPTIONS))
         session = spark_export.start_spark("tests")
     session.conf.set("spark.sql.shuffle.partitions", "4")
     yield session

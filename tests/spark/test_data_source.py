@@ -1,6 +1,7 @@
 """``format("drey")``: all types there and back, tasks that die, what is refused."""
 
 import datetime as dt
+from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 
 import pyarrow as pa
@@ -213,6 +214,16 @@ def test_spark_finds_the_format_by_the_name_of_a_package():
     from engine.spark.data_source import DreyDataSource
 
     assert found_by_name.DefaultSource is DreyDataSource
+
+
+def test_a_thread_of_the_driver_writes_once_it_has_registered(session, tmp_path):
+    def write():
+        register(session)
+        session.range(5).write.format("drey").mode("append").save(str(tmp_path / "rows"))
+
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(write).result()
+    assert session.read.format("drey").load(str(tmp_path / "rows")).count() == 5
 
 
 def test_a_data_set_of_spark_is_planned_by_its_manifest(session, tmp_path):

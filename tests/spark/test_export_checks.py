@@ -115,7 +115,7 @@ def test_only_what_is_new_is_added(spark, orders, tmp_path):
     assert (report.row_count, report.since) == (5, "day > 2024-01-02")
     assert read_manifest(tmp_path / "out").row_count == 7
     again = export_data(orders, target, since="day")
-    assert again.row_count == 0
+    assert (again.row_count, again.file_count, again.size_bytes) == (0, 0, 0)
     assert read_manifest(tmp_path / "out").row_count == 7
     assert export_data(orders, target, since="day", overwrite=True).row_count == 7
 
@@ -128,6 +128,11 @@ def test_what_cannot_grow_is_refused(orders, tmp_path):
     export_data(orders.where("id < 3"), str(tmp_path / "out"), since="day")
     with pytest.raises(SchemaError, match="kind"):
         export_data(orders.drop("kind").where("id = 6"), str(tmp_path / "out"), since="id")
+    # also on a day without new rows, and not only when there are some
+    with pytest.raises(SchemaError, match="id"):
+        export_data(
+            orders.withColumn("id", orders.id.cast("double")).where("id < 3"), str(tmp_path / "out"), since="day"
+        )
 
 
 def run(*arguments):

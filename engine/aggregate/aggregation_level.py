@@ -56,6 +56,10 @@ class AggregationLevel:
         self._work.progress.enter(AggregateState.PARTITIONED)
         phase.take_over(self._grouping.take_groups())
 
+    def end_run(self) -> Iterator[pa.RecordBatch]:
+        """Yield the results of groups that are in the table, of which no row follows; the table is empty then."""
+        return self._grouping.end_run() if self._phase is self._grouping else iter(())
+
     def finish(self) -> Iterator[pa.RecordBatch]:
         """Yield the results of what is in memory. Raises: as add."""
         self._work.progress.enter(AggregateState.EMITTING)

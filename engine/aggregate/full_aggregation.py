@@ -79,6 +79,10 @@ class FullAggregation:
         self._level.add(batch, self._work.rows)
         return iter(())
 
+    def end_run(self) -> Iterator[pa.RecordBatch]:
+        """Yield the results of all groups so far, if they are many and in memory: what follows has other ones."""
+        return self._level.end_run()
+
     def finish(self) -> Iterator[pa.RecordBatch]:
         """Yield the results. Without keys at least one row. Raises: as add, also CorruptBlockError."""
         work = self._work

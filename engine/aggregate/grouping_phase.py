@@ -25,12 +25,15 @@ import pyarrow as pa
 from engine.aggregate.aggregate_state import AggregateState
 from engine.aggregate.aggregate_workspace import AggregateWorkspace, InputForm
 from engine.aggregate.row_partitions import KeptRows
+from engine.records.batch_limits import BATCH_ROWS_MAX
 
 #: more new groups than this share of the rows, when the table is full: states go past it. So many are new where there
 #: are about three times the groups that fit; of fewer, those that stay in the table take in more than is saved
 NEW_GROUPS_RATIO = 0.8
 #: with watches_caches: also at so many groups, which are more than the caches hold; and at twice as many ...
 CACHED_GROUPS = 1 << 18
+#: groups that are given out before the end: fewer would make small batches
+RUN_GROUPS_MIN = BATCH_ROWS_MAX
 
 
 class GroupingPhase:
@@ -116,6 +119,12 @@ class GroupingPhase:
                 self._work.state_rows.write(states, self._files.writer(store))
             else:
                 self._work.state_rows.scatter(states, self._files, self.level, self._work.partition_count)
+
+    def end_run(self) -> Iterator[pa.RecordBatch]:
+        """Give out all groups where they make a batch and none is in a file."""
+        if self._table.group_count >= RUN_GROUPS_MIN and not self._files.any:
+            yield from self._work.results()
+            self._table.reset(self.level)
 
     def finish(self) -> Iterator[pa.RecordBatch]:
         """Give out partitions that are all in memory; the rest of the others is written too."""

@@ -3,6 +3,7 @@
     aggregate = HashAggregate(spec, pool, space)            spec: ``aggregate_spec``
     for batch in aggregate.add_batch(batch): ...            partial, combine: states, when the table is full
                  or add_page(segment, used_bytes), add_rows(buffer): binary rows
+    for batch in aggregate.end_run(): ...                   single: what follows has none of the groups before
     for batch in aggregate.finish(): ...                    the rest
     aggregate.close()                                       always; idempotent
 
@@ -121,6 +122,15 @@ class HashAggregate:
     def add_rows(self, buffer: Buffer) -> Iterator[pa.RecordBatch]:
         """Take contiguous binary rows of the input schema; otherwise as add_batch, also CorruptBlockError."""
         return self.add_batch(self._input_codec.from_rows(buffer))
+
+    def end_run(self) -> Iterator[pa.RecordBatch]:
+        """Yield results of groups of which no row follows; as many as pay: the others are kept for later.
+
+        Raises: RuntimeError: a partial aggregate, which gives out states.
+        """
+        if isinstance(self._grouping, PreAggregation):
+            raise RuntimeError("a partial aggregate has no results")
+        return self._grouping.end_run()
 
     def finish(self) -> Iterator[pa.RecordBatch]:
         """Yield what has not been given out: the results (partial: states). Without keys at least one row.

@@ -40,6 +40,7 @@ from engine.api.results import check_visible, is_sorted, read_parts
 from engine.api.source_calls import SourceCalls
 from engine.api.source_filters import source_filters
 from engine.api.unwritten_outputs import UNWRITTEN
+from engine.api.value_runs import with_value_runs
 from engine.client.job_result import JobResult
 from engine.client.termination import uninterrupted
 from engine.commit.output_check import check_outputs
@@ -332,7 +333,7 @@ def _source_of(folder: Path, node: LogicalNode) -> LogicalNode:
 def _prepared(plan: Plan) -> Plan:
     """Return a plan with all that is looked up for it before it is optimized."""
     filters = source_filters(plan)
-    return with_samples(with_possible_splits(plan, filters.sole), filters.every)
+    return with_samples(with_value_runs(with_possible_splits(plan, filters.sole)), filters.every)
 
 
 def _remove(folder: ProcessFolder) -> None:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
 #: files whose footers are read again for a plan
-_FILES_MAX: Final = 64
+FILES_MAX: Final = 64
 
 
 def with_possible_splits(plan: Plan, filters: Mapping[int, Expression]) -> Plan:
@@ -62,7 +62,7 @@ def _is_worth_a_look(node: PlanNode) -> bool:
     if not isinstance(node.operator, Source) or not isinstance(node.operator.spec, ParquetSource | PathSource):
         return False
     splits = node.operator.spec.splits
-    return len(splits) > 1 and len({split.path for split in splits}) <= _FILES_MAX
+    return len(splits) > 1 and len({split.path for split in splits}) <= FILES_MAX
 
 
 def _with_possible(node: PlanNode, predicate: Expression) -> PlanNode:

@@ -39,6 +39,7 @@ class Aggregate(ChainedOperator):
         pool, space = context.page_pool(self.descriptor), context.spill_space(self.descriptor)
         owner = self._value_owner(context, operator.phase)
         self._aggregate: HashAggregate | None = HashAggregate(spec, pool, space, owner)
+        self._has_runs, self._run = operator.has_runs, context.run
         self.sieve = self._aggregate.sieve
         self.coded_columns = self._aggregate.coded_columns
 
@@ -57,7 +58,11 @@ class Aggregate(ChainedOperator):
         return self._aggregate
 
     def process(self, batch: pa.RecordBatch) -> None:
-        """Add a batch; a partial aggregate may emit."""
+        """Add a batch; a partial aggregate may emit, and so does one of runs when the next one begins."""
+        if self._has_runs and self._run != self.context.run:
+            self._run = self.context.run
+            for result in self._open_aggregate.end_run():
+                self.output.process(result)
         for result in self._open_aggregate.add_batch(batch):
             self.output.process(result)
 

@@ -18,6 +18,7 @@ import pyarrow as pa
 from engine.connectors.source_reader import is_coding, is_filtering, open_source
 from engine.exchange.elements import OversizedRow, RowPage
 from engine.graph.operator_descriptor import SourceOperator
+from engine.graph.source_spec import ParquetSource
 from engine.operators.operator import Output, RowsOutput, TaskContext
 from engine.operators.runtime_filters import together
 from engine.operators.source_pacing import paced, share_of
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from engine.graph.runtime_filter import RuntimeFilter
     from engine.operators.runtime_filters import RuntimeFilters
     from engine.operators.task_inputs import TaskInput
+    from engine.parquet.reader import ParquetReader
     from engine.records.key_test import KeyTest
     from engine.records.row_sieve import RowSieve
 
@@ -106,6 +108,8 @@ class SourceDriver:
         if output.coded_columns and is_coding(self._reader):
             self._reader.keep_codes(output.coded_columns)
         self._reader_filters = is_filtering(self._reader)
+        has_runs = isinstance(operator.spec, ParquetSource) and operator.spec.has_runs
+        self._run_reader = cast("ParquetReader", self._reader) if has_runs else None
         self._tests: list[KeyTest] = []
         self._top: TopTest | None = None
         if operator.top is not None and is_filtering(self._reader):
@@ -147,6 +151,8 @@ class SourceDriver:
             self._context.check_cancelled()
             self._context.arrow_peak.look()
             left = self._left_of(batch)
+            if self._run_reader is not None:
+                self._context.run = self._run_reader.run
             if left.num_rows:
                 self._output.process(left)
             del left  # a wide one is not kept while the next is read

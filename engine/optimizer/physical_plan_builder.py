@@ -15,6 +15,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import ClassVar
 
+import msgspec
+
 from engine.graph.operator_descriptor import OperatorDescriptor, PhysicalOperator
 from engine.graph.plan import Plan, PlanNode
 from engine.graph.ship_strategy import ShipStrategy
@@ -93,6 +95,12 @@ class PhysicalPlanBuilder:
         """Add a node that was made elsewhere, with ``next_id``."""
         self.nodes.append(node)
         return node.id
+
+    def change(self, node_id: int, operator: PhysicalOperator) -> None:
+        """Give a node that is there another operator, with the same inputs and rows."""
+        node = self.nodes[node_id]
+        descriptor = msgspec.structs.replace(node.descriptor, operator=operator)
+        self.nodes[node_id] = msgspec.structs.replace(node, descriptor=descriptor)
 
     def add_plain(self, candidate: Candidate, operator: PhysicalOperator, *, are_apart: bool = True) -> int:
         """Add a candidate's one operator, which needs no managed memory; ``are_apart`` as in ``channels``."""

@@ -117,6 +117,10 @@ class ParquetReader:
         self.path = ""
         self.bytes_read = 0
         self.pruned_groups = 0
+        #: of the rows that come out, where each split is a run; it grows
+        self.run = 0
+        #: of the rows that are read
+        self._run_read = 0
 
     def filter_by(self, tests: Sequence[KeyTest]) -> None:
         """Leave out rows that filters of keys say are not wanted; to be called before the first row is read."""
@@ -135,11 +139,17 @@ class ParquetReader:
         if self._top is not None:
             yield from self._look_ahead(self._top)
         if not self._is_filtering:
-            yield from self._rows()
+            for batch in self._rows():
+                self.run = self._run_read
+                yield batch
+                del batch  # a wide one is not kept while the next is read
             return
         # A filter leaves a few rows of each batch. The first ones are handed on at once, for who wants few.
         small = SmallBatches(rows_min=1, bytes_min=min(BYTES_MIN, max(BATCH_BYTES_MIN, self._reserved.part_bytes // 8)))
         for batch in self._rows():
+            if self._spec.has_runs and self.run != self._run_read:
+                yield from small.rest()
+                self.run = self._run_read
             yield from small.add(batch)
         yield from small.rest()
 
@@ -150,11 +160,13 @@ class ParquetReader:
     def _rows(self) -> Iterator[pa.RecordBatch]:
         for path, listed in groupby(self._splits, key=attrgetter("path")):
             self.path, splits = path, list(listed)
+            self._run_read += 1
             small = self._read_small(path, splits)
             if small is not None:
                 yield from small
                 continue
             for split in splits:
+                self._run_read += 1
                 with _named(f"file {split.path}, row groups {split.start} to {split.end}"):
                     yield from self._read_split(split)
 
@@ -246,7 +258,8 @@ class ParquetReader:
         splits = [split for split in self._splits if split.path == self._file.path]
         groups = [group for split in splits for group in range(split.start, split.end)]
         if predicate is not None:
-            if self._spec.pruned_groups is None:
+            # Between the row groups of a split there may be some that the plan has left out.
+            if self._spec.pruned_groups is None or len(groups) > len(splits):
                 groups = possible_groups(footer, groups, predicate, self._schema)
             groups = [group for group in groups if self._file.indexes.may_have(group, predicate)]
         groups = list(matched_groups(footer, groups, self._tests, self._schema))

@@ -2,6 +2,8 @@
 
     with keys   parallelism set, else default    SINGLE where the input lies grouped, else PARTIAL_FINAL
     without     1                                SINGLE where the input is one subtask, else PARTIAL_FINAL
+    runs                                         SINGLE, and groups come out with their run: where the source reads
+                                                 row groups in runs that share no key (``ParquetSource.has_runs``)
     few groups  1                                PARTIAL_FINAL: a few states more are merged in no time, and what
                                                  follows needs no exchange (where ``has_small_parts``)
 
@@ -21,16 +23,23 @@ from math import prod
 import msgspec
 
 from engine.graph.expression import ORDER_DEPENDENT_AGGREGATES, Expression, columns_of
-from engine.graph.operator_descriptor import HashAggregateOperator, OperatorDescriptor
+from engine.graph.operator_descriptor import (
+    FilterOperator,
+    HashAggregateOperator,
+    OperatorDescriptor,
+    ProjectOperator,
+    SourceOperator,
+)
 from engine.graph.plan import Aggregate, PlanNode
 from engine.graph.ship_strategy import PartitionerSpec, ShipStrategy
+from engine.graph.source_spec import ParquetSource
 from engine.optimizer.aggregate_phases import add_input, add_partial
 from engine.optimizer.candidates import GLOBAL, Candidate, CandidateInput, Shipping, move
 from engine.optimizer.input_changes import filter_input
 from engine.optimizer.logical_plan import LogicalPlan
 from engine.optimizer.operators.entry import OperatorEntry, OrderUse, Planning
 from engine.optimizer.physical_plan_builder import PhysicalPlanBuilder, channel_of
-from engine.optimizer.properties import RANDOM, hashed_by
+from engine.optimizer.properties import RANDOM, Partitioning, hashed_by
 from engine.optimizer.settings import OptimizerSettings
 from engine.optimizer.short_text import short
 from engine.optimizer.sort_planning import in_order
@@ -39,6 +48,9 @@ from engine.statistics.estimates import GROUP_EXPONENT, Estimates, row_width, si
 
 #: partial states up to this are merged in one subtask
 FEW_STATES_BYTES = 1e6
+
+#: a subtask has memory for the groups of so many average runs
+_RUNS_HELD = 8
 
 _SMALL_DOMAINS = {"bool": 2.0, "int8": 256.0, "uint8": 256.0}
 
@@ -97,18 +109,44 @@ class AggregateEntry(OperatorEntry[Aggregate]):
         is_single = candidate.strategy == "SINGLE"
         add_first = add_input if is_single else add_partial
         source = add_first(builder, candidate, operator)
+        runs = _use_runs(builder, source, candidate.inputs[0].candidate, operator.keys) if is_single else 0
         descriptor = OperatorDescriptor(
             candidate.node.id,
             builder.name_of(candidate.node),
             HashAggregateOperator(
-                "single" if is_single and not operator.of_states else "final", operator.keys, operator.calls
+                "single" if is_single and not operator.of_states else "final",
+                operator.keys,
+                operator.calls,
+                has_runs=runs > 0,
             ),
             (builder.node(source).descriptor.output_schema,),
             candidate.node.schema,
-            builder.weight(candidate.estimates, candidate.parallelism),
+            builder.weight(candidate.estimates, max(candidate.parallelism, runs // _RUNS_HELD)),
         )
         channel = channel_of(source, 0, candidate.inputs[0].shipping)
         return builder.add(candidate, descriptor, (channel,), "" if is_single else "FINAL")
+
+
+def _use_runs(builder: PhysicalPlanBuilder, source: int, below: Candidate, keys: tuple[str, ...]) -> int:
+    """Have the source of a node, in the same task, tell its splits apart, where no two of them share a group.
+
+    Returns: how many they are; 0: groups are complete with the last row.
+    """
+    properties = below.properties
+    if properties.partitioning is not Partitioning.FILE_PARTITIONED or not properties.groups(keys):
+        return 0
+    node = builder.node(source)
+    while isinstance(node.descriptor.operator, ProjectOperator | FilterOperator):
+        (channel,) = node.inputs
+        if channel.ship_strategy is not ShipStrategy.FORWARD:
+            return 0
+        node = builder.node(channel.source)
+    operator = node.descriptor.operator
+    if not isinstance(operator, SourceOperator) or not isinstance(operator.spec, ParquetSource):
+        return 0
+    in_runs = msgspec.structs.replace(operator, spec=msgspec.structs.replace(operator.spec, has_runs=True))
+    builder.change(node.id, in_runs)
+    return len(operator.spec.splits)
 
 
 def groups_of(node: PlanNode, keys: tuple[str, ...], source: Estimates) -> Estimates:

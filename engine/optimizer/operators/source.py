@@ -44,6 +44,9 @@ from engine.statistics.costs import Costs
 from engine.statistics.estimates import Estimates, row_width, sized
 
 _WHOLE_FILES: Final = "WHOLE_FILES"
+_WHOLE_RUNS: Final = "WHOLE_RUNS"
+#: of so many runs a subtask reads no more than its share, about; fewer may be of very different sizes
+_RUNS_PER_SUBTASK: Final = 4
 #: rows of a source of which nothing at all is known
 DEFAULT_SOURCE_ROWS = 1_000_000.0
 
@@ -115,7 +118,7 @@ class SourceEntry(OperatorEntry[Source]):
     def candidates(
         self, planning: Planning, node: PlanNode, operator: Source, estimates: Estimates, inputs: list[list[Candidate]]
     ) -> list[Candidate]:
-        """Return the one way to read a source; another one by whole files, where these keep equal values together."""
+        """Return the one way to read a source; others by whole files or runs, which keep equal values together."""
         split_count = max(1, len(operator.spec.splits))
         if isinstance(operator.spec, ArrowSource) and operator.spec.inline is not None:
             # inline rows are read by whichever subtask has the (only) split
@@ -127,16 +130,27 @@ class SourceEntry(OperatorEntry[Source]):
         order, groups = _layout(operator)
         plain = Candidate(node, estimates, parallelism, costs=costs, sorted_by=order)
         files = len({split.path for split in operator.spec.splits})
-        if not groups or parallelism == 1 or min(parallelism, files) < parallelism:
-            return [plain]
-        properties = grouped_in_files(groups)
-        return [plain, msgspec.structs.replace(plain, strategy=_WHOLE_FILES, properties=properties)]
+        kept = [plain]
+        if groups and 1 < parallelism <= files:
+            properties = grouped_in_files(groups)
+            kept.append(msgspec.structs.replace(plain, strategy=_WHOLE_FILES, properties=properties))
+        in_runs = [
+            msgspec.structs.replace(plain, strategy=_WHOLE_RUNS, properties=grouped_in_files((column,)))
+            for column in _cut_columns(operator, parallelism)
+        ]
+        # The first of equals is chosen: to one subtask it is the same in which pieces it reads.
+        return [*in_runs, *kept] if parallelism == 1 else [*kept, *in_runs]
 
     def translate(self, builder: PhysicalPlanBuilder, candidate: Candidate, operator: Source) -> int:
         """Add the source."""
         spec = operator.spec
         if candidate.strategy == _WHOLE_FILES:
             spec = msgspec.structs.replace(spec, splits=_whole_files(spec.splits))
+        if isinstance(spec, ParquetSource):
+            if candidate.strategy == _WHOLE_RUNS:
+                ((column,),) = candidate.properties.key_sets
+                spec = msgspec.structs.replace(spec, splits=_whole_runs(spec.splits, spec.cuts[column]))
+            spec = msgspec.structs.replace(spec, cuts={})
         physical = SourceOperator(spec, is_replicated(candidate), operator.rate_limit)
         return builder.add_plain(candidate, physical)
 
@@ -150,15 +164,33 @@ def _layout(source: Source) -> tuple[tuple[SortKey, ...], tuple[str, ...]]:
     return tuple(order), spec.grouped_by if set(spec.grouped_by) <= set(spec.columns) else ()
 
 
+def _cut_columns(source: Source, parallelism: int) -> list[str]:
+    """Return the columns by which a source is cut into runs, so many and so small that subtasks have equal shares."""
+    spec = source.spec
+    if not isinstance(spec, ParquetSource) or source.is_replicated:
+        return []
+    most = sum(split.size_bytes for split in spec.splits) / (_RUNS_PER_SUBTASK * parallelism)
+    return [
+        column
+        for column, cuts in spec.cuts.items()
+        if column in spec.columns and max(run.size_bytes for run in _whole_runs(spec.splits, cuts)) <= most
+    ]
+
+
 def _whole_files(splits: Sequence[SourceSplit]) -> tuple[SourceSplit, ...]:
     """Return a split for each file, of all of its row groups that are to be read."""
-    whole = []
-    for _, group in itertools.groupby(splits, key=lambda split: split.path):
-        pieces = list(group)
-        rows = sum(piece.row_count for piece in pieces)
-        size = sum(piece.size_bytes for piece in pieces)
-        whole.append(SourceSplit(pieces[0].path, pieces[0].start, pieces[-1].end, size, rows))
-    return tuple(whole)
+    return tuple(_joined(list(group)) for _, group in itertools.groupby(splits, key=lambda split: split.path))
+
+
+def _whole_runs(splits: Sequence[SourceSplit], cuts: Sequence[int]) -> tuple[SourceSplit, ...]:
+    """Return a split for each run of splits between two cuts, which is in one file."""
+    return tuple(_joined(splits[begin:end]) for begin, end in itertools.pairwise((0, *cuts, len(splits))))
+
+
+def _joined(pieces: Sequence[SourceSplit]) -> SourceSplit:
+    rows = sum(piece.row_count for piece in pieces)
+    size = sum(piece.size_bytes for piece in pieces)
+    return SourceSplit(pieces[0].path, pieces[0].start, pieces[-1].end, size, rows)
 
 
 def _scan_lines(spec: SourceSpec) -> list[str]:
@@ -167,10 +199,12 @@ def _scan_lines(spec: SourceSpec) -> list[str]:
     lines = []
     if spec.sorted_by:
         lines.append(f"rows lie in order of {', '.join(key.column for key in spec.sorted_by)}: manifest, row groups")
+    if spec.has_runs:
+        lines.append(f"groups are complete with each of {len(spec.splits)} runs of row groups")
     if spec.predicate is None:
         return lines
     lines.append(f"filter {expression_text(spec.predicate)}")
-    if spec.pruned_groups:
+    if spec.pruned_groups and all(split.end - split.start == 1 for split in spec.splits):
         groups = spec.pruned_groups + len(spec.splits)
         lines.append(
             f"reads {len(spec.splits)} of {groups} row groups: by their statistics the others have no such row"

@@ -1,0 +1,107 @@
+"""Runs of splits that have values of their own: what row groups say of a column by which rows are grouped.
+
+    with_value_runs(plan) -> Plan whose Parquet sources know where a column can be cut (``ParquetSource.cuts``)
+
+    row groups of a file    1..40  40..90 │ 91..120 │ 130..180  150..200 │ 201..260         cuts (2, 3, 5)
+
+A column can be cut in front of a row group where all values before it are less than all from there on: no value is on
+both sides. Files that are written in the order of a key, or day by day, have many such places. Who groups by the column
+needs no exchange then, and may give out the groups of a run as soon as the next one begins.
+
+Looked at are columns of the names that an aggregate or a window of the plan groups by. Nothing is concluded from a
+column that has nulls or no bounds, from floats (NaN has none), or where a value lies in two files.
+
+Held by: tests/api/test_value_runs.py
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from itertools import accumulate
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+
+from engine.api.possible_splits import FILES_MAX
+from engine.errors import EngineError
+from engine.expressions.schema_bridge import to_arrow_schema
+from engine.graph.plan import Aggregate, Plan, PlanNode, Source, Window
+from engine.graph.source_spec import ParquetSource
+from engine.statistics.bounds_predicate import highest, lowest, null_count
+
+
+def with_value_runs(plan: Plan) -> Plan:
+    """Return the plan with the cuts of the columns that it groups by; a file that cannot be read is left to the job."""
+    names = {name for node in plan.nodes for name in _grouped_by(node)}
+    if not names:
+        return plan
+    nodes = list(plan.nodes)
+    for node in plan.nodes:
+        if names & {*node.schema.names} and _is_worth_a_look(node):
+            with suppress(OSError, pa.ArrowException, EngineError):
+                nodes[node.id] = _with_cuts(node, [name for name in node.schema.names if name in names])
+    return msgspec.structs.replace(plan, nodes=tuple(nodes))
+
+
+def _grouped_by(node: PlanNode) -> tuple[str, ...]:
+    match node.operator:
+        case Aggregate(keys=keys):
+            return keys
+        case Window(partition_by=keys):
+            return keys
+    return ()
+
+
+def _is_worth_a_look(node: PlanNode) -> bool:
+    """Whether a source has several row groups, in a few files whose footers were read."""
+    if not isinstance(node.operator, Source) or not isinstance(node.operator.spec, ParquetSource):
+        return False
+    spec = node.operator.spec
+    return not spec.is_unread and len(spec.splits) > 1 and len({split.path for split in spec.splits}) <= FILES_MAX
+
+
+def _with_cuts(node: PlanNode, names: list[str]) -> PlanNode:
+    """Return a source with the cuts of columns that have some."""
+    # Most jobs of a small process read no Parquet.
+    from engine.parquet.footers import read_footer  # noqa: PLC0415
+    from engine.parquet.group_bounds import bounds_of  # noqa: PLC0415
+
+    source = node.operator
+    assert isinstance(source, Source)
+    spec = source.spec
+    assert isinstance(spec, ParquetSource)
+    schema = to_arrow_schema(node.schema)
+    columns = [name for name in names if _is_exact(schema.field(name).type)]
+    paths = [split.path for split in spec.splits]
+    first_of_files = {paths.index(path) for path in dict.fromkeys(paths)}
+    bounds = pa.Table.from_batches(
+        [
+            # Each split is one row group.
+            bounds_of(read_footer(path), [split.start for split in spec.splits if split.path == path], columns, schema)
+            for path in dict.fromkeys(paths)
+        ]
+    )
+    cuts = {}
+    for name in columns:
+        if set(bounds.column(null_count(name)).to_pylist()) == {0}:
+            found = _cuts(bounds.column(lowest(name)).to_pylist(), bounds.column(highest(name)).to_pylist())
+            if found and first_of_files <= {0, *found}:
+                cuts[name] = found
+    changed = msgspec.structs.replace(source, spec=msgspec.structs.replace(spec, cuts=cuts))
+    return msgspec.structs.replace(node, operator=changed)
+
+
+def _is_exact(data_type: pa.DataType) -> bool:
+    """Whether all values of a type lie between the bounds that a file has of them."""
+    is_number = pa.types.is_integer(data_type) or pa.types.is_decimal(data_type)
+    return bool(is_number or pa.types.is_date(data_type) or pa.types.is_string(data_type))
+
+
+def _cuts(lows: list[Any], highs: list[Any]) -> tuple[int, ...]:
+    """Return the row groups in front of which a column can be cut."""
+    if None in lows or None in highs:
+        return ()
+    before = list(accumulate(highs, max))
+    behind = list(accumulate(reversed(lows), min))[::-1]
+    return tuple(group for group in range(1, len(lows)) if before[group - 1] < behind[group])

@@ -24,9 +24,11 @@ collect_ignore = [f"test_{name}.py" for name in ONLY_LONG] if IS_SHORT else []
 
 
 def pytest_collection_modifyitems(items):
+    # Clusters and quorums have ports and folders of their own, and mostly wait; long schedules want a quiet machine.
+    marks = [pytest.mark.timeout(300), pytest.mark.processes, *([] if IS_SHORT else [pytest.mark.alone])]
     for item in items:
         if "tests/chaos" in str(item.path):
-            for mark in (pytest.mark.timeout(300), pytest.mark.processes, pytest.mark.alone):
+            for mark in marks:
                 item.add_marker(mark)
 
 

@@ -60,10 +60,32 @@ def test_what_arrives_counts_and_all_that_is_read_together_four_times_over():
 
 def test_rows_that_arrive_together_are_not_small():
     builder = Builder()
-    sources = [builder.source(KEYED, rows=20_000_000, path=f"{index}.parquet") for index in range(2)]
+    sources = [builder.source(KEYED, rows=5_500_000, path=f"{index}.parquet") for index in range(5)]
     builder.sink(builder.sort(builder.union(*sources), "k"))
-    assert parallelisms(builder)[:2] == [1, 1]
+    assert parallelisms(builder)[:5] == [1] * 5
     assert parallelisms(builder)[-1] == 4
+
+
+@pytest.mark.parametrize(("rows", "subtasks"), [(5_500_000, 1), (6_500_000, 4)])
+def test_a_long_scan_for_many_subtasks_has_as_many(rows, subtasks):
+    builder = Builder()
+    large = builder.source(KEYED, rows=200_000_000, path="large.parquet")
+    scan = builder.filter(builder.source(KEYED, rows=rows, path="dimension.parquet"), call("equal", "a", lit(7)))
+    builder.sink(builder.join(large, scan, left_on="k", right_on="k", how=JoinType.SEMI))
+    text = explain(optimize(builder.plan(), SETTINGS))
+    assert f"parquet source dimension.parquet, parallelism {subtasks}" in text, text
+    assert "parquet source large.parquet, parallelism 4" in text
+
+
+def test_a_scan_that_is_grouped_in_one_subtask_has_one_whatever_comes_above():
+    builder = Builder()
+    large = builder.source(KEYED, rows=200_000_000, path="large.parquet")
+    scan = builder.source(KEYED, rows=20_000_000, path="dimension.parquet")
+    groups = builder.aggregate(scan, ("k",), ("sum", "a"))
+    builder.sink(builder.join(large, groups, left_on="k", right_on="k", how=JoinType.SEMI))
+    plan = builder.plan()
+    found = {node.plan_node: node.parallelism for node in optimize(plan, SETTINGS).nodes}
+    assert (found[large], found[scan], found[groups]) == (4, 1, 1)
 
 
 @pytest.mark.parametrize(

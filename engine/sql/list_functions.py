@@ -74,7 +74,11 @@ def _has_any(arguments: Arguments, _wanted: pa.DataType | None) -> Expr:
 
 
 def _join(arguments: Arguments, _wanted: pa.DataType | None) -> Expr:
-    return arguments[0].list.join(str(constant_of(arguments[1], "what ARRAY_TO_STRING puts between texts")))
+    """Return the texts of a list as one; of nulls alone there is none, as in DuckDB."""
+    texts = arguments[0]
+    joined = texts.list.join(str(constant_of(arguments[1], "what ARRAY_TO_STRING puts between texts")))
+    has_text = (texts.list.length() == 0) | texts.list.sort(nulls_last=True).list.first().is_not_null()
+    return when(has_text).then(joined).otherwise(None)
 
 
 def _split(arguments: Arguments, _wanted: pa.DataType | None) -> Expr:

@@ -226,6 +226,7 @@ VALUES: Final[dict[str, str]] = {
     "list_min(l)": "",
     "list_max(l)": "",
     "array_to_string(ls, '-')": "",
+    "array_to_string([s, NULL], '-')": "",
     "list_has_any(l, [1, 5])": "",
     "list_has_all(l, [1, 2])": "",
     "list_first(l)": "",

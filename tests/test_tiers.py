@@ -43,6 +43,12 @@ FILES = {
         @pytest.mark.quick
         def test_small_cluster(): pass
     """,
+    "tests_here/test_with_processes.py": """
+        import pytest
+
+        @pytest.mark.processes
+        def test_real(): pass
+    """,
 }
 
 
@@ -66,7 +72,7 @@ def test_a_run_takes_what_its_options_say(run):
     assert run() == ["quick", "quick_job", "pairs[3-1]", "pairs[4-2]", "still", "small_cluster"]
     pairs = ["pairs[3-1]", "pairs[3-2]", "pairs[4-1]", "pairs[4-2]"]
     assert run("--all") == ["quick", "long", "job", "quick_job", *pairs, "still", "small_cluster"]
-    assert run("--rest") == ["long", "job", "pairs[3-2]", "pairs[4-1]", "cluster"]
+    assert run("--rest") == ["real", "long", "job", "pairs[3-2]", "pairs[4-1]", "cluster"]
 
 
 def test_what_is_named_runs_whatever_its_markers(run):
@@ -76,7 +82,7 @@ def test_what_is_named_runs_whatever_its_markers(run):
 
 def test_chaos_brings_clusters_into_every_run(run, monkeypatch):
     monkeypatch.setenv("CHAOS", "short")
-    assert run() == ["quick", "quick_job", "pairs[3-1]", "pairs[4-2]", "still", "cluster", "small_cluster"]
+    assert run() == ["real", "quick", "quick_job", "pairs[3-1]", "pairs[4-2]", "cluster", "small_cluster", "still"]
 
 
 def item(folder, *markers):

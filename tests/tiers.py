@@ -15,9 +15,13 @@ A test says by its markers what it costs, and one rule decides:
 What the command line names by folder, file or test runs whatever its markers. ``@pytest.mark.quick`` on a test takes
 away what its module is marked with.
 
-Runs of several processes (pytest-xdist) share the machine. A test that needs a fixed port, a control group, a quorum
-or a quiet machine is marked ``alone``: nothing else runs beside it. Two locked files of the run see to that, in the
-manner of a turnstile: who is alone keeps the turnstile while it waits for the others to end, so that it gets its turn.
+Runs of several processes (pytest-xdist) share the machine, a file of tests at a time, in the order in which they are
+collected. Files with real processes come first, where one test takes up to a minute, and many short ones last, so that
+no process of the run is left over with a long one; then come tests that run alone.
+
+A test that needs a fixed port, a control group, a quorum or a quiet machine is marked ``alone``: nothing else runs
+beside it. Two locked files of the run see to that, in the manner of a turnstile: who is alone keeps the turnstile while
+it waits for the others to end, so that it gets its turn.
 
     everybody     turnstile ─► machine (shared), turnstile given back ─► test
     alone         turnstile ─► machine (exclusive)                    ─► test, then both are given back
@@ -94,7 +98,7 @@ def tiers_taken(config):
 
 
 def keep_tiers(config, items):
-    """Take the tests of other runs out of ``items``; those that run alone come last."""
+    """Take the tests of other runs out of ``items``; files that take long come first, tests that run alone last."""
     if not is_named(config):
         taken = tiers_taken(config)
         kept = [item for item in items if tier_of(item) in taken]
@@ -107,7 +111,8 @@ def keep_tiers(config, items):
         chosen = set(kept)
         config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
         items[:] = kept
-    items.sort(key=is_alone)
+    with_processes = {item.path for item in items if tier_of(item) == "processes"}
+    items.sort(key=lambda item: (is_alone(item), item.path not in with_processes))
 
 
 def quick_of(items):

@@ -11,10 +11,13 @@ import sys
 import threading
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
+from contextlib import contextmanager
 from typing import Final, TypeVar
 
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from engine.client.job_result import JobResult, SubtaskResult, VertexResult
@@ -107,9 +110,10 @@ class SparkExecutor:
                 rows = _interruptible(
                     session, tag, lambda: [outputs.write(index, frame) for index, frame in enumerate(frames)]
                 )
-            outputs.publish()
+            with _errors_told():
+                outputs.publish()
         except BaseException as error:
-            known = engine_error(error) if isinstance(error, Exception) else error
+            known = engine_error(error) if isinstance(error, PySparkException | Py4JError) else error
             with uninterrupted():
                 outputs.abort()
                 if is_submitted:
@@ -127,8 +131,17 @@ class SparkExecutor:
         return result
 
 
+@contextmanager
+def _errors_told() -> Iterator[None]:
+    """Raise what goes wrong inside as an error of the engine."""
+    try:
+        yield
+    except Exception as error:
+        raise engine_error(error) from None
+
+
 def _interruptible(session: SparkSession, tag: str, work: Callable[[], _Result]) -> _Result:
-    """Do what calls Spark in a thread of its own; whatever takes the caller away ends Spark's jobs.
+    """Do what calls Spark in a thread of its own; what takes the caller away ends Spark's jobs and is raised itself.
 
     A signal that comes while a thread waits for the JVM leaves that thread's connection unusable.
     """
@@ -136,7 +149,7 @@ def _interruptible(session: SparkSession, tag: str, work: Callable[[], _Result])
 
     def run() -> None:
         try:
-            with tagged(session, tag):
+            with _errors_told(), tagged(session, tag):
                 found = work()
         except BaseException as error:  # raised where the result is waited for
             done.set_exception(error)

@@ -1,4 +1,4 @@
-"""One session of Spark for all tests of the room, and a pair of environments: embedded, and on Spark."""
+"""The session of Spark of tests/spark, and a pair of environments: embedded, and on Spark."""
 
 import pytest
 

@@ -1,5 +1,7 @@
 """The same program embedded and on Spark gives the same rows: operators, types, functions, sources, sinks, errors."""
 
+import signal
+import time
 from datetime import UTC, date, datetime, timedelta
 
 import pyarrow as pa
@@ -43,6 +45,7 @@ EVENTS = pa.table(
     }
 )
 GROUPS = pa.table({"g": pa.array([0, 1, 2, 2, None, 9], pa.int32()), "name": ["a", "b", "c", "cc", "none", "nine"]})
+NUMBERS_AND_TEXTS = pa.schema([("id", pa.int64()), ("s", pa.string())])
 NUMBERS = pa.schema([("g", pa.int32()), ("n", pa.int64())])
 
 
@@ -195,6 +198,28 @@ def test_a_job_that_fails_says_why_and_writes_nothing(places, tmp_path):
         assert caught.value.__cause__ is None
     assert "ZeroDivisionError" in messages[1]
     assert messages[0] == messages[1]
+
+
+def slow(row):
+    time.sleep(120)
+    return row.id, row.s
+
+
+def test_what_a_signal_handler_raises_ends_the_wait(places):
+    """A time-out around a job, as ``signal.alarm`` makes one."""
+
+    def handler(_number, _frame):
+        raise ValueError("enough")
+
+    former = signal.signal(signal.SIGALRM, handler)
+    try:
+        for env in places:
+            signal.setitimer(signal.ITIMER_REAL, 5)
+            with pytest.raises(ValueError, match="enough"):
+                env.from_arrow(EVENTS).map(slow, NUMBERS_AND_TEXTS).to_arrow()
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, former)
 
 
 def test_sums_that_overflow_fail(places):

@@ -1,4 +1,4 @@
-"""One session of Spark for all tests of the room."""
+"""One session of Spark for all tests of a process: each new one takes seconds until its first rows are there."""
 
 import os
 import shutil
@@ -11,7 +11,7 @@ from engine.spark import export as spark_export
 JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="session")
 def spark():
     if shutil.which("java") is None and not spark_export.os.environ.get("JAVA_HOME"):
         pytest.skip("no Java; bin/run-tests provides one")

@@ -3,8 +3,8 @@
     json_source(path, schema=None, parallelism=1, compression=None) -> (JsonSource, SourceStatistics, pa.Schema)
 
 Without a schema Arrow infers one from blocks of up to a megabyte: the begin of the first file that holds anything, and
-others spread over all. Whole numbers beyond int64, which Arrow has as doubles, are uint64 or decimals. Splits are cut by
-size alone; a line is read by the split in which it begins.
+others spread over all. Whole numbers beyond int64, which Arrow has as doubles, are uint64 or decimals. Splits are cut
+by size alone; a line is read by the split in which it begins.
 
 Held by: tests/connectors/test_json.py
 """

@@ -286,7 +286,7 @@ def test_moments_have_the_same_text_in_json_and_csv(tmp_path, zone, unit):
     csv, json_lines = CsvWriter(batch.schema, tmp_path / "a.csv"), JsonWriter(batch.schema, tmp_path / "a.json")
     for writer in (csv, json_lines):
         writer.write(batch)
-        writer.close()
+        writer.finish()
     texts = (tmp_path / "a.csv").read_text().splitlines()
     assert [json.loads(line)["t"] for line in (tmp_path / "a.json").read_text().splitlines()] == texts
     spec, _, schema = json_source(tmp_path / "a.json", batch.schema)

@@ -59,8 +59,9 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     if options.input is None and (options.instruments is None or options.currencies is None):
         parser.error("give --input DIR, or both --instruments and --currencies")
     suffix = "" if options.format == "records" else f".{options.format}"
-    options.instruments = options.instruments or options.input / "instruments"
-    options.currencies = options.currencies or options.input / f"currencies{suffix}"
+    folder: Path = options.input or Path()  # without one both others are given
+    options.instruments = options.instruments or folder / "instruments"
+    options.currencies = options.currencies or folder / f"currencies{suffix}"
     return options
 
 

@@ -19,6 +19,8 @@ from engine import Environment
 from engine.connectors.json_reader import JsonReader
 from engine.connectors.json_source import json_source, with_splits
 from engine.connectors.json_writer import JsonWriter, check_json_sink
+from engine.connectors.source_reader import open_source
+from engine.csv.writer import CsvWriter
 from engine.errors import ConfigurationError, DataError, DreyWarning, PlanError, SchemaError
 from engine.graph.source_spec import SourceSplit
 
@@ -274,3 +276,18 @@ def test_bad_lines_of_a_job_are_counted_in_its_result(tmp_path):
     with Environment(config={"parallelism.default": 2}) as env:
         env.read_json(path, SCHEMA, on_bad_row="skip").write_csv(str(tmp_path / "out"))
         assert env.execute("lines").bad_rows == 100
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Europe/Paris", "+05:30", "America/St_Johns", None])
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+def test_moments_have_the_same_text_in_json_and_csv(tmp_path, zone, unit):
+    moments = pa.array([1_719_837_001_500, -1], pa.timestamp("ms", "UTC")).cast(pa.timestamp(unit, zone), safe=False)
+    batch = pa.record_batch({"t": moments})
+    csv, json_lines = CsvWriter(batch.schema, tmp_path / "a.csv"), JsonWriter(batch.schema, tmp_path / "a.json")
+    for writer in (csv, json_lines):
+        writer.write(batch)
+        writer.finish()
+    texts = (tmp_path / "a.csv").read_text().splitlines()
+    assert [json.loads(line)["t"] for line in (tmp_path / "a.json").read_text().splitlines()] == texts
+    spec, _, schema = json_source(tmp_path / "a.json", batch.schema)
+    assert pa.Table.from_batches(open_source(spec, spec.splits), schema)["t"].combine_chunks() == moments

@@ -17,8 +17,8 @@
     close() ──► CLOSED
 
 Rows with equal keys stay in order of arrival (the sort is stable). With a limit whose rows fit an eighth of the pool
-(and 256 KiB) a full memory keeps just those, and nothing is spilled; with a larger one every run is cut to the first
-`limit` rows.
+(and 256 KiB), or with groups whose first rows do, just those are kept from time to time, and nothing is spilled; with
+more every run is cut to the rows that are wanted.
 
 Values that a combiner may exchange stay in their rows, however wide they are.
 
@@ -89,6 +89,7 @@ cdef class ExternalSorter:
     cdef int _state
     cdef int64_t _limit             # rows of output, NO_LIMIT: all
     cdef bint _force_spill
+    cdef int64_t _drop_at           # rows in memory from which on those that nobody wants are dropped
     cdef int64_t _row_limit         # of one memory, 0: none
     cdef int32_t _reader_count      # sorters whose runs are merged together, and readers that do it
     cdef uint32_t* _sizes           # [CHUNK_ROWS]
@@ -116,6 +117,7 @@ cdef class ExternalSorter:
         self._state = STATE_FILLING
         self._limit = NO_LIMIT if limit is None else limit
         self._force_spill = force_spill
+        self._drop_at = FIRST_ROWS_MIN
         self._sizes = <uint32_t*> malloc(CHUNK_ROWS * sizeof(uint32_t))
         self._targets = <uint8_t**> malloc(CHUNK_ROWS * sizeof(uint8_t*))
         self._rows = <uint8_t**> malloc(CHUNK_ROWS * sizeof(uint8_t*))
@@ -234,12 +236,17 @@ cdef class ExternalSorter:
         return 0
 
     cdef int _drop_others(self) except -1:
-        """Drop all rows but the first `limit`, once there are some times as many: the caches hold them, and memory."""
+        """Drop the rows that nobody wants, once there are some times as many as others: the caches hold those."""
         cdef int64_t row_count = self._sorter.row_count
-        if self._limit == NO_LIMIT or self._force_spill or row_count < FIRST_ROWS_MIN or row_count // 4 < self._limit:
+        cdef int64_t used_bytes = self._sorter.used_bytes
+        if self._limit == NO_LIMIT and (self._cut is None or self._runs.combiner is not None):
+            return 0
+        if self._force_spill or row_count < self._drop_at or (self._cut is None and row_count // 4 < self._limit):
             return 0
         sort_rows(self._sorter, self._runs.combiner)
-        self._keep_first()
+        if min(self._sorter.row_count, self._limit) > row_count // 4 or not self._keep_first():
+            self._sorter.forget_order(row_count, used_bytes)
+            self._drop_at = 2 * row_count
         return 0
 
     cdef int64_t _place(self, int64_t count, bint beyond_limit) noexcept nogil:

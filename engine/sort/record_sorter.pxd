@@ -58,9 +58,12 @@ cdef class RecordSorter:
     cdef int combine(self, RowCombiner combiner) noexcept nogil
     cdef bint _combine_anew(self, RowCombiner combiner, IndexEntry* last, const IndexEntry* entry, int64_t size,
                             Scratch* scratch, int* failure) noexcept nogil
+    # Forget the sorted index, after sort() and what has left rows out of it: rows and bytes are as before.
+    cdef void forget_order(self, int64_t row_count, int64_t used_bytes) noexcept nogil
     # Forget all rows and give every page back.
     cdef void clear(self) noexcept nogil
 
+    cdef void _give_index(self) noexcept nogil
     cdef int64_t _free_pages(self) noexcept nogil
     cdef void _count_index_limit(self, int64_t pages_wanted) noexcept nogil
     cdef uint8_t* _place_in_new_page(self, int64_t size, bint beyond_limit) noexcept nogil

@@ -143,6 +143,18 @@ cdef class RecordSorter:
         self.is_sorted = True
         return STATUS_OK
 
+    cdef void forget_order(self, int64_t row_count, int64_t used_bytes) noexcept nogil:
+        self._give_index()
+        self.is_sorted = False
+        self.row_count = row_count
+        self.used_bytes = used_bytes
+
+    cdef void _give_index(self) noexcept nogil:
+        if self._index_size > 0:
+            self._pool.give_large(<uint8_t*> self.entries, self._index_size)
+            self._index_size = 0
+        self.entries = self._inline
+
     cdef int combine(self, RowCombiner combiner) noexcept nogil:
         cdef bint ties = not self._normalized_key.decides
         cdef IndexEntry* last = self.entries
@@ -225,10 +237,7 @@ cdef class RecordSorter:
     cdef void clear(self) noexcept nogil:
         cdef int64_t index
         cdef RowPage* page
-        if self._index_size > 0:
-            self._pool.give_large(<uint8_t*> self.entries, self._index_size)
-            self._index_size = 0
-        self.entries = self._inline
+        self._give_index()
         for index in range(self._page_count):
             page = &self._pages[index]
             if page.is_large:

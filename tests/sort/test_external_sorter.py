@@ -186,6 +186,24 @@ def test_runs_are_cut_to_the_limit(workshop):
     assert 0 < cut.spilled_bytes < row_bytes == everything.spilled_bytes
 
 
+@pytest.mark.parametrize("pages", [400, 1000, 8000])
+def test_first_rows_that_are_too_wide_to_keep_are_sorted_again_seldom(workshop, pages):
+    rng = random.Random(5)
+    batches = [
+        pa.record_batch({"key": [rng.random() for _ in range(8_192)], "text": ["x" * 300] * 8_192}) for _ in range(8)
+    ]
+    with workshop.operator(pages) as (pool, space):
+        sorter = ExternalSorter(batches[0].schema, (SortKey("key"),), pool, space, limit=2_000)
+        for batch in batches:
+            sorter.add_batch(batch)
+        sorter.finish()
+        found = [key for made in sorter.batches() for key in made.column("key").to_pylist()]
+        spilled = sorter.spilled_bytes
+        sorter.close()
+    assert found == sorted(key for batch in batches for key in batch.column("key").to_pylist())[:2_000]
+    assert (spilled > 0) == (pages < 8000)
+
+
 def test_a_small_limit_with_large_rows_in_between_is_kept(workshop):
     rng = random.Random(4)
     texts = [rng.choice("abc") + "x" * rng.choice([5, 5, 5, 5000, 30_000]) for _ in range(300)]

@@ -62,3 +62,42 @@ def test_without_keys_all_rows_are_one_group(workshop):
         sorter.finish()
         assert [row for made in sorter.batches() for row in made.column("id").to_pylist()] == [0, 1, 2, 3, 4]
         sorter.close()
+
+
+@pytest.mark.parametrize("function", ["row_number", "rank", "dense_rank"])
+@pytest.mark.parametrize("count", [3, 400])  # few of the rows; more than the memory keeps
+@pytest.mark.parametrize("pages", [100, 1000])  # one memory; two halves, each for a third of the rows
+def test_rows_beyond_the_limit_are_dropped_again_and_again(workshop, function, count, pages):
+    rng = random.Random(7)
+    total = 60_000
+    groups = [rng.choice([None, "a", "a longer key of a group"]) for _ in range(total)]
+    places = [rng.randrange(1_000) for _ in groups]
+    batch = pa.record_batch({"k": groups, "d": places, "id": range(total), "text": ["x" * 40] * total})
+    with workshop.operator(pages) as (pool, space):
+        sorter = ExternalSorter(batch.schema, KEYS, pool, space)
+        sorter.cut_groups(GroupLimit(function, count, 1, 1))
+        for start in range(0, total, 3_000):
+            sorter.add_batch(batch.slice(start, 3_000))
+        sorter.finish()
+        found = [row for made in sorter.batches() for row in made.to_pylist()]
+        spilled = sorter.spilled_bytes
+        sorter.close()
+    wanted = []
+    by_group = {}
+    for key, place_in_order, number in sorted(
+        zip(groups, places, range(total), strict=True), key=lambda row: (row[0] is not None, row[0] or "", *row[1:])
+    ):
+        by_group.setdefault(key, []).append((place_in_order, number))
+    for rows_of_group in by_group.values():
+        ranks = {}
+        for at, (place_in_order, _) in enumerate(rows_of_group):
+            ranks.setdefault(place_in_order, (at + 1, len(ranks) + 1))
+        for at, (place_in_order, number) in enumerate(rows_of_group):
+            rank = {"row_number": at + 1, "rank": ranks[place_in_order][0], "dense_rank": ranks[place_in_order][1]}
+            if rank[function] <= count:
+                wanted.append(number)
+    kept = [row["id"] for row in found]
+    of_them = set(wanted)
+    assert [number for number in kept if number in of_them] == wanted
+    assert (spilled == 0) == (pages == 1000 and len(wanted) < 2_000)
+    assert len(kept) < total // 2 or count > 3

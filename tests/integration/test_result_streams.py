@@ -15,7 +15,8 @@ from engine.connectors import stream_writer
 from engine.connectors.stream_writer import AHEAD, TURN_OF_ANY, StreamWriter, turn_of
 from engine.errors import JobExecutionError, PlanError, ResourceError
 
-ROWS = 200_000
+#: many more batches than are written ahead
+ROWS = 4 * 200_000
 SCHEMA = pa.schema([("n", pa.int64())])
 
 

@@ -35,7 +35,7 @@ from engine.api.logical_node import LogicalNode, build_plan
 from engine.api.planning import analyzed_plan, explain_plan, with_exact_splits
 from engine.api.possible_splits import with_possible_splits
 from engine.api.query_language import query_reader
-from engine.api.result_stream import ResultStream
+from engine.api.result_stream import ResultStream, beside_streams
 from engine.api.results import check_visible, is_sorted, read_parts
 from engine.api.source_calls import SourceCalls
 from engine.api.source_filters import source_filters
@@ -185,7 +185,8 @@ class Environment(SourceCalls):
 
     def _planned_and_run(self, sinks: Sequence[LogicalNode], name: str) -> tuple[Plan, JobResult]:
         plan = self._planned(sinks, name)
-        return plan, executor_of(self._target).execute(plan, self._configuration)
+        with beside_streams():
+            return plan, executor_of(self._target).execute(plan, self._configuration)
 
     def _planned(self, sinks: Sequence[LogicalNode], name: str) -> Plan:
         """Return the plan of a job, of files as they are now."""

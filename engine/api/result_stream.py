@@ -8,6 +8,9 @@ Rows come in the order of ``collect`` where they were sorted: one subtask after 
 are made. A row is handed out once: where a task is repeated after its first rows were taken (on a cluster that lost a
 process), the stream is an error that says so, since a repeated task may give its rows in another order.
 
+A job that is held back keeps its slots. Where another job of this process waits for slots, all streams give way: their
+jobs write what is left of their rows to disk, whoever reads them, and end.
+
 Held by: tests/integration/test_result_streams.py
 Held by: tests/entrypoint/test_streams_from_a_cluster.py
 """
@@ -17,7 +20,9 @@ from __future__ import annotations
 import shutil
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
@@ -39,33 +44,50 @@ class _NoMoreWantedError(BaseException):
     """Raised where a job is waited for, which ends the job."""
 
 
-class _Watcher:
-    """Ends a job that nobody wants any more; tells the process's listener everything else."""
+class _Beside:
+    """Has streams give way to a job that waits; tells the process's listener everything."""
 
     wants_progress = True
 
-    def __init__(self, listener: JobListener) -> None:
+    def __init__(self, listener: JobListener, folder: Path | None = None) -> None:
+        """``folder``: of the stream that the job is of."""
         self._listener = listener
-        self.is_unwanted = threading.Event()
+        self._folder = folder
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._listener, name)
 
     def on_progress(self, progress: Any) -> None:
+        """Look whether the job waits."""
+        if progress.waiting is not None:
+            for stream in _streams():
+                if stream._folder != self._folder:
+                    stream.give_way()
+        if self._listener.wants_progress:
+            self._listener.on_progress(progress)
+
+
+class _Watcher(_Beside):
+    """Ends a job that nobody wants any more."""
+
+    def __init__(self, listener: JobListener, folder: Path) -> None:
+        super().__init__(listener, folder)
+        self.is_unwanted = threading.Event()
+
+    def on_progress(self, progress: Any) -> None:
         """Look whether the rows are still wanted."""
         if self.is_unwanted.is_set():
             raise _NoMoreWantedError
-        if self._listener.wants_progress:
-            self._listener.on_progress(progress)
+        super().on_progress(progress)
 
 
 class _Job:
     """A job in a thread of its own; knows nothing of who reads, who may forget it."""
 
-    def __init__(self, run: Callable[[], JobResult]) -> None:
+    def __init__(self, run: Callable[[], JobResult], folder: Path) -> None:
         self._run_it = run
         self.error: BaseException | None = None
-        self.watcher = _Watcher(listener_of_job())
+        self.watcher = _Watcher(listener_of_job(), folder)
         self.thread = threading.Thread(target=self._run, name="drey-result-stream", daemon=True)
         self.thread.start()
 
@@ -92,8 +114,11 @@ class ResultStream(Iterator[pa.RecordBatch]):
         self._taken: dict[str, str] = {}
         self._batches: Iterator[pa.RecordBatch] = iter(())
         self._is_closed = False
+        self._gives_way = False
         (folder / (turn_of(f"{0:05d}") if is_ordered else TURN_OF_ANY)).touch()
-        self._job = _Job(run)
+        self._job = _Job(run, folder)
+        with _open_lock:
+            _open.add(self)
 
     def __iter__(self) -> Self:
         return self
@@ -156,7 +181,8 @@ class ResultStream(Iterator[pa.RecordBatch]):
                 return None
             (self._folder / turn_of(turn)).unlink(missing_ok=True)
             self._turn += 1
-            (self._folder / turn_of(f"{self._turn:05d}")).touch()
+            if not self._gives_way:
+                (self._folder / turn_of(f"{self._turn:05d}")).touch()
 
     def _read(self, path: Path) -> Iterator[pa.RecordBatch]:
         subtask, nonce, _ = path.name.split("-")
@@ -170,6 +196,15 @@ class ResultStream(Iterator[pa.RecordBatch]):
         path.unlink()
         return iter(batches)
 
+    def give_way(self) -> None:
+        """Have the job go on to its end without waiting for who reads; for any thread."""
+        self._gives_way = True
+        self._end_turns()
+
+    def _end_turns(self) -> None:
+        for turn in self._folder.glob("turn-*"):
+            turn.unlink(missing_ok=True)
+
     def close(self) -> None:
         """End the job, unless it has ended, and remove what is left of its rows; idempotent."""
         if self._is_closed:
@@ -179,10 +214,30 @@ class ResultStream(Iterator[pa.RecordBatch]):
         with uninterrupted():
             self._job.watcher.is_unwanted.set()
             # A writer that waits goes on, and finds that its task is cancelled.
-            for turn in self._folder.glob("turn-*"):
-                turn.unlink(missing_ok=True)
+            self._end_turns()
             self._job.thread.join()
             shutil.rmtree(self._folder, ignore_errors=True)
+
+
+#: streams of this process that somebody has
+_open: Final[weakref.WeakSet[ResultStream]] = weakref.WeakSet()
+_open_lock: Final = threading.Lock()
+
+
+def _streams() -> list[ResultStream]:
+    """Return the streams whose jobs may run."""
+    with _open_lock:
+        return [stream for stream in _open if not stream._is_closed]
+
+
+@contextmanager
+def beside_streams() -> Iterator[None]:
+    """Run a job in this thread to which streams give way."""
+    if not _streams():
+        yield
+        return
+    with heard_by(_Beside(listener_of_job())):
+        yield
 
 
 def _number(name: str) -> tuple[str, str]:

@@ -74,6 +74,19 @@ def test_who_reads_slowly_holds_the_job_back_and_who_leaves_ends_it(env, numbers
     assert numbers.count() == ROWS
 
 
+@pytest.mark.parametrize("is_sorted", [False, True])
+def test_a_stream_that_nobody_reads_gives_way_to_a_job_that_waits_for_its_slot(is_sorted):
+    with Environment(config={"parallelism.default": 1}) as env:
+        numbers = env.from_arrow(pa.table({"n": range(ROWS)}))
+        held = (numbers.sort("n") if is_sorted else numbers).to_batches()
+        read = next(held).num_rows
+        assert numbers.count() == ROWS
+        assert sum(1 for _ in numbers.iter_rows()) == ROWS
+        with numbers.to_batches() as other:
+            assert next(other).num_rows
+            assert read + sum(batch.num_rows for batch in held) == ROWS
+
+
 def test_the_job_of_an_environment_that_is_closed_ends(numbers):
     with Environment(config={"parallelism.default": 1}) as env:
         stream = env.from_arrow(pa.table({"n": range(ROWS)})).to_batches()

@@ -82,12 +82,12 @@ def test_a_failing_or_unfitting_batch_names_the_function(open_environment):
 
 def test_a_batch_at_fault_is_told_by_its_rows(environment):
     def fails(batch):
-        if 12_345 in batch.column("a").to_pylist():
+        if 79_000 in batch.column("a").to_pylist():
             raise ValueError("found it")
         return batch
 
-    with pytest.raises(JobExecutionError, match=r"rows 8192 to 16383 of this subtask"):
-        environment.from_arrow(pa.table({"a": range(20_000)})).map_batches(fails, ONE).collect()
+    with pytest.raises(JobExecutionError, match=r"rows 32768 to 47231 of this subtask"):
+        environment.from_arrow(pa.table({"a": range(80_000)})).map_batches(fails, ONE).collect()
 
 
 def as_arrow(batch):

@@ -31,6 +31,19 @@ def env(tmp_path: Path) -> Environment:
     return Environment(config={"parallelism.default": 4})
 
 
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> set[str]:
+    """Columns that would be sampled; none is."""
+    names: set[str] = set()
+
+    def with_sample(_spec, statistics, _schema, columns, _predicates):
+        names.update(columns)
+        return statistics
+
+    monkeypatch.setattr(key_samples, "with_sample", with_sample)
+    return names
+
+
 def known_of(data: DataSet) -> dict[str, ColumnStatistics]:
     """Return what the plan's source of facts knows of its columns."""
     sink = LogicalNode(Sink(SinkSpec("arrow", "x")), (data._node,), data._node.schema)
@@ -70,15 +83,8 @@ def test_the_key_of_a_join_is_sampled_wherever_it_comes_from(env: Environment, t
     ids=["handed on", "a key", "a key that is computed", "a filter", "an order"],
 )
 def test_what_is_only_added_up_or_handed_on_is_not_sampled(
-    env: Environment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ask, sampled
+    env: Environment, tmp_path: Path, asked: set[str], ask, sampled
 ) -> None:
-    asked: set[str] = set()
-
-    def with_sample(spec, statistics, schema, names, predicates):
-        asked.update(names)
-        return statistics
-
-    monkeypatch.setattr(key_samples, "with_sample", with_sample)
     known_of(ask(env.read_parquet(tmp_path / "facts.parquet")))
     assert asked == sampled
 
@@ -87,15 +93,8 @@ def test_what_is_only_added_up_or_handed_on_is_not_sampled(
     ("condition", "sampled"), [(col("v") % 2 == 0, {"v"}), (col("k") % 2 == 0, {"k"})], ids=["another", "the key"]
 )
 def test_a_key_that_is_known_better_is_sampled_for_predicates_alone(
-    env: Environment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, condition, sampled
+    env: Environment, tmp_path: Path, asked: set[str], condition, sampled
 ) -> None:
-    asked: set[str] = set()
-
-    def with_sample(spec, statistics, schema, names, predicates):
-        asked.update(names)
-        return statistics
-
-    monkeypatch.setattr(key_samples, "with_sample", with_sample)
     facts = env.read_parquet(tmp_path / "facts.parquet").filter(condition)
     data = joined(facts, env, tmp_path)
     plan = build_plan([LogicalNode(Sink(SinkSpec("arrow", "x")), (data._node,), data._node.schema)], "test")

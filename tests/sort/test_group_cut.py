@@ -26,20 +26,26 @@ def place(function, row, group):
     return 1 + len(before if function == "rank" else set(before))
 
 
+def cut(workshop, batch, pages, limit, step):
+    """Return the rows that are left of a batch that comes ``step`` rows at a time, and how many bytes were spilled."""
+    with workshop.operator(pages) as (pool, space):
+        sorter = ExternalSorter(batch.schema, KEYS, pool, space)
+        sorter.cut_groups(limit)
+        for start in range(0, batch.num_rows, step):
+            sorter.add_batch(batch.slice(start, step))
+        sorter.finish()
+        found = [row for made in sorter.batches() for row in made.to_pylist()]
+        spilled = sorter.spilled_bytes
+        sorter.close()
+    return found, spilled
+
+
 @pytest.mark.parametrize("pages", [6, 16, 400])
 @pytest.mark.parametrize("function", ["row_number", "rank", "dense_rank"])
 @pytest.mark.parametrize("count", [0, 1, 7])
 def test_rows_up_to_the_limit_are_there_and_few_others(workshop, pages, function, count):
     batch = rows()
-    with workshop.operator(pages) as (pool, space):
-        sorter = ExternalSorter(batch.schema, KEYS, pool, space)
-        sorter.cut_groups(GroupLimit(function, count, 1, 1))
-        for start in range(0, ROWS, 500):
-            sorter.add_batch(batch.slice(start, 500))
-        sorter.finish()
-        found = [row for made in sorter.batches() for row in made.to_pylist()]
-        spilled = sorter.spilled_bytes
-        sorter.close()
+    found, spilled = cut(workshop, batch, pages, GroupLimit(function, count, 1, 1), 500)
     plain = batch.to_pylist()
     groups = {}
     for row in plain:
@@ -73,15 +79,7 @@ def test_rows_beyond_the_limit_are_dropped_again_and_again(workshop, function, c
     groups = [rng.choice([None, "a", "a longer key of a group"]) for _ in range(total)]
     places = [rng.randrange(1_000) for _ in groups]
     batch = pa.record_batch({"k": groups, "d": places, "id": range(total), "text": ["x" * 40] * total})
-    with workshop.operator(pages) as (pool, space):
-        sorter = ExternalSorter(batch.schema, KEYS, pool, space)
-        sorter.cut_groups(GroupLimit(function, count, 1, 1))
-        for start in range(0, total, 3_000):
-            sorter.add_batch(batch.slice(start, 3_000))
-        sorter.finish()
-        found = [row for made in sorter.batches() for row in made.to_pylist()]
-        spilled = sorter.spilled_bytes
-        sorter.close()
+    found, spilled = cut(workshop, batch, pages, GroupLimit(function, count, 1, 1), 3_000)
     wanted = []
     by_group = {}
     for key, place_in_order, number in sorted(

@@ -15,6 +15,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
@@ -161,6 +162,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error("--input needs --format csv, parquet or json")
     if options.submit is not None and not options.submit:
         parser.error("--submit needs a script, as in --submit -t cluster JOB.py")
+    script = next((each for each in options.submit or () if each.endswith(".py")), None)
+    if script is not None and not Path(script).is_file():
+        parser.error(f"--submit: no such script: {script}")  # before the export, which may take hours
     try:
         report_path = check_report_path(options.report) if options.report else None
         spark = start_spark("drey spark-export")

@@ -222,6 +222,9 @@ def test_a_job_is_run_behind_the_export(spark, orders, tmp_path, capfd):
     with pytest.raises(SystemExit):
         run(*words[:2], "--output", tmp_path / "none", "--submit")
     assert "--submit needs a script" in capfd.readouterr().err
+    with pytest.raises(SystemExit):
+        run(*words[:2], "--output", tmp_path / "none", "--submit", "-t", "local", tmp_path / "nojob.py")
+    assert "nojob.py" in capfd.readouterr().err
     assert not (tmp_path / "none").exists()
     script.write_text("raise SystemExit(7)\n")
     assert run(*words[:2], "--overwrite", *words[2:]) == 7

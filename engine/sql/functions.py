@@ -190,7 +190,6 @@ FUNCTIONS: Final[dict[str, Function]] = {
     "bitwise_shift_left": _method("shift_left"),
     "bitwise_shift_right": _method("shift_right"),
     "abs": _method("abs"),
-    "sign": _method("sign"),
     "signum": _method("sign"),
     "trunc": _truncate,
     "floor": _method("floor"),

@@ -228,8 +228,6 @@ class _Asked(NamedTuple):
 def _with_marks_if_needed(asked: _Asked, text: str) -> PlannedQuery:
     try:
         return _planned(asked, text, is_marked=False)
-    except MovedConditionError:
-        return _with_marks_if_needed(asked._replace(moves_conditions=False), text)
     except UnclearMembershipError as error:
         try:
             return _planned(asked, with_marks(text), is_marked=True)
@@ -241,6 +239,13 @@ def _with_marks_if_needed(asked: _Asked, text: str) -> PlannedQuery:
 
 def _planned(asked: _Asked, text: str, *, is_marked: bool) -> PlannedQuery:
     """Return the plan of a query; UnclearMembershipError where only marks tell which joins are IN."""
+    try:
+        return _planned_once(asked, text, is_marked=is_marked)
+    except MovedConditionError:
+        return _planned_once(asked._replace(moves_conditions=False), text, is_marked=is_marked)
+
+
+def _planned_once(asked: _Asked, text: str, *, is_marked: bool) -> PlannedQuery:
     check_text(text)
     operations = all_operations(plain_words(text))
     session, parse = _session(asked, text)

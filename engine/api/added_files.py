@@ -57,9 +57,12 @@ def _check_headers(spec: SinkSpec, schema: pa.Schema, writer: str) -> None:
         head = heads([str(file)], spec.compression, _HEADER_BYTES, 1)[0].decode("utf-8-sig", errors="replace")
     except (OSError, EngineError):
         return  # what it is, whoever reads it is told
-    there = next(csv.reader([head], delimiter=spec.delimiter)) if (head := head.partition("\n")[0].strip("\r")) else []
+    first_line = head.partition("\n")[0].strip("\r")
+    if not first_line:
+        return
+    there = next(csv.reader([first_line], delimiter=spec.delimiter))
     names = [name for name in schema.names if name not in spec.partition_by]
-    if not there or (there == names) == spec.header:
+    if (there == names) == spec.header:
         return
     what = f"{writer}({spec.path!r}): header={spec.header}, mode={spec.mode!r}: what is there ({file}) begins with"
     if spec.header:

@@ -5,8 +5,7 @@
 
 Columns of a Parquet file are sampled if filters, joins, groups or orders look at them, or if their width is not known:
 what is only added up or handed on changes no plan. Two sources at a time where they are read, for it is decompressing.
-Heavy keys decide how a join is run, so more rows are looked at for them, and
-the sample leaves out what is known by that.
+Heavy keys decide how a join is run, so more rows are looked at for them, and the sample leaves out what that tells.
 
 A key is followed to the sources it comes from, through whatever keeps values or computes them. Sources that sampled all
 of their parts when they were read need no more for a column, nor does a record data set whose manifest counted its
@@ -122,7 +121,9 @@ def _better_keys(node: PlanNode, keys: Sequence[Expression]) -> dict[str, Column
     if not isinstance(source.spec, ParquetSource) or rows <= ROWS_MIN:
         return {}
     found: dict[str, ColumnStatistics] = {}
-    for name in {name for key in keys if (name := _column_of(key)) is not None}:
+    for name in dict.fromkeys(map(_column_of, keys)):
+        if name is None:
+            continue
         known = source.statistics.columns.get(name, ColumnStatistics())
         statistics = None if known.heavy_origin == "manifest" else key_statistics(source.spec, name, rows)
         if statistics is not None:

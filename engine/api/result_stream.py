@@ -9,7 +9,7 @@ are made. A row is handed out once: where a task is repeated after its first row
 process), the stream is an error that says so, since a repeated task may give its rows in another order.
 
 A job that is held back keeps its slots. Where another job of this process waits for slots, all streams give way: their
-jobs write what is left of their rows to disk, whoever reads them, and end.
+jobs write the rows that were not read yet to disk, and end.
 
 Held by: tests/integration/test_result_streams.py
 Held by: tests/entrypoint/test_streams_from_a_cluster.py
@@ -22,7 +22,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
@@ -68,7 +68,7 @@ class _Beside:
 
 
 class _Watcher(_Beside):
-    """Ends a job that nobody wants any more."""
+    """Ends the job of a stream that was closed."""
 
     def __init__(self, listener: JobListener, folder: Path) -> None:
         super().__init__(listener, folder)
@@ -197,13 +197,14 @@ class ResultStream(Iterator[pa.RecordBatch]):
         return iter(batches)
 
     def give_way(self) -> None:
-        """Have the job go on to its end without waiting for who reads; for any thread."""
+        """Let the job run to its end, whether or not its rows are read; may be called in any thread."""
         self._gives_way = True
         self._end_turns()
 
     def _end_turns(self) -> None:
-        for turn in self._folder.glob("turn-*"):
-            turn.unlink(missing_ok=True)
+        with suppress(FileNotFoundError):  # another thread has just closed the stream
+            for turn in self._folder.glob("turn-*"):
+                turn.unlink(missing_ok=True)
 
     def close(self) -> None:
         """End the job, unless it has ended, and remove what is left of its rows; idempotent."""

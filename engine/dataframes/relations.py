@@ -159,7 +159,7 @@ class Relations:
         joined = Frame(data, node.schema, (), columns)
         if operator.coalesce_keys and operator.how in (JoinType.RIGHT, JoinType.FULL):
             joined = self._coalesced(joined, operator, left, right, found)
-        # of both sides' columns a plan may have left out what nobody reads
+        # a plan may have left out columns of either side that are not used above
         return replace(joined, names=tuple(found[name] for name in node.schema.names))
 
     def _coalesced(self, joined: Frame, operator: Join, left: Frame, right: Frame, found: dict[str, str]) -> Frame:

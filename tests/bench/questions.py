@@ -21,6 +21,7 @@ from statistics import median
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from tests.bench.machine_limits import warm_files, warm_memory
 from tests.bench.measured_run import measured_run
 from tests.bench.workload import THREADS, Job
 from tests.tpch.answers import difference
@@ -71,6 +72,7 @@ def report(
     asked: Asked, source: Path, about: str, runs: int, engines: list[str], folder: Path, limit_mb: int | None
 ) -> str:
     """Run all engines in turns and return a table; an answer that is not DuckDB's ends the program."""
+    warm_files(source)
     turns = [_turn(asked, source, engines, folder / f"turn-{os.getpid()}", limit_mb) for _ in range(runs)]
     kept = folder / f"result-{source.name}{f'@{limit_mb}' if limit_mb else ''}.json"
     kept.write_text(json.dumps(turns, indent=1))
@@ -85,6 +87,7 @@ def _turn(asked: Asked, source: Path, engines: list[str], folder: Path, limit_mb
         for engine in engines:
             (folder / engine / "spill").mkdir(parents=True)
             job = Job(source, folder / engine / "output", folder / engine / "spill", limit_mb)
+            warm_memory()
             process = asdict(measured_run(asked.workload, engine, job))
             found[engine] = {**json.loads((job.output / "figures.json").read_text()), "process": process}
         _check(asked, folder, engines)

@@ -30,6 +30,8 @@ class RuntimeFilter(msgspec.Struct, frozen=True):
     key: int
     #: of the source
     column: str
+    #: build rows of a subtask with which it is made; None: as many as a filter takes
+    rows_max: int | None = None
 
 
 class TopThreshold(msgspec.Struct, frozen=True):

@@ -54,7 +54,8 @@ def make_filters(join: HashJoin, wanted: Sequence[RuntimeFilter]) -> RuntimeFilt
     """Return filters of keys of a join whose build side is complete; None: there are none."""
     from engine.join.build_keys import build_keys  # noqa: PLC0415 - a job without joins loads none
 
-    keys = sorted({each.key for each in wanted})
+    rows = join.build_rows
+    keys = sorted({each.key for each in wanted if each.rows_max is None or rows <= each.rows_max})
     values = build_keys(join, keys, KEYS_MAX, KEY_BYTES_MAX) if keys else None
     if values is None:
         return None

@@ -16,7 +16,10 @@ one process.
 
 It pays where few rows are kept, and where there are enough rows to spare: KEPT_SHARE_MAX and SOURCE_ROWS_MIN. The share
 that is kept is that of the build side's different keys in all keys that there are, on the side that has more of them.
-Expectations may be wrong: a filter that keeps too much is switched off where it is applied (``records.key_test``).
+
+Expectations may be wrong. A build side that is more than a table as it lies there may turn out to be small: how many
+rows it has is seen when it is complete, and up to ``RuntimeFilter.rows_max`` the join makes the filter that was not
+expected to pay. One that keeps too much is switched off where it is applied (``records.key_test``).
 
 Source: Flink's FlinkRuntimeFilterProgram, the dynamic filters of Trino.
 Held by: tests/optimizer/test_runtime_filters.py
@@ -40,6 +43,7 @@ from engine.graph.operator_descriptor import (
 )
 from engine.graph.runtime_filter import RuntimeFilter
 from engine.graph.ship_strategy import ShipStrategy
+from engine.graph.source_spec import ParquetSource
 from engine.optimizer.physical_plan import Channel, PhysicalNode
 from engine.statistics.estimates import Estimates
 
@@ -72,8 +76,9 @@ def with_runtime_filters(nodes: Sequence[PhysicalNode]) -> tuple[PhysicalNode, .
     applied: dict[int, list[RuntimeFilter]] = {}
     for node in nodes:
         for key, place in _keys_of_sources(nodes, readers, node):
-            found = RuntimeFilter(node.id, node.descriptor.name, key, place.column)
-            if _pays(nodes, node, key, place):
+            rows_max = _rows_max(nodes, node, key, place)
+            if rows_max != 0:
+                found = RuntimeFilter(node.id, node.descriptor.name, key, place.column, rows_max)
                 made.setdefault(node.id, []).append(found)
                 applied.setdefault(place.source, []).append(found)
     return tuple(_with_filters(node, [*made.get(node.id, ()), *applied.get(node.id, ())]) for node in nodes)
@@ -176,24 +181,40 @@ def _probe_column(join: HashJoinOperator, node: PhysicalNode, name: str) -> str 
     return probe_keys[build_keys.index(own)]
 
 
-def _pays(nodes: Sequence[PhysicalNode], node: PhysicalNode, key: int, place: _Place) -> bool:
+def _rows_max(nodes: Sequence[PhysicalNode], node: PhysicalNode, key: int, place: _Place) -> int | None:
+    """Return with how many build rows at most a filter is made: None: with any that it takes, 0: it is not."""
     join = node.descriptor.operator
     assert isinstance(join, HashJoinOperator)
     source = nodes[place.source].estimates
-    build = next(nodes[each.source].estimates for each in node.inputs if each.input_index == join.first_input)
+    built = [channel for channel in node.inputs if channel.input_index == join.first_input]
+    build = nodes[built[0].source].estimates
     name = (join.left_keys if join.build_left else join.right_keys)[key]
-    if source.rows < SOURCE_ROWS_MIN or build.rows > min(BUILD_ROWS_MAX, source.rows):
+    if source.rows < SOURCE_ROWS_MIN:
+        return 0
+    is_small = build.rows <= min(BUILD_ROWS_MAX, source.rows)
+    if is_small and kept_share(build, name, source, place.column) <= KEPT_SHARE_MAX:
+        return None
+    if all(_is_whole_table(nodes, channel) for channel in built):
+        return 0
+    return int(KEPT_SHARE_MAX * _key_count(build, name, source, place.column))
+
+
+def _is_whole_table(nodes: Sequence[PhysicalNode], channel: Channel) -> bool:
+    """Whether all rows of a source come through a channel: as many as its estimate says."""
+    while isinstance((operator := nodes[channel.source].descriptor.operator), ProjectOperator):
+        channel = nodes[channel.source].inputs[0]
+    if not isinstance(operator, SourceOperator):
         return False
-    return kept_share(build, name, source, place.column) <= KEPT_SHARE_MAX
+    return not isinstance(operator.spec, ParquetSource) or operator.spec.predicate is None
+
+
+def _key_count(build: Estimates, key: str, source: Estimates, column: str) -> float:
+    """Return how many keys there are, on the side that has more of them; 0.0: nothing is known."""
+    known = (build.columns.get(key), source.columns.get(column))
+    return max((each.distinct_count or 0.0 for each in known if each is not None), default=0.0)
 
 
 def kept_share(build: Estimates, key: str, source: Estimates, column: str) -> float:
     """Return which share of a source's rows has a partner on a build side, as far as is known: 1.0 at most."""
-    counts = [
-        known.distinct_count
-        for known in (build.columns.get(key), source.columns.get(column))
-        if known is not None and known.distinct_count is not None
-    ]
-    if not counts:
-        return 1.0
-    return min(1.0, (build.distinct(key) or build.rows) / max(1.0, *counts))
+    count = _key_count(build, key, source, column)
+    return min(1.0, (build.distinct(key) or build.rows) / max(1.0, count)) if count else 1.0

@@ -59,6 +59,16 @@ def test_a_source_has_the_tests_of_the_filters_that_there_are(join, budget):
     made.close()
 
 
+def test_one_for_few_build_rows_is_not_made_of_more(join, budget):
+    few = RuntimeFilter(3, "join", 0, "n", rows_max=join.build_rows - 1)
+    made = make_filters(join, [few, ON_TEXT])
+    assert list(made.filters) == [1]
+    made.close()
+    made = make_filters(join, [RuntimeFilter(3, "join", 0, "n", rows_max=join.build_rows)])
+    assert list(made.filters) == [0]
+    made.close()
+
+
 def test_nothing_is_made_where_nothing_is_wanted(join, budget):
     assert make_filters(join, []) is None
 

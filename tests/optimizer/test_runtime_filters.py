@@ -175,3 +175,17 @@ def test_the_share_that_is_kept_is_that_of_all_keys():
     assert kept_share(build, "k", source, "k") == 100 / 400
     assert kept_share(Estimates(100, 1, ""), "k", Estimates(9000, 1, ""), "k") == 1.0
     assert kept_share(Estimates(900, 1, "", known), "k", source, "k") == 1.0
+
+
+def few_rows(builder):
+    """A table of which one row in two is expected to be left, more than pays."""
+    return builder.filter(dimension(builder, rows=20_000), call("greater", "b", lit(5)))
+
+
+def test_a_build_side_that_may_be_smaller_than_expected_makes_one_up_to_so_many_rows():
+    optimized = optimize(joined(build=few_rows).plan(), OptimizerSettings(parallelism=2))
+    operators = [node.descriptor.operator for node in optimized.nodes]
+    (join,) = [each for each in operators if isinstance(each, HashJoinOperator)]
+    assert [(each.column, each.rows_max) for each in join.filters] == [("k", 5000)]
+    assert "run-time filter on k from join [2], if this builds at most 5000 rows" in explain(optimized)
+    assert filters(joined(build=lambda builder: dimension(builder, rows=20_000))) == []

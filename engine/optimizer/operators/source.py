@@ -19,6 +19,7 @@ from engine.expressions.text import expression_text
 from engine.graph.operator_descriptor import PhysicalOperator, SourceOperator
 from engine.graph.plan import PlanNode, Source
 from engine.graph.plan_schema import PlanSchema
+from engine.graph.runtime_filter import RuntimeFilter
 from engine.graph.sort_key import SortKey
 from engine.graph.source_spec import (
     ArrowSource,
@@ -79,7 +80,7 @@ class SourceEntry(OperatorEntry[Source]):
         """Return the filters that a scan evaluates, and how many row groups need not be read for them."""
         if not isinstance(operator, SourceOperator):
             return ()
-        joins = [f"run-time filter on {each.column} from join [{each.join}]" for each in operator.filters]
+        joins = [_filter_line(each) for each in operator.filters]
         top = operator.top
         tops = [] if top is None else [f"top-n threshold on {top.key.column} from top [{top.top}]"]
         return [*_scan_lines(operator.spec), *joins, *tops]
@@ -191,6 +192,11 @@ def _joined(pieces: Sequence[SourceSplit]) -> SourceSplit:
     rows = sum(piece.row_count for piece in pieces)
     size = sum(piece.size_bytes for piece in pieces)
     return SourceSplit(pieces[0].path, pieces[0].start, pieces[-1].end, size, rows)
+
+
+def _filter_line(wanted: RuntimeFilter) -> str:
+    line = f"run-time filter on {wanted.column} from join [{wanted.join}]"
+    return line if wanted.rows_max is None else f"{line}, if this builds at most {wanted.rows_max} rows"
 
 
 def _scan_lines(spec: SourceSpec) -> list[str]:

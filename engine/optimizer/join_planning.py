@@ -21,7 +21,7 @@ from engine.graph.plan import Join, JoinHint, JoinType, PlanNode
 from engine.graph.ship_strategy import PartitionerSpec, ShipStrategy
 from engine.optimizer.candidates import FORWARD, Candidate, CandidateInput, JoinReport, Shipping, move
 from engine.optimizer.dictionary_builds import table_bytes
-from engine.optimizer.heavy_keys import JoinSides, split_heavy_keys
+from engine.optimizer.heavy_keys import HEAVY_LOAD, JoinSides, split_heavy_keys
 from engine.optimizer.join_alternatives import (
     FF,
     HH,
@@ -167,7 +167,7 @@ def _candidate(
         strategy.value,
         alternative.name,
         costs,
-        RANDOM if sides.is_split else _properties(node, join, alternative, (left, right), parallelism),
+        RANDOM if sides.is_split else _properties(node, join, alternative, (left, right), shippings, parallelism),
         report=report,
     )
 
@@ -241,27 +241,56 @@ def ship_side(ship: Ship, source: Candidate, keys: tuple[str, ...], parallelism:
         reason = (
             f"one key has {heaviest:.0%} of the rows, so its subtask would have {heaviest * parallelism:.1f} shares"
         )
-    return Shipping(ShipStrategy.PARTITION_HASH, PartitionerSpec("HASH", keys, spread_nulls=True), costs, reason)
+    partitioner = PartitionerSpec("HASH", keys, spread_nulls=_may_have_many_nulls(source.estimates, keys, parallelism))
+    return Shipping(ShipStrategy.PARTITION_HASH, partitioner, costs, reason)
+
+
+def _may_have_many_nulls(source: Estimates, keys: tuple[str, ...], parallelism: int) -> bool:
+    """Whether rows with a null key, which have no match, may be too many for the subtask that they are hashed to."""
+    known = [source.columns.get(key) for key in keys]
+    shares = [None if each is None else each.null_fraction for each in known]
+    return any(share is None for share in shares) or sum(filter(None, shares)) * parallelism > HEAVY_LOAD
 
 
 def _properties(
-    node: PlanNode, join: Join, alternative: JoinAlternative, sides: tuple[Candidate, Candidate], parallelism: int
+    node: PlanNode,
+    join: Join,
+    alternative: JoinAlternative,
+    sides: tuple[Candidate, Candidate],
+    shippings: tuple[Shipping, Shipping],
+    parallelism: int,
 ) -> GlobalProperties:
     """Return how the rows lie: as on the side that stays, if it does not come from another number of subtasks."""
     names = node.schema.names
     left, right = sides
     if alternative.pair == HH:
-        # rows with null keys are spread; inner and semi joins do not return them
-        if join.how not in (JoinType.INNER, JoinType.SEMI):
-            return RANDOM
-        right_keys = (join.right_keys,) if join.how is JoinType.INNER and not join.coalesce_keys else ()
-        return hashed_by(join.left_keys, *right_keys).kept(names)
+        return _hashed(join, shippings).kept(names)
     left_stays = alternative.pair.left is Ship.FORWARD
     if alternative.pair == FF or (left if left_stays else right).parallelism != parallelism:
         return RANDOM
     if left_stays:
         return left.properties.kept(names)
     return right.properties.kept(names) if not join.coalesce_keys else _renamed(join, right).kept(names)
+
+
+def _hashed(join: Join, shippings: tuple[Shipping, Shipping]) -> GlobalProperties:
+    """Return how the rows of a join lie both of whose sides are hashed.
+
+    Rows with null keys, which outer and anti joins return, are together unless they were spread.
+    """
+    right_keys = () if join.coalesce_keys else (join.right_keys,)
+    is_together = [not shipping.partitioner.spread_nulls for shipping in shippings]
+    match join.how:
+        case JoinType.INNER:
+            return hashed_by(join.left_keys, *right_keys)
+        case JoinType.SEMI:
+            return hashed_by(join.left_keys)
+        case JoinType.LEFT | JoinType.ANTI if is_together[0]:
+            return hashed_by(join.left_keys)
+        case JoinType.RIGHT if is_together[1]:
+            return hashed_by(*(right_keys or (join.left_keys,)))
+        case _:
+            return RANDOM
 
 
 def _renamed(join: Join, right: Candidate) -> GlobalProperties:

@@ -4,6 +4,7 @@ import functools
 import random
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from engine import JoinHint, PlanError, col, count, lit, sum_
@@ -314,3 +315,20 @@ def test_sort_merge_of_a_heavy_key_in_little_memory(open_environment, large, how
     columns = "l.l, l.k" if how in ("semi", "anti") else "l.l, coalesce(l.k, r.k) AS k"
     sql = f"SELECT count(*), sum(l)::BIGINT, sum(k)::BIGINT FROM (SELECT {columns} FROM l {WORD[how]} r"
     assert rows == duck(f"{sql} ON l.k = r.k AND (l + r) % 50 = 0)", l=left, r=right)
+
+
+@pytest.mark.parametrize("how", ["left", "right", "anti"])
+@pytest.mark.parametrize("nulls", [3, 400])
+def test_groups_by_the_key_of_a_join_that_returns_null_keys_are_whole(env, tmp_path, how, nulls):
+    """Few null keys are in one subtask, and groups behind the join need no exchange; many are spread."""
+    tables = {}
+    for name, step in (("l", 2), ("r", 3)):
+        keys = [None] * nulls + [key * step % 211 for key in range(1000)]
+        tables[name] = pa.table({"k": pa.array(keys, pa.int64()), name: range(len(keys))})
+        pq.write_table(tables[name], tmp_path / f"{name}.parquet")
+    left, right = (env.read_parquet(tmp_path / f"{name}.parquet") for name in tables)
+    joined = left.join(right, on="k", how=how, hint=JoinHint.REPARTITION_HASH_FIRST)
+    found = joined.group_by("k").agg(rows=count()).to_arrow()
+    rows = "l ANTI JOIN r USING (k)" if how == "anti" else f"l {how} JOIN r ON l.k = r.k"
+    key = "r.k" if how == "right" else "l.k"
+    assert_same_rows(rows_of(found), duck(f"SELECT {key}, count(*) FROM {rows} GROUP BY 1", **tables))

@@ -9,6 +9,7 @@ from engine.graph.expression import ColumnRef
 from engine.graph.operator_descriptor import SortMergeJoinOperator
 from engine.graph.plan import Join, JoinHint, JoinType
 from engine.graph.ship_strategy import ShipStrategy
+from engine.graph.source_spec import ColumnStatistics
 from engine.optimizer.join_alternatives import (
     BF,
     CORRECT_PAIRS,
@@ -254,6 +255,31 @@ def test_a_join_that_returns_null_keys_does_not_pretend_to_be_partitioned(how, i
     strategies = {node.strategy for node in optimize(builder.plan(), FOUR).nodes}
     assert ("SINGLE" in strategies) is is_grouped
     assert ({"PARTIAL", "FINAL"} <= strategies) is not is_grouped
+
+
+@pytest.mark.parametrize(
+    ("how", "share", "is_grouped"),
+    [
+        (JoinType.LEFT, 0.0, True),
+        (JoinType.LEFT, 0.06, True),
+        (JoinType.LEFT, 0.07, False),  # more than a quarter of what one of four subtasks has
+        (JoinType.ANTI, 0.06, True),
+        (JoinType.RIGHT, 0.06, True),
+        (JoinType.RIGHT, 0.07, False),
+        (JoinType.FULL, 0.0, False),
+    ],
+)
+def test_few_null_keys_go_to_one_subtask_and_a_join_that_returns_them_stays_partitioned(how, share, is_grouped):
+    builder = Builder()
+    nulls = {"k": ColumnStatistics(null_fraction=share)}
+    left = builder.source(schema(k="int64", a="double"), rows=5_000_000, columns=nulls)
+    right = builder.source(schema(k="int64", c="double"), rows=5_000_000, columns=nulls)
+    joined = builder.join(left, right, on="k", how=how, hint=JoinHint.REPARTITION_HASH_FIRST)
+    builder.sink(builder.aggregate(joined, ("k",), ("count_all", None)))
+    nodes = optimize(builder.plan(), FOUR).nodes
+    assert ("SINGLE" in {node.strategy for node in nodes}) is is_grouped
+    hashed = [each.partitioner for node in nodes if node.alternative for each in node.inputs]
+    assert [each.spread_nulls for each in hashed] == [share > 0.0625] * 2
 
 
 def test_a_left_column_with_the_name_of_the_right_key_is_no_key_of_a_semi_join():

@@ -5,10 +5,11 @@
     footer = read_footer(path)
     groups = known_groups(footer)                    what was found out about row groups, to be added to
 
-A footer of a hundred row groups and twenty columns takes 1.6 MB decoded and 7 ms to decode. It is shared while
-a reader holds it, and the last ones are kept for whoever comes next, ``_KEPT_MAX`` of them at most, and not more than
-``_KEPT_BYTES_MAX`` of the files; a file that has changed since is another one. What readers find out about the pages of
-a file is kept with its footer: ``known_groups``.
+A footer of a hundred row groups and twenty columns takes 1.6 MB decoded, seven times its bytes in the file, and 7 ms to
+decode. It is shared while a reader holds it, and the last ones are kept for whoever comes next: ``_KEPT_MAX`` of them,
+which have no more bytes together than ``_kept_bytes_max`` says, and each no more than half of that. A file that has
+changed since is another one. What readers find out about the pages of a file is kept with its footer:
+``known_groups``.
 
 Texts that are numbers of a small dictionary in all row groups are read as such (``coded_columns``): Arrow takes ten
 times as long to write them out one by one, and ``text_gather`` half of that. That is how they lie in the file, whatever
@@ -30,6 +31,7 @@ from typing import Final, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from engine.memory.budget import Kind, process_budget
 from engine.parquet.footer_check import check_footer
 from engine.parquet.group_reader import StoredChunk
 from engine.parquet.page_index import IndexPlaces
@@ -40,12 +42,14 @@ from engine.records.plain_types import plain_type
 Key = tuple[str, int, int, int]
 
 _footers: Final[weakref.WeakValueDictionary[Key, pq.FileMetaData]] = weakref.WeakValueDictionary()
-#: footers that are kept, how many bytes of files all of them are, and the largest of them
+#: footers that are kept, and how many bytes of files all of them are in a small process and in a large one
 _KEPT_MAX: Final = 64
-_KEPT_BYTES_MAX: Final = 2 << 20
-_KEPT_EACH_MAX: Final = 256 << 10
+_KEPT_BYTES_MIN: Final = 1 << 20
+_KEPT_BYTES_MAX: Final = 8 << 20
+#: bytes of files for each byte that a process has for batches, of which they take a ninth when they are decoded
+_KEPT_PART: Final = 1 / 64
 #: of each kind of entry
-_GROUPS_MAX: Final = 8192
+_GROUPS_MAX: Final = 16384
 
 _FOOTER_BUFFER_BYTES: Final = 64 << 10
 #: what a file whose footer is not encrypted ends with
@@ -102,6 +106,11 @@ class _Kept(NamedTuple):
     places: dict[int, list[IndexPlaces]]
 
 
+def _kept_bytes_max() -> int:
+    """Return how many bytes of files the footers have that are kept."""
+    return max(_KEPT_BYTES_MIN, min(_KEPT_BYTES_MAX, int(process_budget.limit(Kind.ARROW) * _KEPT_PART)))
+
+
 def _new(footer: pq.FileMetaData) -> _Kept:
     return _Kept(footer, {}, KnownGroups({}, {}, {}), {}, {})
 
@@ -122,7 +131,7 @@ class _KeptFooters:
             if key not in self._found:
                 self._found[key] = _new(footer)
                 self._size_bytes += footer.serialized_size
-            while len(self._found) > _KEPT_MAX or self._size_bytes > _KEPT_BYTES_MAX:
+            while len(self._found) > _KEPT_MAX or self._size_bytes > _kept_bytes_max():
                 self._size_bytes -= self._found.popitem(last=False)[1].footer.serialized_size
 
     def coded_columns(self, key: Key, footer: pq.FileMetaData, columns: Collection[str]) -> list[str]:
@@ -157,7 +166,7 @@ def shared_footer(path: str, columns: Collection[str] = ()) -> tuple[pq.FileMeta
     if footer is None:
         with open_file(path, _FOOTER_BUFFER_BYTES) as file:
             footer = _footers.setdefault(key, file.metadata)
-        if footer.serialized_size <= _KEPT_EACH_MAX:
+        if 2 * footer.serialized_size <= _kept_bytes_max():
             _kept.keep(key, footer)
     return footer, _kept.coded_columns(key, footer, columns)
 

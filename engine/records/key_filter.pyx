@@ -55,7 +55,7 @@ cdef enum:
     WORDS_MIN_SHIFT = 3
     # an exact filter may have as many bits for each key, and as many in any case: a megabyte is looked up in four to
     # five times as fast as hashes are made
-    EXACT_BITS_PER_KEY = 64
+    EXACT_BITS_PER_KEY = 128
     EXACT_BITS_ANYWAY = 1 << 23
     # seed of the remix, far from those of partitions and of a join's own filter
     SEED = 0xF117
@@ -448,22 +448,29 @@ cdef void _set_bits(KeyFilter made, const ColumnView* column, const Word* values
         made._bits[word >> 3] |= <uint8_t>(1 << (word & 7))
 
 
-# Words beyond the highest key look at the bit behind its own, so that there is nothing to guess for the processor.
+# Whether a word, whose distance from the lowest key is given, is a key. Those beyond the highest one look at the bit
+# behind its own, so that there is nothing to guess for the processor.
+cdef inline uint8_t _bit_at(const uint8_t* bits, uint64_t distance, uint64_t behind) noexcept nogil:
+    distance = distance if distance < behind else behind
+    return (bits[distance >> 3] >> (distance & 7)) & 1
+
+
 cdef void _find_bits(KeyFilter made, const Word* values, Word sign, int64_t count, uint8_t* found) noexcept nogil:
     cdef const uint8_t* bits = made._bits
     cdef uint64_t lowest = made._lowest
     cdef uint64_t behind = made._highest - lowest + 1
-    cdef uint64_t word
-    cdef int64_t begin, index, end
+    cdef int64_t begin, index
     cdef uint8_t byte
-    for begin in range(0, count, 8):
+    for begin in range(0, count - 7, 8):        # eight, which the compiler knows
         byte = 0
-        end = min(<int64_t>8, count - begin)
-        for index in range(end):
-            word = <uint64_t><Word>(values[begin + index] ^ sign) - lowest
-            word = word if word < behind else behind
-            byte |= ((bits[word >> 3] >> (word & 7)) & 1) << index
+        for index in range(8):
+            byte |= _bit_at(bits, <uint64_t><Word>(values[begin + index] ^ sign) - lowest, behind) << index
         found[begin >> 3] = byte
+    if count & 7:
+        byte = 0
+        for index in range(count & 7):
+            byte |= _bit_at(bits, <uint64_t><Word>(values[(count & ~7) + index] ^ sign) - lowest, behind) << index
+        found[count >> 3] = byte
 
 
 cdef void _find_hashes(KeyFilter made, ArrowBatch batch, int64_t count, uint8_t* found) noexcept nogil:

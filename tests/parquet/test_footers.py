@@ -5,6 +5,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from engine.errors import DataError
+from engine.memory.budget import Budget, Kind
 from engine.parquet import footers as parquet_footers
 from engine.parquet import open_file
 from engine.parquet.footers import shared_footer
@@ -36,7 +37,8 @@ def test_a_small_footer_is_kept_and_a_large_one_is_not(tmp_path, monkeypatch):
     path, many = str(tmp_path / "t.parquet"), str(tmp_path / "many.parquet")
     pq.write_table(pa.table({"a": range(10)}), path)
     pq.write_table(pa.table({f"column_{index}": [index] for index in range(1000)}), many)
-    monkeypatch.setattr(parquet_footers, "_KEPT_EACH_MAX", pq.read_metadata(many).serialized_size - 1)
+    size_bytes = pq.read_metadata(many).serialized_size
+    monkeypatch.setattr(parquet_footers, "_kept_bytes_max", lambda: 2 * size_bytes - 1)
     given = []
     really_open = parquet_footers.open_file
     monkeypatch.setattr(parquet_footers, "open_file", lambda *a: given.append(a[0]) or really_open(*a))
@@ -58,10 +60,18 @@ def test_footers_are_kept_up_to_so_many_bytes(tmp_path, monkeypatch):
     kept = parquet_footers._KeptFooters()
     pq.write_table(pa.table({"a": range(10)}), tmp_path / "t.parquet")
     footer = pq.read_metadata(tmp_path / "t.parquet")
-    monkeypatch.setattr(parquet_footers, "_KEPT_BYTES_MAX", 3 * footer.serialized_size + 1)
+    monkeypatch.setattr(parquet_footers, "_kept_bytes_max", lambda: 3 * footer.serialized_size + 1)
     for inode in range(5):
         kept.keep(("t.parquet", inode, 1, 1), footer)
     assert [key[1] for key in kept._found] == [2, 3, 4]
+
+
+@pytest.mark.parametrize(("batches_mb", "kept_mb"), [(13, 1), (238, 238 / 64), (4000, 8)])
+def test_a_larger_process_keeps_more_of_them(monkeypatch, batches_mb, kept_mb):
+    budget = Budget()
+    budget.set_limit(Kind.ARROW, batches_mb << 20)
+    monkeypatch.setattr(parquet_footers, "process_budget", budget)
+    assert parquet_footers._kept_bytes_max() == int(kept_mb * (1 << 20))
 
 
 def rows_of(path):
@@ -74,8 +84,8 @@ def test_pages_of_a_file_are_looked_at_once_for_all_readers(tmp_path, monkeypatc
     pq.write_table(pa.table({"a": range(100)}), path, row_group_size=50)
     pq.write_table(pa.table({"a": range(50, 250)}), other, row_group_size=50)
     looked_at = []
-    really = open_file.pages_of
-    monkeypatch.setattr(open_file, "pages_of", lambda *a: looked_at.append(a[2]) or really(*a))
+    really = open_file.leaf_pages
+    monkeypatch.setattr(open_file, "leaf_pages", lambda *a: looked_at.append(a[2]) or really(*a))
     assert rows_of(path) == rows_of(path) == list(range(100))
     assert looked_at == [0, 1]
     other.replace(path)
@@ -86,10 +96,10 @@ def test_pages_of_a_file_are_looked_at_once_for_all_readers(tmp_path, monkeypatc
 def test_nothing_is_remembered_of_a_file_whose_footer_is_not_kept(tmp_path, monkeypatch):
     path = tmp_path / "t.parquet"
     pq.write_table(pa.table({"a": range(100)}), path)
-    monkeypatch.setattr(parquet_footers, "_KEPT_EACH_MAX", 0)
+    monkeypatch.setattr(parquet_footers, "_kept_bytes_max", lambda: 0)
     looked_at = []
-    really = open_file.pages_of
-    monkeypatch.setattr(open_file, "pages_of", lambda *a: looked_at.append(a[2]) or really(*a))
+    really = open_file.leaf_pages
+    monkeypatch.setattr(open_file, "leaf_pages", lambda *a: looked_at.append(a[2]) or really(*a))
     assert rows_of(path) == rows_of(path) == list(range(100))
     assert looked_at == [0, 0]
 

@@ -29,8 +29,8 @@ from engine.parquet.column_streams import ArrowColumns, ColumnStream, DecodedCol
 from engine.parquet.footers import GroupPages, known_groups, open_file, shared_footer
 from engine.parquet.group_reader import GroupReader, StoredChunk
 from engine.parquet.page_bounds import PageIndexes
-from engine.parquet.pages import buffer_bytes, pages_of
-from engine.parquet.stored_chunks import flat_leaves, stored_chunk
+from engine.parquet.pages import buffer_bytes, leaf_places, pages_at
+from engine.parquet.stored_chunks import Stored, flat_leaves, stored_chunk, stored_values
 from engine.records.plain_types import plain_type
 
 #: values of a dictionary that count, since some rows may be a gigabyte of them
@@ -49,6 +49,7 @@ class OpenFile:
         self._arrow: pq.ParquetFile | None = None
         self._known = known_groups(self.footer)
         self._readers: dict[tuple[str, ...], GroupReader] = {}
+        self._leaf_places: dict[tuple[str, ...], list[tuple[str, int]]] = {}
         self.coded = frozenset(coded)
         self.found = self._found_schema()
         self.types = {name: self._type_of(name) for name in columns}
@@ -95,7 +96,8 @@ class OpenFile:
         known = self._known.pages
         new = [name for name in columns if (group, name) not in known]
         if new:
-            known.update({(group, name): pages for name, pages in pages_of(self.path, self.footer, group, new).items()})
+            pages_of_new = pages_at(self._descriptor, self.footer, group, new, self._places_of(tuple(new)))
+            known.update({(group, name): pages for name, pages in pages_of_new.items()})
         pages = [known[group, name] for name in columns]
         buffer = buffer_bytes(len(columns))
         held = {name: one.held_bytes(buffer) for name, one in zip(columns, pages, strict=True)}
@@ -142,9 +144,25 @@ class OpenFile:
         )
         return batches
 
+    def _places_of(self, columns: tuple[str, ...]) -> list[tuple[str, int]]:
+        """Return the leaves of columns, which are the same in all row groups."""
+        places = self._leaf_places.get(columns)
+        if places is None:
+            places = self._leaf_places[columns] = leaf_places(self.footer.schema, columns)
+        return places
+
     @cached_property
     def _leaves(self) -> dict[str, int]:
         return flat_leaves(self.footer)
+
+    @cached_property
+    def _values(self) -> dict[str, Stored | None]:
+        """How values of each column lie, where it is decoded here if its row group allows."""
+        leaves = [(name, self._leaves.get(name)) for name in self._columns]
+        return {
+            name: None if leaf is None else stored_values(self.footer.schema.column(leaf), self.types[name])
+            for name, leaf in leaves
+        }
 
     def _stored(self, group: int, name: str) -> StoredChunk | None:
         """Return where a column lies that is decoded here, None for others."""
@@ -152,8 +170,8 @@ class OpenFile:
         known = self._known.chunks
         if key not in known:
             self.pages(group, self._columns)  # knows those of the column
-            pages, leaf = self._known.pages[group, name], self._leaves.get(name)
-            known[key] = None if leaf is None else stored_chunk(self.footer, group, leaf, self.types[name], pages)
+            pages, values = self._known.pages[group, name], self._values[name]
+            known[key] = None if values is None else stored_chunk(self.footer, group, self._leaves[name], values, pages)
         return known[key]
 
     def _checked(

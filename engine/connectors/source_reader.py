@@ -76,6 +76,14 @@ class FilteringReader(Protocol):
         ...
 
 
+class SharingReader(Protocol):
+    """One that can be told its splits one by one."""
+
+    def take_from(self, take: Callable[[], SourceSplit | None]) -> None:
+        """Read the splits that are taken, until there is none, in place of its own; before the first row is read."""
+        ...
+
+
 class CodingReader(Protocol):
     """One that finds texts as codes of dictionaries in what it reads."""
 
@@ -95,6 +103,11 @@ def _has(reader: type, method: str) -> bool:
 def is_filtering(reader: SourceReader) -> TypeGuard[FilteringReader]:
     """Whether a reader leaves out rows where it reads them."""
     return _has(type(reader), "filter_by")
+
+
+def is_sharing(reader: SourceReader) -> TypeGuard[SharingReader]:
+    """Whether a reader can be told its splits one by one."""
+    return _has(type(reader), "take_from")
 
 
 def is_coding(reader: SourceReader) -> TypeGuard[CodingReader]:

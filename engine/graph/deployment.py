@@ -123,6 +123,8 @@ class TaskDeploymentDescriptor(msgspec.Struct, frozen=True):
     artifacts: tuple[JobArtifact, ...] = ()
     #: the source, and what is chained to it, whose rows the join at the head of the chain probes with
     feed: tuple[OperatorDescriptor, ...] = ()
+    #: whether it may read splits of other subtasks in its process, and they its own (``shared_splits``)
+    shares_splits: bool = False
 
 
 class StagedFile(msgspec.Struct, frozen=True):

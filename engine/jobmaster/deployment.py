@@ -29,6 +29,7 @@ from engine.graph.deployment import (
 from engine.graph.job_graph import JobGraph, JobVertex
 from engine.graph.operator_descriptor import HashJoinOperator, SinkOperator
 from engine.graph.runtime_filter import RuntimeFilter
+from engine.graph.shared_splits import may_share_splits
 from engine.graph.ship_strategy import SORTED_RUNS
 from engine.jobmaster.execution_vertex import ExecutionEdge, ExecutionVertex, IntermediateResultPartition
 from engine.jobmaster.range_bounds import consumer_range
@@ -81,7 +82,15 @@ def build_descriptor(
         configuration=job_graph.configuration,
         artifacts=job_graph.artifacts,
         feed=job_vertex.feed,
+        shares_splits=_shares_splits(job_graph, job_vertex, neighbours),
     )
+
+
+def _shares_splits(job_graph: JobGraph, job_vertex: JobVertex, neighbours: Sequence[ExecutionVertex]) -> bool:
+    """Whether subtasks may read each other's splits, which takes that all of them run again when one does."""
+    if not may_share_splits(job_graph, job_vertex):
+        return False
+    return sum(other.job_vertex is job_vertex for other in neighbours) == job_vertex.parallelism
 
 
 def _filters_of_consumers(

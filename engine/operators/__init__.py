@@ -22,6 +22,7 @@
     chained_source.py  an input that the task reads itself: a source and row-wise operators
     hash_join_driver.py    the head of a hash join
     shared_builds.py   one build side for all subtasks of a broadcast join in a process
+    split_hands.py     splits of a source, which its subtasks in a process take from each other
     runtime_filters.py filters of sources, made of a join's build side; filter_board: for those in other tasks
     sort_merge_driver.py   the head of a sort-merge join
     pair_conditions.py a join's condition, as a predicate over pairs of rows

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Protocol, cast
 
 import pyarrow as pa
 
-from engine.connectors.source_reader import is_coding, is_filtering, open_source
+from engine.connectors.source_reader import is_coding, is_filtering, is_sharing, open_source
 from engine.exchange.elements import OversizedRow, RowPage
 from engine.graph.operator_descriptor import SourceOperator
 from engine.graph.source_spec import ParquetSource
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from engine.graph.operator_descriptor import OperatorDescriptor
     from engine.graph.runtime_filter import RuntimeFilter
     from engine.operators.runtime_filters import RuntimeFilters
+    from engine.operators.split_hands import SplitHand
     from engine.operators.task_inputs import TaskInput
     from engine.parquet.reader import ParquetReader
     from engine.records.key_test import KeyTest
@@ -94,6 +95,8 @@ class SourceDriver:
         self._descriptor = descriptor
         #: filters that others have made for it
         self._awaited: RuntimeFilters | None = None
+        #: its splits, where others may read them
+        self._hand: SplitHand | None = None
         #: a source takes nothing from other tasks
         self.rows_in = 0
         self.bytes_in = 0
@@ -105,6 +108,11 @@ class SourceDriver:
         self._context = context
         self._output = output
         self._reader = open_source(operator.spec, context.descriptor.splits, context.spill_space)
+        attempt = context.descriptor.attempt
+        if context.descriptor.shares_splits and is_sharing(self._reader):
+            key = (context.descriptor.job_id, attempt.vertex, attempt.attempt_number)
+            self._hand = context.services.split_hands.enter(key, context.descriptor.splits)
+            self._reader.take_from(self._hand.take)
         if output.coded_columns and is_coding(self._reader):
             self._reader.keep_codes(output.coded_columns)
         self._reader_filters = is_filtering(self._reader)
@@ -159,6 +167,7 @@ class SourceDriver:
             self._count_left_out()
             yield
             if self._output.is_satisfied:
+                self._leave_splits()
                 break
         # What was left out after the last batch counts too.
         self._count_left_out()
@@ -189,8 +198,13 @@ class SourceDriver:
         share = 1 / parallelism if operator.is_replicated else share_of(operator.spec.splits, own)
         return paced(self._reader, operator.rate_limit * share, self._context.check_cancelled)
 
+    def _leave_splits(self) -> None:
+        if self._hand is not None:
+            self._hand.leave()
+
     def close(self) -> None:
         """Close the open file."""
+        self._leave_splits()
         if self._awaited is not None:
             self._awaited.close()
         if hasattr(self, "_reader"):

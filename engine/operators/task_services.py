@@ -12,6 +12,7 @@ import msgspec
 
 from engine.operators.filter_board import FilterBoard
 from engine.operators.shared_builds import SharedBuilds
+from engine.operators.split_hands import SplitHands
 
 if TYPE_CHECKING:
     from engine.clock import Clock
@@ -53,6 +54,7 @@ class TaskServices(msgspec.Struct, frozen=True):
     function_runner: FunctionRunner
     shared_builds: SharedBuilds = msgspec.field(default_factory=SharedBuilds)
     filter_board: FilterBoard = msgspec.field(default_factory=FilterBoard)
+    split_hands: SplitHands = msgspec.field(default_factory=SplitHands)
     #: None where there is one TaskExecutor only
     data_plane: DataPlane | None = None
     #: None where jobs bring no modules: the embedded cluster shares the script's own

@@ -20,7 +20,8 @@ factor 5, with plenty of memory, groups of 30 million rows took 2.1 s of process
 A source that is only scanned, filters and projections included, for a part that is not small has as many subtasks as
 that part where it holds more than ``SCAN_BYTES``: they would all wait for the one, and its rows go from task to task
 anyway. With two processors, TPC-H at scale factor 10 and 1000 MB, processor seconds of the eight queries that have such
-a scan: 26.1 after 27.0 to 27.6, while one processor stood still for 0.3 to 0.5 s of each.
+a scan: 26.1 after 27.0 to 27.6, while one processor stood still for 0.3 to 0.5 s of each. Joins on the way with what is
+much smaller, and stays in one subtask, are part of such a scan: all subtasks probe the one table, and no row travels.
 
 Not small is what the user had a say in: a parallelism, a partitioning, a join hint, a replicated source or one with a
 rate; nor a Python function and all below it, since it has the subtasks of its input and nobody knows how long it takes.
@@ -39,6 +40,7 @@ from engine.graph.plan import (
     Filter,
     Join,
     JoinHint,
+    JoinType,
     Limit,
     Plan,
     PlanNode,
@@ -61,6 +63,16 @@ SHUFFLED_FACTOR = 8
 _SHUFFLED_SHARE = 1 / 32
 #: what one subtask reads, for several that wait for it, in hardly any time
 SCAN_BYTES = 96e6
+#: sides of a join that may be read in several subtasks while each has all rows of the other one
+_PROBE_SIDES = {
+    JoinType.INNER: (0, 1),
+    JoinType.LEFT: (0,),
+    JoinType.RIGHT: (1,),
+    JoinType.SEMI: (0,),
+    JoinType.ANTI: (0,),
+}
+#: so many times what the other side brings is read for one that is probed in several subtasks
+_BUILD_FACTOR = 8
 #: how much all sources of a part may hold, in parts of what one of them may
 _READ_FACTOR = 4
 #: so much is read and made in no time, however little memory there is
@@ -109,15 +121,35 @@ def _long_scans(plan: Plan, estimates: Sequence[Estimates], are_small: Sequence[
     for node in plan.nodes:
         for source in () if are_small[node.id] else node.inputs:
             scan = []
-            below = plan.node(source)
-            while are_small[below.id] and readers[below.id] == 1:
+            below: PlanNode | None = plan.node(source)
+            while below is not None and are_small[below.id] and readers[below.id] == 1:
                 scan.append(below.id)
-                if not isinstance(below.operator, Project | Filter):
+                if isinstance(below.operator, Source):
+                    if estimates[below.id].size_bytes > SCAN_BYTES:
+                        found.update(scan)
                     break
-                below = plan.node(below.inputs[0])
-            if isinstance(below.operator, Source) and estimates[below.id].size_bytes > SCAN_BYTES:
-                found.update(scan)
+                below = _scanned(plan, below, estimates)
     return found
+
+
+def _scanned(plan: Plan, node: PlanNode, estimates: Sequence[Estimates]) -> PlanNode | None:
+    """Return the input whose rows a node works on one by one, as they are read; None where there is none."""
+    operator = node.operator
+    if isinstance(operator, Project | Filter):
+        return plan.node(node.inputs[0])
+    for side in _PROBE_SIDES.get(operator.how, ()) if isinstance(operator, Join) else ():
+        probe, build = node.inputs[side], node.inputs[1 - side]
+        if estimates[build].size_bytes * _BUILD_FACTOR <= _scanned_bytes(plan, probe, estimates):
+            return plan.node(probe)
+    return None
+
+
+def _scanned_bytes(plan: Plan, number: int, estimates: Sequence[Estimates]) -> float:
+    """Return what the source holds that a node's rows are read from one by one, 0 where there is none."""
+    below: PlanNode | None = plan.node(number)
+    while below is not None and not isinstance(below.operator, Source):
+        below = _scanned(plan, below, estimates)
+    return 0.0 if below is None else estimates[below.id].size_bytes
 
 
 def _seen_by_functions(plan: Plan) -> set[int]:

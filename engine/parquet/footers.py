@@ -9,7 +9,7 @@ A footer of a hundred row groups and twenty columns takes 1.6 MB decoded, seven 
 decode. It is shared while a reader holds it, and the last ones are kept for whoever comes next: ``_KEPT_MAX`` of them,
 which have no more bytes together than ``_kept_bytes_max`` says, and each no more than half of that. A file that has
 changed since is another one. What readers find out about the pages of a file is kept with its footer:
-``known_groups``.
+``known_groups``. Of a table of five hundred row groups that is 0.1 s of a query, in which no other thread runs Python.
 
 Texts that are numbers of a small dictionary in all row groups are read as such (``coded_columns``): Arrow takes ten
 times as long to write them out one by one, and ``text_gather`` half of that. That is how they lie in the file, whatever
@@ -154,6 +154,17 @@ class _KeptFooters:
             known = (kept for kept in reversed(self._found.values()) if kept.footer is footer)
             return next(known, _new(footer))
 
+    def groups_of(self, footer: pq.FileMetaData) -> KnownGroups:
+        """Return what is known of row groups of a footer; too much is forgotten, but for those that read now."""
+        groups = self.of(footer).groups
+        if max(len(groups.together), len(groups.pages), len(groups.chunks)) <= _GROUPS_MAX:
+            return groups
+        with self._lock:
+            key = next((key for key, kept in self._found.items() if kept.groups is groups), None)
+            if key is not None:
+                self._found[key] = self._found[key]._replace(groups=KnownGroups({}, {}, {}))
+        return self.of(footer).groups
+
 
 _kept: Final = _KeptFooters()
 
@@ -176,9 +187,7 @@ def known_groups(footer: pq.FileMetaData) -> KnownGroups:
 
     What a reader adds is known to later ones where the footer is kept. A file with such a footer has not changed.
     """
-    known = _kept.of(footer).groups
-    is_full = max(len(known.together), len(known.pages), len(known.chunks)) > _GROUPS_MAX
-    return KnownGroups({}, {}, {}) if is_full else known
+    return _kept.groups_of(footer)
 
 
 def known_bounds(footer: pq.FileMetaData) -> dict[str, GroupBounds]:

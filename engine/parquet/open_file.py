@@ -29,7 +29,7 @@ from engine.parquet.column_streams import ArrowColumns, ColumnStream, DecodedCol
 from engine.parquet.footers import GroupPages, known_groups, open_file, shared_footer
 from engine.parquet.group_reader import GroupReader, StoredChunk
 from engine.parquet.page_bounds import PageIndexes
-from engine.parquet.pages import buffer_bytes, leaf_pages, pages_of
+from engine.parquet.pages import buffer_bytes, leaf_places, pages_at
 from engine.parquet.stored_chunks import Stored, flat_leaves, stored_chunk, stored_values
 from engine.records.plain_types import plain_type
 
@@ -49,6 +49,7 @@ class OpenFile:
         self._arrow: pq.ParquetFile | None = None
         self._known = known_groups(self.footer)
         self._readers: dict[tuple[str, ...], GroupReader] = {}
+        self._leaf_places: dict[tuple[str, ...], list[tuple[str, int]]] = {}
         self.coded = frozenset(coded)
         self.found = self._found_schema()
         self.types = {name: self._type_of(name) for name in columns}
@@ -94,15 +95,13 @@ class OpenFile:
     def _together(self, group: int, columns: Sequence[str]) -> GroupPages:
         known = self._known.pages
         new = [name for name in columns if (group, name) not in known]
-        metadata = self.footer.row_group(group)
-        if new and all(name in self._leaves for name in new):
-            for name in new:
-                known[group, name] = leaf_pages(self._descriptor, metadata.column(self._leaves[name]), group)
-        elif new:
-            known.update({(group, name): pages for name, pages in pages_of(self.path, self.footer, group, new).items()})
+        if new:
+            pages_of_new = pages_at(self._descriptor, self.footer, group, new, self._places_of(tuple(new)))
+            known.update({(group, name): pages for name, pages in pages_of_new.items()})
         pages = [known[group, name] for name in columns]
         buffer = buffer_bytes(len(columns))
         held = {name: one.held_bytes(buffer) for name, one in zip(columns, pages, strict=True)}
+        metadata = self.footer.row_group(group)
         # Where no column is wanted a batch is about as many rows as if all were.
         encoded = sum(one.whole_bytes for one in pages) or metadata.total_byte_size
         wide = sum(one.value_bytes for one in pages if one.value_bytes >= _WIDE_VALUE_BYTES)
@@ -145,30 +144,35 @@ class OpenFile:
         )
         return batches
 
+    def _places_of(self, columns: tuple[str, ...]) -> list[tuple[str, int]]:
+        """Return the leaves of columns, which are the same in all row groups."""
+        places = self._leaf_places.get(columns)
+        if places is None:
+            places = self._leaf_places[columns] = leaf_places(self.footer.schema, columns)
+        return places
+
     @cached_property
     def _leaves(self) -> dict[str, int]:
         return flat_leaves(self.footer)
+
+    @cached_property
+    def _values(self) -> dict[str, Stored | None]:
+        """How values of each column lie, where it is decoded here if its row group allows."""
+        leaves = [(name, self._leaves.get(name)) for name in self._columns]
+        return {
+            name: None if leaf is None else stored_values(self.footer.schema.column(leaf), self.types[name])
+            for name, leaf in leaves
+        }
 
     def _stored(self, group: int, name: str) -> StoredChunk | None:
         """Return where a column lies that is decoded here, None for others."""
         key = (group, name, name in self.coded)
         known = self._known.chunks
         if key not in known:
-            rows = self.row_count(group)  # so its pages are known
-            pages, leaf, stored = self._known.pages[group, name], self._leaves.get(name), self._stored_as[name]
-            known[key] = None
-            if leaf is not None and stored is not None:
-                known[key] = stored_chunk(self.footer.row_group(group).column(leaf), rows, stored, pages)
+            self.pages(group, self._columns)  # knows those of the column
+            pages, values = self._known.pages[group, name], self._values[name]
+            known[key] = None if values is None else stored_chunk(self.footer, group, self._leaves[name], values, pages)
         return known[key]
-
-    @cached_property
-    def _stored_as(self) -> dict[str, Stored | None]:
-        """By column, how its values lie in its pages; None: not as it is decoded here."""
-        leaves = {name: self._leaves.get(name) for name in self._columns}
-        return {
-            name: None if leaf is None else stored_values(self.footer.schema.column(leaf), self.types[name])
-            for name, leaf in leaves.items()
-        }
 
     def _checked(
         self, group: int, columns: Sequence[str], batches: Iterable[pa.RecordBatch]

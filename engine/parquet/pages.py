@@ -1,6 +1,6 @@
 """The pages of a row group: whether they can be what their headers say, and what reading them holds.
 
-    pages_of(path, metadata, group, columns) -> {column: Pages}    sound ones
+    pages_of(path, metadata, group, columns) -> {column: Pages}    sound ones; ``pages_at`` of an open file
         .held_bytes(buffer)    of the column, while batches of the row group are made and so much is read at a time
         .value_bytes           of a value in its dictionary, on average
         .whole_bytes           before compression
@@ -23,7 +23,7 @@ Source: parquet-format, PageHeader (``page_sizes``).
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 import pyarrow as pa
@@ -82,26 +82,39 @@ def first_page(chunk: pq.ColumnChunkMetaData) -> int:
     return min(offset, dictionary) if dictionary else offset
 
 
-def leaves_of(chunks: pq.RowGroupMetaData, columns: Iterable[str]) -> Iterator[tuple[str, pq.ColumnChunkMetaData]]:
-    """Yield the leaf columns of a row group, each with the name of the wanted column that it belongs to."""
+def leaf_places(schema: pq.ParquetSchema, columns: Iterable[str]) -> list[tuple[str, int]]:
+    """Return which leaf columns belong to wanted ones: the name of the wanted one, the number of the leaf."""
     wanted = set(columns)
-    for index in range(chunks.num_columns):
-        chunk = chunks.column(index)
-        path: str = chunk.path_in_schema
+    places = []
+    for leaf in range(len(schema)):
+        path: str = schema.column(leaf).path
         name = path if path in wanted else path.partition(".")[0]
         if name in wanted:
-            yield name, chunk
+            places.append((name, leaf))
+    return places
 
 
 def pages_of(path: str, metadata: pq.FileMetaData, group: int, columns: Sequence[str]) -> dict[str, Pages]:
     """Return what is known of the pages of columns in a row group; pa.ArrowInvalid where one cannot be what it says."""
-    found = dict.fromkeys(columns, Pages())
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        for name, chunk in leaves_of(metadata.row_group(group), columns):
-            found[name] = found[name].with_leaf(leaf_pages(descriptor, chunk, group))
+        return pages_at(descriptor, metadata, group, columns, leaf_places(metadata.schema, columns))
     finally:
         os.close(descriptor)
+
+
+def pages_at(
+    descriptor: int,
+    metadata: pq.FileMetaData,
+    group: int,
+    columns: Sequence[str],
+    places: Sequence[tuple[str, int]],
+) -> dict[str, Pages]:
+    """Return what ``pages_of`` does of an open file, whose ``leaf_places`` of the columns are known."""
+    found = dict.fromkeys(columns, Pages())
+    chunks = metadata.row_group(group)
+    for name, leaf in places:
+        found[name] = found[name].with_leaf(leaf_pages(descriptor, chunks.column(leaf), group))
     return found
 
 

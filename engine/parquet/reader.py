@@ -80,6 +80,8 @@ class ParquetReader:
     ) -> None:
         self._spec = spec
         self._splits = splits
+        #: what it reads, which may be others than its own
+        self._taken_splits: Iterator[SourceSplit] = iter(splits)
         self._new_space = new_space
         #: for the row group at hand
         self._reserved = process_budget.reserve(Kind.ARROW, role=Role.READER)
@@ -96,7 +98,9 @@ class ParquetReader:
         #: columns of the file that have another type there than in the source
         self._unlike: set[str] = set()
         #: of the file that is open; None: all
-        self._possible_groups: frozenset[int] | None = None
+        self._possible_groups: set[int] | None = None
+        #: those that were looked at for it
+        self._examined_groups: set[int] = set()
         #: row groups whose pages are looked at before it is given up; of the file that is open
         self._index_looks = 0
         #: widths of rows seen: of those that came out, and as they were decoded for a filter, by stream of columns
@@ -130,6 +134,10 @@ class ParquetReader:
         """Let columns come as numbers of texts where the file has them so."""
         self._kept_codes = frozenset(columns)
 
+    def take_from(self, take: Callable[[], SourceSplit | None]) -> None:
+        """Read the splits that are taken, until there is none, in place of its own; before the first row is read."""
+        self._taken_splits = iter(take, None)
+
     def keep_first(self, top: TopTest) -> None:
         """Leave out rows that cannot be among the first; to be called before the first row is read."""
         self._top = top
@@ -158,14 +166,15 @@ class ParquetReader:
         return self._spec.predicate is not None or bool(self._tests) or self._top is not None
 
     def _rows(self) -> Iterator[pa.RecordBatch]:
-        for path, listed in groupby(self._splits, key=attrgetter("path")):
-            self.path, splits = path, list(listed)
+        for path, splits in groupby(self._taken_splits, key=attrgetter("path")):
+            self.path = path
             self._run_read += 1
-            small = self._read_small(path, splits)
+            listed = list(splits) if self._has_many_files else splits  # noqa: B031 - one of the two
+            small = self._read_small(path, listed) if isinstance(listed, list) else None
             if small is not None:
                 yield from small
                 continue
-            for split in splits:
+            for split in listed:
                 self._run_read += 1
                 with _named(f"file {split.path}, row groups {split.start} to {split.end}"):
                     yield from self._read_split(split)
@@ -173,7 +182,7 @@ class ParquetReader:
     def _read_small(self, path: str, splits: Sequence[SourceSplit]) -> list[pa.RecordBatch] | None:
         """Return the rows of a file's splits at once, where the file is one of many small ones, read whole."""
         size_bytes = sum(split.size_bytes for split in splits)
-        if not self._has_many_files or self._is_filtering or not self._columns or size_bytes > SMALL_BYTES_MAX:
+        if self._is_filtering or not self._columns or size_bytes > SMALL_BYTES_MAX:
             return None
         groups = [group for split in splits for group in range(split.start, split.end)]
         file = small_file(path, groups, self._columns)
@@ -220,6 +229,8 @@ class ParquetReader:
     def _read_split(self, split: SourceSplit) -> Iterator[pa.RecordBatch]:
         if self._file is None or split.path != self._file.path:
             self._open_file(split.path)
+        if self._possible_groups is not None and split.start not in self._examined_groups:
+            self._possible_groups.update(self._examined([split]))  # of another subtask
         for group in range(split.start, split.end):
             if not self._is_possible(group):
                 self.pruned_groups += 1
@@ -251,21 +262,27 @@ class ParquetReader:
         """Look in which row groups of the file, of those that are to be read, there may be rows for the filter."""
         if not self._is_filtering:
             return
-        predicate = self._spec.predicate
         assert self._file is not None
         assert self._schema is not None
-        footer = self._file.footer
-        splits = [split for split in self._splits if split.path == self._file.path]
+        path, self._examined_groups = self._file.path, set()
+        groups = self._examined([split for split in self._splits if split.path == path])
+        self._possible_groups = set(groups)
+        if self._top is not None:
+            self._top_groups = TopGroups(self._top, self._file.footer, groups, self._schema)
+
+    def _examined(self, splits: Sequence[SourceSplit]) -> Sequence[int]:
+        """Return the row groups of splits of the open file in which there may be rows for the filter."""
+        assert self._file is not None
+        assert self._schema is not None
+        footer, predicate = self._file.footer, self._spec.predicate
         groups = [group for split in splits for group in range(split.start, split.end)]
+        self._examined_groups.update(groups)
         if predicate is not None:
             # Between the row groups of a split there may be some that the plan has left out.
             if self._spec.pruned_groups is None or len(groups) > len(splits):
                 groups = possible_groups(footer, groups, predicate, self._schema)
             groups = [group for group in groups if self._file.indexes.may_have(group, predicate)]
-        groups = list(matched_groups(footer, groups, self._tests, self._schema))
-        self._possible_groups = frozenset(groups)
-        if self._top is not None:
-            self._top_groups = TopGroups(self._top, footer, groups, self._schema)
+        return matched_groups(footer, groups, self._tests, self._schema)
 
     def _read_group(self, path: str, group: int) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a row group that are wanted, as wanted."""

@@ -31,7 +31,7 @@ from engine.graph.source_spec import ColumnStatistics, ParquetSource, SourceSpli
 from engine.parquet.column_passes import joined
 from engine.parquet.kept_samples import KeptSamples, stamps_of
 from engine.parquet.open_file import OpenFile, OpenFiles
-from engine.parquet.pages import leaves_of, parts
+from engine.parquet.pages import leaf_places, parts
 from engine.records.arrow_functions import pc
 from engine.records.plain_types import plain_schema
 from engine.statistics.column_statistics import WIDE_COLUMN_BYTES, SampledPlaces, column_statistics
@@ -219,7 +219,8 @@ _kept: Final = KeptSamples()
 def _first_rows(file: OpenFile, group: int, rows: int, columns: list[str]) -> pa.Table:
     """Return the first rows of a row group, read some columns at a time: each holds a page and its dictionary."""
     sizes = dict.fromkeys(columns, 0)
-    for name, chunk in leaves_of(file.footer.row_group(group), columns):
-        sizes[name] += chunk.total_uncompressed_size
+    chunks = file.footer.row_group(group)
+    for name, leaf in leaf_places(file.footer.schema, columns):
+        sizes[name] += chunks.column(leaf).total_uncompressed_size
     batches = [file.columns(group, part, rows).read() for part in parts(columns, sizes, _SAMPLED_AT_ONCE_BYTES)]
     return pa.Table.from_batches([joined([batch for batch in batches if batch is not None])])

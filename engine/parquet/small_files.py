@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from engine.parquet.footers import open_bytes
-from engine.parquet.pages import leaf_pages, leaves_of
+from engine.parquet.pages import leaf_pages, leaf_places
 from engine.parquet.source import plain_file_schema
 
 #: fewer are read as larger ones are
@@ -63,10 +63,11 @@ def small_file(path: str, groups: Sequence[int], columns: Sequence[str]) -> Smal
 def _are_small(descriptor: int, footer: pq.FileMetaData, groups: Sequence[int], columns: Sequence[str]) -> bool:
     """Whether rows of row groups are few and narrow; pa.ArrowInvalid where a page cannot be what it says."""
     rows, size_bytes = 0, 0.0
+    places = leaf_places(footer.schema, columns)
     for group in groups:
         metadata = footer.row_group(group)
         rows += metadata.num_rows
-        for _, chunk in leaves_of(metadata, columns):
-            pages = leaf_pages(descriptor, chunk, group)
+        for _, leaf in places:
+            pages = leaf_pages(descriptor, metadata.column(leaf), group)
             size_bytes += pages.whole_bytes + pages.value_bytes * metadata.num_rows
     return rows <= _ROWS_MAX and size_bytes <= _DECODED_BYTES_MAX

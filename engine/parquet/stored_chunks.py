@@ -1,8 +1,8 @@
 """Which columns of a Parquet file are decoded here, and how their values become Arrow's.
 
     flat_leaves(footer) -> {column: leaf}
-    stored_values(column, type) -> Stored | None                                  None: it is left to pyarrow
-    stored_chunk(chunk, rows, stored, pages) -> StoredChunk | None                None: so is this row group of it
+    stored_values(footer.schema.column(leaf), type) -> Stored | None              None: it is left to pyarrow
+    stored_chunk(footer, group, leaf, stored, pages) -> StoredChunk | None        None: it is left to pyarrow
 
     physical type            logical type                      as Arrow has it
     BOOLEAN                                                    bool
@@ -45,13 +45,12 @@ _TEXT_TYPES: Final = frozenset({pa.string(), pa.binary(), pa.large_string(), pa.
 
 
 class Stored(NamedTuple):
-    """How values of a column lie in its pages, and how wide they are there and in Arrow."""
+    """How values of a column lie in its pages, how wide they are there and in Arrow, and whether they may be null."""
 
     shape: int
     stored_width: int
     width: int
-    #: its pages say which of them are null
-    is_nullable: bool = False
+    has_nulls: bool = False
 
 
 def flat_leaves(footer: pq.FileMetaData) -> dict[str, int]:
@@ -62,18 +61,19 @@ def flat_leaves(footer: pq.FileMetaData) -> dict[str, int]:
     return {path: index for index, path in enumerate(paths) if path == names[index] and counts[path] == 1}
 
 
-def stored_chunk(chunk: pq.ColumnChunkMetaData, rows: int, stored: Stored, pages: Pages) -> StoredChunk | None:
-    """Return where a flat column of a row group lies; None: it is not decoded here.
+def stored_chunk(footer: pq.FileMetaData, group: int, leaf: int, stored: Stored, pages: Pages) -> StoredChunk | None:
+    """Return where a column of a row group lies; None: it is not decoded here.
 
     Args:
-        chunk: what the footer says of it.
-        rows: of the row group.
+        footer: of the file.
+        group: one of its row groups.
+        leaf: of ``flat_leaves``.
         stored: of ``stored_values``.
         pages: what is known of the column's pages.
     """
-    if chunk.num_values != rows or not _is_known(chunk):
-        return None
-    if pages.held_bytes(BUFFER_MAX) > _HELD_BYTES_MAX:
+    metadata = footer.row_group(group)
+    rows, chunk = metadata.num_rows, metadata.column(leaf)
+    if chunk.num_values != rows or not _is_known(chunk) or pages.held_bytes(BUFFER_MAX) > _HELD_BYTES_MAX:
         return None
     if stored.shape >= _TEXTS and max(pages.whole_bytes, pages.value_bytes * rows) > _TEXTS_BYTES_MAX:
         return None
@@ -84,7 +84,10 @@ def stored_chunk(chunk: pq.ColumnChunkMetaData, rows: int, stored: Stored, pages
         rows,
         max(pages.whole_bytes, compressed),
         chunk.compression,
-        *stored,
+        stored.shape,
+        stored.stored_width,
+        stored.width,
+        stored.has_nulls,
     )
 
 
@@ -93,19 +96,18 @@ def _is_known(chunk: pq.ColumnChunkMetaData) -> bool:
 
 
 def stored_values(column: pq.ColumnSchema, wanted: pa.DataType) -> Stored | None:
-    """Return how values of a flat column lie in its pages; None: they are not decoded here.
+    """Return how a flat column becomes one of a type, in any row group; None: not here.
 
-    Args:
-        column: of the file's schema.
-        wanted: the column's plain type, or a dictionary of int32 where it comes as numbers of texts.
+    wanted: the column's plain type, or a dictionary of int32 where it comes as numbers of texts.
     """
     if column.max_repetition_level or column.max_definition_level > 1:
         return None
     stored = _stored(column, wanted)
-    return None if stored is None else stored._replace(is_nullable=column.max_definition_level == 1)
+    return None if stored is None else stored._replace(has_nulls=column.max_definition_level == 1)
 
 
 def _stored(column: pq.ColumnSchema, wanted: pa.DataType) -> Stored | None:
+    """Return how values become those of a type; None: not here."""
     logical = json.loads(column.logical_type.to_json())
     physical: str = column.physical_type
     if physical == "BYTE_ARRAY":

@@ -22,7 +22,7 @@ from engine.jobmaster.execution_state import ExecutionState
 from engine.jobmaster.graph_revision import revise
 from engine.jobmaster.scheduler import RegionState, Scheduler
 from engine.jobmaster.slot_pool import AllocatedSlot, SlotPool
-from tests.jobmaster.job_graphs import BLOCKING, Edge, job_graph
+from tests.jobmaster.job_graphs import BLOCKING, PIPELINED, Edge, job_graph
 from tests.jobmaster.test_execution_graph import RUN, advance, finish
 
 CLOCK = ManualClock()
@@ -151,6 +151,16 @@ def test_a_tdd_has_gates_channels_partitions_and_pages():
     assert [(p.id, p.subpartition_count, p.consumer_parallelism) for p in descriptor.partitions] == [
         (producer.partitions[0].id, 2, 2)
     ]
+
+
+@pytest.mark.parametrize(("result_type", "is_shared"), [(PIPELINED, True), (BLOCKING, False)])
+def test_subtasks_share_splits_where_all_of_them_run_again_together(result_type, is_shared):
+    graph = build_execution_graph(job_graph([2, 2], [Edge(0, 1, result_type=result_type)]))
+    scheduler = Scheduler(graph)
+    scheduler.start_regions(pool_with(slot(HERE), slot(THERE)), CLOCK)
+    for source in graph.vertices[0].subtasks:
+        region = scheduler.region_of(source).subtasks
+        assert build_descriptor(source, graph.job_graph, region, {}).shares_splits == is_shared
 
 
 def filtering_graph(filters, build_left=False, result_type=None):

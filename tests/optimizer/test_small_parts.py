@@ -77,6 +77,52 @@ def test_a_long_scan_for_many_subtasks_has_as_many(rows, subtasks):
     assert "parquet source large.parquet, parallelism 4" in text
 
 
+@pytest.mark.parametrize(
+    ("how", "build_rows", "subtasks"),
+    [
+        (JoinType.INNER, 1000, 4),
+        (JoinType.SEMI, 1000, 4),
+        (JoinType.LEFT, 1000, 4),
+        (JoinType.RIGHT, 1000, 1),
+        (JoinType.FULL, 1000, 1),
+        (JoinType.INNER, 2_000_000, 1),
+    ],
+)
+def test_a_long_scan_probes_what_is_much_smaller_on_its_way(how, build_rows, subtasks):
+    builder = Builder()
+    large = builder.source(KEYED, rows=200_000_000, path="large.parquet")
+    scan = builder.source(KEYED, rows=7_000_000, path="dimension.parquet")
+    few = builder.source(schema(f="int64", b="int64"), rows=build_rows, path="few.parquet")
+    joined = builder.join(scan, few, left_on="a", right_on="f", how=how)
+    top = builder.join(large, joined, left_on="k", right_on="k", how=JoinType.SEMI)
+    builder.sink(top)
+    plan = builder.plan()
+    optimized = optimize(plan, SETTINGS)
+    text = explain(optimized)
+    assert f"parquet source dimension.parquet, parallelism {subtasks}" in text, text
+    assert "parquet source few.parquet, parallelism 1" in text, text
+    if subtasks > 1:
+        (join,) = [node for node in optimized.nodes if node.plan_node == joined]
+        ships = {channel.ship_strategy for channel in join.inputs}
+        assert ships == {ShipStrategy.FORWARD, ShipStrategy.BROADCAST}
+
+
+def test_a_long_scan_may_probe_several_tables():
+    builder = Builder()
+    large = builder.source(KEYED, rows=200_000_000, path="large.parquet")
+    below = builder.source(KEYED, rows=7_000_000, path="dimension.parquet")
+    for number in range(3):
+        few = builder.source(schema(**{f"f{number}": "int64"}), rows=1000, path=f"few{number}.parquet")
+        sides = (few, below) if number == 1 else (below, few)
+        keys = ("f1", "a") if number == 1 else ("a", f"f{number}")
+        below = builder.join(*sides, left_on=keys[0], right_on=keys[1])
+    builder.sink(builder.join(large, below, left_on="k", right_on="k", how=JoinType.SEMI))
+    text = explain(optimize(builder.plan(), SETTINGS))
+    assert "parquet source dimension.parquet, parallelism 4" in text, text
+    assert text.count("parquet source few") == 3
+    assert all(f"parquet source few{number}.parquet, parallelism 1" in text for number in range(3)), text
+
+
 def test_a_scan_that_is_grouped_in_one_subtask_has_one_whatever_comes_above():
     builder = Builder()
     large = builder.source(KEYED, rows=200_000_000, path="large.parquet")

@@ -84,8 +84,8 @@ def test_pages_of_a_file_are_looked_at_once_for_all_readers(tmp_path, monkeypatc
     pq.write_table(pa.table({"a": range(100)}), path, row_group_size=50)
     pq.write_table(pa.table({"a": range(50, 250)}), other, row_group_size=50)
     looked_at = []
-    really = open_file.leaf_pages
-    monkeypatch.setattr(open_file, "leaf_pages", lambda *a: looked_at.append(a[2]) or really(*a))
+    really = open_file.pages_at
+    monkeypatch.setattr(open_file, "pages_at", lambda *a: looked_at.append(a[2]) or really(*a))
     assert rows_of(path) == rows_of(path) == list(range(100))
     assert looked_at == [0, 1]
     other.replace(path)
@@ -93,13 +93,29 @@ def test_pages_of_a_file_are_looked_at_once_for_all_readers(tmp_path, monkeypatc
     assert looked_at == [0, 1, 0, 1, 2, 3]
 
 
+def test_what_is_known_of_very_many_row_groups_is_forgotten_and_found_out_again(tmp_path, monkeypatch):
+    path = tmp_path / "t.parquet"
+    pq.write_table(pa.table({"a": range(100)}), path, row_group_size=10)
+    monkeypatch.setattr(parquet_footers, "_GROUPS_MAX", 9)
+    looked_at = []
+    really = open_file.pages_at
+    monkeypatch.setattr(open_file, "pages_at", lambda *a: looked_at.append(a[2]) or really(*a))
+    for readings in (1, 2, 3):
+        assert rows_of(path) == list(range(100))
+        assert len(looked_at) == readings * 10
+    monkeypatch.setattr(parquet_footers, "_GROUPS_MAX", 10)
+    for _ in range(3):
+        assert rows_of(path) == list(range(100))
+        assert len(looked_at) == 30
+
+
 def test_nothing_is_remembered_of_a_file_whose_footer_is_not_kept(tmp_path, monkeypatch):
     path = tmp_path / "t.parquet"
     pq.write_table(pa.table({"a": range(100)}), path)
     monkeypatch.setattr(parquet_footers, "_kept_bytes_max", lambda: 0)
     looked_at = []
-    really = open_file.leaf_pages
-    monkeypatch.setattr(open_file, "leaf_pages", lambda *a: looked_at.append(a[2]) or really(*a))
+    really = open_file.pages_at
+    monkeypatch.setattr(open_file, "pages_at", lambda *a: looked_at.append(a[2]) or really(*a))
     assert rows_of(path) == rows_of(path) == list(range(100))
     assert looked_at == [0, 0]
 

@@ -2,10 +2,12 @@
 
 import contextlib
 
+import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from engine.api.expressions import col
 from engine.errors import DataError, MemoryBudgetError
 from engine.memory.budget import Budget, Kind
 from engine.parquet import reader as parquet_reader
@@ -96,4 +98,24 @@ def test_rows_that_have_numbers_of_wide_values_come_one_by_one(tmp_path):
         count += batch.num_rows
         assert batch.nbytes < 2 << 20
     assert count == 2000
+    reader.close()
+
+
+def test_splits_that_are_taken_one_by_one_may_be_others_than_a_reader_was_given(tmp_path):
+    for name in "ab":
+        table = pa.table({"n": range(100), "file": [name] * 100})
+        pq.write_table(table, tmp_path / f"{name}.parquet", row_group_size=10)
+    spec, _, _ = parquet_source(tmp_path)
+    spec = msgspec.structs.replace(spec, predicate=((col("n") < 15) | (col("n") >= 95)).expression)
+    first, second = spec.splits[:10], spec.splits[10:]
+    waiting = [*first, *second[::-1]]
+    reader = ParquetReader(spec, first)
+    reader.take_from(lambda: waiting.pop(0) if waiting else None)
+    batches = iter(reader)
+    rows = [(row["file"], row["n"]) for row in next(batches).to_pylist()]
+    assert waiting  # which somebody else could take
+    rows += [(row["file"], row["n"]) for batch in batches for row in batch.to_pylist()]
+    assert sorted(rows) == [(name, n) for name in "ab" for n in (*range(15), *range(95, 100))]
+    assert rows[-1][0] == "b"
+    assert reader.pruned_groups == 14
     reader.close()

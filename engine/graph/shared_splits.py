@@ -1,0 +1,71 @@
+"""Shared splits: sources whose subtasks may read each other's splits, since nobody can tell which of them read what.
+
+    source ─► filter ─► partial aggregate ══HASH══►            rows of all subtasks meet: yes
+    source ─► join with a BROADCAST side ─► project ══HASH══►  any subtask has the whole build side: yes
+    source ─► filter ─► sink                                   files are in the order of the source: no
+    source ─► sort, limit, function                            what comes out follows from who had which rows: no
+
+    may_share_splits(job_graph, vertex) -> bool
+
+From the source on to where rows of all subtasks meet there must be nothing that looks at the order of rows, or at rows
+together that are not of one split. Whole splits change hands, so what the splits themselves keep together (all rows of
+a group, where they were made so) stays together.
+
+What a subtask read is not the same in another attempt. Therefore all subtasks run again together (who asks looks at
+that), and what they store for others is divided by the rows alone: a stored result of which each consumer reads the
+part of one producer ends the sharing as well. Sums of floating point numbers may differ in their last digits from one
+run to the next, as they do wherever rows come from several subtasks.
+
+Pure.
+Held by: tests/graph/test_shared_splits.py
+"""
+
+from __future__ import annotations
+
+from engine.graph.job_graph import JobGraph, JobVertex
+from engine.graph.operator_descriptor import (
+    ExplodeOperator,
+    FilterOperator,
+    HashAggregateOperator,
+    HashJoinOperator,
+    ProjectOperator,
+)
+from engine.graph.ship_strategy import SORTED_RUNS
+from engine.graph.source_spec import ParquetSource
+from engine.ids import IntermediateDataSetId
+
+#: of their rows each follows from one row, or from all that there are
+_BLIND = ProjectOperator | FilterOperator | ExplodeOperator | HashJoinOperator | HashAggregateOperator
+
+
+def may_share_splits(job_graph: JobGraph, vertex: JobVertex) -> bool:
+    """Whether the result is the same, whichever subtask of a vertex reads a split of its source."""
+    source = vertex.source
+    if source is None or source.is_replicated or source.rate_limit is not None or source.top is not None:
+        return False
+    # Readers of other formats are given their splits beforehand.
+    if vertex.parallelism == 1 or not isinstance(source.spec, ParquetSource) or source.spec.sorted_by:
+        return False
+    return _is_blind(job_graph, vertex, None)
+
+
+def _is_blind(job_graph: JobGraph, vertex: JobVertex, shared: IntermediateDataSetId | None) -> bool:
+    """Whether a vertex does the same with rows, whichever of its subtasks has them; ``shared`` is where they come."""
+    first = 1 if vertex.source is not None else 0
+    for step in vertex.steps[first:]:
+        if not isinstance(step.operator, _BLIND) or not step.operator.traits.is_repeatable:
+            return False
+    for edge in vertex.inputs:
+        if edge.data_set != shared and job_graph.data_set(edge.data_set).partitioner.kind != "BROADCAST":
+            return False
+    for data_set in vertex.outputs:
+        partitioner = data_set.partitioner
+        if partitioner.in_order or partitioner.kind == SORTED_RUNS:
+            return False
+        if not partitioner.is_pointwise:
+            continue
+        consumer = job_graph.vertex(data_set.consumer)
+        is_beside = partitioner.kind == "FORWARD" and data_set.result_type.is_pipelined
+        if not is_beside or not _is_blind(job_graph, consumer, data_set.id):
+            return False
+    return True

@@ -8,8 +8,9 @@ A column can be cut in front of a row group where all values before it are less 
 both sides. Files that are written in the order of a key, or day by day, have many such places. Who groups by the column
 needs no exchange then, and may give out the groups of a run as soon as the next one begins.
 
-Looked at are columns of the names that an aggregate or a window of the plan groups by. Nothing is concluded from a
-column that has nulls or no bounds, from floats (NaN has none), or where a value lies in two files.
+Looked at are columns of the names that an aggregate or a window of the plan groups by, and of those that they had
+before projections gave them these. Nothing is concluded from a column that has nulls or no bounds, from floats (NaN has
+none), or where a value lies in two files.
 
 Held by: tests/api/test_value_runs.py
 """
@@ -26,14 +27,15 @@ import pyarrow as pa
 from engine.api.possible_splits import FILES_MAX
 from engine.errors import EngineError
 from engine.expressions.schema_bridge import to_arrow_schema
-from engine.graph.plan import Aggregate, Plan, PlanNode, Source, Window
+from engine.graph.expression import ColumnRef
+from engine.graph.plan import Aggregate, Plan, PlanNode, Project, Source, Window
 from engine.graph.source_spec import ParquetSource
 from engine.statistics.bounds_predicate import highest, lowest, null_count
 
 
 def with_value_runs(plan: Plan) -> Plan:
     """Return the plan with the cuts of the columns that it groups by; a file that cannot be read is left to the job."""
-    names = {name for node in plan.nodes for name in _grouped_by(node)}
+    names = _with_former({name for node in plan.nodes for name in _grouped_by(node)}, plan)
     if not names:
         return plan
     nodes = list(plan.nodes)
@@ -51,6 +53,20 @@ def _grouped_by(node: PlanNode) -> tuple[str, ...]:
         case Window(partition_by=keys):
             return keys
     return ()
+
+
+def _with_former(names: set[str], plan: Plan) -> set[str]:
+    """Return names of columns and those from which projections made them, wherever these are."""
+    former: dict[str, set[str]] = {}
+    for node in plan.nodes:
+        for named in node.operator.expressions if isinstance(node.operator, Project) else ():
+            if isinstance(named.expression, ColumnRef):
+                former.setdefault(named.name, set()).add(named.expression.name)
+    found, new = set(names), names
+    while new:
+        new = {name for each in new for name in former.get(each, ())} - found
+        found |= new
+    return found
 
 
 def _is_worth_a_look(node: PlanNode) -> bool:

@@ -2,6 +2,7 @@
 
 import datetime
 import random
+from collections import Counter
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -190,3 +191,17 @@ def test_windows_over_runs_need_no_exchange(env, tmp_path):
         seen[key] = seen.get(key, 0) + 1
         expected.append((key, x, seen[key]))
     assert rows_of(data_set) == sorted(expected)
+
+
+def test_columns_are_looked_at_under_the_names_that_projections_gave_them(env, tmp_path):
+    table = write(tmp_path / "t.parquet", in_order())
+    source = env.read_parquet(tmp_path / "t.parquet")
+    renamed = source.select("x", first=col("k")).filter(col("x") >= 0).select("x", key=col("first"))
+    groups = renamed.group_by("key").agg(n=count())
+    assert list(cuts(groups)) == ["k"]
+    assert "groups are complete with each of 18 runs" in groups.explain()
+    assert sorted(groups.collect()) == sorted(Counter(table.column("k").to_pylist()).items())
+    env.register("t", source)
+    assert list(cuts(env.sql("SELECT l.k AS key, count(*) FROM t AS l GROUP BY l.k"))) == ["k"]
+    # made by an expression: nothing is known
+    assert cuts(source.select(key=col("k") + 1).group_by("key").agg(n=count())) == {}

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 KEYS_MAX: Final = 2 << 20
 KEY_BYTES_MAX: Final = 32 << 20
 FILTER_BYTES_MAX: Final = 8 << 20
+#: of what the process has for batches: an exact filter, of which a job may have several
+EXACT_PART: Final = 1 / 24
 
 
 class RuntimeFilters:
@@ -59,7 +61,8 @@ def make_filters(join: HashJoin, wanted: Sequence[RuntimeFilter]) -> RuntimeFilt
     values = build_keys(join, keys, KEYS_MAX, KEY_BYTES_MAX) if keys else None
     if values is None:
         return None
-    filters = {key: key_filter(arrays, FILTER_BYTES_MAX) for key, arrays in zip(keys, values, strict=True)}
+    bytes_max = FILTER_BYTES_MAX, _exact_bytes_max()
+    filters = {key: key_filter(arrays, *bytes_max) for key, arrays in zip(keys, values, strict=True)}
     made = RuntimeFilters({key: found for key, found in filters.items() if found is not None})
     if made.filters and made.reserve():
         return made
@@ -70,9 +73,14 @@ def make_filters(join: HashJoin, wanted: Sequence[RuntimeFilter]) -> RuntimeFilt
 def together(parts: Sequence[RuntimeFilters]) -> RuntimeFilters | None:
     """Return filters of all parts of a build side, to be closed; None: there are none."""
     keys = set.intersection(*(set(part.filters) for part in parts))
-    whole = {key: merged([part.filters[key] for part in parts], FILTER_BYTES_MAX) for key in keys}
+    bytes_max = FILTER_BYTES_MAX, _exact_bytes_max()
+    whole = {key: merged([part.filters[key] for part in parts], *bytes_max) for key in keys}
     made = RuntimeFilters({key: found for key, found in whole.items() if found is not None})
     if made.filters and made.reserve():
         return made
     made.close()
     return None
+
+
+def _exact_bytes_max() -> int:
+    return int(process_budget.limit(Kind.ARROW) * EXACT_PART)

@@ -110,6 +110,17 @@ def test_what_is_too_large_is_not_made():
     assert merged(half, 90_000) is None
 
 
+def test_where_bits_have_no_place_a_bloom_filter_may_have():
+    keys = pa.array(np.arange(0, 50_000_000, 500))
+    assert key_filter([keys], 1 << 24).is_exact
+    found = key_filter([keys], 1 << 24, 1 << 20)
+    assert not found.is_exact
+    assert found.mask(keys).true_count == len(keys)
+    half = [key_filter([keys.slice(0, 50_000)], 1 << 24), key_filter([keys.slice(50_000)], 1 << 24)]
+    assert merged(half, 1 << 24).is_exact
+    assert not merged(half, 1 << 24, 1 << 20).is_exact
+
+
 def test_a_bloom_filter_lets_few_others_pass():
     keys = pa.array(np.random.default_rng(1).integers(0, 1 << 62, 100_000))
     others = pa.array(np.random.default_rng(2).integers(0, 1 << 62, 100_000))

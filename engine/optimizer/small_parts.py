@@ -62,7 +62,7 @@ SMALL_BYTES = 384e6
 SHUFFLED_FACTOR = 8
 _SHUFFLED_SHARE = 1 / 32
 #: what one subtask reads, for several that wait for it, in hardly any time
-SCAN_BYTES = 96e6
+SCAN_BYTES = 48e6
 #: sides of a join that may be read in several subtasks while each has all rows of the other one
 _PROBE_SIDES = {
     JoinType.INNER: (0, 1),
@@ -109,16 +109,14 @@ def small_parts(
         read.append(known if known is not None and known <= _READ_FACTOR * most else None)
     seen = _seen_by_functions(plan)
     are_small = [known is not None and number not in seen for number, known in enumerate(read)]
-    for number in _long_scans(plan, estimates, are_small):
-        are_small[number] = False
+    _divide_long_scans(plan, estimates, are_small)
     return are_small
 
 
-def _long_scans(plan: Plan, estimates: Sequence[Estimates], are_small: Sequence[bool]) -> set[int]:
-    """Return the nodes of small parts that only scan a source, for a part that is not small, and take long at it."""
+def _divide_long_scans(plan: Plan, estimates: Sequence[Estimates], are_small: list[bool]) -> None:
+    """Take nodes out of small parts that only scan a source, for a part that is not small, and take long at it."""
     readers = Counter(source for node in plan.nodes for source in node.inputs)
-    found: set[int] = set()
-    for node in plan.nodes:
+    for node in reversed(plan.nodes):  # what is divided may read others that are
         for source in () if are_small[node.id] else node.inputs:
             scan = []
             below: PlanNode | None = plan.node(source)
@@ -126,10 +124,10 @@ def _long_scans(plan: Plan, estimates: Sequence[Estimates], are_small: Sequence[
                 scan.append(below.id)
                 if isinstance(below.operator, Source):
                     if estimates[below.id].size_bytes > SCAN_BYTES:
-                        found.update(scan)
+                        for number in scan:
+                            are_small[number] = False
                     break
                 below = _scanned(plan, below, estimates)
-    return found
 
 
 def _scanned(plan: Plan, node: PlanNode, estimates: Sequence[Estimates]) -> PlanNode | None:

@@ -60,13 +60,13 @@ def test_what_arrives_counts_and_all_that_is_read_together_four_times_over():
 
 def test_rows_that_arrive_together_are_not_small():
     builder = Builder()
-    sources = [builder.source(KEYED, rows=5_500_000, path=f"{index}.parquet") for index in range(5)]
+    sources = [builder.source(KEYED, rows=2_700_000, path=f"{index}.parquet") for index in range(10)]
     builder.sink(builder.sort(builder.union(*sources), "k"))
-    assert parallelisms(builder)[:5] == [1] * 5
+    assert parallelisms(builder)[:10] == [1] * 10
     assert parallelisms(builder)[-1] == 4
 
 
-@pytest.mark.parametrize(("rows", "subtasks"), [(5_500_000, 1), (6_500_000, 4)])
+@pytest.mark.parametrize(("rows", "subtasks"), [(2_500_000, 1), (3_500_000, 4)])
 def test_a_long_scan_for_many_subtasks_has_as_many(rows, subtasks):
     builder = Builder()
     large = builder.source(KEYED, rows=200_000_000, path="large.parquet")
@@ -121,6 +121,18 @@ def test_a_long_scan_may_probe_several_tables():
     assert "parquet source dimension.parquet, parallelism 4" in text, text
     assert text.count("parquet source few") == 3
     assert all(f"parquet source few{number}.parquet, parallelism 1" in text for number in range(3)), text
+
+
+def test_a_long_scan_for_one_that_is_divided_is_divided_too():
+    builder = Builder()
+    large = builder.source(KEYED, rows=200_000_000, path="large.parquet")
+    part = builder.filter(builder.source(KEYED, rows=4_000_000, path="part.parquet"), call("equal", "a", lit(7)))
+    dimension = builder.source(schema(f="int64", b="int64"), rows=7_000_000, path="dimension.parquet")
+    joined = builder.join(dimension, part, left_on="b", right_on="k", how=JoinType.SEMI)
+    builder.sink(builder.join(large, joined, left_on="k", right_on="f", how=JoinType.SEMI))
+    text = explain(optimize(builder.plan(), SETTINGS))
+    for name in ("part", "dimension", "large"):
+        assert f"parquet source {name}.parquet, parallelism 4" in text, text
 
 
 def test_a_scan_that_is_grouped_in_one_subtask_has_one_whatever_comes_above():

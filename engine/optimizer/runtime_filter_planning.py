@@ -54,9 +54,8 @@ if TYPE_CHECKING:
 KEPT_SHARE_MAX: Final = 0.5
 #: rows of a source below which there is nothing to gain
 SOURCE_ROWS_MIN: Final = 100_000
-#: rows of a build side from which a filter is expected: four times as many as one takes, since often fewer come, and a
-#: join of which more come makes none (``operators.runtime_filters``)
-BUILD_ROWS_MAX: Final = 8_000_000
+#: rows of a build side beyond which its keys are no small thing to look through; as many as a filter takes
+BUILD_ROWS_MAX: Final = 2_000_000
 
 
 #: how probe rows may come from other tasks

@@ -67,17 +67,6 @@ def test_rows_are_filtered_where_the_join_drops_those_without_match(how, hint, i
     assert filters(joined(how, hint)) == ([("k", 0)] if is_filtered else [])
 
 
-@pytest.mark.parametrize(("build_rows", "is_filtered"), [(7e6, True), (9e6, False)])
-def test_a_build_side_may_turn_out_smaller_than_it_is_expected(build_rows, is_filtered):
-    wide = {"k": ColumnStatistics(distinct_count=40e6)}
-    builder = joined(
-        hint=JoinHint.REPARTITION_HASH_SECOND,
-        probe=lambda builder: builder.source(FACTS, 40e6, columns=wide, path="facts.parquet"),
-        build=lambda builder: dimension(builder, build_rows),
-    )
-    assert filters(builder) == ([("k", 0)] if is_filtered else [])
-
-
 def test_a_source_whose_rows_are_stored_first_is_not_filtered():
     builder = joined(hint=JoinHint.REPARTITION_HASH_SECOND)
     assert filters(builder, execution_mode=ExecutionMode.BATCH) == []

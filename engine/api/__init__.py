@@ -25,6 +25,7 @@ null_aware_joins.py    NOT IN by several keys
 aggregates.py          sum_, count and the like, and expressions of them
 value_aggregates.py    aggregates that look at the order of values
 aggregate_columns.py   columns of aggregates, from one operator or from several that are put together
+shared_sums.py         sums of one column plus constants, from one sum
 aggregate_parts.py     aggregates made of several operators
 sorted_parts.py        aggregates of groups whose rows are in an order: lists, quantiles
 aggregate_nodes.py     one aggregate as an operator of the plan

@@ -36,6 +36,7 @@ from engine.api.aggregates import EXTREMES_OF_CONDITIONS
 from engine.api.joins import union_node
 from engine.api.logical_node import LogicalNode
 from engine.api.projections import project_node
+from engine.api.shared_sums import shared_sums
 from engine.api.sorted_parts import SORTED, any_values_node, sorted_parts
 from engine.errors import SchemaError
 from engine.expressions.infer import check_depth, check_predicate, infer_type
@@ -71,6 +72,9 @@ def aggregates_node(source: LogicalNode, keys: tuple[str, ...], outputs: Sequenc
     Raises:
         SchemaError: an aggregate does not take its arguments, or a column stands outside of aggregates.
     """
+    for one in outputs:
+        check_depth(one.expression)
+    outputs = shared_sums(outputs, source.schema)
     if all(isinstance(one.expression, Aggregated) for one in outputs):
         return _groups(source, keys, [(one.name, one.expression) for one in outputs])  # type: ignore[misc]
     leaves: list[Named] = []
@@ -84,8 +88,6 @@ def aggregates_node(source: LogicalNode, keys: tuple[str, ...], outputs: Sequenc
             leaves.append((known, part))
         return ColumnRef(known)
 
-    for one in outputs:
-        check_depth(one.expression)
     results = [NamedExpression(one.name, replaced(one.expression, column)) for one in outputs]
     names = {*keys, *(name for name, _ in leaves)}
     for one, result in zip(outputs, results, strict=True):

@@ -40,13 +40,12 @@ from engine.parquet.row_ranges import Ranges
 from engine.parquet.small_files import FILES_MIN, SMALL_BYTES_MAX, small_file
 from engine.parquet.source import plain_file_schema
 from engine.parquet.top_groups import TopGroups
-from engine.records.arrow_batch import batch_bytes
 from engine.records.arrow_functions import pc
 from engine.records.batch_limits import BATCH_BYTES_MAX, BATCH_ROWS_MAX
 from engine.records.bounded_batches import BYTES_MIN, SmallBatches, bounded_batches
 from engine.records.plain_types import plain_array, plain_type
 from engine.records.text_gather import check_codes
-from engine.records.wide_rows import one_by_one
+from engine.records.wide_rows import average_width, one_by_one
 
 if TYPE_CHECKING:
     from engine.iomanager.spill_space import SpillSpace
@@ -238,8 +237,9 @@ class ParquetReader:
             if self._top is not None:
                 self._top.is_learning = (split.path, group) not in self._looked_at
             for batch in self._read_group(split.path, group):
-                size_bytes = batch_bytes(batch)
-                self._row_bytes = size_bytes / batch.num_rows if batch.num_rows else self._row_bytes
+                if batch.num_rows:
+                    self._row_bytes = average_width(batch)
+                size_bytes = round(self._row_bytes * batch.num_rows)
                 if 0 < size_bytes <= BATCH_BYTES_MAX:
                     yield batch
                 else:
@@ -358,7 +358,7 @@ class ParquetReader:
         """Return a batch of some columns as the source has them, and note how wide its rows are."""
         batch = self._of_source(batch)
         if self._filter is not None and batch.num_rows and columns and columns[0] not in self._decoded_widths:
-            self._decoded_widths[columns[0]] = batch_bytes(batch) / batch.num_rows
+            self._decoded_widths[columns[0]] = average_width(batch)
         return batch
 
     def _reserved_sizes(self, group: int, held: dict[str, int]) -> dict[str, int]:

@@ -4,6 +4,7 @@
         batch = read()                                one step of work: nothing is handed on inside
     for batch in one_by_one(batches, row_bytes):      the same for a reader of batches: what is handed on is reserved
     give_back()                                       what Arrow has freed of a row goes back to the system
+    average_width(batch)                              how wide the rows of a batch are
 
 There are several copies of a row of 64 MB while it is read or written: the page of the file, the array, the bytes for
 the next file. So each of these steps has a scratch, a reservation for one step of work, from the process's budget
@@ -22,6 +23,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from engine.memory.budget import Kind, process_budget
+from engine.records.arrow_batch import batch_bytes
 
 if TYPE_CHECKING:
     from engine.memory.budget import Reservation
@@ -41,6 +43,20 @@ _NO_ROOM: Final = nullcontext()
 def width_of(size_bytes: int, row_count: int) -> float:
     """Return how wide the rows of a batch are: on average, or the whole where one row may be most of it."""
     return size_bytes if row_count <= _FEW_ROWS else size_bytes / row_count
+
+
+def average_width(batch: pa.RecordBatch) -> float:
+    """Return how wide the rows of a batch are on average. There are some.
+
+    A dictionary counts as far as the rows can use it: a few rows that a filter left have the texts of all others.
+    """
+    size_bytes: float = batch_bytes(batch)
+    rows: int = batch.num_rows
+    for array in batch.columns:
+        if isinstance(array, pa.DictionaryArray) and len(array.dictionary) > rows:
+            texts = array.dictionary
+            size_bytes -= texts.nbytes * (1 - rows / len(texts))
+    return size_bytes / rows
 
 
 def room_for(

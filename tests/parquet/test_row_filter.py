@@ -178,3 +178,20 @@ def test_a_part_over_numbers_of_texts_that_can_fail_sees_rows_only(tmp_path):
     assert RowFilter(predicate, schema, ["text"]).mask(batch).to_pylist() == [True, True]
     with pytest.raises(DataError, match="text='x'"):
         _filtered(path, col("text").cast(pa.int64()) > 0, ("text",))
+
+
+def test_few_rows_that_are_left_with_the_numbers_of_many_texts_are_no_wide_rows(tmp_path, monkeypatch):
+    path = tmp_path / "t.parquet"
+    texts = pa.array([f"{text:040}" for text in range(150)])
+    rows = 40_000
+    numbers = pa.array([row % 150 for row in range(rows)], pa.int32())
+    columns = {f"text_{index}": pa.DictionaryArray.from_arrays(numbers, texts) for index in range(20)}
+    table = pa.table({"n": range(rows), **columns})
+    pq.write_table(table, path, row_group_size=10_000, store_schema=False)
+    looked_at = []
+    mask = RowFilter.mask
+    monkeypatch.setattr(RowFilter, "mask", lambda self, batch: looked_at.append(batch.num_rows) or mask(self, batch))
+    found, _ = _filtered(path, col("n") % 5000 == 7, ("n", *columns))
+    assert found.column("n").to_pylist() == list(range(7, rows, 5000))
+    assert sum(looked_at) == rows
+    assert len(looked_at) < 100, "a batch has as many rows as are a batch of bytes"

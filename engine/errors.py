@@ -30,6 +30,7 @@ Held by: tests/client/test_failure_text.py
 
 from __future__ import annotations
 
+import os
 from typing import ClassVar
 
 
@@ -38,6 +39,22 @@ class EngineError(Exception):
 
     #: whether a new attempt of the same work may succeed
     retryable: ClassVar[bool] = False
+
+    def _render_traceback_(self) -> list[str]:
+        """Return what a notebook shows, which asks for it by this name: lines of the user's code, and the text.
+
+        How the engine came to raise it says nothing to who wrote the cell; ``traceback.print_exception`` has it all.
+        """
+        import traceback  # noqa: PLC0415 - start-up time
+
+        inner = (__file__.removesuffix("errors.py"), f"{os.sep}IPython{os.sep}")
+        frames = [
+            frame
+            for frame in traceback.extract_tb(self.__traceback__)
+            if not frame.filename.startswith(inner[0]) and inner[1] not in frame.filename
+        ]
+        lines = [line.rstrip() for line in traceback.format_list(frames)]
+        return [*lines, *f"{type(self).__name__}: {self}".splitlines()]
 
 
 class ConfigurationError(EngineError, ValueError):

@@ -1,6 +1,6 @@
 """What a notebook shows: a table, and text that unfolds.
 
-    <table> head, rows </table>      table_html(("column", "type"), rows)
+    <table> head, rows </table>      table_html(("column", "type"), rows)        None is a null in italics
     ▸ plan                           folded_html("plan", text)
 
 Values are escaped; there is neither script nor style that would reach beyond, so any notebook may show it.
@@ -18,11 +18,20 @@ _LEFT = ' style="text-align:left"'
 _RIGHT = ' style="text-align:right"'
 
 
-def table_html(head: Sequence[str], rows: Iterable[Sequence[object]], *, numbers: Collection[int] = ()) -> str:
-    """Return a table; values as text, those of the columns ``numbers`` at the right. Without a head there is none."""
+def table_html(
+    head: Sequence[str],
+    rows: Iterable[Sequence[object]],
+    *,
+    below: Sequence[str] = (),
+    numbers: Collection[int] = (),
+) -> str:
+    """Return a table; values as text, those of the columns ``numbers`` at the right. Without a head there is none.
+
+    below: a second line of the head, in small letters.
+    """
     lines = [_row("td", row, numbers) for row in rows]
     if head:
-        lines.insert(0, _row("th", head, numbers))
+        lines.insert(0, _row("th", head, numbers, below))
     return f"<table>{''.join(lines)}</table>"
 
 
@@ -37,11 +46,16 @@ def headed_html(title: str, *parts: str) -> str:
     return f"<div><b>{_escaped(title)}</b>{''.join(parts)}</div>"
 
 
-def _row(kind: str, values: Sequence[object], numbers: Collection[int]) -> str:
-    cells = (
-        f"<{kind}{_RIGHT if place in numbers else _LEFT}>{_escaped(str(value))}</{kind}>"
-        for place, value in enumerate(values)
-    )
+def note_html(text: str) -> str:
+    """Return a line below a table."""
+    return f"<small>{_escaped(text)}</small>"
+
+
+def _row(kind: str, values: Sequence[object], numbers: Collection[int], below: Sequence[str] = ()) -> str:
+    texts = ["<i>null</i>" if value is None else _escaped(str(value)) for value in values]
+    if below:
+        texts = [f"{text}<br><small>{_escaped(each)}</small>" for text, each in zip(texts, below, strict=True)]
+    cells = (f"<{kind}{_RIGHT if place in numbers else _LEFT}>{text}</{kind}>" for place, text in enumerate(texts))
     return f"<tr>{''.join(cells)}</tr>"
 
 

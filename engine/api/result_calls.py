@@ -19,8 +19,9 @@ from engine.api.aggregate_nodes import aggregate_node
 from engine.api.calls import Calls, row_count
 from engine.api.logical_node import CachedRows
 from engine.api.projections import project_node
-from engine.api.results import format_table, table_to_rows
+from engine.api.results import format_table, html_of_rows, table_to_rows
 from engine.api.spark_frames import frame_maker
+from engine.client.notebook_progress import display_html, is_notebook
 from engine.errors import NotYetSupportedError, PlanError
 from engine.graph.expression import AggregateCall, ColumnRef, NamedExpression
 from engine.graph.plan import Limit
@@ -111,9 +112,12 @@ class ResultCalls(Calls):
         return int(self._environment.run_to_table(counted).column(0)[0].as_py())
 
     def show(self, count: int = 20) -> None:
-        """Run what the first rows need and print them as a table."""
+        """Run what the first rows need and print them as a table; a notebook shows it below the cell."""
         rows = self._same_rows(Limit(row_count(count, "show") + 1)).to_arrow()
-        sys.stdout.write(format_table(rows, count))
+        if is_notebook():
+            display_html(html_of_rows(rows, count))
+        else:
+            sys.stdout.write(format_table(rows, count))
 
     def cache(self) -> Self:
         """Return the same rows, kept on disk by the first job that needs them and read there by later ones.

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any, Final
+from unicodedata import combining, east_asian_width
 
 import pyarrow as pa
 
@@ -16,6 +17,7 @@ from engine.functions.row import Row, row_class
 from engine.graph.plan import Sort
 from engine.records.python_values import shown_value
 from engine.records.value_reader import python_values
+from engine.shown_html import note_html, table_html
 from engine.shown_text import shown_line
 
 _CELL_MAX = 40
@@ -58,24 +60,57 @@ def table_to_rows(table: pa.Table) -> list[Row]:
     return list(map(make_row, zip(*columns, strict=True)))
 
 
-def _cell(value: Any) -> str:
-    text = "null" if value is None else shown_line(str(value))
+def _cell(value: Any) -> str | None:
+    if value is None:
+        return None
+    text = shown_line(str(value))
     return text if len(text) <= _CELL_MAX else f"{text[: _CELL_MAX - 3]}..."
+
+
+def _cells(field: pa.Field, column: pa.ChunkedArray) -> list[str | None]:
+    """Return the values of a column as they are shown, None for null."""
+    # A moment beyond Python's years has digits to show; text that is no text has not.
+    is_moment = pa.types.is_temporal(field.type)
+    return [*map(_cell, map(shown_value, column) if is_moment else python_values(field.name, column))]
+
+
+def _is_number(data_type: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(data_type) or pa.types.is_floating(data_type))
+
+
+def _width(text: str) -> int:
+    """Return how many places a text takes in a terminal: letters of East Asia two, marks on letters none."""
+    if text.isascii():
+        return len(text)
+    return sum(0 if combining(each) else 2 if east_asian_width(each) in "WF" else 1 for each in text)
+
+
+def _padded(text: str, width: int, *, right: bool) -> str:
+    space = " " * (width - _width(text))
+    return space + text if right else text + space
+
+
+def _how_many(table: pa.Table, count: int) -> str:
+    return "only the first rows are shown" if table.num_rows > count else f"{table.num_rows} rows"
 
 
 def format_table(table: pa.Table, count: int) -> str:
     """Return the first ``count`` rows as text, numbers to the right, and whether there are more."""
-    shown = table.slice(0, count)
     columns = []
-    for field, column in zip(table.schema, shown.columns, strict=True):
-        # A moment beyond Python's years has digits to show; text that is no text has not.
-        is_moment = pa.types.is_temporal(field.type)
-        values = map(shown_value, column) if is_moment else python_values(field.name, column)
-        cells = [shown_line(field.name), shown_line(str(field.type)), *map(_cell, values)]
-        width = max(map(len, cells))
-        is_number = pa.types.is_integer(field.type) or pa.types.is_floating(field.type)
-        columns.append([cell.rjust(width) if is_number else cell.ljust(width) for cell in cells])
+    for field, column in zip(table.schema, table.slice(0, count).columns, strict=True):
+        values = ["null" if cell is None else cell for cell in _cells(field, column)]
+        cells = [shown_line(field.name), shown_line(str(field.type)), *values]
+        width = max(map(_width, cells))
+        columns.append([_padded(cell, width, right=_is_number(field.type)) for cell in cells])
     lines = [" | ".join(cells).rstrip() for cells in zip(*columns, strict=True)]
-    lines.insert(2, "-+-".join("-" * len(cells[0]) for cells in columns))
-    more = "only the first rows are shown" if table.num_rows > count else f"{shown.num_rows} rows"
-    return "\n".join([*lines, f"({more})", ""])
+    lines.insert(2, "-+-".join("-" * _width(cells[0]) for cells in columns))
+    return "\n".join([*lines, f"({_how_many(table, count)})", ""])
+
+
+def html_of_rows(table: pa.Table, count: int) -> str:
+    """Return the same in HTML, for a notebook: a wide table is not broken into lines there."""
+    columns = [_cells(field, column) for field, column in zip(table.schema, table.slice(0, count).columns, strict=True)]
+    numbers = [place for place, field in enumerate(table.schema) if _is_number(field.type)]
+    types = [str(field.type) for field in table.schema]
+    rows = zip(*columns, strict=True)
+    return table_html(table.column_names, rows, below=types, numbers=numbers) + note_html(_how_many(table, count))

@@ -3,6 +3,7 @@
     is_notebook()          whether the code that runs is a cell of a kernel: Jupyter, VS Code, Colab
     NotebookProgress()     a listener for one job
     listener_of_job()      it where there is a notebook and no other listener
+    display_html(text)     shows HTML below the cell; only where there is a notebook
 
 IPython is used where it runs already, and never loaded. Interrupting the cell cancels the job, as Ctrl-C does
 elsewhere.
@@ -37,6 +38,13 @@ def listener_of_job() -> JobListener:
     """Return what is told about a job that begins in this thread."""
     listener = current_listener()
     return GuardedListener(NotebookProgress()) if isinstance(listener, SilentListener) and is_notebook() else listener
+
+
+def display_html(text: str, *, display_id: bool = False) -> Any:
+    """Show HTML below the cell; return a handle by which it can be replaced, where there is to be one."""
+    from IPython.display import HTML, display  # type: ignore[import-not-found, unused-ignore]  # noqa: PLC0415
+
+    return display(HTML(text), display_id=display_id)
 
 
 def progress_html(progress: JobProgress) -> str:
@@ -88,9 +96,9 @@ class NotebookProgress(SilentListener):
             self._show(headed_html(f"{self._name}: {state} (job {job_id})"))
 
     def _show(self, text: str) -> None:
-        from IPython.display import HTML, display  # type: ignore[import-not-found, unused-ignore]  # noqa: PLC0415
+        from IPython.display import HTML  # type: ignore[import-not-found, unused-ignore]  # noqa: PLC0415
 
         if self._display is None:
-            self._display = display(HTML(text), display_id=True)
+            self._display = display_html(text, display_id=True)
         else:
             self._display.update(HTML(text))

@@ -7,7 +7,8 @@
 
 Members that the schema does not name are passed over; one that is missing is null. Days, times of day and the like,
 which Arrow's JSON does not have, are read as texts or numbers and cast. A column of texts has the JSON text of numbers,
-objects and other values that are none. A block that Arrow refuses is looked at line by line (``json_lines``).
+objects and other values that are none, a map the members of an object. A block that Arrow refuses, as it does one with
+objects for maps, is looked at line by line (``json_lines``).
 
 Held by: tests/connectors/test_json.py
 """
@@ -67,10 +68,10 @@ class JsonParser:
         try:
             return self._parse(block)
         except pa.ArrowInvalid:
-            if not self._lines.has_texts:
+            if not self._lines.rewrites:
                 raise
             lines = block.split(b"\n")
-            texts = [self._lines.with_texts(line) for line in lines]
+            texts = [self._lines.rewritten(line) for line in lines]
             if texts == lines:
                 raise
             return self._parse(b"\n".join(texts))
@@ -138,7 +139,7 @@ class JsonParser:
     def first_bad(self, block: bytes) -> tuple[int, str]:
         """Return which line of a block that does not parse is the first one at fault, from 0, and what is wrong."""
         raw = block.split(b"\n")
-        lines = [self._lines.with_texts(line) for line in raw] if self._lines.has_texts else raw
+        lines = [self._lines.rewritten(line) for line in raw] if self._lines.rewrites else raw
         first, last = 0, len(lines)
         while last - first > 1:
             middle = (first + last) // 2
@@ -148,6 +149,8 @@ class JsonParser:
                 last = middle
         if goes_over(raw[first]):
             return first, OVER_LINES
+        if fault := self._lines.fault(raw[first]):
+            return first, fault
         try:
             self._parse(lines[first])
         except pa.ArrowInvalid as error:
@@ -161,7 +164,16 @@ def _as(column: pa.ChunkedArray, data_type: pa.DataType) -> pa.ChunkedArray:
     if pa.types.is_time(data_type):
         moments = pc.binary_join_element_wise(scalar_of("1970-01-01"), column, scalar_of(" "))
         return moments.cast(pa.timestamp(data_type.unit)).cast(data_type)
+    if pa.types.is_map(data_type):
+        return pa.chunked_array([_maps(chunk, data_type) for chunk in column.chunks], data_type)
     return column if column.type == data_type else column.cast(data_type)
+
+
+def _maps(column: pa.ListArray, data_type: pa.MapType) -> pa.MapArray:
+    """Return lists of keys and values as maps."""
+    keys, values = column.values.flatten()
+    ends, nulls = column.offsets, column.is_null()
+    return pa.MapArray.from_arrays(ends, keys, values.cast(data_type.item_type), data_type, mask=nulls)
 
 
 def _readable(data_type: pa.DataType) -> pa.DataType:
@@ -173,6 +185,8 @@ def _readable(data_type: pa.DataType) -> pa.DataType:
         return pa.int64()
     if types.is_fixed_size_binary(data_type):
         return pa.binary()
+    if types.is_map(data_type) and types.is_string(data_type.key_type):
+        return pa.list_(pa.struct([("key", pa.string()), ("value", _readable(data_type.item_type))]))
     if types.is_list(data_type) or types.is_large_list(data_type) or types.is_fixed_size_list(data_type):
         return pa.list_(_readable(data_type.value_type))
     if types.is_struct(data_type):

@@ -1,6 +1,7 @@
 """Lines of JSON one by one, for blocks that Arrow's parser refuses: which are bad, and values that are to be texts.
 
-    LineReader(schema).read(line) -> line, with texts in place of what is a text in the schema; None: certainly bad
+    LineReader(schema).read(line) -> line, with texts in place of what is a text in the schema, and entries in place of
+                                     what is a map; None: certainly bad
     objects_over_lines(lines) -> [(first, last)]       the lines of objects that go over line ends, each with its places
     goes_over(line) -> bool                            whether the line ends within an object, or ends another line's
 
@@ -8,6 +9,9 @@
     {"a": -1}                and is none
     ]}
     {"a": 2                  no line behind it makes it an object: it is bad, and it alone
+
+Arrow reads no maps, but lists of structs: {"a": 1} becomes [{"key":"a","value":1}]. An object that has a key twice is
+no map, as it is no row.
 
 JSON lines means one object a line. A line is certainly bad if Python's decoder refuses it, or if a value is of another
 kind than its column (a text for a number): Arrow would refuse it too. All else is left to Arrow, which is asked for
@@ -21,7 +25,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import pyarrow as pa
@@ -36,25 +40,40 @@ _NO_BRACKET: Final = re.compile(rb"[^][{}]+")
 _OPENING: Final = b"[{"
 
 
+class _RepeatedKeyError(ValueError):
+    """An object that is to be a map has a key twice."""
+
+
 class LineReader:
     """Looks at the members of a line's object that are columns of a schema."""
 
     def __init__(self, schema: pa.Schema) -> None:
         self._kinds = {field.name: kind for field in schema if (kind := _kind(field.type))}
+        self._map_kinds = {field.name: _kind(field.type.item_type) for field in schema if pa.types.is_map(field.type)}
         self._bounds = {field.name: _bounds(field.type) for field in schema if pa.types.is_integer(field.type)}
 
     @property
-    def has_texts(self) -> bool:
+    def rewrites(self) -> bool:
         """Whether a line may be read as another one."""
-        return "text" in self._kinds.values()
+        return not {"text", "map"}.isdisjoint(self._kinds.values())
 
     def read(self, line: bytes) -> bytes | None:
         """Return the line as Arrow is to read it; None where it would refuse it."""
         return self._read(line, refuses=True)
 
-    def with_texts(self, line: bytes) -> bytes:
+    def rewritten(self, line: bytes) -> bytes:
         """Return the line as Arrow is to read it, or to refuse it."""
         return self._read(line, refuses=False) or line
+
+    def fault(self, line: bytes) -> str:
+        """Return what is wrong with a line where this is said better here than by Arrow; else nothing."""
+        try:
+            self._changes(line.decode())
+        except _RepeatedKeyError as error:
+            return str(error)
+        except (ValueError, RecursionError):
+            pass
+        return ""
 
     def _read(self, line: bytes, *, refuses: bool) -> bytes | None:
         if not line.strip():
@@ -68,39 +87,26 @@ class LineReader:
             return line if b"Inf" in line or line.startswith(b"\xef\xbb\xbf") else None
         if refuses and not all_fit:
             return None
-        for begin, end in reversed(found):
-            text = f"{text[:begin]}{json.dumps(text[begin:end], ensure_ascii=False)}{text[end:]}"
+        for begin, end, other in reversed(found):
+            text = f"{text[:begin]}{other}{text[end:]}"
         return text.encode() if found else line
 
-    def _changes(self, text: str) -> tuple[list[tuple[int, int]], bool]:
-        """Return where values are that are to be texts, and whether all others fit. ValueError: no object."""
-        found: list[tuple[int, int]] = []
+    def _changes(self, text: str) -> tuple[list[tuple[int, int, str]], bool]:
+        """Return where values are that become others, and these, and whether all fit. ValueError: no object."""
+        found: list[tuple[int, int, str]] = []
         all_fit = True
-        at = _behind_space(text, 0)
-        if text[at : at + 1] != "{":
-            raise ValueError("no object")
-        at = _behind_space(text, at + 1)
-        while text[at : at + 1] == '"':
-            name, at = _DECODER.raw_decode(text, at)
-            at = _behind_space(text, at)
-            if text[at : at + 1] != ":":
-                raise ValueError("no colon")
-            begin = _behind_space(text, at + 1)
-            value, end = _DECODER.raw_decode(text, begin)
+        for name, value, begin, end in _members(text, 0):
             kind = self._kinds.get(name)
+            if kind is None or value is None:
+                continue
             if kind == "text":
-                if value is not None and not isinstance(value, str):
-                    found.append((begin, end))
-            elif kind is not None and value is not None:
+                if not isinstance(value, str):
+                    found.append((begin, end, _quoted(text[begin:end])))
+            elif kind == "map":
+                if isinstance(value, dict):
+                    found.append((begin, end, _entries(text, begin, self._map_kinds[name])))
+            else:
                 all_fit = all_fit and self._fits(name, kind, value)
-            at = _behind_space(text, end)
-            if text[at : at + 1] != ",":
-                break
-            at = _behind_space(text, at + 1)
-            if text[at : at + 1] != '"':
-                raise ValueError("no name")
-        if text[at : at + 1] != "}":
-            raise ValueError("no end")
         return found, all_fit
 
     def _fits(self, name: str, kind: str, value: Any) -> bool:
@@ -123,12 +129,53 @@ def _kind(data_type: pa.DataType) -> str:
         return "number"
     if types.is_boolean(data_type):
         return "truth"
+    if types.is_map(data_type):
+        return "map"
     return "moment" if types.is_date(data_type) or types.is_time(data_type) or types.is_timestamp(data_type) else ""
 
 
 def _bounds(data_type: pa.DataType) -> tuple[int, int]:
     bits = data_type.bit_width
     return (0, 2**bits - 1) if pa.types.is_unsigned_integer(data_type) else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+
+
+def _members(text: str, at: int) -> Iterator[tuple[str, Any, int, int]]:
+    """Yield name, value and place of each member of the object at a place; ValueError where there is none."""
+    at = _behind_space(text, at)
+    if text[at : at + 1] != "{":
+        raise ValueError("no object")
+    at = _behind_space(text, at + 1)
+    while text[at : at + 1] == '"':
+        name, at = _DECODER.raw_decode(text, at)
+        at = _behind_space(text, at)
+        if text[at : at + 1] != ":":
+            raise ValueError("no colon")
+        begin = _behind_space(text, at + 1)
+        value, end = _DECODER.raw_decode(text, begin)
+        yield name, value, begin, end
+        at = _behind_space(text, end)
+        if text[at : at + 1] != ",":
+            break
+        at = _behind_space(text, at + 1)
+        if text[at : at + 1] != '"':
+            raise ValueError("no name")
+    if text[at : at + 1] != "}":
+        raise ValueError("no end")
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
+
+
+def _entries(text: str, at: int, kind: str) -> str:
+    """Return the object at a place as a list of its keys and values, which are texts where the kind says so."""
+    entries: dict[str, str] = {}
+    for name, value, begin, end in _members(text, at):
+        if name in entries:
+            raise _RepeatedKeyError(f"the map has the key {name!r} twice")
+        is_other = kind == "text" and not isinstance(value, str | None)
+        entries[name] = _quoted(text[begin:end]) if is_other else text[begin:end]
+    return "[" + ",".join(f'{{"key":{_quoted(name)},"value":{value}}}' for name, value in entries.items()) + "]"
 
 
 def _behind_space(text: str, at: int) -> int:

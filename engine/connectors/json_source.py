@@ -237,6 +237,7 @@ def _checked(schema: pa.Schema) -> pa.Schema:
             raise SchemaError(
                 f"read_json: column {field.name!r} cannot be read as {field.type}; read it as string, which has its"
                 " JSON text, and go on with cast or .str.json_get"
+                + (" (a map is a column of its own, with keys of string)" if "map<" in str(field.type) else "")
             ) from None
     return plain
 

@@ -20,7 +20,7 @@ from engine.records.value_writer import array_of, described
 #: rows of the first batch, until their weight is known: each may be as large as memory allows for one
 FIRST_ROWS = 1
 #: light rows cross from one process to the other in batches of so many: each has its price, whatever is in it
-ROWS_MAX = 4 * BATCH_ROWS_MAX
+ROWS_MAX = 8 * BATCH_ROWS_MAX
 _GROWTH = 8
 #: rows are not held back for longer where a function takes its time
 LONG_S = 1.0

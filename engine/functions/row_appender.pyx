@@ -30,7 +30,7 @@ import pyarrow as pa
 from engine.functions.function_error import BadOutputError, describe_row
 from engine.records.batch_limits import BATCH_BYTES_MAX
 from engine.records.plain_types import nullable_schema
-from engine.records.value_writer cimport ColumnTarget
+from engine.records.value_writer cimport ColumnTarget, add_value
 from engine.records.value_writer import array_of, described
 
 #: of a stream's input, after which rows go out however few they are
@@ -72,11 +72,11 @@ cdef class RowAppender:
                 target.begin(self.limit)
             self.has_begun = True
         if self.values_only:
-            is_unfit = (<ColumnTarget>PyList_GET_ITEM(self.targets, 0)).add(value, self.rows)
+            is_unfit = add_value(<ColumnTarget>PyList_GET_ITEM(self.targets, 0), value, self.rows)
         elif PyTuple_Check(value):
             is_unfit = self.add_items(value)
         elif self.column_count == 1 and type(value) is self.plain_type:
-            is_unfit = (<ColumnTarget>PyList_GET_ITEM(self.targets, 0)).add(value, self.rows)
+            is_unfit = add_value(<ColumnTarget>PyList_GET_ITEM(self.targets, 0), value, self.rows)
         elif PyDict_Check(value):
             is_unfit = self.add_named(value, True)
         elif PyList_Check(value):
@@ -85,7 +85,7 @@ cdef class RowAppender:
             is_unfit = self.add_named(value, False)
         elif self.column_count == 1 and value is not None:
             self.plain_type = type(value)
-            is_unfit = (<ColumnTarget>PyList_GET_ITEM(self.targets, 0)).add(value, self.rows)
+            is_unfit = add_value(<ColumnTarget>PyList_GET_ITEM(self.targets, 0), value, self.rows)
         else:
             raise BadOutputError(f"returned {type(value).__name__}; expected a tuple, a dict or a row")
         if is_unfit:
@@ -123,8 +123,9 @@ cdef class RowAppender:
             raise BadOutputError(
                 f"returned {size} values, the schema has {self.column_count}: {', '.join(self.names)}")
         for index in range(size):
-            if (<ColumnTarget>PyList_GET_ITEM(self.targets, index)).add(
-                    <object>PyTuple_GET_ITEM(value, index), self.rows):
+            if add_value(
+                    <ColumnTarget>PyList_GET_ITEM(self.targets, index), <object>PyTuple_GET_ITEM(value, index),
+                    self.rows):
                 is_unfit = True
         return is_unfit
 

@@ -4,10 +4,10 @@
     RowStream(batches)                   an iterator over the rows of all batches: map_partition
     GroupedRows(batches, views, …)       the same, cut into groups of neighbours: reduce, co_group
 
-A row that nobody has kept is filled again with the values of the next one, as ``zip`` does with its tuples, so a
-function that looks at its row and lets it go costs no allocation of rows. A ``for`` loop holds its row until it has the
-next one: two rows take turns there, unless what they hold is very wide. With the last row of a batch its columns are
-let go: what is very wide is not kept while that row is used.
+A row that nobody has kept is filled again with the values of the next one, as ``zip`` does with its tuples, and so are
+its numbers: a function that looks at its row and lets it go costs no allocation. A ``for`` loop holds its row until it
+has the next one: two rows take turns there, unless what they hold is very wide. With the last row of a batch its
+columns are let go: what is very wide is not kept while that row is used.
 
     groups = GroupedRows(batches, views, [GROUP_START])    a column of 0, or what begins at this row
     while groups.next_group():
@@ -31,7 +31,7 @@ from libc.stdint cimport int8_t, int32_t, int64_t, uintptr_t
 from libc.stdlib cimport calloc, free
 
 from engine.functions.row import RowsAt, row_class
-from engine.records.value_reader cimport ColumnValues, ValueColumn, value_at
+from engine.records.value_reader cimport ColumnValues, ValueColumn, refilled, value_at
 from engine.records.wide_rows import WIDE_BYTES
 
 cdef extern from *:
@@ -54,11 +54,9 @@ cdef extern from *:
     }
     """
     object drey_new_row(object row_class, Py_ssize_t size)
+    PyObject* drey_item "PyTuple_GET_ITEM"(PyObject* row, Py_ssize_t position)
     void drey_set_item(PyObject* row, Py_ssize_t position, PyObject* item)
     bint drey_is_own(PyObject* row)
-
-cdef extern from "Python.h":
-    object PyObject_CallOneArg(object function, object argument)
 
 #: value_at, whose error is looked at here: a ``try`` around it would cost as much as the value
 ctypedef PyObject* (*ReadValue)(const ValueColumn*, int64_t) noexcept
@@ -130,7 +128,8 @@ cdef class RowReader:
         if row == <PyObject*>None or not drey_is_own(row):
             row = self.other_row()
         for index in range(self.column_count):
-            drey_set_item(row, index, self.value(index, position))
+            if not refilled(drey_item(row, index), self.columns[index], position):
+                drey_set_item(row, index, self.value(index, position))
         return <object>row
 
     cdef PyObject* other_row(self) except NULL:
@@ -156,13 +155,13 @@ cdef class RowReader:
     cdef object call(self, object function):
         """Return what the function gives for the row at ``position``, and go on."""
         if not self.by_values:
-            return PyObject_CallOneArg(function, self.next_row())
+            return function(self.next_row())
         if self.column_count != 1:
             return function(*self.next_values())
         only = <object>self.value(0, self.position)
         Py_DECREF(only)
         self.go_on()
-        return PyObject_CallOneArg(function, only)
+        return function(only)
 
     cdef tuple next_values(self):
         """Return the values of the row at ``position`` and go on."""

@@ -31,7 +31,10 @@ cdef class SortedSide:
     # Open rows; without keys these are not looked at.
     cdef SortedBatch open(self, RowBatch rows, bint with_keys)
     cdef int _check(self, RowCodec codec) except -1
+    cdef int64_t _open_rows(self, SortedBatch batch, int64_t begin, int64_t end, bint with_keys,
+                            bint looks_outside) noexcept nogil
     cdef void _mark_groups(self, SortedBatch batch) noexcept nogil
+    cdef void _mark_groups_and_nulls(self, SortedBatch batch) noexcept nogil
 
 
 # How keys compare: of rows of one side, and of both.

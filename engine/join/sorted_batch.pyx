@@ -36,6 +36,9 @@ import pyarrow as pa
 from engine.errors import SchemaError
 from engine.graph.sort_key import SortKey
 
+cdef enum:
+    CHUNK_ROWS = 256
+
 cdef int64_t SIZE_MAX = 0xFFFFFFFF
 
 
@@ -95,7 +98,9 @@ cdef class SortedSide:
     cdef SortedBatch open(self, RowBatch rows, bint with_keys):
         cdef SortedBatch opened = SortedBatch.__new__(SortedBatch)
         cdef size_t count = <size_t> rows.count + 1
-        cdef int64_t index, size
+        cdef int64_t begin = 0
+        cdef int64_t nulls = 0
+        cdef int64_t size
         cdef bint looks_outside = self._given_count > 0 and values_lie_outside()
         self._check(rows.codec)
         opened.batch = rows
@@ -116,21 +121,57 @@ cdef class SortedSide:
                 raise MemoryError("groups of a sorted batch")
             opened.starts[0] = 1
         with nogil:
-            if with_keys:
-                self._normalized_key.prefixes_of_rows(opened.rows, opened.count, opened.prefixes)
-                self.side.null_keys_of_rows(opened.rows, opened.count, opened.null_keys)
-            for index in range(opened.count):
-                size = row_size(opened.rows[index])
-                opened.total_bytes += size
-                if looks_outside:
-                    size += outside_bytes(opened.rows[index], self._given_slots, self._given_count)
-                opened.sizes[index] = <uint32_t> min(size, SIZE_MAX)
+            while begin < opened.count:
+                size = min(<int64_t> CHUNK_ROWS, opened.count - begin)
+                nulls += self._open_rows(opened, begin, begin + size, with_keys, looks_outside)
+                begin += size
             if with_keys and self._groups is not None:
-                self._mark_groups(opened)
+                if nulls:
+                    self._mark_groups_and_nulls(opened)
+                else:
+                    self._mark_groups(opened)
         return opened
 
+    cdef int64_t _open_rows(self, SortedBatch batch, int64_t begin, int64_t end, bint with_keys,
+                            bint looks_outside) noexcept nogil:
+        """Fill in what is asked of some rows, one after the other while they are near; return how many null keys."""
+        cdef int64_t nulls = 0
+        cdef int64_t index, size
+        if with_keys:
+            self._normalized_key.prefixes_of_rows(batch.rows + begin, end - begin, batch.prefixes + begin)
+            nulls = self.side.null_keys_of_rows(batch.rows + begin, end - begin, batch.null_keys + begin)
+        for index in range(begin, end):
+            size = row_size(batch.rows[index])
+            batch.total_bytes += size
+            if looks_outside:
+                size += outside_bytes(batch.rows[index], self._given_slots, self._given_count)
+            batch.sizes[index] = <uint32_t> min(size, SIZE_MAX)
+        return nulls
+
     cdef void _mark_groups(self, SortedBatch batch) noexcept nogil:
-        """Mark where groups begin; the first row, and one behind a row with a null key, may be of the group before."""
+        """Mark where groups begin; the first row may be of the group before. Rows of one group are neighbours."""
+        cdef int64_t begin = 0
+        cdef int64_t step, last, middle, other
+        while True:
+            # the row ``last`` is of the group that begins here, ``other`` is not, or is behind the last row
+            last, step = begin, 1
+            while last + step < batch.count and self._groups.rows_equal(batch.rows[begin], batch.rows[last + step]):
+                last += step
+                step *= 2
+            other = min(last + step, batch.count)
+            while last + 1 < other:
+                middle = (last + other) // 2
+                if self._groups.rows_equal(batch.rows[begin], batch.rows[middle]):
+                    last = middle
+                else:
+                    other = middle
+            if other >= batch.count:
+                return
+            batch.starts[other] = 1
+            begin = other
+
+    cdef void _mark_groups_and_nulls(self, SortedBatch batch) noexcept nogil:
+        """The same where a key is null: what is behind a row with one begins a group, or may."""
         cdef int64_t index
         for index in range(1, batch.count):
             batch.starts[index] = batch.null_keys[index - 1] or (

@@ -2,6 +2,7 @@
 
     column = ColumnValues(name, array)     once for a batch
     column.value(row)                      a value; ``value_at`` is the same without a message
+    refilled(number, column, row)          a number that nobody else has becomes that of another row, where it can
     python_values(name, column)            all of them
 
     bool, integers, float, double          from their bytes
@@ -31,31 +32,6 @@ import_datetime()
 
 cdef extern from "Python.h":
     object PyLong_FromUnsignedLongLong(unsigned long long value)
-
-cdef enum:
-    AS_OBJECT
-    AS_NULL
-    AS_BOOL
-    AS_INT8
-    AS_INT16
-    AS_INT32
-    AS_INT64
-    AS_UINT8
-    AS_UINT16
-    AS_UINT32
-    AS_UINT64
-    AS_FLOAT
-    AS_DOUBLE
-    AS_TEXT
-    AS_LARGE_TEXT
-    AS_BYTES
-    AS_LARGE_BYTES
-    AS_FIXED_BYTES
-    AS_DAYS
-    AS_MOMENT
-    AS_TIME32
-    AS_TIME64
-    AS_DURATION
 
 cdef int64_t US_OF_DAY = 86_400_000_000
 #: days of 0001-01-01 and 9999-12-31

@@ -1,7 +1,30 @@
 # Python values become values of Arrow columns, one at a time.
 
-from cpython.object cimport PyObject
+cimport cython
+from cpython.long cimport PyLong_CheckExact
 from libc.stdint cimport int32_t, int64_t, uint8_t
+
+cdef extern from "Python.h":
+    long long PyLong_AsLongLongAndOverflow(object value, int* overflow) except? -1
+
+cdef enum:
+    FROM_OBJECT
+    FROM_BOOL
+    FROM_INT1
+    FROM_INT2
+    FROM_INT4
+    FROM_INT8
+    FROM_FLOAT
+    FROM_DOUBLE
+    FROM_TEXT
+    FROM_LARGE_TEXT
+    FROM_BYTES
+    FROM_LARGE_BYTES
+    FROM_DATE
+    FROM_MOMENT
+    FROM_TIME4
+    FROM_TIME8
+    FROM_DURATION
 
 
 # A column that is written. Its buffers belong to the ColumnTarget that has it.
@@ -18,6 +41,7 @@ cdef struct TargetColumn:
     int64_t text_bytes, text_capacity
 
 
+@cython.final
 cdef class ColumnTarget:
     cdef TargetColumn column
     cdef readonly object field
@@ -34,3 +58,15 @@ cdef class ColumnTarget:
     cdef bint add_null(self, int64_t row) except -1
     cdef object finish(self, int64_t rows)
     cdef void take_back(self, int64_t row) except *
+
+
+cdef inline bint add_value(ColumnTarget target, object value, int64_t row) except -1:
+    """As ``target.add``, with no call on the way of what is there most often."""
+    cdef int overflow = 0
+    cdef int64_t number
+    if target.column.kind == FROM_INT8 and target.unfit is None and PyLong_CheckExact(value):
+        number = PyLong_AsLongLongAndOverflow(value, &overflow)
+        if not overflow and number >= target.column.least:
+            (<int64_t*>target.column.values)[row] = number
+            return False
+    return target.add(value, row)

@@ -56,26 +56,8 @@ import_datetime()
 
 cdef extern from "Python.h":
     const char* PyUnicode_AsUTF8AndSize(object text, Py_ssize_t* size)
-    long long PyLong_AsLongLongAndOverflow(object value, int* overflow) except? -1
 
 cdef enum:
-    FROM_OBJECT
-    FROM_BOOL
-    FROM_INT1
-    FROM_INT2
-    FROM_INT4
-    FROM_INT8
-    FROM_FLOAT
-    FROM_DOUBLE
-    FROM_TEXT
-    FROM_LARGE_TEXT
-    FROM_BYTES
-    FROM_LARGE_BYTES
-    FROM_DATE
-    FROM_MOMENT
-    FROM_TIME4
-    FROM_TIME8
-    FROM_DURATION
     TEXT_BYTES_FIRST = 8192
 
 #: integers that are floats of the same value
@@ -118,6 +100,7 @@ def array_of(values, field):
     return pa.array(values, field.type, from_pandas=False)
 
 
+@cython.final
 cdef class ColumnTarget:
     """A column that values are added to. Thread: any, with the GIL."""
 

@@ -29,7 +29,7 @@ from libc.string cimport memcpy, memset
 
 from engine.records.byte_kernels cimport prefetch
 from engine.records.comparator cimport RowComparator
-from engine.sort.key_tail cimport KeyTail
+from engine.sort.key_tail cimport NOT_SHORT, KeyTail
 
 cdef extern from *:
     """
@@ -115,12 +115,17 @@ cdef void sort_ties(IndexEntry* entries, IndexEntry* scratch, int64_t count, Row
 cdef bint have_one_head(IndexEntry* entries, int64_t count, KeyTail tail) noexcept nogil:
     """Return whether entries of one prefix have the first keys in common."""
     cdef int64_t index
+    cdef uint64_t size
     if tail.is_head_known(entries[0].prefix):
         return True
+    size = tail.short_text(entries[0].row)
     for index in range(1, count):
         if index + AHEAD < count:
             prefetch(entries[index + AHEAD].row)
-        if tail._head.compare(entries[index - 1].row, entries[index].row) != 0:
+        if size != NOT_SHORT:
+            if tail.short_text(entries[index].row) != size:
+                return False
+        elif tail._head.compare(entries[index - 1].row, entries[index].row) != 0:
             return False
     return True
 

@@ -104,3 +104,14 @@ def test_a_display_that_fails_does_not_touch_the_job(kernel):
     kernel.display.display = refuse
     with Environment(config={"parallelism.default": 1}) as env:
         assert env.from_arrow(pa.table({"n": range(30)})).map(slow, SCHEMA).count() == 30
+
+
+def test_an_error_in_a_cell_is_the_users_line_and_the_text():
+    with Environment() as env, pytest.raises(JobExecutionError) as caught:
+        env.from_arrow(pa.table({"n": [-1]})).map(slow, pa.schema([("n", pa.int64())])).collect()
+    lines = caught.value._render_traceback_()
+    assert len(lines) <= 17
+    assert __file__ in lines[0]
+    assert "map(slow" in lines[0]
+    assert not any("/engine/" in line for line in lines)
+    assert lines[1].startswith("JobExecutionError: ValueError: <b>less than nothing</b>")

@@ -162,8 +162,13 @@ def test_what_cannot_be_read_is_said_when_the_plan_is_built(tmp_path):
             SchemaError, match=rf"{place}; mend it, or pass schema= and on_bad_row='skip', which leaves"
         ):
             json_source(path)
-    with pytest.raises(SchemaError, match="'m' cannot be read as map"):
-        json_source(path, pa.schema([("m", pa.map_(pa.string(), pa.int64()))]))
+    text, number = pa.string(), pa.int64()
+    maps = [pa.map_(number, number), pa.list_(pa.map_(text, number)), pa.map_(text, pa.map_(text, number))]
+    for data_type in maps:
+        with pytest.raises(
+            SchemaError, match=r"'m' cannot be read as .*map.*its JSON text.*a map is a column of its own"
+        ):
+            json_source(path, pa.schema([("m", data_type)]))
 
 
 @pytest.mark.parametrize(

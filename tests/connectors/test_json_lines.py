@@ -1,13 +1,15 @@
 """Objects over several lines are bad rows wherever blocks end; bad lines cost little; texts are of what is there."""
 
+import datetime
 import time
+from decimal import Decimal
 
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine import Environment, SchemaError, col, count, count_if, sum_
+from engine import Environment, JobExecutionError, SchemaError, col, count, count_if, sum_
 from engine.connectors import json_lines
 from engine.connectors.json_blocks import JsonParser
 from engine.connectors.json_lines import LineReader, goes_over, objects_over_lines
@@ -163,12 +165,69 @@ def test_values_of_any_depth_are_read_or_said_to_be_too_deep(tmp_path, depth):
         assert env.read_json(path, pa.schema([("a", pa.string())])).to_arrow()["a"].to_pylist() == [value]
 
 
-def test_maps_are_read_as_their_text(tmp_path):
+MAPS = [
+    (
+        pa.int64(),
+        ['{"a":1,"b":-2}', " { } ", "null", '{"x y\\"\\u00e4": null}'],
+        [[("a", 1), ("b", -2)], [], None, [('x y"ä', None)]],
+    ),
+    (
+        pa.string(),
+        ['{"a":"t","b":1.50,"c":{"d":[1, 2]},"e":null}'],
+        [[("a", "t"), ("b", "1.50"), ("c", '{"d":[1, 2]}'), ("e", None)]],
+    ),
+    (pa.list_(pa.float64()), ['{"a":[1,2.5],"b":[]}'], [[("a", [1.0, 2.5]), ("b", [])]]),
+    (pa.struct([("x", pa.int64())]), ['{"a":{"x":1},"b":{}}'], [[("a", {"x": 1}), ("b", {"x": None})]]),
+    (pa.date32(), ['{"a":"2024-02-29"}'], [[("a", datetime.date(2024, 2, 29))]]),
+    (pa.decimal128(5, 2), ['{"a":"1.25"}'], [[("a", Decimal("1.25"))]]),
+]
+
+
+@pytest.mark.parametrize(("data_type", "texts", "expected"), MAPS)
+def test_objects_are_maps_where_the_schema_says_so(tmp_path, data_type, texts, expected):
+    lines = [f'{{"m":{text},"n":{number}}}' for number, text in enumerate(texts)]
+    (tmp_path / "a.json").write_text("\n".join([*lines, '{"n": 99}']))
+    schema = pa.schema([("m", pa.map_(pa.string(), data_type)), ("n", pa.int64())])
+    with Environment() as env:
+        table = env.read_json(tmp_path / "a.json", schema).to_arrow()
+    assert table.schema == schema
+    assert table["m"].to_pylist() == [*expected, None]
+
+
+def test_maps_that_are_written_are_read_again(tmp_path):
+    data_type = pa.map_(pa.string(), pa.int64())
+    table = pa.table({"m": pa.array([[("a", 1), ("b", None)], None, [], [("c", 2)]] * 5000, data_type)})
+    with Environment(config={"parallelism.default": 2}) as env:
+        env.from_arrow(table).write_json(tmp_path / "out")
+        env.execute()
+        again = env.read_json(tmp_path / "out", table.schema)
+        assert (
+            again.select(col("m").map.get("a").alias("a")).to_arrow()["a"].to_pylist() == [1, None, None, None] * 5000
+        )
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ('{"a":1,"a":2}', "the map has the key 'a' twice"),
+        ('{"a":"x"}', "changed from number to string"),
+        ("5", "changed from array to number"),
+        ('"{}"', "changed from array to string"),
+    ],
+)
+def test_what_is_no_map_is_a_bad_row(tmp_path, text, reason):
+    (tmp_path / "a.json").write_text(f'{{"m":{{"a":1}}}}\n{{"m":{text}}}\n{{"m":{{}}}}\n')
+    schema = pa.schema([("m", pa.map_(pa.string(), pa.int64()))])
+    with Environment() as env:
+        with pytest.raises(JobExecutionError, match=reason) as caught:
+            env.read_json(tmp_path / "a.json", schema).to_arrow()
+        assert "line 2" in str(caught.value)
+        kept = env.read_json(tmp_path / "a.json", schema, on_bad_row="skip").to_arrow()
+    assert kept["m"].to_pylist() == [[("a", 1)], []]
+
+
+def test_maps_are_read_as_their_text_too(tmp_path):
     (tmp_path / "a.json").write_text('{"m":{"x":1}}\n')
     with Environment() as env:
-        with pytest.raises(
-            SchemaError, match=r"'m' cannot be read as map.*; read it as string, which has its JSON text"
-        ):
-            env.read_json(tmp_path / "a.json", pa.schema([("m", pa.map_(pa.string(), pa.int64()))]))
         data = env.read_json(tmp_path / "a.json", pa.schema([("m", pa.string())]))
         assert data.select(col("m").str.json_get("$.x").alias("x")).to_arrow().to_pylist() == [{"x": "1"}]

@@ -41,6 +41,42 @@ def test_a_row_that_nobody_keeps_is_made_once():
     assert len(seen) == 1
 
 
+#: with every count of digits that an int has, and those that Python shares
+NUMBERS = [n + d for n in (0, 256, 1 << 30, 1 << 31, 1 << 60, (1 << 63) - 2) for d in (-1, 0, 1)] + [-(1 << 63)]
+FRACTIONS = [0.0, -0.0, 1.5, -2.25, 1e308, float("inf"), float("nan")]
+
+
+@pytest.mark.parametrize(
+    ("values", "data_type"),
+    [
+        (NUMBERS, pa.int64()),
+        ([n for n in NUMBERS if abs(n) < 1 << 31], pa.int32()),
+        (FRACTIONS, pa.float64()),
+        ([None, *NUMBERS], pa.int64()),
+        ([None, *FRACTIONS], pa.float64()),
+    ],
+)
+def test_a_number_behind_any_other_is_what_it_is(values, data_type):
+    pairs = pa.array([value for first in values for second in values for value in (first, second)], data_type)
+    seen, reader = [], RowReader([pa.record_batch({"n": pairs})])
+    called(lambda row: (seen.append(repr(row.n)) or "",), reader)
+    assert seen == [repr(value) for value in pairs.to_pylist()]
+
+
+@pytest.mark.parametrize("shown", [lambda n: n, lambda n: n / 2, lambda n: -n, lambda n: n + (1 << 40)])
+def test_numbers_that_are_kept_stay_as_they_were(shown):
+    values = [shown(n) for n in range(1000, 1100)]
+    kept = [row.n for row in RowStream(iter([pa.record_batch({"n": values})])) if int(row.n) % 3 == 0]
+    assert kept == [value for value in values if int(value) % 3 == 0]
+
+
+def test_a_number_that_nobody_keeps_is_made_once():
+    for values in (range(1000, 1900), [n + 0.5 for n in range(900)]):
+        seen = set()
+        called(lambda row, seen=seen: (seen.add(id(row.n)),), RowReader([pa.record_batch({"n": pa.array(values)})]))
+        assert len(seen) == 1
+
+
 def test_rows_take_turns_in_a_loop_that_holds_one():
     seen = set()
     for row in RowStream(iter([batch_of(range(1000))])):

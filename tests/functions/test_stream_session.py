@@ -91,14 +91,14 @@ def test_results_come_while_the_input_still_does(open_session):
 
     session = open_session(echo)
     seen, before_the_end = [], 0
-    for start in range(0, 100_000, 1000):
+    for start in range(0, 200_000, 1000):
         seen += numbers(session.process(batch_of(start, 1000)))
         # what is held anywhere: two batches of input, less than one of results
         assert len(seen) > start + 1000 - 2 * 1000 - ROWS_MAX
     before_the_end = len(seen)
     seen += numbers(session.finish())
-    assert before_the_end > 60_000
-    assert seen == list(range(100_000))
+    assert before_the_end > 200_000 - 2 * 1000 - ROWS_MAX
+    assert seen == list(range(200_000))
 
 
 def test_the_function_sets_the_pace_of_its_input(open_session):

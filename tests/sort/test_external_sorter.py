@@ -83,6 +83,11 @@ def test_rows_with_equal_keys_stay_in_order_of_arrival(workshop, batch_rows, dis
 
 HEADS = {
     "text": (pa.string(), ["", "S1", "S2", None]),
+    "texts that end in zeros": (pa.string(), ["", "\0", "S1", "S1\0", "S1\0\0", None]),
+    "texts about as long as a prefix": (
+        pa.string(),
+        [*(c * n for c in "ab" for n in (6, 7, 8, 9)), "a" * 7 + "\0", None],
+    ),
     "long text": (pa.string(), ["the same beginning 1", "the same beginning 2"]),
     "number and a cut one": (pa.int64(), [5, None, -(2**63)]),
 }

@@ -4,6 +4,9 @@
     DREY_BUILD=debug      assertions, bounds checks, compiler annotation; with DREY_ASAN=1 the address sanitizer
     DREY_BUILD=coverage   line tracing, so that coverage counts .pyx files
 
+    DREY_ANNOTATE=1       a release build keeps what Cython says (build/translated.txt) and its annotation beside each
+                          module; tests/tidy/test_native.py reads them and need not translate all of it once more
+
 Directives live here and never in a file's header, so that a file means the same everywhere. The generated C stays
 beside its .pyx: the coverage plugin reads it there. It is made when modules are built, so that a source distribution
 has the .pyx and nothing else.
@@ -13,8 +16,11 @@ packaged. A wheel has besides the packages what lies beside them in a checkout, 
 is no console script of ``bin`` (see ``engine/config/home.py``).
 """
 
+import contextlib
 import os
 import shutil
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 from Cython.Build import cythonize
@@ -28,6 +34,8 @@ PROFILES = ("release", "debug", "coverage")
 PROCESSES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 #: the profile of the modules that lie beside their sources
 PROFILE_MARK = ROOT / "build" / "profile"
+#: what Cython has said of annotated release builds beside their sources since the first of them
+SAID = ROOT / "build" / "translated.txt"
 #: what a wheel has of the folders beside the packages; nothing that a person has put there
 DELIVERED = {
     "conf": ("config.yaml", "masters", "workers", "zoo.cfg", "spark-log4j2.properties"),
@@ -148,6 +156,26 @@ def extensions(profile: str) -> list[Extension]:
     return [Extension(module_name(source), [str(source.relative_to(ROOT))], **settings) for source in sources]
 
 
+@contextlib.contextmanager
+def noted(file: Path) -> Iterator[None]:
+    """Add what this process and its children say meanwhile to a file; then say it."""
+    file.parent.mkdir(exist_ok=True)
+    sys.stdout.flush()
+    streams = [os.dup(1), os.dup(2)]
+    with file.open("ab") as notes:
+        begin = notes.tell()
+        for stream in (1, 2):
+            os.dup2(notes.fileno(), stream)
+        try:
+            yield
+        finally:
+            sys.stdout.flush()
+            for stream, kept in enumerate(streams, 1):
+                os.dup2(kept, stream)
+                os.close(kept)
+            os.write(2, file.read_bytes()[begin:])
+
+
 def translate(modules: list[Extension], profile: str) -> list[Extension]:
     """Return the extensions with sources in C, made with the profile's directives."""
     directives = dict(DIRECTIVES)
@@ -156,8 +184,14 @@ def translate(modules: list[Extension], profile: str) -> list[Extension]:
     if profile == "coverage":
         directives["linetrace"] = True
     force = profile_has_changed(profile)
-    is_debug = profile == "debug"
-    return cythonize(modules, compiler_directives=directives, annotate=is_debug, nthreads=PROCESSES, force=force)
+    is_noted = profile == "release" and os.environ.get("DREY_ANNOTATE") == "1"
+    is_annotated = is_noted or profile == "debug"
+    if not is_noted:
+        SAID.unlink(missing_ok=True)
+    with noted(SAID) if is_noted else contextlib.nullcontext():
+        return cythonize(
+            modules, compiler_directives=directives, annotate=is_annotated, nthreads=PROCESSES, force=force
+        )
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """Columns that are decoded here have the values that pyarrow reads: types, nulls, encodings, codecs, masks, damage."""
 
 import datetime
+import functools
 import random
 from decimal import Decimal
 from pathlib import Path
@@ -17,10 +18,10 @@ ROWS = 9_000
 RANDOM = random.Random(7)
 
 
-def _column(make, distinct, data_type, null_share):
-    values = [make(RANDOM) for _ in range(distinct)] if distinct else None
-    rows = [RANDOM.choice(values) if values else make(RANDOM) for _ in range(ROWS)]
-    return pa.array([None if RANDOM.random() < null_share else row for row in rows], data_type)
+def _column(rnd, make, distinct, data_type, null_share):
+    values = [make(rnd) for _ in range(distinct)] if distinct else None
+    rows = [rnd.choice(values) if values else make(rnd) for _ in range(ROWS)]
+    return pa.array([None if rnd.random() < null_share else row for row in rows], data_type)
 
 
 def _text(rnd):
@@ -55,19 +56,23 @@ MAKERS = {
     pa.binary(): lambda rnd: rnd.randbytes(rnd.randint(0, 40)),
     pa.binary(5): lambda rnd: rnd.randbytes(5),
 }
-TABLE = pa.table(
-    {
-        f"{data_type} {distinct} {null_share}": _column(make, distinct, data_type, null_share)
-        for data_type, make in MAKERS.items()
-        for distinct, null_share in ((0, 0.0), (30, 0.0), (0, 0.2), (30, 0.9))
-    }
-)
 
 
-def written(path, table=TABLE, **options):
-    """Write a table with small pages; dictionaries that are given up in the middle."""
+@functools.cache
+def all_columns():
+    """Return a table of all types, with few and many values and nulls; not before a test asks for it."""
+    rnd = random.Random(7)
+    columns = {}
+    for data_type, make in MAKERS.items():
+        for distinct, null_share in ((0, 0.0), (30, 0.0), (0, 0.2), (30, 0.9)):
+            columns[f"{data_type} {distinct} {null_share}"] = _column(rnd, make, distinct, data_type, null_share)
+    return pa.table(columns)
+
+
+def written(path, table=None, **options):
+    """Write a table, all columns without one, with small pages; dictionaries that are given up in the middle."""
     options = {"data_page_size": 4096, "write_batch_size": 256, "dictionary_pagesize_limit": 8192, **options}
-    pq.write_table(table, path, row_group_size=ROWS, **options)
+    pq.write_table(all_columns() if table is None else table, path, row_group_size=ROWS, **options)
     return str(path)
 
 
@@ -125,14 +130,14 @@ def test_all_types_of_every_codec_are_as_arrow_reads_them(tmp_path, codec, versi
     # Runs of bools are for pages of the new version; of the rest nothing is left to pyarrow.
     assert not left_to_pyarrow(file, names)
     file.close()
-    assert_same(read(path, 1000), TABLE)
-    assert_same(read(path, 4096), TABLE)
+    assert_same(read(path, 1000), all_columns())
+    assert_same(read(path, 4096), all_columns())
 
 
 @pytest.mark.parametrize(("name", "mask"), list(masks()), ids=lambda value: value if isinstance(value, str) else "")
 def test_rows_of_a_mask_are_those_that_are_left(tmp_path, name, mask):
     mask = pa.array(mask, pa.bool_())
-    expected = TABLE.filter(mask)
+    expected = all_columns().filter(mask)
     for options in ({}, {"use_dictionary": False, "compression": "none"}, {"data_page_size": 1 << 20}):
         path = written(tmp_path / "t.parquet", **options)
         for rows in (700, ROWS):
@@ -143,7 +148,7 @@ def test_rows_that_are_skipped_are_not_there(tmp_path):
     path = written(tmp_path / "t.parquet")
     for skipped in ((0,), (1, 2, 3), (0, 5, 8)):
         kept = pa.array([row // 1000 not in skipped for row in range(ROWS)])
-        assert_same(read(path, 1000, skipped=skipped), TABLE.filter(kept))
+        assert_same(read(path, 1000, skipped=skipped), all_columns().filter(kept))
 
 
 def test_pages_of_which_no_row_is_wanted_are_not_opened(tmp_path):
@@ -226,10 +231,12 @@ def test_times_of_96_bits_and_columns_of_one_name_are_left_to_arrow(tmp_path):
 @pytest.mark.parametrize("has_checksum", [False, True])
 def test_flipped_bits_are_errors_or_other_values_and_do_no_harm(tmp_path, codec, has_checksum):
     names = [
-        name for name in TABLE.column_names if name.startswith(("int64 ", "string ", "bool ", "decimal128(7, 2) "))
+        name
+        for name in all_columns().column_names
+        if name.startswith(("int64 ", "string ", "bool ", "decimal128(7, 2) "))
     ]
     path = tmp_path / "t.parquet"
-    written(path, TABLE.select(names), compression=codec, write_page_checksum=has_checksum)
+    written(path, all_columns().select(names), compression=codec, write_page_checksum=has_checksum)
     sound = path.read_bytes()
     end = len(sound) - 8 - int.from_bytes(sound[-8:-4], "little")
     told = 0
@@ -246,13 +253,13 @@ def test_flipped_bits_are_errors_or_other_values_and_do_no_harm(tmp_path, codec,
             assert found.num_rows == ROWS
             if has_checksum:
                 # What is not told was in a header, in statistics that nobody reads.
-                assert_same(found.to_batches(), TABLE.select(names))
+                assert_same(found.to_batches(), all_columns().select(names))
     assert told > (100 if has_checksum else 5)
 
 
 def test_a_file_that_ends_early_is_an_error(tmp_path):
     path = tmp_path / "t.parquet"
-    written(path, TABLE.select(TABLE.column_names[:4]))
+    written(path, all_columns().select(all_columns().column_names[:4]))
     file, names = opened(str(path))
     stream = file.columns(0, names, 1000)
     path.open("r+b").truncate(300)

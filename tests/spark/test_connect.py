@@ -81,7 +81,6 @@ def test_a_session_of_spark_connect_does_the_same(tmp_path):
         "PYTHONPATH": str(ROOT),
         "PYSPARK_PYTHON": sys.executable,
         "SPARK_LOCAL_IP": "127.0.0.1",
-        "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     }
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT, str(folder)],

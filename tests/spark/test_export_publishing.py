@@ -20,7 +20,6 @@ from engine.connectors.records_parts import merged_manifest
 from engine.connectors.records_writer import written_parts
 from engine.errors import PlanError
 from engine.spark.export_publishing import Made, append, publish, staging
-from tests.spark.conftest import JAVA_OPTIONS
 
 SCHEMA = pa.schema({"n": pa.int64()})
 pytestmark = pytest.mark.timeout(300)
@@ -202,7 +201,7 @@ def _kill_while_it_writes(folder, start, writes, seconds):
     """Kill a process some time after it has written so often."""
     words = [sys.executable, "-c", _SCRIPT, str(folder), str(start)]
     submit = "--conf spark.speculation=true --conf spark.ui.enabled=false pyspark-shell"
-    environment = {**os.environ, "PYSPARK_SUBMIT_ARGS": submit, "JDK_JAVA_OPTIONS": JAVA_OPTIONS}
+    environment = {**os.environ, "PYSPARK_SUBMIT_ARGS": submit}
     process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True, start_new_session=True, env=environment)
     assert [process.stdout.readline() for _ in range(1 + writes)] == ["ready\n", *["written\n"] * writes]
     time.sleep(seconds)

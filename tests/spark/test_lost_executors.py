@@ -17,7 +17,6 @@ pytest.importorskip("pyspark")
 import pyspark
 
 from engine.connectors.records_manifest import read_manifest
-from tests.spark.conftest import JAVA_OPTIONS
 
 ROOT = Path(__file__).parents[2]
 pytestmark = [pytest.mark.spark, pytest.mark.processes, pytest.mark.timeout(600)]
@@ -73,7 +72,6 @@ def test_rows_of_lost_and_repeated_tasks_are_there_once(tmp_path):
         "SPARK_HOME": str(home_of_links(tmp_path / "spark")),
         "SPARK_LOCAL_IP": "127.0.0.1",
         "PYSPARK_SUBMIT_ARGS": SUBMIT,
-        "JDK_JAVA_OPTIONS": JAVA_OPTIONS,
     }
     folder = tmp_path / "sets"
     folder.mkdir()

@@ -1,10 +1,12 @@
 """What the Cython compiler says of a release build: no hint, no warning; and its annotation, read line by line.
 
-What the compiler made lies in build/annotated: only modules whose sources have changed since are translated again, and
-all of them when it has complained, so that it says so again.
+Where the build has kept both (DREY_ANNOTATE, see setup.py), nothing is translated. Else what the compiler made lies in
+build/annotated: only modules whose sources have changed since are translated again, and all of them when it has
+complained, so that it says so again.
 """
 
 import hashlib
+import os
 import re
 import shutil
 import subprocess
@@ -13,6 +15,7 @@ import sys
 import Cython
 import pytest
 
+import setup
 from tests.tidy.annotation import scores, stands
 from tests.tidy.imports import ROOT
 
@@ -65,7 +68,9 @@ _ROW_LOOP = re.compile(r"\s+for \w+ in range\(.*?\b(row_)?count(\[0\])?\):")
 
 @pytest.fixture(scope="module")
 def compiled():
-    """The folder with the generated C and its annotation, and what the compiler said."""
+    """The folder with the annotation, and what the compiler said."""
+    if is_annotated():
+        return ROOT, setup.SAID.read_text(encoding="utf-8").splitlines()
     settings = f"{Cython.__version__} {sys.version} {(ROOT / 'setup.py').read_text(encoding='utf-8')}"
     folder = ROOT / "build" / "annotated" / hashlib.sha256(settings.encode()).hexdigest()[:16]
     script = _SCRIPT.format(root=str(ROOT), build=str(folder))
@@ -75,6 +80,15 @@ def compiled():
         shutil.rmtree(folder, ignore_errors=True)
     assert done.returncode == 0, done.stderr[-3000:]
     return folder, lines
+
+
+def is_annotated(said=setup.SAID, folder=ROOT / "engine"):
+    """Whether the build has annotated all sources as they are, and kept what was said."""
+    sources = [path for pattern in ("*.pyx", "*.pxd") for path in folder.rglob(pattern)]
+    pages = [path.with_suffix(".html") for path in sources if path.suffix == ".pyx"]
+    if not said.exists() or not all(page.exists() for page in pages):
+        return False
+    return min(page.stat().st_mtime for page in pages) >= max(source.stat().st_mtime for source in sources)
 
 
 def complaints(lines):
@@ -121,3 +135,30 @@ def test_loops_over_rows_do_without_the_gil():
             if _ROW_LOOP.match(line) and where[number].holds_gil:
                 found.add(f"{path} {where[number].function}")
     assert found == set(_KEEPS_GIL)
+
+
+def test_what_the_build_has_annotated_counts_as_long_as_no_source_is_newer(tmp_path):
+    said, source, page, other = (tmp_path / name for name in ("said", "a.pyx", "a.html", "b.pxd"))
+    for second, path in enumerate((source, other, page)):
+        path.touch()
+        os.utime(path, (second, second))
+    assert not is_annotated(said, tmp_path)
+    said.touch()
+    assert is_annotated(said, tmp_path)
+    os.utime(other, (5, 5))
+    assert not is_annotated(said, tmp_path)
+    os.utime(other, (1, 1))
+    page.unlink()
+    assert not is_annotated(said, tmp_path)
+
+
+def test_what_processes_say_during_a_build_is_kept_and_said(tmp_path, capfd):
+    said = tmp_path / "build" / "said"
+    for word in ("performance hint", "warning"):
+        with setup.noted(said):
+            subprocess.run([sys.executable, "-c", f"import sys; sys.stderr.write('{word}\\n')"], check=True)
+        assert capfd.readouterr().err == f"{word}\n"
+    with pytest.raises(RuntimeError), setup.noted(said):
+        raise RuntimeError
+    print("afterwards")
+    assert complaints(said.read_text().splitlines()) == ["performance hint", "warning"]

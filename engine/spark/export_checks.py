@@ -3,7 +3,8 @@
     checks        SQL conditions on the columns of a row: "amount > 0", "kind IN ('a', 'b')"
     not_null      columns that must have a value
     unique        columns, alone or several as one key, whose values occur once; all rows of a value that occurs twice
-                  are bad, and of rows that are added those whose value is there already
+                  are bad, and of rows that are added those whose value is there already. Rows that are bad for a
+                  reason before are in no data set and take no key from others.
     references    column=PATH:COLUMN, a value that must be in a column of another data set; null is left alone
 
 The first reason that applies is the row's. Checks of one row cost nothing but themselves, ``unique`` and ``references``
@@ -104,16 +105,24 @@ def clean(data: DataFrame, checks: Checks, *, trim: bool, there: DataFrame | Non
     for number, key in enumerate(checks.unique):
         columns = [_known(names, name) for name in key]
         has_value = reduce(and_, (column.isNotNull() for column in columns))
-        is_double = F.count(F.lit(1)).over(Window.partitionBy(*columns)) > 1
+        rows = F.count(F.when(_first_reason(found).isNull(), 1)).over(Window.partitionBy(*columns))
+        # a column of its own: the next key counts the rows that this one leaves
+        cleaned = cleaned.withColumn(f"__drey_rows{number}", rows)
+        is_double = F.col(f"__drey_rows{number}") > 1
         if there is not None:
             cleaned, is_taken = _with_keys(cleaned, columns, there.select(*columns_of(key)), f"__drey_taken{number}")
             is_double = is_double | is_taken
         found.append((f"not unique: {', '.join(key)}", has_value & is_double))
+    return cleaned.select(*columns_of(names), *source, _first_reason(found).alias(REASON))
+
+
+def _first_reason(found: Sequence[tuple[str, Column]]) -> Column:
+    """Return the first reason that applies to a row, null where none does."""
     reason = F.lit(None).cast("string")
     for why, is_bad in reversed(found):
-        words = F.concat(F.lit(f"{why}: "), marker[0]) if why == DOES_NOT_PARSE else F.lit(why)
+        words = F.concat(F.lit(f"{why}: "), F.col(CORRUPT)) if why == DOES_NOT_PARSE else F.lit(why)
         reason = F.when(is_bad, words).otherwise(reason)
-    return cleaned.select(*columns_of(names), *source, reason.alias(REASON))
+    return reason
 
 
 class BadRows:

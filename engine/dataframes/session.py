@@ -1,7 +1,7 @@
 """The session of Spark that runs plans: one that is there, one at ``remote`` (Spark Connect), or one of this machine.
 
 Settings that decide what rows come out are set, and set back when the job is over: errors of ANSI, names that differ
-by case, UTC, and no folding of one type into another. Batches are as large as the engine's.
+by case, UTC, no file left out, and no folding of one type into another. Batches are as large as the engine's.
 
 Held by: tests/dataframes/test_places.py
 """
@@ -26,6 +26,8 @@ _NEEDED: Final = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.decimalOperations.allowPrecisionLoss": "true",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
+    "spark.sql.files.ignoreCorruptFiles": "false",
+    "spark.sql.files.ignoreMissingFiles": "false",
     "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
     "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
     "spark.sql.execution.pythonUDF.arrow.enabled": "true",

@@ -27,6 +27,7 @@ from engine.dataframes.frame import Fragments, Frame, spark_schema
 from engine.expressions.schema_bridge import to_arrow_schema
 from engine.graph.plan import Plan, PlanNode, Source, decode_plan, encode_plan
 from engine.graph.source_spec import ArrowSource, ParquetSource
+from engine.spark.file_urls import is_left_out, is_pattern
 
 #: Parquet files of a source that Spark reads itself, each a part of its plan
 _FILES_MAX: Final = 64
@@ -60,7 +61,7 @@ def _inline(session: SparkSession, spec: ArrowSource, node: PlanNode, names: Seq
 
 
 def is_read_by_spark(node: PlanNode) -> bool:
-    """Whether Spark reads the very values: no types of other files, no row groups left out, not very many files."""
+    """Whether Spark reads the very rows: no types of other files, no row groups left out, not very many files."""
     spec = node.operator.spec if isinstance(node.operator, Source) else None
     return (
         isinstance(spec, ParquetSource)
@@ -68,6 +69,7 @@ def is_read_by_spark(node: PlanNode) -> bool:
         and spec.predicate is None
         and not spec.pruned_groups
         and 0 < len(spec.paths) <= _FILES_MAX
+        and not any(is_pattern(path) or is_left_out(path) for path in spec.paths)
         and all(_is_read_alike(each.type) for each in to_arrow_schema(node.schema))
     )
 

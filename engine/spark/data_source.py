@@ -105,6 +105,13 @@ def register(spark: SparkSession) -> None:
 
 
 def _folder(options: Mapping[str, str]) -> Path:
+    if "location" in options:
+        raise PlanError(
+            f"format('{NAME}') is no table of Spark's catalog, which does not tell a data source in Python where it "
+            f"lies; CREATE TEMPORARY VIEW name USING {NAME} OPTIONS (path '{options['location']}') does"
+        )
+    if "paths" in options:
+        raise PlanError(f"format('{NAME}') loads one folder at a time; load each, and union what comes")
     known = {name.lower() for name in _OPTIONS}
     unknown = sorted(name for name in options if name.lower() not in known)
     if unknown:

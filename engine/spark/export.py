@@ -53,6 +53,7 @@ from engine.spark.export_rejected import publish_rejected, rejected_folder, stri
 from engine.spark.export_report import ExportReport, exported_columns
 from engine.spark.exportable import check_types, file_settings, names_by_case, with_nullable_parts
 from engine.spark.failures import errors_of_spark
+from engine.spark.file_urls import url_to_read
 
 _LOG_SETTINGS = "spark-log4j2.properties"
 #: forks Python workers that have the engine loaded
@@ -197,7 +198,7 @@ def _rows_of(spark: SparkSession, target: Path, manifest: RecordsManifest | None
     """Return what is exported already, None where there is nothing."""
     if manifest is None or not manifest.row_count:
         return None
-    return spark.read.parquet(*(f"file://{target / file.name}" for file in manifest.files if file.rows))
+    return spark.read.parquet(*(url_to_read(target / file.name) for file in manifest.files if file.rows))
 
 
 def _new_rows(data: DataFrame, since: str, manifest: RecordsManifest | None) -> tuple[DataFrame, str]:

@@ -3,7 +3,8 @@
     checks        SQL conditions on the columns of a row: "amount > 0", "kind IN ('a', 'b')"
     not_null      columns that must have a value
     unique        columns, alone or several as one key, whose values occur once; all rows of a value that occurs twice
-                  are bad, and of rows that are added those whose value is there already
+                  are bad, and of rows that are added those whose value is there already. Rows that are bad for a
+                  reason before are in no data set and take no key from others.
     references    column=PATH:COLUMN, a value that must be in a column of another data set; null is left alone
 
 The first reason that applies is the row's. Checks of one row cost nothing but themselves, ``unique`` and ``references``
@@ -15,6 +16,7 @@ Held by: tests/spark/test_export_checks.py
 from __future__ import annotations
 
 import re
+import uuid
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -33,17 +35,20 @@ from engine.connectors.records_manifest import read_manifest
 from engine.errors import PlanError
 from engine.spark.column_names import column_of, columns_of
 from engine.spark.failures import first_line
+from engine.spark.file_urls import url_to_read
 
+#: what columns of our own begin with; drawn for each process, so that none of the rows is called so
+_OWN: Final = f"__drey_{uuid.uuid4().hex[:12]}_"
 #: column with the text of a row of CSV or JSON that does not parse
-CORRUPT: Final = "__drey_corrupt"
+CORRUPT: Final = f"{_OWN}corrupt"
 #: column with the file of a row, where it is from one
-SOURCE: Final = "__drey_source"
+SOURCE: Final = f"{_OWN}source"
 #: column that says why a row is bad; null for good ones
-REASON: Final = "__drey_reason"
+REASON: Final = f"{_OWN}reason"
 #: columns that are no part of a row
 MARKS: Final = frozenset({CORRUPT, SOURCE, REASON})
 DOES_NOT_PARSE: Final = "does not parse"
-_KEY: Final = "__drey_key"
+_KEY: Final = f"{_OWN}key"
 _UNKNOWN_COLUMN = re.compile(r" with name (`.+?`) cannot be resolved")
 
 
@@ -99,21 +104,29 @@ def clean(data: DataFrame, checks: Checks, *, trim: bool, there: DataFrame | Non
         _try_check(cleaned, text)
         found.append((f"check failed: {text}", ~F.coalesce(F.expr(text), F.lit(False))))
     for number, text in enumerate(checks.references):
-        cleaned, is_there = _with_reference(cleaned, names, text, f"__drey_found{number}")
+        cleaned, is_there = _with_reference(cleaned, names, text, f"{_OWN}found{number}")
         found.append((f"not in the other data set: {text}", ~is_there))
     for number, key in enumerate(checks.unique):
         columns = [_known(names, name) for name in key]
         has_value = reduce(and_, (column.isNotNull() for column in columns))
-        is_double = F.count(F.lit(1)).over(Window.partitionBy(*columns)) > 1
+        rows = F.count(F.when(_first_reason(found).isNull(), 1)).over(Window.partitionBy(*columns))
+        # a column of its own: the next key counts the rows that this one leaves
+        cleaned = cleaned.withColumn(f"{_OWN}rows{number}", rows)
+        is_double = F.col(f"{_OWN}rows{number}") > 1
         if there is not None:
-            cleaned, is_taken = _with_keys(cleaned, columns, there.select(*columns_of(key)), f"__drey_taken{number}")
+            cleaned, is_taken = _with_keys(cleaned, columns, there.select(*columns_of(key)), f"{_OWN}taken{number}")
             is_double = is_double | is_taken
         found.append((f"not unique: {', '.join(key)}", has_value & is_double))
+    return cleaned.select(*columns_of(names), *source, _first_reason(found).alias(REASON))
+
+
+def _first_reason(found: Sequence[tuple[str, Column]]) -> Column:
+    """Return the first reason that applies to a row, null where none does."""
     reason = F.lit(None).cast("string")
     for why, is_bad in reversed(found):
-        words = F.concat(F.lit(f"{why}: "), marker[0]) if why == DOES_NOT_PARSE else F.lit(why)
+        words = F.concat(F.lit(f"{why}: "), F.col(CORRUPT)) if why == DOES_NOT_PARSE else F.lit(why)
         reason = F.when(is_bad, words).otherwise(reason)
-    return cleaned.select(*columns_of(names), *source, reason.alias(REASON))
+    return reason
 
 
 class BadRows:
@@ -167,8 +180,7 @@ def _with_reference(data: DataFrame, names: Sequence[str], text: str, found: str
     folder = Path(path)
     if not folder.exists():
         raise PlanError(f"reference {text!r}: {path} does not exist")
-    files = [f"file://{folder.resolve() / file.name}" for file in parts_of(folder)]
-    keys = data.sparkSession.read.parquet(*files or [f"file://{folder.resolve()}"])
+    keys = data.sparkSession.read.parquet(*map(url_to_read, parts_of(folder.resolve()) or [folder.resolve()]))
     if other not in keys.columns:
         raise PlanError(f"reference {text!r}: {path} has no column {other!r}. There are: {', '.join(keys.columns)}")
     column = _known(names, name)

@@ -28,6 +28,7 @@ from engine.spark.export import export_data, start_spark
 from engine.spark.export_checks import CORRUPT, SOURCE, Checks
 from engine.spark.export_report import check_report_path
 from engine.spark.failures import errors_of_spark, first_line
+from engine.spark.file_urls import is_left_out
 
 #: what Spark's parser reads an unquoted empty field as; with its default, "", a quoted one would be null, too
 _NULL_TEXT = "\x00null"
@@ -68,8 +69,11 @@ def _schema(text: str) -> T.DataType:
 
 
 def _read_files(spark: SparkSession, source: str, file_format: str, options: argparse.Namespace) -> DataFrame:
-    if not glob.glob(source):  # noqa: PTH207 - patterns with any number of folders, relative or absolute
+    found = glob.glob(source)  # noqa: PTH207 - patterns with any number of folders, relative or absolute
+    if not found:
         raise PlanError(f"no such input: {source}")
+    if all(Path(path).is_file() and is_left_out(path) for path in found):
+        raise PlanError(f"input {source}: Spark leaves out files whose names begin with _ or . (rename {found[0]})")
     if file_format == "parquet":
         return spark.read.parquet(source)
     reader = spark.read.option("mode", "PERMISSIVE").option("columnNameOfCorruptRecord", CORRUPT)

@@ -20,9 +20,13 @@ from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from engine.commit.rename import exchange
 from engine.spark.export_checks import MARKS, REASON, SOURCE
+from engine.spark.file_urls import url_to_read
 
 #: names of the columns with reason and file, and what they are where the data has one of that name
-_NAMES: Final = {REASON: ("reason", "rejected_because", REASON), SOURCE: ("source", "rejected_from", SOURCE)}
+_NAMES: Final = {
+    REASON: ("reason", "rejected_because", "__drey_reason"),
+    SOURCE: ("source", "rejected_from", "__drey_source"),
+}
 #: of the writer of JSON, which would cut off microseconds and seconds of old zones
 _FORMATS: Final = {
     "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXXXX",
@@ -47,7 +51,7 @@ def write_rejected(marked: DataFrame, folder: Path, before: Path | None = None) 
         return
     read = marked.sparkSession.read
     kept = folder.with_name("kept")
-    lines = read.text(f"file://{before}").exceptAll(read.text(f"file://{folder}"))
+    lines = read.text(url_to_read(before)).exceptAll(read.text(url_to_read(folder)))
     lines.repartition(1).write.text(f"file://{kept}")
     for number, path in enumerate(strip_names(kept, "txt"), count):
         path.rename(folder / f"part-{number:05d}.json")

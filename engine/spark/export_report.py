@@ -30,10 +30,13 @@ _PAGE: Final = """<!DOCTYPE html>
 <title>{title}</title><style>
 :root {{ color-scheme: light dark }}
 body {{ font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 60rem; padding: 0 1rem }}
-h1 {{ font-size: 1.5rem; overflow-wrap: anywhere }}
+h1 {{ font-size: 1.5rem }}
+h1, p {{ overflow-wrap: anywhere }}
 h2 {{ font-size: 1.15rem; margin-top: 2rem }}
 table {{ border-collapse: collapse; display: block; overflow-x: auto; font-variant-numeric: tabular-nums }}
-td, th {{ padding: .25rem 1.5rem .25rem 0; border-bottom: 1px solid #8884; white-space: nowrap }}
+td, th {{ padding: .25rem 1.5rem .25rem 0; border-bottom: 1px solid #8884; vertical-align: top }}
+td {{ max-width: 18rem; overflow-wrap: break-word }}
+td:nth-child(3):last-child {{ max-width: 40rem }}
 </style></head><body>
 <h1>{title}</h1>
 {body}
@@ -127,7 +130,13 @@ class ExportReport:
         return _PAGE.format(title=title, body="\n".join(filter(None, parts)))
 
     def _share(self, count: int) -> str:
-        return f"{count / self.rows_read:.1%}" if self.rows_read else ""
+        """Return a share of the rows; few are not none, and all but a few are not all."""
+        if not self.rows_read:
+            return ""
+        text = f"{count / self.rows_read:.1%}"
+        if text == "0.0%" and count:
+            return "<0.1%"
+        return ">99.9%" if text == "100.0%" and count < self.rows_read else text
 
 
 def exported_columns(manifest: RecordsManifest) -> tuple[ExportedColumn, ...]:

@@ -50,6 +50,8 @@ _ENDED: Final = ("java.io.EOFException", "java.net.SocketException: Connection r
 #: what a worker without our packages, or of another version of Python, says first
 _ANOTHER_PYTHON: Final = ("ModuleNotFoundError: No module named 'engine'", "[PYTHON_VERSION_MISMATCH]")
 _LOGGERS: Final = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
+#: said further up, where a file does not read
+_FILE: Final = re.compile(r"while reading file (?:file:(?://)?)?(/.+?)\.(?=\s|\Z)")
 _NOT_THE_CAUSE: Final = ("\tat ", "JVM stacktrace:", "Driver stacktrace:", "Caused by: ", " SQLSTATE: ")
 _PLACE: Final = re.compile(r"(?:; line \d+ pos \d+)?;?\Z")
 _LINES_MOST: Final = 8
@@ -192,7 +194,9 @@ def _of_the_jvm(said: str) -> str:
         if line.startswith((*_NOT_THE_CAUSE, "'", "+-")) or found[-1].endswith(";"):
             break
         found.append(line)
-    return _PLACE.sub("", "\n".join([_CODES.sub("", line).rstrip() for line in found]).strip())
+    told = _PLACE.sub("", "\n".join([_CODES.sub("", line).rstrip() for line in found]).strip())
+    file = _FILE.search(said)
+    return told if file is None or file[1] in told else f"file {file[1]}: {told}"
 
 
 def _short_class(found: re.Match[str]) -> str:

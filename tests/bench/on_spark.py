@@ -1,11 +1,12 @@
 """Drey around and on Spark, beside Spark alone: ``python -m tests.bench on_spark [--rows N] [--scale S] [--runs R]``.
 
-    export   a DataFrame to ``df.write.parquet``, to ``export_data`` and to ``format("drey")``: seconds, and ÷ Parquet
+    export   a DataFrame to ``df.write.parquet``, to ``export_data`` and to ``format("drey")``
     import   what was written, summed up by Spark: ``spark.read.parquet`` and ``format("drey")``
     jobs     the 22 of TPC-H: the API's plan by ``-t spark``, and the same steps as calls of PySpark (``by_hand``),
-             answers compared with those of the embedded cluster; seconds, and seconds of processors of all processes
+             answers compared with those of the embedded cluster
 
-All in one process and one session with two threads, in turns; the least of the runs counts.
+Seconds, and those of processors of all processes, which others on the machine change little; each also as a ratio to
+the first. All in one process and one session with two threads, in turns; the least of the runs counts.
 """
 
 import contextlib
@@ -20,22 +21,28 @@ ROWS = 5_000_000
 _THREADS = 2
 
 
-def _least_s(runs: int, work: Mapping[str, Callable[[], object]]) -> dict[str, float]:
-    """Do each work in turns; return the least seconds of each."""
-    least = dict.fromkeys(work, float("inf"))
+def _least(runs: int, work: Mapping[str, Callable[[], object]]) -> dict[str, tuple[float, float]]:
+    """Do each work in turns; return the least seconds of each, and those of processors."""
+    least = dict.fromkeys(work, (float("inf"), float("inf")))
     for _ in range(runs):
         for name, each in work.items():
-            started = time.perf_counter()
-            each()
-            least[name] = min(least[name], time.perf_counter() - started)
+            least[name] = tuple(map(min, least[name], _taken(each)))
     return least
 
 
-def _lines(title: str, least: Mapping[str, float], rows: int) -> list[str]:
+def _taken(work: Callable[[], object]) -> tuple[float, float]:
+    """Return the seconds that a work takes, and those of processors."""
+    started = time.perf_counter(), _processor_s()
+    work()
+    return time.perf_counter() - started[0], _processor_s() - started[1]
+
+
+def _lines(title: str, least: Mapping[str, tuple[float, float]], rows: int) -> list[str]:
     first = next(iter(least.values()))
     return [
-        f"{title:8} {name:24} {seconds:7.2f} s {rows / seconds / 1e6:7.2f} M rows/s {seconds / first:6.2f}"
-        for name, seconds in least.items()
+        f"{title:8} {name:24} {seconds:7.2f} s {rows / seconds / 1e6:7.2f} M rows/s {seconds / first[0]:6.2f}   "
+        f"processors {busy:7.2f} s {busy / first[1]:6.2f}"
+        for name, (seconds, busy) in least.items()
     ]
 
 
@@ -63,7 +70,7 @@ def _exchange(spark, rows: int, runs: int, folder: Path) -> list[str]:
     data.write.mode("overwrite").parquet(f"file://{source}")
     data = spark.read.parquet(f"file://{source}")
     targets = {name: folder / f"spark-{name}" for name in ("parquet", "export", "drey")}
-    written = _least_s(
+    written = _least(
         runs,
         {
             "df.write.parquet": lambda: data.write.mode("overwrite").parquet(f"file://{targets['parquet']}"),
@@ -76,7 +83,7 @@ def _exchange(spark, rows: int, runs: int, folder: Path) -> list[str]:
     def summed(frame) -> object:
         return frame.agg(dict.fromkeys(sums, "sum")).collect()
 
-    read = _least_s(
+    read = _least(
         runs,
         {
             "spark.read.parquet": lambda: summed(spark.read.parquet(f"file://{targets['parquet']}")),
@@ -92,13 +99,13 @@ def _exchange(spark, rows: int, runs: int, folder: Path) -> list[str]:
 
 
 def _processor_s() -> float:
-    """Return the seconds of processors that this process and those below it have taken."""
+    """Return the seconds of processors that this process and those below it have taken, ended ones included."""
     total = 0.0
     own = psutil.Process()
     for process in (own, *own.children(recursive=True)):
         with contextlib.suppress(psutil.Error):
             times = process.cpu_times()
-            total += times.user + times.system
+            total += times.user + times.system + times.children_user + times.children_system
     return total
 
 
@@ -132,10 +139,7 @@ def _jobs(spark, scale: float, runs: int, folder: Path) -> list[str]:
             for run in range(runs):
                 # Who comes second finds the JVM's compiler and the files' pages warm.
                 for place, way in list(enumerate(ways))[:: -1 if run % 2 else 1]:
-                    started = time.perf_counter(), _processor_s()
-                    way()
-                    taken = time.perf_counter() - started[0], _processor_s() - started[1]
-                    least[place::2] = map(min, least[place::2], taken)
+                    least[place::2] = map(min, least[place::2], _taken(way))
             totals = [total + each for total, each in zip(totals, least, strict=True)]
             lines.append(_job_line(f"Q{number}", least))
     return [*lines, _job_line("total", totals)]

@@ -25,7 +25,8 @@ from engine import (
     struct,
     sum_,
 )
-from engine.errors import DataError, JobExecutionError, PlanError
+from engine.errors import DataError, EngineError, JobExecutionError, PlanError
+from tests.dataframes.conftest import set_for
 from tests.dataframes.same_rows import assert_same
 
 pytestmark = pytest.mark.spark
@@ -172,6 +173,29 @@ def test_files_are_read_and_written_alike(places, tmp_path, kind):
     assert_same(*rows)
     there = getattr(places[1], f"read_{kind}")(tmp_path / "spark", **options).to_arrow()
     assert_same(rows[0], there)
+
+
+@pytest.mark.parametrize(
+    "name", ["_a.parquet", ".a", "a._COPYING_", "st*r/a", "b[1]/a", "{p,q}/a", "ba\\ck/a", "k=1/a"]
+)
+def test_a_file_is_read_whatever_its_name(places, tmp_path, name):
+    for number, each in enumerate([name, "star/a", "b1/a", "p/a"]):
+        (tmp_path / each).parent.mkdir(exist_ok=True)
+        pq.write_table(pa.table({"n": [number]}), tmp_path / each)
+    for env in places:
+        assert env.read_parquet(tmp_path / name).to_arrow().to_pydict() == {"n": [0]}
+
+
+def test_a_damaged_file_is_an_error_whatever_the_session_ignores(places, spark, tmp_path):
+    for number in range(2):
+        pq.write_table(pa.table({"n": range(1000)}), tmp_path / f"{number}.parquet")
+    data = bytearray((tmp_path / "1.parquet").read_bytes())
+    data[4:400] = bytes(396)
+    (tmp_path / "1.parquet").write_bytes(data)
+    with set_for(spark, {"spark.sql.files.ignoreCorruptFiles": "true"}):
+        for env in places:
+            with pytest.raises(EngineError, match=r"1\.parquet"):
+                env.read_parquet(tmp_path).to_arrow()
 
 
 def test_partitioned_output(places, tmp_path):

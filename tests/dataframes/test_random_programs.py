@@ -2,7 +2,8 @@
 
 Ten plans for each seed: five queries, a program over few types, three over all, and one whose every step plain Python
 does, too. ``TORTURE=1``: thousands; ``SEEDS=1000 FIRST_SEED=500``: as many others as one has time for. For each fourth
-seed Spark compiles its plans, as it does by default; else it interprets them, which takes less where rows are few.
+seed Spark compiles its plans, as it does by default; else it interprets them, which takes less where rows are few, and
+for one in four it keeps to its first plan, too (no adaptive execution), whose joins and exchanges are others.
 """
 
 import contextlib
@@ -14,7 +15,7 @@ import pytest
 from engine import Environment, JoinHint, NotYetSupportedError
 from engine.errors import EngineError
 from tests.chaos.cluster import PATIENT, ChaosCluster
-from tests.dataframes.conftest import SETTINGS
+from tests.dataframes.conftest import SETTINGS, set_for
 from tests.dataframes.same_rows import assert_same
 from tests.dataframes.wide_programs import WideProgram
 from tests.integration import test_random_plans
@@ -30,6 +31,21 @@ _SEEDS = range(_FIRST, _FIRST + int(os.environ.get("SEEDS", "500" if IS_TORTURE 
 _QUERIES = 5
 _KINDS = ("spread", "filter", "compute", "distinct", "group", "python", "top", "join", "join", "union", "swap", "total")
 
+_INTERPRETED = {
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+#: for one seed after the other: Spark's own settings, with which users run it, and cheaper ones
+SETTINGS_OF_SPARK = ({}, _INTERPRETED, _INTERPRETED, {**_INTERPRETED, "spark.sql.adaptive.enabled": "false"})
+#: has Spark compute a side of a join whose other side is empty, with the values that fail there
+EVERY_SIDE_COMPUTED = {
+    "spark.sql.adaptive.optimizer.excludedRules": "org.apache.spark.sql.execution.adaptive.AQEPropagateEmptyRelation",
+    "spark.sql.optimizer.excludedRules": "org.apache.spark.sql.catalyst.optimizer.PropagateEmptyRelation",
+    "spark.sql.autoBroadcastJoinThreshold": "-1",
+    "spark.sql.adaptive.autoBroadcastJoinThreshold": "-1",
+}
+
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory):
@@ -42,25 +58,11 @@ def places(request, monkeypatch):
     """Environments that must give the same rows: the embedded one, and one on Spark or on a cluster."""
     with Environment(config=SETTINGS) as local, contextlib.ExitStack() as stack:
         if request.param == "spark":
-            is_compiled = request.getfixturevalue("seed") % 4 == 0
-            stack.enter_context(compiled_plans(request.getfixturevalue("spark"), is_compiled))
+            settings = SETTINGS_OF_SPARK[request.getfixturevalue("seed") % len(SETTINGS_OF_SPARK)]
+            stack.enter_context(set_for(request.getfixturevalue("spark"), settings))
         else:
             monkeypatch.setenv("DREY_CONF_DIR", str(request.getfixturevalue("cluster").folder / "conf"))
         yield local, stack.enter_context(Environment(config=SETTINGS, target=request.param))
-
-
-@contextlib.contextmanager
-def compiled_plans(spark, is_on):
-    """Have Spark compile its plans and spread their rows as it does by default here, or interpret them in few tasks."""
-    partitions = spark.conf.get("spark.sql.shuffle.partitions")
-    if not is_on:
-        spark.conf.set("spark.sql.shuffle.partitions", "2")
-        spark.conf.set("spark.sql.codegen.wholeStage", "false")
-        spark.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
-    yield
-    spark.conf.set("spark.sql.shuffle.partitions", partitions)
-    spark.conf.unset("spark.sql.codegen.wholeStage")
-    spark.conf.unset("spark.sql.codegen.factoryMode")
 
 
 @pytest.mark.parametrize("seed", _SEEDS)
@@ -101,7 +103,7 @@ def test_programs_over_all_types_have_one_result(places, seed, request):
     for own in range(3 * seed, 3 * seed + 3):
         results, trace = zip(*(_result_of_wide(env, own) for env in places), strict=True)
         if isinstance(results[0], type) and not isinstance(results[1], type) and "spark" in request.node.name:
-            with every_side_computed(request.getfixturevalue("spark")):
+            with set_for(request.getfixturevalue("spark"), EVERY_SIDE_COMPUTED):
                 results = (results[0], _result_of_wide(places[1], own)[0])
         if isinstance(results[0], type):
             assert results[1] is results[0], trace[0]
@@ -116,24 +118,6 @@ def _result_of_wide(env, seed):
         return program.run().to_arrow(), program.trace
     except EngineError as error:
         return type(error), program.trace
-
-
-@contextlib.contextmanager
-def every_side_computed(spark):
-    """Have Spark compute a side of a join whose other side is empty, with the values that fail there."""
-    settings = {
-        "spark.sql.adaptive.optimizer.excludedRules": (
-            "org.apache.spark.sql.execution.adaptive.AQEPropagateEmptyRelation"
-        ),
-        "spark.sql.optimizer.excludedRules": "org.apache.spark.sql.catalyst.optimizer.PropagateEmptyRelation",
-        "spark.sql.autoBroadcastJoinThreshold": "-1",
-        "spark.sql.adaptive.autoBroadcastJoinThreshold": "-1",
-    }
-    for key, value in settings.items():
-        spark.conf.set(key, value)
-    yield
-    for key in settings:
-        spark.conf.unset(key)
 
 
 @pytest.mark.parametrize("seed", _SEEDS)

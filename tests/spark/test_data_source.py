@@ -128,6 +128,16 @@ def test_refusals_are_a_line_or_two(session, tmp_path, options, said):
     assert "Traceback" not in str(error.value)
 
 
+def test_in_sql_it_is_a_view_and_no_table_of_the_catalog(session, tmp_path):
+    folder = written(session.range(2), tmp_path / "set")
+    session.sql(f"CREATE OR REPLACE TEMPORARY VIEW of_drey USING drey OPTIONS (path '{folder}')")
+    assert [row.n for row in session.sql("SELECT sum(id) AS n FROM of_drey").collect()] == [1]
+    with pytest.raises(Exception, match=r"is no table of Spark's catalog.*CREATE TEMPORARY VIEW"):
+        session.sql(f"CREATE TABLE not_of_drey USING drey LOCATION '{folder}'")
+    with pytest.raises(Exception, match="loads one folder at a time"):
+        session.read.format("drey").load([str(folder), str(folder)])
+
+
 def test_a_schema_that_the_data_set_has_not_is_refused(session, tmp_path):
     folder = written(session.range(2).selectExpr("id", "'x' AS t"), tmp_path / "set")
     reader = session.read.format("drey")

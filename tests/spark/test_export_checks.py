@@ -12,7 +12,7 @@ from engine.connectors.records_manifest import read_manifest
 from engine.spark import export_command
 from engine.spark.export import export_data
 from engine.spark.export_checks import Checks
-from engine.spark.export_report import ExportReport
+from engine.spark.export_report import ExportedColumn, ExportReport
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(240)]
 
@@ -50,6 +50,16 @@ def test_every_reason_is_counted_and_kept_with_its_rows(orders, tmp_path):
     assert sorted(line["reason"] for line in lines) == sorted(
         ["no value: id", "check failed: kind IN ('a', 'b')", "not unique: id", "not unique: id"]
     )
+
+
+def test_rows_that_are_set_aside_take_no_key_from_others(spark, tmp_path):
+    (tmp_path / "in.csv").write_text("1,a,5\n1,b,x\n2,c,5\n2,c,-5\n3,d,5\n3,e,5\n4,e,5\n")
+    words = ("--input", tmp_path / "in.csv", "--format", "csv", "--schema", "id INT, name STRING, n INT")
+    checks = ("--check", "n > 0", "--unique", "id", "--unique", "name", "--report", tmp_path / "r.json")
+    assert run(*words, *checks, "--output", tmp_path / "out") == 0
+    assert ids(tmp_path / "out") == [1, 2, 4]  # of 4 the name is that of a row whose id occurs twice
+    told = json.loads((tmp_path / "r.json").read_text())["bad_rows"]
+    assert told == {"does not parse": 1, "check failed: n > 0": 1, "not unique: id": 2}
 
 
 def test_reasons_that_begin_alike_are_counted_apart(orders, tmp_path):
@@ -207,6 +217,22 @@ def test_the_report_is_written_as_json_and_as_a_page(spark, orders, tmp_path, ca
     capsys.readouterr()
     assert run(*words, "--report", tmp_path / "r.txt") == 1
     assert ".json or .html" in capsys.readouterr().err
+
+
+def test_a_page_tells_few_rows_from_none():
+    page = ExportReport("out", 999_999, 1, 1, 10, "out.rejected", {"does not parse": 1}).page()
+    assert ("&lt;0.1%" in page, "&gt;99.9%" in page, "0.0%" in page) == (True, True, False)
+    page = ExportReport("out", 5, 0, 1, 10, None).page()
+    assert ("0.0%" in page, "100.0%" in page) == (True, True)
+
+
+def test_a_page_shows_markup_in_data_as_text():
+    evil = "<script>alert(1)</script>"
+    column = ExportedColumn(evil, evil, 0, 1, evil, evil)
+    report = ExportReport(evil, 1, 1, 1, 1, evil, {evil: 1}, ((evil, evil, 0.5),), columns=(column,), since=evil)
+    page = report.page()
+    assert "<script" not in page
+    assert page.count("&lt;script&gt;alert(1)&lt;/script&gt;") == 11
 
 
 def test_a_job_is_run_behind_the_export(spark, orders, tmp_path, capfd):

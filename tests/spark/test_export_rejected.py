@@ -88,6 +88,14 @@ def test_a_column_may_be_called_reason(spark, tmp_path):
     assert rejected(tmp_path) == [{"n": 1, "Reason": "why", "rejected_because": "check failed: n > 1"}]
 
 
+def test_columns_may_be_called_as_those_of_an_export_once_were(spark, tmp_path):
+    data = spark.range(3).selectExpr("id AS __drey_reason", "'b' AS __drey_source", "'c' AS __drey_corrupt")
+    report = export_data(data, str(tmp_path / "out"), checks=["__drey_reason > 0"])
+    assert (report.row_count, [each.name for each in report.columns]) == (2, data.columns)
+    (row,) = rejected(tmp_path)
+    assert (row["__drey_reason"], row["reason"]) == (0, "check failed: __drey_reason > 0")
+
+
 def test_times_that_were_set_aside_keep_all_of_their_digits(spark, tmp_path):
     data = spark.sql("SELECT timestamp'2024-01-01 00:00:00.123456Z' AS at, timestamp_ntz'2024-01-01 00:00:00.5' AS n")
     export_data(data, str(tmp_path / "out"), checks=["at > n"])

@@ -107,6 +107,12 @@ FROM_A_STAGE = (
     "Job aborted due to stage failure: Task 0 in stage 1.0 failed 1 times, most recent failure: Lost task 0.0 in stage "
     "1.0 (TID 2) (localhost executor driver): java.lang.IllegalArgumentException: not all nodes\n\tat x"
 )
+FROM_A_FILE = (
+    "Job aborted due to stage failure: Task 0 in stage 1.0 failed 1 times, most recent failure: Lost task 0.0 in stage "
+    "1.0 (TID 2) (localhost executor driver): org.apache.spark.SparkException: [FAILED_READ_FILE.NO_HINT] Encountered "
+    "error while reading file file:///data/1.parquet.  SQLSTATE: KD001\n\tat x\n"
+    "Caused by: java.io.IOException: no page\n\tat x"
+)
 FROM_SQL = (
     "[DIVIDE_BY_ZERO] By zero. SQLSTATE: 22012\n== SQL (line 1, position 8) ==\nselect 1/0\n       ^^^\n\n"
     "JVM stacktrace:\nx"
@@ -120,6 +126,7 @@ FROM_SQL = (
         (FROM_JAVA.partition("Caused")[0], "Could not read footer.\nIf not, please convert it."),
         (FROM_PYTHON, 'ZeroDivisionError: by zero\n  in File "/home/me/job.py", line 55, in f'),
         (FROM_A_STAGE, "IllegalArgumentException: not all nodes"),
+        (FROM_A_FILE, "file /data/1.parquet: IOException: no page"),
         (FROM_SQL, "By zero.\n== SQL (line 1, position 8) ==\nselect 1/0\n       ^^^"),
         ("[NO_ORDER] no order of m. SQLSTATE: 42822; line 1 pos 0;\nProject [m#1]\n+- x", "no order of m."),
         ("", "the job failed and did not say why"),

@@ -395,8 +395,8 @@ class WorkerSession:
         return WorkerMemoryError(
             "WorkerMemoryError",
             f"the kernel ended the Python worker of {operator.function_name} for want of memory, which held "
-            f"{format_size(worker.peak_bytes)} when last seen; have the function keep fewer rows (yield them as they "
-            f"come), lower {PROCESS_SIZE.key} or the parallelism, or give the machine or container more",
+            f"{format_size(worker.peak_bytes)} when last seen; have the function hold less at a time (yield rows as "
+            f"they come), lower {PROCESS_SIZE.key} or the parallelism, or give the machine or container more",
             operator.function_name,
             operator.file,
             operator.line,

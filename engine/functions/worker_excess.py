@@ -38,6 +38,6 @@ class WorkerExcess(NamedTuple):
         return (
             f"the Python worker of {function_name}{size or ' was ended:'} {workers} held "
             f"{format_size(self.total_bytes)} and may hold {format_size(self.allowed_bytes)} of {PROCESS_SIZE.key} "
-            f"{format_size(self.process_bytes)}; have the function keep fewer rows (yield them as they come), or "
+            f"{format_size(self.process_bytes)}; have the function hold less at a time (yield rows as they come), or "
             f"{raised}, or lower {MANAGED_SIZE.key} or the parallelism"
         )

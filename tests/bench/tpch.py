@@ -1,9 +1,11 @@
-"""The 22 queries of TPC-H: Drey, DuckDB and Polars in turns, each query's answer compared with DuckDB's.
+"""The 22 queries of TPC-H: engines in turns, each query's answer compared with DuckDB's.
 
-    python -m tests.bench tpch [--scale 1] [--runs 3] [--limit-mb 1000]
+    python -m tests.bench tpch [--scale 1] [--runs 3] [--limit-mb 1000] [--engines drey_sql,duckdb,polars,datafusion]
 
-With ``--limit-mb`` Drey is given it as the size of its process and DuckDB as its memory limit, and nothing else; Polars
-has no such setting that it keeps to.
+``drey`` asks through the API, ``drey_sql`` in SQL, with the texts that DuckDB and DataFusion are given. With
+``--limit-mb`` Drey is given it as the size of its process and DuckDB as its memory limit, and nothing else; the others
+have no such setting that they keep to. DataFusion's answers are not compared: its averages of decimals are decimals, of
+six digits.
 """
 
 from collections.abc import Callable
@@ -13,22 +15,35 @@ from pathlib import Path
 import pyarrow as pa
 
 from tests.bench import questions
-from tests.bench.workload import Job
+from tests.bench.workload import THREADS, Job
 from tests.tpch.tables import generate
 
 SCALE = 1.0
 _NUMBERS = range(1, 23)
-ASKED = questions.Asked("tpch", [str(number) for number in _NUMBERS], prefix="Q")
+ASKED = questions.Asked("tpch", [str(number) for number in _NUMBERS], prefix="Q", unlike=("datafusion",))
 
 
 def run_drey(job: Job) -> None:
     from engine import Environment
     from tests.tpch.queries import QUERIES, read_tables
 
-    config = {} if job.limit_mb is None else {"taskmanager.memory.process.size": f"{job.limit_mb}mb"}
-    with Environment(config=config) as env:
+    with Environment(config=_config(job)) as env:
         tables = read_tables(env, job.source)
         _ask(job, lambda number: QUERIES[number](tables).to_arrow())
+
+
+def run_drey_sql(job: Job) -> None:
+    from engine import Environment
+    from tests.tpch.sql_queries import QUERIES
+
+    with Environment(config=_config(job)) as env:
+        for path in sorted(job.source.glob("*.parquet")):
+            env.register(path.stem, env.read_parquet(path))
+        _ask(job, lambda number: env.sql(QUERIES[number]).to_arrow())
+
+
+def _config(job: Job) -> dict[str, object]:
+    return {} if job.limit_mb is None else {"taskmanager.memory.process.size": f"{job.limit_mb}mb"}
 
 
 def run_duckdb(job: Job) -> None:
@@ -49,8 +64,24 @@ def run_polars(job: Job) -> None:
     _ask(job, lambda number: QUERIES[number](tables).collect(engine="streaming").to_arrow())
 
 
+def run_datafusion(job: Job) -> None:
+    import datafusion
+
+    from tests.tpch.sql_queries import QUERIES
+
+    context = datafusion.SessionContext(datafusion.SessionConfig().with_target_partitions(THREADS))
+    for path in sorted(job.source.glob("*.parquet")):
+        context.register_parquet(path.stem, str(path))
+    _ask(job, lambda number: context.sql(QUERIES[number]).to_arrow_table())
+
+
 def _ask(job: Job, answer: Callable[[int], pa.Table]) -> None:
-    questions.ask(job, {str(number): partial(answer, number) for number in _NUMBERS}, digest=lambda table: table)
+    questions.ask(job, {str(number): partial(answer, number) for number in _NUMBERS}, digest=_numbered)
+
+
+def _numbered(table: pa.Table) -> pa.Table:
+    """Return a table whose columns are named by their places: engines give them names of their own."""
+    return table.rename_columns([str(number) for number in range(table.num_columns)])
 
 
 def report(scale: float, runs: int, engines: list[str], folder: Path, limit_mb: int | None) -> str:

@@ -27,17 +27,26 @@ class WorkerExcess(NamedTuple):
     #: where the function was, "" when it did not say
     file: str = ""
     line: int = 0
+    #: what the process itself holds, a script's own data too; 0: not known
+    own_bytes: int = 0
+
+    @property
+    def is_crowded(self) -> bool:
+        """Whether the process itself holds so much that its workers have no more than their share."""
+        return self.own_bytes > self.process_bytes - self.allowed_bytes
 
     def text(self, function_name: str) -> str:
         """Say what happened and what to do."""
         workers = "it" if self.worker_count == 1 else f"the {self.worker_count} Python workers of this process"
         size = "" if self.worker_count == 1 else f" holds {format_size(self.size_bytes)},"
         raised = f"raise {PROCESS_SIZE.key}" + (f" to {self.enough_bytes >> 20}mb" if self.enough_bytes else "")
+        # What the process does not use its workers may have: there is nothing of that where a script holds much itself.
+        own = f", beside {format_size(self.own_bytes)} of the process itself" if self.is_crowded else ""
         if self.enough_bytes == 0:
             raised = "give the machine or container more memory: a process in which it had enough does not fit into it"
         return (
             f"the Python worker of {function_name}{size or ' was ended:'} {workers} held "
             f"{format_size(self.total_bytes)} and may hold {format_size(self.allowed_bytes)} of {PROCESS_SIZE.key} "
-            f"{format_size(self.process_bytes)}; have the function hold less at a time (yield rows as they come), or "
-            f"{raised}, or lower {MANAGED_SIZE.key} or the parallelism"
+            f"{format_size(self.process_bytes)}{own}; have the function hold less at a time (yield rows as they come), "
+            f"or {raised}, or lower {MANAGED_SIZE.key} or the parallelism"
         )

@@ -162,6 +162,7 @@ class WorkerWatch:
                 len(workers),
                 self._process_bytes,
                 None if self._process_for is None else self._process_for(_enough_bytes(sizes)),
+                own_bytes=anonymous_bytes(os.getpid()),
             )
             file, line = _place(largest)
             largest.excess = excess._replace(file=file, line=line)

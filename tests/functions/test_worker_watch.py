@@ -206,5 +206,8 @@ def test_the_text_speaks_of_one_worker_and_of_several():
     assert (
         "give the machine or container more memory: a process in which it had enough does not fit into it, or" in beyond
     )
+    crowded = WorkerExcess(80 * MIB, 80 * MIB, 64 * MIB, 1, 512 * MIB, own_bytes=900 * MIB).text("f")
+    assert "of taskmanager.memory.process.size 512mb, beside 900mb of the process itself; have" in crowded
+    assert "beside" not in WorkerExcess(80 * MIB, 80 * MIB, 64 * MIB, 1, 512 * MIB, own_bytes=300 * MIB).text("f")
     two = WorkerExcess(50 * MIB, 80 * MIB, 64 * MIB, 2, 512 * MIB).text("f")
     assert two.startswith("the Python worker of f holds 50mb, the 2 Python workers of this process held 80mb and may")

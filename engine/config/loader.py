@@ -23,7 +23,10 @@ from engine.errors import ConfigurationError
 
 #: variables that are not options: where files lie, how other hosts are reached, how the build runs
 _OTHER_VARIABLES = frozenset(
-    {"DREY_CONF_DIR", "DREY_LOG_DIR", "DREY_PID_DIR", "DREY_SSH_OPTS", "DREY_BUILD", "DREY_ASAN", "DREY_HOME"}
+    {
+        *("DREY_CONF_DIR", "DREY_LOG_DIR", "DREY_PID_DIR", "DREY_SSH_OPTS", "DREY_HOME"),
+        *("DREY_BUILD", "DREY_ASAN", "DREY_ANNOTATE"),
+    }
 )
 _PREFIX = "DREY_"
 

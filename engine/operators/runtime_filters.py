@@ -61,7 +61,7 @@ def make_filters(join: HashJoin, wanted: Sequence[RuntimeFilter]) -> RuntimeFilt
     values = build_keys(join, keys, KEYS_MAX, KEY_BYTES_MAX) if keys else None
     if values is None:
         return None
-    bytes_max = FILTER_BYTES_MAX, _exact_bytes_max()
+    bytes_max = _bytes_max()
     filters = {key: key_filter(arrays, *bytes_max) for key, arrays in zip(keys, values, strict=True)}
     made = RuntimeFilters({key: found for key, found in filters.items() if found is not None})
     if made.filters and made.reserve():
@@ -73,7 +73,7 @@ def make_filters(join: HashJoin, wanted: Sequence[RuntimeFilter]) -> RuntimeFilt
 def together(parts: Sequence[RuntimeFilters]) -> RuntimeFilters | None:
     """Return filters of all parts of a build side, to be closed; None: there are none."""
     keys = set.intersection(*(set(part.filters) for part in parts))
-    bytes_max = FILTER_BYTES_MAX, _exact_bytes_max()
+    bytes_max = _bytes_max()
     whole = {key: merged([part.filters[key] for part in parts], *bytes_max) for key in keys}
     made = RuntimeFilters({key: found for key, found in whole.items() if found is not None})
     if made.filters and made.reserve():
@@ -82,5 +82,6 @@ def together(parts: Sequence[RuntimeFilters]) -> RuntimeFilters | None:
     return None
 
 
-def _exact_bytes_max() -> int:
-    return int(process_budget.limit(Kind.ARROW) * EXACT_PART)
+def _bytes_max() -> tuple[int, int]:
+    """Return how large a filter may be, and one that is exact."""
+    return FILTER_BYTES_MAX, int(process_budget.limit(Kind.ARROW) * EXACT_PART)

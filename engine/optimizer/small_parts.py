@@ -116,38 +116,39 @@ def small_parts(
 def _divide_long_scans(plan: Plan, estimates: Sequence[Estimates], are_small: list[bool]) -> None:
     """Take nodes out of small parts that only scan a source, for a part that is not small, and take long at it."""
     readers = Counter(source for node in plan.nodes for source in node.inputs)
+    scanned = _scanned_inputs(plan, estimates)
     for node in reversed(plan.nodes):  # what is divided may read others that are
         for source in () if are_small[node.id] else node.inputs:
             scan = []
-            below: PlanNode | None = plan.node(source)
-            while below is not None and are_small[below.id] and readers[below.id] == 1:
-                scan.append(below.id)
-                if isinstance(below.operator, Source):
-                    if estimates[below.id].size_bytes > SCAN_BYTES:
-                        for number in scan:
-                            are_small[number] = False
-                    break
-                below = _scanned(plan, below, estimates)
+            below: int | None = source
+            while below is not None and are_small[below] and readers[below] == 1:
+                scan.append(below)
+                if isinstance(plan.node(below).operator, Source) and estimates[below].size_bytes > SCAN_BYTES:
+                    for number in scan:
+                        are_small[number] = False
+                below = scanned[below]
 
 
-def _scanned(plan: Plan, node: PlanNode, estimates: Sequence[Estimates]) -> PlanNode | None:
-    """Return the input whose rows a node works on one by one, as they are read; None where there is none."""
-    operator = node.operator
-    if isinstance(operator, Project | Filter):
-        return plan.node(node.inputs[0])
-    for side in _PROBE_SIDES.get(operator.how, ()) if isinstance(operator, Join) else ():
-        probe, build = node.inputs[side], node.inputs[1 - side]
-        if estimates[build].size_bytes * _BUILD_FACTOR <= _scanned_bytes(plan, probe, estimates):
-            return plan.node(probe)
-    return None
-
-
-def _scanned_bytes(plan: Plan, number: int, estimates: Sequence[Estimates]) -> float:
-    """Return what the source holds that a node's rows are read from one by one, 0 where there is none."""
-    below: PlanNode | None = plan.node(number)
-    while below is not None and not isinstance(below.operator, Source):
-        below = _scanned(plan, below, estimates)
-    return 0.0 if below is None else estimates[below.id].size_bytes
+def _scanned_inputs(plan: Plan, estimates: Sequence[Estimates]) -> list[int | None]:
+    """Return for each node the input whose rows it works on one by one, as they are read; None where there is none."""
+    inputs: list[int | None] = []
+    #: what the source holds that a node's rows are read from so, 0 where there is none
+    held: list[float] = []
+    for node in plan.nodes:
+        operator, found = node.operator, None
+        if isinstance(operator, Project | Filter):
+            found = node.inputs[0]
+        elif isinstance(operator, Join):
+            for side in reversed(_PROBE_SIDES.get(operator.how, ())):  # the first of two that may be
+                probe, build = node.inputs[side], node.inputs[1 - side]
+                if estimates[build].size_bytes * _BUILD_FACTOR <= held[probe]:
+                    found = probe
+        inputs.append(found)
+        if isinstance(operator, Source):
+            held.append(estimates[node.id].size_bytes)
+        else:
+            held.append(0.0 if found is None else held[found])
+    return inputs
 
 
 def _seen_by_functions(plan: Plan) -> set[int]:

@@ -18,6 +18,7 @@ from pyspark.sql import SparkSession
 
 from engine.errors import ConfigurationError
 from engine.spark.export import start_spark
+from engine.spark.session_settings import with_settings
 
 #: what decides which rows come out
 _NEEDED: Final = {
@@ -55,15 +56,5 @@ def open_session(name: str, master: str | None, remote: str | None) -> SparkSess
 @contextlib.contextmanager
 def with_needed_settings(session: SparkSession) -> Iterator[None]:
     """Have a session follow the engine while a job runs."""
-    known: dict[str, str | None] = {key: session.conf.get(key, None) for key in _NEEDED}
-    before = {key: former for key, former in known.items() if former != _NEEDED[key]}
-    try:
-        for key in before:
-            session.conf.set(key, _NEEDED[key])
+    with with_settings(session, _NEEDED):
         yield
-    finally:
-        for key, former in before.items():
-            if former is None:
-                session.conf.unset(key)
-            else:
-                session.conf.set(key, former)

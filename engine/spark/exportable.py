@@ -25,6 +25,7 @@ from pyspark.sql import types as T  # noqa: N812 - the usual name
 
 from engine.errors import SchemaError
 from engine.spark.column_names import column_of
+from engine.spark.session_settings import with_settings
 
 _PLAIN: Final = (
     *(T.BooleanType, T.ByteType, T.ShortType, T.IntegerType, T.LongType, T.FloatType, T.DoubleType, T.DecimalType),
@@ -130,16 +131,5 @@ def names_by_case(spark: SparkSession, names: Sequence[str]) -> Iterator[None]:
 
 @contextmanager
 def _settings(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
-    with _settings_lock:
-        # None: it was not set
-        before = {key: spark.conf.get(key, None) for key in settings}
-        try:
-            for key, value in settings.items():
-                spark.conf.set(key, value)
-            yield
-        finally:
-            for key, former in before.items():
-                if former is None:
-                    spark.conf.unset(key)
-                else:
-                    spark.conf.set(key, former)
+    with _settings_lock, with_settings(spark, settings):
+        yield

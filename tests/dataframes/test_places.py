@@ -26,7 +26,7 @@ from engine import (
     sum_,
 )
 from engine.errors import DataError, EngineError, JobExecutionError, PlanError
-from tests.dataframes.conftest import set_for
+from engine.spark.session_settings import with_settings
 from tests.dataframes.same_rows import assert_same
 
 pytestmark = pytest.mark.spark
@@ -192,7 +192,7 @@ def test_a_damaged_file_is_an_error_whatever_the_session_ignores(places, spark, 
     data = bytearray((tmp_path / "1.parquet").read_bytes())
     data[4:400] = bytes(396)
     (tmp_path / "1.parquet").write_bytes(data)
-    with set_for(spark, {"spark.sql.files.ignoreCorruptFiles": "true"}):
+    with with_settings(spark, {"spark.sql.files.ignoreCorruptFiles": "true"}):
         for env in places:
             with pytest.raises(EngineError, match=r"1\.parquet"):
                 env.read_parquet(tmp_path).to_arrow()

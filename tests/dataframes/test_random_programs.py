@@ -14,8 +14,9 @@ import pytest
 
 from engine import Environment, JoinHint, NotYetSupportedError
 from engine.errors import EngineError
+from engine.spark.session_settings import with_settings
 from tests.chaos.cluster import PATIENT, ChaosCluster
-from tests.dataframes.conftest import SETTINGS, set_for
+from tests.dataframes.conftest import SETTINGS
 from tests.dataframes.same_rows import assert_same
 from tests.dataframes.wide_programs import WideProgram
 from tests.integration import test_random_plans
@@ -59,7 +60,7 @@ def places(request, monkeypatch):
     with Environment(config=SETTINGS) as local, contextlib.ExitStack() as stack:
         if request.param == "spark":
             settings = SETTINGS_OF_SPARK[request.getfixturevalue("seed") % len(SETTINGS_OF_SPARK)]
-            stack.enter_context(set_for(request.getfixturevalue("spark"), settings))
+            stack.enter_context(with_settings(request.getfixturevalue("spark"), settings))
         else:
             monkeypatch.setenv("DREY_CONF_DIR", str(request.getfixturevalue("cluster").folder / "conf"))
         yield local, stack.enter_context(Environment(config=SETTINGS, target=request.param))
@@ -103,7 +104,7 @@ def test_programs_over_all_types_have_one_result(places, seed, request):
     for own in range(3 * seed, 3 * seed + 3):
         results, trace = zip(*(_result_of_wide(env, own) for env in places), strict=True)
         if isinstance(results[0], type) and not isinstance(results[1], type) and "spark" in request.node.name:
-            with set_for(request.getfixturevalue("spark"), EVERY_SIDE_COMPUTED):
+            with with_settings(request.getfixturevalue("spark"), EVERY_SIDE_COMPUTED):
                 results = (results[0], _result_of_wide(places[1], own)[0])
         if isinstance(results[0], type):
             assert results[1] is results[0], trace[0]

@@ -57,15 +57,15 @@ def q1(t: Tables) -> DataSet:
 
 def q2(t: Tables) -> DataSet:
     offers = (
-        t.partsupp.join(t.supplier, left_on="ps_suppkey", right_on="s_suppkey")
+        t.part.filter((col("p_size") == 15) & col("p_type").str.ends_with("BRASS"))
+        .join(t.partsupp, left_on="p_partkey", right_on="ps_partkey")
+        .join(t.supplier, left_on="ps_suppkey", right_on="s_suppkey")
         .join(t.nation, left_on="s_nationkey", right_on="n_nationkey")
         .join(t.region.filter(col("r_name") == "EUROPE"), left_on="n_regionkey", right_on="r_regionkey")
     )
-    cheapest = offers.group_by(col("ps_partkey").alias("cheapest_part")).agg(least=min_("ps_supplycost"))
-    parts = t.part.filter((col("p_size") == 15) & col("p_type").str.ends_with("BRASS"))
+    cheapest = offers.group_by("p_partkey").agg(ps_supplycost=min_("ps_supplycost"))
     return (
-        parts.join(offers, left_on="p_partkey", right_on="ps_partkey")
-        .join(cheapest, left_on=["p_partkey", "ps_supplycost"], right_on=["cheapest_part", "least"])
+        offers.join(cheapest, on=["p_partkey", "ps_supplycost"])
         .select("s_acctbal", "s_name", "n_name", "p_partkey", "p_mfgr", "s_address", "s_phone", "s_comment")
         .sort(["s_acctbal", "n_name", "s_name", "p_partkey"], descending=[True, False, False, False])
         .limit(100)

@@ -5,8 +5,8 @@
 Nodes are frozen PlanNodes kept by id; a rule puts a new node under an id (``replace``), adds one (``insert``) or lets
 the consumers of one read another (``redirect``). Ids stay stable while rules run; ``to_plan`` drops what no sink
 reaches and numbers the rest anew in topological order, so the result is a valid Plan again. ``changed`` tells the
-planner whether another round is worth it. What is found out about the whole plan (``order``, ``consumers``, ``known``)
-is kept until a node changes: most rules, most times, change nothing.
+planner whether another round is worth it. What is found out about the whole plan (``order``, ``consumers``, ``kinds``,
+``known``) is kept until a node changes: most rules, most times, change nothing.
 
 Held by: tests/optimizer/test_rules.py
 """
@@ -54,6 +54,10 @@ class LogicalPlan:
     def consumers(self) -> Mapping[int, list[int]]:
         """Return for each reachable node the ids that read it, once for each input."""
         return self.known(_consumers)
+
+    def kinds(self) -> frozenset[type]:
+        """Return the types of the operators that sinks reach."""
+        return self.known(_kinds)
 
     def replace(self, node: PlanNode, **changes: object) -> PlanNode:
         """Put a changed copy of a node under its id and return it."""
@@ -107,6 +111,10 @@ def _order(plan: LogicalPlan) -> tuple[PlanNode, ...]:
                 stack.append(~node_id)
                 stack.extend(nodes[node_id].inputs[::-1])
     return tuple(ordered.values())
+
+
+def _kinds(plan: LogicalPlan) -> frozenset[type]:
+    return frozenset(type(node.operator) for node in plan.order())
 
 
 def _consumers(plan: LogicalPlan) -> dict[int, list[int]]:

@@ -6,7 +6,7 @@
             coarser_groups ─► early_columns ─► aggregate_pushdown ─► projection_pruning ─► combine_projects ─►
             window_top ─► Plan
 
-The list is the order. Each round moves filters and limits by one node, so rounds are bounded by the depth of the
+The lists are the order. Each round moves filters and limits by one node, so rounds are bounded by the depth of the
 plan; ROUNDS_MAX only guards against two rules that undo each other. Joins are ordered when every filter stands where
 it stays, since filters say how many rows a table has. Pruning runs once, at the end.
 
@@ -15,78 +15,72 @@ Held by: tests/optimizer/test_rules.py
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Sequence
+from functools import cache
+from typing import NamedTuple
 
-from engine.graph.plan import Plan
+from engine.graph.plan import Aggregate, Filter, Join, Limit, Operator, PartialAggregate, Plan, Project, Sort, Window
 from engine.optimizer.logical_plan import LogicalPlan
 from engine.optimizer.partition_planning import settle_partitions
-from engine.optimizer.rules import (
-    aggregate_pushdown,
-    aggregate_reduction,
-    coarser_groups,
-    combine_filters,
-    combine_projects,
-    constant_filters,
-    disjunctions,
-    early_columns,
-    equal_keys,
-    filter_pushdown,
-    join_conditions,
-    join_order,
-    limit_pushdown,
-    projection_pruning,
-    semi_join_pullup,
-    semi_join_pushdown,
-    shared_groups,
-    shared_joins,
-    shared_scans,
-    shared_totals,
-    sort_elimination,
-    window_top,
-)
 
-Rule = Callable[[LogicalPlan], None]
+
+class Rule(NamedTuple):
+    """A module of ``rules``, which is loaded and applied where a plan has an operator that it looks for.
+
+    Most plans need a third of them: small jobs would take as long to load the others as they run.
+    """
+
+    module: str
+    #: none: it looks at any plan
+    looks_for: tuple[type[Operator], ...] = ()
+
 
 #: applied once before all others
-FIRST_RULES: tuple[Rule, ...] = (shared_totals.apply, shared_groups.apply, disjunctions.apply)
-
-#: applied in this order, again and again until none changes the plan
-REPEATED_RULES: tuple[Rule, ...] = (
-    constant_filters.apply,
-    join_conditions.apply,
-    combine_filters.apply,
-    filter_pushdown.apply,
-    limit_pushdown.apply,
-    sort_elimination.apply,
-    combine_projects.apply,
-    shared_scans.apply,
-)
-
-#: applied when those change nothing, since filters say how many rows there are
-COST_RULES: tuple[Rule, ...] = (
-    equal_keys.apply,
-    shared_joins.apply,
-    semi_join_pullup.apply,
-    semi_join_pushdown.apply,
-    join_order.apply,
-    aggregate_reduction.apply,
+FIRST_RULES = (
+    Rule("shared_totals", (Aggregate,)),
+    Rule("shared_groups", (Aggregate,)),
+    Rule("disjunctions", (Filter, Join)),
 )
 
 #: those that bring filters nearer to the sources
-FILTER_RULES: tuple[Rule, ...] = (
-    constant_filters.apply,
-    join_conditions.apply,
-    combine_filters.apply,
-    filter_pushdown.apply,
+FILTER_RULES = (
+    Rule("constant_filters"),
+    Rule("join_conditions", (Join,)),
+    Rule("combine_filters", (Filter,)),
+    Rule("filter_pushdown", (Filter,)),
 )
 
+#: applied in this order, again and again until none changes the plan
+REPEATED_RULES = (
+    *FILTER_RULES,
+    Rule("limit_pushdown", (Limit,)),
+    Rule("sort_elimination", (Sort,)),
+    Rule("combine_projects", (Project,)),
+    Rule("shared_scans"),
+)
+
+_EQUAL_KEYS = Rule("equal_keys", (Join,))
+
+#: applied when those change nothing, since filters say how many rows there are
+COST_RULES = (
+    _EQUAL_KEYS,
+    Rule("shared_joins", (Join,)),
+    Rule("semi_join_pullup", (Join,)),
+    Rule("semi_join_pushdown", (Join,)),
+    Rule("join_order", (Join,)),
+    Rule("aggregate_reduction", (Join,)),
+)
+
+_COARSER_GROUPS = Rule("coarser_groups", (Aggregate,))
+
 #: applied once afterwards
-FINAL_RULES: tuple[Rule, ...] = (
-    early_columns.apply,
-    aggregate_pushdown.apply,
-    projection_pruning.apply,
-    combine_projects.apply,
-    window_top.apply,
+FINAL_RULES = (
+    Rule("early_columns", (Join,)),
+    Rule("aggregate_pushdown", (Aggregate, Join, PartialAggregate)),
+    Rule("projection_pruning"),
+    Rule("combine_projects", (Project,)),
+    Rule("window_top", (Window,)),
 )
 
 ROUNDS_MAX = 200
@@ -96,35 +90,42 @@ def rewrite(plan: Plan) -> Plan:
     """Return an equivalent plan that does less work."""
     logical = LogicalPlan(plan)
     settle_partitions(logical)
-    for rule in FIRST_RULES:
-        rule(logical)
+    _apply(FIRST_RULES, logical)
     for _ in range(ROUNDS_MAX):
         _repeat(REPEATED_RULES, logical)
-        for rule in COST_RULES:
-            rule(logical)
+        _apply(COST_RULES, logical)
         if not logical.changed:
             break
     logical.changed = False
-    coarser_groups.apply(logical)
+    _apply((_COARSER_GROUPS,), logical)
     if logical.changed:
         # Groups that read finer ones read a scan no more: those that still do may have one of their own now.
         _repeat(REPEATED_RULES, logical)
-    for rule in FINAL_RULES:
-        rule(logical)
+    _apply(FINAL_RULES, logical)
     return logical.to_plan()
 
 
 def push_filters(logical: LogicalPlan) -> None:
     """Bring filters as near to the sources as they come, and change nothing else."""
-    for rule in FIRST_RULES:
-        rule(logical)
-    _repeat((*FILTER_RULES, equal_keys.apply), logical)
+    _apply(FIRST_RULES, logical)
+    _repeat((*FILTER_RULES, _EQUAL_KEYS), logical)
 
 
 def _repeat(rules: Sequence[Rule], logical: LogicalPlan) -> None:
     for _ in range(ROUNDS_MAX):
         logical.changed = False
-        for rule in rules:
-            rule(logical)
+        _apply(rules, logical)
         if not logical.changed:
             return
+
+
+def _apply(rules: Sequence[Rule], logical: LogicalPlan) -> None:
+    for rule in rules:
+        if not rule.looks_for or not logical.kinds().isdisjoint(rule.looks_for):
+            _applied(rule.module)(logical)
+
+
+@cache
+def _applied(module: str) -> Callable[[LogicalPlan], None]:
+    apply: Callable[[LogicalPlan], None] = importlib.import_module(f"engine.optimizer.rules.{module}").apply
+    return apply

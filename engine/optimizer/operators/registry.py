@@ -2,57 +2,72 @@
 
     entry_of(Filter(...)) -> the FilterEntry
 
-Every stage of the planner asks the entry; none knows the operators by itself.
+Every stage of the planner asks the entry; none knows the operators by itself. An entry is loaded when a plan has its
+operator: most plans have a handful, and some entries bring rooms of their own along.
+
+Held by: tests/optimizer/test_registry.py
 """
 
 from __future__ import annotations
 
-from typing import Any
+import importlib
+from functools import cache
+from typing import Any, Final
 
-from engine.graph.plan import Operator
-from engine.optimizer.operators.aggregate import AggregateEntry
-from engine.optimizer.operators.asof_join import AsofJoinEntry
-from engine.optimizer.operators.entry import OperatorEntry
-from engine.optimizer.operators.explode import ExplodeEntry
-from engine.optimizer.operators.filter import FilterEntry
-from engine.optimizer.operators.group_functions import CoGroupEntry, GroupReduceEntry
-from engine.optimizer.operators.join import JoinEntry
-from engine.optimizer.operators.limit import LimitEntry
-from engine.optimizer.operators.partial_aggregate import PartialAggregateEntry
-from engine.optimizer.operators.partition import PartitionEntry
-from engine.optimizer.operators.project import ProjectEntry
-from engine.optimizer.operators.python_function import PythonFunctionEntry
-from engine.optimizer.operators.sink import SinkEntry
-from engine.optimizer.operators.sort import SortEntry
-from engine.optimizer.operators.sorted_aggregate import SortedAggregateEntry
-from engine.optimizer.operators.source import SourceEntry
-from engine.optimizer.operators.union import UnionEntry
-from engine.optimizer.operators.window import WindowEntry
-
-ENTRIES: tuple[OperatorEntry[Any], ...] = (
-    SourceEntry(),
-    ProjectEntry(),
-    FilterEntry(),
-    PythonFunctionEntry(),
-    GroupReduceEntry(),
-    CoGroupEntry(),
-    JoinEntry(),
-    AsofJoinEntry(),
-    AggregateEntry(),
-    PartialAggregateEntry(),
-    UnionEntry(),
-    PartitionEntry(),
-    SortEntry(),
-    WindowEntry(),
-    ExplodeEntry(),
-    SortedAggregateEntry(),
-    LimitEntry(),
-    SinkEntry(),
+from engine.graph.plan import (
+    Aggregate,
+    AsofJoin,
+    CoGroup,
+    Explode,
+    Filter,
+    GroupReduce,
+    Join,
+    Limit,
+    Operator,
+    PartialAggregate,
+    Partition,
+    Project,
+    PythonFunction,
+    Sink,
+    Sort,
+    SortedAggregate,
+    Source,
+    Union,
+    Window,
 )
+from engine.optimizer.operators.entry import OperatorEntry
 
-_BY_OPERATOR = {entry.operator: entry for entry in ENTRIES}
+#: operator: module of this package, class
+PLACES: Final[dict[type[Operator], tuple[str, str]]] = {
+    Source: ("source", "SourceEntry"),
+    Project: ("project", "ProjectEntry"),
+    Filter: ("filter", "FilterEntry"),
+    PythonFunction: ("python_function", "PythonFunctionEntry"),
+    GroupReduce: ("group_functions", "GroupReduceEntry"),
+    CoGroup: ("group_functions", "CoGroupEntry"),
+    Join: ("join", "JoinEntry"),
+    AsofJoin: ("asof_join", "AsofJoinEntry"),
+    Aggregate: ("aggregate", "AggregateEntry"),
+    PartialAggregate: ("partial_aggregate", "PartialAggregateEntry"),
+    Union: ("union", "UnionEntry"),
+    Partition: ("partition", "PartitionEntry"),
+    Sort: ("sort", "SortEntry"),
+    Window: ("window", "WindowEntry"),
+    Explode: ("explode", "ExplodeEntry"),
+    SortedAggregate: ("sorted_aggregate", "SortedAggregateEntry"),
+    Limit: ("limit", "LimitEntry"),
+    Sink: ("sink", "SinkEntry"),
+}
 
 
 def entry_of(operator: Operator) -> OperatorEntry[Any]:
     """Return the entry of an operator."""
-    return _BY_OPERATOR[type(operator)]
+    return entry_of_type(type(operator))
+
+
+@cache
+def entry_of_type(operator: type[Operator]) -> OperatorEntry[Any]:
+    """Return the entry of an operator's type."""
+    module, name = PLACES[operator]
+    entry: OperatorEntry[Any] = getattr(importlib.import_module(f"engine.optimizer.operators.{module}"), name)()
+    return entry

@@ -37,7 +37,7 @@ _REACHED = {
         f"{StringExpressions.__module__}.{StringExpressions.__qualname__}",
         f"{TimeExpressions.__module__}.{TimeExpressions.__qualname__}",
     ),
-    "DataSet": ("engine.api.group_calls.GroupedBy",),
+    "DataSet": ("engine.api.grouped_by.GroupedBy",),
     "Window functions": ("engine.api.windows.WindowFunction",),
     "Python functions": ("engine.functions.user_function.FunctionContext", "engine.functions.user_function.Counter"),
 }

@@ -29,7 +29,7 @@ shared_sums.py         sums of one column plus constants, from one sum
 aggregate_parts.py     aggregates made of several operators
 sorted_parts.py        aggregates of groups whose rows are in an order: lists, quantiles
 aggregate_nodes.py     one aggregate as an operator of the plan
-grouped.py             agg, reduce of groups; grouping_sets.py: rollup, cube
+grouped.py             agg, reduce of groups; grouping_sets.py: rollup, cube; grouped_by.py: both
 windows.py             row_number, lag and the like, over
 window_nodes.py        window functions as operators of the plan
 window_rewrites.py     windows of different values and of two arguments, made of others

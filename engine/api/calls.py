@@ -10,6 +10,8 @@ A call makes a node and returns ``self._with(node)``.
 Held by: tests/api/test_data_set.py
 """
 
+# ruff: noqa: PLC0415 - start-up time: most scripts call few of these
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self
@@ -21,7 +23,6 @@ from engine.api.logical_node import LogicalNode
 from engine.api.other_names import ON_DATA_SETS, HasOtherNames
 from engine.api.python_habits import RowsLater
 from engine.errors import PlanError, SchemaError
-from engine.functions.first_calls import FIRST_ROWS
 from engine.graph.expression import FromDataSet
 from engine.graph.plan import Limit
 
@@ -91,6 +92,8 @@ class Calls(RowsLater, HasOtherNames):
 
     def _first_results(self, function: PythonFunction, schema: pa.Schema) -> pa.Table:
         """Run a function over the first rows and return its results."""
+        from engine.functions.first_calls import FIRST_ROWS
+
         first = LogicalNode(Limit(FIRST_ROWS), (self._node,), self.schema)
         return self._environment.sample(LogicalNode(function, (first,), schema, parallelism=1))
 

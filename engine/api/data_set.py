@@ -18,6 +18,8 @@ Nothing runs before a result is asked for; names and types are checked at once, 
 that made it.
 """
 
+# ruff: noqa: PLC0415 - start-up time: most scripts call few of these
+
 from __future__ import annotations
 
 from typing import Self
@@ -34,7 +36,6 @@ from engine.api.result_calls import ResultCalls
 from engine.api.row_calls import RowCalls
 from engine.api.set_calls import SetCalls
 from engine.errors import EngineError, PlanError
-from engine.shown_html import folded_html, headed_html, table_html
 
 
 class DataSet(
@@ -55,6 +56,8 @@ class DataSet(
 
     def _repr_html_(self) -> str:
         """Return what a notebook shows: columns, and the plan when it is unfolded; nothing runs."""
+        from engine.shown_html import folded_html, headed_html, table_html
+
         try:
             plan = self.explain()
         except EngineError as error:

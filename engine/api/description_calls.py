@@ -6,19 +6,20 @@
 Held by: tests/integration/test_row_calls.py
 """
 
+# ruff: noqa: PLC0415 - start-up time: most scripts call few of these
+
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
 
-from engine.api.aggregates import Aggregate, avg, count, max_, min_, stddev
 from engine.api.expression import Expr
-from engine.api.expressions import col, lit
-from engine.api.row_functions import array, struct
 from engine.api.shape_calls import ShapeCalls
-from engine.expressions.common_type import is_number
 from engine.expressions.schema_bridge import is_key_type
+
+if TYPE_CHECKING:
+    from engine.api.aggregates import Aggregate
 
 
 class DescriptionCalls(ShapeCalls):
@@ -32,6 +33,9 @@ class DescriptionCalls(ShapeCalls):
         >>> rows({"x": [1, 3, None]}).describe().to_arrow().to_pylist()[0]["mean"]
         2.0
         """
+        from engine.api.aggregates import count
+        from engine.api.row_functions import array
+
         aggregates: dict[str, Aggregate] = {"rows": count()}
         columns = [_about(number, field, aggregates) for number, field in enumerate(self.schema)]
         numbers = self.group_by().agg(**aggregates)
@@ -40,6 +44,10 @@ class DescriptionCalls(ShapeCalls):
 
 def _about(number: int, field: pa.Field, aggregates: dict[str, Aggregate]) -> Expr:
     """Return what is said of a column, as a struct over the aggregates that this adds."""
+    from engine.api.aggregates import avg, count, max_, min_, stddev
+    from engine.api.expressions import col, lit
+    from engine.api.row_functions import struct
+    from engine.expressions.common_type import is_number
 
     def computed(function: Any, text: str) -> Expr:
         name = f"{text}{number}"

@@ -33,14 +33,12 @@ from engine.api.executor import check_target, executor_of
 from engine.api.key_samples import with_samples
 from engine.api.logical_node import LogicalNode, build_plan
 from engine.api.planning import analyzed_plan, explain_plan, with_exact_splits
-from engine.api.possible_splits import with_possible_splits
 from engine.api.query_language import query_reader
 from engine.api.result_stream import ResultStream, beside_streams
 from engine.api.results import check_visible, is_sorted, read_parts
 from engine.api.source_calls import SourceCalls
 from engine.api.source_filters import source_filters
 from engine.api.unwritten_outputs import UNWRITTEN
-from engine.api.value_runs import with_value_runs
 from engine.client.job_result import JobResult
 from engine.client.termination import uninterrupted
 from engine.commit.output_check import check_outputs
@@ -49,8 +47,8 @@ from engine.config.loader import Configuration, load_configuration
 from engine.config.options import PARALLELISM_DEFAULT
 from engine.connectors.sink_writer import STREAM_FOLDER
 from engine.errors import PlanError, SchemaError
-from engine.graph.plan import Plan, Sink, Source
-from engine.graph.source_spec import SinkSpec
+from engine.graph.plan import Operator, Plan, Sink, Source
+from engine.graph.source_spec import ParquetSource, PathSource, SinkSpec
 from engine.private_folder import scratch_folder
 from engine.process_folder import FolderPrefix, ProcessFolder, sweep
 from engine.user_warnings import calling_place
@@ -334,7 +332,16 @@ def _source_of(folder: Path, node: LogicalNode) -> LogicalNode:
 def _prepared(plan: Plan) -> Plan:
     """Return a plan with all that is looked up for it before it is optimized."""
     filters = source_filters(plan)
-    return with_samples(with_value_runs(with_possible_splits(plan, filters.sole)), filters.every)
+    if any(_has_footers(node.operator) for node in plan.nodes):
+        from engine.api.possible_splits import with_possible_splits  # noqa: PLC0415 - start-up time
+        from engine.api.value_runs import with_value_runs  # noqa: PLC0415 - start-up time
+
+        plan = with_value_runs(with_possible_splits(plan, filters.sole))
+    return with_samples(plan, filters.every)
+
+
+def _has_footers(operator: Operator) -> bool:
+    return isinstance(operator, Source) and isinstance(operator.spec, ParquetSource | PathSource)
 
 
 def _remove(folder: ProcessFolder) -> None:

@@ -7,20 +7,19 @@ An Expr is immutable. Comparisons give Exprs, so ``and``, ``or``, ``not`` and ch
 and is always False: write ``is_null()``.
 """
 
+# ruff: noqa: PLC0415 - start-up time: most scripts call few of these
+
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from engine.api.data_types import to_data_type
-from engine.api.nested_expressions import ListExpressions, MapExpressions
 from engine.api.number_functions import NumberFunctions
 from engine.api.other_names import ON_EXPRESSIONS, HasOtherNames
 from engine.api.python_habits import RowsLater, RowValue, warn_comparison_with_none, warn_plain_truth
-from engine.api.string_expressions import StringExpressions
-from engine.api.time_expressions import TimeExpressions
 from engine.errors import SchemaError
 from engine.expressions.column_names import check_column_name
 from engine.expressions.literals import make_literal
@@ -28,6 +27,11 @@ from engine.expressions.schema_bridge import type_to_ipc
 from engine.expressions.text import expression_text
 from engine.graph.expression import Call, Cast, ColumnRef, Expression, NamedExpression
 from engine.graph.function_table import with_constants
+
+if TYPE_CHECKING:
+    from engine.api.nested_expressions import ListExpressions, MapExpressions
+    from engine.api.string_expressions import StringExpressions
+    from engine.api.time_expressions import TimeExpressions
 
 
 class Expr(NumberFunctions, RowValue, HasOtherNames):
@@ -301,21 +305,29 @@ class Expr(NumberFunctions, RowValue, HasOtherNames):
     @property
     def str(self) -> StringExpressions[Expr]:
         """Functions of strings."""
+        from engine.api.string_expressions import StringExpressions
+
         return StringExpressions(self)
 
     @property
     def dt(self) -> TimeExpressions[Expr]:
         """Functions of dates and times."""
+        from engine.api.time_expressions import TimeExpressions
+
         return TimeExpressions(self)
 
     @property
     def list(self) -> ListExpressions[Expr]:
         """Functions of lists."""
+        from engine.api.nested_expressions import ListExpressions
+
         return ListExpressions(self)
 
     @property
     def map(self) -> MapExpressions[Expr]:
         """Functions of maps."""
+        from engine.api.nested_expressions import MapExpressions
+
         return MapExpressions(self)
 
 

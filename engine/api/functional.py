@@ -10,29 +10,28 @@ A function is a callable, or an object with a method named like the call; engine
 Held by: tests/api/test_data_set.py
 """
 
+# ruff: noqa: PLC0415 - start-up time: most scripts call few of these
+
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
 import pyarrow as pa
 
 from engine.api.calls import Calls
-from engine.api.functions import call_policy, python_function
 from engine.api.logical_node import LogicalNode
 from engine.api.projections import cast_node, check_columns, column_names
-from engine.api.schema_inference import FirstResults, function_schema
 from engine.errors import SchemaError
-from engine.expressions.common_type import common_type
-from engine.expressions.infer import infer_schema
 from engine.expressions.literals import make_literal
 from engine.expressions.schema_bridge import is_key_type, to_plan_schema
-from engine.functions.batch_formats import FORMATS
-from engine.functions.group_rows import SIDE
 from engine.graph.call_policy import ERROR_COLUMN, CallPolicy
 from engine.graph.expression import ColumnRef, NamedExpression
 from engine.graph.plan import CoGroup, GroupReduce, PythonFunction
+
+if TYPE_CHECKING:
+    from engine.api.schema_inference import FirstResults
 
 
 def output_schema(schema: Any, what: str) -> tuple[pa.Schema, tuple[str, ...]]:
@@ -87,6 +86,8 @@ class FunctionalCalls(Calls):
         >>> halves.collect()
         [Row(y=2, error=None), Row(y=None, error='ZeroDivisionError: integer division or modulo by zero')]
         """
+        from engine.api.functions import call_policy
+
         policy = call_policy("map", fn, concurrency, retries, retry_delay, on_error)
         return self._python("map", fn, schema, columns, policy)
 
@@ -110,6 +111,8 @@ class FunctionalCalls(Calls):
         >>> words.collect()
         [Row(word='a'), Row(word='b'), Row(word='c')]
         """
+        from engine.api.functions import call_policy
+
         policy = call_policy("flat_map", fn, concurrency, retries, retry_delay, on_error)
         return self._python("flat_map", fn, schema, columns, policy)
 
@@ -118,6 +121,8 @@ class FunctionalCalls(Calls):
 
         format: "arrow" (pyarrow.RecordBatch), "pandas" (DataFrame) or "numpy" (dict of arrays), in and out.
         """
+        from engine.functions.batch_formats import FORMATS
+
         if format not in FORMATS:
             raise SchemaError(f"map_batches: format {format!r} is none of {', '.join(FORMATS)}")
         return self._python(f"map_batches:{format}", fn, schema)
@@ -159,6 +164,9 @@ class FunctionalCalls(Calls):
         columns: Any = None,
         policy: CallPolicy | None = None,
     ) -> Self:
+        from engine.api.functions import python_function
+        from engine.api.schema_inference import function_schema
+
         arguments = () if columns is None else tuple(column_names(columns, f"{kind} columns"))
         check_columns(arguments, self.schema)
         if columns is not None and not arguments:
@@ -186,6 +194,9 @@ def reduce_node(
     source: LogicalNode, keys: tuple[str, ...], fn: Any, schema: pa.Schema | None, first_results: FirstResults
 ) -> LogicalNode:
     """Return the node of a function over the groups of a node by columns; ``first_results``: of the node."""
+    from engine.api.functions import python_function
+    from engine.api.schema_inference import function_schema
+
     plain, not_null = output_schema(function_schema("reduce", fn, schema, first_results, keys), "reduce")
     function = msgspec.structs.replace(python_function("reduce", fn), not_null=not_null)
     return LogicalNode(GroupReduce(keys, function), (source,), plain)
@@ -195,6 +206,10 @@ def co_group_node(
     left: LogicalNode, right: LogicalNode, keys: list[str], fn: Any, schema: pa.Schema | None
 ) -> LogicalNode:
     """Return the node of a function over the groups of two nodes."""
+    from engine.api.functions import python_function
+    from engine.api.schema_inference import function_schema
+    from engine.expressions.infer import infer_schema
+
     plain, not_null = output_schema(function_schema("co_group", fn, schema, _no_results), "co_group")
     if not keys or len(set(keys)) < len(keys):
         raise SchemaError(f"co_group: no key, or one given twice: {', '.join(keys)}")
@@ -212,6 +227,8 @@ def co_group_node(
 
 
 def _key_type(left: pa.Field, right: pa.Field) -> pa.DataType:
+    from engine.expressions.common_type import common_type
+
     for field in (left, right):
         if not is_key_type(field.type):
             raise SchemaError(f"co_group: column {field.name!r} is {field.type}, which cannot be a key")
@@ -234,6 +251,8 @@ def _pair_columns(
     side: int, schemas: tuple[pa.Schema, pa.Schema], views: Sequence[tuple[tuple[str, str], ...]]
 ) -> list[NamedExpression]:
     """Return the columns of both sides as expressions over one: keys, the side's number, own columns, nulls."""
+    from engine.functions.group_rows import SIDE
+
     own = {column: name for name, column in views[side]}
     keys = sorted(column for column in own if column.startswith("__key"))
     columns = [NamedExpression(key, ColumnRef(own[key])) for key in keys]
@@ -256,7 +275,7 @@ def with_broadcasts(node: LogicalNode, data_sets: dict[str, LogicalNode]) -> Log
     if taken or not data_sets:
         raise SchemaError(f"with_broadcast: {f'{taken[0]!r} is there already' if taken else 'no data set is given'}")
     names = (*function.broadcasts, *data_sets)
-    from engine.functions.worker_protocol import BROADCASTS_MAX  # noqa: PLC0415 - start-up time
+    from engine.functions.worker_protocol import BROADCASTS_MAX
 
     if len(names) > BROADCASTS_MAX:
         raise SchemaError(f"with_broadcast: {len(names)} data sets; at most {BROADCASTS_MAX}")

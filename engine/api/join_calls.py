@@ -6,15 +6,14 @@
 Held by: tests/integration/test_join_forms.py
 """
 
+# ruff: noqa: PLC0415 - start-up time: most scripts call few of these
+
 from __future__ import annotations
 
 from typing import Any, Self
 
-from engine.api.asof_joins import AsofMatch, asof_node
 from engine.api.calls import Calls
 from engine.api.expression import Expr
-from engine.api.join_keys import JoinKeys
-from engine.api.joins import join_node
 from engine.graph.plan import JoinHint
 
 
@@ -47,6 +46,9 @@ class JoinCalls(Calls):
         >>> left.join(left, on="k", suffix="_right", null_safe=True).sort("k").collect()
         [Row(k=None, x='b', x_right='b'), Row(k=1, x='a', x_right='a')]
         """
+        from engine.api.join_keys import JoinKeys
+        from engine.api.joins import join_node
+
         right = self._partner(other, "join")
         keys = JoinKeys(on, left_on, right_on, null_safe)
         return self._with(join_node(self._node, right, how, keys, hint, condition, null_aware, suffix))
@@ -78,6 +80,8 @@ class JoinCalls(Calls):
         [Row(at=2, sym='a', size=10, bid=1.5), Row(at=5, sym='b', size=20, bid=2.0),
          Row(at=9, sym='a', size=30, bid=None)]
         """
+        from engine.api.asof_joins import AsofMatch, asof_node
+
         right = self._partner(other, "asof_join")
         match = AsofMatch(on, left_on, right_on, by, direction, tolerance, not allow_exact_matches)
         return self._with(asof_node(self._node, right, match, suffix))

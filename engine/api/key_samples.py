@@ -27,8 +27,6 @@ from engine.graph.source_spec import ColumnStatistics, ComputedStatistics, Parqu
 from engine.optimizer.logical_plan import LogicalPlan
 from engine.optimizer.operators.registry import entry_of
 from engine.optimizer.rules.projection_pruning import used_columns
-from engine.parquet.key_sample import key_statistics
-from engine.parquet.sample import with_sample
 
 #: below this many rows the first sample has seen enough
 ROWS_MIN = 8192
@@ -109,6 +107,8 @@ def _with_columns(node: PlanNode, names: Collection[str], predicates: Sequence[E
     assert isinstance(source, Source)
     if not isinstance(source.spec, ParquetSource):
         return node
+    from engine.parquet.sample import with_sample  # noqa: PLC0415 - start-up time
+
     statistics = with_sample(source.spec, source.statistics, node.schema, names, predicates)
     return msgspec.structs.replace(node, operator=msgspec.structs.replace(source, statistics=statistics))
 
@@ -120,6 +120,8 @@ def _better_keys(node: PlanNode, keys: Sequence[Expression]) -> dict[str, Column
     rows = source.statistics.row_count or 0.0
     if not isinstance(source.spec, ParquetSource) or rows <= ROWS_MIN:
         return {}
+    from engine.parquet.key_sample import key_statistics  # noqa: PLC0415 - start-up time
+
     found: dict[str, ColumnStatistics] = {}
     for name in dict.fromkeys(map(_column_of, keys)):
         if name is None:

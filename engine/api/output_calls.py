@@ -5,26 +5,27 @@
 Held by: tests/integration/test_sinks.py
 """
 
+# ruff: noqa: PLC0415 - start-up time: most scripts call few of these
+
 from __future__ import annotations
 
 import os
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import pyarrow as pa
 
 from engine.api.calls import Calls
 from engine.api.logical_node import LogicalNode
 from engine.api.projections import free_name, project_node
-from engine.api.row_functions import row_place
-from engine.api.sink_options import SinkOptions, with_options
 from engine.errors import ConfigurationError, NotYetSupportedError
-from engine.files.compression import written_codec
 from engine.files.paths import local_path
 from engine.graph.expression import ColumnRef, NamedExpression
 from engine.graph.plan import Sink, Sort
 from engine.graph.sort_key import SortKey
 from engine.graph.source_spec import SinkSpec
-from engine.parquet.source import plain_file_schema, stored_schema
+
+if TYPE_CHECKING:
+    from engine.api.sink_options import SinkOptions
 
 PathLike = str | os.PathLike[str]
 
@@ -51,7 +52,8 @@ class OutputCalls(Calls):
         ``partition_by``, columns that become folders such as ``year=2024/``; ``sort_by``, the order of rows in the
         files; ``target_file_size`` such as "128mb", after which the next file begins.
         """
-        from engine.csv.writer import check_csv_sink  # noqa: PLC0415 - start-up time
+        from engine.csv.writer import check_csv_sink
+        from engine.files.compression import written_codec
 
         check_csv_sink(self.schema, delimiter)
         codec = written_codec(compression, "write_csv")
@@ -74,7 +76,8 @@ class OutputCalls(Calls):
         where the codec has levels; ``options`` as in ``write_csv``. A path that exists is an error unless
         ``overwrite``.
         """
-        from engine.parquet.writer import check_compression  # noqa: PLC0415 - start-up time
+        from engine.parquet.source import stored_schema
+        from engine.parquet.writer import check_compression
 
         stored_schema(self.schema, "write_parquet")
         check_compression(compression, compression_level)
@@ -91,6 +94,8 @@ class OutputCalls(Calls):
         reads the same folder. ``read_records`` gives the same types back; one that Parquet does not have is a
         SchemaError. A path that exists is an error unless ``overwrite``, which replaces it at once.
         """
+        from engine.parquet.source import plain_file_schema, stored_schema
+
         stored_schema(self.schema, "write_records")
         schema_ipc = plain_file_schema(self.schema).serialize().to_pybytes()
         self._add_sink(SinkSpec("records", local_path(path, "write_records"), overwrite, schema_ipc=schema_ipc))
@@ -110,7 +115,8 @@ class OutputCalls(Calls):
         for the columns of ``partition_by``, which are beside the one of text. A path that exists is an error unless
         ``overwrite``.
         """
-        from engine.connectors.text_writer import check_text_sink  # noqa: PLC0415 - start-up time
+        from engine.connectors.text_writer import check_text_sink
+        from engine.files.compression import written_codec
 
         check_text_sink(self._without(options))
         codec = written_codec(compression, "write_text")
@@ -129,7 +135,8 @@ class OutputCalls(Calls):
         A null is ``null``, and so is a double that is no number or infinite; decimals, dates and times are texts.
         ``compression`` and ``options`` as in ``write_csv``. A path that exists is an error unless ``overwrite``.
         """
-        from engine.connectors.json_writer import check_json_sink  # noqa: PLC0415 - start-up time
+        from engine.connectors.json_writer import check_json_sink
+        from engine.files.compression import written_codec
 
         check_json_sink(self.schema)
         codec = written_codec(compression, "write_json")
@@ -170,7 +177,7 @@ class OutputCalls(Calls):
         A column of a type that ORC does not have is a SchemaError. ``compression``: zlib, snappy, zstd, lz4 or none;
         ``options`` as in ``write_csv``. A path that exists is an error unless ``overwrite``.
         """
-        from engine.connectors.orc_writer import check_orc_sink  # noqa: PLC0415 - start-up time
+        from engine.connectors.orc_writer import check_orc_sink
 
         check_orc_sink(self.schema, compression)
         self._add_sink(SinkSpec("orc", local_path(path, "write_orc"), overwrite, compression=compression), options)
@@ -194,6 +201,8 @@ class OutputCalls(Calls):
         return pa.schema([field for field in self.schema if field.name not in names])
 
     def _add_sink(self, spec: SinkSpec, options: SinkOptions | None = None) -> None:
+        from engine.api.sink_options import with_options
+
         writer = f"write_{spec.format.partition('_')[0]}"
         spec, order = with_options(spec, self.schema, options or {}, writer)
         rows = LogicalNode(Sort(order), (self._node,), self.schema) if order else self._node
@@ -207,6 +216,8 @@ class OutputCalls(Calls):
 
     def _sorted_to_the_row(self, order: tuple[SortKey, ...]) -> LogicalNode:
         """Return the rows in an order, last by their places: no two are equal, so ranges may end between any two."""
+        from engine.api.row_functions import row_place
+
         place = free_name("__place", self.schema)
         kept = [NamedExpression(name, ColumnRef(name)) for name in self.schema.names]
         placed = project_node(self._node, [*kept, NamedExpression(place, row_place().expression)], "write")

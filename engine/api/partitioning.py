@@ -21,6 +21,8 @@ Held by: tests/api/test_data_set.py
 Held by: tests/integration/test_partitioning.py
 """
 
+# ruff: noqa: PLC0415 - start-up time: most scripts call few of these
+
 from __future__ import annotations
 
 from typing import Any, Self
@@ -29,7 +31,6 @@ import pyarrow as pa
 from msgspec.structs import replace
 
 from engine.api.calls import Calls
-from engine.api.functions import python_function
 from engine.api.projections import check_columns, column_names
 from engine.errors import PlanError, SchemaError
 from engine.expressions.schema_bridge import is_key_type, to_column_info
@@ -118,11 +119,13 @@ class PartitioningCalls(Calls):
         Raises: SchemaError for a column that is not there; the job fails with the function's name, file and line for
         an exception in it or for what is no subtask.
         """
+        from engine.api.functions import python_function
+
         names = tuple(column_names(list(keys), "partition_custom"))
         check_columns(names, self._node.schema)
         if not names:
             raise SchemaError("partition_custom: no key; name the columns that the function is to see")
-        from engine.functions.function_body import CHANNEL_COLUMN  # noqa: PLC0415 - start-up time
+        from engine.functions.function_body import CHANNEL_COLUMN
 
         if CHANNEL_COLUMN in self._node.schema.names:
             raise SchemaError(f"partition_custom: a column is called {CHANNEL_COLUMN!r}, a name in use; rename it")

@@ -8,22 +8,24 @@ together. Without a list of values a first job finds the different ones, which n
 Held by: tests/integration/test_shapes.py
 """
 
+# ruff: noqa: PLC0415 - start-up time: most scripts call few of these
+
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import pyarrow as pa
 
-from engine.api import aggregates
-from engine.api.aggregates import Aggregate, max_
 from engine.api.expression import Expr
-from engine.api.expressions import col, lit, when
 from engine.api.group_calls import GroupCalls
 from engine.api.projections import check_columns, column_name, column_names
 from engine.errors import PlanError, SchemaError
 from engine.expressions.schema_bridge import is_key_type
 from engine.shown_text import shown_line
+
+if TYPE_CHECKING:
+    from engine.api.aggregates import Aggregate
 
 #: columns that a pivot finds by itself
 FOUND_MAX: Final = 1_000
@@ -52,6 +54,9 @@ class PivotCalls(GroupCalls):
         >>> sales.pivot("day", "sold", index="shop", agg="sum").sort("shop").to_arrow().to_pylist()
         [{'shop': 1, 'mon': 5, 'tue': 6}, {'shop': 2, 'mon': 7, 'tue': None}]
         """
+        from engine.api.aggregates import max_
+        from engine.api.expressions import col, when
+
         key, cells, lines = (
             column_name(on, "pivot on"),
             column_names(values, "pivot"),
@@ -103,11 +108,15 @@ def value_name(value: pa.Scalar) -> str:
 
 
 def _is(key: str, value: pa.Scalar) -> Expr:
+    from engine.api.expressions import col, lit
+
     return col(key) == lit(value) if value.is_valid else col(key).is_null()
 
 
 def _aggregate(agg: str | Callable[[Any], Aggregate]) -> Callable[[Any], Aggregate]:
     """Return the function that gives an aggregate, by name (as it is, or with an underscore where Python's is)."""
+    from engine.api import aggregates
+
     if isinstance(agg, str):
         for ending in _ENDINGS:
             function = getattr(aggregates, agg + ending, None)

@@ -5,6 +5,8 @@ names, Exprs, lists of them, name=value ──► NamedExpression * ──► Lo
 Held by: tests/api/test_data_set.py
 """
 
+# ruff: noqa: PLC0415 - start-up time: most scripts call few of these
+
 from __future__ import annotations
 
 from collections import Counter
@@ -17,8 +19,6 @@ from engine.api.expression import Expr, to_expression
 from engine.api.logical_node import LogicalNode
 from engine.errors import SchemaError
 from engine.expressions.column_names import check_column_name
-from engine.expressions.compile import unknown_column
-from engine.expressions.infer import infer_schema
 from engine.expressions.schema_bridge import type_to_ipc
 from engine.graph.expression import Cast, ColumnRef, NamedExpression
 from engine.graph.plan import Project
@@ -26,6 +26,8 @@ from engine.graph.plan import Project
 
 def project_node(source: LogicalNode, named: Sequence[NamedExpression], what: str) -> LogicalNode:
     """Return a projection of a node; SchemaError for no columns, a name that occurs twice, or bad expressions."""
+    from engine.expressions.infer import infer_schema
+
     if not named:
         raise SchemaError(f"{what}: no columns are left")
     names = [check_column_name(one.name, what) for one in named]
@@ -53,6 +55,8 @@ def flattened(values: Iterable[Any]) -> list[Any]:
 
 def check_columns(names: Iterable[str], schema: pa.Schema) -> None:
     """Raise SchemaError for a name that is no column."""
+    from engine.expressions.compile import unknown_column
+
     known = set(schema.names)
     for name in names:
         if not isinstance(name, str):

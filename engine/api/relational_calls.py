@@ -6,17 +6,15 @@
 Held by: tests/api/test_data_set.py
 """
 
+# ruff: noqa: PLC0415 - start-up time: most scripts call few of these
+
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, Self
 
-from engine.api.aggregate_nodes import aggregate_node
 from engine.api.calls import Calls, row_count
-from engine.api.data_set_values import filtered_by_membership, with_values
 from engine.api.expression import Expr
-from engine.api.functions import python_function
-from engine.api.joins import union_node
 from engine.api.projections import (
     check_columns,
     column_name,
@@ -30,9 +28,7 @@ from engine.api.projections import (
 )
 from engine.api.python_habits import plain_truth
 from engine.errors import SchemaError
-from engine.expressions.infer import check_predicate, with_constants, with_typed_texts
 from engine.expressions.schema_bridge import is_key_type
-from engine.functions.user_function import function_of
 from engine.graph.expression import ColumnRef, Expression, NamedExpression, has_data_set, has_python, has_window
 from engine.graph.plan import Filter, Limit, Sort
 from engine.graph.sort_key import SortKey
@@ -70,19 +66,21 @@ class RelationalCalls(Calls):
         return self._project(with_columns(self.schema, columns, named), "with_columns")
 
     def _project(self, named: list[NamedExpression], what: str) -> Self:
+        from engine.api.data_set_values import with_values
+
         if any(has_data_set(one.expression) for one in named):
             node, found = with_values(self._node, [one.expression for one in named], self._environment.node_of)
             values = [NamedExpression(one.name, value) for one, value in zip(named, found, strict=True)]
             return self._with(node)._project(values, what)
         if any(has_python(one.expression) for one in named):
-            from engine.api.udfs import with_functions  # noqa: PLC0415 - start-up time
+            from engine.api.udfs import with_functions
 
             node, found = with_functions(self._node, [one.expression for one in named], what)
             values = [NamedExpression(one.name, value) for one, value in zip(named, found, strict=True)]
             return self._with(node)._project(values, what)
         if not any(has_window(one.expression) for one in named):
             return self._with(project_node(self._node, named, what))
-        from engine.api.partition_aggregates import partitioned_project  # noqa: PLC0415 - start-up time
+        from engine.api.partition_aggregates import partitioned_project
 
         return self._with(partitioned_project(self._node, named, what))
 
@@ -104,15 +102,19 @@ class RelationalCalls(Calls):
 
         ``col("a") is None`` is decided by Python and is always False; write ``col("a").is_null()``.
         """
+        from engine.api.functions import python_function
+        from engine.expressions.infer import check_predicate, with_constants, with_typed_texts
+        from engine.functions.user_function import function_of
+
         if isinstance(condition, Expr) and has_data_set(condition.expression):
             return self._filtered_by_values(condition.expression)
         if isinstance(condition, Expr) and has_python(condition.expression):
-            from engine.api.udfs import with_functions  # noqa: PLC0415 - start-up time
+            from engine.api.udfs import with_functions
 
             node, (found,) = with_functions(self._node, [condition.expression], "filter")
             return self._with(node).filter(Expr(found)).select(*self.schema.names)
         if isinstance(condition, Expr) and has_window(condition.expression):
-            from engine.api.partition_aggregates import partitioned_filter  # noqa: PLC0415 - start-up time
+            from engine.api.partition_aggregates import partitioned_filter
 
             return self._with(partitioned_filter(self._node, condition.expression))
         if isinstance(condition, Expr):
@@ -129,13 +131,15 @@ class RelationalCalls(Calls):
 
     def _filtered_by_call(self, function: Any, names: list[str]) -> Self:
         """Return the rows for whose values in some columns a Python function is true."""
-        from engine.api.udfs import truth_of  # noqa: PLC0415 - start-up time
+        from engine.api.udfs import truth_of
 
         check_columns(names, self.schema)
         return self.filter(truth_of(function, names))
 
     def _filtered_by_values(self, predicate: Expression) -> Self:
         """Return the rows for which a condition with values of data sets is true."""
+        from engine.api.data_set_values import filtered_by_membership, with_values
+
         known = self._environment.node_of
         kept, rest = filtered_by_membership(self._node, predicate, known)
         if rest is None:
@@ -148,6 +152,8 @@ class RelationalCalls(Calls):
 
         With ``subset``, names of columns: one row, any, of those that are equal in them (see ``drop_duplicates``).
         """
+        from engine.api.aggregate_nodes import aggregate_node
+
         if subset is not None:
             return self._one_of_each(column_names(subset, "distinct"))
         for field in self.schema:
@@ -157,7 +163,7 @@ class RelationalCalls(Calls):
 
     def _one_of_each(self, keys: list[str], **order: Any) -> Self:
         """Return the first row of those with equal keys, in an order as ``over`` takes it."""
-        from engine.api.windows import row_number  # noqa: PLC0415 - start-up time
+        from engine.api.windows import row_number
 
         if not keys:
             raise SchemaError("distinct: subset= has no columns")
@@ -167,6 +173,8 @@ class RelationalCalls(Calls):
 
     def union(self, *others: Self) -> Self:
         """Return the rows of all, duplicates too (UNION ALL). Columns are matched by name and widened."""
+        from engine.api.joins import union_node
+
         nodes = [self._partner(other, "union") for other in flattened(others)]
         return self._with(union_node([self._node, *nodes])) if nodes else self
 
@@ -179,8 +187,8 @@ class RelationalCalls(Calls):
         passed = row_count(offset, "limit offset")
         if not passed:
             return self if most is None else self._same_rows(Limit(most))
-        from engine.api.row_functions import row_place  # noqa: PLC0415 - start-up time
-        from engine.api.windows import row_number  # noqa: PLC0415 - start-up time
+        from engine.api.row_functions import row_place
+        from engine.api.windows import row_number
 
         first = self if most is None else self._same_rows(Limit(most + passed, is_first=True))
         place, number = free_name("__place", self.schema), free_name("__number", self.schema)

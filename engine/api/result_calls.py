@@ -7,6 +7,8 @@
 Held by: tests/api/test_environment.py
 """
 
+# ruff: noqa: PLC0415 - start-up time: most scripts call few of these
+
 from __future__ import annotations
 
 import sys
@@ -15,12 +17,10 @@ from typing import TYPE_CHECKING, Any, Self
 import pyarrow as pa
 from msgspec.structs import replace
 
-from engine.api.aggregate_nodes import aggregate_node
 from engine.api.calls import Calls, row_count
 from engine.api.logical_node import CachedRows
 from engine.api.projections import project_node
 from engine.api.results import format_table, html_of_rows, table_to_rows
-from engine.api.spark_frames import frame_maker
 from engine.client.notebook_progress import display_html, is_notebook
 from engine.errors import NotYetSupportedError, PlanError
 from engine.graph.expression import AggregateCall, ColumnRef, NamedExpression
@@ -82,7 +82,7 @@ class ResultCalls(Calls):
 
     def to_polars(self) -> pl.DataFrame:
         """Run what this data set needs and return a Polars frame (polars must be installed)."""
-        import polars  # noqa: PLC0415 - only here
+        import polars
 
         frame = polars.from_arrow(self.to_arrow())
         assert isinstance(frame, polars.DataFrame), "a table is a frame"
@@ -104,10 +104,14 @@ class ResultCalls(Calls):
         >>> env.from_rows([(1, "a")], schema).to_spark(spark).collect()  # doctest: +SKIP
         [Row(k=1, t='a')]
         """
+        from engine.api.spark_frames import frame_maker
+
         return frame_maker()(self._environment, self._node, spark)
 
     def count(self) -> int:
         """Run what this data set needs and return the number of rows."""
+        from engine.api.aggregate_nodes import aggregate_node
+
         counted = aggregate_node(self._node, (), (AggregateCall("count_all", None, "count"),))
         return int(self._environment.run_to_table(counted).column(0)[0].as_py())
 

@@ -12,20 +12,18 @@ All of them are made of other operators. The order of a data set, which some of 
 Held by: tests/integration/test_row_calls.py
 """
 
+# ruff: noqa: PLC0415 - start-up time: most scripts call few of these
+
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import Any, Concatenate, Final, ParamSpec, Self, TypeVar
 
 from engine.api.calls import row_count
-from engine.api.expressions import col
 from engine.api.projections import check_columns, column_names, flattened, free_name
 from engine.api.relational_calls import RelationalCalls
-from engine.api.row_functions import rand, row_place
-from engine.api.windows import row_number
 from engine.errors import PlanError, SchemaError
 from engine.expressions.column_names import check_column_name
-from engine.expressions.infer import infer_type
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -50,6 +48,8 @@ class RowCalls(RelationalCalls):
         >>> rows({"x": [1, 2, 3]}).tail(2).to_arrow().to_pylist()
         [{'x': 2}, {'x': 3}]
         """
+        from engine.api.row_functions import row_place
+
         place = free_name("__place", self.schema)
         last = self.with_columns(**{place: row_place()}).top(row_count(count, "tail"), place)
         return last.sort(place).drop(place)
@@ -62,6 +62,9 @@ class RowCalls(RelationalCalls):
         >>> rows({"x": ["a", "b"]}).with_row_index("n", offset=1).to_arrow().to_pylist()
         [{'n': 1, 'x': 'a'}, {'n': 2, 'x': 'b'}]
         """
+        from engine.api.row_functions import row_place
+        from engine.api.windows import row_number
+
         if check_column_name(name, "with_row_index") in self.schema.names:
             raise SchemaError(f"with_row_index({name!r}): there is a column of that name")
         if isinstance(offset, bool) or not isinstance(offset, int) or not abs(offset) <= 2**62:
@@ -80,6 +83,9 @@ class RowCalls(RelationalCalls):
         >>> rows({"x": [1, 2, 3]}).sample(1.0, seed=7).count()
         3
         """
+        from engine.api.expressions import col
+        from engine.api.row_functions import rand
+
         if isinstance(fraction, bool) or not isinstance(fraction, int | float) or not 0 <= fraction <= 1:
             raise PlanError(f"sample({fraction!r}): a share of the rows, 0 to 1")
         drawn = free_name("__drawn", self.schema)
@@ -92,6 +98,8 @@ class RowCalls(RelationalCalls):
         >>> rows({"x": [1, None], "y": [None, 2]}).drop_nulls("x").to_arrow().to_pylist()
         [{'x': 1, 'y': None}]
         """
+        from engine.api.expressions import col
+
         names = self.schema.names if subset is None else column_names(subset, "drop_nulls")
         check_columns(names, self.schema)
         found = self
@@ -107,6 +115,8 @@ class RowCalls(RelationalCalls):
         >>> rows({"x": [1, None], "y": ["a", None]}).fill_null({"x": 0}).to_arrow().to_pylist()
         [{'x': 1, 'y': 'a'}, {'x': 0, 'y': None}]
         """
+        from engine.api.expressions import col
+
         if not isinstance(values, Mapping):
             values = {name: values for name in self.schema.names if self._can_hold(name, values)}
             if not values:
@@ -116,6 +126,9 @@ class RowCalls(RelationalCalls):
 
     def _can_hold(self, name: str, value: Any) -> bool:
         """Whether a column keeps its type with a value in place of nulls."""
+        from engine.api.expressions import col
+        from engine.expressions.infer import infer_type
+
         try:
             filled = infer_type(col(name).fill_null(value).expression, self.schema)
         except SchemaError:
@@ -131,6 +144,8 @@ class RowCalls(RelationalCalls):
         >>> rows({"k": [1, 1], "day": [3, 4]}).drop_duplicates("k", keep="last", order_by="day").collect()
         [Row(k=1, day=4)]
         """
+        from engine.api.row_functions import row_place
+
         names = self.schema.names if subset is None else column_names(subset, "drop_duplicates")
         check_columns(names, self.schema)
         if keep not in _KEEP:

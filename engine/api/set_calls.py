@@ -10,18 +10,16 @@ that the third one of the left matches the third one of the right.
 Held by: tests/integration/test_row_calls.py
 """
 
+# ruff: noqa: PLC0415 - start-up time: most scripts call few of these
+
 from __future__ import annotations
 
 from typing import Self
 
 import pyarrow as pa
 
-from engine.api.aggregates import max_
-from engine.api.expressions import col, lit
 from engine.api.group_calls import GroupCalls
-from engine.api.joins import union_node
 from engine.api.projections import free_name
-from engine.api.windows import row_number
 from engine.errors import SchemaError
 from engine.expressions.schema_bridge import is_key_type
 
@@ -51,6 +49,11 @@ class SetCalls(GroupCalls):
 
     def _matched(self, right: Self, what: str, *, in_other: bool, counts: bool) -> Self:
         """Return the rows that the right has, or has not; ``counts``: copies are counted."""
+        from engine.api.aggregates import max_
+        from engine.api.expressions import col, lit
+        from engine.api.joins import union_node
+        from engine.api.windows import row_number
+
         names = self.schema.names
         # says what does not fit, in the words of this call
         aligned = union_node([self._node, self._partner(right, what)], what).schema

@@ -7,20 +7,19 @@
 Held by: tests/integration/test_shapes.py
 """
 
+# ruff: noqa: PLC0415 - start-up time: most scripts call few of these
+
 from __future__ import annotations
 
 from typing import Any, Self
 
 import pyarrow as pa
 
-from engine.api.expressions import col, lit
 from engine.api.group_calls import GroupCalls
 from engine.api.logical_node import LogicalNode
 from engine.api.projections import check_columns, column_name, column_names, free_name
-from engine.api.row_functions import array, struct
 from engine.errors import SchemaError
 from engine.expressions.column_names import check_column_name
-from engine.expressions.common_type import common_type_of
 from engine.graph.plan import Explode
 
 
@@ -63,6 +62,8 @@ class ShapeCalls(GroupCalls):
         >>> rows({"k": [1], "s": [{"a": 2, "b": "c"}]}).unnest("s").to_arrow().to_pylist()
         [{'k': 1, 'a': 2, 'b': 'c'}]
         """
+        from engine.api.expressions import col
+
         names = column_names(list(columns), "unnest")
         check_columns(names, self.schema)
         if not names:
@@ -88,6 +89,10 @@ class ShapeCalls(GroupCalls):
         >>> rows({"id": [1], "a": [2], "b": [3.5]}).unpivot(index="id").to_arrow().to_pylist()
         [{'id': 1, 'variable': 'a', 'value': 2.0}, {'id': 1, 'variable': 'b', 'value': 3.5}]
         """
+        from engine.api.expressions import col, lit
+        from engine.api.row_functions import array, struct
+        from engine.expressions.common_type import common_type_of
+
         names = self.schema.names
         given_on = None if on is None else column_names(on, "unpivot")
         given_index = None if index is None else column_names(index, "unpivot")

@@ -7,6 +7,8 @@ Files are looked at when a source is made: names, types, sizes and a sample; row
 Held by: tests/api/test_environment.py
 """
 
+# ruff: noqa: PLC0415 - start-up time: most scripts call few of these
+
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
@@ -18,7 +20,6 @@ import pyarrow as pa
 
 from engine.api.logical_node import LogicalNode
 from engine.api.partitioning import checked_rate
-from engine.api.schema_inference import plain_rows, schema_of_rows, schema_text
 from engine.connectors.path_source import FoundSource, Partitioning, PathOptions, ReadFiles, path_source
 from engine.errors import NotYetSupportedError
 from engine.files.paths import PathLike
@@ -84,8 +85,8 @@ class SourceCalls(ABC):
         name of a column with the path of each row's file.
         """
         # Sources that a script does not read are not loaded.
-        from engine.csv.options import CsvOptions  # noqa: PLC0415
-        from engine.csv.source import csv_source  # noqa: PLC0415
+        from engine.csv.options import CsvOptions
+        from engine.csv.source import csv_source
 
         options = CsvOptions(
             header=header,
@@ -119,8 +120,8 @@ class SourceCalls(ABC):
         ``schema_mode``: "strict", all files have the same columns, or "union": a column that a file has not is null
         there. ``partitioning`` and ``file_name_column`` as in ``read_csv``.
         """
-        from engine.parquet.source import parquet_source  # noqa: PLC0415
-        from engine.parquet.unread_files import FILES_MAX, first_look  # noqa: PLC0415
+        from engine.parquet.source import parquet_source
+        from engine.parquet.unread_files import FILES_MAX, first_look
 
         def read(paths: list[str], _own: object, schemas: list[pa.Schema] | None) -> FoundSource:
             return parquet_source(paths, found_schemas=schemas)
@@ -133,7 +134,7 @@ class SourceCalls(ABC):
 
     def read_records(self, path: PathLike, rate_limit: float | None = None) -> DataSet:
         """Read a record data set: the folder of a Spark export or of ``write_records``, with its manifest."""
-        from engine.connectors.records_source import records_source  # noqa: PLC0415
+        from engine.connectors.records_source import records_source
 
         return self._source(*records_source(path), rate_limit)
 
@@ -152,7 +153,7 @@ class SourceCalls(ABC):
         that names file and line. ``compression``, ``partitioning`` and ``file_name_column`` as in
         ``read_csv``.
         """
-        from engine.connectors.text_source import text_source  # noqa: PLC0415
+        from engine.connectors.text_source import text_source
 
         def read(paths: list[str], _own: object, _schemas: object) -> FoundSource:
             return text_source(paths, self.parallelism, compression)
@@ -182,7 +183,7 @@ class SourceCalls(ABC):
         >>> env.read_json("people.json").collect()
         [Row(id=1, tags=['a']), Row(id=2, tags=None)]
         """
-        from engine.connectors.json_source import json_source  # noqa: PLC0415
+        from engine.connectors.json_source import json_source
 
         def read(paths: list[str], own: pa.Schema | None, _schemas: object) -> FoundSource:
             return json_source(paths, own, self.parallelism, compression, on_bad_row)
@@ -242,7 +243,7 @@ class SourceCalls(ABC):
 
     def from_arrow(self, data: Any, rate_limit: float | None = None) -> DataSet:
         """Take anything with the Arrow C stream interface: pyarrow, Polars, DuckDB, pandas. The data is copied."""
-        from engine.connectors.arrow_source import arrow_source  # noqa: PLC0415
+        from engine.connectors.arrow_source import arrow_source
 
         return self._source(*arrow_source(data, self.temporary_folder), rate_limit)
 
@@ -253,7 +254,8 @@ class SourceCalls(ABC):
 
         Without ``schema`` the rows decide names and types, and a warning says which; dataclass instances are rows too.
         """
-        from engine.connectors.row_source import rows_to_table  # noqa: PLC0415
+        from engine.api.schema_inference import plain_rows, schema_of_rows, schema_text
+        from engine.connectors.row_source import rows_to_table
 
         if schema is None:
             rows = plain_rows(rows)
@@ -262,7 +264,7 @@ class SourceCalls(ABC):
         return self.from_arrow(rows_to_table(rows, schema), rate_limit)
 
     def _blocks(self, file_format: str, path: Paths, options: PathOptions, rate_limit: float | None) -> DataSet:
-        from engine.connectors.block_source import block_source  # noqa: PLC0415
+        from engine.connectors.block_source import block_source
 
         def read(paths: list[str], _own: object, schemas: list[pa.Schema] | None) -> FoundSource:
             return block_source(file_format, paths, schemas)

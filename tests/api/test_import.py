@@ -31,6 +31,18 @@ NOT_FOR_A_SMALL_JOB = (
     "yaml",
 )
 
+#: loaded when a call, an operator or a format asks for them
+NOT_FOR_TEN_ROWS = (
+    "engine.api.grouped",
+    "engine.api.joins",
+    "engine.api.windows",
+    "engine.expressions.compile",
+    "engine.optimizer.operators.join",
+    "engine.optimizer.rules.join_order",
+    "engine.parquet",
+    "engine.window",
+)
+
 _JOB = """
 import datetime
 import decimal
@@ -71,6 +83,17 @@ def test_a_job_from_parquet_to_parquet_loads_no_module_that_it_does_not_need(sou
     assert run(_JOB, source, tmp_path / "out", *NOT_FOR_A_SMALL_JOB) == []
 
 
+def test_ten_rows_load_neither_calls_nor_rules_of_others():
+    program = """
+import sys, pyarrow
+from engine import Environment
+with Environment() as env:
+    env.from_rows([(number,) for number in range(10)], schema=pyarrow.schema([("key", pyarrow.int64())])).collect()
+print(*[name for name in sys.argv[1:] if name in sys.modules])
+"""
+    assert run(program, *NOT_FOR_TEN_ROWS) == []
+
+
 def test_the_tasks_of_a_job_find_their_operators_loaded(source, tmp_path):
     program = _JOB.replace(
         "import sys\n",
@@ -88,7 +111,7 @@ sys.meta_path.insert(0, Finder())
 
 def test_the_modules_that_are_not_for_a_small_job_exist():
     program = "import importlib.util, sys; print(*[n for n in sys.argv[1:] if importlib.util.find_spec(n) is None])"
-    assert run(program, *NOT_FOR_A_SMALL_JOB) == []
+    assert run(program, *NOT_FOR_A_SMALL_JOB, *NOT_FOR_TEN_ROWS) == []
 
 
 def test_a_library_that_is_imported_behind_the_engine_ends_without_complaints():

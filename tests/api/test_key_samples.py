@@ -18,6 +18,7 @@ from engine.api.source_filters import source_filters
 from engine.expressions.text import expression_text
 from engine.graph.plan import Sink, Source
 from engine.graph.source_spec import ColumnStatistics, SinkSpec
+from engine.parquet import sample
 
 ROWS = 60_000
 
@@ -40,7 +41,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> set[str]:
         names.update(columns)
         return statistics
 
-    monkeypatch.setattr(key_samples, "with_sample", with_sample)
+    monkeypatch.setattr(sample, "with_sample", with_sample)
     return names
 
 
@@ -193,13 +194,13 @@ def test_sources_are_sampled_in_threads_once_one_takes_its_time(
     env: Environment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds: float
 ) -> None:
     threads: list[str] = []
-    own = key_samples.with_sample
+    own = sample.with_sample
 
     def with_sample(*asked):
         threads.append(threading.current_thread().name.partition("_")[0])
         return own(*asked)
 
-    monkeypatch.setattr(key_samples, "with_sample", with_sample)
+    monkeypatch.setattr(sample, "with_sample", with_sample)
     monkeypatch.setattr(key_samples, "_KNOWN_S", seconds)
     facts, lookup = (env.read_parquet(tmp_path / f"{name}.parquet") for name in ("facts", "lookup"))
     found = known_of(facts.join(lookup, left_on="k", right_on="id"))

@@ -8,7 +8,7 @@ import pytest
 
 import engine
 from engine import DataSet, Environment
-from engine.api.group_calls import GroupedBy
+from engine.api.grouped_by import GroupedBy
 
 CALLS = {
     f"{home.__name__}.{name}": member

@@ -1,0 +1,71 @@
+"""GroupedBy: what group_by returns.
+
+    agg reduce                      grouped.py
+    rollup cube grouping_sets       grouping_sets.py
+    head                            the first rows of each group, a filter on row_number()
+
+Held by: tests/integration/test_shapes.py
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+from engine.api.calls import row_count
+from engine.api.expressions import col
+from engine.api.grouped import GroupedDataSet
+from engine.api.grouping_sets import GroupingSets, cube_sets, named_sets, rollup_sets
+from engine.api.projections import free_name
+from engine.api.relational_calls import RelationalCalls
+from engine.api.windows import row_number
+
+D = TypeVar("D", bound=RelationalCalls)
+
+
+class GroupedBy(GroupedDataSet[D]):
+    """Groups of rows with equal keys; nulls are one group."""
+
+    def rollup(self, grouping_id: str | None = None) -> GroupingSets[D]:
+        """Return the groups by all keys, by all but the last, and so on to one of all rows: subtotals and a total.
+
+        A key is null in rows of groups that do not have it. ``grouping_id``: a column of that name has a bit for each
+        key, the first the highest, 1 where the row's group does not have it.
+
+        >>> sales = rows({"shop": ["a", "a", "b"], "sold": [1, 2, 3]})
+        >>> sales.group_by("shop").rollup().agg(sold=sum_("sold")).sort("shop", nulls_last=True).collect()
+        [Row(shop='a', sold=3), Row(shop='b', sold=3), Row(shop=None, sold=6)]
+        """
+        return GroupingSets(self._make(self._source), self._keys, rollup_sets(self._keys), grouping_id)
+
+    def cube(self, grouping_id: str | None = None) -> GroupingSets[D]:
+        """Return the groups by each choice of keys, none included; nulls and ``grouping_id`` as of ``rollup``.
+
+        >>> sales = rows({"shop": ["a", "b"], "day": [1, 1], "sold": [2, 3]})
+        >>> sales.group_by("shop", "day").cube().agg(sold=sum_("sold")).count()
+        6
+        """
+        return GroupingSets(self._make(self._source), self._keys, cube_sets(self._keys), grouping_id)
+
+    def grouping_sets(self, *sets: Any, grouping_id: str | None = None) -> GroupingSets[D]:
+        """Return the groups by several sets of keys, each a list of names; nulls and ``grouping_id`` as of ``rollup``.
+
+        >>> sales = rows({"shop": ["a", "b"], "day": [1, 1], "sold": [2, 3]})
+        >>> sales.group_by("shop", "day").grouping_sets(["shop"], []).agg(sold=sum_("sold")).count()
+        3
+        """
+        return GroupingSets(self._make(self._source), self._keys, named_sets(self._keys, sets), grouping_id)
+
+    def head(
+        self, count: int, by: Any = None, descending: bool | list[bool] = False, nulls_last: bool | list[bool] = False
+    ) -> D:
+        """Return the first rows of each group in the order of ``by``, names or expressions; without it, any rows.
+
+        >>> rows({"k": [1, 1, 2], "x": [3, 4, 5]}).group_by("k").head(1, "x", descending=True).sort("k").collect()
+        [Row(k=1, x=4), Row(k=2, x=5)]
+        """
+        kept, number = row_count(count, "head"), free_name("__number", self._source.schema)
+        data = self._make(self._source)
+        if not self._keys:
+            return data.limit(kept) if by is None else data.sort(by, descending, nulls_last).limit(kept)
+        place = row_number().over(list(self._keys), by, descending, nulls_last)
+        return data.with_columns(**{number: place}).filter(col(number) <= kept).drop(number)

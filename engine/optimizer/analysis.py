@@ -142,7 +142,8 @@ def _facts(actual: OperatorCounters, whole_s: float) -> list[str]:
     share = f", {time_s / whole_s:.0%} of all operators" if whole_s else ""
     lines = [f"was      {rows_text(actual.rows_out)} rows, {size_text(actual.bytes_out)}; took {time_s:.2f} s{share}"]
     if actual.pruned_groups:
-        lines.append(f"left out {actual.pruned_groups} row groups, which by their statistics have no such row")
+        why = "which have no such row by their statistics or by keys that were read before"
+        lines.append(f"left out {actual.pruned_groups} row groups, {why}")
     if actual.filtered_rows:
         lines.append(f"left out {rows_text(actual.filtered_rows)} rows at run time, for joins or a top-n")
     if actual.managed_bytes:

@@ -39,7 +39,7 @@ from engine.parquet.row_filter import RowFilter, kept
 from engine.parquet.row_ranges import Ranges
 from engine.parquet.small_files import FILES_MIN, SMALL_BYTES_MAX, small_file
 from engine.parquet.source import plain_file_schema
-from engine.parquet.top_groups import TopGroups
+from engine.parquet.top_groups import SeenKeys, TopGroups
 from engine.records.arrow_functions import pc
 from engine.records.batch_limits import BATCH_BYTES_MAX, BATCH_ROWS_MAX
 from engine.records.bounded_batches import BYTES_MIN, SmallBatches, bounded_batches
@@ -111,10 +111,10 @@ class ParquetReader:
         self._kept_codes: frozenset[str] = frozenset()
         #: made by joins while the job runs
         self._tests: Sequence[KeyTest] = ()
-        #: for what wants the first rows of an order alone; of the file that is open; (path, group) whose keys are known
+        #: for what wants the first rows of an order alone; of the file that is open; of all that were looked at
         self._top: TopTest | None = None
         self._top_groups: TopGroups | None = None
-        self._looked_at: set[tuple[str, int]] = set()
+        self._seen: SeenKeys | None = None
         self._has_many_files = len({split.path for split in splits}) >= FILES_MIN
         #: of the rows that come out
         self.path = ""
@@ -139,7 +139,7 @@ class ParquetReader:
 
     def keep_first(self, top: TopTest) -> None:
         """Leave out rows that cannot be among the first; to be called before the first row is read."""
-        self._top = top
+        self._top, self._seen = top, SeenKeys(top)
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows of all splits; DataError when a file cannot be read."""
@@ -205,7 +205,7 @@ class ParquetReader:
                 for group in self._top_groups.to_look_at(self._columns, self._filter.columns):
                     if self._top_groups.may_have(group):
                         for batch in self._key_batches(path, group):
-                            self._filter.mask(batch)
+                            self._note((path, group), batch, top)
                             del batch
                             assert self._output_schema is not None
                             yield pa.RecordBatch.from_pylist([], schema=self._output_schema)
@@ -220,10 +220,15 @@ class ParquetReader:
         known = self._file.pages(group, columns)
         if known.row_count == 1 or not self._reserved.resize(2 * sum(known.held.values())):
             return
-        self._looked_at.add((path, group))
         rows = self._rows_at_once(known.row_bytes, columns)
         yield from self._batches_of(group, columns, rows)
         self._reserved.resize(0)
+
+    def _note(self, place: tuple[str, int], batch: pa.RecordBatch, top: TopTest) -> None:
+        assert self._filter is not None
+        assert self._seen is not None
+        mask, keys = self._filter.mask(batch), batch.column(top.column)
+        self._seen.add(place, keys if mask is None else pc.filter(keys, mask))
 
     def _read_split(self, split: SourceSplit) -> Iterator[pa.RecordBatch]:
         if self._file is None or split.path != self._file.path:
@@ -235,7 +240,8 @@ class ParquetReader:
                 self.pruned_groups += 1
                 continue
             if self._top is not None:
-                self._top.is_learning = (split.path, group) not in self._looked_at
+                assert self._seen is not None
+                self._top.is_learning = (split.path, group) not in self._seen
             for batch in self._read_group(split.path, group):
                 if batch.num_rows:
                     self._row_bytes = average_width(batch)
@@ -256,7 +262,9 @@ class ParquetReader:
     def _is_possible(self, group: int) -> bool:
         if self._possible_groups is not None and group not in self._possible_groups:
             return False
-        return self._top_groups is None or self._top_groups.may_have(group)
+        if self._top_groups is None or self._seen is None or self._file is None:
+            return True
+        return self._top_groups.may_have(group) and self._seen.may_have((self._file.path, group))
 
     def _find_possible_groups(self) -> None:
         """Look in which row groups of the file, of those that are to be read, there may be rows for the filter."""

@@ -55,7 +55,8 @@ class TopKeys:
     def __init__(self, key: SortKey, count: int, *, is_only_key: bool = False) -> None:
         self._descending = key.descending
         self._is_only_key = is_only_key
-        self._count = count
+        #: rows that are asked for
+        self.count = count
         in_order = ("nan", "plain") if key.descending else ("plain", "nan")
         #: kinds of keys in their order
         self._kinds = (*in_order, "null") if key.nulls_last else ("null", *in_order)
@@ -95,7 +96,7 @@ class TopKeys:
             self._value_count += len(array)
             self._bytes += array.nbytes
         self._new += 1 if not len(array) else len(array)
-        if self._new * _NEW_SHARE >= self._count or self._bytes > KEPT_BYTES_MAX:
+        if self._new * _NEW_SHARE >= self.count or self._bytes > KEPT_BYTES_MAX:
             self.settle()
         if self._bytes > KEPT_BYTES_MAX:
             self._is_full, self._values, self._value_count = True, [], 0
@@ -106,10 +107,10 @@ class TopKeys:
         before = 0
         for kind in self._kinds:
             count = self._value_count if kind == "plain" else self._counts[kind]
-            if before + count >= self._count:
+            if before + count >= self.count:
                 was = self._kind, self._worst
                 self._kind = kind
-                self._cut(max(0, self._count - before) if kind == "plain" else self._value_count)
+                self._cut(max(0, self.count - before) if kind == "plain" else self._value_count)
                 if (self._kind, self._worst) != was:
                     self._rows_out, self._is_strict = 0, False
                 return
@@ -118,7 +119,7 @@ class TopKeys:
     def count_out(self, rows: int) -> None:
         """Take note of rows that came out: enough of them, and nothing else orders them, and others are no better."""
         self._rows_out += rows if self._kind else 0
-        self._is_strict = self._is_only_key and self._rows_out >= self._count
+        self._is_strict = self._is_only_key and self._rows_out >= self.count
 
     def _cut(self, count: int) -> None:
         """Keep the best of the plain keys, the worst of which is the threshold."""
@@ -212,6 +213,11 @@ class TopTest:
         self.is_learning = True
         self.is_dropping = True
         self.rows_dropped = 0
+
+    def may_have(self, array: pa.Array) -> bool:
+        """Return whether one of some keys may be among the first."""
+        found = self._found(array)
+        return len(array) > 0 if found is None else found.true_count > 0
 
     def mask(self, array: pa.Array, mask: pa.BooleanArray | None = None) -> pa.BooleanArray | None:
         """Return which rows of those that a mask leaves may be among the first; the array: plain, or a dictionary."""

@@ -1,11 +1,13 @@
-"""Aggregates of groups whose rows are in an order: quantiles and lists, one pass over sorted rows for each order.
+"""Aggregates of groups that look at all of their values: quantiles and lists, one pass over the rows for each order.
 
     sorted_parts(source, keys, named)          the parts that have them
     any_values_node(source, keys, columns)     of each column any value that is not null, whatever its type
 
     median(x), quantile(x, 0.9), list(y order by t)
-        ──► keys, x ──► sorted by keys, x ──► both quantiles        numbers as float64, dates as timestamps
-        ──► keys, t, y ──► sorted by keys, t ──► the list
+        ──► keys, x ──► grouped, in the order of x ──► both quantiles       numbers as float64, dates as timestamps
+        ──► keys, t, y ──► grouped, in the order of t ──► the list
+
+Whether rows are sorted for that, or values selected from them as they come, the planner decides.
 
 Held by: tests/integration/test_aggregate_functions.py
 """

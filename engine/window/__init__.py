@@ -15,10 +15,13 @@ frame_aggregates  aggregates over frames that only move forward
 exact_sum         a float sum without rounding, from which values can be taken out again
 extremes          the least value of a frame that slides
 
-Aggregates of groups whose rows are in an order, from the same sorted rows:
+Aggregates that look at all values of a group, from the same sorted rows, or from rows in any order:
 
 sorted_groups     SortedGroups: sorted batches in, a row for each group out
 group_kernels     kernel: where groups begin, places of quantiles
+partitioned_groups  PartitionedGroups: batches in any order in, parted by their keys, a row for each group out
+group_order       kernel: the rows of a batch group by group
+group_quantiles   kernel: values at a share of each group's, selected
 
         │ 4 4 5 7 7 7 9 │ 1 2 2 ...      rows of two partitions in order
               └──┬──┘

@@ -113,16 +113,16 @@ class SortedGroups:
             values = rows.column(call.argument)
             if call.function == "list":
                 where = None if call.where is None else rows.column(call.where)
-                columns.append(_lists(values, where, bounds))
+                columns.append(lists_between(values, where, bounds))
             elif call.function == "quantile":
                 low, high, fraction = quantile_rows(starts, kept_before(pc.is_valid(values), bounds), call.share)
-                columns.append(_between(pc.take(values, low), pc.take(values, high), fraction))
+                columns.append(value_between(pc.take(values, low), pc.take(values, high), fraction))
             else:
                 columns.append(pc.take(values, first_kept(pc.is_valid(values), bounds)))
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
 
-def _lists(values: pa.Array, where: pa.Array | None, bounds: pa.Array) -> pa.ListArray:
+def lists_between(values: pa.Array, where: pa.Array | None, bounds: pa.Array) -> pa.ListArray:
     """Return the values between bounds as lists, null where none is kept."""
     if where is None:
         first = bounds[0]
@@ -138,7 +138,7 @@ def _lists(values: pa.Array, where: pa.Array | None, bounds: pa.Array) -> pa.Lis
     return pa.ListArray.from_arrays(offsets, chosen, type=pa.list_(values.type), mask=is_empty)
 
 
-def _between(low: pa.Array, high: pa.Array, fraction: pa.Array) -> pa.Array:
+def value_between(low: pa.Array, high: pa.Array, fraction: pa.Array) -> pa.Array:
     """Return what lies a fraction of the way from one value to the next; equal ones as they are, also infinite."""
     if pa.types.is_floating(low.type):
         moved = pc.add(pc.multiply(low, pc.subtract(1.0, fraction)), pc.multiply(high, fraction))
@@ -232,7 +232,7 @@ class _OpenGroup:
         low = int(place)
         fraction = place - low
         lower, upper = (self._value(row, call.argument) for row in (low, low + (fraction > 0)))
-        return _between(lower, upper, array_of([fraction]))
+        return value_between(lower, upper, array_of([fraction]))
 
     def _value(self, row: int, column: str) -> pa.Array:
         block = self._queue.block_at(row)

@@ -67,16 +67,23 @@ def test_functions_that_nobody_reads_are_not_computed(data):
     assert "window" not in made.select("k", "x").explain()
 
 
-def test_sorted_groups_share_a_sort_and_take_filters_on_their_keys(data):
+def test_groups_of_values_share_a_pass_and_take_filters_on_their_keys(data):
     made = data.group_by("k").agg(a=median("j"), b=quantile("j", 0.9), c=median("x")).filter(col("k") == "a")
     text = made.explain()
-    assert text.count("SORTED, ") == 2
+    assert text.count("PARTITIONED, ") == 2
+    assert "SORT" not in text
     # parts by the same keys lie together already when they are put together
     assert text.count("PARTITION_HASH") == 2
     assert text.index("quantile(") < text.index("k == 'a'")
     alone = data.group_by("k").agg(a=median("j"), b=quantile("j", 0.9))
     assert "0.5), quantile(" in alone.explain()
     assert "quantile(__sorted0, 0.5) by k" in alone.select("k", "a").explain()
+
+
+def test_groups_are_sorted_only_where_a_list_wants_an_order_or_there_is_one_group(data):
+    assert "PARTITIONED, " in data.group_by("k").agg(a=collect_list("x")).explain()
+    assert "SORTED, " in data.group_by("k").agg(a=collect_list("x", order_by="j")).explain()
+    assert "SORTED, " in data.group_by().agg(a=median("x")).explain()
 
 
 def test_sorted_groups_over_rows_in_their_order_are_not_sorted_again(data):

@@ -1,0 +1,104 @@
+"""Quantiles and lists of groups through the whole engine: types x parallelism x memory, against DuckDB."""
+
+import random
+
+import duckdb
+import pyarrow as pa
+import pytest
+
+from engine import JobExecutionError, col, collect_list, count, median, quantile
+from tests.window.duckdb_windows import values_differ
+
+#: more than are grouped as they are, in each of five subtasks
+ROWS = 200_000
+TYPES = ("bigint", "integer", "double", "float", "decimal(18, 3)", "date", "timestamp", "time")
+VALUES = {
+    "date": "date '2000-01-01' + (hash(i) % 9000)::int",
+    "timestamp": "timestamp '2000-01-01' + interval 1 second * (hash(i) % 900000)::int",
+    "time": "time '00:00:00' + interval 1 second * (hash(i) % 80000)::int",
+    "double": "case when hash(i) % 50 = 0 then 'nan'::double else (hash(i) % 100000)::double / 8 end",
+    "float": "((hash(i) % 100000)::double / 8)::float",
+}
+MEMORY = {"fits": {}, "half": {"taskmanager.memory.managed.size": "24mb"}, "least": {"debug.force-spill": True}}
+#: SQL of a key: many groups, one giant one beside others, all of their own
+KEYS = {"many": "hash(i + 1) % 9000", "giant": "case when i % 3 > 0 then -1 else hash(i) % 500 end", "own": "i * 7"}
+
+
+def table(key, data_type, rows=ROWS):
+    value = VALUES.get(data_type, f"((hash(i) % 100000) / 8)::{data_type}")
+    made = f"case when hash(i + 3) % 10 = 0 then null else {value} end as v"
+    with duckdb.connect() as connection:
+        return connection.sql(f"select ({key})::bigint as k, {made} from range({rows}) t(i)").to_arrow_table()
+
+
+def check(environment, rows, q=0.3):
+    found = environment.from_arrow(rows).rebalance().group_by("k").agg(m=median("v"), q=quantile("v", q)).to_arrow()
+    data_type = rows.schema.field("v").type
+    is_time = pa.types.is_time(data_type)
+    # what DuckDB interpolates in other types than float64
+    is_other = pa.types.is_decimal(data_type) or pa.types.is_float32(data_type)
+    value = "epoch_us(v)::double" if is_time else "v::double" if is_other else "v"
+    with duckdb.connect() as connection:
+        asked = f"quantile_cont({value}, 0.5) as m, quantile_cont({value}, {q}) as q"
+        theirs = connection.sql(f"select k, {asked} from rows group by k order by k").to_arrow_table()
+    ours = found.sort_by("k")
+    assert ours["k"].equals(theirs["k"])
+    for name in ("m", "q"):
+        mine = [value.value for value in ours[name]] if is_time else ours[name].to_pylist()
+        other = theirs[name].to_pylist()
+        wrong = [pair for pair in zip(mine, other, strict=True) if not is_close(*pair)]
+        assert wrong == [], (name, wrong[:3])
+
+
+def is_close(ours, theirs):
+    if isinstance(ours, int):
+        return theirs is not None and abs(ours - theirs) <= 1
+    if hasattr(ours, "timestamp"):
+        return theirs is not None and abs(ours - theirs).total_seconds() <= 1e-6
+    return not values_differ(ours, theirs)
+
+
+@pytest.mark.parametrize("data_type", TYPES)
+def test_values_of_all_types_agree_with_duckdb(open_environment, data_type):
+    check(open_environment(**{"parallelism.default": 2}), table(KEYS["many"], data_type))
+
+
+@pytest.mark.parametrize("memory", MEMORY)
+@pytest.mark.parametrize("parallelism", [1, 2, 5])
+@pytest.mark.parametrize("key", KEYS)
+def test_groups_of_all_sizes_agree_with_duckdb_in_any_memory(open_environment, key, parallelism, memory):
+    rows = 20_000 if memory == "least" else ROWS
+    environment = open_environment(**{"parallelism.default": parallelism, **MEMORY[memory]})
+    check(environment, table(KEYS[key], "double", rows))
+
+
+@pytest.mark.parametrize("memory", MEMORY)
+def test_lists_without_an_order_have_all_values_in_that_of_a_sort_before(open_environment, memory):
+    environment = open_environment(**{"parallelism.default": 1, **MEMORY[memory]})
+    rng = random.Random(1)
+    rows = pa.table({"k": [rng.randrange(700) for _ in range(50_000)], "x": range(50_000)})
+    made = environment.from_arrow(rows).sort("x", descending=True).group_by("k").agg(x=collect_list("x"), n=count())
+    found = made.to_arrow()
+    assert sum(found["n"].to_pylist()) == 50_000
+    lists = dict(zip(found["k"].to_pylist(), found["x"].to_pylist(), strict=True))
+    for key in (0, 1, 699):
+        mine = [x for k, x in zip(rows["k"].to_pylist(), rows["x"].to_pylist(), strict=True) if k == key]
+        assert lists[key] == mine[::-1]
+
+
+def test_a_limit_above_it_ends_it_early(open_environment, tmp_path):
+    environment = open_environment(**{"parallelism.default": 2, "io.tmp.dirs": str(tmp_path), **MEMORY["half"]})
+    data = environment.from_arrow(table(KEYS["many"], "bigint")).rebalance()
+    assert data.group_by("k").agg(m=median("v")).limit(3).to_arrow().num_rows == 3
+    assert [path for path in tmp_path.rglob("*.spill") if path.is_file()] == []
+
+
+def test_a_failure_below_it_leaves_no_file(open_environment, tmp_path):
+    environment = open_environment(
+        **{"parallelism.default": 2, "io.tmp.dirs": str(tmp_path), "debug.force-spill": True}
+    )
+    data = environment.from_arrow(pa.table({"k": list(range(9000)) * 5, "v": list(range(45_000))})).rebalance()
+    failing = data.with_columns(v=1 // (col("v") - 44_999))
+    with pytest.raises(JobExecutionError):
+        failing.group_by("k").agg(m=median("v")).to_arrow()
+    assert [path for path in tmp_path.rglob("*.spill") if path.is_file()] == []

@@ -1,12 +1,16 @@
 """Quantiles and lists of groups through the whole engine: types x parallelism x memory, against DuckDB."""
 
+import datetime
 import random
+from collections import Counter
+from decimal import Decimal
 
 import duckdb
 import pyarrow as pa
 import pytest
 
-from engine import JobExecutionError, col, collect_list, count, median, quantile
+from engine import JobExecutionError, col, collect_list, count, median, mode, quantile
+from tests.integration.row_oracle import plain
 from tests.window.duckdb_windows import values_differ
 
 #: more than are grouped as they are, in each of five subtasks
@@ -102,3 +106,32 @@ def test_a_failure_below_it_leaves_no_file(open_environment, tmp_path):
     with pytest.raises(JobExecutionError):
         failing.group_by("k").agg(m=median("v")).to_arrow()
     assert [path for path in tmp_path.rglob("*.spill") if path.is_file()] == []
+
+
+#: name: type, values, whether their modes are found without a sort
+MODES = {
+    "int64": (pa.int64(), [3, -1, 2**62], True),
+    "double": (pa.float64(), [1.5, float("nan"), -0.0, 0.0, float("inf")], True),
+    "string": (pa.string(), ["b", "a", "", "a longer text of more than eight bytes"], True),
+    "bool": (pa.bool_(), [True, False], True),
+    "date": (pa.date32(), [datetime.date(2020, 1, 1), datetime.date(1960, 1, 1)], True),
+    "decimal128": (pa.decimal128(30, 2), [Decimal("1.50"), Decimal("-2.25")], True),
+    "decimal256": (pa.decimal256(50, 2), [Decimal("1.50"), Decimal("-2.25")], False),
+}
+
+
+@pytest.mark.parametrize("data_type", MODES)
+def test_a_mode_is_the_least_of_the_values_that_are_there_most_often(open_environment, data_type):
+    value_type, values, is_unsorted = MODES[data_type]
+    rng = random.Random(1)
+    drawn = pa.array([rng.choice([*values, None]) for _ in range(900)], value_type)
+    rows = pa.table({"k": [rng.randrange(60) for _ in range(900)], "v": drawn})
+    made = open_environment(**{"parallelism.default": 2}).from_arrow(rows).rebalance().group_by("k").agg(m=mode("v"))
+    assert ("SORT" not in made.explain()) == is_unsorted
+    counts = {}
+    for key, value in zip(rows["k"].to_pylist(), rows["v"].to_pylist(), strict=True):
+        counts.setdefault(key, Counter())[plain(value)] += value is not None
+    for row in made.collect():
+        most = max(counts[row.k].values())
+        best = [value for value, count in counts[row.k].items() if count == most]
+        assert plain(row.m) == min(best, key=lambda value: (value == "NaN", value)), row

@@ -200,29 +200,31 @@ class PartitionedGroups:
 
     def _groups_of(self, source: _Source) -> Iterator[pa.RecordBatch]:
         """Group the rows of a partition: at once, or in parts."""
-        states = StateRows(self._schema, len(self._keys), self._pool)
-        states.keep_outside(self._space)
+        batches = iter(source.rows if isinstance(source.rows, KeptRows) else self._read(source.rows))
+        taken, size = list[pa.RecordBatch](), 0
+        while size <= self._whole_bytes and (batch := next(batches, None)) is not None:
+            taken.append(batch)
+            size += batch.nbytes
+        if size <= self._whole_bytes:
+            yield from self._whole_groups(taken)
+        elif isinstance(source.rows, KeptRows):
+            self._write(_drained(taken, batches))
+        else:
+            yield from self._divided(source, _drained(taken, batches))
+
+    def _read(self, file: SpillFile) -> Iterator[pa.RecordBatch]:
+        # it takes no page: a sort has all of them
+        return StateRows(self._schema, len(self._keys), None).read(file.reader())
+
+    def _write(self, batches: Iterable[pa.RecordBatch]) -> None:
+        """Write rows whose values lay outside of their pages; they are sorted when the others have left theirs."""
+        writer, states = self._files.writer(0), StateRows(self._schema, len(self._keys), self._pool)
         try:
-            is_kept = isinstance(source.rows, KeptRows)
-            batches = iter(source.rows if isinstance(source.rows, KeptRows) else states.read(source.rows.reader()))
-            taken, size = list[pa.RecordBatch](), 0
-            while size <= self._whole_bytes and (batch := next(batches, None)) is not None:
-                taken.append(batch)
-                size += batch.nbytes
-            if size <= self._whole_bytes:
-                yield from self._whole_groups(taken)
-            elif is_kept:
-                self._write(states, _drained(taken, batches))
-            else:
-                yield from self._divided(source, _drained(taken, batches))
+            states.keep_outside(self._space)
+            for batch in batches:
+                states.write(batch, writer)
         finally:
             states.close()
-
-    def _write(self, states: StateRows, batches: Iterable[pa.RecordBatch]) -> None:
-        """Write rows whose values lay outside of their pages; they are sorted when the others have left theirs."""
-        writer = self._files.writer(0)
-        for batch in batches:
-            states.write(batch, writer)
         self._waiting[0:0] = [_Source(file, LEVEL_MAX, is_skewed=True) for file in self._files.finish()]
 
     def _divided(self, source: _Source, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

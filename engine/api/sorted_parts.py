@@ -3,11 +3,9 @@
     sorted_parts(source, keys, named)          the parts that have them
     any_values_node(source, keys, columns)     of each column any value that is not null, whatever its type
 
-    median(x), quantile(x, 0.9), list(y order by t)
-        ──► keys, x ──► grouped, in the order of x ──► both quantiles       numbers as float64, dates as timestamps
+    median(x), quantile(z, 0.9), list(y order by t)
+        ──► keys, x, z ──► grouped, in any order ──► both quantiles         numbers as float64, dates as timestamps
         ──► keys, t, y ──► grouped, in the order of t ──► the list
-
-Whether rows are sorted for that, or values selected from them as they come, the planner decides.
 
 Held by: tests/integration/test_aggregate_functions.py
 """
@@ -83,8 +81,7 @@ def sorted_parts(source: LogicalNode, keys: tuple[str, ...], named: Sequence[tup
         value = one.arguments[0]
         order = one.order_by
         if one.function == "quantile":
-            value = _ordered_value(one, source.schema)
-            order = (OrderedBy(value, nulls_last=True),)
+            value, order = _ordered_value(one, source.schema), ()
         for key in order:
             data_type = infer_type(key.expression, source.schema)
             if not is_key_type(data_type):

@@ -317,10 +317,9 @@ class SortedAggregateOperator(msgspec.Struct, frozen=True, tag="sorted_aggregate
 
 
 class PartitionedAggregateOperator(msgspec.Struct, frozen=True, tag="partitioned_aggregate"):
-    """What a SortedAggregateOperator computes, of rows in any order: ``order_by`` is that of what has to be sorted."""
+    """What a SortedAggregateOperator computes where rows of a group need no order, of rows in any order."""
 
     keys: tuple[str, ...]
-    order_by: tuple[SortKey, ...]
     calls: tuple[SortedCall, ...]
 
     @property

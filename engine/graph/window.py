@@ -84,7 +84,7 @@ class SortedCall(msgspec.Struct, frozen=True):
     """One aggregate of the values of a group in their order; ``argument`` and ``where`` are columns.
 
     ``list``: all of them for which ``where`` is true, null without any. ``quantile``: what lies at ``share`` of those
-    that are not null, which are ordered by themselves, nulls last. ``only``: the first that is not null.
+    that are not null, whatever their order. ``only``: the first that is not null.
     """
 
     function: str

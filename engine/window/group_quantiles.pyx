@@ -1,7 +1,7 @@
 """Values beside a share of each group's values, which are in no order: selected, not sorted.
 
     group_quantiles(values, order, bounds, share) -> (low, high, fraction)
-    order, bounds       rows, group by group (``group_order``)
+    order, bounds       rows, group by group (``group_order``); order None: they lie so
     low, high           of each group the values on both sides of the place share * (n - 1) among its n values that are
                         not null, null where it has none; fraction: how far between them it is
 
@@ -10,14 +10,23 @@ copied and selected by radix: counted by the highest bits in which they differ, 
 to the next bits, until it is small and sorted by insertion. That is linear in the size of the group whatever the values
 are: at most nine passes, of which each leaves a small part in general.
 
+For values that do not lie in memory together (``value_search``), 16 bits at a time:
+
+    counts = DigitCounts(shift, prefix)                 how often each digit in front of ``shift`` bits is there among
+    counts.add(values)                                  words that begin with a prefix
+    counts.find(place) -> (digit, before, count)        the digit of the value at a place of these, in their order
+    words_of(values, shift, prefix)                     the values whose words begin with a prefix
+    value_at(values, place), value_of(word, type)       one of an array; that of a word
+
 Source: Alabi, Blanchard, Gordon, Steinbach, "Fast k-selection algorithms for graphics processing units" (2012).
 
 Held by: tests/window/test_group_quantiles.py
 """
 
+cimport cython
 from libc.math cimport floor
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
-from libc.stdlib cimport free, malloc
+from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memset
 
 from engine.records.arrow_batch cimport KIND_FLOAT64, ArrowBatch, ColumnView, column_is_null
@@ -32,6 +41,8 @@ cdef extern from *:
 
 cdef enum:
     SMALL_COUNT = 24        # at most so many words are sorted
+    DIGIT_BITS = 16         # of values that are counted
+    DIGITS = 1 << 16
 
 cdef uint64_t SIGN = <uint64_t> 1 << 63
 cdef uint64_t INFINITY_BITS = <uint64_t> 0x7FF << 52
@@ -142,10 +153,12 @@ cdef int64_t gather(const ColumnView* column, bint is_real, const int32_t* order
     cdef const uint64_t* values = <const uint64_t*> column.values + column.offset
     cdef int64_t index
     cdef int64_t count = 0
+    cdef int64_t row
     for index in range(begin, end):
-        if column.validity != NULL and column_is_null(column, order[index]):
+        row = index if order == NULL else order[index]
+        if column.validity != NULL and column_is_null(column, row):
             continue
-        words[count] = word_of(values[order[index]], is_real)
+        words[count] = word_of(values[row], is_real)
         count += 1
     return count
 
@@ -183,18 +196,27 @@ cdef int64_t largest_group(const int64_t* bounds, int64_t group_count) noexcept 
     return largest
 
 
-def group_quantiles(values not None, order not None, bounds not None, double share):
+cdef ArrowBatch opened_values(array):
+    """Open values of 8 bytes."""
+    cdef ArrowBatch opened = ArrowBatch.open(pa.RecordBatch.from_arrays([array], ["0"]))
+    assert opened.columns[0].width == 8, "values of 8 bytes"
+    return opened
+
+
+def group_quantiles(values not None, order, bounds not None, double share):
     """Return the values on both sides of a share of each group's values, and how far between them it is."""
-    cdef ArrowBatch opened = ArrowBatch.open(pa.RecordBatch.from_arrays([values], ["0"]))
-    cdef ArrowBatch rows = ArrowBatch.open(pa.RecordBatch.from_arrays([order], ["0"]))
+    cdef ArrowBatch opened = opened_values(values)
     cdef ArrowBatch places = ArrowBatch.open(pa.RecordBatch.from_arrays([bounds], ["0"]))
+    cdef ArrowBatch rows
     cdef int64_t count = places.row_count - 1
     cdef int64_t nulls
     cdef Selection found
-    assert opened.columns[0].width == 8, "values of 8 bytes"
     low, high, fraction = (pa.allocate_buffer(count * 8) for _ in range(3))
     validity = pa.allocate_buffer((count + 7) >> 3)
-    found.order = <const int32_t*> rows.columns[0].values + rows.columns[0].offset
+    found.order = NULL
+    if order is not None:
+        rows = ArrowBatch.open(pa.RecordBatch.from_arrays([order], ["0"]))
+        found.order = <const int32_t*> rows.columns[0].values + rows.columns[0].offset
     found.bounds = <const int64_t*> places.columns[0].values + places.columns[0].offset
     found.low, found.high = <uint64_t*> <size_t> low.address, <uint64_t*> <size_t> high.address
     found.fraction, found.validity = <double*> <size_t> fraction.address, <uint8_t*> <size_t> validity.address
@@ -211,3 +233,110 @@ def group_quantiles(values not None, order not None, bounds not None, double sha
         pa.Array.from_buffers(values.type, count, [validity, high], null_count=nulls),
         pa.Array.from_buffers(pa.float64(), count, [None, fraction], null_count=0),
     )
+
+
+# --------------------------------------------------------------------------- values that do not lie in memory together
+
+cdef inline bint begins_with(uint64_t word, int shift, uint64_t prefix) noexcept nogil:
+    return shift >= 64 or word >> shift == prefix
+
+
+cdef void count_digits(const ColumnView* column, int64_t count, int shift, uint64_t prefix,
+                       int64_t* counts) noexcept nogil:
+    cdef const uint64_t* values = <const uint64_t*> column.values + column.offset
+    cdef bint is_real = column.kind == KIND_FLOAT64
+    cdef int64_t row
+    cdef uint64_t word
+    for row in range(count):
+        if column.validity != NULL and column_is_null(column, row):
+            continue
+        word = word_of(values[row], is_real)
+        if begins_with(word, shift + DIGIT_BITS, prefix):
+            counts[(word >> shift) & (DIGITS - 1)] += 1
+
+
+cdef int64_t keep_words(const ColumnView* column, int64_t count, int shift, uint64_t prefix,
+                        uint64_t* kept) noexcept nogil:
+    """Copy the values whose words begin with a prefix; returns how many there are."""
+    cdef const uint64_t* values = <const uint64_t*> column.values + column.offset
+    cdef bint is_real = column.kind == KIND_FLOAT64
+    cdef int64_t row
+    cdef int64_t found = 0
+    for row in range(count):
+        if column.validity != NULL and column_is_null(column, row):
+            continue
+        kept[found] = values[row]
+        found += begins_with(word_of(values[row], is_real), shift, prefix)
+    return found
+
+
+@cython.final
+cdef class DigitCounts:
+    """Args: shift: bits behind the digit; prefix: those in front of it."""
+
+    cdef int _shift
+    cdef uint64_t _prefix
+    cdef int64_t* _counts       # [DIGITS]
+
+    def __cinit__(self, int shift, uint64_t prefix):
+        self._shift = shift
+        self._prefix = prefix
+        self._counts = <int64_t*> calloc(DIGITS, sizeof(int64_t))
+        if self._counts == NULL:
+            raise MemoryError()
+
+    def __dealloc__(self):
+        free(self._counts)
+
+    def add(self, values not None):
+        """Count the digits of an array's values that are not null."""
+        cdef ArrowBatch opened = opened_values(values)
+        with nogil:
+            count_digits(&opened.columns[0], opened.row_count, self._shift, self._prefix, self._counts)
+
+    def find(self, int64_t place):
+        """Return (digit, values with lesser ones, values with it) of the value at a place, which there is."""
+        cdef int64_t before = 0
+        cdef int64_t digit = 0
+        while before + self._counts[digit] <= place:
+            before += self._counts[digit]
+            digit += 1
+            assert digit < DIGITS, "fewer values were counted"
+        return digit, before, self._counts[digit]
+
+
+def words_of(values not None, int shift, uint64_t prefix):
+    """Return the values that are not null whose words begin with a prefix, in front of so many bits."""
+    cdef ArrowBatch opened = opened_values(values)
+    cdef int64_t found
+    cdef uint64_t* kept
+    buffer = pa.allocate_buffer((opened.row_count + 1) * 8)
+    kept = <uint64_t*> <size_t> buffer.address
+    with nogil:
+        found = keep_words(&opened.columns[0], opened.row_count, shift, prefix, kept)
+    return pa.Array.from_buffers(values.type, found, [None, buffer.slice(0, found * 8)], null_count=0)
+
+
+def value_at(values not None, int64_t place):
+    """Return the value at a place of an array's values in their order, as an array of one."""
+    cdef ArrowBatch opened = opened_values(values)
+    cdef bint is_real = opened.columns[0].kind == KIND_FLOAT64
+    cdef uint64_t* words = <uint64_t*> malloc(<size_t> (opened.row_count + 1) * sizeof(uint64_t))
+    cdef uint64_t low, high
+    cdef int64_t count
+    if words == NULL:
+        raise MemoryError()
+    with nogil:
+        count = gather(&opened.columns[0], is_real, NULL, 0, opened.row_count, words)
+        if place < count:
+            select(words, count, place, False, &low, &high)
+    free(words)
+    assert place < count, "there are fewer values"
+    return value_of(low, values.type)
+
+
+def value_of(uint64_t word, data_type not None):
+    """Return the value of a word, as an array of one."""
+    cdef uint64_t bits = bits_of(word, pa.types.is_float64(data_type))
+    buffer = pa.py_buffer((<uint8_t*> &bits)[:8])
+    return pa.Array.from_buffers(data_type, 1, [None, buffer], null_count=0)

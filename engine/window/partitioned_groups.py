@@ -1,6 +1,6 @@
 """PartitionedGroups: aggregates of rows that come in any order, where those of a group need none; a row for each group.
 
-    groups = PartitionedGroups(schema, keys, calls, order_by, pool, budget_bytes, space)
+    groups = PartitionedGroups(schema, keys, calls, pool, budget_bytes, space)
     for batch in groups.add(batch): ...             gives out nothing yet; ``sieve`` takes rows of pages past it
     for batch in groups.finish(): ...
     groups.close()                                  always; idempotent
@@ -11,7 +11,8 @@
                           │                 quantile    selected from the group's values (``group_quantiles``)
                           │                 list, only  as they came
                           ├── larger, in a file: parted again, by a fresh hash
-                          └── one that holds most of what was parted, or was parted before: sorted, ``SortedGroups``
+                          └── one that holds most of what was parted, or was parted twice: sorted by key, and grouped
+                              as it lies then (``SortedGroups``)
 
 A sort moves every row several times and misses the caches for most of that; here a row is moved once, and what is done
 with it happens in a partition that the caches hold. So a sort is left for groups that are larger than memory, and for
@@ -86,7 +87,6 @@ class PartitionedGroups:
         schema: pa.Schema,
         keys: Sequence[str],
         calls: Sequence[SortedCall],
-        order_by: Sequence[SortKey],
         pool: PagePool,
         budget_bytes: int,
         space: SpillSpace,
@@ -99,7 +99,7 @@ class PartitionedGroups:
         self._names = [*keys, *(name for name in plain.names if name not in keys)]
         self._schema = pa.schema([plain.field(name) for name in self._names])
         self._is_in_order = plain.names == self._names
-        self._keys, self._calls, self._order_by = list(keys), list(calls), list(order_by)
+        self._keys, self._calls = list(keys), list(calls)
         self._pool, self._space, self._budget_bytes = pool, space, budget_bytes
         self._force_spill = force_spill
         self._whole_bytes = min(budget_bytes // WHOLE_SHARE, WHOLE_BYTES_MAX)
@@ -275,10 +275,10 @@ class PartitionedGroups:
 
 
 class _Sorting:
-    """Rows that are sorted, and the groups that follow one another then."""
+    """Rows that are sorted by their keys, and the groups that follow one another then."""
 
     def __init__(self, groups: PartitionedGroups) -> None:
-        order = (*(SortKey(key) for key in groups._keys), *groups._order_by)
+        order = tuple(SortKey(key) for key in groups._keys)
         forced, space = groups._force_spill, groups._space
         self._sorter = ExternalSorter(groups._schema, order, groups._pool, space, force_spill=forced)
         self._groups = SortedGroups(

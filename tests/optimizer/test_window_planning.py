@@ -70,20 +70,27 @@ def test_functions_that_nobody_reads_are_not_computed(data):
 def test_groups_of_values_share_a_pass_and_take_filters_on_their_keys(data):
     made = data.group_by("k").agg(a=median("j"), b=quantile("j", 0.9), c=median("x")).filter(col("k") == "a")
     text = made.explain()
-    assert text.count("PARTITIONED, ") == 2
+    assert text.count("PARTITIONED, ") == 1
     assert "SORT" not in text
+    lists = data.group_by("k").agg(a=median("j"), b=collect_list("x", order_by="x"), c=collect_list("j", order_by="j"))
+    # of the median, and of the one value that there is of each part's columns
+    assert lists.explain().count("PARTITIONED, ") == 2
+    assert lists.explain().count("SORTED, ") == 2
     # parts by the same keys lie together already when they are put together
-    assert text.count("PARTITION_HASH") == 2
+    assert lists.explain().count("PARTITION_HASH") == 3
     assert text.index("quantile(") < text.index("k == 'a'")
     alone = data.group_by("k").agg(a=median("j"), b=quantile("j", 0.9))
     assert "0.5), quantile(" in alone.explain()
     assert "quantile(__sorted0, 0.5) by k" in alone.select("k", "a").explain()
 
 
-def test_groups_are_sorted_only_where_a_list_wants_an_order_or_there_is_one_group(data):
+def test_groups_are_sorted_only_where_a_list_wants_an_order(data):
     assert "PARTITIONED, " in data.group_by("k").agg(a=collect_list("x")).explain()
     assert "SORTED, " in data.group_by("k").agg(a=collect_list("x", order_by="j")).explain()
-    assert "SORTED, " in data.group_by().agg(a=median("x")).explain()
+    assert "SORT," not in data.group_by().agg(a=median("x")).explain()
+    by_key = data.sort("k").set_parallelism(1).group_by("k").agg(a=median("x"), b=collect_list("j"))
+    assert by_key.explain().count("SORT,") == 1
+    assert "PARTITIONED" not in by_key.explain()
 
 
 def test_sorted_groups_over_rows_in_their_order_are_not_sorted_again(data):

@@ -5,7 +5,7 @@ import random
 import pyarrow as pa
 import pytest
 
-from engine.window.group_quantiles import group_quantiles
+from engine.window.group_quantiles import DigitCounts, group_quantiles, value_at, words_of
 
 NAN, INFINITY = float("nan"), float("inf")
 SHARES = (0.0, 0.1, 0.25, 0.5, 0.9, 1.0)
@@ -97,3 +97,26 @@ def test_values_keep_their_type():
 def test_no_groups_have_no_values():
     low, _, fraction = group_quantiles(pa.array([], pa.float64()), pa.array([], pa.int32()), pa.array([0]), 0.5)
     assert len(low) == len(fraction) == 0
+
+
+def test_rows_that_lie_group_by_group_need_no_order():
+    values = pa.array([9.0, 5.0, 1.0, None, 3.0, 2.0]).slice(1)
+    low, high, fraction = group_quantiles(values, None, pa.array([1, 4, 5]), 0.5)
+    assert (low.to_pylist(), high.to_pylist(), fraction.to_pylist()) == ([1.0, 2.0], [3.0, 2.0], [0.5, 0.0])
+
+
+def test_kernels_of_values_that_do_not_lie_together():
+    values = pa.array([None, -1, 0, 1, 65_536, 65_537, None, 2**40]).slice(1)
+    counts = DigitCounts(16, (1 << 31))  # words of values from 0 to 2**32 - 1: their upper 32 bits
+    counts.add(values)
+    counts.add(values.slice(0, 0))
+    assert [counts.find(place) for place in range(4)] == [(0, 0, 2), (0, 0, 2), (1, 2, 2), (1, 2, 2)]
+    with pytest.raises(AssertionError, match="fewer"):
+        counts.find(4)
+    assert words_of(values, 16, (1 << 47) + 1).to_pylist() == [65_536, 65_537]
+    assert words_of(values, 64, 0).to_pylist() == [-1, 0, 1, 65_536, 65_537, 2**40]
+    assert [value_at(values, place)[0].as_py() for place in range(6)] == [-1, 0, 1, 65_536, 65_537, 2**40]
+    with pytest.raises(AssertionError, match="fewer"):
+        value_at(values, 6)
+    with pytest.raises(AssertionError, match="8 bytes"):
+        value_at(pa.array([1], pa.int32()), 0)

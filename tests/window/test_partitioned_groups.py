@@ -7,7 +7,6 @@ import pytest
 
 from engine.aggregate.partition_files import partitions_of_memory
 from engine.errors import MemoryBudgetError, SpillError
-from engine.graph.sort_key import SortKey
 from engine.graph.window import SortedCall
 from engine.records.wide_rows import WIDE_BYTES
 from engine.window import partitioned_groups
@@ -21,7 +20,6 @@ NAN = float("nan")
 
 LISTS = (SortedCall("list", "s", "all"), SortedCall("list", "s", "kept", where="w"), SortedCall("only", "s", "one"))
 QUANTILES = (SortedCall("quantile", "x", "low", share=0.25), SortedCall("quantile", "x", "most", share=1.0))
-BY_VALUE = [SortKey("x", nulls_last=True)]
 
 #: how the key of a row is drawn
 SHAPES = {
@@ -88,8 +86,8 @@ def wanted(rows, calls):
     return made
 
 
-def evaluated(pool, space, rows, calls, order, budget, batch_rows=1000, **options):
-    groups = PartitionedGroups(rows.schema, ["k"], calls, order, pool, budget, space, **options)
+def evaluated(pool, space, rows, calls, budget, batch_rows=1000, **options):
+    groups = PartitionedGroups(rows.schema, ["k"], calls, pool, budget, space, **options)
     try:
         batches = []
         for batch in rows.combine_chunks().to_batches(batch_rows):
@@ -124,9 +122,9 @@ def few(monkeypatch):
 def test_groups_of_all_shapes_agree_with_python(workshop, few, shape, memory, calls):
     pages, count, budget = MEMORY[memory]
     rows = table(shape, count, text=shape == "some")
-    calls, order = (LISTS, []) if calls == "lists" else (QUANTILES, BY_VALUE)
+    calls = LISTS if calls == "lists" else QUANTILES
     with workshop.operator(pages, PAGE) as (pool, space):
-        check(evaluated(pool, space, rows, calls, order, budget), rows, calls)
+        check(evaluated(pool, space, rows, calls, budget), rows, calls)
         assert memory != "half" or space.spilled_bytes > 0
         assert memory != "fits" or space.spilled_bytes == 0
 
@@ -135,7 +133,7 @@ def test_groups_of_all_shapes_agree_with_python(workshop, few, shape, memory, ca
 def test_few_rows_touch_no_page(workshop, shape):
     rows = table(shape, 3000)
     with workshop.operator(PAGES_MIN, PAGE) as (pool, space):
-        check(evaluated(pool, space, rows, QUANTILES, BY_VALUE, 4 << 20), rows, QUANTILES)
+        check(evaluated(pool, space, rows, QUANTILES, 4 << 20), rows, QUANTILES)
         assert pool.pages_peak == 0
         assert space.spilled_bytes == 0
 
@@ -144,10 +142,10 @@ def test_few_rows_touch_no_page(workshop, shape):
 def test_forced_to_spill_it_gives_the_same(workshop, shape):
     rows = table(shape, 2000)
     with workshop.operator(PAGES_MIN, PAGE) as (pool, space):
-        check(evaluated(pool, space, rows, LISTS, [], 1 << 20, force_spill=True), rows, LISTS)
+        check(evaluated(pool, space, rows, LISTS, 1 << 20, force_spill=True), rows, LISTS)
         assert space.spilled_bytes > 0
     with workshop.operator(12, PAGE) as (pool, space):
-        check(evaluated(pool, space, rows, QUANTILES, BY_VALUE, 1 << 20, force_spill=True), rows, QUANTILES)
+        check(evaluated(pool, space, rows, QUANTILES, 1 << 20, force_spill=True), rows, QUANTILES)
         assert space.spilled_bytes > 0
 
 
@@ -158,12 +156,12 @@ def test_a_partition_that_is_too_large_is_parted_again_and_a_giant_group_is_sort
     monkeypatch.setattr(partitioned_groups, "_Sorting", lambda groups: sorts.append(1) or sorting(groups))
     with workshop.operator(PAGES_MIN, PAGE) as (pool, space):
         rows = table("some", 40_000)
-        check(evaluated(pool, space, rows, QUANTILES, BY_VALUE, 20_000), rows, QUANTILES)
+        check(evaluated(pool, space, rows, QUANTILES, 20_000), rows, QUANTILES)
         assert set(levels) == {0, 1}
         assert sorts == []
         levels.clear()
         rows = table("one group", 20_000)
-        check(evaluated(pool, space, rows, QUANTILES, BY_VALUE, 60_000), rows, QUANTILES)
+        check(evaluated(pool, space, rows, QUANTILES, 60_000), rows, QUANTILES)
         assert levels == [0]
         assert sorts == [1]
 
@@ -172,7 +170,7 @@ def test_a_list_beyond_the_budget_is_an_error_that_names_its_group(workshop, few
     rows = pa.table({"k": [1] * 3000, "s": [f"{row:01000}" for row in range(3000)]})
     wanted = "l: the list of the group k=1 has more than"
     with workshop.operator(PAGES_MIN, PAGE) as (pool, space), pytest.raises(MemoryBudgetError, match=wanted):
-        evaluated(pool, space, rows, [SortedCall("list", "s", "l")], [], 1 << 20)
+        evaluated(pool, space, rows, [SortedCall("list", "s", "l")], 1 << 20)
 
 
 def test_values_that_lie_outside_of_their_rows_are_grouped_in_turns(workshop, few, monkeypatch):
@@ -182,7 +180,7 @@ def test_values_that_lie_outside_of_their_rows_are_grouped_in_turns(workshop, fe
     rows = pa.table({"k": [row % 4 for row in range(6)], "s": texts, "x": [1.0] * 6})
     calls = [SortedCall("only", "s", "one"), SortedCall("list", "x", "all")]
     with workshop.operator(2 * PAGES_MIN, PAGE) as (pool, space):
-        found = evaluated(pool, space, rows, calls, [], 1 << 20, batch_rows=2)
+        found = evaluated(pool, space, rows, calls, 1 << 20, batch_rows=2)
         assert {row["k"]: row["one"] for row in found.to_pylist()} == {key: texts[key] for key in range(4)}
         assert sorted(found["all"].to_pylist()) == [[1.0], [1.0], [1.0, 1.0], [1.0, 1.0]]
         space.close()  # with the files of wide values
@@ -192,10 +190,10 @@ def test_values_that_lie_outside_of_their_rows_are_grouped_in_turns(workshop, fe
 def test_keys_that_do_not_come_first_are_put_there(workshop, few):
     rows = table("some", 3000).select(["x", "s", "k", "w"])
     with workshop.operator(PAGES_MIN, PAGE) as (pool, space):
-        groups = PartitionedGroups(rows.schema, ["k"], QUANTILES, BY_VALUE, pool, 1 << 20, space)
+        groups = PartitionedGroups(rows.schema, ["k"], QUANTILES, pool, 1 << 20, space)
         assert groups.sieve is None
         groups.close()
-        check(evaluated(pool, space, rows, QUANTILES, BY_VALUE, 1 << 20), rows, QUANTILES)
+        check(evaluated(pool, space, rows, QUANTILES, 1 << 20), rows, QUANTILES)
 
 
 def test_it_can_be_closed_at_any_time(workshop, few):
@@ -203,7 +201,7 @@ def test_it_can_be_closed_at_any_time(workshop, few):
     for taken in (0, 5, 30):
         for given in (0, 1, 2):
             with workshop.operator(PAGES_MIN, PAGE) as (pool, space):
-                groups = PartitionedGroups(rows.schema, ["k"], QUANTILES, BY_VALUE, pool, 1 << 20, space)
+                groups = PartitionedGroups(rows.schema, ["k"], QUANTILES, pool, 1 << 20, space)
                 for batch in rows.combine_chunks().to_batches(1000)[:taken]:
                     list(groups.add(batch))
                 results = groups.finish()
@@ -226,12 +224,12 @@ def test_a_disk_that_fails_leaves_nothing(workshop, few, monkeypatch):
 
         monkeypatch.setattr(partitioned_groups.PartitionFiles, "writer", failing)
         with pytest.raises(SpillError):
-            evaluated(pool, space, rows, QUANTILES, BY_VALUE, 1 << 20)
+            evaluated(pool, space, rows, QUANTILES, 1 << 20)
 
 
 def test_no_rows_have_no_groups(workshop):
     with workshop.operator(PAGES_MIN, PAGE) as (pool, space):
-        assert evaluated(pool, space, table("some", 0), QUANTILES, BY_VALUE, 1 << 20).num_rows == 0
+        assert evaluated(pool, space, table("some", 0), QUANTILES, 1 << 20).num_rows == 0
 
 
 def test_pages_for_which_rows_are_parted():

@@ -4,8 +4,8 @@
     input ──HASH by keys──► partitioned aggregate                              PARTITIONED_GROUPS
     input ──HASH by keys──► sort by keys and order ──► sorted aggregate        SORTED_GROUPS
 
-Rows are sorted where lists want an order, and where there are no keys. Quantiles are selected from values in any order,
-and lists without an order are in that of the rows.
+Rows are sorted where lists want an order. Quantiles are selected from values in any order, and lists without an order
+are in that of the rows.
 
 Parts of a filter over the keys alone pass below.
 
@@ -107,7 +107,7 @@ class SortedAggregateEntry(OperatorEntry[SortedAggregate]):
         best = cheapest(ways)
         strategy, order = "GROUPS", best.sorted_by[: len(operator.keys)]
         if best.strategy.startswith("SORTED"):
-            strategy = "PARTITIONED_GROUPS" if _takes_any_order(operator) else "SORTED_GROUPS"
+            strategy = "SORTED_GROUPS" if operator.order_by else "PARTITIONED_GROUPS"
         if strategy == "PARTITIONED_GROUPS":
             order = ()
         properties = best.properties.kept(operator.keys)
@@ -134,19 +134,13 @@ class SortedAggregateEntry(OperatorEntry[SortedAggregate]):
         descriptor = OperatorDescriptor(
             candidate.node.id,
             builder.name_of(candidate.node),
-            PartitionedAggregateOperator(operator.keys, operator.order_by, operator.calls),
+            PartitionedAggregateOperator(operator.keys, operator.calls),
             (below.descriptor.output_schema,),
             candidate.node.schema,
             weight + min(HEAVY_WEIGHT, weight),
         )
         channel = channel_of(below.id, 0, candidate.inputs[0].shipping)
         return builder.add(candidate, descriptor, (channel,), "PARTITIONED")
-
-
-def _takes_any_order(operator: SortedAggregate) -> bool:
-    """Whether rows of a group need not be sorted: nothing but quantiles, or nothing that wants an order."""
-    is_unordered = not operator.order_by or all(call.function == "quantile" for call in operator.calls)
-    return bool(operator.keys) and is_unordered
 
 
 def _call_text(call: SortedCall) -> str:

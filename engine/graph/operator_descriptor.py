@@ -317,9 +317,13 @@ class SortedAggregateOperator(msgspec.Struct, frozen=True, tag="sorted_aggregate
 
 
 class PartitionedAggregateOperator(msgspec.Struct, frozen=True, tag="partitioned_aggregate"):
-    """What a SortedAggregateOperator computes where rows of a group need no order, of rows in any order."""
+    """What a SortedAggregateOperator computes, of rows in any order: ``order_by`` is that of rows within a group.
+
+    Columns of the order are of types that have ``window.has_order_of_words``.
+    """
 
     keys: tuple[str, ...]
+    order_by: tuple[SortKey, ...]
     calls: tuple[SortedCall, ...]
 
     @property

@@ -92,3 +92,14 @@ class SortedCall(msgspec.Struct, frozen=True):
     name: str
     where: str | None = None
     share: float = 0.0
+
+
+#: Arrow's names of types, without their units
+_WHOLE_TYPES = frozenset({"int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "bool"})
+_REAL_TYPES = frozenset({"halffloat", "float", "double"})
+_TIME_TYPES = frozenset({"date32", "date64", "time32", "time64", "timestamp", "duration"})
+
+
+def has_order_of_words(type_text: str) -> bool:
+    """Whether values of a type are numbers of at most 8 bytes whose order is that of int64, or of float64."""
+    return type_text.partition("[")[0] in _WHOLE_TYPES | _REAL_TYPES | _TIME_TYPES

@@ -33,7 +33,7 @@ class PartitionedAggregate(EvaluatedRows[PartitionedGroups]):
         pool, space = context.half_page_pool(self.descriptor), context.spill_space(self.descriptor)
         budget_bytes = pool.page_limit * pool.page_size
         groups = PartitionedGroups(
-            schema, one.keys, one.calls, pool, budget_bytes, space, force_spill=context.force_spill
+            schema, one.keys, one.calls, one.order_by, pool, budget_bytes, space, force_spill=context.force_spill
         )
         self.sieve = groups.sieve
         return groups

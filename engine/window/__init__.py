@@ -21,6 +21,8 @@ sorted_groups     SortedGroups: sorted batches in, a row for each group out
 group_kernels     kernel: where groups begin, how many rows of each count
 partitioned_groups  PartitionedGroups: batches in any order in, parted by their keys, a row for each group out
 group_order       kernel: the rows of a batch group by group
+group_sort        kernel: those of each group in the order of a column
+value_words       values as unsigned numbers in the same order
 group_quantiles   kernel: values at a share of each group's, selected
 value_search      ... of a group that is larger than memory, in passes over its rows
 

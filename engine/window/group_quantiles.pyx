@@ -5,10 +5,10 @@
     low, high           of each group the values on both sides of the place share * (n - 1) among its n values that are
                         not null, null where it has none; fraction: how far between them it is
 
-Values are of 8 bytes, as words whose order is theirs: NaN is the largest number, -0.0 is 0.0. Those of a group are
-copied and selected by radix: counted by the highest bits in which they differ, and only the bucket of the place goes on
-to the next bits, until it is small and sorted by insertion. That is linear in the size of the group whatever the values
-are: at most nine passes, of which each leaves a small part in general.
+Values are of 8 bytes, as words whose order is theirs (``value_words``). Those of a group are copied and selected by
+radix: counted by the highest bits in which they differ, and only the bucket of the place goes on to the next bits,
+until it is small and sorted by insertion. That is linear in the size of the group whatever the values are: at most nine
+passes, of which each leaves a small part in general.
 
 For values that do not lie in memory together (``value_search``), 16 bits at a time:
 
@@ -30,6 +30,7 @@ from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memset
 
 from engine.records.arrow_batch cimport KIND_FLOAT64, ArrowBatch, ColumnView, column_is_null
+from engine.window.value_words cimport bits_of, word_of
 
 import pyarrow as pa
 
@@ -44,10 +45,6 @@ cdef enum:
     DIGIT_BITS = 16         # of values that are counted
     DIGITS = 1 << 16
 
-cdef uint64_t SIGN = <uint64_t> 1 << 63
-cdef uint64_t INFINITY_BITS = <uint64_t> 0x7FF << 52
-cdef uint64_t NAN_BITS = <uint64_t> 0xFFF << 51
-
 # Rows in groups, and what is found for each of them.
 cdef struct Selection:
     const int32_t* order
@@ -57,23 +54,6 @@ cdef struct Selection:
     uint64_t* high
     double* fraction
     uint8_t* validity
-
-
-cdef inline uint64_t word_of(uint64_t bits, bint is_real) noexcept nogil:
-    """A word that is in the order of values, from the bits of one."""
-    if not is_real:
-        return bits ^ SIGN
-    if bits & ~SIGN > INFINITY_BITS:
-        return NAN_BITS | SIGN
-    if bits & ~SIGN == 0:
-        return SIGN
-    return ~bits if bits & SIGN else bits | SIGN
-
-
-cdef inline uint64_t bits_of(uint64_t word, bint is_real) noexcept nogil:
-    if is_real and not word & SIGN:
-        return ~word
-    return word ^ SIGN
 
 
 cdef void sort_small(uint64_t* words, int64_t count) noexcept nogil:

@@ -1,6 +1,6 @@
-"""PartitionedGroups: aggregates of rows that come in any order, where those of a group need none; a row for each group.
+"""PartitionedGroups: aggregates that look at all rows of a group, which come in any order; a row for each group.
 
-    groups = PartitionedGroups(schema, keys, calls, pool, budget_bytes, space)
+    groups = PartitionedGroups(schema, keys, calls, order_by, pool, budget_bytes, space)
     for batch in groups.add(batch): ...             gives out nothing yet; ``sieve`` takes rows of pages past it
     for batch in groups.finish(): ...
     groups.close()                                  always; idempotent
@@ -9,20 +9,20 @@
                           │ one after the other
                           ├── small enough: its rows group by group (``group_order``), then each call at once:
                           │                 quantile    selected from the group's values (``group_quantiles``)
-                          │                 list, only  as they came
+                          │                 list, only  as they came, or in order (``group_sort``)
                           ├── larger, in a file: parted again, by a fresh hash
                           └── one that holds most of what was parted, or was parted twice: sorted by key, and grouped
                               as it lies then (``SortedGroups``)
 
 A sort moves every row several times and misses the caches for most of that; here a row is moved once, and what is done
-with it happens in a partition that the caches hold. So a sort is left for groups that are larger than memory, and for
-operators with few pages, whose partitions would be nothing but buffers.
+with it happens in a partition that the caches hold. So a sort of all rows is left for groups that are larger than
+memory, and for operators with few pages, whose partitions would be nothing but buffers.
 
 Few rows (FEW_ROWS) are not parted. Partitions in memory are done first, those in files afterwards, so that a sort finds
 all of its pages.
 
-Invariants: rows of a group keep the order in which they came. What waits lies in pages of the pool and in files; what
-is being grouped lies in Arrow's memory, within the budget.
+Invariants: rows of a group that are equal in the order keep that in which they came. What waits lies in pages of the
+pool and in files; what is being grouped lies in Arrow's memory, within the budget.
 
 Source: DuckDB's and Spark's hash aggregates keep the values of a group in its state; Boncz, Zukowski and Nes, "Database
 architecture optimized for the new bottleneck" (1999), for the partitions.
@@ -52,6 +52,7 @@ from engine.sort.external_sorter import ExternalSorter
 from engine.window.group_kernels import first_kept
 from engine.window.group_order import group_order
 from engine.window.group_quantiles import group_quantiles
+from engine.window.group_sort import sorted_in_groups
 from engine.window.sorted_groups import SortedGroups, lists_between, sorted_schema, value_between
 
 if TYPE_CHECKING:
@@ -87,6 +88,7 @@ class PartitionedGroups:
         schema: pa.Schema,
         keys: Sequence[str],
         calls: Sequence[SortedCall],
+        order_by: Sequence[SortKey],
         pool: PagePool,
         budget_bytes: int,
         space: SpillSpace,
@@ -99,7 +101,7 @@ class PartitionedGroups:
         self._names = [*keys, *(name for name in plain.names if name not in keys)]
         self._schema = pa.schema([plain.field(name) for name in self._names])
         self._is_in_order = plain.names == self._names
-        self._keys, self._calls = list(keys), list(calls)
+        self._keys, self._calls, self._order_by = list(keys), list(calls), list(order_by)
         self._pool, self._space, self._budget_bytes = pool, space, budget_bytes
         self._force_spill = force_spill
         self._whole_bytes = min(budget_bytes // WHOLE_SHARE, WHOLE_BYTES_MAX)
@@ -248,6 +250,9 @@ class PartitionedGroups:
         batches.clear()
         order, bounds = group_order(rows, len(self._keys))
         firsts = pc.take(order, bounds.slice(0, len(bounds) - 1))
+        for key in reversed(self._order_by):
+            values = _of_eight_bytes(rows.column(key.column))
+            order = sorted_in_groups(values, order, bounds, key.descending, key.nulls_last)
         columns = [pc.take(rows.column(key), firsts) for key in range(len(self._keys))]
         for call in self._calls:
             values = rows.column(call.argument)
@@ -275,10 +280,10 @@ class PartitionedGroups:
 
 
 class _Sorting:
-    """Rows that are sorted by their keys, and the groups that follow one another then."""
+    """Rows that are sorted by their keys and in their order, and the groups that follow one another then."""
 
     def __init__(self, groups: PartitionedGroups) -> None:
-        order = tuple(SortKey(key) for key in groups._keys)
+        order = (*(SortKey(key) for key in groups._keys), *groups._order_by)
         forced, space = groups._force_spill, groups._space
         self._sorter = ExternalSorter(groups._schema, order, groups._pool, space, force_spill=forced)
         self._groups = SortedGroups(
@@ -299,6 +304,15 @@ class _Sorting:
     def close(self) -> None:
         """Give pages and files back; idempotent."""
         close_all([self._groups.close, self._sorter.close])
+
+
+def _of_eight_bytes(values: pa.Array) -> pa.Array:
+    """Return values of a type that has the order of words as such numbers of 8 bytes."""
+    if pa.types.is_floating(values.type):
+        return pc.cast(values, pa.float64())
+    if pa.types.is_date32(values.type) or pa.types.is_time32(values.type):
+        values = values.view(pa.int32())
+    return values if values.type.bit_width == 64 else pc.cast(values, pa.int64())
 
 
 def _drained(taken: list[pa.RecordBatch], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

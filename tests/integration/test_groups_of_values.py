@@ -90,6 +90,38 @@ def test_lists_without_an_order_have_all_values_in_that_of_a_sort_before(open_en
         assert lists[key] == mine[::-1]
 
 
+#: what DuckDB makes of a number, in all types whose order is that of words, and in two whose order is not
+ORDERS = {
+    "tinyint": "(x % 100)::tinyint",
+    "uinteger": "(x * 40000)::uinteger",
+    "ubigint": "(x + 18446744073709450000)::ubigint",
+    "boolean": "x % 2 = 0",
+    "float": "case when x % 9 = 0 then 'nan'::float else x / 3 end::float",
+    "date": "date '1969-12-01' + (x % 100)::int",
+    "time": "time '00:00:00' + interval 1 second * (x % 86400)",
+    "timestamptz": "timestamptz '1969-12-31 00:00:00Z' + interval 1 minute * x",
+    "decimal": "(x / 4)::decimal(12, 2)",
+    "varchar": "'text ' || x",
+}
+
+
+@pytest.mark.parametrize(("descending", "nulls_last"), [(False, False), (True, False), (False, True), (True, True)])
+@pytest.mark.parametrize("kind", ORDERS)
+def test_lists_in_an_order_agree_with_duckdb(open_environment, kind, descending, nulls_last):
+    environment = open_environment(**{"parallelism.default": 2})
+    made = f"case when x % 7 = 0 then null else {ORDERS[kind]} end as o"
+    order = f"o {'desc' if descending else 'asc'} nulls {'last' if nulls_last else 'first'}, x desc"
+    with duckdb.connect() as connection:
+        connection.execute("set TimeZone = 'UTC'")
+        numbers = "select i % 300 as k, hash(i)::ubigint % 100000 as x from range(9000) t(i)"
+        rows = connection.sql(f"select k, x::bigint as x, {made} from ({numbers})").to_arrow_table()
+        theirs = connection.sql(f"select k, list(x order by {order}) from rows group by k").fetchall()
+    listed = collect_list("x", order_by=["o", "x"], descending=[descending, True], nulls_last=[nulls_last, False])
+    groups = environment.from_arrow(rows).rebalance().group_by("k").agg(l=listed)
+    assert ("PARTITIONED" in groups.explain()) == (kind not in ("ubigint", "decimal", "varchar"))
+    assert dict(map(tuple, groups.collect())) == dict(theirs)
+
+
 def test_a_limit_above_it_ends_it_early(open_environment, tmp_path):
     environment = open_environment(**{"parallelism.default": 2, "io.tmp.dirs": str(tmp_path), **MEMORY["half"]})
     data = environment.from_arrow(table(KEYS["many"], "bigint")).rebalance()

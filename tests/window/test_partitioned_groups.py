@@ -7,6 +7,7 @@ import pytest
 
 from engine.aggregate.partition_files import partitions_of_memory
 from engine.errors import MemoryBudgetError, SpillError
+from engine.graph.sort_key import SortKey
 from engine.graph.window import SortedCall
 from engine.records.wide_rows import WIDE_BYTES
 from engine.window import partitioned_groups
@@ -86,8 +87,8 @@ def wanted(rows, calls):
     return made
 
 
-def evaluated(pool, space, rows, calls, budget, batch_rows=1000, **options):
-    groups = PartitionedGroups(rows.schema, ["k"], calls, pool, budget, space, **options)
+def evaluated(pool, space, rows, calls, budget, batch_rows=1000, order=(), **options):
+    groups = PartitionedGroups(rows.schema, ["k"], calls, order, pool, budget, space, **options)
     try:
         batches = []
         for batch in rows.combine_chunks().to_batches(batch_rows):
@@ -127,6 +128,24 @@ def test_groups_of_all_shapes_agree_with_python(workshop, few, shape, memory, ca
         check(evaluated(pool, space, rows, calls, budget), rows, calls)
         assert memory != "half" or space.spilled_bytes > 0
         assert memory != "fits" or space.spilled_bytes == 0
+
+
+@pytest.mark.parametrize("memory", MEMORY)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_lists_in_an_order_agree_with_python(workshop, few, shape, memory):
+    pages, count, budget = MEMORY[memory]
+    rows = table(shape, count, text=shape == "some")
+    order = [SortKey("w", descending=True, nulls_last=True), SortKey("x")]
+    calls = (SortedCall("list", "s", "all"),)
+
+    def place(row):
+        real = row["x"]
+        return (row["w"] is None, not row["w"], real is not None, real != real, real if real is not None else 0)
+
+    with workshop.operator(pages, PAGE) as (pool, space):
+        found = evaluated(pool, space, rows, calls, max(budget, 1 << 20), order=order)
+    theirs = {key: [row["s"] for row in sorted(group, key=place)] for key, group in groups_of(rows).items()}
+    assert dict(zip(found["k"].to_pylist(), found["all"].to_pylist(), strict=True)) == theirs
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -190,7 +209,7 @@ def test_values_that_lie_outside_of_their_rows_are_grouped_in_turns(workshop, fe
 def test_keys_that_do_not_come_first_are_put_there(workshop, few):
     rows = table("some", 3000).select(["x", "s", "k", "w"])
     with workshop.operator(PAGES_MIN, PAGE) as (pool, space):
-        groups = PartitionedGroups(rows.schema, ["k"], QUANTILES, pool, 1 << 20, space)
+        groups = PartitionedGroups(rows.schema, ["k"], QUANTILES, (), pool, 1 << 20, space)
         assert groups.sieve is None
         groups.close()
         check(evaluated(pool, space, rows, QUANTILES, 1 << 20), rows, QUANTILES)
@@ -201,7 +220,7 @@ def test_it_can_be_closed_at_any_time(workshop, few):
     for taken in (0, 5, 30):
         for given in (0, 1, 2):
             with workshop.operator(PAGES_MIN, PAGE) as (pool, space):
-                groups = PartitionedGroups(rows.schema, ["k"], QUANTILES, pool, 1 << 20, space)
+                groups = PartitionedGroups(rows.schema, ["k"], QUANTILES, (), pool, 1 << 20, space)
                 for batch in rows.combine_chunks().to_batches(1000)[:taken]:
                     list(groups.add(batch))
                 results = groups.finish()

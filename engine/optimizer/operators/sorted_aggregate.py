@@ -4,8 +4,8 @@
     input ──HASH by keys──► partitioned aggregate                              PARTITIONED_GROUPS
     input ──HASH by keys──► sort by keys and order ──► sorted aggregate        SORTED_GROUPS
 
-Rows are sorted where lists want an order. Quantiles are selected from values in any order, and lists without an order
-are in that of the rows.
+Rows are sorted where lists want an order of texts or other values that are no words of 8 bytes: those are sorted within
+their group. Quantiles are selected from values in any order, and lists without an order are in that of the rows.
 
 Parts of a filter over the keys alone pass below.
 
@@ -24,7 +24,7 @@ from engine.graph.operator_descriptor import OperatorDescriptor, PartitionedAggr
 from engine.graph.plan import PlanNode, SortedAggregate
 from engine.graph.plan_schema import PlanSchema
 from engine.graph.sort_key import SortKey
-from engine.graph.window import SortedCall
+from engine.graph.window import SortedCall, has_order_of_words
 from engine.optimizer.candidates import Candidate, cheapest
 from engine.optimizer.input_changes import filter_input, narrow_input
 from engine.optimizer.logical_plan import LogicalPlan
@@ -107,7 +107,7 @@ class SortedAggregateEntry(OperatorEntry[SortedAggregate]):
         best = cheapest(ways)
         strategy, order = "GROUPS", best.sorted_by[: len(operator.keys)]
         if best.strategy.startswith("SORTED"):
-            strategy = "SORTED_GROUPS" if operator.order_by else "PARTITIONED_GROUPS"
+            strategy = "PARTITIONED_GROUPS" if _orders_words(operator, best) else "SORTED_GROUPS"
         if strategy == "PARTITIONED_GROUPS":
             order = ()
         properties = best.properties.kept(operator.keys)
@@ -134,13 +134,21 @@ class SortedAggregateEntry(OperatorEntry[SortedAggregate]):
         descriptor = OperatorDescriptor(
             candidate.node.id,
             builder.name_of(candidate.node),
-            PartitionedAggregateOperator(operator.keys, operator.calls),
+            PartitionedAggregateOperator(operator.keys, operator.order_by, operator.calls),
             (below.descriptor.output_schema,),
             candidate.node.schema,
             weight + min(HEAVY_WEIGHT, weight),
         )
         channel = channel_of(below.id, 0, candidate.inputs[0].shipping)
         return builder.add(candidate, descriptor, (channel,), "PARTITIONED")
+
+
+def _orders_words(operator: SortedAggregate, candidate: Candidate) -> bool:
+    """Whether rows are put in order within their groups; without keys there is one, which no memory need hold."""
+    schema = candidate.inputs[0].candidate.node.schema
+    return bool(operator.keys) and all(
+        has_order_of_words(schema.column(key.column).type_text) for key in operator.order_by
+    )
 
 
 def _call_text(call: SortedCall) -> str:

@@ -1,6 +1,7 @@
 """StateRows: partial states as binary rows, to and from spill files.
 
-    rows = StateRows(schema, key_count, pool)   schema: key columns, then states; takes one page of the pool
+    rows = StateRows(schema, key_count, pool)   schema: key columns, then states; takes one page of the pool; None: it
+                                                only reads
     rows.write(batch, writer)                   a batch of states to a SpillWriter
     rows.scatter(batch, files, level, count)    each row to the file of its partition on that level
     for batch in rows.read(reader): ...         back, at most 8192 rows or one block at a time
@@ -57,7 +58,7 @@ cdef class StateRows:
     cdef int32_t _key_count
     cdef int32_t* _key_columns  # 0, 1, 2 ...
 
-    def __cinit__(self, schema, int32_t key_count, PagePool pool not None):
+    def __cinit__(self, schema, int32_t key_count, PagePool pool):
         cdef int32_t index
         self._codec = RowCodec(schema)
         self._pool = pool
@@ -73,6 +74,8 @@ cdef class StateRows:
             raise MemoryError()
         for index in range(key_count):
             self._key_columns[index] = index
+        if pool is None:
+            return
         self._page = pool.take()
         if self._page == NULL:
             raise MemoryBudgetError(f"no page for the spilling of aggregate states in {pool!r}")
@@ -151,6 +154,8 @@ cdef class StateRows:
 
     cdef ArrowBatch _open(self, batch):
         cdef ArrowBatch opened = ArrowBatch.open(batch)
+        if self._page == NULL:
+            raise RuntimeError("rows are written without a page: it only reads, or is closed")
         self._codec.accept(opened)
         self._codec.move_outside(opened)
         return opened

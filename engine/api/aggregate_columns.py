@@ -6,7 +6,7 @@
 
     source ──┬─► Aggregate: sum(x), count()                      all that have states, min_by, too
              ├─► keys, y ──► distinct ──► Aggregate: count(y)    ``distinct=True`` of one argument
-             ├─► rows sorted by keys, z ──► median(z)            ``sorted_parts``: quantiles, lists
+             ├─► rows by keys, in the order of z ──► median(z)   ``sorted_parts``: quantiles, lists
              └─► counted values, windows over these              ``aggregate_parts``: what needs more
                      │
                      ▼

@@ -2,7 +2,7 @@
 
     PARTS[function](source, keys, name, one)      the parts that have the result, under that name
 
-    mode                    values counted by (keys, value) ──► the first row of each group by count, then value
+    mode                    values counted by (keys, value) ──► ``max_by`` of value and count, or the first row by these
     min_by, max_by          the least pair of key and value, a state like any other (``paired_extreme``). Of types that
                             make no pair the first row of each group by the key: the sort keeps no other rows
     histogram               the same counts ──► two lists of a group: its values, and how often each is there
@@ -106,8 +106,11 @@ def _mode(source: LogicalNode, keys: tuple[str, ...], name: str, one: Aggregated
     _check_order(one, source, 0)
     value, number = _column(_VALUE, keys), _column("__count", keys)
     counted = _counted(source, keys, _kept(one, Expr(one.arguments[0])))
-    most = _first_rows(counted, keys, [number, value], [True, False])
-    return [Part(_result(most, keys, name, value))]
+    most = Aggregated("max_by", (value.expression, number.expression))
+    pair = paired_extreme(counted, fresh_name("__most", keys), most)
+    if pair is None:
+        return [Part(_result(_first_rows(counted, keys, [number, value], [True, False]), keys, name, value))]
+    return [Part(_result(aggregate_node(counted, keys, (pair[0],)), keys, name, Expr(pair[1])))]
 
 
 def _histogram(source: LogicalNode, keys: tuple[str, ...], name: str, one: Aggregated) -> list[Part]:

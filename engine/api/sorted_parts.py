@@ -1,11 +1,11 @@
-"""Aggregates of groups whose rows are in an order: quantiles and lists, one pass over sorted rows for each order.
+"""Aggregates of groups that look at all of their values: quantiles and lists, one pass over the rows for each order.
 
     sorted_parts(source, keys, named)          the parts that have them
     any_values_node(source, keys, columns)     of each column any value that is not null, whatever its type
 
-    median(x), quantile(x, 0.9), list(y order by t)
-        ──► keys, x ──► sorted by keys, x ──► both quantiles        numbers as float64, dates as timestamps
-        ──► keys, t, y ──► sorted by keys, t ──► the list
+    median(x), quantile(z, 0.9), list(y order by t)
+        ──► keys, x, z ──► grouped, in any order ──► both quantiles         numbers as float64, dates as timestamps
+        ──► keys, t, y ──► grouped, in the order of t ──► the list
 
 Held by: tests/integration/test_aggregate_functions.py
 """
@@ -81,8 +81,7 @@ def sorted_parts(source: LogicalNode, keys: tuple[str, ...], named: Sequence[tup
         value = one.arguments[0]
         order = one.order_by
         if one.function == "quantile":
-            value = _ordered_value(one, source.schema)
-            order = (OrderedBy(value, nulls_last=True),)
+            value, order = _ordered_value(one, source.schema), ()
         for key in order:
             data_type = infer_type(key.expression, source.schema)
             if not is_key_type(data_type):

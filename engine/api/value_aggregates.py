@@ -1,7 +1,7 @@
 """Aggregates that look at the order of values, or at how often each one is there.
 
-Their values lie in sorted runs, not in states, and spill: a group may be larger than memory. Approximate ones keep a
-bounded number of rows for each group, which spill, too.
+Their values lie in partitions or sorted runs, not in states, and spill: a group may be larger than memory. Approximate
+ones keep a bounded number of rows for each group, which spill, too.
 
     median("x"), quantile("x", 0.9)   between the two nearest values
     collect_list("x", order_by="t")   values as a list; string_agg: as one text

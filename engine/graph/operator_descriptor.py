@@ -316,6 +316,22 @@ class SortedAggregateOperator(msgspec.Struct, frozen=True, tag="sorted_aggregate
         return Traits(is_repeatable=all(call.function == "quantile" for call in self.calls))
 
 
+class PartitionedAggregateOperator(msgspec.Struct, frozen=True, tag="partitioned_aggregate"):
+    """What a SortedAggregateOperator computes, of rows in any order: ``order_by`` is that of rows within a group.
+
+    Columns of the order are of types that have ``window.has_order_of_words``.
+    """
+
+    keys: tuple[str, ...]
+    order_by: tuple[SortKey, ...]
+    calls: tuple[SortedCall, ...]
+
+    @property
+    def traits(self) -> Traits:
+        """Those of the other one; it takes all rows before it gives one."""
+        return Traits(is_repeatable=all(call.function == "quantile" for call in self.calls), absorbs=True)
+
+
 class LimitOperator(msgspec.Struct, frozen=True, tag="limit"):
     """At most ``count`` rows of this subtask."""
 
@@ -351,6 +367,7 @@ PhysicalOperator = (
     | WindowOperator
     | ExplodeOperator
     | SortedAggregateOperator
+    | PartitionedAggregateOperator
     | LimitOperator
     | SinkOperator
 )

@@ -84,7 +84,7 @@ class SortedCall(msgspec.Struct, frozen=True):
     """One aggregate of the values of a group in their order; ``argument`` and ``where`` are columns.
 
     ``list``: all of them for which ``where`` is true, null without any. ``quantile``: what lies at ``share`` of those
-    that are not null, which are ordered by themselves, nulls last. ``only``: the first that is not null.
+    that are not null, whatever their order. ``only``: the first that is not null.
     """
 
     function: str
@@ -92,3 +92,14 @@ class SortedCall(msgspec.Struct, frozen=True):
     name: str
     where: str | None = None
     share: float = 0.0
+
+
+#: Arrow's names of types, without their units
+_WHOLE_TYPES = frozenset({"int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "bool"})
+_REAL_TYPES = frozenset({"halffloat", "float", "double"})
+_TIME_TYPES = frozenset({"date32", "date64", "time32", "time64", "timestamp", "duration"})
+
+
+def has_order_of_words(type_text: str) -> bool:
+    """Whether values of a type are numbers of at most 8 bytes whose order is that of int64, or of float64."""
+    return type_text.partition("[")[0] in _WHOLE_TYPES | _REAL_TYPES | _TIME_TYPES

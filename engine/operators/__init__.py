@@ -14,7 +14,9 @@
     range_windows.py   such a merge with window functions over the rows of all ranges
     received_runs.py   the runs of producers in other processes, brought here for that merge
     state_combining.py partial states that such a sort combines: the combiner, and results in the end
+    evaluated_rows.py  base of what follows: rows to an evaluation, and its results on
     sorted_rows.py     window functions, and aggregates of sorted groups
+    partitioned_aggregate.py   aggregates of groups whose values are held, of rows in any order
     explode_operator.py    elements of lists as rows
     python_operator.py user functions in worker processes
     sink_operator.py   stages a file for the commit

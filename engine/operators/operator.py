@@ -133,6 +133,10 @@ class TaskContext:
             pages = max(DRIVER_PAGES_MIN, min(pages, pages_max))
         return self._pool(operator, pages)
 
+    def half_page_pool(self, operator: OperatorDescriptor) -> PagePool:
+        """Return half of the operator's pages, its minimum at least: the others stand for what it holds elsewhere."""
+        return self.page_pool(operator, self._pages_of(operator) // 2)
+
     def two_page_pools(
         self, operator: OperatorDescriptor, first_share: float, unlent_share: int
     ) -> tuple[PagePool, PagePool, int]:

@@ -24,6 +24,7 @@ from engine.graph.operator_descriptor import (
     LimitOperator,
     MergeRunsOperator,
     OperatorDescriptor,
+    PartitionedAggregateOperator,
     PhysicalOperator,
     ProjectOperator,
     PythonOperator,
@@ -56,6 +57,7 @@ _CLASSES: Final[dict[type[PhysicalOperator], tuple[str, str]]] = {
     HashAggregateOperator: ("aggregate_operator", "Aggregate"),
     WindowOperator: ("sorted_rows", "Window"),
     SortedAggregateOperator: ("sorted_rows", "SortedAggregate"),
+    PartitionedAggregateOperator: ("partitioned_aggregate", "PartitionedAggregate"),
     PythonOperator: ("python_operator", "PythonFunctionOperator"),
     SinkOperator: ("sink_operator", "FileSink"),
 }

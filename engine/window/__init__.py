@@ -15,10 +15,16 @@ frame_aggregates  aggregates over frames that only move forward
 exact_sum         a float sum without rounding, from which values can be taken out again
 extremes          the least value of a frame that slides
 
-Aggregates of groups whose rows are in an order, from the same sorted rows:
+Aggregates that look at all values of a group, from the same sorted rows, or from rows in any order:
 
 sorted_groups     SortedGroups: sorted batches in, a row for each group out
-group_kernels     kernel: where groups begin, places of quantiles
+group_kernels     kernel: where groups begin, how many rows of each count
+partitioned_groups  PartitionedGroups: batches in any order in, parted by their keys, a row for each group out
+group_order       kernel: the rows of a batch group by group
+group_sort        kernel: those of each group in the order of a column
+value_words       values as unsigned numbers in the same order
+group_quantiles   kernel: values at a share of each group's, selected
+value_search      ... of a group that is larger than memory, in passes over its rows
 
         │ 4 4 5 7 7 7 9 │ 1 2 2 ...      rows of two partitions in order
               └──┬──┘

@@ -1,9 +1,7 @@
-"""Kernels over whole groups of sorted rows: where they begin, how many rows of each count, places of quantiles.
+"""Kernels over whole groups of sorted rows: where they begin, how many rows of each count, which is the first.
 
     group_starts(levels, key_count) -> int64 array       rows that begin a group
     kept_before(kept, bounds) -> int32 array             how many of a bool array's rows are true before each bound
-    quantile_rows(starts, kept, share)                   (low, high, fraction): rows on both sides of a share, null
-                                                         where a group has no value; nulls are the last rows of a group
     first_kept(kept, bounds) -> int64 array              first row between two bounds that is true, or null
 
 Bounds are rows, one more than there are groups. Cost: a few instructions a row, or a group.
@@ -11,7 +9,6 @@ Bounds are rows, one more than there are groups. Cost: a few instructions a row,
 Held by: tests/window/test_sorted_groups.py
 """
 
-from libc.math cimport floor
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
 from engine.records.arrow_batch cimport ArrowBatch, ColumnView
@@ -70,43 +67,6 @@ def kept_before(kept not None, bounds not None):
                 row += 1
             found[index] = total
     return pa.Array.from_buffers(pa.int32(), count, [None, buffer], null_count=0)
-
-
-def quantile_rows(starts not None, kept not None, double share):
-    """Return the rows of the values on both sides of a share of each group's values, and how far between them it is."""
-    cdef ArrowBatch places = opened(starts)
-    cdef ArrowBatch counts = opened(kept)
-    cdef const int64_t* rows = <const int64_t*> places.columns[0].values + places.columns[0].offset
-    cdef const int32_t* before = <const int32_t*> counts.columns[0].values + counts.columns[0].offset
-    cdef int64_t count = places.row_count
-    cdef int64_t group, values
-    cdef int64_t nulls = 0
-    cdef double place, whole
-    cdef int64_t* low
-    cdef int64_t* high
-    cdef double* fraction
-    cdef uint8_t* bits
-    low_buffer, high_buffer = pa.allocate_buffer(count * 8), pa.allocate_buffer(count * 8)
-    fraction_buffer, validity = pa.allocate_buffer(count * 8), pa.allocate_buffer((count + 7) >> 3)
-    low, high = <int64_t*> buffer_address(low_buffer), <int64_t*> buffer_address(high_buffer)
-    fraction, bits = <double*> buffer_address(fraction_buffer), buffer_address(validity)
-    with nogil:
-        for group in range((count + 7) >> 3):
-            bits[group] = 0
-        for group in range(count):
-            values = before[group + 1] - before[group]
-            place = share * <double> (values - 1) if values > 0 else 0.0
-            whole = floor(place)
-            low[group] = high[group] = rows[group] + <int64_t> whole
-            fraction[group] = place - whole
-            high[group] += fraction[group] > 0
-            nulls += values == 0
-            bits[group >> 3] |= <uint8_t> ((values > 0) << (group & 7))
-    return (
-        pa.Array.from_buffers(pa.int64(), count, [validity, low_buffer], null_count=nulls),
-        pa.Array.from_buffers(pa.int64(), count, [validity, high_buffer], null_count=nulls),
-        pa.Array.from_buffers(pa.float64(), count, [None, fraction_buffer], null_count=0),
-    )
 
 
 def first_kept(kept not None, bounds not None):

@@ -1,4 +1,4 @@
-"""SortedGroups: aggregates of rows that come sorted by keys, then in an order, in one pass; a row for each group.
+"""SortedGroups: aggregates of rows that come sorted by keys, then in any order, in one pass; a row for each group.
 
     groups = SortedGroups(schema, keys, calls, budget_bytes, space)
     for batch in groups.add(sorted_batch): ...       groups that have ended
@@ -8,9 +8,8 @@
     batch   │ ..open │ group │ group │ group │ open.. │      groups that lie in a batch are done at once, by kernels
                  └─► the group that reaches over batches: its rows wait in a BlockQueue, which spills them
 
-A quantile of a group that reaches over batches is found when its values have been counted: the two rows beside its
-place are read, wherever they are. A list is the result and lies in memory: one that is larger than the operator's share
-is an error.
+A quantile is selected from the values of its group; of one that is larger than memory its rows are read a few times
+(``value_search``). A list is the result and lies in memory: one that is larger than the operator's share is an error.
 
     list        values for which ``where`` is true, in the order of the rows; null without any
     quantile    between the two values beside share * (n - 1); times are rounded to their unit
@@ -31,8 +30,10 @@ from engine.records.arrow_functions import pc
 from engine.records.plain_scalars import array_of, scalar_of
 from engine.records.plain_types import plain_batch, plain_schema
 from engine.window.block_queue import BlockQueue
-from engine.window.group_kernels import first_kept, group_starts, kept_before, quantile_rows
+from engine.window.group_kernels import first_kept, group_starts, kept_before
+from engine.window.group_quantiles import group_quantiles
 from engine.window.key_levels import KeyLevels
+from engine.window.value_search import ValueSearch
 
 if TYPE_CHECKING:
     from engine.graph.window import SortedCall
@@ -40,6 +41,9 @@ if TYPE_CHECKING:
 
 #: a list may be as large as that whatever the budget
 LIST_BYTES_MIN = 1 << 20
+#: values of a group that are selected from at once: one for so many bytes of the budget, and so many in any case
+SEARCH_ROW_BYTES = 64
+SEARCH_ROWS_MIN = 1 << 14
 
 
 def sorted_schema(schema: pa.Schema, keys: Sequence[str], calls: Sequence[SortedCall]) -> pa.Schema:
@@ -113,16 +117,15 @@ class SortedGroups:
             values = rows.column(call.argument)
             if call.function == "list":
                 where = None if call.where is None else rows.column(call.where)
-                columns.append(_lists(values, where, bounds))
+                columns.append(lists_between(values, where, bounds))
             elif call.function == "quantile":
-                low, high, fraction = quantile_rows(starts, kept_before(pc.is_valid(values), bounds), call.share)
-                columns.append(_between(pc.take(values, low), pc.take(values, high), fraction))
+                columns.append(value_between(*group_quantiles(values, None, bounds, call.share)))
             else:
                 columns.append(pc.take(values, first_kept(pc.is_valid(values), bounds)))
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
 
-def _lists(values: pa.Array, where: pa.Array | None, bounds: pa.Array) -> pa.ListArray:
+def lists_between(values: pa.Array, where: pa.Array | None, bounds: pa.Array) -> pa.ListArray:
     """Return the values between bounds as lists, null where none is kept."""
     if where is None:
         first = bounds[0]
@@ -138,7 +141,7 @@ def _lists(values: pa.Array, where: pa.Array | None, bounds: pa.Array) -> pa.Lis
     return pa.ListArray.from_arrays(offsets, chosen, type=pa.list_(values.type), mask=is_empty)
 
 
-def _between(low: pa.Array, high: pa.Array, fraction: pa.Array) -> pa.Array:
+def value_between(low: pa.Array, high: pa.Array, fraction: pa.Array) -> pa.Array:
     """Return what lies a fraction of the way from one value to the next; equal ones as they are, also infinite."""
     if pa.types.is_floating(low.type):
         moved = pc.add(pc.multiply(low, pc.subtract(1.0, fraction)), pc.multiply(high, fraction))
@@ -228,15 +231,18 @@ class _OpenGroup:
     def _quantile(self, call: SortedCall, count: int, data_type: pa.DataType) -> pa.Array:
         if count == 0:
             return pa.nulls(1, data_type)
+        rows_max = max(SEARCH_ROWS_MIN, self._groups._budget_bytes // SEARCH_ROW_BYTES)
+        if self._queue.stop <= rows_max:
+            values = pa.concat_arrays(self._values(call.argument))
+            return value_between(*group_quantiles(values, None, array_of([0, len(values)]), call.share))
         place = call.share * (count - 1)
         low = int(place)
-        fraction = place - low
-        lower, upper = (self._value(row, call.argument) for row in (low, low + (fraction > 0)))
-        return _between(lower, upper, array_of([fraction]))
+        search = ValueSearch(lambda: self._values(call.argument), data_type, rows_max)
+        lower = search.at(low)
+        return value_between(lower, search.at(low + 1) if place > low else lower, array_of([place - low]))
 
-    def _value(self, row: int, column: str) -> pa.Array:
-        block = self._queue.block_at(row)
-        return block.batch.column(column).slice(row - block.start, 1)
+    def _values(self, column: str) -> Iterator[pa.Array]:
+        return (rows.column(column) for rows in self._blocks())
 
     def close(self) -> None:
         """Give back what waits."""

@@ -103,3 +103,17 @@ def test_every_row_of_a_file_is_in_one_part_with_all_others_of_its_key(workshop,
 )
 def test_small_memory_is_parted_into_small_blocks(pages, page_size, count):
     assert partitions_of_memory(pages, page_size) == (count, 4096)
+
+
+def test_rows_without_a_page_are_read_and_not_written(workshop):
+    batch = pa.record_batch({"k": [1, 2, 3]})
+    with workshop.operator(1) as (pool, space):
+        writer, states = space.writer("states", block_size=4096), StateRows(batch.schema, 1, pool)
+        states.write(batch, writer)
+        states.close()
+        file, reading = writer.finish(), StateRows(batch.schema, 1, None)
+        assert pa.Table.from_batches(reading.read(file.reader())).to_pydict() == {"k": [1, 2, 3]}
+        with pytest.raises(RuntimeError, match="without a page"):
+            reading.write(batch, writer)
+        reading.close()
+        file.delete()

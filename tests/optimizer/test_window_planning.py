@@ -67,22 +67,39 @@ def test_functions_that_nobody_reads_are_not_computed(data):
     assert "window" not in made.select("k", "x").explain()
 
 
-def test_sorted_groups_share_a_sort_and_take_filters_on_their_keys(data):
+def test_groups_of_values_share_a_pass_and_take_filters_on_their_keys(data):
     made = data.group_by("k").agg(a=median("j"), b=quantile("j", 0.9), c=median("x")).filter(col("k") == "a")
     text = made.explain()
-    assert text.count("SORTED, ") == 2
+    assert text.count("PARTITIONED, ") == 1
+    assert "SORT" not in text
+    lists = data.group_by("k").agg(a=median("j"), b=collect_list("x", order_by="x"), c=collect_list("j", order_by="j"))
+    # one for each order, and one for the one value that there is of each part's columns
+    assert lists.explain().count("PARTITIONED, ") == 4
     # parts by the same keys lie together already when they are put together
-    assert text.count("PARTITION_HASH") == 2
+    assert lists.explain().count("PARTITION_HASH") == 3
     assert text.index("quantile(") < text.index("k == 'a'")
     alone = data.group_by("k").agg(a=median("j"), b=quantile("j", 0.9))
     assert "0.5), quantile(" in alone.explain()
     assert "quantile(__sorted0, 0.5) by k" in alone.select("k", "a").explain()
 
 
+def test_groups_are_sorted_only_where_a_list_wants_an_order_of_texts_or_of_all_rows(data):
+    assert "PARTITIONED, " in data.group_by("k").agg(a=collect_list("x")).explain()
+    assert "PARTITIONED, " in data.group_by("k").agg(a=collect_list("x", order_by=["j", "x"])).explain()
+    assert "SORTED, " in data.group_by("j").agg(a=collect_list("x", order_by=["x", "k"])).explain()
+    assert "SORTED, " in data.group_by().agg(a=collect_list("x", order_by="j")).explain()
+    assert "SORT," not in data.group_by().agg(a=median("x")).explain()
+    by_key = data.sort("k").set_parallelism(1).group_by("k").agg(a=median("x"), b=collect_list("j"))
+    assert by_key.explain().count("SORT,") == 1
+    assert "PARTITIONED" not in by_key.explain()
+
+
 def test_sorted_groups_over_rows_in_their_order_are_not_sorted_again(data):
     ordered = data.sort(["k", "j"]).set_parallelism(1)
     assert ordered.group_by("k").agg(a=collect_list("x", order_by="j")).explain().count("SORT,") == 1
-    assert ordered.group_by("k").agg(a=collect_list("x", order_by="x")).explain().count("SORT,") == 2
+    assert "PARTITIONED, " in ordered.group_by("k").agg(a=collect_list("x", order_by="x")).explain()
+    by_number = data.sort(["j", "x"]).set_parallelism(1).group_by("j")
+    assert by_number.agg(a=collect_list("x", order_by="k")).explain().count("SORT,") == 2
 
 
 def test_functions_that_keep_rows_wish_for_memory(data):

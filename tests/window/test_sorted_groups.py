@@ -7,8 +7,8 @@ import pytest
 
 from engine.errors import MemoryBudgetError
 from engine.graph.window import SortedCall
-from engine.window.group_kernels import first_kept, group_starts, kept_before, quantile_rows
-from engine.window.sorted_groups import LIST_BYTES_MIN, SortedGroups, sorted_schema
+from engine.window.group_kernels import first_kept, group_starts, kept_before
+from engine.window.sorted_groups import LIST_BYTES_MIN, SEARCH_ROWS_MIN, SortedGroups, sorted_schema
 
 CALLS = (
     SortedCall("list", "s", "all"),
@@ -21,16 +21,17 @@ CALLS = (
 
 
 def rows_of(seed, keys, longest):
-    """Sorted rows; the values of a group are ordered, nulls last."""
+    """Rows sorted by their keys."""
     rng = random.Random(seed)
     columns = {"k": [], "x": [], "t": [], "s": [], "w": []}
     for key in [*range(keys), None]:
         count = rng.randrange(1, longest)
         nulls = rng.choice([0, 0, rng.randrange(count), count])
-        values = sorted(rng.randrange(1000) for _ in range(count - nulls))
+        values = [*(rng.randrange(1000) for _ in range(count - nulls)), *[None] * nulls]
+        rng.shuffle(values)
         columns["k"] += [key] * count
-        columns["x"] += [value / 2 for value in values] + [None] * nulls
-        columns["t"] += values + [None] * nulls
+        columns["x"] += [None if value is None else value / 2 for value in values]
+        columns["t"] += values
         columns["s"] += [rng.choice([None, "a", "bb", "c" * 20]) for _ in range(count)]
         columns["w"] += [rng.choice([None, False, True]) if rng.random() < 0.9 else False for _ in range(count)]
     types = {"k": pa.int64(), "x": pa.float64(), "t": pa.timestamp("s"), "s": pa.string(), "w": pa.bool_()}
@@ -38,7 +39,7 @@ def rows_of(seed, keys, longest):
 
 
 def between(values, share):
-    values = [value for value in values if value is not None]
+    values = sorted(value for value in values if value is not None)
     if not values:
         return None
     place = share * (len(values) - 1)
@@ -103,6 +104,20 @@ def test_a_group_that_reaches_over_batches_spills(workshop):
     assert evaluated(workshop, rows, ["k"], calls, 100)[1] == 0
 
 
+@pytest.mark.parametrize("share", [0.0, 0.3, 0.5, 1.0])
+def test_a_group_larger_than_memory_is_searched_on_disk(workshop, share):
+    count = 3 * SEARCH_ROWS_MIN
+    reals = [None if row % 7 == 0 else float(row * 7919 % 10_007) for row in range(count)]
+    times = pa.array([row * 7919 % 10_007 for row in range(count)], pa.timestamp("us"))
+    rows = pa.table({"k": [1] * count, "x": reals, "t": times})
+    calls = (SortedCall("quantile", "x", "x", share=share), SortedCall("quantile", "t", "t", share=share))
+    found, spilled = evaluated(workshop, rows, ["k"], calls, 2000, budget=4_000)
+    assert spilled > 0
+    assert found["x"].to_pylist() == [pytest.approx(between(reals, share))]
+    wanted_time = between([value.value for value in times], share)
+    assert abs(found["t"][0].value - wanted_time) <= 0.5
+
+
 def test_without_keys_there_is_one_group_whatever_the_rows_are(workshop):
     rows = rows_of(1, 3, 5)
     assert evaluated(workshop, rows.select(["s"]), [], CALLS[-1:], 4)[0].num_rows == 1
@@ -131,6 +146,3 @@ def test_kernels_over_slices():
     assert kept_before(kept, bounds).to_pylist() == [0, 1, 2, 3]
     assert kept_before(kept, pa.array([1, 3])).to_pylist() == [0, 2]
     assert first_kept(kept, pa.array([0, 1, 3, 4])).to_pylist() == [None, 1, None]
-    low, high, fraction = quantile_rows(pa.array([0, 4, 6]), pa.array([0, 4, 4, 6], pa.int32()), 0.5)
-    assert (low.to_pylist(), high.to_pylist()) == ([1, None, 6], [2, None, 7])
-    assert fraction.to_pylist()[::2] == [0.5, 0.5]

@@ -1,7 +1,11 @@
-"""Aggregates of groups whose rows are in an order: lists, quantiles. Rows are shipped and sorted as those of windows.
+"""Aggregates of groups that look at all of their values: lists, quantiles. Rows are shipped as those of windows.
 
-    input ──HASH by keys──► sort by keys and order ──► sorted aggregate        SORTED_GROUPS
     input that lies in this order already ──► sorted aggregate                 GROUPS
+    input ──HASH by keys──► partitioned aggregate                              PARTITIONED_GROUPS
+    input ──HASH by keys──► sort by keys and order ──► sorted aggregate        SORTED_GROUPS
+
+Rows are sorted where lists want an order of texts or other values that are no words of 8 bytes: those are sorted within
+their group. Quantiles are selected from values in any order, and lists without an order are in that of the rows.
 
 Parts of a filter over the keys alone pass below.
 
@@ -16,17 +20,17 @@ from typing import NamedTuple
 import msgspec
 
 from engine.graph.expression import Expression, columns_of
-from engine.graph.operator_descriptor import OperatorDescriptor, SortedAggregateOperator
+from engine.graph.operator_descriptor import OperatorDescriptor, PartitionedAggregateOperator, SortedAggregateOperator
 from engine.graph.plan import PlanNode, SortedAggregate
 from engine.graph.plan_schema import PlanSchema
 from engine.graph.sort_key import SortKey
-from engine.graph.window import SortedCall
+from engine.graph.window import SortedCall, has_order_of_words
 from engine.optimizer.candidates import Candidate, cheapest
 from engine.optimizer.input_changes import filter_input, narrow_input
 from engine.optimizer.logical_plan import LogicalPlan
 from engine.optimizer.operators.aggregate import groups_of
 from engine.optimizer.operators.entry import OperatorEntry, Planning
-from engine.optimizer.physical_plan_builder import PhysicalPlanBuilder
+from engine.optimizer.physical_plan_builder import PhysicalPlanBuilder, channel_of
 from engine.optimizer.short_text import short
 from engine.optimizer.window_planning import HEAVY_WEIGHT, sorted_input, window_candidate
 from engine.statistics.estimates import Estimates
@@ -101,13 +105,18 @@ class SortedAggregateEntry(OperatorEntry[SortedAggregate]):
         wanted = _Groups(operator.keys, operator.order_by)
         ways = [window_candidate(node, wanted, estimates, source, planning.settings) for source in inputs[0]]
         best = cheapest(ways)
-        strategy = "SORTED_GROUPS" if best.strategy.startswith("SORTED") else "GROUPS"
-        order = best.sorted_by[: len(operator.keys)]
+        strategy, order = "GROUPS", best.sorted_by[: len(operator.keys)]
+        if best.strategy.startswith("SORTED"):
+            strategy = "PARTITIONED_GROUPS" if _orders_words(operator, best) else "SORTED_GROUPS"
+        if strategy == "PARTITIONED_GROUPS":
+            order = ()
         properties = best.properties.kept(operator.keys)
         return [msgspec.structs.replace(best, strategy=strategy, sorted_by=order, properties=properties)]
 
     def translate(self, builder: PhysicalPlanBuilder, candidate: Candidate, operator: SortedAggregate) -> int:
-        """Add the sort and the pass over its rows."""
+        """Add the sort, where one is needed, and the pass over the rows."""
+        if candidate.strategy == "PARTITIONED_GROUPS":
+            return self._partitioned(builder, candidate, operator)
         below, channel = sorted_input(builder, candidate, _Groups(operator.keys, operator.order_by))
         descriptor = OperatorDescriptor(
             candidate.node.id,
@@ -118,6 +127,28 @@ class SortedAggregateEntry(OperatorEntry[SortedAggregate]):
             min(HEAVY_WEIGHT, builder.weight(below.estimates, candidate.parallelism)),
         )
         return builder.add(candidate, descriptor, (channel,), "SORTED")
+
+    def _partitioned(self, builder: PhysicalPlanBuilder, candidate: Candidate, operator: SortedAggregate) -> int:
+        below = builder.input_node(candidate)
+        weight = builder.weight(below.estimates, candidate.parallelism)
+        descriptor = OperatorDescriptor(
+            candidate.node.id,
+            builder.name_of(candidate.node),
+            PartitionedAggregateOperator(operator.keys, operator.order_by, operator.calls),
+            (below.descriptor.output_schema,),
+            candidate.node.schema,
+            weight + min(HEAVY_WEIGHT, weight),
+        )
+        channel = channel_of(below.id, 0, candidate.inputs[0].shipping)
+        return builder.add(candidate, descriptor, (channel,), "PARTITIONED")
+
+
+def _orders_words(operator: SortedAggregate, candidate: Candidate) -> bool:
+    """Whether rows are put in order within their groups; without keys there is one, which no memory need hold."""
+    schema = candidate.inputs[0].candidate.node.schema
+    return bool(operator.keys) and all(
+        has_order_of_words(schema.column(key.column).type_text) for key in operator.order_by
+    )
 
 
 def _call_text(call: SortedCall) -> str:

@@ -1,0 +1,39 @@
+"""PartitionedAggregate: aggregates of groups whose values it holds, of rows in any order.
+
+Half of its managed pages hold rows that wait; the others stand for what it works with in Arrow's memory.
+
+Held by: tests/integration/test_groups_of_values.py
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from engine.graph.operator_descriptor import PartitionedAggregateOperator
+from engine.operators.evaluated_rows import EvaluatedRows
+from engine.window.partitioned_groups import PartitionedGroups
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from engine.operators.operator import TaskContext
+
+
+class PartitionedAggregate(EvaluatedRows[PartitionedGroups]):
+    """Aggregates of all input of this subtask."""
+
+    @property
+    def is_satisfied(self) -> bool:
+        """It needs all of its input."""
+        return False
+
+    def _made(self, schema: pa.Schema, context: TaskContext) -> PartitionedGroups:
+        one = self.descriptor.operator
+        assert isinstance(one, PartitionedAggregateOperator)
+        pool, space = context.half_page_pool(self.descriptor), context.spill_space(self.descriptor)
+        budget_bytes = pool.page_limit * pool.page_size
+        groups = PartitionedGroups(
+            schema, one.keys, one.calls, one.order_by, pool, budget_bytes, space, force_spill=context.force_spill
+        )
+        self.sieve = groups.sieve
+        return groups

@@ -1,0 +1,3 @@
+import pyarrow as pa
+
+def group_order(batch: pa.RecordBatch, key_count: int) -> tuple[pa.Array, pa.Array]: ...

@@ -1,0 +1,163 @@
+"""The rows of a batch group by group, whose keys are in no order.
+
+    group_order(batch, key_count) -> (order, bounds)        keys are the first columns
+    order     int32 array: rows; those of a group side by side, as they came; groups in the order of their first rows
+    bounds    int64 array: where each group begins in it, and the end of the last one
+
+    row ──hash──► slot: (hash, group) ──┬── another hash, or other keys than the group's first row: the next slot
+                                        ├── the same keys: its group
+                                        └── free: a new group
+    then groups are counted, and each row is put behind those of its group
+
+A batch is meant to fit the caches, table and all: whoever has more rows parts them first. Keys are equal as they are
+for group_by. Cost: some nanoseconds a row; 24 bytes of scratch for a row and 40 for a group.
+
+Held by: tests/window/test_group_order.py
+"""
+
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+from libc.stdlib cimport calloc, free, malloc, realloc
+
+from engine.records.arrow_batch cimport ArrowBatch
+from engine.records.hashing cimport hash_batch, rehash
+from engine.window.key_levels cimport differs
+
+import pyarrow as pa
+
+cdef enum:
+    SLOTS_MIN = 1024
+    FRESH_LEVEL = 255       # of rehash: partitions have used other bits
+
+# Groups are counted from 1, so that a slot of zeros is free.
+cdef struct Slot:
+    uint64_t hash
+    int64_t group
+
+cdef struct Groups:
+    Slot* slots
+    int64_t slot_count      # a power of two, more than twice as many as groups
+    int64_t* first_rows     # [slot_count / 2]
+    int64_t count
+
+
+cdef bint grow(Groups* groups) noexcept nogil:
+    """Double the slots; False: there is no memory."""
+    cdef int64_t slot_count = max(<int64_t> SLOTS_MIN, 2 * groups.slot_count)
+    cdef Slot* slots = <Slot*> calloc(slot_count, sizeof(Slot))
+    cdef int64_t* first_rows = <int64_t*> realloc(groups.first_rows, <size_t> (slot_count // 2) * sizeof(int64_t))
+    cdef int64_t index
+    cdef uint64_t place
+    if first_rows != NULL:
+        groups.first_rows = first_rows
+    if slots == NULL or first_rows == NULL:
+        free(slots)
+        return False
+    for index in range(groups.slot_count):
+        if groups.slots[index].group:
+            place = groups.slots[index].hash & <uint64_t> (slot_count - 1)
+            while slots[place].group:
+                place = (place + 1) & <uint64_t> (slot_count - 1)
+            slots[place] = groups.slots[index]
+    free(groups.slots)
+    groups.slots = slots
+    groups.slot_count = slot_count
+    return True
+
+
+cdef inline bint is_of_group(ArrowBatch batch, int32_t key_count, int64_t row, int64_t first) noexcept nogil:
+    cdef int32_t key
+    for key in range(key_count):
+        if differs(&batch.columns[key], row, &batch.columns[key], first):
+            return False
+    return True
+
+
+cdef bint find_groups(ArrowBatch batch, int32_t key_count, const uint64_t* hashes, Groups* groups,
+                      int32_t* found) noexcept nogil:
+    """Give each row the number of its group, from 0; False: there is no memory."""
+    cdef int64_t row
+    cdef uint64_t place, hash
+    cdef Slot* slot
+    for row in range(batch.row_count):
+        if 2 * (groups.count + 1) > groups.slot_count and not grow(groups):
+            return False
+        hash = rehash(hashes[row], FRESH_LEVEL)
+        place = hash & <uint64_t> (groups.slot_count - 1)
+        slot = &groups.slots[place]
+        while slot.group and (slot.hash != hash or not is_of_group(batch, key_count, row,
+                                                                   groups.first_rows[slot.group - 1])):
+            place = (place + 1) & <uint64_t> (groups.slot_count - 1)
+            slot = &groups.slots[place]
+        if slot.group == 0:
+            groups.first_rows[groups.count] = row
+            groups.count += 1
+            slot.hash, slot.group = hash, groups.count
+        found[row] = <int32_t> (slot.group - 1)
+    return True
+
+
+cdef void put_in_order(const int32_t* found, int64_t row_count, Groups* groups, int64_t* bounds,
+                       int32_t* order) noexcept nogil:
+    """Count the rows of groups, and put each row behind those of its group."""
+    cdef int64_t index
+    cdef int64_t* places = groups.first_rows        # nobody asks for these any more
+    for index in range(groups.count + 1):
+        bounds[index] = 0
+    for index in range(row_count):
+        bounds[found[index] + 1] += 1
+    for index in range(groups.count):
+        places[index] = bounds[index]
+        bounds[index + 1] += bounds[index]
+    for index in range(row_count):
+        order[places[found[index]]] = <int32_t> index
+        places[found[index]] += 1
+
+
+cdef int32_t* key_columns(int32_t key_count) except NULL:
+    cdef int32_t* columns = <int32_t*> malloc(<size_t> (key_count + 1) * sizeof(int32_t))
+    cdef int32_t key
+    if columns == NULL:
+        raise MemoryError()
+    for key in range(key_count):
+        columns[key] = key
+    return columns
+
+
+def group_order(batch not None, int32_t key_count):
+    """Return (order, bounds) of the rows of a batch, which are fewer than 2**31."""
+    cdef ArrowBatch opened = ArrowBatch.open(batch)
+    cdef int64_t count = opened.row_count
+    cdef Groups groups = Groups(NULL, 0, NULL, 0)
+    cdef int32_t* columns = NULL
+    cdef uint64_t* hashes = NULL
+    cdef int32_t* found = NULL
+    cdef int64_t* bounds
+    cdef int32_t* order
+    cdef bint is_done
+    buffer = pa.allocate_buffer(count * sizeof(int32_t))
+    order = <int32_t*> <size_t> buffer.address
+    try:
+        columns = key_columns(key_count)
+        hashes = <uint64_t*> malloc(<size_t> (count + 1) * sizeof(uint64_t))
+        found = <int32_t*> malloc(<size_t> (count + 1) * sizeof(int32_t))
+        if hashes == NULL or found == NULL:
+            raise MemoryError()
+        with nogil:
+            hash_batch(opened, columns, key_count, 0, count, hashes)
+            is_done = find_groups(opened, key_count, hashes, &groups, found)
+        if not is_done:
+            raise MemoryError()
+        starts = pa.allocate_buffer((groups.count + 1) * sizeof(int64_t))
+        bounds = <int64_t*> <size_t> starts.address
+        with nogil:
+            put_in_order(found, count, &groups, bounds, order)
+        return (
+            pa.Array.from_buffers(pa.int32(), count, [None, buffer], null_count=0),
+            pa.Array.from_buffers(pa.int64(), groups.count + 1, [None, starts], null_count=0),
+        )
+    finally:
+        free(groups.slots)
+        free(groups.first_rows)
+        free(columns)
+        free(hashes)
+        free(found)

@@ -1,4 +1,4 @@
-"""Blocks of JSON lines to columns, by Arrow's parser, and where a line is that it does not take.
+"""Blocks of JSON lines to columns, natively or by Arrow's parser, and where a line is that it does not take.
 
     JsonParser(schema).parse(block) -> pa.Table             pa.ArrowInvalid: some line is malformed
     JsonParser(schema).parse_good(block, before, behind) -> (tables, count of malformed lines)
@@ -7,8 +7,9 @@
 
 Members that the schema does not name are passed over; one that is missing is null. Days, times of day and the like,
 which Arrow's JSON does not have, are read as texts or numbers and cast. A column of texts has the JSON text of numbers,
-objects and other values that are none, a map the members of an object. A block that Arrow refuses, as it does one with
-objects for maps, is looked at line by line (``json_lines``).
+objects and other values that are none, a map the members of an object. Ordinary blocks are read by ``json_columns``,
+with what Arrow would say of them. One that Arrow refuses, as it does one with objects for maps, is looked at line by
+line (``json_lines``).
 
 Held by: tests/connectors/test_json.py
 """
@@ -16,6 +17,7 @@ Held by: tests/connectors/test_json.py
 from __future__ import annotations
 
 import contextlib
+import re
 import struct
 from collections.abc import Sequence
 from typing import Final
@@ -23,11 +25,14 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.json as pajson
 
+from engine.connectors.json_columns import JsonColumns, parses_natively
 from engine.connectors.json_lines import SPAN_BYTES, LineReader, goes_over, is_one_a_line, objects_over_lines
 from engine.records.arrow_functions import pc
 from engine.records.plain_scalars import scalar_of
 
 OVER_LINES: Final = "the object is not whole on its line; JSON lines has one object a line: jq -c . FILE > NEW"
+
+_NULL_LINE: Final = re.compile(rb"^[ \t\r]*null", re.MULTILINE)
 
 
 def is_utf8(block: bytes) -> None:
@@ -46,6 +51,9 @@ def inferred_table(block: bytes) -> pa.Table:
 
 
 def _read(block: bytes, options: pajson.ParseOptions) -> pa.Table:
+    # Arrow takes such a line for an object without members, and a block of nothing else ends the process.
+    if _NULL_LINE.search(block):
+        raise pa.ArrowInvalid("null is no object")
     read_options = pajson.ReadOptions(use_threads=False, block_size=len(block) + 1)
     return pajson.read_json(pa.BufferReader(block), read_options, options)
 
@@ -58,6 +66,8 @@ class JsonParser:
         self._lines = LineReader(schema)
         # Without columns there are rows all the same, and Arrow counts them by one that is nowhere.
         self._read_as = pa.schema([pa.field(field.name, _readable(field.type)) for field in schema])
+        is_native = all(parses_natively(field.type) for field in self._read_as)
+        self._native = JsonColumns(schema, self._read_as) if is_native else None
         asked = self._read_as if len(schema) else pa.schema([("", pa.null())])
         self._options = pajson.ParseOptions(
             explicit_schema=asked, newlines_in_values=False, unexpected_field_behavior="ignore"
@@ -77,12 +87,14 @@ class JsonParser:
             return self._parse(b"\n".join(texts))
 
     def _parse(self, block: bytes) -> pa.Table:
-        if not block.strip():
+        if not block or block.isspace():
             return self._schema.empty_table()
         is_utf8(block)
-        table = _read(block, self._options)
-        if not is_one_a_line(block, table.num_rows):
-            raise pa.ArrowInvalid(OVER_LINES)
+        table = None if self._native is None else self._native.parse(block)
+        if table is None:
+            table = _read(block, self._options)
+            if not is_one_a_line(block, table.num_rows):
+                raise pa.ArrowInvalid(OVER_LINES)
         if table.schema.names != self._schema.names:
             table = table.select(self._schema.names)
         if table.schema == self._schema:

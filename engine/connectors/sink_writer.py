@@ -1,6 +1,6 @@
 """SinkWriter: the task's side of a sink.
 
-    open_sink_writer(spec, schema, path) -> SinkWriter     creates the file
+    open_sink_writer(spec, schema, path, former) -> SinkWriter     creates the file
         .write(batch) ...                              until it ``is_full``
         .finish() -> (row_count, size_bytes, statistics_json)
         .abort()                                           instead of finish: removes the file; idempotent
@@ -13,6 +13,7 @@ Held by: tests/connectors/test_sinks.py
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Final, Protocol, runtime_checkable
 
@@ -55,8 +56,17 @@ class SinkWriter(Protocol):
         ...
 
 
-def open_sink_writer(spec: SinkSpec, schema: pa.Schema, path: Path) -> SinkWriter:
-    """Return the writer of a sink's format; the file must not exist."""
+@cache
+def is_paced(writer_type: type) -> bool:
+    """Return whether writers of a type are paced; asked of an instance it takes as long as opening a file."""
+    return issubclass(writer_type, PacedWriter)
+
+
+def open_sink_writer(spec: SinkSpec, schema: pa.Schema, path: Path, former: SinkWriter | None = None) -> SinkWriter:
+    """Return the writer of a sink's format; the file must not exist.
+
+    former: of the sink's file before it, which has the same schema: what is known of its columns goes on.
+    """
     # Loaded when there is a sink of the format: most jobs have one.
     if spec.format == "csv":
         from engine.csv.writer import CsvWriter  # noqa: PLC0415
@@ -66,7 +76,8 @@ def open_sink_writer(spec: SinkSpec, schema: pa.Schema, path: Path) -> SinkWrite
         from engine.parquet.writer import ParquetWriter  # noqa: PLC0415
 
         codec, wanted = spec.compression or "snappy", spec.target_file_bytes
-        return ParquetWriter(schema, path, codec, spec.compression_level, wanted_bytes=wanted)
+        known = former if isinstance(former, ParquetWriter) else None
+        return ParquetWriter(schema, path, codec, spec.compression_level, wanted_bytes=wanted, former=known)
     if spec.format == "records":
         from engine.connectors.records_writer import RecordsWriter  # noqa: PLC0415
 

@@ -13,6 +13,6 @@ scan.pyx           where records begin and end
 columns.pyx        ordinary blocks straight into columns; the rest is for parse.py
 long_records.py    how long a record is that does not end within a block
 quote_mask.pxd     quotes and newlines of a block as bit masks; field_index.pxd: delimiters, too; prefix_xor.pxd: within
-                   quotes
+                   quotes; field_numbers.pxd: numbers of their digits
 row_format.pyx     rows as text; number_text.pxd, text_copy.pxd
 """

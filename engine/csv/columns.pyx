@@ -8,14 +8,12 @@
     data ──index_fields──► ends of fields ──column by column──► offsets and bytes, numbers, validity ──► RecordBatch
 
 Ordinary is: each record has exactly the file's columns, quotes stand around whole fields, lines end with ``\\n`` or
-``\\r\\n`` and none is empty, integers are digits and a minus that fit their type, strings are UTF-8. Doubles of up to
-15 digits and a point are exact as ``digits / 10^k`` (both are doubles without error); a column with others is read as
-text and cast by Arrow, as dates are. So what this module returns is what Arrow's CSV reader would have returned, only
-sooner; where it would raise, this module returns None and lets it.
+``\\r\\n`` and none is empty, integers are digits and a minus that fit their type, strings are UTF-8. A column with
+doubles of more than fifteen digits, or with exponents, is read as text and cast by Arrow, as dates are. So what this
+module returns is what Arrow's CSV reader would have returned, only sooner; where it would raise, this module returns
+None and lets it.
 
 The index of fields is kept from call to call. Used by one thread; kernels run without the GIL.
-
-Source: Clinger, "How to read floating point numbers accurately" (1990) for the exact case.
 """
 
 cimport cython
@@ -28,6 +26,7 @@ import pyarrow as pa
 from engine.records.arrow_functions import pc
 
 from engine.csv.field_index cimport INDEXES_FIELDS, FieldIndex, copy_field, index_fields
+from engine.csv.field_numbers cimport parse_decimal, parse_integer
 
 cdef enum ColumnKind:
     TEXT = 0
@@ -37,20 +36,12 @@ cdef enum ColumnKind:
 
 cdef enum:
     COPY_SLACK = 16
-    EXACT_DIGITS = 15
 
 cdef object STRING = pa.string()
 cdef dict KINDS = {
     pa.string(): TEXT, pa.date32(): CAST_TEXT, pa.float64(): DOUBLE,
     pa.int8(): INTEGER, pa.int16(): INTEGER, pa.int32(): INTEGER, pa.int64(): INTEGER,
 }
-
-cdef extern from * nogil:
-    """
-    static const double drey_exact_powers[] = {1.0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12,
-                                               1e13, 1e14, 1e15};
-    """
-    const double* powers_of_ten "drey_exact_powers"
 
 # The fields of one column in a run of rows.
 cdef struct ColumnRun:
@@ -140,26 +131,6 @@ cdef bint read_text(ColumnRun* run, int32_t* offsets, uint8_t* out) noexcept nog
     return True
 
 
-# Digits with a minus before them, of at most 18 digits.
-cdef inline bint parse_integer(const Field* field, int64_t* value) noexcept nogil:
-    cdef int64_t position = 0
-    cdef int64_t result = 0
-    cdef uint8_t digit
-    cdef bint negative = field.size > 0 and field.text[0] == 45
-    if negative:
-        position = 1
-    if position == field.size or field.size - position > 18:
-        return False
-    while position < field.size:
-        digit = field.text[position] - 48
-        if digit > 9:
-            return False
-        result = result * 10 + digit
-        position += 1
-    value[0] = -result if negative else result
-    return True
-
-
 cdef bint read_integers(ColumnRun* run, uint8_t* out, int32_t width) noexcept nogil:
     cdef Field field
     cdef int64_t row_index
@@ -170,7 +141,7 @@ cdef bint read_integers(ColumnRun* run, uint8_t* out, int32_t width) noexcept no
             return False
         value = 0
         if not is_null(run, row_index, &field):
-            if not parse_integer(&field, &value):
+            if not parse_integer(field.text, field.size, &value):
                 return False
             if width < 8 and not -bound <= value < bound:
                 return False
@@ -185,38 +156,6 @@ cdef bint read_integers(ColumnRun* run, uint8_t* out, int32_t width) noexcept no
     return True
 
 
-# Digits and at most one point between them, of at most EXACT_DIGITS digits.
-cdef inline bint parse_decimal(const Field* field, double* value) noexcept nogil:
-    cdef int64_t position = 0
-    cdef int64_t digits = 0
-    cdef int64_t decimals = -1
-    cdef int64_t mantissa = 0
-    cdef uint8_t digit
-    cdef bint negative = field.size > 0 and field.text[0] == 45
-    if negative:
-        position = 1
-    if field.size - position > EXACT_DIGITS + 1 or position == field.size or field.text[position] == 46:
-        return False
-    while position < field.size:
-        digit = field.text[position] - 48
-        if digit <= 9:
-            mantissa = mantissa * 10 + digit
-            digits += 1
-        elif field.text[position] == 46 and decimals < 0:
-            decimals = digits
-        else:
-            return False
-        position += 1
-    if digits > EXACT_DIGITS or decimals == digits:
-        return False
-    value[0] = <double>mantissa
-    if decimals >= 0:
-        value[0] /= powers_of_ten[digits - decimals]
-    if negative:
-        value[0] = -value[0]
-    return True
-
-
 cdef bint read_doubles(ColumnRun* run, double* out) noexcept nogil:
     cdef Field field
     cdef int64_t row_index
@@ -224,7 +163,7 @@ cdef bint read_doubles(ColumnRun* run, double* out) noexcept nogil:
         if not next_field(run, row_index, &field):
             return False
         out[row_index] = 0
-        if not is_null(run, row_index, &field) and not parse_decimal(&field, &out[row_index]):
+        if not is_null(run, row_index, &field) and not parse_decimal(field.text, field.size, &out[row_index]):
             return False
     return True
 

@@ -16,12 +16,12 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import msgspec
 
 from engine.connectors.partition_runs import PartitionRuns
-from engine.connectors.sink_writer import PacedWriter, SinkWriter, open_sink_writer
+from engine.connectors.sink_writer import PacedWriter, SinkWriter, is_paced, open_sink_writer
 from engine.errors import EngineError, ResourceError
 from engine.expressions.schema_bridge import to_arrow_schema
 from engine.files.compression import ENDING_OF
@@ -83,6 +83,8 @@ class FileSink(ChainedOperator):
         #: those that are full, until the attempt's last
         self._full: list[Path] = []
         self._writer: SinkWriter | None = None
+        #: of the file before
+        self._former: SinkWriter | None = None
         self._schema = to_arrow_schema(self.descriptor.input_schemas[0])
         self._runs = PartitionRuns(self._schema, self._spec.partition_by) if self._spec.partition_by else None
         #: of the partition whose file is open
@@ -96,10 +98,11 @@ class FileSink(ChainedOperator):
         attempt = self.context.descriptor.attempt
         stem = f"{self._sink_index}-{attempt.subtask_index:05d}-{attempt.nonce}-{self._file_count:05d}"
         self._name = f"{stem}.{extension_of(self._spec)}"
+        self._path = self._staging / self._name
         self._file_count += 1
         with self._naming_the_output():
             schema = self._schema if self._runs is None else self._runs.schema
-            self._writer = open_sink_writer(self._spec, schema, self._staging / self._name)
+            self._writer = open_sink_writer(self._spec, schema, self._path, self._former)
         return self._writer
 
     def process(self, batch: pa.RecordBatch) -> None:
@@ -118,8 +121,8 @@ class FileSink(ChainedOperator):
     def _write(self, batch: pa.RecordBatch) -> None:
         """Write rows of one file."""
         writer = self._writer or self._open_writer()
-        if isinstance(writer, PacedWriter):
-            writer.wait_for_room(lambda: self.context.is_cancelled)
+        if is_paced(type(writer)):
+            cast("PacedWriter", writer).wait_for_room(lambda: self.context.is_cancelled)
         width = width_of(batch_bytes(batch), batch.num_rows)
         with room_for(width, is_ended=lambda: self.context.is_cancelled), self._naming_the_output():
             writer.write(batch)
@@ -131,12 +134,12 @@ class FileSink(ChainedOperator):
     def _has_target_size(self) -> bool:
         """Whether the file has as many bytes as the user wants; what its writer still holds comes on top."""
         wanted = self._spec.target_file_bytes
-        return bool(wanted) and (self._staging / self._name).stat().st_size >= wanted
+        return bool(wanted) and self._path.stat().st_size >= wanted
 
     def _end_file(self) -> None:
         """Complete the file that is open; what follows goes into another one."""
         if self._writer is not None:
-            self._full.append(self._staging / self._name)
+            self._full.append(self._path)
             self._finish_writer(self._writer)
 
     @contextmanager
@@ -166,7 +169,7 @@ class FileSink(ChainedOperator):
         """Complete a file and report it."""
         with self._naming_the_output():
             row_count, size_bytes, statistics_json = writer.finish()
-        self._writer = None
+        self._former, self._writer = writer, None
         staged = self.context.staged_files
         if self._latest >= 0 and statistics_json:
             from engine.connectors.records_parts import hand_on  # noqa: PLC0415 - start-up time

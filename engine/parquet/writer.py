@@ -1,9 +1,7 @@
 """ParquetWriter: batches gathered into row groups, compressed by snappy or the codec that is chosen.
 
 A row group is written when ROW_GROUP_ROWS rows or ROW_GROUP_BYTES bytes of Arrow data are gathered; about twice that
-much memory a sink holds. Where many are open, or Arrow's share is small, it is written earlier (``memory.budget``). A
-column whose values hardly repeat in the first batch gets no dictionary: building one only to give it up costs a fifth
-of the time of writing.
+much memory a sink holds. Where many are open, or Arrow's share is small, it is written earlier (``memory.budget``).
 
 Arrow keeps 860 bytes of each column of a row group until the file ends, and a reader of the file has as much of it.
 So a file of many is full after CHUNKS_MAX, however large the data, and another one goes on.
@@ -20,7 +18,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -29,6 +26,7 @@ import pyarrow.parquet as pq
 
 from engine.errors import ConfigurationError, DataError, SchemaError
 from engine.memory.budget import Kind, Role, process_budget
+from engine.parquet.column_forms import ColumnForms, KnownColumns, huge_leaves
 from engine.records.arrow_batch import batch_bytes
 from engine.records.arrow_functions import pc
 from engine.records.bounded_batches import SmallBatches
@@ -47,21 +45,10 @@ GROUPS_MIN = 4
 _DICTIONARY_BYTES = 1 << 20
 _DICTIONARY_BYTES_MIN = 64 << 10
 _DICTIONARY_PART = 32
-#: about so many bytes of a column are a page; values are counted off for it 1024 at a time, unless they are wide
-_PAGE_BYTES = 1 << 20
-_VALUES_AT_ONCE = 1024
 #: batches of fewer bytes are put together: for the encoder the others are large enough
 _SMALL_BYTES = 16 << 10
 #: Arrow's unused memory goes back to the system after so many bytes
 RELEASED_BYTES = 128 << 20
-#: a column gets a dictionary when the first batch has fewer different values than this share of its rows
-DICTIONARY_RATIO = 0.5
-#: a column with a wider value in the first batch gets no dictionary and no statistics, for which the writer copies
-#: minimum and maximum six times
-NARROW_WIDTH_MAX = 4 << 10
-#: a column with a wider value in the first batch is not compressed: it would be in memory twice more, once for good
-PLAIN_WIDTH_MIN = 1 << 20
-
 #: Parquet's timestamps begin with milliseconds
 _SECONDS_MAX = (2**63 - 1) // 1000
 
@@ -74,8 +61,6 @@ _CODECS: Final[dict[str, range | None]] = {
     "lz4": range(1, 13),
     "none": None,
 }
-
-_VARIABLE = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
 
 
 def check_compression(compression: str, level: int | None) -> None:
@@ -93,7 +78,7 @@ class ParquetWriter:
     """Writes one Parquet file; also one without rows has the schema.
 
     ``has_checksums``: one in each page. ``wanted_bytes``: of the file, which has row groups of half as many then, since
-    who writes looks at its size behind each; 0: any.
+    who writes looks at its size behind each; 0: any. ``former``: of the file before it, of the same sink.
     """
 
     def __init__(
@@ -105,6 +90,7 @@ class ParquetWriter:
         *,
         has_checksums: bool = False,
         wanted_bytes: int = 0,
+        former: ParquetWriter | None = None,
     ) -> None:
         self._group_bytes_wished = min(ROW_GROUP_BYTES, wanted_bytes // 2 or ROW_GROUP_BYTES)
         self._schema = schema
@@ -119,15 +105,15 @@ class ParquetWriter:
         self._held_bytes = 0
         self._row_count = 0
         self._chunk_count = 0
-        self._leaf_count = sum(_leaf_count(field.type) for field in schema)
+        self._known: KnownColumns = KnownColumns(schema) if former is None else former._known
         self._unreleased_bytes = 0
         path.touch(exist_ok=False)
         # Arrow's own file: a Python one would have every page copied to bytes.
         self._file = pa.OSFile(str(path), "wb")
         self._reserved = process_budget.reserve(Kind.ARROW, role=Role.WRITER)
         self._writer: pq.ParquetWriter | None = None
-        #: columns with values that are written as they are
-        self._huge: set[str] = set()
+        #: leaves of columns with values that are written as they are
+        self._huge: frozenset[str] = frozenset()
         self._holds_wide = False
         #: footers of writers that have ended
         self._footers: list[pq.FileMetaData] = []
@@ -135,40 +121,41 @@ class ParquetWriter:
     def _open(self) -> pq.ParquetWriter:
         """Return the writer; the first batch, where there is one, says which columns get a dictionary."""
         if self._writer is None:
-            first = _telling(self._held) if self._held else None
-            huge = self._huge = self._huge | _huge(first) if first is not None else set()
+            forms = self._known.forms(_telling(self._held), self._huge) if self._held else ColumnForms()
+            self._huge = forms.huge
+            if self._footers:
+                self._go_on_behind()
             try:
                 self._writer = pq.ParquetWriter(
                     self._file,
                     self._schema,
-                    **self._codecs(first, huge),
-                    use_dictionary=_repeating(first, huge) if first is not None else False,
-                    write_statistics=_narrow(first, huge) if first is not None else False,
+                    **self._codecs(forms),
+                    use_dictionary=forms.dictionaries,
+                    write_statistics=forms.statistics,
                     write_page_index=False,
                     write_page_checksum=self._has_checksums,
                     # A page of the first version stays in memory until the next of its column.
-                    data_page_version="2.0" if huge else "1.0",
+                    data_page_version="2.0" if forms.huge else "1.0",
                     dictionary_pagesize_limit=self._dictionary_bytes_max,
-                    write_batch_size=_values_at_once(first) if first is not None else _VALUES_AT_ONCE,
+                    write_batch_size=forms.values_at_once,
                 )
             except (pa.ArrowNotImplementedError, pa.ArrowInvalid) as error:
                 self.abort()
                 raise SchemaError(f"write_parquet: {str(error).partition(chr(10))[0]}") from error
         return self._writer
 
-    def _codecs(self, first: pa.RecordBatch | None, huge: set[str]) -> dict[str, Any]:
+    def _codecs(self, forms: ColumnForms) -> dict[str, Any]:
         """Return the codec and its level: of all columns, or of each where some are written as they are."""
-        if not huge or first is None:
+        if not forms.huge:
             return {"compression": self._compression, "compression_level": self._level}
-        paths = [path for path, _ in _leaves_of(first)]
-        codecs = {path: "none" if path in huge else self._compression for path in paths}
-        levels = None if self._level is None else {path: self._level for path in paths if path not in huge}
+        codecs = {path: "none" if path in forms.huge else self._compression for path in forms.paths}
+        levels = None if self._level is None else {path: self._level for path in forms.paths if path not in forms.huge}
         return {"compression": codecs, "compression_level": levels}
 
     @property
     def is_full(self) -> bool:
         """Whether the footer is as long as it should be."""
-        return self._chunk_count >= max(CHUNKS_MAX, GROUPS_MIN * self._leaf_count)
+        return self._chunk_count >= max(CHUNKS_MAX, GROUPS_MIN * self._known.leaf_count)
 
     @property
     def _group_bytes_max(self) -> int:
@@ -196,7 +183,7 @@ class ParquetWriter:
         if not self._held:
             return
         self._unreleased_bytes += self._held_bytes
-        if self._holds_wide and self._writer is not None and not _huge(_telling(self._held)) <= self._huge:
+        if self._holds_wide and self._writer is not None and not huge_leaves(_telling(self._held)) <= self._huge:
             self._end_writer()
         table = pa.Table.from_batches(self._held, schema=self._schema)
         try:
@@ -204,7 +191,7 @@ class ParquetWriter:
         except pa.ArrowInvalid as error:
             raise _unfit(table, error) from None
         self._row_count += self._held_rows
-        self._chunk_count += self._leaf_count * -(-self._held_rows // ROW_GROUP_ROWS)
+        self._chunk_count += self._known.leaf_count * -(-self._held_rows // ROW_GROUP_ROWS)
         is_wide = width_of(self._held_bytes, self._held_rows) >= WIDE_BYTES
         self._held, self._held_rows, self._held_bytes, self._holds_wide = [], 0, 0, False
         del table
@@ -221,6 +208,9 @@ class ParquetWriter:
         self._writer.close()
         self._footers.append(self._writer.writer.metadata)
         self._writer = None
+
+    def _go_on_behind(self) -> None:
+        """Have what comes written behind what is there."""
         # A writer only begins at position 0. What it writes goes to the end all the same, and it asks where that is.
         descriptor = self._file.fileno()
         fcntl.fcntl(descriptor, fcntl.F_SETFL, fcntl.fcntl(descriptor, fcntl.F_GETFL) | os.O_APPEND)
@@ -232,13 +222,15 @@ class ParquetWriter:
         self._open()
         self._end_writer()
         if len(self._footers) > 1:
+            self._go_on_behind()
             whole, *others = self._footers
             for footer in others:
                 whole.append_row_groups(footer)
             whole.write_metadata_file(self._file)
+        size_bytes = os.fstat(self._file.fileno()).st_size
         self._file.close()
         self._reserved.close()
-        return self._row_count, self._path.stat().st_size, ""
+        return self._row_count, size_bytes, ""
 
     def abort(self) -> None:
         """Close and remove the file, unless it is finished."""
@@ -266,79 +258,6 @@ def _unfit(table: pa.Table, error: Exception) -> Exception:
     return error
 
 
-def _values_at_once(batch: pa.RecordBatch) -> int:
-    """Return after how many values the writer looks whether a page is full: a page is read whole."""
-    width = max((_width_max(leaf) for _, leaf in _leaves_of(batch)), default=0)
-    return max(1, min(_VALUES_AT_ONCE, _PAGE_BYTES // max(1, width)))
-
-
 def _telling(held: list[pa.RecordBatch]) -> pa.RecordBatch:
     """Return the batch that says how the file is written: the first with a wide row, else the first."""
     return next((each for each in held if width_of(each.nbytes, each.num_rows) >= WIDE_BYTES), held[0])
-
-
-def _repeating(batch: pa.RecordBatch, huge: set[str]) -> list[str] | bool:
-    """Return the columns whose values repeat, but for huge ones; Parquet judges the leaves of nested ones itself."""
-    if any(pa.types.is_nested(field.type) for field in batch.schema):
-        return [path for path, leaf in _leaves_of(batch) if _is_narrow(leaf)] if huge else True
-    names = []
-    for name, column in zip(batch.schema.names, batch.columns, strict=True):
-        least = DICTIONARY_RATIO * batch.num_rows
-        if name in huge:
-            continue
-        values = column.storage if isinstance(column, pa.ExtensionArray) else column
-        if pa.types.is_null(values.type) or (_is_narrow(values) and pc.count_distinct(values).as_py() < least):
-            names.append(name)
-    return names or False
-
-
-def _narrow(batch: pa.RecordBatch, huge: set[str]) -> list[str]:
-    """Return the columns that get statistics."""
-    columns = [each for each in zip(batch.schema.names, batch.columns, strict=True) if each[0] not in huge]
-    return [name for name, column in columns if not pa.types.is_nested(column.type) and _is_narrow(column)]
-
-
-def _huge(batch: pa.RecordBatch) -> set[str]:
-    """Return the columns, and leaves of nested ones, with values that are written as they are.
-
-    Compressed, or in a dictionary, they would be there twice more.
-    """
-    return {path for path, leaf in _leaves_of(batch) if _width_max(leaf) > PLAIN_WIDTH_MIN}
-
-
-def _leaves_of(batch: pa.RecordBatch) -> Iterator[tuple[str, pa.Array]]:
-    """Yield what has values of its own: columns, and the leaves of nested ones under the paths that Parquet has."""
-    for name, column in zip(batch.schema.names, batch.columns, strict=True):
-        yield from _leaves(name, column)
-
-
-def _leaves(path: str, array: pa.Array) -> Iterator[tuple[str, pa.Array]]:
-    if pa.types.is_struct(array.type):
-        for index, field in enumerate(array.type):
-            yield from _leaves(f"{path}.{field.name}", array.field(index))
-    elif pa.types.is_map(array.type):
-        yield from _leaves(f"{path}.key_value.key", array.keys)
-        yield from _leaves(f"{path}.key_value.value", array.items)
-    elif pa.types.is_nested(array.type):
-        yield from _leaves(f"{path}.list.element", array.values)
-    else:
-        yield path, array
-
-
-def _leaf_count(data_type: pa.DataType) -> int:
-    """Return how many columns of a Parquet file a column is."""
-    if not pa.types.is_nested(data_type):
-        return 1
-    return sum(_leaf_count(data_type.field(index).type) for index in range(data_type.num_fields))
-
-
-def _is_narrow(column: pa.Array) -> bool:
-    """Whether no value of a column that is not nested, or of a leaf, is wide."""
-    return _width_max(column) <= NARROW_WIDTH_MAX
-
-
-def _width_max(column: pa.Array) -> int:
-    """Return the bytes of the longest value of variable width; 0 where widths are fixed."""
-    if not any(is_of(column.type) for is_of in _VARIABLE):
-        return 0
-    return int(pc.max(pc.binary_length(column)).as_py() or 0)

@@ -131,6 +131,7 @@ def test_types_that_json_has_not_come_from_texts_and_numbers(tmp_path):
         (b'{"id": 1', "not whole on its line; JSON lines has one object a line: jq -c"),
         (b'{"id": 1 2}', "Missing a comma"),
         (b"[1]", "changed from object to array"),
+        (b" null", "null is no object"),
         (b'{"name": "\xff"}', "UTF8"),
         (b'{"id": 99999999999999999999}', "couldn't parse:99999999999999999999"),
     ],
@@ -141,6 +142,21 @@ def test_a_malformed_line_is_named_by_file_and_line(tmp_path, line, reason, bloc
     spec, _, _ = json_source(path, SCHEMA)
     with pytest.raises(DataError, match=rf"file {path}, line 72: .*{reason}"):
         rows_of(spec, block_bytes=block_bytes)
+
+
+@pytest.mark.parametrize("schema", [SCHEMA, pa.schema([("id", pa.decimal128(5))])], ids=["native", "by Arrow"])
+def test_a_line_of_null_is_no_row(tmp_path, schema):
+    path = tmp_path / "a.json"
+    path.write_bytes(b"null\n")
+    spec, _, _ = json_source(path, schema)
+    with pytest.raises(DataError, match="line 1: null is no object"):
+        rows_of(spec)
+    with pytest.raises(SchemaError, match="null is no object"):
+        json_source(path)
+    path.write_bytes(b'null\n{"id":1}\n\nnull\n')
+    spec, _, _ = json_source(path, schema, on_bad_row="skip")
+    assert [row["id"] for row in rows_of(spec)] == [1]
+    assert [row["id"] for row in rows_of(spec, block_bytes=4)] == [1]
 
 
 def test_what_cannot_be_read_is_said_when_the_plan_is_built(tmp_path):

@@ -7,7 +7,8 @@ import pytest
 
 from engine.errors import DataError
 from engine.parquet import writer as parquet_writer
-from engine.parquet.writer import PLAIN_WIDTH_MIN, ParquetWriter
+from engine.parquet.column_forms import PLAIN_WIDTH_MIN
+from engine.parquet.writer import ParquetWriter
 from engine.records.wide_rows import WIDE_BYTES
 
 SCHEMA = pa.schema([("id", pa.int64()), ("blob", pa.binary())])

@@ -30,7 +30,7 @@ class RuntimeFilter(msgspec.Struct, frozen=True):
     key: int
     #: of the source
     column: str
-    #: build rows of a subtask with which it is made; None: as many as a filter takes
+    #: build rows of a subtask with which it is made at most; None: as many as a filter takes
     rows_max: int | None = None
 
 

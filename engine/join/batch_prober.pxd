@@ -30,4 +30,5 @@ cdef class BatchProber:
     cdef int _look_up(self, ArrowBatch batch, int64_t start, int64_t count, bint emit_unmatched) except -1
     cdef bint _any_spilled(self) noexcept nogil
     cdef void _choose(self, ProbeMatches matches, int64_t null_count) noexcept nogil
+    cdef int64_t _keep_spilled(self, ProbeMatches matches, int64_t begin, int64_t count) noexcept nogil
     cdef int _spill_rows(self, ArrowBatch batch) except -1

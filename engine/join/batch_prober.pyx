@@ -16,7 +16,7 @@ Held by: tests/join/test_hash_join.py
 """
 
 cimport cython
-from libc.stdint cimport int32_t, int64_t, uintptr_t
+from libc.stdint cimport int32_t, int64_t, uint64_t, uintptr_t
 from libc.string cimport memset
 
 import pyarrow as pa
@@ -154,32 +154,49 @@ cdef class BatchProber:
     # Sort the chunk's rows: looked up, waiting for a spilled partition, or without key.
     cdef void _choose(self, ProbeMatches matches, int64_t null_count) noexcept nogil:
         cdef bint any_spilled = self._any_spilled()
-        cdef int64_t index, wanted = 0, spilled = 0
+        cdef int64_t begin = 0
+        cdef int64_t end, index, wanted = 0, spilled = 0, asked = 0
         cdef int32_t partition
-        for index in range(matches.count):
-            matches.skip[index] = 0
-            matches.heads[index] = NULL
-            if any_spilled and index % EXPECTED_ROWS == 0:
-                self.level.filter.expect(matches.hashes + index, min(<int64_t>EXPECTED_ROWS, matches.count - index))
-            if null_count and matches.null_flags[index]:
-                matches.skip[index] = self.drops_null_keys
-                continue
-            if any_spilled:
-                partition = partition_of_hash(matches.hashes[index], self.level.level, self.level.fan_out)
-                if self.level._entries[partition].spilled:
-                    if not self.level.may_match(partition, matches.hashes[index]):
-                        self.rows_filtered += 1
-                        continue
-                    matches.skip[index] = 1
-                    matches.spilled[spilled] = matches.start + index
-                    matches.spilled_hashes[spilled] = matches.hashes[index]
-                    spilled += 1
+        while begin < matches.count:
+            end = min(begin + <int64_t>EXPECTED_ROWS, matches.count)
+            for index in range(begin, end):
+                matches.skip[index] = 0
+                matches.heads[index] = NULL
+                if null_count and matches.null_flags[index]:
+                    matches.skip[index] = self.drops_null_keys
                     continue
-            matches.wanted[wanted] = index
-            wanted += 1
+                if any_spilled:
+                    partition = partition_of_hash(matches.hashes[index], self.level.level, self.level.fan_out)
+                    if self.level._entries[partition].spilled:
+                        matches.spilled[spilled + asked] = index
+                        matches.spilled_hashes[spilled + asked] = matches.hashes[index]
+                        asked += 1
+                        continue
+                matches.wanted[wanted] = index
+                wanted += 1
+            if asked:
+                spilled += self._keep_spilled(matches, spilled, asked)
+                asked = 0
+            begin = end
         matches.wanted_count = wanted
         matches.spilled_count = spilled
         self.rows_spilled += spilled
+
+    # Of rows whose partition is spilled keep those that may match; returns how many.
+    cdef int64_t _keep_spilled(self, ProbeMatches matches, int64_t begin, int64_t count) noexcept nogil:
+        cdef int64_t kept = begin
+        cdef int64_t index
+        cdef uint64_t hash
+        self.level.filter.expect(matches.spilled_hashes + begin, count)
+        for index in range(begin, begin + count):
+            hash = matches.spilled_hashes[index]
+            if self.level.may_match(partition_of_hash(hash, self.level.level, self.level.fan_out), hash):
+                matches.skip[matches.spilled[index]] = 1
+                matches.spilled[kept] = matches.start + matches.spilled[index]
+                matches.spilled_hashes[kept] = hash
+                kept += 1
+        self.rows_filtered += begin + count - kept
+        return kept - begin
 
     cdef int _spill_rows(self, ArrowBatch batch) except -1:
         cdef ArrowBatch waiting = batch

@@ -29,6 +29,7 @@ cdef class DenseTable(BuildTable):
     # walk over them.
     cdef void see(self, uint8_t** rows, int64_t count) noexcept nogil
     cdef void see_all(self, const EntryPages* entries) noexcept nogil
+    cdef void forget_seen(self) noexcept nogil
     # Look at rows that are to be inserted. False: their keys (of `rows` rows in all) lie too far apart.
     cdef bint _may_take(self, const EntryPages* entries, int64_t rows) noexcept nogil
     cdef int _take_pages(self) noexcept nogil

@@ -15,7 +15,8 @@ through their links, so that none of them is looked at again when another one co
 For one key that is an integer, date, time or the like, while there are at most CELLS_PER_ROW cells for each row (a
 tagged table takes eight bytes times 1.25 to 2) and rows are within 32 GiB of addresses. Rows in the order of their key,
 more or less, are inserted as they come, while they are in the cache: so the pages taken are few for the rows seen. Rows
-in another order wait until all are there, and their lowest and highest key is known: it is noted as they come, too.
+in another order wait until all are there, and their lowest and highest key is known: it is noted as they come, too, and
+stands for those that stay when others are spilled. Keys of rows in files then have a cell without a row.
 
 Invariants: no reference is 0, because the origin lies far below the first row; rows are multiples of 8 bytes.
 ``probe`` writes nothing but heads: any number of threads.
@@ -58,14 +59,18 @@ cdef class DenseTable(BuildTable):
     def __cinit__(self, PagePool pool not None, JoinSide build not None, JoinSide probe not None):
         self.kind = TABLE_DENSE
         self._cells = DirectPages(pool, build, probe, sizeof(uint32_t))
-        self._seen = KeyRange(~<uint64_t>0, 0, 0)
+        self.forget_seen()
         self.release()
 
     cdef int reserve(self, EntryPages** partitions, int32_t partition_count, int64_t rows) noexcept nogil:
         cdef int32_t index
         self.release()
         for index in range(partition_count):
-            if not self._may_take(partitions[index], rows):
+            # After each partition that is spilled it is asked again, and does not walk over all the others each time.
+            if partitions[index].spilled:
+                if self._seen.rows < rows:
+                    return STATUS_FULL
+            elif not self._may_take(partitions[index], rows):
                 self.release()
                 return STATUS_FULL
         return self._take_pages()
@@ -73,7 +78,7 @@ cdef class DenseTable(BuildTable):
     cdef bint _may_take(self, const EntryPages* entries, int64_t rows) noexcept nogil:
         if self._cells.width == 0 or not self._is_near(entries):
             return False
-        if self._seen.rows == rows:
+        if self._seen.rows >= rows:
             self._taken = self._seen
         else:
             _widen_by_all(self, entries, CELLS_PER_ROW * <uint64_t>rows, &self._taken)
@@ -86,6 +91,9 @@ cdef class DenseTable(BuildTable):
     cdef void see_all(self, const EntryPages* entries) noexcept nogil:
         if self._cells.width:
             _widen_by_all(self, entries, ~<uint64_t>0, &self._seen)
+
+    cdef void forget_seen(self) noexcept nogil:
+        self._seen = KeyRange(~<uint64_t>0, 0, 0)
 
     # Whether references reach all rows.
     cdef bint _is_near(self, const EntryPages* entries) noexcept nogil:

@@ -71,6 +71,7 @@ cdef class PartitionSet:
 
     cdef int _insert_early(self, int64_t begin, int64_t end) except -1
     cdef int _give_up_early(self) except -1
+    cdef int _see_no_more(self) except -1
     cdef void _part_rows(self, uint8_t** rows, int64_t count, const uint64_t* hashes,
                          const uint8_t* null_flags) noexcept nogil
     cdef int64_t _place_run(self, int64_t begin, int64_t count) noexcept nogil

@@ -134,6 +134,15 @@ cdef class PartitionSet:
         self._early = None
         return 0
 
+    # Rows without key come, which say nothing of keys.
+    cdef int _see_no_more(self) except -1:
+        if self._early is not None:
+            self._give_up_early()
+        if self._seeing is not None:
+            self._seeing.forget_seen()
+            self._seeing = None
+        return 0
+
     cdef bint may_match(self, int32_t partition, uint64_t hash) noexcept nogil:
         return not self._filtered[partition] or self.filter.may_contain(hash)
 
@@ -148,8 +157,8 @@ cdef class PartitionSet:
                     self._parts[index] = self.fan_out
             self._build.codec.measure(batch, start, count, self._sizes)
         self._build_hashes = hashes
-        if null_flags != NULL and self._early is not None:
-            self._give_up_early()
+        if null_flags != NULL:
+            self._see_no_more()
         return self._scatter(self._build, batch, start, NULL, count)
 
     cdef int add_rows(self, uint8_t** rows, int64_t count, const uint64_t* hashes, const uint8_t* null_flags) except -1:
@@ -159,8 +168,8 @@ cdef class PartitionSet:
             with nogil:
                 self._part_rows(rows, count, hashes, null_flags)
         self._build_hashes = hashes
-        if null_flags != NULL and self._early is not None:
-            self._give_up_early()
+        if null_flags != NULL:
+            self._see_no_more()
         return self._scatter(self._build, None, 0, rows, count)
 
     cdef void _part_rows(self, uint8_t** rows, int64_t count, const uint64_t* hashes,
@@ -338,7 +347,6 @@ cdef class PartitionSet:
 
     cdef int _spill(self, int32_t index) except -1:
         cdef HashPartition partition = <HashPartition>self.partitions[index]
-        self._seeing = None         # only where all rows are there is it asked what their keys are
         self._resident_rows -= partition.entries.row_count
         partition.begin_spill()
         if index < self.fan_out and partition.entries.large_count == 0 and not self.filter.is_given_up():
@@ -394,7 +402,7 @@ cdef class PartitionSet:
                 if not self._entries[index].spilled:
                     rows += self._entries[index].row_count
             if self._write_buffers_are_there():
-                status = tables.choose(self._entries, self.fan_out, rows, self.spilled_count == 0)
+                status = tables.choose(self._entries, self.fan_out, rows)
                 if status == STATUS_OK:
                     break
             if not self._spill_largest(-1):
@@ -411,6 +419,7 @@ cdef class PartitionSet:
             self.filter.give_up()
         if not is_filled:
             self._reserve(tables)
+        tables.forget_seen()
         for partition in self.partitions:
             partition.finish_build()
         if not is_filled:

@@ -35,11 +35,11 @@ cdef class TableChoice:
     # Look at the keys of rows that come, once nothing is inserted early any more; and of those that came before.
     cdef void see(self, uint8_t** rows, int64_t count) noexcept nogil
     cdef void see_all(self, const EntryPages* entries) noexcept nogil
+    cdef void forget_seen(self) noexcept nogil
     # All rows are there: whether a table that took them as they came has them all, which is the chosen one then.
     cdef bint choose_filled(self) except -1
-    # Choose a table for so many rows of these partitions and take its pages. all_are_there: none is spilled.
-    cdef int choose(self, EntryPages** partitions, int32_t partition_count, int64_t rows,
-                    bint all_are_there) except -1
+    # Choose a table for so many rows, which lie in those of these partitions that are not spilled, and take its pages.
+    cdef int choose(self, EntryPages** partitions, int32_t partition_count, int64_t rows) except -1
     # The same for a part of a build side, as many rows as it happens to be.
     cdef int choose_tagged(self, int64_t rows) except -1
     # Pages that the latter takes at the least.

@@ -10,11 +10,12 @@
     kind         asks for                                                      costs
     dictionary   one key of numbers close together, no two rows with the       a byte a number of the keys' range
                  same, rows that differ in it alone, no matched bits
-    dense        one key of numbers close together, all rows in memory         4 bytes a number of the range
+    dense        one key of numbers close together                             4 bytes a number of the range
     tagged       any keys                                                      10 to 16 bytes a key
 
-A table of fewer bytes and without hashes is asked first; the tagged one takes anything. Parts of a build side that come
-one after the other (``build_blocks``) are tagged tables.
+A table of fewer bytes and without hashes is asked first; the tagged one takes anything. While there is room for
+neither, more rows are spilled, so where not all fit it is the smaller one. Parts of a build side that come one after
+the other (``build_blocks``) are tagged tables.
 
 Copied rows (``replicated_keys``) get the matched bit when they are inserted, so no table is filled early with them.
 
@@ -78,6 +79,9 @@ cdef class TableChoice:
     cdef void see_all(self, const EntryPages* entries) noexcept nogil:
         self._dense.see_all(entries)
 
+    cdef void forget_seen(self) noexcept nogil:
+        self._dense.forget_seen()
+
     cdef bint choose_filled(self) except -1:
         if self._dense.row_count > 0:
             self.table = self._dense
@@ -85,16 +89,14 @@ cdef class TableChoice:
 
     # ------------------------------------------------------------------------------------ all are there
 
-    cdef int choose(self, EntryPages** partitions, int32_t partition_count, int64_t rows,
-                    bint all_are_there) except -1:
+    cdef int choose(self, EntryPages** partitions, int32_t partition_count, int64_t rows) except -1:
         cdef int status
         self.release()
-        if all_are_there:
-            with nogil:         # first touch of the pages takes long
-                status = self._dense.reserve(partitions, partition_count, rows)
-            if status == STATUS_OK:
-                self.table = self._dense
-                return status
+        with nogil:             # first touch of the pages takes long
+            status = self._dense.reserve(partitions, partition_count, rows)
+        if status == STATUS_OK:
+            self.table = self._dense
+            return status
         with nogil:
             return self._tagged.reserve(partitions, partition_count, rows)
 

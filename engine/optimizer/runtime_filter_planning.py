@@ -19,7 +19,7 @@ that is kept is that of the build side's different keys in all keys that there a
 
 Expectations may be wrong. A build side that is more than a table as it lies there may turn out to be small: how many
 rows it has is seen when it is complete, and up to ``RuntimeFilter.rows_max`` the join makes the filter that was not
-expected to pay. One that keeps too much is switched off where it is applied (``records.key_test``).
+expected to pay; of a build side that is divided among subtasks, each with its part of them. One that keeps too much is switched off where it is applied (``records.key_test``).
 
 Source: Flink's FlinkRuntimeFilterProgram, the dynamic filters of Trino.
 Held by: tests/optimizer/test_runtime_filters.py
@@ -182,7 +182,7 @@ def _probe_column(join: HashJoinOperator, node: PhysicalNode, name: str) -> str 
 
 
 def _rows_max(nodes: Sequence[PhysicalNode], node: PhysicalNode, key: int, place: _Place) -> int | None:
-    """Return with how many build rows at most a filter is made: None: with any that it takes, 0: it is not."""
+    """Return with how many build rows of a subtask a filter is made: None: with any that it takes, 0: it is not."""
     join = node.descriptor.operator
     assert isinstance(join, HashJoinOperator)
     source = nodes[place.source].estimates
@@ -196,7 +196,9 @@ def _rows_max(nodes: Sequence[PhysicalNode], node: PhysicalNode, key: int, place
         return None
     if all(_is_whole_table(nodes, channel) for channel in built):
         return 0
-    return int(KEPT_SHARE_MAX * _key_count(build, name, source, place.column))
+    rows_max = int(KEPT_SHARE_MAX * _key_count(build, name, source, place.column))
+    is_divided = any(channel.ship_strategy is not ShipStrategy.BROADCAST for channel in built)
+    return rows_max // node.parallelism if is_divided else rows_max
 
 
 def _is_whole_table(nodes: Sequence[PhysicalNode], channel: Channel) -> bool:

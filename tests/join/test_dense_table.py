@@ -111,8 +111,40 @@ def test_memory_that_ends_while_rows_come_changes_nothing(tmp_path, how, build_i
     build = table_of([n // 2 * 3 for n in range(2000)])
     probe = table_of(range(-10, 3100), tag="p")
     dense, run = joined(tmp_path, build, probe, how, build_is_left=build_is_left, pages=pages, batch_rows=128)
-    assert not (dense and run.counters["partitions_spilled"])
     assert dense if pages == 80 else not dense or pages > 20
+    assert run.counters["partitions_spilled"] == 0 or pages < 42
+
+
+@pytest.mark.parametrize("how", KEYED)
+@pytest.mark.parametrize("build_is_left", [False, True])
+@pytest.mark.parametrize("pages", [40, 60])
+def test_rows_that_stay_when_others_are_spilled_are_found_by_number(tmp_path, how, build_is_left, pages):
+    keys = random.Random(3).sample(range(4000), 4000)
+    build, probe = table_of([*keys, *keys[:500]]), table_of([None, *range(-3, 4003, 2)], tag="p")
+    dense, run = joined(tmp_path, build, probe, how, build_is_left=build_is_left, pages=pages, batch_rows=128)
+    assert dense
+    assert run.counters["partitions_spilled"] > 0
+    assert run.counters["probe_rows_spilled"] > 0
+
+
+@pytest.mark.parametrize("keys_at", ["before", "after"])
+def test_a_table_by_number_that_takes_more_than_one_by_hash_is_not_for_what_stays(tmp_path, keys_at):
+    outliers = [-(6 * 4000), 6 * 4000]
+    keys = random.Random(4).sample(range(4000), 4000)
+    build = table_of([*outliers, *keys] if keys_at == "before" else [*keys, *outliers])
+    dense, run = joined(tmp_path, build, table_of(range(0, 4000, 3), tag="p"), pages=60, batch_rows=128)
+    assert not dense
+    assert run.counters["partitions_spilled"] > 0
+
+
+def test_keys_are_not_looked_at_again_for_every_partition_that_is_spilled(tmp_path):
+    """Rows without key say nothing of keys, so what is left is found by hash."""
+    keys = random.Random(3).sample(range(4000), 4000)
+    build = table_of([*keys[:2000], None, *keys[2000:]])
+    probe = table_of(range(0, 4000, 3), tag="p")
+    dense, run = joined(tmp_path, build, probe, JoinType.FULL, pages=60, batch_rows=128)
+    assert not dense
+    assert run.counters["partitions_spilled"] > 0
 
 
 @pytest.mark.parametrize("how", [JoinType.INNER, JoinType.RIGHT, JoinType.FULL])

@@ -182,10 +182,15 @@ def few_rows(builder):
     return builder.filter(dimension(builder, rows=20_000), call("greater", "b", lit(5)))
 
 
-def test_a_build_side_that_may_be_smaller_than_expected_makes_one_up_to_so_many_rows():
-    optimized = optimize(joined(build=few_rows).plan(), OptimizerSettings(parallelism=2))
+@pytest.mark.parametrize(
+    ("hint", "rows_max"),
+    [(BROADCAST_SECOND, 5000), (JoinHint.REPARTITION_HASH_SECOND, 2500)],  # all rows in each subtask, and a part
+)
+def test_a_build_side_that_may_be_smaller_than_expected_makes_one_up_to_so_many_rows(hint, rows_max):
+    optimized = optimize(joined(hint=hint, build=few_rows).plan(), OptimizerSettings(parallelism=2))
     operators = [node.descriptor.operator for node in optimized.nodes]
     (join,) = [each for each in operators if isinstance(each, HashJoinOperator)]
-    assert [(each.column, each.rows_max) for each in join.filters] == [("k", 5000)]
-    assert "run-time filter on k from join [2], if this builds at most 5000 rows" in explain(optimized)
+    assert [(each.column, each.rows_max) for each in join.filters] == [("k", rows_max)]
+    condition = f"if none of its subtasks builds more than {rows_max} rows"
+    assert f"run-time filter on k from join [2], {condition}" in explain(optimized)
     assert filters(joined(build=lambda builder: dimension(builder, rows=20_000))) == []

@@ -2,9 +2,9 @@
 
     Plan ─► settle_partitions ─► shared_totals ─► shared_groups ─► disjunctions ─► [[constant_filters, join_conditions,
             combine_filters, filter_pushdown, limit_pushdown, sort_elimination, combine_projects, shared_scans]*,
-            equal_keys, shared_joins, semi_join_pullup, semi_join_pushdown, join_order, aggregate_reduction]* ─►
-            coarser_groups ─► early_columns ─► aggregate_pushdown ─► projection_pruning ─► combine_projects ─►
-            window_top ─► Plan
+            outer_joins, equal_keys, shared_joins, semi_join_pullup, semi_join_pushdown, join_order,
+            aggregate_reduction]* ─► coarser_groups ─► early_columns ─► aggregate_pushdown ─► projection_pruning ─►
+            combine_projects ─► window_top ─► Plan
 
 The list is the order. Each round moves filters and limits by one node, so rounds are bounded by the depth of the
 plan; ROUNDS_MAX only guards against two rules that undo each other. Joins are ordered when every filter stands where
@@ -34,6 +34,7 @@ from engine.optimizer.rules import (
     join_conditions,
     join_order,
     limit_pushdown,
+    outer_joins,
     projection_pruning,
     semi_join_pullup,
     semi_join_pushdown,
@@ -64,6 +65,7 @@ REPEATED_RULES: tuple[Rule, ...] = (
 
 #: applied when those change nothing, since filters say how many rows there are
 COST_RULES: tuple[Rule, ...] = (
+    outer_joins.apply,
     equal_keys.apply,
     shared_joins.apply,
     semi_join_pullup.apply,
@@ -118,7 +120,7 @@ def push_filters(logical: LogicalPlan) -> None:
     """Bring filters as near to the sources as they come, and change nothing else."""
     for rule in FIRST_RULES:
         rule(logical)
-    _repeat((*FILTER_RULES, equal_keys.apply), logical)
+    _repeat((*FILTER_RULES, outer_joins.apply, equal_keys.apply), logical)
 
 
 def _repeat(rules: Sequence[Rule], logical: LogicalPlan) -> None:

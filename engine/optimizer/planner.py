@@ -2,9 +2,9 @@
 
     Plan ─► settle_partitions ─► shared_totals ─► shared_groups ─► disjunctions ─► [[constant_filters, join_conditions,
             combine_filters, filter_pushdown, limit_pushdown, sort_elimination, combine_projects, shared_scans]*,
-            equal_keys, shared_joins, semi_join_pullup, semi_join_pushdown, join_order, aggregate_reduction]* ─►
-            coarser_groups ─► early_columns ─► aggregate_pushdown ─► projection_pruning ─► combine_projects ─►
-            window_top ─► Plan
+            outer_joins, equal_keys, shared_joins, semi_join_pullup, semi_join_pushdown, join_order,
+            aggregate_reduction]* ─► coarser_groups ─► early_columns ─► aggregate_pushdown ─► projection_pruning ─►
+            combine_projects ─► window_top ─► Plan
 
 The lists are the order. Each round moves filters and limits by one node, so rounds are bounded by the depth of the
 plan; ROUNDS_MAX only guards against two rules that undo each other. Joins are ordered when every filter stands where
@@ -60,11 +60,12 @@ REPEATED_RULES = (
     Rule("shared_scans"),
 )
 
-_EQUAL_KEYS = Rule("equal_keys", (Join,))
+#: those that look at filters and at keys of joins
+_JOIN_RULES = (Rule("outer_joins", (Join,)), Rule("equal_keys", (Join,)))
 
 #: applied when those change nothing, since filters say how many rows there are
 COST_RULES = (
-    _EQUAL_KEYS,
+    *_JOIN_RULES,
     Rule("shared_joins", (Join,)),
     Rule("semi_join_pullup", (Join,)),
     Rule("semi_join_pushdown", (Join,)),
@@ -108,7 +109,7 @@ def rewrite(plan: Plan) -> Plan:
 def push_filters(logical: LogicalPlan) -> None:
     """Bring filters as near to the sources as they come, and change nothing else."""
     _apply(FIRST_RULES, logical)
-    _repeat((*FILTER_RULES, _EQUAL_KEYS), logical)
+    _repeat((*FILTER_RULES, *_JOIN_RULES), logical)
 
 
 def _repeat(rules: Sequence[Rule], logical: LogicalPlan) -> None:

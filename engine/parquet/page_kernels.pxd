@@ -126,6 +126,13 @@ cdef extern from *:
         drey_unpack_singly(from, index, count, width, target);
     }
 
+    /* One value `count` times, eight at a time: runs are short, and what is behind them is written next. */
+    static inline void drey_repeat_value(uint32_t* target, uint32_t value, int64_t count) {
+        uint32_t values[8];
+        for (int place = 0; place < 8; place++) values[place] = value;
+        for (int64_t place = 0; place < count; place += 8) memcpy(target + place, values, sizeof values);
+    }
+
     /* The next values; target NULL: they are passed over. 0: there are not so many. */
     static int drey_runs_read(drey_runs* runs, int64_t count, uint32_t* target) {
         while (count > 0) {
@@ -134,8 +141,7 @@ cdef extern from *:
             if (target && runs->is_packed && runs->width) {
                 drey_unpack(runs->packed, runs->index, size, runs->width, target);
             } else if (target) {
-                const uint32_t value = runs->is_packed ? 0 : runs->value;
-                for (int64_t place = 0; place < size; place++) target[place] = value;
+                drey_repeat_value(target, runs->is_packed ? 0 : runs->value, size);
             }
             if (target) target += size;
             runs->index += size, runs->left -= size, count -= size;

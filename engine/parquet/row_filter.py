@@ -14,8 +14,10 @@ dictionary, a handful, and looked up by number for the rows; no text is written 
 fail: a dictionary may have texts that no row has. All other parts are one predicate over plain columns, of the rows
 that are left by then where those are few and it cannot fail.
 
-``tests``: filters of keys, which joins have made while the job runs (``records.key_test``). They are asked after the
-predicate, each as long as it is of use. The last of them may be the threshold of a top-n (``records.top_keys``).
+``tests``: filters of keys, which joins have made while the job runs (``records.key_test``). Each is asked as long as it
+is of use, of the rows that are left by then. They come before the predicate where batches have shown that they leave a
+smaller share of the rows, and it cannot fail. The last of them may be the threshold of a top-n (``records.top_keys``),
+which wants to see the rows that the predicate leaves and no others: then it is first.
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ from engine.parquet.column_streams import ColumnStream
 from engine.parquet.row_ranges import ALL_ROWS, NO_ROWS, Ranges, share_of
 from engine.records.arrow_functions import pc
 from engine.records.kept_rows import flags_of_codes, kept_rows, narrowed_mask
-from engine.records.key_test import KeyTest, mask_of
+from engine.records.key_test import FEW_ROWS_SHARE, KeyTest, mask_of
 from engine.records.plain_scalars import scalar_of
 from engine.records.plain_types import plain_batch
 from engine.records.top_keys import TopTest
@@ -41,8 +43,6 @@ OpenColumns = Callable[[Sequence[str], int], ColumnStream]
 
 _TRUE = scalar_of(True)
 _NOTHING = pa.RecordBatch.from_pylist([], schema=pa.schema([]))
-#: of a batch: so many rows at most are copied for the rest of a predicate to look at them alone
-_FEW_ROWS_SHARE = 0.25
 
 
 class RowFilter:
@@ -80,6 +80,12 @@ class RowFilter:
         self._plain_columns = [name for name in self.columns if name in used]
         fields = pa.schema([schema.field(name) for name in self._plain_columns])
         self._plain = compile_predicate(conjunction(others), fields) if others else None
+        can_raise = self._plain is not None and self._plain.can_raise
+        self._may_test_first = (
+            predicate is not None and not can_raise and all(isinstance(one, KeyTest) for one in tests)
+        )
+        #: rows that tests, and the predicate, were asked about, and those that they left
+        self._tested, self._asked = _Share(), _Share()
 
     def batches(
         self,
@@ -134,13 +140,26 @@ class RowFilter:
 
     def mask(self, batch: pa.RecordBatch) -> pa.BooleanArray | None:
         """Return for each row of a batch, which has ``columns`` at least, whether it is kept; None: all are."""
-        mask: pa.BooleanArray | None = None
+        if not self._may_test_first:
+            return mask_of(self._tests, batch, self._predicate_mask(batch, None))
+        if self._tested.is_smaller_than(self._asked):
+            tested = mask_of(self._tests, batch)
+            left = self._tested.add(tested, batch.num_rows)
+            mask = self._predicate_mask(batch, tested) if left else tested
+            self._asked.add(mask, left)
+        else:
+            mask = self._predicate_mask(batch, None)
+            left = self._asked.add(mask, batch.num_rows)
+            mask = mask_of(self._tests, batch, mask)
+            self._tested.add(mask, left)
+        return mask
+
+    def _predicate_mask(self, batch: pa.RecordBatch, mask: pa.BooleanArray | None) -> pa.BooleanArray | None:
+        """Return which rows of those that a mask leaves, or of all, meet the predicate; None: there is none."""
         for part in self._by_code:
             found = part.mask(batch.column(part.column))
             mask = found if mask is None else pc.and_kleene(mask, found)
-        if self._plain is not None:
-            mask = self._narrowed(batch, self._plain, mask)
-        return mask_of(self._tests, batch, mask)
+        return mask if self._plain is None else self._narrowed(batch, self._plain, mask)
 
     def _narrowed(
         self, batch: pa.RecordBatch, plain: CompiledExpression, mask: pa.BooleanArray | None
@@ -149,9 +168,27 @@ class RowFilter:
         columns = batch.select(self._plain_columns)
         if mask is None:
             return plain(plain_batch(columns))
-        if plain.can_raise or mask.true_count > _FEW_ROWS_SHARE * batch.num_rows:
+        if plain.can_raise or mask.true_count > FEW_ROWS_SHARE * batch.num_rows:
             return pc.and_kleene(mask, plain(plain_batch(columns)))
         return narrowed_mask(mask, plain(plain_batch(kept_rows(columns, mask)))) if mask.true_count else mask
+
+
+class _Share:
+    """Which share of the rows that something was asked about it has left."""
+
+    def __init__(self) -> None:
+        self._asked = self._left = 0
+
+    def add(self, mask: pa.BooleanArray | None, rows: int) -> int:
+        """Note what is left of so many rows, None: all, and return it."""
+        left = rows if mask is None else int(mask.true_count)
+        self._asked += rows
+        self._left += left
+        return left
+
+    def is_smaller_than(self, other: _Share) -> bool:
+        """Whether both are known, and this one is smaller."""
+        return self._left * other._asked < other._left * self._asked
 
 
 def _of_all_rows(share: bool | pa.BooleanArray, mask: pa.BooleanArray | None) -> pa.BooleanArray | None:

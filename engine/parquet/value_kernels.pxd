@@ -5,12 +5,16 @@
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
 # for what the kernels below are written with
+from engine.records.bit_kernels cimport gather_bits
 from engine.records.byte_kernels cimport load32
 
 cdef extern from *:
     """
     #include <stdint.h>
     #include <string.h>
+    #if defined(__x86_64__)
+    #include <immintrin.h>
+    #endif
 
     typedef uint16_t drey_page_2 __attribute__((aligned(1), may_alias));
     typedef uint32_t drey_page_4 __attribute__((aligned(1), may_alias));
@@ -76,8 +80,8 @@ cdef extern from *:
             from += bit; \
         } \
         break; }
-    static void drey_spread(const uint8_t* values, int32_t width, int64_t rows, const uint64_t* valid,
-                            uint8_t* target) {
+    static void drey_spread_singly(const uint8_t* values, int32_t width, int64_t rows, const uint64_t* valid,
+                                   uint8_t* target) {
         switch (width) {
             case 1: DREY_SPREAD(uint8_t)
             case 2: DREY_SPREAD(drey_page_2)
@@ -92,6 +96,44 @@ cdef extern from *:
                     values += bit * width;
                 }
         }
+    }
+    #if defined(__x86_64__)
+    /* As many rows as a register has values of 4, 8 or 16 bytes at a time. */
+    __attribute__((target("avx512f")))
+    static void drey_spread_16(const uint8_t* values, int32_t width, int64_t rows, const uint64_t* valid,
+                               uint8_t* target) {
+        const int count = 64 / width;
+        for (int64_t row = 0; row < rows; row += count, target += 64) {
+            const uint32_t bits = (uint32_t)(valid[row >> 6] >> (row & 63)) & ((1u << count) - 1);
+            const __m512i found = _mm512_loadu_si512(values);
+            __m512i made;
+            if (width == 4) {
+                made = _mm512_maskz_expand_epi32((__mmask16)bits, found);
+            } else {
+                uint32_t words = bits;
+                if (width == 16) {
+                    words = (words | words << 2) & 0x33;
+                    words = (words | words << 1) & 0x55;
+                    words |= words << 1;
+                }
+                made = _mm512_maskz_expand_epi64((__mmask8)words, found);
+            }
+            if (rows - row < count) {
+                uint8_t last[64];
+                _mm512_storeu_si512(last, made);
+                memcpy(target, last, (size_t)((rows - row) * width));
+            } else _mm512_storeu_si512(target, made);
+            values += __builtin_popcount(bits) * width;
+        }
+    }
+    #endif
+    static void drey_spread(const uint8_t* values, int32_t width, int64_t rows, const uint64_t* valid,
+                            uint8_t* target) {
+    #if defined(__x86_64__)
+        if ((width == 4 || width == 8 || width == 16) && __builtin_cpu_supports("avx512f"))
+            return drey_spread_16(values, width, rows, valid, target);
+    #endif
+        drey_spread_singly(values, width, rows, valid, target);
     }
     /* Where texts end, of rows some of which are null: those end where the row before does. */
     static void drey_spread_ends(const int32_t* ends, int32_t first, int64_t rows, const uint64_t* valid,
@@ -108,14 +150,9 @@ cdef extern from *:
         int64_t count = 0;
         memset(target, 0, (size_t)((rows + 63) / 64 + 1) * 8);
         for (int64_t word = 0; word < (rows + 63) / 64; word++) {
-            uint64_t bits = wanted[word], packed = words[word];
-            const int size = __builtin_popcountll(bits);
+            const int size = __builtin_popcountll(wanted[word]);
             if (size == 0) continue;
-            if (size < 64) {
-                packed = 0;
-                for (int place = 0; bits; bits &= bits - 1, place++)
-                    packed |= ((words[word] >> __builtin_ctzll(bits)) & 1) << place;
-            }
+            const uint64_t packed = drey_gather_bits(words[word], wanted[word]);
             target[count >> 6] |= packed << (count & 63);
             if ((count & 63) + size > 64) target[(count >> 6) + 1] |= packed >> (64 - (count & 63));
             count += size;
@@ -185,6 +222,9 @@ cdef extern from *:
     # A value for each row that is valid, 0 for the others.
     void spread "drey_spread" (const uint8_t* values, int32_t width, int64_t rows, const uint64_t* valid,
                                uint8_t* target) noexcept nogil
+    # The same, whatever the processor has.
+    void spread_singly "drey_spread_singly" (const uint8_t* values, int32_t width, int64_t rows, const uint64_t* valid,
+                                             uint8_t* target) noexcept nogil
     void spread_ends "drey_spread_ends" (const int32_t* ends, int32_t first, int64_t rows, const uint64_t* valid,
                                          int32_t* target) noexcept nogil
     # Of each word the bits where `wanted` has ones, side by side; target has a word more. Returns how many that are.

@@ -9,6 +9,7 @@
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
 # for what the kernels below are written with
+from engine.records.bit_kernels cimport gather_bits
 from engine.records.byte_kernels cimport bits_from
 
 cdef extern from *:
@@ -56,17 +57,11 @@ cdef extern from *:
         uint64_t held = 0;
         int64_t count = 0, ones = 0;
         for (int64_t start = 0; start < rows; start += 64) {
-            uint64_t bits = mask[start >> 6];
-            const uint64_t found = bits ? drey_bits_from(bitmap, first + start, rows - start < 64 ? rows - start : 64)
-                                        : 0;
-            uint64_t packed = found;
-            int size = __builtin_popcountll(bits);
-            if (size < 64) {
-                packed = 0;
-                for (int place = 0; bits; bits &= bits - 1, place++)
-                    packed |= ((found >> __builtin_ctzll(bits)) & 1) << place;
-            }
+            const uint64_t bits = mask[start >> 6];
+            const int size = __builtin_popcountll(bits);
             if (size == 0) continue;
+            const uint64_t packed = drey_gather_bits(
+                drey_bits_from(bitmap, first + start, rows - start < 64 ? rows - start : 64), bits);
             ones += __builtin_popcountll(packed);
             held |= packed << (count & 63);
             if ((count & 63) + size >= 64) {

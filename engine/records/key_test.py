@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from engine.records.arrow_functions import pc
+from engine.records.kept_rows import kept_rows, narrowed_mask
 from engine.records.plain_scalars import scalar_of
 
 if TYPE_CHECKING:
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 #: rows after which it is known what a filter is good for
 TRIAL_ROWS: Final = 1 << 17
 KEPT_SHARE_MAX: Final = 0.7
+#: of a batch: so many rows at most are copied, to be looked up alone
+FEW_ROWS_SHARE: Final = 0.25
 
 _FALSE = scalar_of(False)
 
@@ -54,11 +57,14 @@ class KeyTest:
 
     def mask(self, array: pa.Array, mask: pa.BooleanArray | None = None) -> pa.BooleanArray:
         """Return which of the rows that a mask leaves may have a partner; the array: plain, or a dictionary."""
-        found = self._found(array)
-        asked = len(array)
-        if mask is not None:
-            asked = mask.true_count
-            found = pc.and_(mask, found)
+        asked = len(array) if mask is None else mask.true_count
+        if mask is None:
+            found = self._found(array)
+        elif asked <= FEW_ROWS_SHARE * len(array):
+            few = kept_rows(pa.RecordBatch.from_arrays([array], names=[self.column]), mask)
+            found = narrowed_mask(mask, self._found(few.column(0)))
+        else:
+            found = pc.and_(mask, self._found(array))
         dropped = asked - found.true_count
         self.rows_dropped += dropped
         self._trial_rows += asked

@@ -15,10 +15,13 @@ from __future__ import annotations
 import re
 from typing import Final
 
+import pyarrow as pa
+
 from engine.api.expression import Expr
 from engine.api.expressions import col
 from engine.api.windows import row_number
-from engine.errors import NotYetSupportedError
+from engine.errors import NotYetSupportedError, SchemaError
+from engine.expressions.schema_bridge import is_key_type
 from engine.sql.column_names import ColumnNames, Relation
 from engine.sql.join_conditions import JoinCondition, JoinKey
 from engine.sql.joins import keyed, matching, without_match
@@ -48,12 +51,37 @@ def all_operations(plain: str) -> int:
 
 def with_counts(names: ColumnNames, left: Relation, right: Relation, condition: JoinCondition, what: str) -> Relation:
     """Return the rows of the left that INTERSECT ALL ("semi") or EXCEPT ALL ("anti") leaves."""
+    operation = "INTERSECT ALL" if what == "semi" else "EXCEPT ALL"
+    _check_types(operation, left)
     if condition.rest is not None or not condition.keys or not all(key.null_safe for key in condition.keys):
-        raise NotYetSupportedError("sql: INTERSECT ALL or EXCEPT ALL of such columns (compute it as a view)")
+        compared = ", ".join(f"{label} ({data_type})" for label, data_type in _types(left))
+        raise NotYetSupportedError(
+            f"sql: {operation} of {compared}, not all of which the planner compares (compute it as a view)"
+        )
     first, one = _numbered(names, left, [key.left for key in condition.keys])
     second, other = _numbered(names, right, [key.right for key in condition.keys])
     whole = JoinCondition((*condition.keys, JoinKey(one, other, False)), None)
     return matching(first, second, whole) if what == "semi" else without_match(first, second, whole, False)
+
+
+def _check_types(operation: str, relation: Relation) -> None:
+    """Raise SchemaError for a column whose values cannot be compared."""
+    for label, data_type in _types(relation):
+        if pa.types.is_null(data_type):
+            raise SchemaError(f"sql: {operation}: {label} has no type; write CAST(NULL AS BIGINT), say")
+        if not is_key_type(data_type):
+            raise SchemaError(
+                f"sql: {operation}: {label} is {data_type}, which cannot be compared; leave it out, or select what is "
+                "in it"
+            )
+
+
+def _types(relation: Relation) -> list[tuple[str, pa.DataType]]:
+    """Return what columns are called where no query has named them yet, with their types."""
+    types = [relation.data.schema.field(name).type for name in relation.columns]
+    names = [name.partition("#")[0] for name in relation.columns]
+    labels = [f"column {place} ({name})" for place, name in enumerate(names, 1)]
+    return list(zip(labels, types, strict=True))
 
 
 def _numbered(names: ColumnNames, relation: Relation, keys: list[Expr]) -> tuple[Relation, Expr]:

@@ -13,6 +13,8 @@ from engine.parquet.page_kernels cimport (
     snappy,
     snappy_begin,
 )
+from engine.parquet.value_kernels cimport spread, spread_singly
+from engine.records.bit_kernels cimport gather_bits, gather_singly
 
 snappy_begin()
 
@@ -79,3 +81,27 @@ def checksum(bytes data not None):
     """Return the checksum of bytes."""
     crc_begin()
     return crc(data, len(data))
+
+
+def gathered_bits(uint64_t bits, uint64_t wanted):
+    """Return the bits of a word at the places of another one's, found both ways."""
+    return gather_bits(bits, wanted), gather_singly(bits, wanted)
+
+
+def spread_values(bytes values not None, int width, int64_t rows, list words not None):
+    """Return values over rows of which some are null, spread both ways."""
+    source = bytearray(values + bytes(PAGE_SLACK))
+    valid = bytearray(b"".join(word.to_bytes(8, "little") for word in words))
+    cdef uint8_t[::1] source_view = source
+    cdef uint64_t[::1] valid_view = memoryview(valid).cast("Q")
+    cdef uint8_t[::1] target
+    found = []
+    for is_single in (False, True):
+        made = bytearray(b"\xee" * (rows * width + PAGE_SLACK))
+        target = made
+        if is_single:
+            spread_singly(&source_view[0], width, rows, &valid_view[0], &target[0])
+        else:
+            spread(&source_view[0], width, rows, &valid_view[0], &target[0])
+        found.append(bytes(made[: rows * width]))
+    return found

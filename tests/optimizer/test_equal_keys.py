@@ -114,7 +114,7 @@ def test_a_column_that_an_outer_join_fills_with_nulls_says_nothing():
     builder = two(right=SMALL_Y)
     outer = builder.join(*builder.sides, how=JoinType.LEFT, left_on="x", right_on="y")
     third = builder.source(schema(z="int64"), rows=100, path="third")
-    builder.sink(builder.join(outer, third, how=JoinType.INNER, left_on="y", right_on="z"))
+    builder.sink(builder.join(outer, third, how=JoinType.LEFT, left_on="y", right_on="z"))
     assert "third" not in filters(rewrite(builder.plan()))
 
 

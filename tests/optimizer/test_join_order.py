@@ -113,7 +113,7 @@ def test_outer_joins_stay_where_they_are():
     middle = builder.source(schema(b2="int64", c="int64"), rows=1e5, path="middle")
     tiny = builder.source(schema(c2="int64"), rows=3, path="tiny")
     outer = builder.join(large, middle, left_on="b", right_on="b2", how=JoinType.LEFT)
-    builder.sink(builder.join(outer, tiny, left_on="c", right_on="c2"))
+    builder.sink(builder.join(outer, tiny, left_on="a", right_on="c2"))
     assert joined_sets(rewrite(builder.plan())) == [{"large", "middle"}, {"large", "middle", "tiny"}]
 
 

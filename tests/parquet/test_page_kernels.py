@@ -133,3 +133,25 @@ def test_damaged_snappy_is_told_or_has_the_right_size(seed):
 @given(st.binary(max_size=100))
 def test_checksums_are_those_of_zlib(data):
     assert probe.checksum(data) == zlib.crc32(data)
+
+
+@given(st.integers(0, 2**64 - 1), st.integers(0, 2**64 - 1))
+def test_bits_at_the_places_of_others_lie_side_by_side(bits, wanted):
+    places = [place for place in range(64) if wanted >> place & 1]
+    expected = sum((bits >> place & 1) << index for index, place in enumerate(places))
+    assert probe.gathered_bits(bits, wanted) == (expected, expected)
+
+
+@pytest.mark.parametrize("width", [1, 2, 4, 8, 12, 16])
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.9, 1.0])
+@pytest.mark.parametrize("rows", [1, 15, 64, 65, 1024])
+def test_values_are_spread_over_the_rows_that_have_one(width, share, rows):
+    rnd = random.Random(rows)
+    is_valid = [rnd.random() < share for _ in range(rows)]
+    values = [rnd.randbytes(width) for _ in range(sum(is_valid))]
+    words = [
+        sum(1 << place for place, one in enumerate(is_valid[start : start + 64]) if one) for start in range(0, rows, 64)
+    ]
+    waiting = iter(values)
+    expected = b"".join(next(waiting) if one else bytes(width) for one in is_valid)
+    assert probe.spread_values(b"".join(values), width, rows, words) == [expected, expected]

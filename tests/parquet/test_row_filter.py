@@ -17,6 +17,8 @@ from engine.parquet import reader as parquet_reader
 from engine.parquet.reader import ParquetReader
 from engine.parquet.row_filter import RowFilter
 from engine.parquet.source import parquet_source
+from engine.records.key_filter import key_filter
+from engine.records.key_test import KeyTest
 
 ROWS = 20_000
 
@@ -196,3 +198,42 @@ def test_few_rows_that_are_left_with_the_numbers_of_many_texts_are_no_wide_rows(
     assert found.column("n").to_pylist() == list(range(7, rows, 5000))
     assert sum(looked_at) == rows
     assert len(looked_at) < 100, "a batch has as many rows as are a batch of bytes"
+
+
+def _asked_rows(monkeypatch, predicate, tests):
+    """Return of how many rows the predicate was asked in each batch of a thousand, and the days that were left."""
+    asked = []
+    narrowed = RowFilter._narrowed
+
+    def counted(self, batch, plain, mask):
+        asked.append(batch.num_rows if mask is None else mask.true_count)
+        return narrowed(self, batch, plain, mask)
+
+    monkeypatch.setattr(RowFilter, "_narrowed", counted)
+    row_filter = RowFilter(predicate.expression, _schema(TABLE.schema.names), (), tests)
+    found = row_filter.batches(_Decoded(), ["day"], 1000, ROWS)
+    return asked, [day for batch in found for day in batch.column("day").to_pylist()]
+
+
+def _days(*days):
+    return KeyTest("day", key_filter([pa.array(days, pa.int32())], 64))
+
+
+def test_keys_are_tested_before_a_predicate_that_leaves_more_rows(monkeypatch):
+    asked, days = _asked_rows(monkeypatch, col("price") >= 0, [_days(3, 111, 112)])
+    # the first batch says which of them leaves fewer; of batches without such a key nothing more is asked
+    assert asked == [1000, 200]
+    priced = [row // 100 for row in range(ROWS) if row % 13 and row // 100 in (3, 111, 112)]
+    assert days == priced
+
+
+def test_a_predicate_that_leaves_fewer_rows_comes_first(monkeypatch):
+    asked, days = _asked_rows(monkeypatch, col("day") == 5, [_days(*range(100))])
+    assert asked == [1000] * 20
+    assert days == [5] * 100
+
+
+def test_a_predicate_that_can_fail_sees_all_rows(monkeypatch):
+    asked, days = _asked_rows(monkeypatch, lit(1) // (col("day") + 1) >= 0, [_days(3)])
+    assert asked == [1000] * 20
+    assert days == [3] * 100

@@ -50,3 +50,20 @@ def test_several_tests_leave_what_each_of_them_leaves():
     assert mask_of(tests, batch, pa.array([True, True, False, True])).to_pylist() == [False, False, False, True]
     tests[1].is_on = False
     assert mask_of(tests, batch).true_count == 3
+
+
+@pytest.mark.parametrize("is_coded", [False, True])
+@pytest.mark.parametrize("share", [0, 10, 100])
+def test_few_rows_of_a_mask_are_looked_up_alone(monkeypatch, is_coded, share):
+    values = [None if row % 7 == 0 else row % 50 for row in range(1000)]
+    array = pa.array(values, pa.int64())
+    mask = pa.array([row % 100 < share for row in range(1000)])
+    looked_up = []
+    plain = KeyTest._plain
+    monkeypatch.setattr(KeyTest, "_plain", lambda self, one: looked_up.append(len(one)) or plain(self, one))
+    test = KeyTest("k", key_filter([pa.array([3, 5])], 64))
+    found = test.mask(array.dictionary_encode() if is_coded else array, mask)
+    assert found.to_pylist() == [row % 100 < share and values[row] in (3, 5) for row in range(1000)]
+    assert test.rows_dropped == mask.true_count - found.true_count
+    # of a dictionary all values, whichever rows are left
+    assert looked_up == [50 if is_coded else 10 * share]

@@ -7,7 +7,10 @@ import pyarrow as pa
 import pytest
 
 from engine import Environment
-from engine.errors import NotYetSupportedError
+from engine.errors import NotYetSupportedError, SchemaError
+from engine.sql.column_names import ColumnNames, Relation
+from engine.sql.join_conditions import JoinCondition
+from engine.sql.set_operations import with_counts
 from tests.sql.conftest import Answers
 
 pytestmark = [pytest.mark.integration, pytest.mark.quick]
@@ -77,6 +80,32 @@ def test_rows_and_how_often_they_come_are_duckdbs(env, text):
 def test_other_joins_of_that_kind_beside_them_are_refused(env, text):
     with pytest.raises(NotYetSupportedError, match="INTERSECT ALL or EXCEPT ALL beside"):
         env.sql(text)
+
+
+@pytest.mark.parametrize("operation", ["INTERSECT ALL", "EXCEPT ALL"])
+@pytest.mark.parametrize(
+    ("columns", "said"),
+    [
+        ("k, [k] AS l", "column 2 (computed) is list<item: int64>, which cannot be compared"),
+        ("l, k", "column 1 (l) is list<item: int64>, which cannot be compared"),
+        ("k, NULL", "column 2 (computed) has no type"),
+    ],
+)
+def test_a_column_that_cannot_be_compared_is_named(env, operation, columns, said):
+    lists = env.from_arrow(pa.table({"k": [1, 2], "l": [[1], [2, 3]]}))
+    env.register("lists", lists)
+    with pytest.raises(SchemaError) as error:
+        env.sql(f"SELECT {columns} FROM lists {operation} SELECT {columns} FROM lists")
+    assert f"sql: {operation}: {said}" in str(error.value)
+
+
+def test_rows_of_which_the_planner_compares_nothing_are_refused_by_their_columns(env):
+    names = ColumnNames()
+    rows = Relation(env.from_arrow(pa.table({"k": [1], "s": ["a"]})), ("k", "s"))
+    with pytest.raises(
+        NotYetSupportedError, match=r"EXCEPT ALL of column 1 \(k\) \(int64\), column 2 \(s\) \(string\)"
+    ):
+        with_counts(names, rows, rows, JoinCondition((), None), "anti")
 
 
 def test_a_filter_asks_for_one_branch_of_a_union(answers: Answers) -> None:

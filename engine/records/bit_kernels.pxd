@@ -1,0 +1,30 @@
+# The bits of a word at the places of another one's, side by side: one instruction where the processor has it.
+
+from libc.stdint cimport uint64_t
+
+cdef extern from *:
+    """
+    #include <stdint.h>
+
+    static uint64_t drey_gather_singly(uint64_t bits, uint64_t wanted) {
+        uint64_t found = 0;
+        for (int place = 0; wanted; wanted &= wanted - 1, place++)
+            found |= ((bits >> __builtin_ctzll(wanted)) & 1) << place;
+        return found;
+    }
+
+    #if defined(__x86_64__)
+    #include <immintrin.h>
+    __attribute__((target("bmi2")))
+    static uint64_t drey_gather_at_once(uint64_t bits, uint64_t wanted) { return _pext_u64(bits, wanted); }
+    static inline uint64_t drey_gather_bits(uint64_t bits, uint64_t wanted) {
+        return __builtin_cpu_supports("bmi2") ? drey_gather_at_once(bits, wanted) : drey_gather_singly(bits, wanted);
+    }
+    #else
+    static inline uint64_t drey_gather_bits(uint64_t bits, uint64_t wanted) { return drey_gather_singly(bits, wanted); }
+    #endif
+    """
+    # Of `bits` those where `wanted` has ones, the lowest first; 0 behind them.
+    uint64_t gather_bits "drey_gather_bits" (uint64_t bits, uint64_t wanted) noexcept nogil
+    # The same without that instruction.
+    uint64_t gather_singly "drey_gather_singly" (uint64_t bits, uint64_t wanted) noexcept nogil

@@ -46,6 +46,7 @@ from engine.connectors.records_manifest import read_manifest
 from engine.connectors.records_parts import WrittenPart
 from engine.connectors.records_writer import RecordsWriter
 from engine.errors import DataError, PlanError
+from engine.parquet.pages import flat_leaves
 from engine.records.plain_types import plain_batch
 from engine.spark.arrow_types import fitted, records_schema, sparks_arrow_schema, sparks_schema
 from engine.spark.column_names import listed_names
@@ -188,7 +189,7 @@ class DreyReader(DataSourceReader):
         found: list[InputPartition] = []
         for path in self._paths:
             footer = pq.read_metadata(path)
-            places = {footer.schema.column(index).path: index for index in range(footer.num_columns)}
+            places = flat_leaves(footer.schema)
             first, size_bytes = 0, 0
             for index in range(footer.num_row_groups):
                 group = footer.row_group(index)

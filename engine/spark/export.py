@@ -51,7 +51,7 @@ from engine.spark.export_checks import MARKS, REASON, BadRows, Checks, clean
 from engine.spark.export_publishing import Made, append, publish, staging
 from engine.spark.export_rejected import publish_rejected, rejected_folder, strip_names, write_rejected
 from engine.spark.export_report import ExportReport, exported_columns
-from engine.spark.exportable import check_types, file_settings, names_by_case, with_nullable_parts
+from engine.spark.exportable import check_types, column_settings, file_settings, nullable_parts
 from engine.spark.failures import errors_of_spark
 from engine.spark.file_urls import url_to_read
 
@@ -152,8 +152,8 @@ def export_data(
         if target.exists() and not overwrite and not since:
             raise PlanError(f"output {target} already exists; pass --overwrite to replace it")
         before = read_manifest(target) if is_added else None
-        with names_by_case(data.sparkSession, data.columns):
-            report = _exported(data, target, own, (partitions, tuple(sort_by)), _How(trim, overwrite, since, before))
+        with column_settings(data.sparkSession, data.schema), nullable_parts(data) as rows:
+            report = _exported(rows, target, own, (partitions, tuple(sort_by)), _How(trim, overwrite, since, before))
     return replace(report, seconds=time.monotonic() - started)
 
 
@@ -175,7 +175,7 @@ def _exported(
         checks = replace(checks, not_null=(*checks.not_null, how.since))
         data, beyond = _new_rows(data, how.since, how.before)
         there = _rows_of(data.sparkSession, target, how.before)
-    marked = clean(with_nullable_parts(data), checks, trim=how.trim, there=there)
+    marked = clean(data, checks, trim=how.trim, there=there)
     layout = _layout(*spread, marked.schema)
     with staging(target) as folder:
         rejected = folder / "rejected"

@@ -45,6 +45,7 @@ from engine.connectors.records_parts import merged_manifest
 from engine.connectors.records_source import records_source
 from engine.connectors.records_writer import written_parts
 from engine.errors import ConfigurationError, PlanError
+from engine.files.paths import local_path
 from engine.parquet.source import plain_file_schema
 from engine.spark.column_names import columns_of
 from engine.spark.export_checks import MARKS, REASON, BadRows, Checks, clean
@@ -144,7 +145,7 @@ def export_data(
         SchemaError: a column of a type that a record data set cannot hold.
     """
     started = time.monotonic()
-    target = _local_path(output)
+    target = Path(local_path(output, "export")).resolve()
     own = checks if isinstance(checks, Checks) else Checks(tuple(checks))
     with errors_of_spark():
         check_types(T.StructType([field for field in data.schema.fields if field.name not in MARKS]))
@@ -280,12 +281,6 @@ def _is_compared_alike(kind: T.DataType) -> bool:
     is_text = isinstance(kind, T.StringType) and kind == T.StringType()
     plain = T.IntegralType | T.DecimalType | T.DateType | T.TimestampType | T.TimestampNTZType | T.BooleanType
     return is_text or isinstance(kind, plain | T.BinaryType)
-
-
-def _local_path(output: str) -> Path:
-    if "://" in output and not output.startswith("file://"):
-        raise ConfigurationError(f"{output}: only folders of this machine can be written so far")
-    return Path(output.removeprefix("file://")).resolve()
 
 
 def _write_staging(

@@ -23,6 +23,7 @@ from engine.connectors.records_manifest import file_crc32, footer_crc32, plain_v
 from engine.connectors.records_parts import PART_SHARE_MIN, PartColumn, PartStatistics, WrittenPart, joined_columns
 from engine.expressions.schema_bridge import is_key_type
 from engine.parquet.footers import open_file
+from engine.parquet.pages import flat_leaves
 from engine.parquet.writer import ParquetWriter
 from engine.records.plain_types import plain_batch
 from engine.statistics.column_statistics import SpreadSample, footer_bounds, heavy_keys_of
@@ -122,7 +123,7 @@ def written_parts(paths: Sequence[Path], schema: pa.Schema) -> list[WrittenPart]
 
 def _footer_columns(metadata: pq.FileMetaData, schema: pa.Schema) -> dict[str, PartColumn]:
     """Return bounds and nulls of all columns as a footer has them."""
-    places = {metadata.schema.column(index).path: index for index in range(metadata.num_columns)}
+    places = flat_leaves(metadata.schema)
     return {field.name: _bounds(metadata, field, places.get(field.name)) for field in schema}
 
 

@@ -28,9 +28,11 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(?=/)")
 def local_path(path: PathLike, what: str) -> str:
     """Return the absolute path that a user wrote: a path, ``~`` included, or a ``file://`` URL. Links are kept.
 
-    Raises: PlanError for a URL of another scheme or of another host.
+    Raises: PlanError for an empty path, and for a URL of another scheme or of another host.
     """
     text = os.fspath(path)
+    if not text:
+        raise PlanError(f"{what}(''): the path is empty; the current folder is '.'")
     scheme = _SCHEME.match(text) if isinstance(text, str) else None
     if scheme is None or os.path.lexists(text):
         try:

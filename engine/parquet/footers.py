@@ -35,7 +35,7 @@ from engine.memory.budget import Kind, process_budget
 from engine.parquet.footer_check import check_footer
 from engine.parquet.group_reader import StoredChunk
 from engine.parquet.page_index import IndexPlaces
-from engine.parquet.pages import Pages
+from engine.parquet.pages import Pages, flat_leaves
 from engine.records.plain_types import plain_type
 
 #: path, inode, size and time of the last change
@@ -210,12 +210,10 @@ def coded_columns(footer: pq.FileMetaData, columns: Collection[str]) -> list[str
     if footer.num_row_groups == 0 or not columns:
         return []
     schema = footer.schema.to_arrow_schema()
-    first = footer.row_group(0)
-    paths = [first.column(index).path_in_schema for index in range(first.num_columns)]
     groups = [footer.row_group(index) for index in range(footer.num_row_groups)]
     return [
         name
-        for index, name in enumerate(paths)
+        for name, index in flat_leaves(footer.schema).items()
         if name in columns
         and _is_text(schema.field(name).type)
         and _are_coded([group.column(index) for group in groups])

@@ -29,6 +29,7 @@ from engine.errors import EngineError
 from engine.expressions.evaluate import evaluate
 from engine.graph.expression import Expression, columns_of, conjuncts
 from engine.parquet.footers import GroupBounds, known_bounds
+from engine.parquet.pages import flat_leaves
 from engine.records.arrow_functions import pc
 from engine.records.key_test import KeyTest
 from engine.records.plain_scalars import array_of, scalar_of
@@ -148,8 +149,7 @@ def _of_groups(values: pa.Array, groups: Sequence[int]) -> pa.Array:
 
 def _read_bounds(footer: pq.FileMetaData, listed: Sequence[pq.RowGroupMetaData], name: str) -> GroupBounds:
     """Return what footers say of a column in some row groups, all of files with the columns of one footer."""
-    place = next((at for at in range(footer.num_columns) if footer.schema.column(at).path == name), None)
-    # The leaves of a nested column have other names.
+    place = flat_leaves(footer.schema).get(name)
     known = [None if place is None else group.column(place).statistics for group in listed]
     nulls = [one.null_count if one is not None and one.has_null_count else None for one in known]
     bounded = [one if one is not None and one.has_min_max else None for one in known]

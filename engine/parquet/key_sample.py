@@ -25,6 +25,7 @@ from engine.expressions.schema_bridge import is_key_type
 from engine.graph.source_spec import ColumnStatistics, ParquetSource, SourceSplit
 from engine.parquet.kept_samples import stamps_of
 from engine.parquet.open_file import OpenFiles
+from engine.parquet.pages import flat_leaves
 from engine.parquet.source import plain_file_schema
 from engine.records.arrow_functions import pc
 from engine.records.plain_scalars import scalar_of
@@ -129,9 +130,5 @@ def _draws() -> pa.Array:
 
 def _chunk_bytes(metadata: pq.FileMetaData, group: int, column: str) -> int:
     """Return the decoded bytes of a column chunk as far as the footer knows them."""
-    chunks = metadata.row_group(group)
-    for index in range(chunks.num_columns):
-        chunk = chunks.column(index)
-        if chunk.path_in_schema == column:
-            return int(chunk.total_uncompressed_size)
-    return CHUNK_BYTES + 1
+    place = flat_leaves(metadata.schema).get(column)
+    return CHUNK_BYTES + 1 if place is None else int(metadata.row_group(group).column(place).total_uncompressed_size)

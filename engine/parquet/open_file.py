@@ -29,8 +29,8 @@ from engine.parquet.column_streams import ArrowColumns, ColumnStream, DecodedCol
 from engine.parquet.footers import GroupPages, known_groups, open_file, shared_footer
 from engine.parquet.group_reader import GroupReader, StoredChunk
 from engine.parquet.page_bounds import PageIndexes
-from engine.parquet.pages import buffer_bytes, leaf_places, pages_at
-from engine.parquet.stored_chunks import Stored, flat_leaves, stored_chunk, stored_values
+from engine.parquet.pages import buffer_bytes, flat_leaves, leaf_places, pages_at
+from engine.parquet.stored_chunks import Stored, stored_chunk, stored_values
 from engine.records.plain_types import plain_type
 
 #: values of a dictionary that count, since some rows may be a gigabyte of them
@@ -153,7 +153,7 @@ class OpenFile:
 
     @cached_property
     def _leaves(self) -> dict[str, int]:
-        return flat_leaves(self.footer)
+        return flat_leaves(self.footer.schema)
 
     @cached_property
     def _values(self) -> dict[str, Stored | None]:

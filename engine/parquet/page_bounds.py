@@ -34,6 +34,7 @@ from engine.parquet.bloom_filter import may_be_in
 from engine.parquet.footers import known_places, raw_footer
 from engine.parquet.group_bounds import as_bounds
 from engine.parquet.page_index import IndexPlaces, column_index, first_rows, index_places
+from engine.parquet.pages import flat_leaves
 from engine.parquet.row_ranges import Ranges, common, of_pages
 from engine.records.arrow_functions import pc
 from engine.records.plain_scalars import array_of, scalar_of
@@ -54,7 +55,7 @@ class PageIndexes:
     def __init__(self, path: str, descriptor: int, footer: pq.FileMetaData) -> None:
         self._path, self._descriptor, self._footer = path, descriptor, footer
         self._known = known_places(footer)
-        self._leaves = {footer.schema.column(index).path: index for index in range(footer.num_columns)}
+        self._leaves = flat_leaves(footer.schema)
 
     def possible_rows(self, group: int, predicate: Expression, schema: pa.Schema) -> Ranges | None:
         """Return the rows of a row group that pages leave for a predicate; None: all, or nothing is known."""

@@ -23,6 +23,7 @@ Source: parquet-format, PageHeader (``page_sizes``).
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
@@ -82,13 +83,23 @@ def first_page(chunk: pq.ColumnChunkMetaData) -> int:
     return min(offset, dictionary) if dictionary else offset
 
 
+def flat_leaves(schema: pq.ParquetSchema) -> dict[str, int]:
+    """Return by name the columns of the file's top level that are leaves, and no other of them has their name.
+
+    The path of a nested leaf is longer than its name: ``a.b`` may be both, a column and the field b of a column a.
+    """
+    leaves = [schema.column(leaf) for leaf in range(len(schema))]
+    names = Counter(leaf.name for leaf in leaves if leaf.path == leaf.name)
+    return {leaf.name: place for place, leaf in enumerate(leaves) if leaf.path == leaf.name and names[leaf.name] == 1}
+
+
 def leaf_places(schema: pq.ParquetSchema, columns: Iterable[str]) -> list[tuple[str, int]]:
     """Return which leaf columns belong to wanted ones: the name of the wanted one, the number of the leaf."""
     wanted = set(columns)
     places = []
     for leaf in range(len(schema)):
         path: str = schema.column(leaf).path
-        name = path if path in wanted else path.partition(".")[0]
+        name = path if path == schema.column(leaf).name else path.partition(".")[0]
         if name in wanted:
             places.append((name, leaf))
     return places

@@ -32,7 +32,7 @@ from engine.expressions.schema_bridge import to_plan_schema
 from engine.files.paths import PathLike, expand_paths
 from engine.graph.source_spec import ColumnStatistics, ParquetSource, SourceSplit, SourceStatistics
 from engine.parquet.footers import open_file
-from engine.parquet.pages import pages_of
+from engine.parquet.pages import flat_leaves, pages_of
 from engine.parquet.sample import sampled_groups
 from engine.records.plain_types import plain_schema
 from engine.statistics.column_statistics import footer_bounds, plain_bound
@@ -231,7 +231,7 @@ def _statistics(metadata: Sequence[pq.FileMetaData], schema: pa.Schema) -> Sourc
     """Return what the footers say."""
     row_count = sum(one.num_rows for one in metadata)
     widths = _widths(metadata)
-    leaves = [_leaf_columns(one) for one in metadata]
+    leaves = [flat_leaves(one.schema) for one in metadata]
     columns: dict[str, ColumnStatistics] = {}
     row_bytes = 0.0
     for column in to_plan_schema(schema).columns:
@@ -297,11 +297,3 @@ def _with_footer(
     if minima and is_simple:
         result = msgspec.structs.replace(result, minimum=min(minima), maximum=max(maxima))
     return result
-
-
-def _leaf_columns(metadata: pq.FileMetaData) -> dict[str, int]:
-    """Return the index of each leaf column, in every row group of a file, by its path."""
-    if metadata.num_row_groups == 0:
-        return {}
-    group = metadata.row_group(0)
-    return {group.column(index).path_in_schema: index for index in range(group.num_columns)}

@@ -1,6 +1,5 @@
 """Which columns of a Parquet file are decoded here, and how their values become Arrow's.
 
-    flat_leaves(footer) -> {column: leaf}
     stored_values(footer.schema.column(leaf), type) -> Stored | None              None: it is left to pyarrow
     stored_chunk(footer, group, leaf, stored, pages) -> StoredChunk | None        None: it is left to pyarrow
 
@@ -23,7 +22,6 @@ Held by: tests/parquet/test_group_reader.py
 from __future__ import annotations
 
 import json
-from collections import Counter
 from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
@@ -53,21 +51,13 @@ class Stored(NamedTuple):
     has_nulls: bool = False
 
 
-def flat_leaves(footer: pq.FileMetaData) -> dict[str, int]:
-    """Return by name the columns of the file's top level that are leaves, and no other has their name."""
-    paths = [footer.schema.column(index).path for index in range(footer.num_columns)]
-    names = footer.schema.names
-    counts = Counter(names)
-    return {path: index for index, path in enumerate(paths) if path == names[index] and counts[path] == 1}
-
-
 def stored_chunk(footer: pq.FileMetaData, group: int, leaf: int, stored: Stored, pages: Pages) -> StoredChunk | None:
     """Return where a column of a row group lies; None: it is not decoded here.
 
     Args:
         footer: of the file.
         group: one of its row groups.
-        leaf: of ``flat_leaves``.
+        leaf: of ``pages.flat_leaves``.
         stored: of ``stored_values``.
         pages: what is known of the column's pages.
     """

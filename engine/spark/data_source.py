@@ -46,6 +46,8 @@ from engine.connectors.records_manifest import read_manifest
 from engine.connectors.records_parts import WrittenPart
 from engine.connectors.records_writer import RecordsWriter
 from engine.errors import DataError, PlanError
+from engine.files.paths import local_path
+from engine.parquet.pages import flat_leaves
 from engine.records.plain_types import plain_batch
 from engine.spark.arrow_types import fitted, records_schema, sparks_arrow_schema, sparks_schema
 from engine.spark.column_names import listed_names
@@ -119,9 +121,7 @@ def _folder(options: Mapping[str, str]) -> Path:
     path = options.get("path")
     if not path:
         raise PlanError(f"format('{NAME}') needs a folder: load(path) or save(path)")
-    if "://" in path and not path.startswith("file://"):
-        raise PlanError(f"{path}: only folders that each machine sees under one path can be read and written so far")
-    return Path(path.removeprefix("file://").removeprefix("file:")).absolute()
+    return Path(local_path(path, NAME))
 
 
 def _stored_schema(folder: Path) -> pa.Schema:
@@ -188,7 +188,7 @@ class DreyReader(DataSourceReader):
         found: list[InputPartition] = []
         for path in self._paths:
             footer = pq.read_metadata(path)
-            places = {footer.schema.column(index).path: index for index in range(footer.num_columns)}
+            places = flat_leaves(footer.schema)
             first, size_bytes = 0, 0
             for index in range(footer.num_row_groups):
                 group = footer.row_group(index)

@@ -45,13 +45,14 @@ from engine.connectors.records_parts import merged_manifest
 from engine.connectors.records_source import records_source
 from engine.connectors.records_writer import written_parts
 from engine.errors import ConfigurationError, PlanError
+from engine.files.paths import local_path
 from engine.parquet.source import plain_file_schema
 from engine.spark.column_names import columns_of
 from engine.spark.export_checks import MARKS, REASON, BadRows, Checks, clean
 from engine.spark.export_publishing import Made, append, publish, staging
 from engine.spark.export_rejected import publish_rejected, rejected_folder, strip_names, write_rejected
 from engine.spark.export_report import ExportReport, exported_columns
-from engine.spark.exportable import check_types, file_settings, names_by_case, with_nullable_parts
+from engine.spark.exportable import check_types, column_settings, file_settings, nullable_parts
 from engine.spark.failures import errors_of_spark
 from engine.spark.file_urls import url_to_read
 
@@ -144,7 +145,7 @@ def export_data(
         SchemaError: a column of a type that a record data set cannot hold.
     """
     started = time.monotonic()
-    target = _local_path(output)
+    target = Path(local_path(output, "export")).resolve()
     own = checks if isinstance(checks, Checks) else Checks(tuple(checks))
     with errors_of_spark():
         check_types(T.StructType([field for field in data.schema.fields if field.name not in MARKS]))
@@ -152,8 +153,8 @@ def export_data(
         if target.exists() and not overwrite and not since:
             raise PlanError(f"output {target} already exists; pass --overwrite to replace it")
         before = read_manifest(target) if is_added else None
-        with names_by_case(data.sparkSession, data.columns):
-            report = _exported(data, target, own, (partitions, tuple(sort_by)), _How(trim, overwrite, since, before))
+        with column_settings(data.sparkSession, data.schema), nullable_parts(data) as rows:
+            report = _exported(rows, target, own, (partitions, tuple(sort_by)), _How(trim, overwrite, since, before))
     return replace(report, seconds=time.monotonic() - started)
 
 
@@ -175,7 +176,7 @@ def _exported(
         checks = replace(checks, not_null=(*checks.not_null, how.since))
         data, beyond = _new_rows(data, how.since, how.before)
         there = _rows_of(data.sparkSession, target, how.before)
-    marked = clean(with_nullable_parts(data), checks, trim=how.trim, there=there)
+    marked = clean(data, checks, trim=how.trim, there=there)
     layout = _layout(*spread, marked.schema)
     with staging(target) as folder:
         rejected = folder / "rejected"
@@ -280,12 +281,6 @@ def _is_compared_alike(kind: T.DataType) -> bool:
     is_text = isinstance(kind, T.StringType) and kind == T.StringType()
     plain = T.IntegralType | T.DecimalType | T.DateType | T.TimestampType | T.TimestampNTZType | T.BooleanType
     return is_text or isinstance(kind, plain | T.BinaryType)
-
-
-def _local_path(output: str) -> Path:
-    if "://" in output and not output.startswith("file://"):
-        raise ConfigurationError(f"{output}: only folders of this machine can be written so far")
-    return Path(output.removeprefix("file://")).resolve()
 
 
 def _write_staging(

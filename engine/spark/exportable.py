@@ -16,7 +16,7 @@ Held by: tests/spark/test_exported_types.py
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from typing import Final
 
@@ -49,8 +49,13 @@ _FILE_SETTINGS: Final = {
     "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
     "spark.sql.parquet.writeLegacyFormat": "false",
 }
+#: Spark's rule that leaves out casts after which a part may be null and was not before
+_NULLABLE_BY_CAST: Final = "org.apache.spark.sql.catalyst.optimizer.SimplifyCasts"
+_EXCLUDED_RULES: Final = "spark.sql.optimizer.excludedRules"
 #: has columns whose names differ by case be two
 _BY_CASE: Final = {"spark.sql.caseSensitive": "true"}
+#: has Parquet hold TIME, which is off by default from Spark 4.3
+_WITH_TIMES: Final = {"spark.sql.timeType.enabled": "true"}
 #: within a process, one export at a time changes a session's settings
 _settings_lock = threading.RLock()
 
@@ -61,10 +66,16 @@ def check_types(schema: T.StructType) -> None:
         raise SchemaError(
             "export: the rows have no columns, and nothing would be left of them; add one, such as lit(1)"
         )
-    double = next((name for place, name in enumerate(schema.names) if name in schema.names[:place]), None)
+    double = _double(schema)
     if double is not None:
         raise SchemaError(f"export: there are two columns {double!r}; rename one of them")
     for field in schema.fields:
+        structs = [each for each in _parts(field.dataType) if isinstance(each, T.StructType)]
+        double = next(filter(None, map(_double, structs)), None)
+        if double is not None:
+            raise SchemaError(
+                f"export: column {field.name!r} has two fields {double!r} in a struct; rename one of them"
+            )
         found = _refused(field.dataType)
         if found is None:
             continue
@@ -76,6 +87,24 @@ def check_types(schema: T.StructType) -> None:
             f"export: column {field.name!r} has the type {found.simpleString()}{inside}, which a record data set "
             f"cannot hold; {advice.format(name)}"
         )
+
+
+def _double(struct: T.StructType) -> str | None:
+    """Return a name that two fields have."""
+    return next((name for place, name in enumerate(struct.names) if name in struct.names[:place]), None)
+
+
+def _parts(data_type: T.DataType) -> Iterator[T.DataType]:
+    """Yield a type and those that it is made of."""
+    yield data_type
+    if isinstance(data_type, T.StructType):
+        for field in data_type.fields:
+            yield from _parts(field.dataType)
+    elif isinstance(data_type, T.ArrayType):
+        yield from _parts(data_type.elementType)
+    elif isinstance(data_type, T.MapType):
+        yield from _parts(data_type.keyType)
+        yield from _parts(data_type.valueType)
 
 
 def _refused(data_type: T.DataType) -> T.DataType | None:
@@ -93,12 +122,17 @@ def _refused(data_type: T.DataType) -> T.DataType | None:
     return None if isinstance(data_type, _PLAIN) else data_type
 
 
-def with_nullable_parts(data: DataFrame) -> DataFrame:
-    """Return the data with types whose parts may be null: so rows of other exports can be added."""
+@contextmanager
+def nullable_parts(data: DataFrame) -> Iterator[DataFrame]:
+    """Give the data with types whose parts may be null, as long as it is computed: so rows of others can be added."""
     kinds = {field.name: _nullable(field.dataType) for field in data.schema.fields}
     if all(kinds[field.name] == field.dataType for field in data.schema.fields):
-        return data
-    return data.select(*(column_of(name).cast(kind).alias(name) for name, kind in kinds.items()))
+        yield data
+        return
+    others = data.sparkSession.conf.get(_EXCLUDED_RULES, None)
+    rules = f"{others},{_NULLABLE_BY_CAST}" if others else _NULLABLE_BY_CAST
+    with _settings(data.sparkSession, {_EXCLUDED_RULES: rules}):
+        yield data.select(*(column_of(name).cast(kind).alias(name) for name, kind in kinds.items()))
 
 
 def _nullable(data_type: T.DataType) -> T.DataType:
@@ -122,10 +156,14 @@ def file_settings(spark: SparkSession) -> Iterator[None]:
 
 
 @contextmanager
-def names_by_case(spark: SparkSession, names: Sequence[str]) -> Iterator[None]:
-    """Have a session tell names apart by case, where there are some that differ by nothing else."""
-    differ = len({name.lower() for name in names}) < len(set(names))
-    with _settings(spark, _BY_CASE) if differ else nullcontext():
+def column_settings(spark: SparkSession, schema: T.StructType) -> Iterator[None]:
+    """Have a session do what some columns need: tell names apart by case, read and write times of day."""
+    needed: dict[str, str] = {}
+    if len({name.lower() for name in schema.names}) < len(schema.names):
+        needed |= _BY_CASE
+    if any(part.typeName() == "time" for part in _parts(schema)):
+        needed |= _WITH_TIMES
+    with _settings(spark, needed) if needed else nullcontext():
         yield
 
 

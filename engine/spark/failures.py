@@ -30,6 +30,7 @@ from pyspark.errors import (
     NumberFormatException,
     PySparkException,
 )
+from pyspark.logger import PySparkLogger
 
 from engine import errors
 from engine.errors import ConfigurationError, DataError, EngineError, JobExecutionError, PlanError
@@ -93,7 +94,8 @@ def errors_of_spark() -> Iterator[None]:
 @contextmanager
 def unlogged() -> Iterator[None]:
     """Have PySpark not write on standard error what it raises, as JSON with the stack of the JVM."""
-    levels = {logging.getLogger(name): logging.getLogger(name).level for name in _LOGGERS}
+    # of PySpark's own kind: made here as any other, they would not take what it tells them from then on
+    levels = {logger: logger.level for logger in map(PySparkLogger.getLogger, _LOGGERS)}
     try:
         for logger in levels:
             logger.setLevel(logging.CRITICAL)

@@ -75,5 +75,8 @@ def to_spark(environment: Runner, node: LogicalNode, spark: SparkSession) -> Dat
         return spark.read.format(NAME).load(str(folder))
     names = [str(folder / file.name) for file in manifest.files]
     arrow_schema = sparks_arrow_schema(plain_file_schema(node.schema))
-    rows = pq.ParquetDataset(names).read().select(node.schema.names) if names else arrow_schema.empty_table()
+    # Spark fails over a column without one batch
+    rows = (
+        pq.ParquetDataset(names).read().select(node.schema.names) if manifest.row_count else arrow_schema.empty_table()
+    )
     return spark.createDataFrame(fitted(rows, arrow_schema, "to_spark"), schema=sparks_schema(node.schema))

@@ -1,7 +1,9 @@
 """Files, folders and globs become the files that are read, each once."""
 
+import pyarrow as pa
 import pytest
 
+from engine import Environment
 from engine.commit.output_check import check_outputs
 from engine.errors import PlanError
 from engine.files.hive import hive_files
@@ -62,6 +64,15 @@ def test_urls_of_other_places_are_refused_by_name(table):
         expand_paths("s3://bucket/a.csv", "read_csv")
     with pytest.raises(PlanError, match=r"'server' is another host; .* file:///"):
         expand_paths("file://server/a.csv", "read_csv")
+
+
+def test_no_path_is_not_the_current_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.txt").touch()
+    with Environment() as env, pytest.raises(PlanError, match=r"path is empty; the current folder is '\.'"):
+        env.from_arrow(pa.table({"n": [1]})).write_parquet("", overwrite=True)
+        env.execute()
+    assert (tmp_path / "mine.txt").exists()
 
 
 def test_a_path_that_looks_like_a_url_and_exists_is_a_path(tmp_path, monkeypatch):

@@ -9,7 +9,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from engine import Environment
 from engine.api.expressions import col, lit
+from engine.connectors.records_manifest import read_manifest
 from engine.expressions.evaluate import evaluate
 from engine.parquet.group_bounds import bounds_of, possible_groups
 from engine.parquet.source import plain_file_schema
@@ -181,3 +183,20 @@ def test_bounds_have_nanoseconds_and_years_beyond_those_of_python(tmp_path):
     assert bounds.column("lowest moment")[0] == moments[0]
     assert bounds.column("highest moment")[0] == moments[1]
     assert bounds.column("lowest day")[0] == days[0]
+
+
+@pytest.mark.parametrize("names", [("a", "a.b"), ("a.b", "a"), ("l", "l.list.element"), ("l.list.element", "l")])
+def test_a_column_that_is_called_as_a_nested_one_lies_has_bounds_of_its_own(tmp_path, names):
+    nested = {"a": pa.array([{"b": 1}] * 4), "l": pa.array([[1]] * 4)}
+    flat = pa.array([10, 11, 12, 13])
+    table = pa.table({name: nested.get(name, flat) for name in names})
+    pq.write_table(table, tmp_path / "t.parquet", row_group_size=2, write_page_index=True)
+    name = max(names, key=len)
+    with Environment() as env:
+        rows = env.read_parquet(str(tmp_path / "t.parquet"))
+        assert rows.filter(col(name) > 10).count() == 3
+        rows.write_records(tmp_path / "records")
+        env.execute()
+        assert env.read_records(tmp_path / "records").filter(col(name) == 12).count() == 1
+    manifest = read_manifest(tmp_path / "records")
+    assert (manifest.columns[name].min, manifest.columns[name].max) == (10, 13)

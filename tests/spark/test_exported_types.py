@@ -6,6 +6,10 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
+pytest.importorskip("pyspark")
+
+from pyspark.sql import types
+
 from engine import Environment
 from engine.connectors.records_manifest import read_manifest
 from engine.errors import SchemaError
@@ -239,3 +243,37 @@ def test_rows_whose_parts_may_be_null_are_added_to_others(spark, tmp_path):
     register(spark)
     some.write.format("drey").mode("append").save(target)
     assert read_manifest(tmp_path / "out").row_count == 3
+
+
+def test_rows_with_nulls_in_lists_and_maps_are_added_to_rows_without(spark, tmp_path):
+    # Spark leaves such a cast out
+    target = str(tmp_path / "out")
+    export_data(spark.range(3).selectExpr("id", "array(id) AS a", "map('k', id) AS m"), target)
+    register(spark)
+    more = spark.sql("SELECT 3L AS id, array(1L, null) AS a, map('k', CAST(null AS BIGINT)) AS m")
+    more.write.format("drey").mode("append").save(target)
+    export_data(more.selectExpr("id + 1 AS id", "a", "m"), target, since="id")
+    with Environment() as env:
+        rows = env.read_records(target).sort("id").to_arrow().to_pylist()
+    assert [(row["a"], row["m"]) for row in rows] == [
+        *(([n], [("k", n)]) for n in range(3)),
+        *[([1, None], [("k", None)])] * 2,
+    ]
+    assert spark.conf.get("spark.sql.optimizer.excludedRules", None) is None
+
+
+@pytest.mark.skipif(not hasattr(types, "TimeType"), reason="from Spark 4.1")
+def test_times_of_day_are_exported(spark, tmp_path):
+    export_data(spark.sql("SELECT TIME'12:34:56.123456' AS t, 1 AS n"), str(tmp_path / "out"))
+    export_data(spark.sql("SELECT TIME'00:00:00' AS t, 2 AS n"), str(tmp_path / "out"), since="n")
+    with Environment() as env:
+        table = env.read_records(tmp_path / "out").sort("n").to_arrow()
+    assert table.schema.field("t").type == pa.time64("us")
+    assert table.column("t").to_pylist() == [dt.time(12, 34, 56, 123456), dt.time()]
+
+
+def test_two_fields_of_one_name_are_refused_by_the_column(spark, tmp_path):
+    data = spark.sql("SELECT array(named_struct('a', 1, 'b', named_struct('x', 1, 'x', 2))) AS s")
+    with pytest.raises(SchemaError, match="column 's' has two fields 'x' in a struct; rename one"):
+        export_data(data, str(tmp_path / "out"))
+    assert list(tmp_path.iterdir()) == []

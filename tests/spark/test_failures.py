@@ -5,6 +5,7 @@ import sys
 
 import pytest
 from pyspark.errors import PySparkException
+from pyspark.logger import PySparkLogger
 
 from engine.errors import ConfigurationError, DataError, JobExecutionError, PlanError, SchemaError
 from engine.spark.failures import carried, engine_error, errors_of_spark, plain_words
@@ -45,6 +46,16 @@ def test_pyspark_logs_nothing_that_is_raised_anyway():
         assert not logger.isEnabledFor(logging.ERROR)
         raise PySparkException("[BROKEN] it broke")
     assert logger.isEnabledFor(logging.ERROR)
+
+
+def test_errors_that_pyspark_raises_later_are_its_own(monkeypatch):
+    # it gives its loggers more than others take
+    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        monkeypatch.delitem(logging.root.manager.loggerDict, name, raising=False)
+    with errors_of_spark():
+        pass
+    assert isinstance(logging.getLogger("SQLQueryContextLogger"), PySparkLogger)
+    assert isinstance(logging.getLogger("DataFrameQueryContextLogger"), PySparkLogger)
 
 
 def test_overflow_is_the_error_that_it_is_elsewhere():

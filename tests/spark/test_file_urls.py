@@ -7,7 +7,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from engine import Environment
+from engine.errors import PlanError
 from engine.spark import export_command
+from engine.spark.data_source import register
 from engine.spark.export import export_data
 from engine.spark.export_checks import Checks
 from engine.spark.file_urls import is_left_out, is_pattern, url_to_read
@@ -33,6 +35,20 @@ def test_names_that_spark_leaves_out_are_known(spark, tmp_path, name):
     pq.write_table(pa.table({"n": [1]}), tmp_path / name)
     read = spark.read.schema("n BIGINT").parquet(url_to_read(tmp_path / name)).count()
     assert is_left_out(name) == (read == 0)
+
+
+def test_urls_mean_one_folder_to_an_export_to_the_format_and_to_drey(spark, tmp_path):
+    register(spark)
+    for number, begin in enumerate(("file:", "file://", "file://localhost", "")):
+        url = f"{begin}{tmp_path}/out {number}"
+        export_data(spark.range(3), url)
+        spark.range(3).write.format("drey").mode("append").save(url)
+        assert spark.read.format("drey").load(url).count() == 6
+        with Environment() as env:
+            assert env.read_records(url).count() == env.read_records(tmp_path / f"out {number}").count() == 6
+    for url, said in (("", "path is empty"), ("s3://a/b", "s3:// is no place that can be reached")):
+        with pytest.raises(PlanError, match=said):
+            export_data(spark.range(3), url, overwrite=True)
 
 
 @pytest.mark.parametrize("name", ["st*r", "b[1]", "ba\\ck"])

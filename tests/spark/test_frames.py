@@ -7,7 +7,7 @@ pytest.importorskip("pyspark")
 
 from engine import Environment, col, sum_
 from engine.errors import DataError, SchemaError
-from engine.spark import frames, read_dataframe
+from engine.spark import export_data, frames, read_dataframe
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(240)]
 
@@ -30,6 +30,15 @@ def test_no_rows_are_a_frame_with_columns(spark, monkeypatch, small_bytes):
         none = read_dataframe(spark.range(10).where("id > 50"), env)
         assert none.count() == 0
         assert none.to_spark(spark).columns == ["id"]
+
+
+def test_a_data_set_whose_parts_have_no_rows_is_a_frame_with_columns(spark, tmp_path):
+    export_data(
+        spark.range(3).where("id > 5").selectExpr("id", "array(timestamp_seconds(id)) AS a"), str(tmp_path / "out")
+    )
+    with Environment() as env:
+        frame = env.read_records(tmp_path / "out").to_spark(spark)
+        assert (frame.dtypes, frame.collect()) == ([("id", "bigint"), ("a", "array<timestamp>")], [])
 
 
 def test_a_type_that_spark_has_not_is_refused_before_anything_runs(spark):

@@ -38,13 +38,23 @@ def remove(world, graph, what):
         world.handles.remove(world.handles.epoch, graph.job_id.value)
     elif what == "everything":
         remove(world, graph, "handle")
-        shutil.rmtree(world.folder)
+        remove_tree(world.folder)
     elif what in ("graph", "journal"):
         next(folder.glob(f"{what}-*")).unlink()
     elif what == "identity":
         (world.folder / "identity").unlink()
     else:
-        shutil.rmtree({"job": folder, "jobs": folder.parent, "folder": world.folder}[what])
+        remove_tree({"job": folder, "jobs": folder.parent, "folder": world.folder}[what])
+
+
+def remove_tree(folder):
+    """Remove a folder in which a leader is at work: what it takes away itself meanwhile is no error."""
+
+    def failed(_function, _path, raised):
+        if not isinstance(raised[1], FileNotFoundError):
+            raise raised[1]
+
+    shutil.rmtree(folder, onerror=failed)
 
 
 REMOVED = ["handle", "graph", "journal", "job", "jobs", "identity", "folder", "everything"]

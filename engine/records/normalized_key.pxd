@@ -13,10 +13,20 @@ cdef struct PrefixPart:
     int32_t shift              # left shift of the ordered value; negative: right shift (the value is cut)
     bint clamps                # null is the least or greatest number, and what is as small or great the next one
 
+# Which rows of one prefix may differ.
+cdef struct Ties:
+    bint any                   # some; else the prefix decides
+    bint is_one                # only those of the prefix that two numbers have
+    uint64_t one               # that prefix
+
+cdef inline bint may_differ(const Ties* ties, uint64_t prefix) noexcept nogil:
+    return ties.any and (not ties.is_one or prefix == ties.one)
+
 #     NormalizedKey(codec, keys: Sequence[SortKey])
 cdef class NormalizedKey:
     cdef RowCodec _codec
     cdef readonly bint decides       # the 8 bytes decide the whole order: no comparison of ties is needed
+    cdef Ties ties
     cdef int32_t column_count
     cdef int32_t _part_count         # parts that reach into the 8 bytes, at most column_count
     cdef PrefixPart* _parts

@@ -11,7 +11,7 @@
 * ordered value: numbers as in ``ordered_number`` (8, 16, 32, 64 bits), bool 1 bit, decimals the bits that their
   precision needs, bytes their first bytes, zero-padded. Descending: all bits inverted.
 * ``decides``: every key fits whole and none is of variable length. Otherwise equal prefixes say nothing, different
-  prefixes always say the right thing.
+  prefixes always say the right thing. But of a nullable key of 64 bits alone one prefix says nothing: ``ties``.
 
 A marker of one bit, not of Flink's one byte: a nullable int64 behind another key keeps as many bits as can be.
 
@@ -176,6 +176,9 @@ cdef class NormalizedKey:
         for index in range(self.column_count):
             read_sort_key(codec, keys[index], &self._parts[index].key)
         self._place_parts()
+        self.ties.any = not self.decides
+        self.ties.is_one = self.column_count == 1 and self._parts[0].clamps
+        self.ties.one = ~<uint64_t>0 - 1 if self._parts[0].key.nulls_last else 1
 
     cdef int _place_parts(self) except -1:
         """Give each key its bits until none are left."""

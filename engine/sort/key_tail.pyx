@@ -44,7 +44,7 @@ cdef class KeyTail:
         if prefix._parts[0].clamps:
             self._text_slot = -1
         self._has_shared = prefix._parts[0].clamps
-        self._shared = ~<uint64_t>0 - 1 if prefix._parts[0].key.nulls_last else 1
+        self._shared = prefix.ties.one
 
     cdef bint is_head_known(self, uint64_t prefix) noexcept nogil:
         """Return whether all rows of a prefix have one head."""

@@ -3,6 +3,7 @@
 from libc.stdint cimport int32_t, uint8_t, uint64_t
 
 from engine.records.comparator cimport RowComparator
+from engine.records.normalized_key cimport Ties
 
 cdef struct LoserTree:
     int32_t leaf_count
@@ -15,6 +16,6 @@ cdef struct LoserTree:
 cdef int tree_create(LoserTree* tree, int32_t leaf_count) noexcept nogil
 cdef void tree_destroy(LoserTree* tree) noexcept nogil
 # Play all matches. Caller has set prefixes and rows of every leaf.
-cdef int tree_build(LoserTree* tree, RowComparator comparator, bint ties) noexcept nogil
+cdef int tree_build(LoserTree* tree, RowComparator comparator, const Ties* ties) noexcept nogil
 # Play the matches from a leaf whose row has changed up to the root. Caller guarantees that it is the winner's leaf.
-cdef void tree_replay(LoserTree* tree, int32_t leaf, RowComparator comparator, bint ties) noexcept nogil
+cdef void tree_replay(LoserTree* tree, int32_t leaf, RowComparator comparator, const Ties* ties) noexcept nogil

@@ -11,7 +11,7 @@
 After the winner's row is taken its leaf gets the next row of its run and plays again, only against the losers on its
 own way up: no sibling is looked at, which is why losers are stored and not winners.
 
-Rows are compared by prefix, then in full when the prefix does not decide, then by leaf index: runs are numbered in
+Rows are compared by prefix, then in full where rows of one prefix may differ, then by leaf index: runs are numbered in
 order of arrival, so the merge is stable. An exhausted leaf (row NULL) loses against every row.
 
 Source: Knuth, The Art of Computer Programming 3, 5.4.1 (replacement selection, "tree of losers").
@@ -23,6 +23,7 @@ from libc.stdint cimport int32_t, uint8_t, uint64_t
 from libc.stdlib cimport calloc, free
 
 from engine.records.comparator cimport RowComparator
+from engine.records.normalized_key cimport Ties, may_differ
 
 
 cdef int tree_create(LoserTree* tree, int32_t leaf_count) noexcept nogil:
@@ -45,21 +46,21 @@ cdef void tree_destroy(LoserTree* tree) noexcept nogil:
 
 
 cdef inline bint beats(const LoserTree* tree, int32_t left, int32_t right, RowComparator comparator,
-                       bint ties) noexcept nogil:
+                       const Ties* ties) noexcept nogil:
     """Whether leaf left comes before leaf right."""
     cdef int order
     if tree.prefixes[left] != tree.prefixes[right] and tree.rows[left] != NULL and tree.rows[right] != NULL:
         return tree.prefixes[left] < tree.prefixes[right]
     if tree.rows[left] == NULL or tree.rows[right] == NULL:
         return tree.rows[left] != NULL or (tree.rows[right] == NULL and left < right)
-    if ties:
+    if may_differ(ties, tree.prefixes[left]):
         order = comparator.compare(tree.rows[left], tree.rows[right])
         if order != 0:
             return order < 0
     return left < right
 
 
-cdef int tree_build(LoserTree* tree, RowComparator comparator, bint ties) noexcept nogil:
+cdef int tree_build(LoserTree* tree, RowComparator comparator, const Ties* ties) noexcept nogil:
     cdef int32_t count = tree.leaf_count
     cdef int32_t node, left, right
     cdef int32_t* winners = <int32_t*> calloc(2 * count, sizeof(int32_t))
@@ -83,7 +84,7 @@ cdef int tree_build(LoserTree* tree, RowComparator comparator, bint ties) noexce
     return 0
 
 
-cdef void tree_replay(LoserTree* tree, int32_t leaf, RowComparator comparator, bint ties) noexcept nogil:
+cdef void tree_replay(LoserTree* tree, int32_t leaf, RowComparator comparator, const Ties* ties) noexcept nogil:
     cdef int32_t node = (leaf + tree.leaf_count) // 2
     cdef int32_t winner = leaf
     cdef int32_t loser

@@ -29,6 +29,7 @@ from libc.string cimport memcpy, memset
 
 from engine.records.byte_kernels cimport prefetch
 from engine.records.comparator cimport RowComparator
+from engine.records.normalized_key cimport Ties, may_differ
 from engine.sort.key_tail cimport NOT_SHORT, KeyTail
 
 cdef extern from *:
@@ -66,18 +67,18 @@ cdef void insertion_sort(IndexEntry* entries, int64_t count, RowComparator compa
         entries[hole] = entry
 
 
-cdef void sort_small(IndexEntry* entries, IndexEntry* scratch, int64_t count, RowComparator comparator, bint ties,
-                     KeyTail tail, bint by_tail) noexcept nogil:
+cdef void sort_small(IndexEntry* entries, IndexEntry* scratch, int64_t count, RowComparator comparator,
+                     const Ties* ties, KeyTail tail, bint by_tail) noexcept nogil:
     """Sort by prefix, then stretches of one prefix by prefixes of the tail or by their rows, fetched together."""
     cdef bint has_tail = tail is not None and not by_tail
     cdef int64_t start = 0
     cdef int64_t index, stop
     insertion_sort(entries, count, comparator, False)
-    while ties and start < count:
+    while ties.any and start < count:
         stop = start + 1
         while stop < count and entries[stop].prefix == entries[start].prefix:
             stop += 1
-        if stop - start > 1:
+        if stop - start > 1 and may_differ(ties, entries[start].prefix):
             for index in range(start, stop):
                 prefetch(entries[index].row)
             if has_tail and stop - start >= TAILS_COUNT and have_one_head(entries + start, stop - start, tail):
@@ -151,7 +152,7 @@ cdef void sort_tails(IndexEntry* entries, IndexEntry* scratch, int64_t count, Ro
             last = prefixes[index]
         begin += size
     if not in_order:
-        sort_bucket(entries, scratch, count, True, comparator, not tail.rest.decides, tail, True)
+        sort_bucket(entries, scratch, count, True, comparator, &tail.rest.ties, tail, True)
     for index in range(count):
         entries[index].prefix = common
 
@@ -164,19 +165,21 @@ cdef bint are_in_order(const IndexEntry* entries, int64_t count) noexcept nogil:
     return True
 
 
-cdef void sort_leaf(IndexEntry* entries, IndexEntry* scratch, int64_t count, RowComparator comparator, bint ties,
-                    KeyTail tail, bint by_tail) noexcept nogil:
+cdef void sort_leaf(IndexEntry* entries, IndexEntry* scratch, int64_t count, RowComparator comparator,
+                    const Ties* ties, KeyTail tail, bint by_tail) noexcept nogil:
     """Sort few entries, or entries of one prefix."""
     if count <= SMALL_COUNT:
         sort_small(entries, scratch, count, comparator, ties, tail, by_tail)
-    elif ties and tail is not None and not by_tail and have_one_head(entries, count, tail):
+    elif not may_differ(ties, entries[0].prefix):
+        return
+    elif tail is not None and not by_tail and have_one_head(entries, count, tail):
         sort_tails(entries, scratch, count, comparator, tail)
-    elif ties:
+    else:
         sort_ties(entries, scratch, count, comparator)
 
 
 cdef void sort_bucket(IndexEntry* entries, IndexEntry* scratch, int64_t count, bint stay, RowComparator comparator,
-                      bint ties, KeyTail tail, bint by_tail) noexcept nogil:
+                      const Ties* ties, KeyTail tail, bint by_tail) noexcept nogil:
     """Sort entries; they end where they are, or unless they ``stay`` in scratch."""
     cdef int64_t[257] starts
     cdef int64_t[256] targets
@@ -186,7 +189,7 @@ cdef void sort_bucket(IndexEntry* entries, IndexEntry* scratch, int64_t count, b
     if count > SMALL_COUNT:
         for index in range(1, count):
             differs |= entries[index].prefix ^ entries[0].prefix
-    if differs == 0 or (not ties and are_in_order(entries, count)):
+    if differs == 0 or (not ties.any and are_in_order(entries, count)):
         if not stay:
             memcpy(scratch, entries, <size_t> count * sizeof(IndexEntry))
         if differs == 0:
@@ -212,5 +215,5 @@ cdef void sort_bucket(IndexEntry* entries, IndexEntry* scratch, int64_t count, b
 
 
 cdef void sort_entries(IndexEntry* entries, IndexEntry* scratch, int64_t count, RowComparator comparator,
-                       bint ties, KeyTail tail) noexcept nogil:
+                       const Ties* ties, KeyTail tail) noexcept nogil:
     sort_bucket(entries, scratch, count, True, comparator, ties, tail, False)

@@ -29,7 +29,7 @@ from engine.memory.page_pool cimport PagePool
 from engine.memory.status cimport STATUS_FULL, STATUS_OK
 from engine.records.byte_kernels cimport prefetch
 from engine.records.comparator cimport RowComparator
-from engine.records.normalized_key cimport NormalizedKey
+from engine.records.normalized_key cimport NormalizedKey, Ties, may_differ
 from engine.records.row_codec cimport row_size
 from engine.records.row_combiner cimport RowCombiner
 from engine.sort.key_tail cimport KeyTail
@@ -139,7 +139,7 @@ cdef class RecordSorter:
             self._index_size = bytes_wanted
         self._gather()
         sort_entries(self.entries, self.entries + self.row_count, self.row_count, self._comparator,
-                     not self._normalized_key.decides, self._tail)
+                     &self._normalized_key.ties, self._tail)
         self.is_sorted = True
         return STATUS_OK
 
@@ -156,7 +156,7 @@ cdef class RecordSorter:
         self.entries = self._inline
 
     cdef int combine(self, RowCombiner combiner) noexcept nogil:
-        cdef bint ties = not self._normalized_key.decides
+        cdef const Ties* ties = &self._normalized_key.ties
         cdef IndexEntry* last = self.entries
         cdef IndexEntry* entry
         cdef int64_t index, size
@@ -168,7 +168,8 @@ cdef class RecordSorter:
             entry = &self.entries[index]
             if index + AHEAD < self.row_count:
                 prefetch(self.entries[index + AHEAD].row)
-            if entry.prefix != last.prefix or (ties and self._comparator.compare(last.row, entry.row) != 0):
+            if entry.prefix != last.prefix or (
+                    may_differ(ties, entry.prefix) and self._comparator.compare(last.row, entry.row) != 0):
                 last += 1
                 last[0] = entry[0]
                 continue

@@ -4,7 +4,7 @@ cimport cython
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 
 from engine.records.comparator cimport RowComparator
-from engine.records.normalized_key cimport NormalizedKey
+from engine.records.normalized_key cimport NormalizedKey, Ties
 from engine.records.row_codec cimport RowCodec
 from engine.records.row_combiner cimport RowCombiner
 from engine.sort.loser_tree cimport LoserTree
@@ -30,7 +30,7 @@ cdef class RunMerger:
     cdef RowComparator _comparator
     cdef RowCodec _codec
     cdef RowCombiner _combiner      # None: rows of equal keys stay apart
-    cdef bint _ties
+    cdef const Ties* _ties             # of the normalized key
     cdef list _slices               # RunSlice of each leaf
     cdef list _readers              # SpillReader of each leaf on disk, None of those in memory
     cdef LoserTree _tree

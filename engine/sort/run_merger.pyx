@@ -34,7 +34,7 @@ from libc.string cimport memcpy
 from engine.iomanager.spill_reader cimport SpillReader
 from engine.records.byte_kernels cimport prefetch
 from engine.records.comparator cimport RowComparator
-from engine.records.normalized_key cimport NormalizedKey
+from engine.records.normalized_key cimport NormalizedKey, may_differ
 from engine.records.outside_keys cimport raise_failed_comparison
 from engine.records.row_codec cimport RowCodec, row_size, rows_of_page
 from engine.records.row_combiner cimport RowCombiner
@@ -107,7 +107,7 @@ cdef class RunMerger:
         self._comparator = comparator
         self._codec = codec
         self._combiner = combiner
-        self._ties = not normalized_key.decides
+        self._ties = &normalized_key.ties
         self._cursors = <RunCursor*> calloc(len(slices), sizeof(RunCursor))
         if self._cursors == NULL or tree_create(&self._tree, <int32_t> len(slices)) != 0:
             raise MemoryError()
@@ -288,7 +288,7 @@ cdef class RunMerger:
             if self._group_size == 0:
                 status = self._begin_group(row)
             elif self._tree.prefixes[self._tree.winner] == self._group_prefix and (
-                not self._ties or self._comparator.compare(self._group, row) == 0
+                not may_differ(self._ties, self._group_prefix) or self._comparator.compare(self._group, row) == 0
             ):
                 status = self._add_to_group(row)
             else:

@@ -7,7 +7,7 @@ from posix.time cimport CLOCK_MONOTONIC, clock_gettime, timespec
 from engine.records.arrow_batch cimport ArrowBatch
 from engine.records.comparator cimport KeyEquality, RowComparator
 from engine.records.hashing cimport hash_batch, hash_rows, null_keys_of_batch, null_keys_of_rows
-from engine.records.normalized_key cimport NormalizedKey
+from engine.records.normalized_key cimport NormalizedKey, may_differ
 from engine.records.outside_keys cimport raise_failed_comparison
 from engine.records.row_codec cimport RowCodec, rows_of_page
 
@@ -193,6 +193,11 @@ def prefixes(NormalizedKey key not None, page):
         return [found[row] for row in range(rows.count)]
     finally:
         free(found)
+
+
+def is_open(NormalizedKey key not None, uint64_t prefix):
+    """Return whether rows of a prefix may differ."""
+    return may_differ(&key.ties, prefix) != 0
 
 
 cdef double _now() noexcept nogil:

@@ -85,7 +85,7 @@ def test_normalized_keys_never_contradict_the_comparator(case: tuple[pa.RecordBa
             order = compare(left, right, keys)
             by_prefix = (left_prefix > right_prefix) - (left_prefix < right_prefix)
             assert by_prefix in (0, order)
-            if normalized.decides:
+            if normalized.decides or not probe.is_open(normalized, left_prefix):
                 assert by_prefix == order
 
 
@@ -124,6 +124,29 @@ def test_prefixes_are_flinks_normalized_keys() -> None:
     assert [text[:8] for text in floats] == ["bfc00000", "403fffff", "80000000", "80000000", "ffc00000"]
     assert prefix([-1.5], pa.float64()) == ["4007ffffffffffff"]
     assert prefix(["EUR"], pa.string()) == ["4555520000000000"]
+
+
+@pytest.mark.parametrize("order", [{}, {"descending": True}, {"nulls_last": True}])
+@pytest.mark.parametrize(
+    ("values", "data_type"),
+    [
+        ([*range(-(2**63), 3 - 2**63), 0, *range(2**63 - 3, 2**63)], pa.int64()),
+        ([-math.inf, 0.0, math.nan], pa.float64()),
+    ],
+)
+def test_rows_of_one_prefix_alone_may_differ_where_null_is_a_number(
+    values: list[Any], data_type: pa.DataType, order: dict[str, bool]
+) -> None:
+    batch = pa.record_batch({"key": pa.array([*values, None], data_type), "more": pa.nulls(len(values) + 1, pa.int8())})
+    codec = RowCodec(batch.schema)
+    alone = NormalizedKey(codec, [SortKey("key", **order)])
+    prefixes = probe.prefixes(alone, codec.to_rows(batch))
+    twice = {each for each in prefixes if prefixes.count(each) > 1}
+    # Infinity is no number of all zeros, so nothing but null has its prefix.
+    assert len(twice) == (data_type == pa.int64())
+    assert {each for each in prefixes if probe.is_open(alone, each)} == twice
+    more = NormalizedKey(codec, [SortKey("key", **order), SortKey("more")])
+    assert all(probe.is_open(more, each) for each in prefixes)
 
 
 def test_a_marker_is_one_bit_and_does_not_turn_with_descending() -> None:

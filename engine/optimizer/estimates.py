@@ -28,6 +28,8 @@ Source: Flink's OptimizerNode.computeOperatorSpecificDefaultEstimates and FlatMa
 
 from __future__ import annotations
 
+from operator import is_
+
 from engine.graph.plan import Plan, PlanNode
 from engine.optimizer.logical_plan import LogicalPlan
 from engine.optimizer.operators.registry import entry_of
@@ -44,8 +46,15 @@ def estimate_plan(plan: Plan, *, legacy: bool = False) -> tuple[Estimates, ...]:
 
 
 def estimate_below(plan: LogicalPlan, node: PlanNode, known: dict[int, Estimates]) -> Estimates:
-    """Return the estimates of one node of a plan under change; ``known`` are those that were asked for already."""
+    """Return the estimates of one node of a plan under change; ``known`` are those that were asked for already.
+
+    Those that were made for the node as it is, of the very estimates of its inputs, are made once for all rules.
+    """
     if node.id not in known:
         inputs = [estimate_below(plan, plan.node(source), known) for source in node.inputs]
-        known[node.id] = entry_of(node.operator).estimate(node, node.operator, inputs, legacy=False)
+        made = plan.estimated.get(node.id)
+        if made is None or made[0] is not node or not all(map(is_, made[1], inputs)):
+            found = entry_of(node.operator).estimate(node, node.operator, inputs, legacy=False)
+            made = plan.estimated[node.id] = node, inputs, found
+        known[node.id] = made[2]
     return known[node.id]

@@ -14,12 +14,15 @@ Held by: tests/optimizer/test_rules.py
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TypeVar, cast
+from typing import TYPE_CHECKING, TypeVar, cast
 
 import msgspec
 
 from engine.graph.plan import Operator, Plan, PlanNode
 from engine.graph.plan_schema import PlanSchema
+
+if TYPE_CHECKING:
+    from engine.statistics.estimates import Estimates
 
 T = TypeVar("T")
 
@@ -35,6 +38,8 @@ class LogicalPlan:
         self._next_id = len(plan.nodes)
         self.changed = False
         self._known: dict[Callable[[LogicalPlan], object], object] = {}
+        #: what was estimated of a node, with the node and the estimates of its inputs that it is of (``estimates``)
+        self.estimated: dict[int, tuple[PlanNode, list[Estimates], Estimates]] = {}
 
     def node(self, node_id: int) -> PlanNode:
         """Return the node under an id."""

@@ -104,6 +104,8 @@ class _Kept(NamedTuple):
     bounds: dict[str, GroupBounds]
     #: of indexes of leaf columns, by row group
     places: dict[int, list[IndexPlaces]]
+    #: types of all columns by those that are coded; None: as the footer alone says
+    schemas: dict[frozenset[str] | None, pa.Schema]
 
 
 def _kept_bytes_max() -> int:
@@ -112,7 +114,7 @@ def _kept_bytes_max() -> int:
 
 
 def _new(footer: pq.FileMetaData) -> _Kept:
-    return _Kept(footer, {}, KnownGroups({}, {}, {}), {}, {})
+    return _Kept(footer, {}, KnownGroups({}, {}, {}), {}, {}, {})
 
 
 class _KeptFooters:
@@ -200,6 +202,20 @@ def known_places(footer: pq.FileMetaData) -> dict[int, list[IndexPlaces]]:
     return _kept.of(footer).places
 
 
+def known_schemas(footer: pq.FileMetaData) -> dict[frozenset[str] | None, pa.Schema]:
+    """Return the types of all columns by those that are coded, to be added to as ``known_groups`` is."""
+    return _kept.of(footer).schemas
+
+
+def arrow_schema(footer: pq.FileMetaData) -> pa.Schema:
+    """Return the types of a footer's columns, which are made of its bytes once."""
+    known = known_schemas(footer)
+    found = known.get(None)
+    if found is None:
+        found = known[None] = footer.schema.to_arrow_schema()
+    return found
+
+
 def read_footer(path: str) -> pq.FileMetaData:
     """Return the footer of a file that is not to be read yet. Raises what pyarrow does."""
     return shared_footer(path)[0]
@@ -209,7 +225,7 @@ def coded_columns(footer: pq.FileMetaData, columns: Collection[str]) -> list[str
     """Return the columns whose values are, in every row group, numbers of a small dictionary of texts."""
     if footer.num_row_groups == 0 or not columns:
         return []
-    schema = footer.schema.to_arrow_schema()
+    schema = arrow_schema(footer)
     groups = [footer.row_group(index) for index in range(footer.num_row_groups)]
     return [
         name

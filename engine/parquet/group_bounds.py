@@ -28,7 +28,7 @@ import pyarrow.parquet as pq
 from engine.errors import EngineError
 from engine.expressions.evaluate import evaluate
 from engine.graph.expression import Expression, columns_of, conjuncts
-from engine.parquet.footers import GroupBounds, known_bounds
+from engine.parquet.footers import GroupBounds, arrow_schema, known_bounds
 from engine.parquet.pages import flat_leaves
 from engine.records.arrow_functions import pc
 from engine.records.key_test import KeyTest
@@ -153,7 +153,7 @@ def _read_bounds(footer: pq.FileMetaData, listed: Sequence[pq.RowGroupMetaData],
     known = [None if place is None else group.column(place).statistics for group in listed]
     nulls = [one.null_count if one is not None and one.has_null_count else None for one in known]
     bounded = [one if one is not None and one.has_min_max else None for one in known]
-    stored = plain_type(footer.schema.to_arrow_schema().field(name).type)
+    stored = plain_type(arrow_schema(footer).field(name).type)
     lows, highs = ([None if one is None else getattr(one, side) for one in bounded] for side in ("min_raw", "max_raw"))
     return as_bounds(lows, highs, nulls, bounded, stored)
 

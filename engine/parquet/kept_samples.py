@@ -20,9 +20,9 @@ import pyarrow as pa
 
 from engine.graph.source_spec import SourceSplit
 
-BYTES_MAX: Final = 4 << 20
+BYTES_MAX: Final = 8 << 20
 #: so that many columns fit
-_COLUMN_BYTES_MAX: Final = BYTES_MAX // 64
+_COLUMN_BYTES_MAX: Final = BYTES_MAX // 32
 
 _Key = tuple[str, int, int, int, str]
 #: (row group, rows, columns) -> a table of these columns

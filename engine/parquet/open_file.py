@@ -26,7 +26,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from engine.parquet.column_streams import ArrowColumns, ColumnStream, DecodedColumns, SideBySide
-from engine.parquet.footers import GroupPages, known_groups, open_file, shared_footer
+from engine.parquet.footers import (
+    GroupPages,
+    arrow_schema,
+    known_groups,
+    known_schemas,
+    open_file,
+    shared_footer,
+)
 from engine.parquet.group_reader import GroupReader, StoredChunk
 from engine.parquet.page_bounds import PageIndexes
 from engine.parquet.pages import buffer_bytes, flat_leaves, leaf_places, pages_at
@@ -35,6 +42,8 @@ from engine.records.plain_types import plain_type
 
 #: values of a dictionary that count, since some rows may be a gigabyte of them
 _WIDE_VALUE_BYTES = 64 << 10
+#: by which columns are coded, of one file
+_SCHEMAS_MAX = 64
 #: at a time, where it is looked which column cannot be decoded
 _LOOKED_AT_ROWS = 4096
 
@@ -58,11 +67,20 @@ class OpenFile:
         self.indexes = PageIndexes(path, self._descriptor, self.footer)
 
     def _found_schema(self) -> pa.Schema:
-        """Return the types in which pyarrow would read all columns of the file."""
+        """Return the types in which pyarrow would read all columns of the file, which are found out once."""
+        known = known_schemas(self.footer)
+        found = known.get(self.coded)
+        if found is None:
+            found = known[self.coded] = self._new_schema()
+            if len(known) > _SCHEMAS_MAX:
+                known.clear()
+        return found
+
+    def _new_schema(self) -> pa.Schema:
         leaves = self.footer.schema
         if any(leaves.column(index).physical_type == "INT96" for index in range(self.footer.num_columns)):
             return self._by_arrow().schema_arrow  # times whose unit we choose
-        schema = leaves.to_arrow_schema()
+        schema = arrow_schema(self.footer)
         for name in self.coded:
             index = schema.get_field_index(name)
             field = schema.field(index)

@@ -31,7 +31,7 @@ from engine.expressions.evaluate import evaluate
 from engine.expressions.literals import literal_scalar
 from engine.graph.expression import Call, ColumnRef, Expression, Literal, columns_of, conjuncts
 from engine.parquet.bloom_filter import may_be_in
-from engine.parquet.footers import known_places, raw_footer
+from engine.parquet.footers import arrow_schema, known_places, raw_footer
 from engine.parquet.group_bounds import as_bounds
 from engine.parquet.page_index import IndexPlaces, column_index, first_rows, index_places
 from engine.parquet.pages import flat_leaves
@@ -55,7 +55,6 @@ class PageIndexes:
     def __init__(self, path: str, descriptor: int, footer: pq.FileMetaData) -> None:
         self._path, self._descriptor, self._footer = path, descriptor, footer
         self._known = known_places(footer)
-        self._leaves = flat_leaves(footer.schema)
 
     def possible_rows(self, group: int, predicate: Expression, schema: pa.Schema) -> Ranges | None:
         """Return the rows of a row group that pages leave for a predicate; None: all, or nothing is known."""
@@ -121,8 +120,12 @@ class PageIndexes:
         return True
 
     @cached_property
+    def _leaves(self) -> dict[str, int]:
+        return flat_leaves(self._footer.schema)
+
+    @cached_property
     def _stored_schema(self) -> pa.Schema:
-        return self._footer.schema.to_arrow_schema()
+        return arrow_schema(self._footer)
 
     def _places(self, group: int, name: str) -> IndexPlaces | None:
         if not self._known:

@@ -32,6 +32,7 @@ from engine.graph.source_spec import ParquetSource, SourceSplit
 from engine.memory.budget import LEAST_BYTES, Kind, Role, process_budget
 from engine.parquet.column_passes import read_in_passes
 from engine.parquet.column_streams import ColumnStream, ConvertedColumns
+from engine.parquet.footers import arrow_schema
 from engine.parquet.group_bounds import matched_groups, possible_groups
 from engine.parquet.open_file import OpenFile
 from engine.parquet.pages import check_fits
@@ -437,7 +438,7 @@ class ParquetReader:
         self._close_file()
         self._file = file = OpenFile(path, self._columns)
         if self._types is None:
-            fields = file.footer.schema.to_arrow_schema()
+            fields = arrow_schema(file.footer)
             # What is coded has the type there that it has in a row.
             known = [(fields if name in file.coded else file.found).field(name) for name in self._columns]
             self._schema = plain_file_schema(pa.schema(known))

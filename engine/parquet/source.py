@@ -31,7 +31,7 @@ from engine.expressions.common_type import common_type, is_number
 from engine.expressions.schema_bridge import to_plan_schema
 from engine.files.paths import PathLike, expand_paths
 from engine.graph.source_spec import ColumnStatistics, ParquetSource, SourceSplit, SourceStatistics
-from engine.parquet.footers import open_file
+from engine.parquet.footers import arrow_schema, open_file
 from engine.parquet.pages import flat_leaves, pages_of
 from engine.parquet.sample import sampled_groups
 from engine.records.plain_types import plain_schema
@@ -247,7 +247,7 @@ def _check_sampled(splits: Sequence[SourceSplit], metadata: Mapping[str, pq.File
     for group in sampled_groups(splits):
         footer = metadata[group.path]
         try:
-            pages_of(group.path, footer, group.start, footer.schema.to_arrow_schema().names)
+            pages_of(group.path, footer, group.start, arrow_schema(footer).names)
         except (pa.ArrowInvalid, OSError) as error:
             reason = str(error).partition("\n")[0]
             raise DataError(f"{reader}: file {group.path}, row group {group.start}: {reason}") from None

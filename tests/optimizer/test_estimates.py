@@ -5,11 +5,13 @@ from __future__ import annotations
 import pytest
 
 from engine.graph.expression import ColumnRef, Literal
-from engine.graph.plan import CoGroup, GroupReduce, JoinType, PythonFunction
+from engine.graph.plan import CoGroup, Filter, GroupReduce, JoinType, PythonFunction
 from engine.graph.source_spec import ColumnStatistics, ComputedStatistics
 from engine.optimizer import column_lineage
-from engine.optimizer.estimates import estimate_plan
+from engine.optimizer.estimates import estimate_below, estimate_plan
 from engine.optimizer.key_ranges import values_met
+from engine.optimizer.logical_plan import LogicalPlan
+from engine.optimizer.operators.filter import FilterEntry
 from engine.optimizer.selectivity import SMALLEST, selectivity
 from engine.statistics.costs import Costs, broadcast_cost, hash_join_cost, repartition_cost
 from engine.statistics.estimates import UNKNOWN, Estimates
@@ -453,6 +455,27 @@ def test_groups_that_a_join_asks_for_find_their_partners():
     builder.sink(len(builder.nodes) - 1)
     found = estimate_plan(builder.plan())
     assert (found[of_few].rows, found[groups].rows, found[-2].rows) == (1000, 100, 1000)
+
+
+def test_what_was_estimated_of_a_node_is_of_use_to_the_next_rule_as_long_as_its_inputs_are_the_same(monkeypatch):
+    builder = Builder()
+    source = builder.source(PAIR, rows=1000)
+    below = builder.filter(source, call("less", "k", lit(5)))
+    above = builder.filter(below, call("less", "v", lit(5)))
+    builder.sink(above)
+    estimate, made = FilterEntry.estimate, []
+    monkeypatch.setattr(
+        FilterEntry,
+        "estimate",
+        lambda self, node, *rest, **more: made.append(node.id) or estimate(self, node, *rest, **more),
+    )
+    plan = LogicalPlan(builder.plan())
+    first = estimate_below(plan, plan.node(above), {})
+    assert estimate_below(plan, plan.node(above), {}) is first
+    assert made == [below, above]
+    plan.replace(plan.node(below), operator=Filter(call("is_null", "k")))
+    assert estimate_below(plan, plan.node(above), {}).rows != first.rows
+    assert made == [below, above] * 2
 
 
 def test_known_costs_compare_by_total_then_by_network():

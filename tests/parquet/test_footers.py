@@ -9,6 +9,7 @@ from engine.memory.budget import Budget, Kind
 from engine.parquet import footers as parquet_footers
 from engine.parquet import open_file
 from engine.parquet.footers import shared_footer
+from engine.parquet.open_file import OpenFile
 from engine.parquet.reader import ParquetReader
 from engine.parquet.source import parquet_source
 
@@ -45,6 +46,21 @@ def test_a_small_footer_is_kept_and_a_large_one_is_not(tmp_path, monkeypatch):
     for opened in (path, path, many, many):
         parquet_footers.read_footer(opened)
     assert given == [path, many, many]
+
+
+def test_the_types_of_a_file_are_found_out_once(tmp_path):
+    path = str(tmp_path / "t.parquet")
+    pq.write_table(pa.table({"a": range(100_000), "t": ["x", "y"] * 50_000}), path)
+    found = []
+    for columns in (["a"], ["a"], ["t"], ["a"], ["t"]):
+        file = OpenFile(path, columns)
+        found.append(file.found)
+        file.close()
+    assert found[0] is found[1] is found[3]
+    assert found[2] is found[4]
+    assert [pa.types.is_dictionary(schema.field("t").type) for schema in found[:3]] == [False, False, True]
+    footer = shared_footer(path)[0]
+    assert parquet_footers.arrow_schema(footer) is parquet_footers.arrow_schema(footer)
 
 
 def test_so_many_footers_are_kept(tmp_path):

@@ -9,9 +9,9 @@
                                                               · the row is larger than a page: memory of its own
 
 Probe rows whose key no spilled build row has need not wait: a Bloom filter is filled while partitions spill
-(``may_match``). It takes what its rows ask for, an eighth of the pool at most, from what spilling brings back, and gives
-its pages up when it is full, and before the level fails for want of a page; not for the sake of a resident partition, whose rows would be
-spilled with their probe rows: a page of the filter tells of 30,000 keys.
+(``may_match``). It takes what its rows ask for, an eighth of the pool at most, from what spilling brings back, and
+gives its pages up when it is full, and before the level fails for want of a page; not for the sake of a resident
+partition, whose rows would be spilled with their probe rows: a page of the filter tells of 30,000 keys.
 
 A run is written before anything is spilled, so a page that goes to a file holds complete rows. The partition of level 0
 comes from bits 31..16 of the hash; deeper levels hash again with their number as seed.

@@ -15,6 +15,7 @@ cdef class BloomFilter:
     cdef PagePool _pool
     cdef uint64_t** _pages
     cdef int64_t _page_count
+    cdef int64_t _pages_max
     cdef int32_t _page_shift
     cdef uint64_t _page_mask
     cdef uint64_t _word_count
@@ -23,9 +24,9 @@ cdef class BloomFilter:
     cdef int64_t _asked_rows                # in this trial
     cdef int64_t _kept_out_rows
 
-    # Take pages of the pool, up to that many together: an open filter doubles as often as it can. Without any page, or
-    # once it was given up, it stays closed.
-    cdef void grow(self, int64_t pages_max) noexcept nogil
+    # So many rows will be added: open it, and double it until that is room for them, as often as the pool has the
+    # pages. Without any page, or once it was given up, it stays closed.
+    cdef void grow(self, int64_t rows) noexcept nogil
     # Rows' hashes; an open filter only. One that holds too much gives up.
     cdef void add_all(self, const uint64_t* hashes, int64_t count) noexcept nogil
     # These will be asked for next, no more of them than EXPECTED_ROWS: their words come to the cache.

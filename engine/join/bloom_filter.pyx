@@ -1,14 +1,15 @@
 """BloomFilter: which keys the spilled build rows of a level have, so that probe rows without match are not spilled.
 
-    grow(pages) ─► add_all(hashes) ... ─► grow(pages) ... ─► expect(hashes), may_contain(hash) ... ─► give_up()
+    grow(rows) ─► add_all(hashes) ... ─► grow(rows) ... ─► expect(hashes), may_contain(hash) ... ─► give_up()
 
     hash ──remix──► 32 high bits: word      3 * 6 low bits: three bits of that word        one cache line for each key
 
-Its pages are pages of the pool: one at first, twice as many whenever there are some to have. A word of a filter that
-doubles stands for its two halves from then on, so bits set early are looser, but while they are few that costs nothing.
-With 10 bits for each row a word lets 5 % of the other keys pass, with 4 bits 25 %; at less than 2.5 it gives up: its
-pages go back, and every key may be there from then on. So it does when it is asked for nothing: a look costs a cache
-miss, and of TRIAL_ROWS keys it has to keep out at least one in TRIAL_SHARE.
+Its pages are pages of the pool, up to pages_max: one at first, twice as many whenever there would be less than 20 bits
+for each row and there are some to have. More would keep out no row that counts, and a page is room for a thousand rows
+that need not be spilled. A word of a filter that doubles stands for its two halves from then on, so bits set early are
+looser: while it grows a hundredfold it comes to let a twentieth of the other keys pass. At less than 2.5 bits it gives
+up: its pages go back, and every key may be there from then on. So it does when it is asked for nothing: a look costs a
+cache miss, and of TRIAL_ROWS keys it has to keep out at least one in TRIAL_SHARE.
 
 Invariant: what was added is contained as long as the filter is open. Source: Putze, Sanders, Singler, "Cache-, hash-
 and space-efficient Bloom filters" (the blocked filter); Flink's BloomFilter of a spilled partition's buckets.
@@ -26,6 +27,7 @@ from engine.records.byte_kernels cimport prefetch
 from engine.records.hashing cimport rehash
 
 cdef enum:
+    ROWS_PER_WORD = 3           # more of them, and it wishes to grow
     ROWS_PER_WORD_MAX = 25
     AHEAD = 12                  # rows whose word is on its way
     TRIAL_ROWS = 1 << 18
@@ -42,9 +44,10 @@ cdef inline uint64_t _bits(uint64_t mixed) noexcept nogil:
 cdef class BloomFilter:
     """The filter of one level; the methods are kernels (see the .pxd)."""
 
-    def __cinit__(self, PagePool pool not None):
+    def __cinit__(self, PagePool pool not None, int64_t pages_max):
         cdef int32_t shift = 0
         self._pool = pool
+        self._pages_max = pages_max
         while (<int64_t>16 << shift) <= pool.page_size:
             shift += 1
         self._page_shift = shift
@@ -56,15 +59,15 @@ cdef class BloomFilter:
     cdef bint is_given_up(self) noexcept nogil:
         return self._is_given_up
 
-    cdef void grow(self, int64_t pages_max) noexcept nogil:
-        if self._is_given_up or pages_max == 0:
+    cdef void grow(self, int64_t rows) noexcept nogil:
+        if self._is_given_up or self._pages_max == 0:
             return
         if not self.is_open and not self._begin():
             return
-        while 2 * self._page_count <= pages_max and self._page_count <= self._pool.pages_free():
+        while (self._rows + rows > <int64_t>self._word_count * ROWS_PER_WORD
+                and 2 * self._page_count <= self._pages_max and self._page_count <= self._pool.pages_free()):
             if not self._double():
                 break
-        self._word_count = <uint64_t>self._page_count << self._page_shift
 
     cdef bint _begin(self) noexcept nogil:
         cdef uint8_t* page
@@ -78,6 +81,7 @@ cdef class BloomFilter:
         memset(page, 0, <size_t>8 << self._page_shift)
         self._pages[0] = <uint64_t*>page
         self._page_count = 1
+        self._word_count = <uint64_t>1 << self._page_shift
         self.is_open = True
         return True
 
@@ -111,6 +115,7 @@ cdef class BloomFilter:
         free(self._pages)
         self._pages = pages
         self._page_count *= 2
+        self._word_count *= 2
         return True
 
     cdef inline uint64_t* _word(self, uint64_t mixed) noexcept nogil:
@@ -120,6 +125,7 @@ cdef class BloomFilter:
     cdef void add_all(self, const uint64_t* hashes, int64_t count) noexcept nogil:
         cdef int64_t index
         cdef uint64_t mixed
+        self.grow(count)
         self._rows += count
         if self._rows > <int64_t>self._word_count * ROWS_PER_WORD_MAX:
             self.give_up()

@@ -21,6 +21,8 @@ cdef class DenseTable(BuildTable):
     cdef DirectPages _cells              # of uint32
     cdef KeyRange _seen                  # of rows as they came
     cdef KeyRange _taken                 # of those that are to be inserted
+    cdef int64_t _row_bytes              # of a row with its link, at least
+    cdef bint _lacks_room                # reserve was refused for want of pages, with rows spilled already
     cdef bint _is_bounded                # rows come after reserve
     cdef uint64_t _origin                # address from which references count
     cdef bint has_chains                 # links of rows have been written
@@ -30,6 +32,8 @@ cdef class DenseTable(BuildTable):
     cdef void see(self, uint8_t** rows, int64_t count) noexcept nogil
     cdef void see_all(self, const EntryPages* entries) noexcept nogil
     cdef void forget_seen(self) noexcept nogil
+    # After reserve was refused for so many rows, while others are spilled: whether to spill more of them for its sake.
+    cdef bint is_worth_spilling_for(self, int64_t rows) noexcept nogil
     # Look at rows that are to be inserted. False: their keys (of `rows` rows in all) lie too far apart.
     cdef bint _may_take(self, const EntryPages* entries, int64_t rows) noexcept nogil
     cdef int _take_pages(self) noexcept nogil

@@ -30,7 +30,7 @@ from libc.string cimport memset
 
 from engine.join.build_table cimport TABLE_DENSE, BuildTable
 from engine.join.direct_pages cimport DirectPages, page_of, probe_keys
-from engine.join.entry_pages cimport EntryCursor, EntryPages, next_entries, row_link
+from engine.join.entry_pages cimport LINK_SIZE, EntryCursor, EntryPages, next_entries, row_link
 from engine.join.join_side cimport JoinSide
 from engine.memory.page_pool cimport PagePool
 from engine.memory.status cimport STATUS_FULL, STATUS_OK
@@ -39,6 +39,7 @@ from engine.records.byte_kernels cimport prefetch
 
 cdef enum:
     CELLS_PER_ROW = 8
+    WORTHY_CELLS_PER_ROW = 5        # so few, of the rows left then, are worth it to spill some more
     SPARE_PAGES = 16                # that the first rows may take beyond that
     LOOK_ROWS = 512                 # rows looked at together
     PREFETCH_DISTANCE = 16          # rows between one whose cell is asked for and one that is inserted
@@ -59,21 +60,28 @@ cdef class DenseTable(BuildTable):
     def __cinit__(self, PagePool pool not None, JoinSide build not None, JoinSide probe not None):
         self.kind = TABLE_DENSE
         self._cells = DirectPages(pool, build, probe, sizeof(uint32_t))
+        self._row_bytes = build.codec.fixed_size + LINK_SIZE
         self.forget_seen()
         self.release()
 
     cdef int reserve(self, EntryPages** partitions, int32_t partition_count, int64_t rows) noexcept nogil:
+        cdef bint some_are_spilled = False
         cdef int32_t index
         self.release()
+        self._lacks_room = False
         for index in range(partition_count):
             # After each partition that is spilled it is asked again, and does not walk over all the others each time.
             if partitions[index].spilled:
+                some_are_spilled = True
                 if self._seen.rows < rows:
                     return STATUS_FULL
             elif not self._may_take(partitions[index], rows):
                 self.release()
                 return STATUS_FULL
-        return self._take_pages()
+        if self._take_pages() == STATUS_OK:
+            return STATUS_OK
+        self._lacks_room = some_are_spilled
+        return STATUS_FULL
 
     cdef bint _may_take(self, const EntryPages* entries, int64_t rows) noexcept nogil:
         if self._cells.width == 0 or not self._is_near(entries):
@@ -91,6 +99,15 @@ cdef class DenseTable(BuildTable):
     cdef void see_all(self, const EntryPages* entries) noexcept nogil:
         if self._cells.width:
             _widen_by_all(self, entries, ~<uint64_t>0, &self._seen)
+
+    cdef bint is_worth_spilling_for(self, int64_t rows) noexcept nogil:
+        cdef uint64_t span = self._seen.highest - self._seen.lowest
+        cdef int64_t missing
+        if not self._lacks_room:
+            return False
+        missing = <int64_t>(span >> self._cells.shift) + 2 - self._pool.pages_free()
+        rows -= max(<int64_t>0, missing) * self._pool.page_size // self._row_bytes
+        return rows > 0 and span // WORTHY_CELLS_PER_ROW < <uint64_t>rows
 
     cdef void forget_seen(self) noexcept nogil:
         self._seen = KeyRange(~<uint64_t>0, 0, 0)

@@ -36,7 +36,6 @@ cdef class PartitionSet:
     cdef readonly int32_t spilled_count
     cdef BloomFilter filter              # hashes of spilled build rows
     cdef uint8_t* _filtered              # 1: the filter has all rows of this partition
-    cdef int64_t _filter_pages           # at most
     cdef const uint64_t* _build_hashes   # of the build rows being scattered; NULL: they are probe rows
     cdef uint32_t* _sizes                # scratch of one chunk
     cdef uint8_t** _targets

@@ -9,9 +9,9 @@
                                                               · the row is larger than a page: memory of its own
 
 Probe rows whose key no spilled build row has need not wait: a Bloom filter is filled while partitions spill
-(``may_match``). It takes an eighth of the pool at most, from what spilling brings back, and gives its pages up when it
-is full, and before the level fails for want of a page; not for the sake of a resident partition, whose rows would be
-spilled with their probe rows: a page of the filter tells of 30,000 keys.
+(``may_match``). It takes what its rows ask for, an eighth of the pool at most, from what spilling brings back, and
+gives its pages up when it is full, and before the level fails for want of a page; not for the sake of a resident
+partition, whose rows would be spilled with their probe rows: a page of the filter tells of 30,000 keys.
 
 A run is written before anything is spilled, so a page that goes to a file holds complete rows. The partition of level 0
 comes from bits 31..16 of the hash; deeper levels hash again with their number as seed.
@@ -82,8 +82,7 @@ cdef class PartitionSet:
         self.fan_out = fan_out
         self.level = level
         self._row_limit = row_limit
-        self.filter = BloomFilter(pool)
-        self._filter_pages = pool.page_limit // FILTER_PART
+        self.filter = BloomFilter(pool, pool.page_limit // FILTER_PART)
         self.partitions = [
             HashPartition(pool, space, f"join-{level}-{index}", block_size) for index in range(fan_out + 1)
         ]
@@ -352,7 +351,7 @@ cdef class PartitionSet:
         if index < self.fan_out and partition.entries.large_count == 0 and not self.filter.is_given_up():
             with nogil:
                 self._keep_hashes(&partition.entries)
-                self.filter.grow(self._filter_pages)
+                self.filter.grow(partition.entries.row_count)
                 self._filter_kept(&partition.entries)
             self._filtered[index] = self.filter.is_open
         partition.finish_spill()

@@ -67,13 +67,12 @@ cdef class SpillSieve(RowSieve):
     cdef int64_t _choose(self, HashJoin join, PartitionSet level, uint8_t** rows, int64_t count, uint8_t** kept,
                          int64_t* waiting) noexcept nogil:
         cdef bint keeps_unmatched = join._roles.emits.unmatched_probe
+        cdef uint64_t asked_hashes[EXPECTED_ROWS]
         cdef int64_t taken = 0
         cdef int64_t left = 0
         cdef int64_t begin = 0
         cdef int64_t end, index, asked, null_count
-        cdef uint64_t hash
         cdef int32_t partition
-        cdef bint may_match
         cdef uint8_t* row
         join._roles.probe.hash_rows(rows, count, join._input.hashes)
         null_count = join._roles.probe.null_keys_of_rows(rows, count, join._input.null_flags)
@@ -82,28 +81,27 @@ cdef class SpillSieve(RowSieve):
             asked = 0
             for index in range(begin, end):
                 partition = partition_of_hash(join._input.hashes[index], level.level, level.fan_out)
+                asked_hashes[asked] = join._input.hashes[index]
+                asked += level._entries[partition].spilled
+            level.filter.expect(asked_hashes, asked)
+            for index in range(begin, end):
+                row = rows[index]
+                partition = partition_of_hash(join._input.hashes[index], level.level, level.fan_out)
                 if (null_count and join._input.null_flags[index]) or not level._entries[partition].spilled:
-                    kept[left] = rows[index]
-                    left += 1
-                    continue
-                join._input.rows[taken + asked] = rows[index]
-                join._input.hashes[taken + asked] = join._input.hashes[index]
-                asked += 1
-            level.filter.expect(join._input.hashes + taken, asked)
-            for index in range(taken, taken + asked):
-                row = join._input.rows[index]
-                hash = join._input.hashes[index]
-                may_match = level.may_match(partition_of_hash(hash, level.level, level.fan_out), hash)
-                if not may_match and keeps_unmatched:
                     kept[left] = row
                     left += 1
                     continue
-                self.size_bytes += row_size(row)
-                if not may_match:
-                    join._prober.rows_filtered += 1
+                if not level.may_match(partition, join._input.hashes[index]):
+                    if keeps_unmatched:
+                        kept[left] = row
+                        left += 1
+                    else:
+                        join._prober.rows_filtered += 1
+                        self.size_bytes += row_size(row)
                     continue
                 join._input.rows[taken] = row
-                join._input.hashes[taken] = hash
+                join._input.hashes[taken] = join._input.hashes[index]
+                self.size_bytes += row_size(row)
                 taken += 1
             begin = end
         waiting[0] = taken

@@ -14,8 +14,9 @@
     tagged       any keys                                                      10 to 16 bytes a key
 
 A table of fewer bytes and without hashes is asked first; the tagged one takes anything. While there is room for
-neither, more rows are spilled, so where not all fit it is the smaller one. Parts of a build side that come one after
-the other (``build_blocks``) are tagged tables.
+neither, more rows are spilled, so where not all fit it is the smaller one, or the dense one while it is not much
+larger: what it saves for each probe row is more than what the few rows cost that are spilled for it. Parts of a build
+side that come one after the other (``build_blocks``) are tagged tables.
 
 Copied rows (``replicated_keys``) get the matched bit when they are inserted, so no table is filled early with them.
 
@@ -96,6 +97,8 @@ cdef class TableChoice:
             status = self._dense.reserve(partitions, partition_count, rows)
         if status == STATUS_OK:
             self.table = self._dense
+            return status
+        if self._dense.is_worth_spilling_for(rows):
             return status
         with nogil:
             return self._tagged.reserve(partitions, partition_count, rows)

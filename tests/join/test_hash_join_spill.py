@@ -227,7 +227,7 @@ def test_a_join_that_is_given_up_leaves_nothing(tmp_path, stage):
 def test_a_filter_that_keeps_nothing_out_is_given_up(tmp_path, match_share):
     build = drawn(8, 6000, 6000)
     present = build["k"].to_numpy()
-    asked = np.tile(present, 100) if match_share else np.arange(10_000, 610_000)
+    asked = np.tile(present, 150) if match_share else np.arange(10_000, 910_000)
     probe = pa.table({"k": np.concatenate([asked, np.arange(10_000, 40_000)])})
     run = run_join(tmp_path, JoinType.SEMI, probe, build, [0], [0], pages=64)
     assert sum(batch.num_rows for batch in run.batches) == (len(asked) if match_share else 0)

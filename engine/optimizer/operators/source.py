@@ -196,7 +196,9 @@ def _joined(pieces: Sequence[SourceSplit]) -> SourceSplit:
 
 def _filter_line(wanted: RuntimeFilter) -> str:
     line = f"run-time filter on {wanted.column} from join [{wanted.join}]"
-    return line if wanted.rows_max is None else f"{line}, if none of its subtasks builds more than {wanted.rows_max} rows"
+    if wanted.rows_max is None:
+        return line
+    return f"{line}, if none of its subtasks builds more than {wanted.rows_max} rows"
 
 
 def _scan_lines(spec: SourceSpec) -> list[str]:

@@ -9,6 +9,7 @@ import pytest
 from engine.connectors.records_manifest import MANIFEST_NAME, read_manifest
 from engine.spark import export as spark_export
 from engine.spark import export_command
+from engine.spark.session_settings import with_settings
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(240)]
 
@@ -119,7 +120,7 @@ def test_an_input_that_is_missing_is_one_clear_line(spark, tmp_path, capsys):
 
 
 def test_a_machine_without_java_is_one_clear_line(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(spark_export.SparkSession, "getActiveSession", lambda: None)
+    monkeypatch.setattr(spark_export.SparkContext, "_active_spark_context", None)
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("JAVA_HOME", raising=False)
     assert run("--input", tmp_path, "--format", "csv", "--output", tmp_path / "out") == 1
@@ -127,3 +128,9 @@ def test_a_machine_without_java_is_one_clear_line(tmp_path, monkeypatch, capsys)
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     assert run("--input", tmp_path, "--format", "csv", "--output", tmp_path / "out") == 1
     assert f"JAVA_HOME is {tmp_path}" in capsys.readouterr().err
+
+
+def test_a_session_that_is_there_is_used_as_it_is(spark):
+    with with_settings(spark, {"spark.sql.session.timeZone": "America/New_York"}):
+        assert spark_export.start_spark("another", "local[7]").sparkContext is spark.sparkContext
+        assert spark.conf.get("spark.sql.session.timeZone") == "America/New_York"

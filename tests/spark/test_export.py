@@ -6,6 +6,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from engine import Environment
 from engine.connectors.records_manifest import MANIFEST_NAME, read_manifest
 from engine.spark import export as spark_export
 from engine.spark import export_command
@@ -111,6 +112,22 @@ def test_an_output_that_exists_is_an_error_and_stays_as_it_is_unless_overwritten
     assert run(*arguments, "--overwrite") == 0
     assert read_manifest(target).row_count == 5
     assert {path.name for path in tmp_path.iterdir()} == {"in.csv", "out", "out.rejected"}
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("id,ID,a.b\n1,2,3\n", ("csv", "--header")),
+        ("id,ID,a.b\n1,2,3\n", ("csv", "--header", "--schema", "id INT, ID INT, `a.b` INT", "--check", "`a.b` > 0")),
+        ('{"id": 1, "ID": 2, "a.b": 3}\n', ("json",)),
+    ],
+)
+def test_columns_that_differ_by_case_alone_keep_their_names(spark, tmp_path, text, words):
+    (tmp_path / "in").write_text(text)
+    assert run("--input", tmp_path / "in", "--output", tmp_path / "out", "--format", *words) == 0
+    with Environment() as env:
+        assert env.read_records(tmp_path / "out").collect()[0].asdict() == {"id": 1, "ID": 2, "a.b": 3}
+    assert spark.conf.get("spark.sql.caseSensitive") == "false"
 
 
 def test_an_input_that_is_missing_is_one_clear_line(spark, tmp_path, capsys):

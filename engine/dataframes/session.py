@@ -27,6 +27,8 @@ _NEEDED: Final = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.decimalOperations.allowPrecisionLoss": "true",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
+    "spark.sql.crossJoin.enabled": "true",
+    "spark.sql.retainGroupColumns": "true",
     "spark.sql.files.ignoreCorruptFiles": "false",
     "spark.sql.files.ignoreMissingFiles": "false",
     "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",

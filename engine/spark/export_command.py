@@ -27,8 +27,10 @@ from engine.spark.column_names import listed_names
 from engine.spark.export import export_data, start_spark
 from engine.spark.export_checks import CORRUPT, SOURCE, Checks
 from engine.spark.export_report import check_report_path
+from engine.spark.exportable import BY_CASE
 from engine.spark.failures import errors_of_spark, first_line
 from engine.spark.file_urls import is_left_out
+from engine.spark.session_settings import with_settings
 
 #: what Spark's parser reads an unquoted empty field as; with its default, "", a quoted one would be null, too
 _NULL_TEXT = "\x00null"
@@ -41,9 +43,11 @@ def read_input(spark: SparkSession, options: argparse.Namespace) -> DataFrame:
         with _option("--table"):
             data = spark.table(options.table)
     elif options.input:
-        data = _read_files(spark, options.input, options.format, options)
-        if not options.sql:
-            data = data.withColumn(SOURCE, data.metadataColumn("_metadata")["file_path"])
+        # else Spark renames columns of a header, or refuses those of objects, that differ by case alone
+        with with_settings(spark, BY_CASE):
+            data = _read_files(spark, options.input, options.format, options)
+            if not options.sql:
+                data = data.withColumn(SOURCE, data.metadataColumn("_metadata")["file_path"])
     if options.sql:
         with _option("--sql"):
             if data is not None:

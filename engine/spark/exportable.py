@@ -53,7 +53,7 @@ _FILE_SETTINGS: Final = {
 _NULLABLE_BY_CAST: Final = "org.apache.spark.sql.catalyst.optimizer.SimplifyCasts"
 _EXCLUDED_RULES: Final = "spark.sql.optimizer.excludedRules"
 #: has columns whose names differ by case be two
-_BY_CASE: Final = {"spark.sql.caseSensitive": "true"}
+BY_CASE: Final = {"spark.sql.caseSensitive": "true"}
 #: has Parquet hold TIME, which is off by default from Spark 4.3
 _WITH_TIMES: Final = {"spark.sql.timeType.enabled": "true"}
 #: within a process, one export at a time changes a session's settings
@@ -160,7 +160,7 @@ def column_settings(spark: SparkSession, schema: T.StructType) -> Iterator[None]
     """Have a session do what some columns need: tell names apart by case, read and write times of day."""
     needed: dict[str, str] = {}
     if len({name.lower() for name in schema.names}) < len(schema.names):
-        needed |= _BY_CASE
+        needed |= BY_CASE
     if any(part.typeName() == "time" for part in _parts(schema)):
         needed |= _WITH_TIMES
     with _settings(spark, needed) if needed else nullcontext():

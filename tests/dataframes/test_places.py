@@ -198,6 +198,26 @@ def test_a_damaged_file_is_an_error_whatever_the_session_ignores(places, spark, 
                 env.read_parquet(tmp_path).to_arrow()
 
 
+def test_rows_are_the_same_whatever_a_session_leaves_out_or_refuses(places, spark):
+    settings = {
+        "spark.sql.retainGroupColumns": "false",
+        "spark.sql.crossJoin.enabled": "false",
+        "spark.sql.ansi.enabled": "false",
+        "spark.sql.session.timeZone": "America/New_York",
+    }
+    results = []
+    with with_settings(spark, settings):
+        for env in places:
+            rows = env.from_arrow(EVENTS)
+            groups = rows.group_by("g").agg(n=count())
+            largest = groups.group_by().agg(most=max_("n"))
+            results.append(groups.join(largest, how="cross").filter(col("n") < col("most")).to_arrow())
+        left = {key: spark.conf.get(key) for key in settings}
+        assert left == settings
+    assert results[0].num_rows
+    assert_same(*results)
+
+
 def test_partitioned_output(places, tmp_path):
     for env, name in zip(places, ("local", "spark"), strict=True):
         env.from_arrow(EVENTS.select(["id", "g", "s"])).write_parquet(tmp_path / name, partition_by="g")

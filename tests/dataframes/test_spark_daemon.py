@@ -31,6 +31,7 @@ def test_a_session_of_another_master_keeps_its_own_daemon(monkeypatch):
     builder.appName = builder.master = lambda _: builder
     builder.config = lambda key, value: asked.update({key: value}) or builder
     monkeypatch.setattr(export.SparkSession, "builder", builder)
+    monkeypatch.setattr(export.SparkContext, "_active_spark_context", None)
     export.start_spark("x", "spark://elsewhere:7077")
     assert "spark.python.daemon.module" not in asked
     export.start_spark("x", "local[2]")

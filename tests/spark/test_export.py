@@ -6,9 +6,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from engine import Environment
 from engine.connectors.records_manifest import MANIFEST_NAME, read_manifest
 from engine.spark import export as spark_export
 from engine.spark import export_command
+from engine.spark.session_settings import with_settings
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(240)]
 
@@ -112,6 +114,22 @@ def test_an_output_that_exists_is_an_error_and_stays_as_it_is_unless_overwritten
     assert {path.name for path in tmp_path.iterdir()} == {"in.csv", "out", "out.rejected"}
 
 
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("id,ID,a.b\n1,2,3\n", ("csv", "--header")),
+        ("id,ID,a.b\n1,2,3\n", ("csv", "--header", "--schema", "id INT, ID INT, `a.b` INT", "--check", "`a.b` > 0")),
+        ('{"id": 1, "ID": 2, "a.b": 3}\n', ("json",)),
+    ],
+)
+def test_columns_that_differ_by_case_alone_keep_their_names(spark, tmp_path, text, words):
+    (tmp_path / "in").write_text(text)
+    assert run("--input", tmp_path / "in", "--output", tmp_path / "out", "--format", *words) == 0
+    with Environment() as env:
+        assert env.read_records(tmp_path / "out").collect()[0].asdict() == {"id": 1, "ID": 2, "a.b": 3}
+    assert spark.conf.get("spark.sql.caseSensitive") == "false"
+
+
 def test_an_input_that_is_missing_is_one_clear_line(spark, tmp_path, capsys):
     assert run("--input", tmp_path / "nowhere", "--format", "csv", "--output", tmp_path / "out") == 1
     assert "no such input" in capsys.readouterr().err
@@ -119,7 +137,7 @@ def test_an_input_that_is_missing_is_one_clear_line(spark, tmp_path, capsys):
 
 
 def test_a_machine_without_java_is_one_clear_line(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(spark_export.SparkSession, "getActiveSession", lambda: None)
+    monkeypatch.setattr(spark_export.SparkContext, "_active_spark_context", None)
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("JAVA_HOME", raising=False)
     assert run("--input", tmp_path, "--format", "csv", "--output", tmp_path / "out") == 1
@@ -127,3 +145,9 @@ def test_a_machine_without_java_is_one_clear_line(tmp_path, monkeypatch, capsys)
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     assert run("--input", tmp_path, "--format", "csv", "--output", tmp_path / "out") == 1
     assert f"JAVA_HOME is {tmp_path}" in capsys.readouterr().err
+
+
+def test_a_session_that_is_there_is_used_as_it_is(spark):
+    with with_settings(spark, {"spark.sql.session.timeZone": "America/New_York"}):
+        assert spark_export.start_spark("another", "local[7]").sparkContext is spark.sparkContext
+        assert spark.conf.get("spark.sql.session.timeZone") == "America/New_York"

@@ -16,6 +16,7 @@ import logging
 import os
 import re
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
@@ -91,18 +92,43 @@ def errors_of_spark() -> Iterator[None]:
         raise engine_error(error) from None
 
 
+class _Silence:
+    """Levels of PySpark's loggers before the first who wants silence, in any thread, until the last has gone."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._wanted = 0
+        self._levels: dict[logging.Logger, int] = {}
+
+    def begin(self) -> None:
+        with self._lock:
+            self._wanted += 1
+            if self._wanted > 1:
+                return
+            # of PySpark's own kind: made here as any other, they would not take what it tells them from then on
+            self._levels = {logger: logger.level for logger in map(PySparkLogger.getLogger, _LOGGERS)}
+            for logger in self._levels:
+                logger.setLevel(logging.CRITICAL)
+
+    def end(self) -> None:
+        with self._lock:
+            self._wanted -= 1
+            if not self._wanted:
+                for logger, level in self._levels.items():
+                    logger.setLevel(level)
+
+
+_SILENCE: Final = _Silence()
+
+
 @contextmanager
 def unlogged() -> Iterator[None]:
     """Have PySpark not write on standard error what it raises, as JSON with the stack of the JVM."""
-    # of PySpark's own kind: made here as any other, they would not take what it tells them from then on
-    levels = {logger: logger.level for logger in map(PySparkLogger.getLogger, _LOGGERS)}
+    _SILENCE.begin()
     try:
-        for logger in levels:
-            logger.setLevel(logging.CRITICAL)
         yield
     finally:
-        for logger, level in levels.items():
-            logger.setLevel(level)
+        _SILENCE.end()
 
 
 def engine_error(error: BaseException) -> EngineError:

@@ -8,7 +8,7 @@ from pyspark.errors import PySparkException
 from pyspark.logger import PySparkLogger
 
 from engine.errors import ConfigurationError, DataError, JobExecutionError, PlanError, SchemaError
-from engine.spark.failures import carried, engine_error, errors_of_spark, plain_words
+from engine.spark.failures import carried, engine_error, errors_of_spark, plain_words, unlogged
 
 
 @pytest.mark.parametrize(
@@ -45,6 +45,17 @@ def test_pyspark_logs_nothing_that_is_raised_anyway():
     with pytest.raises(JobExecutionError, match=r"\ASpark: it broke\Z"), errors_of_spark():
         assert not logger.isEnabledFor(logging.ERROR)
         raise PySparkException("[BROKEN] it broke")
+    assert logger.isEnabledFor(logging.ERROR)
+
+
+def test_of_two_who_want_silence_the_last_one_ends_it():
+    logger = logging.getLogger("DataFrameQueryContextLogger")
+    first, second = unlogged(), unlogged()
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    assert not logger.isEnabledFor(logging.ERROR)
+    second.__exit__(None, None, None)
     assert logger.isEnabledFor(logging.ERROR)
 
 

@@ -26,11 +26,20 @@ import pyarrow as pa
 import pyarrow.json as pajson
 
 from engine.connectors.json_columns import JsonColumns, parses_natively
-from engine.connectors.json_lines import SPAN_BYTES, LineReader, goes_over, is_one_a_line, objects_over_lines
+from engine.connectors.json_lines import (
+    SPAN_BYTES,
+    LineReader,
+    goes_over,
+    is_one_a_line,
+    is_one_value,
+    objects_over_lines,
+)
 from engine.records.arrow_functions import pc
 from engine.records.plain_scalars import scalar_of
 
-OVER_LINES: Final = "the object is not whole on its line; JSON lines has one object a line: jq -c . FILE > NEW"
+_ONE: Final = "JSON lines has one object a line: jq -c . FILE > NEW"
+OVER_LINES: Final = f"the object is not whole on its line; {_ONE}"
+SEVERAL: Final = f"more than one object on a line; {_ONE}"
 
 _NULL_LINE: Final = re.compile(rb"^[ \t\r]*null", re.MULTILINE)
 
@@ -45,8 +54,9 @@ def inferred_table(block: bytes) -> pa.Table:
     """Return whole lines as a table of the types that Arrow infers; pa.ArrowInvalid: malformed, or mixed types."""
     table = _read(block, pajson.ParseOptions(newlines_in_values=False))
     if not is_one_a_line(block, table.num_rows):
-        number = next(number for number, line in enumerate(block.split(b"\n"), 1) if goes_over(line))
-        raise pa.ArrowInvalid(f"line {number}: {OVER_LINES}")
+        lines = enumerate(block.split(b"\n"), 1)
+        number, line = next(((number, line) for number, line in lines if not is_one_value(line)), (1, b""))
+        raise pa.ArrowInvalid(f"line {number}: {OVER_LINES if goes_over(line) else SEVERAL}")
     return table
 
 
@@ -94,7 +104,7 @@ class JsonParser:
         if table is None:
             table = _read(block, self._options)
             if not is_one_a_line(block, table.num_rows):
-                raise pa.ArrowInvalid(OVER_LINES)
+                raise pa.ArrowInvalid(SEVERAL)
         if table.schema.names != self._schema.names:
             table = table.select(self._schema.names)
         if table.schema == self._schema:

@@ -202,13 +202,20 @@ def goes_over(line: bytes) -> bool:
     return _open_ends(line) != (0, 0)
 
 
+def is_one_value(line: bytes) -> bool:
+    """Return whether a line is one value and nothing behind it, or empty."""
+    try:
+        text = line.decode().strip()
+        return not text or _DECODER.raw_decode(text)[1] == len(text)
+    except (ValueError, RecursionError):
+        return False
+
+
 def is_one_a_line(block: bytes, row_count: int) -> bool:
     """Return whether each object of text that was parsed, into so many rows, lies on a line of its own."""
-    if row_count == block.count(b"\n") + (not block.endswith(b"\n")):
-        return True
     # Between two objects a line ends behind a brace and before one; within an object it never does both.
-    lines = (line.strip() for line in block.split(b"\n"))
-    return all(line.startswith(b"{") and line.endswith(b"}") for line in lines if line)
+    lines = [stripped for line in block.split(b"\n") if (stripped := line.strip())]
+    return row_count == len(lines) and all(line.startswith(b"{") and line.endswith(b"}") for line in lines)
 
 
 def objects_over_lines(lines: Sequence[bytes]) -> list[tuple[int, int]]:

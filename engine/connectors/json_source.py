@@ -21,7 +21,7 @@ from typing import Final
 import msgspec
 import pyarrow as pa
 
-from engine.connectors.json_blocks import OVER_LINES, JsonParser, inferred_table, is_utf8
+from engine.connectors.json_blocks import OVER_LINES, SEVERAL, JsonParser, inferred_table, is_utf8
 from engine.csv.options import check_on_bad_row
 from engine.csv.splits import provisional_splits
 from engine.errors import SchemaError
@@ -182,7 +182,7 @@ def _large_type(field: pa.Field, blocks: Sequence[bytes], path: str) -> pa.DataT
 
 def _advice(reason: str) -> str:
     """Return what to do where no schema is found; objects over lines have none that helps."""
-    if OVER_LINES in reason:
+    if OVER_LINES in reason or SEVERAL in reason:
         return ""
     if " changed from " in reason:
         return f"; {_MIXED}"

@@ -15,6 +15,7 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memmove
 
 from engine.records.arrow_batch cimport KIND_FLOAT64, ArrowBatch, ColumnView, column_is_null
+from engine.records.normalized_key cimport Ties
 from engine.sort.radix_sort cimport IndexEntry, sort_entries
 from engine.window.value_words cimport word_of
 
@@ -25,6 +26,7 @@ cdef struct GroupSort:
     bint is_real
     uint64_t flipped            # bits of words that are turned around
     bint nulls_last
+    Ties ties                   # none: a word decides
     IndexEntry* entries
     IndexEntry* scratch
 
@@ -45,7 +47,7 @@ cdef void sort_group(const ColumnView* column, const GroupSort* how, const int32
         entry.prefix = word_of(values[row], how.is_real) ^ how.flipped
         entry.row = <uint8_t*> row
         entry += 1
-    sort_entries(how.entries, how.scratch, count - nulls, None, False, None)
+    sort_entries(how.entries, how.scratch, count - nulls, None, &how.ties, None)
     if how.nulls_last:
         memmove(into + count - nulls, into, <size_t> nulls * sizeof(int32_t))
     else:
@@ -72,6 +74,7 @@ def sorted_in_groups(values not None, order not None, bounds not None, bint desc
     how.is_real = opened.columns[0].kind == KIND_FLOAT64
     how.flipped = ~<uint64_t> 0 if descending else 0
     how.nulls_last = nulls_last
+    how.ties.any = False
     count = places.row_count - 1
     with nogil:
         for group in range(count):

@@ -37,6 +37,21 @@ def test_an_object_over_lines_is_one_error_or_one_bad_row(tmp_path, count_of_obj
     assert tuple(row) == (1, 7, 0)
 
 
+@pytest.mark.parametrize("behind", [b"", b"\n", b'{"a":\n3}\n'])
+@pytest.mark.parametrize("between", [b"", b" ", b"\t"])
+def test_two_objects_on_a_line_are_one_error_or_one_bad_row(tmp_path, between, behind):
+    path = tmp_path / "a.json"
+    path.write_bytes(b'{"a":7}\n{"a":1}' + between + b'{"a":2}\n' + behind)
+    said = "line 2: more than one object on a line; JSON lines has one object a line"
+    with Environment() as env:
+        with pytest.raises(Exception, match=rf"file {path}, {said}"):
+            env.read_json(path, SCHEMA).count()
+        with pytest.raises(SchemaError, match=said):
+            env.read_json(path)
+        with pytest.warns(match="malformed row"):
+            assert env.read_json(path, SCHEMA, on_bad_row="skip").to_arrow()["a"].to_pylist() == [7]
+
+
 def test_a_schema_of_objects_over_lines_is_refused_with_the_line(tmp_path):
     (tmp_path / "a.json").write_bytes(b'{"a":7}\n' + OVER % 1)
     with pytest.raises(SchemaError, match="line 2: the object is not whole on its line"):

@@ -152,11 +152,15 @@ def _member(left: Sequence[str], query: str, operator: str) -> str:
 def _is_condition(found: Sequence[Token], at: int) -> bool:
     """Return whether only AND, OR and parentheses stand between a place and its WHERE or ON."""
     place = before(found, at)
+    # NOT belongs to the operand of AND or OR that it stands in
+    is_operand = True
     while place >= 0:
         word = found[place].word
         if word in ("WHERE", "ON"):
             return True
-        if word in ("NOT", "CASE", "WHEN", "THEN", "ELSE", "SELECT", "BY", "HAVING"):
+        if word in ("AND", "OR"):
+            is_operand = False
+        if (word == "NOT" and is_operand) or word in ("CASE", "WHEN", "THEN", "ELSE", "SELECT", "BY", "HAVING"):
             return False
         if word == "(":
             # of NOT (...), of a function, of (...) IS NULL, or of nothing
@@ -164,6 +168,7 @@ def _is_condition(found: Sequence[Token], at: int) -> bool:
             is_alone = earlier < 0 or found[earlier].word in ("AND", "OR", "(", "WHERE", "ON")
             if not is_alone or not _ends(found, closing(found, place)):
                 return False
+            is_operand = True
         place = before(found, opening(found, place) if word == ")" else place)
     return False
 

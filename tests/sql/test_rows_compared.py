@@ -17,6 +17,8 @@ QUERIES = (
     "SELECT k, v FROM t WHERE k > 1 AND ((k + 1, v) IN (SELECT 3, w FROM u) OR v = 40)",
     "SELECT k FROM n WHERE (k, k + 1) NOT IN (SELECT k, k + 1 FROM n WHERE k > 1)",
     "SELECT k FROM n WHERE (k, 1) NOT IN (SELECT k, 2 FROM u)",
+    "SELECT k, v FROM t WHERE NOT (k > 2) AND (k, v) IN (SELECT k, w FROM u)",
+    "SELECT k FROM n WHERE NOT k > 5 AND (NOT k = 9 AND (k, 1) NOT IN (SELECT k, 2 FROM u))",
     "SELECT t.k, u.w FROM t JOIN u ON (t.k, 30) = (u.k, u.w)",
     "SELECT k FROM t WHERE (SELECT 7) NOT IN (SELECT k FROM u WHERE k > 1)",
     "SELECT k FROM t WHERE (SELECT max(k) FROM n) NOT IN (SELECT k FROM u)",

@@ -73,6 +73,10 @@ _SCANNED: Final = re.compile(r"TableScan: (.*)")
 _OWN_RULES: Final = ("simplify_expressions", "common_sub_expression_eliminate")
 #: the rule that brings conditions to the rows, also below an aggregate without groups
 _MOVES_CONDITIONS: Final = "push_down_filter"
+#: the rule that makes one list of joins that follow each other; with one by IS NOT DISTINCT FROM among them, null
+#: becomes equal to null in all of them
+_LISTS_JOINS: Final = "eliminate_cross_join"
+_NULL_SAFE: Final = "IS NOT DISTINCT FROM"
 #: the rule that makes joins of them, in errors
 _OF_SUBQUERIES: Final = "decorrelate_predicate_subquery"
 #: what floats become beside decimals: it is too narrow for some, and rounds the others
@@ -223,6 +227,7 @@ class _Asked(NamedTuple):
     zoned: dict[int, pa.DataType]
     #: whether conditions may be moved to where there are fewer columns
     moves_conditions: bool = True
+    lists_joins: bool = True
 
 
 def _with_marks_if_needed(asked: _Asked, text: str) -> PlannedQuery:
@@ -253,6 +258,8 @@ def _planned_once(asked: _Asked, text: str, *, is_marked: bool) -> PlannedQuery:
         frame = parse(text)
         bound = frame.logical_plan()
         bound_text = bound.display_indent()
+        if asked.lists_joins and _NULL_SAFE in bound_text:
+            return _planned_once(asked._replace(lists_joins=False), text, is_marked=is_marked)
         check_bound_plan(bound_text, is_marked)
         check_constants(bound_text)
         logical = frame.optimized_logical_plan()
@@ -324,7 +331,8 @@ def _session(asked: _Asked, text: str) -> tuple[Any, Callable[[str], Any]]:
     register_zone_calls(session, text, asked.zoned)
     register_own_functions(session, text)
     register_positions(session, text)
-    for rule in _OWN_RULES if asked.moves_conditions else (*_OWN_RULES, _MOVES_CONDITIONS):
+    others = [(_MOVES_CONDITIONS, asked.moves_conditions), (_LISTS_JOINS, asked.lists_joins)]
+    for rule in (*_OWN_RULES, *(rule for rule, is_kept in others if not is_kept)):
         session.remove_optimizer_rule(rule)
     words = text.lower()
     for name, schema in asked.tables.items():

@@ -29,6 +29,7 @@ from engine.connectors.json_columns import JsonColumns, parses_natively
 from engine.connectors.json_lines import (
     SPAN_BYTES,
     LineReader,
+    depth_of,
     goes_over,
     is_one_a_line,
     is_one_value,
@@ -41,6 +42,9 @@ _ONE: Final = "JSON lines has one object a line: jq -c . FILE > NEW"
 OVER_LINES: Final = f"the object is not whole on its line; {_ONE}"
 SEVERAL: Final = f"more than one object on a line; {_ONE}"
 
+#: lists and objects within each other of which types are inferred
+DEPTH_MAX: Final = 2048
+_NOTHING: Final = pa.schema([])
 _NULL_LINE: Final = re.compile(rb"^[ \t\r]*null", re.MULTILINE)
 
 
@@ -52,6 +56,9 @@ def is_utf8(block: bytes) -> None:
 
 def inferred_table(block: bytes) -> pa.Table:
     """Return whole lines as a table of the types that Arrow infers; pa.ArrowInvalid: malformed, or mixed types."""
+    # Deeper ones end the process: Arrow calls itself for each level.
+    if JsonColumns(_NOTHING, _NOTHING).parse(block) is None and max(map(depth_of, block.split(b"\n"))) > DEPTH_MAX:
+        raise pa.ArrowInvalid(f"lists and objects lie within each other more than {DEPTH_MAX} deep")
     table = _read(block, pajson.ParseOptions(newlines_in_values=False))
     if not is_one_a_line(block, table.num_rows):
         lines = enumerate(block.split(b"\n"), 1)

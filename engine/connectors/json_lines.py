@@ -71,7 +71,9 @@ class LineReader:
             self._changes(line.decode())
         except _RepeatedKeyError as error:
             return str(error)
-        except (ValueError, RecursionError):
+        except RecursionError:
+            return "lists and objects lie within each other too deep"
+        except ValueError:
             pass
         return ""
 
@@ -195,6 +197,15 @@ def _open_ends(line: bytes) -> tuple[int, int]:
         else:
             closed += 1
     return closed, opened
+
+
+def depth_of(line: bytes) -> int:
+    """Return how deep lists and objects lie within each other on a line."""
+    depth = deepest = 0
+    for bracket in _NO_BRACKET.sub(b"", _STRING.sub(b"", line)):
+        depth += 1 if bracket in _OPENING else -1
+        deepest = max(deepest, depth)
+    return deepest
 
 
 def goes_over(line: bytes) -> bool:

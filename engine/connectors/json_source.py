@@ -73,6 +73,8 @@ def json_source(
     blocks = [head, *_spread_blocks(paths, codec)]
     note = ""
     if schema is None:
+        if not head:
+            raise SchemaError(_without_lines(paths, codec))
         schema = _inferred(blocks, paths[0])
         text = ", ".join(f"{field.name} {field.type}" for field in schema)
         note = f"schema inferred: {text if len(text) <= _SCHEMA_TEXT_MAX else text[:_SCHEMA_TEXT_MAX] + '...'}; "
@@ -95,10 +97,16 @@ def with_splits(spec: JsonSource, parallelism: int) -> JsonSource:
 
 
 def _whole_lines(block: bytes, is_begin: bool) -> bytes:
+    """Return the lines of a block that are known to be whole; of one within a single line there are none."""
     begin = 0 if is_begin else block.find(b"\n") + 1
     if is_begin and block.startswith(BYTE_ORDER_MARK):
         begin = len(BYTE_ORDER_MARK)
-    return block[begin : block.rfind(b"\n") + 1] if b"\n" in block else block[begin:]
+    return block[begin : block.rfind(b"\n") + 1]
+
+
+def _lines_of_begin(block: bytes, bytes_max: int) -> bytes:
+    """Return the whole lines of a file's begin, of which so many bytes were asked for."""
+    return _whole_lines(block, is_begin=True) if len(block) == bytes_max else block.removeprefix(BYTE_ORDER_MARK)
 
 
 def _first_head(paths: Sequence[str], codec: str) -> bytes:
@@ -106,15 +114,26 @@ def _first_head(paths: Sequence[str], codec: str) -> bytes:
     for path in paths:
         head = heads([path], codec, _HEAD_BYTES, 1)[0]
         if head.strip():
-            return _whole_lines(head, is_begin=True) if len(head) == _HEAD_BYTES else head.removeprefix(BYTE_ORDER_MARK)
+            return _lines_of_begin(head, _HEAD_BYTES)
     return b""
+
+
+def _without_lines(paths: Sequence[str], codec: str) -> str:
+    """Return what is said of files in whose first bytes there is no whole line."""
+    path = next((path for path in paths if heads([path], codec, _HEAD_BYTES, 1)[0].strip()), None)
+    if path is None:
+        return f"read_json({paths[0]!r}): the file is empty and there is no schema; pass schema="
+    return (
+        f"read_json({path!r}): the first line is longer than the {_HEAD_BYTES >> 20} MB by which a schema is inferred;"
+        " pass schema="
+    )
 
 
 def _spread_blocks(paths: Sequence[str], codec: str) -> list[bytes]:
     """Return lines from all over the files beyond the first head; of compressed ones, from their begin."""
     if any(codec_of(path, codec) for path in paths):
         begins = heads(paths[1:], codec, _BLOCK_BYTES, _BLOCK_COUNT) if len(paths) > 1 else []
-        return [_whole_lines(block, is_begin=True) for block in begins]
+        return [_lines_of_begin(block, _BLOCK_BYTES) for block in begins]
     sizes = [Path(path).stat().st_size for path in paths]
     total, base = sum(sizes), 0
     blocks: list[bytes] = []
@@ -124,15 +143,16 @@ def _spread_blocks(paths: Sequence[str], codec: str) -> list[bytes]:
             if 0 <= position < size and base + position >= _HEAD_BYTES:
                 with Path(path).open("rb") as file:
                     file.seek(position)
-                    blocks.append(_whole_lines(file.read(_BLOCK_BYTES), is_begin=position == 0))
+                    block = file.read(_BLOCK_BYTES)
+                    blocks.append(
+                        _whole_lines(block, is_begin=False) if position else _lines_of_begin(block, _BLOCK_BYTES)
+                    )
         base += size
     return blocks
 
 
 def _inferred(blocks: Sequence[bytes], path: str) -> pa.Schema:
     """Return the schema that holds all blocks; columns without any value are strings."""
-    if not blocks[0].strip():
-        raise SchemaError(f"read_json({path!r}): the file is empty and there is no schema; pass schema=")
     found = []
     for index, block in enumerate(blocks):
         if block.strip():

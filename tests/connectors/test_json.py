@@ -312,3 +312,26 @@ def test_moments_have_the_same_text_in_json_and_csv(tmp_path, zone, unit):
     assert [json.loads(line)["t"] for line in (tmp_path / "a.json").read_text().splitlines()] == texts
     spec, _, schema = json_source(tmp_path / "a.json", batch.schema)
     assert pa.Table.from_batches(open_source(spec, spec.splits), schema)["t"].combine_chunks() == moments
+
+
+@pytest.mark.parametrize(
+    ("deep", "said"), [(300, "column 's' is nested more than 32 deep"), (20_000, "more than 2048 deep")]
+)
+def test_a_schema_of_deep_lists_is_refused(tmp_path, deep, said):
+    (tmp_path / "a.json").write_text(f'{{"id": 1, "s": {"[" * deep}{"]" * deep}}}\n')
+    with pytest.raises(SchemaError, match=said):
+        json_source(tmp_path / "a.json")
+
+
+@pytest.mark.parametrize("size", [200_000, 2_000_000])
+@pytest.mark.parametrize("place", [1, 3])
+def test_lines_longer_than_a_sample_are_left_out_of_it(tmp_path, size, place):
+    lines = [f'{{"id": {number}, "s": "{"x" * (size if number == place else 5)}"}}\n' for number in range(40)]
+    (tmp_path / "a.json").write_text("".join(lines))
+    assert json_source(tmp_path / "a.json")[2] == pa.schema([("id", pa.int64()), ("s", pa.string())])
+
+
+def test_a_first_line_longer_than_the_sample_has_no_schema(tmp_path):
+    (tmp_path / "a.json").write_text(f'{{"id": 1, "s": "{"x" * 2_000_000}"}}\n')
+    with pytest.raises(SchemaError, match="the first line is longer than the 1 MB by which a schema is inferred; pass"):
+        json_source(tmp_path / "a.json")

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections import Counter
 
 import hypothesis
+import pyarrow as pa
 import pytest
 from hypothesis import strategies as st
 
+from engine import Environment
 from engine.graph.expression import ColumnRef
 from engine.graph.plan import Aggregate, Join, JoinType, Plan
 from engine.graph.source_spec import ColumnStatistics
@@ -94,6 +96,17 @@ def test_keys_that_are_no_group_keys_reduce_nothing():
     total = builder.schema(groups).names[1]
     builder.sink(builder.join(asked, groups, left_on="x", right_on=total))
     assert not is_reduced(rewrite(builder.plan()))
+
+
+@pytest.mark.parametrize("how", ["left", "inner"])
+def test_groups_whose_key_equals_two_columns_are_asked_for_by_one_of_them(how):
+    with Environment(config={"parallelism.default": 3}) as env:
+        asked = env.from_arrow(pa.table({"x": [1, 2], "y": [1, 3]}))
+        pairs = env.from_arrow(pa.table({"v": [0, 1, 2] * 8, "u": [row % 8 // 2 for row in range(24)]})).distinct()
+        found = asked.join(pairs, left_on=["x", "y"], right_on=["u", "u"], how=how)
+        assert "semi join on u, HASH" in found.explain()
+        rows = [(1, 1, v) for v in (0, 1, 2)] + ([(2, 3, None)] if how == "left" else [])
+        assert sorted((row.x, row.y, row.v) for row in found.collect()) == rows
 
 
 def test_the_first_of_a_group_stays_the_first():

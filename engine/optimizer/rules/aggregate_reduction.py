@@ -64,17 +64,17 @@ def _reduce(plan: LogicalPlan, node: PlanNode, side: int, keys: tuple[str, ...],
         return  # different values that a semi join looks at: to ask which are wanted is that semi join again
     if entry_of(aggregate).order_use(aggregate) is not OrderUse.LOST:
         return  # a join loses the order of its rows
-    pairs = [
-        (name, other_key)
-        for key, other_key in zip(keys, other_keys, strict=True)
-        if (name := names[key]) is not None and name in aggregate.keys
-    ]
+    # A column may be the key of several: one of them is enough here, the join itself compares all.
+    pairs: dict[str, str] = {}
+    for key, other_key in zip(keys, other_keys, strict=True):
+        if (name := names[key]) is not None and name in aggregate.keys:
+            pairs.setdefault(name, other_key)
     source = plan.node(groups.inputs[0])
-    if not pairs or _is_reduced(plan, source, {name for name, _ in pairs}) or not _pays(plan, groups, source, other):
+    if not pairs or _is_reduced(plan, source, set(pairs)) or not _pays(plan, groups, source, other):
         return
-    asked = tuple(dict.fromkeys(other_key for _, other_key in pairs))
+    asked = tuple(dict.fromkeys(pairs.values()))
     wanted = plan.insert(Project(column_projection(asked)), (other.id,), other.schema.select(asked), other)
-    semi = Join(JoinType.SEMI, tuple(name for name, _ in pairs), tuple(key for _, key in pairs), coalesce_keys=False)
+    semi = Join(JoinType.SEMI, tuple(pairs), tuple(pairs.values()), coalesce_keys=False)
     reduced = plan.insert(semi, (source.id, wanted.id), source.schema, source)
     plan.replace(groups, inputs=(reduced.id,))
 

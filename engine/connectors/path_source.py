@@ -38,7 +38,7 @@ ReadFiles = Callable[[list[str], pa.Schema | None, list[pa.Schema] | None], Foun
 #: the choice of a user: "hive", "none", None, or a pyarrow.Schema with the types of the keys
 Partitioning: TypeAlias = Any
 
-_WHOLE: Final = re.compile(r"-?(0|[1-9][0-9]{0,17})\Z")
+_WHOLE: Final = re.compile(r"-?(0|[1-9][0-9]{0,18})\Z")
 _DAY: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}\Z")
 
 
@@ -95,7 +95,7 @@ def _check_keys(partitioning: Partitioning, found: HiveFiles, reader: str) -> No
 
 def _inferred(texts: Sequence[str | None]) -> pa.DataType:
     known = [text for text in texts if text is not None]
-    if known and all(map(_WHOLE.match, known)):
+    if known and all(map(_WHOLE.match, known)) and _casts(known, pa.int64()):
         return pa.int64()
     if known and all(map(_DAY.match, known)) and _casts(known, pa.date32()):
         return pa.date32()

@@ -74,6 +74,10 @@ def test_types_are_inferred_or_given_and_01_stays_text(env, tmp_path):
     typed = env.read_parquet(tmp_path / "c", partitioning=pa.schema([("x", pa.int8())]))
     assert [tuple(row) for row in typed.sort("n").collect()] == [(1, 1), (2, 1)]
     assert typed.schema.field("x").type == pa.int8()
+    place(tmp_path / "e", {f"x={2**63 - 1}": [1], f"x={-(2**63)}": [2]})
+    assert [row.x for row in env.read_parquet(tmp_path / "e").sort("n").collect()] == [2**63 - 1, -(2**63)]
+    place(tmp_path / "f", {f"x={2**63}": [1], "x=1": [2]})
+    assert env.read_parquet(tmp_path / "f").schema.field("x").type == pa.string()
     place(tmp_path / "d", {"x=7": [1]}, "csv")
     given = env.read_csv(tmp_path / "d", pa.schema([("x", pa.string()), ("n", pa.int64())]))
     assert [tuple(row) for row in given.collect()] == [("7", 1)]

@@ -25,7 +25,6 @@ from engine.errors import NotYetSupportedError, PlanError
 from engine.graph.exchange_mode import ExecutionMode
 from engine.graph.plan import Operator, Plan, Source
 from engine.graph.source_spec import CsvSource, JsonSource, PathSource, SourceSpec, TextSource
-from engine.optimizer.analysis import analysis_text, analyze
 from engine.optimizer.explain import explain
 from engine.optimizer.optimizer import optimize
 from engine.optimizer.settings import OptimizerSettings
@@ -95,6 +94,8 @@ def analyzed_plan(
         raise PlanError(
             "explain(analyze=True) tells what a job has done, and a detached one goes on: submit without -d"
         )
+    from engine.optimizer.analysis import analysis_text, analyze  # noqa: PLC0415 - start-up time
+
     vertices = result.vertices
     analysis = analyze(
         optimize(plan, _settings(plan, target, configuration, parallelism)),

@@ -27,7 +27,6 @@ import msgspec
 
 from engine.commit.decision import DecidedOutput, Decision
 from engine.commit.durable_file import fsync_folder, replace_file
-from engine.commit.merge import merge_into
 from engine.commit.rename import exchange, rename_if_absent
 from engine.commit.staging import OWNER_FILE, REPLACED, remove_path
 from engine.errors import JobExecutionError
@@ -70,6 +69,8 @@ def publish(decision: Decision, after_step: Callable[[str], None] = _no_step, is
 def _place_output(output: DecidedOutput, staging: Path, after_step: Callable[[str], None], is_durable: bool) -> None:
     folder, target = staging / _OUTPUT, Path(output.target)
     if output.mode:
+        from engine.commit.merge import merge_into  # noqa: PLC0415 - start-up time
+
         _assemble(output, staging, staging / _NEW, after_step)
         merge_into(
             target,

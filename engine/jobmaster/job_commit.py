@@ -31,8 +31,6 @@ from engine.commit.output_check import check_outputs, resolve_target, sinks_of
 from engine.commit.publish import publish
 from engine.commit.result_record import JobResultRecord
 from engine.commit.staging import adopt_staging, create_staging, remove_staging, staging_path, sweep_stale
-from engine.connectors.records_manifest import MANIFEST_NAME
-from engine.connectors.records_parts import WrittenPart, records_manifest
 from engine.errors import FencedError, JobExecutionError, PlanError, ResourceError
 from engine.fault_points import reach
 from engine.gateways.job_details import JobDetails
@@ -220,6 +218,9 @@ def with_manifest(output: DecidedOutput, spec: SinkSpec, staged: Iterable[Staged
     """Return an output, for records with the manifest that follows from what their writers reported."""
     if spec.format != "records":
         return output
+    from engine.connectors.records_manifest import MANIFEST_NAME  # noqa: PLC0415 - start-up time
+    from engine.connectors.records_parts import WrittenPart, records_manifest  # noqa: PLC0415 - start-up time
+
     statistics = {file.name: file.statistics_json for file in staged}
     parts = [WrittenPart(file.part, file.row_count, file.size_bytes, statistics[file.name]) for file in output.files]
     manifest = DecidedText(MANIFEST_NAME, records_manifest(spec.schema_ipc, parts).decode())

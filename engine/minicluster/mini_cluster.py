@@ -36,7 +36,6 @@ from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from engine.client.failure_text import job_error
 from engine.client.job_result import JobResult, job_result
 from engine.client.termination import uninterrupted
 from engine.clock import Clock, SystemClock
@@ -163,6 +162,8 @@ class MiniCluster:
                     concurrent.futures.wait([run])
                 raise
             if outcome.status != "FINISHED":
+                from engine.client.failure_text import job_error  # noqa: PLC0415 - start-up time
+
                 raise job_error(outcome)
             return job_result(outcome)
 

@@ -76,6 +76,8 @@ def _joined(operator, left, right):
     if not operator.left_keys:
         joined = left.crossJoin(right)
         return joined if operator.condition is None else joined.filter(_column(operator.condition))
+    if operator.coalesce_keys and operator.condition is None:
+        return left.join(right, list(operator.left_keys), _HOW.get(how, how))
     pairs = zip(operator.left_keys, operator.right_keys, strict=True)
     tests = [F.col(one) == F.col(other) if one != other else left[one] == right[other] for one, other in pairs]
     if operator.condition is not None:

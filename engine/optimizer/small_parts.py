@@ -10,12 +10,14 @@ that the sources of a part hold is bounded too.
 What takes a few tenths of a second in one subtask, source and operators in threads of their own, is hardly faster in
 two: one more is a thread, its channels and its messages, rows that travel, and turns at the interpreter. Measured with
 two processors, TPC-H at scale factor 1, processor time and seconds on the clock of all 22: with 48 MB 5.51 and 4.39,
-with 256 MB 4.93 and 3.91, with 384 MB 4.67 and 4.10, with 512 MB 4.56 and 4.37.
+with 256 MB 4.93 and 3.91, with 384 MB 4.67 and 4.10, with 512 MB 4.56 and 4.37. Of more subtasks each takes as much
+work away, so the more there could be, the smaller a part has to be.
 
 Where many rows would travel between subtasks of one process, parts are larger (``SHUFFLED_FACTOR``): to write rows into
 pages, send and read them costs about as much as what is done to them, and they take turns at it. Of TPC-H at scale
 factor 5, with plenty of memory, groups of 30 million rows took 2.1 s of processor time and on the clock in one subtask,
-3.7 s in two; joins whose sides travel a tenth to a quarter less. What sorts many rows is worth both.
+3.7 s in two; joins whose sides travel a tenth to a quarter less. What sorts many rows is worth both: an as-of join of
+10 million with 50 million rows took 18.3 s and 16.7 s on the clock in one subtask, 21.1 and 11.9 in two.
 
 A source that is only scanned, filters and projections included, for a part that is not small has as many subtasks as
 that part where it holds more than ``SCAN_BYTES``: they would all wait for the one, and its rows go from task to task
@@ -58,6 +60,8 @@ from engine.statistics.estimates import Estimates
 
 #: what a part may read, and what each of its operators may make of that
 SMALL_BYTES = 384e6
+#: ... beside so many subtasks; with more of them there is more to win
+_MEASURED_SUBTASKS = 2
 #: parts are so much larger in a plan of whose rows at least a share would travel
 SHUFFLED_FACTOR = 8
 _SHUFFLED_SHARE = 1 / 32
@@ -86,7 +90,8 @@ def small_bytes(settings: OptimizerSettings, factor: float = 1) -> float:
     """Return what a small part may read: beyond some megabytes no more than fits into the memory of its one slot."""
     if settings.small_part_bytes is not None:
         return factor * settings.small_part_bytes
-    return min(factor * SMALL_BYTES, max(_ALWAYS_SMALL_BYTES, float(settings.managed_bytes_per_slot)))
+    fits = max(_ALWAYS_SMALL_BYTES, float(settings.managed_bytes_per_slot))
+    return min(max(_ALWAYS_SMALL_BYTES, factor * SMALL_BYTES * _MEASURED_SUBTASKS / settings.parallelism), fits)
 
 
 def travels_much(plan: Plan, estimates: Sequence[Estimates], network_bytes: float) -> bool:
@@ -186,7 +191,8 @@ def _bytes_read(
 
 def _sorts(node: PlanNode) -> bool:
     operator = node.operator
-    return isinstance(operator, (Window, SortedAggregate)) or (isinstance(operator, Sort) and operator.limit is None)
+    always = isinstance(operator, (Window, SortedAggregate, AsofJoin))
+    return always or (isinstance(operator, Sort) and operator.limit is None)
 
 
 def _is_measured(source: Source) -> bool:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from engine.graph.plan import JoinHint, JoinType, Partition, Source, Window
+from engine.graph.plan import AsofJoin, JoinHint, JoinType, Partition, PlanNode, Source, Window
 from engine.graph.ship_strategy import ShipStrategy
 from engine.graph.sort_key import SortKey
 from engine.graph.source_spec import ColumnStatistics
+from engine.optimizer import small_parts
 from engine.optimizer.explain import explain
 from engine.optimizer.optimizer import optimize
 from engine.optimizer.settings import OptimizerSettings
@@ -16,6 +17,12 @@ from tests.optimizer.plan_building import Builder, call, lit, schema
 
 KEYED = schema(k="int64", a="int64")
 SETTINGS = OptimizerSettings(parallelism=4, has_small_parts=True, is_one_process=True, managed_bytes_per_slot=1 << 30)
+
+
+@pytest.fixture(autouse=True)
+def measured_beside_four(monkeypatch):
+    """What is small beside two subtasks is so here beside four, of which it is seen better how many there are."""
+    monkeypatch.setattr(small_parts, "_MEASURED_SUBTASKS", 4)
 
 
 def parallelisms(builder, settings=SETTINGS):
@@ -284,3 +291,15 @@ def test_rows_of_one_subtask_that_others_take_lie_by_no_key_any_more():
     assert (by_name["aggregate by k"].parallelism, by_name["cross join"].parallelism) == (1, 4)
     side, _ = by_name["inner join on k"].inputs
     assert side.ship_strategy is ShipStrategy.PARTITION_HASH
+
+
+@pytest.mark.parametrize(("megabytes", "subtasks"), [(40, 1), (90, 1), (110, 16)])
+def test_beside_more_subtasks_a_part_has_to_be_smaller(megabytes, subtasks):
+    builder = Builder()
+    grouped(builder, builder.source(KEYED, rows=megabytes * 1e6 / 16))
+    settings = msgspec.structs.replace(SETTINGS, parallelism=16, is_one_process=False)
+    assert max(parallelisms(builder, settings)) == subtasks
+
+
+def test_an_as_of_join_sorts_its_rows():
+    assert small_parts._sorts(PlanNode(0, AsofJoin((), (), "t", "t"), (), KEYED))

@@ -55,13 +55,13 @@ def flattened(values: Iterable[Any]) -> list[Any]:
 
 def check_columns(names: Iterable[str], schema: pa.Schema) -> None:
     """Raise SchemaError for a name that is no column."""
-    from engine.expressions.compile import unknown_column
-
     known = set(schema.names)
     for name in names:
         if not isinstance(name, str):
             raise SchemaError(f"{name!r} is no column name")
         if name not in known:
+            from engine.expressions.compile import unknown_column
+
             raise unknown_column(name, schema.names)
 
 

@@ -102,10 +102,6 @@ class RelationalCalls(Calls):
 
         ``col("a") is None`` is decided by Python and is always False; write ``col("a").is_null()``.
         """
-        from engine.api.functions import python_function
-        from engine.expressions.infer import check_predicate, with_constants, with_typed_texts
-        from engine.functions.user_function import function_of
-
         if isinstance(condition, Expr) and has_data_set(condition.expression):
             return self._filtered_by_values(condition.expression)
         if isinstance(condition, Expr) and has_python(condition.expression):
@@ -118,11 +114,16 @@ class RelationalCalls(Calls):
 
             return self._with(partitioned_filter(self._node, condition.expression))
         if isinstance(condition, Expr):
+            from engine.expressions.infer import check_predicate, with_constants, with_typed_texts
+
             predicate = with_constants(condition.expression)
             check_predicate(predicate, self.schema)
             return self._same_rows(Filter(with_typed_texts(predicate, self.schema)))
         if isinstance(condition, bool):
             raise plain_truth(condition, "filter")
+        from engine.api.functions import python_function
+        from engine.functions.user_function import function_of
+
         if function_of("filter", condition) is None:
             raise SchemaError(f"filter({condition!r}): expected an expression such as col('a') > 1, or a function")
         if columns is None:

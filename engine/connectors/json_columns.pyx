@@ -19,7 +19,7 @@ Held by: tests/connectors/test_json_columns.py
 """
 
 cimport cython
-from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint64_t, uintptr_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t, uintptr_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy, memset
 
@@ -32,7 +32,7 @@ from engine.connectors.json_tree cimport (
     BLOCK_BYTES_MAX, ESCAPED_TEXT, LEAF, LIST, MAP, NESTED, NULL_VALUE, NUMBER, OBJECT, TEXT, TRUTH, Node, Value, Walk,
     kind_of, size_of, walk_lines,
 )
-from engine.csv.field_numbers cimport parse_decimal, parse_integer
+from engine.csv.field_numbers cimport parse_decimal, parse_integer, put_integer
 
 cdef enum:
     COPY_SLACK = 32
@@ -120,14 +120,7 @@ cdef bint read_integers(const Walk* walk, const Node* node, uint8_t* out, int32_
                 not is_signed and walk.data[place.begin] == 45
             ):
                 return False
-        if width == 8:
-            (<int64_t*>out)[row_index] = value
-        elif width == 4:
-            (<int32_t*>out)[row_index] = <int32_t>value
-        elif width == 2:
-            (<int16_t*>out)[row_index] = <int16_t>value
-        else:
-            (<int8_t*>out)[row_index] = <int8_t>value
+        put_integer(out, row_index, width, value)
     return True
 
 

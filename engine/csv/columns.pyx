@@ -17,7 +17,7 @@ The index of fields is kept from call to call. Used by one thread; kernels run w
 """
 
 cimport cython
-from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint64_t, uintptr_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t, uintptr_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
@@ -26,7 +26,7 @@ import pyarrow as pa
 from engine.records.arrow_functions import pc
 
 from engine.csv.field_index cimport INDEXES_FIELDS, FieldIndex, copy_field, index_fields
-from engine.csv.field_numbers cimport parse_decimal, parse_integer
+from engine.csv.field_numbers cimport parse_decimal, parse_integer, put_integer
 
 cdef enum ColumnKind:
     TEXT = 0
@@ -145,14 +145,7 @@ cdef bint read_integers(ColumnRun* run, uint8_t* out, int32_t width) noexcept no
                 return False
             if width < 8 and not -bound <= value < bound:
                 return False
-        if width == 8:
-            (<int64_t*>out)[row_index] = value
-        elif width == 4:
-            (<int32_t*>out)[row_index] = <int32_t>value
-        elif width == 2:
-            (<int16_t*>out)[row_index] = <int16_t>value
-        else:
-            (<int8_t*>out)[row_index] = <int8_t>value
+        put_integer(out, row_index, width, value)
     return True
 
 

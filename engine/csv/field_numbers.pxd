@@ -2,12 +2,13 @@
 #
 #     parse_integer(text, size, &value)    a minus and up to 19 digits that fit int64
 #     parse_decimal(text, size, &value)    a minus, digits and at most one point among them, up to EXACT_DIGITS digits
+#     put_integer(out, row, width, value)  a number that fits into a column of so many bytes a row
 #
 # False: not one of those. Decimals of up to 15 digits are exact as ``digits / 10^k``: both are doubles without error.
 #
 # Source: Clinger, "How to read floating point numbers accurately" (1990) for the exact case.
 
-from libc.stdint cimport int64_t, uint8_t, uint64_t
+from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint64_t
 
 cdef enum:
     EXACT_DIGITS = 15
@@ -40,6 +41,17 @@ cdef inline bint parse_integer(const uint8_t* text, int64_t size, int64_t* value
         return False
     value[0] = <int64_t>(0 - result if negative else result)
     return True
+
+
+cdef inline void put_integer(uint8_t* out, int64_t row_index, int32_t width, int64_t value) noexcept nogil:
+    if width == 8:
+        (<int64_t*>out)[row_index] = value
+    elif width == 4:
+        (<int32_t*>out)[row_index] = <int32_t>value
+    elif width == 2:
+        (<int16_t*>out)[row_index] = <int16_t>value
+    else:
+        (<int8_t*>out)[row_index] = <int8_t>value
 
 
 cdef inline bint parse_decimal(const uint8_t* text, int64_t size, double* value) noexcept nogil:

@@ -7,8 +7,8 @@
 An inner join reads the side with fewer rows first and filters the other one by it, and goes where it costs least.
 
 A null in a column drops its row where that is the key of a join that returns no such row, or stands in a comparison
-that a filter asks for. From there the column is followed to the joins that it comes through, as long as nobody else
-reads what is on the way: through filters, projections, sorts, unions, keys of groups and other joins. The first rows of
+that a filter asks for. From there the column is followed to the joins that it comes through, as long as each node on
+the way has one consumer: through filters, projections, sorts, unions, keys of groups and other joins. The first rows of
 an order are others where some go.
 
 Source: Galindo-Legaria and Rosenthal, "Outerjoin Simplification and Reordering for Query Optimization" (1997).
@@ -71,7 +71,7 @@ def _not_null(part: Expression) -> list[str]:
 
 
 def _follow(plan: LogicalPlan, start: int, column: str) -> None:
-    """Follow a column whose nulls nobody wants to the joins that add some."""
+    """Follow a column, whose nulls are dropped above, down to the joins that add some."""
     waiting = [(start, column)]
     while waiting:
         node_id, name = waiting.pop()

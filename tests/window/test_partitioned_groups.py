@@ -13,6 +13,7 @@ from engine.records.wide_rows import WIDE_BYTES
 from engine.window import partitioned_groups
 from engine.window.partitioned_groups import PartitionedGroups
 from engine.window.sorted_groups import sorted_schema
+from tests.window.results_of import results_of
 
 PAGE = 4096
 #: pages with which rows are parted
@@ -89,14 +90,7 @@ def wanted(rows, calls):
 
 def evaluated(pool, space, rows, calls, budget, batch_rows=1000, order=(), **options):
     groups = PartitionedGroups(rows.schema, ["k"], calls, order, pool, budget, space, **options)
-    try:
-        batches = []
-        for batch in rows.combine_chunks().to_batches(batch_rows):
-            batches += groups.add(batch)
-        batches += groups.finish()
-    finally:
-        groups.close()
-    return pa.Table.from_batches(batches, sorted_schema(rows.schema, ["k"], calls))
+    return pa.Table.from_batches(results_of(groups, rows, batch_rows), sorted_schema(rows.schema, ["k"], calls))
 
 
 def is_same(left, right):

@@ -9,6 +9,7 @@ from engine.errors import MemoryBudgetError
 from engine.graph.window import SortedCall
 from engine.window.group_kernels import first_kept, group_starts, kept_before
 from engine.window.sorted_groups import LIST_BYTES_MIN, SEARCH_ROWS_MIN, SortedGroups, sorted_schema
+from tests.window.results_of import results_of
 
 CALLS = (
     SortedCall("list", "s", "all"),
@@ -71,13 +72,7 @@ def wanted(rows):
 def evaluated(workshop, rows, keys, calls, batch_rows, budget=1 << 20, force_spill=False):
     with workshop.operator(4) as (_, space):
         groups = SortedGroups(rows.schema, keys, calls, budget, space, force_spill=force_spill)
-        try:
-            batches = []
-            for batch in rows.combine_chunks().to_batches(batch_rows):
-                batches += groups.add(batch)
-            batches += groups.finish()
-        finally:
-            groups.close()
+        batches = results_of(groups, rows, batch_rows)
         return pa.Table.from_batches(batches, sorted_schema(rows.schema, keys, calls)), space.spilled_bytes
 
 

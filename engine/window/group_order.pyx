@@ -100,7 +100,7 @@ cdef void put_in_order(const int32_t* found, int64_t row_count, Groups* groups, 
                        int32_t* order) noexcept nogil:
     """Count the rows of groups, and put each row behind those of its group."""
     cdef int64_t index
-    cdef int64_t* places = groups.first_rows        # nobody asks for these any more
+    cdef int64_t* places = groups.first_rows        # they are not needed any more
     for index in range(groups.count + 1):
         bounds[index] = 0
     for index in range(row_count):

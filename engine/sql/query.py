@@ -20,6 +20,7 @@ from engine.connectors.records_manifest import MANIFEST_NAME
 from engine.errors import EngineError, NotYetSupportedError, PlanError
 from engine.files.compression import plain_ending
 from engine.sql.constants import NoFunctionError, NoValueError
+from engine.sql.lost_meaning import plain_words
 from engine.sql.planner import plan_query
 from engine.sql.planner_errors import place_of, with_place
 from engine.sql.relations import RelationReader
@@ -28,7 +29,7 @@ from engine.sql.text_pieces import is_comment, is_quoted, pieces
 #: 0.1, .5: exact where the query has no floats that would have to be rounded
 _FRACTION: Final = re.compile(r"\.\d|\d\.")
 #: 1e3 is a double, as in DuckDB
-_EXPONENT: Final = re.compile(r"\d\.?e[+-]?\d", re.IGNORECASE)
+_EXPONENT: Final = re.compile(r"(?<![\w.])(?:\d+\.?\d*|\.\d+)e[+-]?\d", re.IGNORECASE)
 _BEFORE_PATH: Final = re.compile(r"\b(?:FROM|JOIN)\s*$", re.IGNORECASE)
 #: where FROM has another meaning: a IS DISTINCT FROM 'b', extract(day FROM '2024-01-01')
 _NO_PATH: Final = re.compile(
@@ -54,7 +55,8 @@ def query_data_set(text: str, environment: Environment) -> DataSet:
             raise NoFunctionError(error.name, place_of(f"{error.name}(", text)) from None
 
     try:
-        if _FRACTION.search(text) and not _EXPONENT.search(text):
+        written = plain_words(text)
+        if _FRACTION.search(written) and not _EXPONENT.search(written):
             with contextlib.suppress(EngineError):
                 # a float among the decimals, or more digits than decimals have; what is wrong is said below
                 return planned(decimal_constants=True)

@@ -171,9 +171,24 @@ EXACT = (
     "k * 0.5",
     "coalesce(d, 0.0)",
     "CASE WHEN k = 1 THEN d ELSE 0.5 END",
+    # what is no constant has no exponent
+    "0.1 + 0.2 = 0.3 AND 'a5e3' <> '1e3'",
+    "0.1 + 0.2 = 0.3 /* 1e3 */",
+    "(SELECT 0.1 + 0.2 = 0.3 AS x1e3)",
+    '(SELECT 0.1 + 0.2 = 0.3 AS "1e3")',
 )
 #: doubles, and what has no room among decimals
-IN_DOUBLES = ("f > 0.5", "f = 0.3", "coalesce(f, 0.0)", "f * 0.1", "k * 1e3", "k < 1.5e-3", "greatest(f, 0.5)")
+IN_DOUBLES = (
+    "f > 0.5",
+    "f = 0.3",
+    "coalesce(f, 0.0)",
+    "f * 0.1",
+    "k * 1e3",
+    "k < 1.5e-3",
+    "k * .5E+1 + 0.1",
+    "2.e1*0.1",
+    "greatest(f, 0.5)",
+)
 
 
 @pytest.mark.parametrize("expression", (*EXACT, *IN_DOUBLES))

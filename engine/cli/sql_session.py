@@ -26,6 +26,7 @@ from engine.api.expressions import col
 from engine.csv.writer import check_csv_sink
 from engine.errors import NotYetSupportedError, PlanError
 from engine.sql import statements as kinds
+from engine.sql.expressions import rounded
 from engine.sql.query import format_at, read_table
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ class SqlSession:
         if name not in tables:
             close = get_close_matches(name, tables)
             known = (
-                f"did you mean {' or '.join(close)}" if close else f"there are: {', '.join(sorted(tables)) or 'none'}"
+                f"did you mean {' or '.join(close)}?" if close else f"there are: {', '.join(sorted(tables)) or 'none'}"
             )
             raise PlanError(f"DESCRIBE {name}: there is no such table; {known}")
         for field in tables[name].schema:
@@ -141,7 +142,8 @@ class SqlSession:
                 f"there are {len(there)}: {', '.join(there.names)}"
             )
         columns = [
-            col(name).cast(field.type).alias(field.name) for name, field in zip(data.columns, there, strict=True)
+            rounded(col(one.name), one.type, field.type).cast(field.type).alias(field.name)
+            for one, field in zip(data.schema, there, strict=True)
         ]
         options: dict[str, Any] = {"partition_by": _folder_columns(folder)} if _folder_columns(folder) else {}
         options |= {"header": True} if file_format == "csv" else {}

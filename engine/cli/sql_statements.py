@@ -47,8 +47,8 @@ def run_sql(options: argparse.Namespace) -> int:
     from engine.sql.query import read_table  # noqa: PLC0415
     from engine.sql.statements import split, statement  # noqa: PLC0415
 
-    text = "\n;".join([*options.texts, *([_text_of(options.file)] if options.file else [])])
-    statements = split(text)
+    texts = [*options.texts, *([_text_of(options.file)] if options.file else [])]
+    statements = [one for text in texts for one in split(text)]
     for one in statements:
         statement(one)  # what is wrong with a later one is said before the first one runs
     is_shell = not (options.texts or options.file) and sys.stdin.isatty() and sys.stdout.isatty()

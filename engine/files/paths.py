@@ -74,9 +74,21 @@ def _expand_one(pattern: str, reader: str) -> list[Path]:
     for folder in (match for match in found if match.is_dir()):
         files += sorted(child for child in folder.iterdir() if _is_data(child))
     if not files:
-        raise PlanError(f"{reader}({pattern!r}): no such file or folder, and no file matches it")
+        raise PlanError(f"{reader}({pattern!r}): no such file or folder, and no file matches it{_near(path)}")
     # "**" matches a folder and what is in it
     return list(dict.fromkeys(files))
+
+
+def _near(path: Path) -> str:
+    """Return a question for what lies beside a path under nearly the same name; "" for nothing."""
+    try:
+        beside = [child.name for child in path.parent.iterdir() if not child.name.startswith((".", "_"))]
+    except OSError:
+        return ""
+    from difflib import get_close_matches  # noqa: PLC0415 - start-up time
+
+    close = get_close_matches(path.name, beside, n=1)
+    return f"; did you mean {str(path.with_name(close[0]))!r}?" if close else ""
 
 
 def _matches(pattern: str) -> Iterator[str]:

@@ -293,19 +293,10 @@ class ExpressionReader:
         return infer_type(expression, self._schema)
 
     def _rounded(self, value: Expr, wanted: pa.DataType, is_tried: bool = False) -> Expr:
-        """Return what a cast takes: in SQL it rounds, halves of floats to the even integer, others away from zero."""
-        if not (pa.types.is_integer(wanted) or pa.types.is_decimal(wanted)):
-            return value
+        """Return what a cast takes, of a text as well (see ``rounded``)."""
         if pa.types.is_decimal(wanted) and pa.types.is_string(self._type(value)):
             value = value.try_cast(_MOST) if is_tried else value.cast(_MOST)
-        source, digits = self._type(value), wanted.scale if pa.types.is_decimal(wanted) else 0
-        if pa.types.is_floating(source):
-            return value.call("round", digits=digits, to_even=pa.types.is_integer(wanted))
-        if not pa.types.is_decimal(source) or source.scale <= digits:
-            return value
-        # what has all of its digits rounds to one more, for which there may be room in the type that is wanted
-        is_full = source.precision == _MOST_DIGITS
-        return (value.cast(pa.decimal256(_MOST_DIGITS + 1, source.scale)) if is_full else value).round(digits)
+        return rounded(value, self._type(value), wanted)
 
     def _case(self, message: Expression.IfThen) -> Expr:
         clauses, chain, compared = list(message.ifs), None, None
@@ -331,6 +322,20 @@ def _as_condition(value: Expr) -> Expr:
         .then("false")
         .otherwise(word)
     )
+
+
+def rounded(value: Expr, source: pa.DataType, wanted: pa.DataType) -> Expr:
+    """Return what a cast takes: in SQL it rounds, halves of floats to the even integer, others away from zero."""
+    if not (pa.types.is_integer(wanted) or pa.types.is_decimal(wanted)):
+        return value
+    digits = wanted.scale if pa.types.is_decimal(wanted) else 0
+    if pa.types.is_floating(source):
+        return value.call("round", digits=digits, to_even=pa.types.is_integer(wanted))
+    if not pa.types.is_decimal(source) or source.scale <= digits:
+        return value
+    # what has all of its digits rounds to one more, for which there may be room in the type that is wanted
+    is_full = source.precision == _MOST_DIGITS
+    return (value.cast(pa.decimal256(_MOST_DIGITS + 1, source.scale)) if is_full else value).round(digits)
 
 
 def _readable(value: Expr, wanted: pa.DataType) -> tuple[Expr, pa.DataType]:

@@ -1,7 +1,7 @@
 """A text of statements taken apart: queries, and the few statements that are about queries.
 
-    split("SELECT 1; SELECT ';'") -> ["SELECT 1", "SELECT ';'"]
-    statement("EXPLAIN ANALYZE SELECT 1") -> Explain("SELECT 1", analyze=True)
+    split("SELECT 1; SELECT ';'") -> ["SELECT 1", "          SELECT ';'"]
+    statement("EXPLAIN ANALYZE SELECT 1") -> Explain("                SELECT 1", analyze=True)
 
     SELECT, WITH, VALUES ...                       Query
     EXPLAIN [ANALYZE] query                        Explain
@@ -111,46 +111,67 @@ _PATH: Final = r"'((?:[^']|'')+)'"
 _COPY: Final = re.compile(rf"COPY\s*(?:\((.+)\)|{_NAME})\s*TO\s+{_PATH}\s*(?:\((.*)\))?", re.IGNORECASE | re.DOTALL)
 _OPTION: Final = re.compile(r"\s*(\w+)(?:\s+('(?:[^']|'')*'|\([^()]*\)|[\w.]+))?\s*(?:,|\Z)")
 _INSERT: Final = re.compile(rf"INSERT\s+INTO\s+{_PATH}\s+(.+)", re.IGNORECASE | re.DOTALL)
+_NO_PATH: Final = re.compile(r"INSERT(?:\s+INTO)?\s+(\S+)", re.IGNORECASE)
+_DESCRIBED: Final = re.compile(r"DESC(?:RIBE)?\b", re.IGNORECASE)
 _SHOW: Final = re.compile(r"SHOW\s+TABLES", re.IGNORECASE)
 _SUMMARIZE: Final = re.compile(rf"SUMMARIZE\s+(?:{_NAME}|(.+))", re.IGNORECASE | re.DOTALL)
 _DESCRIBE: Final = re.compile(rf"(?:DESCRIBE|DESC)\s+{_NAME}", re.IGNORECASE)
 
 
 def split(text: str) -> list[str]:
-    """Return the statements of a text without their semicolons; what is only space and comments is none."""
-    statements, current = [], ""
-    for piece in pieces(text):
+    """Return the statements of a text without their semicolons; what is only space and comments is none.
+
+    Each stands behind as many lines and blanks as there are before it, so that errors have the places of the text.
+    """
+    statements, begin, end = [], 0, 0
+    for piece in (*pieces(text), ";"):
         if piece == ";":
-            statements.append(current)
-            current = ""
-        else:
-            current += piece
-    return [one.strip() for one in (*statements, current) if _without_comments(one)]
+            statements.append(_from(text[:end], begin))
+            begin = end + 1
+        end += len(piece)
+    return [one.rstrip() for one in statements if _without_comments(one)]
+
+
+def _from(text: str, place: int) -> str:
+    """Return a text from a place on, behind lines and blanks."""
+    line = text.rfind("\n", 0, place) + 1
+    return "\n" * text.count("\n", 0, place) + " " * (place - line) + text[place:]
 
 
 def statement(text: str) -> Statement:
-    """Return what one statement is; PlanError for a COPY without a format."""
+    """Return what one statement is; PlanError for one that says too little, such as a COPY without a format."""
     begun = _without_comments(text)
+    before = len(text.rstrip()) - len(begun)
+
+    def placed(found: re.Match[str], group: int) -> str:
+        return _from(text[: before + found.end(group)], before + found.start(group))
+
     if found := _EXPLAIN.fullmatch(begun):
-        return Explain(found[2], bool(found[1]))
+        return Explain(placed(found, 2), bool(found[1]))
     if found := _CREATE.fullmatch(begun):
         name, replaces = _plain(found[3]), bool(found[1])
         is_view = found[2].upper() == "VIEW"
-        return (CreateView if is_view else CreateTable)(name, found[4], replaces)
+        return (CreateView if is_view else CreateTable)(name, placed(found, 4), replaces)
     if found := _DROP.fullmatch(begun):
         return Drop(_plain(found[3]), found[1].upper(), bool(found[2]))
     if found := _COPY.fullmatch(begun):
         path, options = found[3].replace("''", "'"), _options(found[4] or "")
-        query = found[1] or f"SELECT * FROM {found[2]}"  # noqa: S608 - who writes the name writes the query
+        query = placed(found, 1) if found[1] else f"SELECT * FROM {found[2]}"  # noqa: S608 - by who writes the query
         return CopyTo(query, path, _format(options.pop("format", None), path), options)
     if found := _INSERT.fullmatch(begun):
-        return InsertInto(found[1].replace("''", "'"), found[2])
+        return InsertInto(found[1].replace("''", "'"), placed(found, 2))
+    if found := _NO_PATH.match(begun):
+        what = "rows are added to files; write INSERT INTO 'path', and behind it a query"
+        raise PlanError(f"INSERT INTO {found[1]}: {what}")
     if _SHOW.fullmatch(begun):
         return ShowTables()
     if found := _DESCRIBE.fullmatch(begun):
         return Describe(_plain(found[1]))
+    if _DESCRIBED.match(begun):
+        raise PlanError("DESCRIBE: this is no name of a table; for a query write CREATE VIEW name AS query before")
     if found := _SUMMARIZE.fullmatch(begun):
-        return Summarize(found[2] or f"SELECT * FROM {found[1]}")  # noqa: S608 - who writes the name writes the query
+        query = placed(found, 2) if found[2] else f"SELECT * FROM {found[1]}"  # noqa: S608 - by who writes the query
+        return Summarize(query)
     return Query(text)
 
 

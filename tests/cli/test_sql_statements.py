@@ -83,7 +83,7 @@ def test_a_plan_is_explained_and_nothing_runs(sales):
     ("words", "said"),
     [
         (("-e", "SELEC 1"), "PlanError: sql: line 1, column 1: expected: an SQL statement"),
-        (("-e", "SELECT 1 AS a; SELECT b FROM nowhere"), "PlanError: sql: line 1, column 15: no table nowhere"),
+        (("-e", "SELECT 1 AS a; SELECT b FROM nowhere"), "PlanError: sql: line 1, column 30: no table nowhere"),
         (("--format", "csv", "-e", "SELECT [1] AS l"), "column 'l' is list<item: int64>, which has no text form"),
         (("-e", "DESCRIBE nowhere"), "PlanError: DESCRIBE nowhere: there is no such table; there are: none"),
         (("-f", "no.sql"), "ConfigurationError: sql -f no.sql: No such file or directory"),
@@ -128,6 +128,25 @@ def test_rows_are_inserted_by_their_places_and_types(tmp_path, ending):
     assert (code, err, out.split()) == (0, "", ['"name","n"', '"a",1', '"b",2'])
     code, _, err = run("-e", f"INSERT INTO '{path}' SELECT 'c'")
     assert (code, "the query has 1 columns, there are 2: name, n" in err) == (1, True)
+
+
+def test_inserted_values_are_cast_as_casts_of_sql_do(tmp_path):
+    path = tmp_path / "out"
+    made = f"COPY (SELECT 1::int AS n, 1.5::decimal(5, 1) AS d) TO '{path}' (FORMAT parquet)"
+    inserts = f"INSERT INTO '{path}' SELECT 2.7, 2.75; INSERT INTO '{path}' SELECT 2.5::double, 7"
+    code, out, err = run("-e", f"{made}; {inserts}; FROM '{path}' ORDER BY d", "--format", "csv")
+    assert (code, err, out.split()) == (0, "", ['"n","d"', "1,1.5", "3,2.8", "2,7.0"])
+
+
+def test_an_error_has_its_place_in_the_file(tmp_path):
+    (tmp_path / "f.sql").write_text("SELECT 1;\n\n-- a comment\nSELECT 2;\nSELECT n\nFROM naton;\n")
+    code, _, err = run("-f", str(tmp_path / "f.sql"))
+    assert (code, "line 6, column 6: no table naton" in err) == (1, True)
+
+
+def test_a_path_that_is_nearly_one_is_named(tmp_path, sales):
+    code, _, err = run("-e", f"FROM '{str(sales)[:-1]}'")
+    assert (code, f"did you mean '{sales}'?" in err) == (1, True)
 
 
 def test_rows_are_inserted_into_folders_of_partitions(tmp_path):

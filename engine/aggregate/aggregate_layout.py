@@ -99,6 +99,15 @@ class AggregateLayout(msgspec.Struct, frozen=True):
     twins: list[int]
 
     @property
+    def summed_columns(self) -> set[int]:
+        """Input columns that are added up in 128 bits or more, or counted, and nothing else."""
+        summed: set[int] = set()
+        others = {*self.key_columns}
+        for column, operation in zip(self.columns, self.operations, strict=True):
+            (summed if operation in (_ADD_INT128, _ADD_INT256, _COUNT_VALID) else others).add(column)
+        return summed - others
+
+    @property
     def states(self) -> list[tuple[int, int]]:
         """The states as they are, in the form of `results`."""
         return [(index, -1) for index in range(len(self.specs))]

@@ -31,6 +31,12 @@ cdef extern from *:
         memcpy(&value, source, 16);
         return value;
     }
+    /* The sum of integers; of fewer than 2^63 of them it fits. */
+    static inline drey_int128 drey_sum_int64(const int64_t* values, int64_t count) {
+        drey_int128 total = 0;
+        for (int64_t row = 0; row < count; row++) total += values[row];
+        return total;
+    }
     /* 10^76: one more than the largest decimal of 76 digits; two such numbers add up below 2^255 */
     static const uint64_t drey_decimal256_end[4] = {0x0ULL, 0x7775a5f171951000ULL, 0x764b4abe8652979ULL,
                                                     0x161bcca7119915b5ULL};
@@ -64,9 +70,18 @@ cdef extern from *:
         if (__builtin_expect((uint64_t)(high >> 64) + end < 2 * end, 1)) return 0;
         return drey_is_beyond_int256(target);
     }
+    static inline int drey_add_int128_to_int256(uint8_t* target, drey_int128 value) {
+        uint8_t wide[32];
+        const drey_int128 sign = value >> 127;
+        memcpy(wide, &value, 16);
+        memcpy(wide + 16, &sign, 16);
+        return drey_add_int256(target, wide);
+    }
     """
     ctypedef long long int128 "drey_int128"
     bint add_int64 "drey_add_int64" (int64_t* target, int64_t value) noexcept nogil
     bint add_int128 "drey_add_int128" (void* target, int128 value) noexcept nogil
     int128 load_int128 "drey_load_int128" (const void* source) noexcept nogil
+    int128 sum_int64 "drey_sum_int64" (const int64_t* values, int64_t count) noexcept nogil
     int add_int256 "drey_add_int256" (uint8_t* target, const uint8_t* value) noexcept nogil
+    int add_int128_to_int256 "drey_add_int128_to_int256" (uint8_t* target, int128 value) noexcept nogil

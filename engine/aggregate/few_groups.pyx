@@ -9,7 +9,7 @@ Where four groups share a block, an addition through a group's memory waits for 
 lies in a register does not. Listing costs as much as one state. The halves of a block are listed in one loop, for the
 lengths of the lists wait in the same way. Rows of a group keep their order: floats give the same sum bit for bit. Sums
 of 128 and 64 bits are checked at each row; those of wide decimals are gathered in 128 bits as long as values are
-short, which a block of them cannot fill.
+short, which a block of them cannot fill, and so are those of decimals that come in 64 bits.
 
 Source: the perfect hash aggregate of DuckDB has few groups too, and adds through their memory; the lists are those of
 a counting sort.
@@ -19,7 +19,14 @@ Held by: tests/aggregate/test_few_groups.py
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t
 from libc.string cimport memcpy, memset
 
-from engine.aggregate.checked_sums cimport add_int64, add_int128, add_int256, int128, load_int128
+from engine.aggregate.checked_sums cimport (
+    add_int64,
+    add_int128,
+    add_int128_to_int256,
+    add_int256,
+    int128,
+    load_int128,
+)
 from engine.aggregate.only_group cimport NOT_DONE
 from engine.aggregate.state_kernels cimport (
     FLAG_VALUE,
@@ -60,14 +67,8 @@ cdef extern from *:
         *total += words[0];
         return 1;
     }
-    static inline void drey_widen(__int128 value, uint8_t* wide) {
-        const __int128 sign = value >> 127;
-        memcpy(wide, &value, 16);
-        memcpy(wide + 16, &sign, 16);
-    }
     """
     bint add_short "drey_add_short" (int128* total, const uint8_t* value) noexcept nogil
-    void widen "drey_widen" (int128 value, uint8_t* wide) noexcept nogil
 
 cdef enum:
     NO_PLACE = 255
@@ -182,7 +183,6 @@ cdef int add_decimals(const uint8_t* values, const RowList* listed, uint8_t* tar
 
 cdef int add_wide_decimals(const uint8_t* values, const RowList* listed, uint8_t* target) noexcept nogil:
     cdef int128 total = 0
-    cdef uint8_t wide[32]
     cdef const uint8_t* value
     cdef int64_t index
     cdef bint over = False
@@ -190,8 +190,16 @@ cdef int add_wide_decimals(const uint8_t* values, const RowList* listed, uint8_t
         value = values + 32 * <int64_t> listed.rows[index]
         if not add_short(&total, value):
             over |= add_int256(target, value)
-    widen(total, wide)
-    return over | add_int256(target, wide)
+    return over | add_int128_to_int256(target, total)
+
+
+cdef int128 sum_narrow_decimals(const int64_t* values, const RowList* listed) noexcept nogil:
+    """Fits: a block has some thousand rows."""
+    cdef int128 total = 0
+    cdef int64_t index
+    for index in range(listed.count):
+        total += values[listed.rows[index]]
+    return total
 
 
 # ------------------------------------------------------------------------------------------------------------- groups
@@ -203,8 +211,12 @@ cdef int add_values(const StateField* field, const ColumnView* column, const uin
         return add_integers(column, values, listed, target)
     if field.operation == OP_ADD_INT128 and column.kind == KIND_DECIMAL128:
         return add_decimals(values, listed, target)
+    if field.operation == OP_ADD_INT128 and column.kind == KIND_INT64:
+        return add_int128(target, sum_narrow_decimals(<const int64_t*> values, listed))
     if field.operation == OP_ADD_INT256 and column.kind == KIND_DECIMAL256:
         return add_wide_decimals(values, listed, target)
+    if field.operation == OP_ADD_INT256 and column.kind == KIND_INT64:
+        return add_int128_to_int256(target, sum_narrow_decimals(<const int64_t*> values, listed))
     if field.operation == OP_ADD_DOUBLE and column.kind == KIND_FLOAT64:
         return add_reals(<const double*> values, listed, target)
     if field.operation == OP_ADD_DOUBLE and column.kind == KIND_FLOAT32:

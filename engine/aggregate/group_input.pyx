@@ -5,7 +5,7 @@
     opened.numbered     keys as numbers, where they may have few values (``dense_groups``)
     opened.keys         plain keys; of codes of dictionaries they are made when a row asks for them: open_keys()
 
-Keys that come as codes are no arguments (``HashAggregate.coded_columns``), so nothing of them is decoded where their
+Keys that come as codes are no arguments (``HashAggregate.compact_columns``), so nothing of them is decoded where their
 groups are known.
 
 Held by: tests/aggregate/test_dense_groups.py

@@ -36,6 +36,7 @@ from engine.memory.page_pool import PagePool
 from engine.memory.segment import MemorySegment
 from engine.memory.value_stores import ValueOwner
 from engine.records.arrow_functions import pc
+from engine.records.narrow_decimals import is_narrow, is_wide_decimal
 from engine.records.plain_types import plain_batch, plain_schema, plain_type
 from engine.records.row_codec import RowCodec
 
@@ -56,12 +57,13 @@ class HashAggregate:
         """
         self._input_codec = RowCodec(spec.input_schema)
         self._input_schema, output_schema = plain_schema(spec.input_schema), plain_schema(spec.output_schema)
-        self._layout = aggregate_layout(self._input_schema, spec.keys, spec.calls, merging=spec.phase in MERGING_PHASES)
+        self._is_merging = spec.phase in MERGING_PHASES
+        self._layout = aggregate_layout(self._input_schema, spec.keys, spec.calls, merging=self._is_merging)
         check_output(self._layout, output_schema, spec.phase)
         #: rows that came in
         self.rows_in = 0
-        self._coded_columns = self.coded_columns
-        #: as the last batch came, once what is not to be coded was plain
+        self._compact_columns = self.compact_columns
+        #: as the last batch came, once what is not to be compact was plain
         self._known_schema = self._input_schema
         spec = msgspec.structs.replace(spec, input_schema=self._input_schema, output_schema=output_schema)
         kind = PreAggregation if spec.phase in PARTIAL_PHASES else FullAggregation
@@ -73,10 +75,20 @@ class HashAggregate:
         return self._grouping.sieve
 
     @property
-    def coded_columns(self) -> frozenset[str]:
-        """Columns that may come as codes of dictionaries: keys that are nothing else."""
-        keys = {*self._layout.key_columns} - {*self._layout.columns}
-        return frozenset(self._input_schema.names[column] for column in keys)
+    def compact_columns(self) -> frozenset[str]:
+        """Columns that may come smaller than plain.
+
+        Keys that are nothing else as codes of dictionaries; as narrow decimals those that are added up or counted, and
+        nothing else.
+        """
+        codes = {*self._layout.key_columns} - {*self._layout.columns}
+        summed = set() if self._is_merging else self._layout.summed_columns
+        fields = list(self._input_schema)
+        return frozenset(
+            field.name
+            for index, field in enumerate(fields)
+            if index in (summed if is_wide_decimal(field.type) else codes)
+        )
 
     @property
     def state(self) -> AggregateState:
@@ -102,9 +114,8 @@ class HashAggregate:
             SpillError: states cannot be written.
         """
         if not batch.schema.equals(self._known_schema):
-            batch = plain_batch(batch, self._coded_columns)
-            types = [plain_type(data_type) for data_type in batch.schema.types]
-            if batch.schema.names != self._input_schema.names or types != self._input_schema.types:
+            batch = plain_batch(batch, self._compact_columns)
+            if not self._is_input(batch.schema):
                 raise SchemaError(f"an aggregate of {self._input_schema} got a batch of {batch.schema}")
             self._known_schema = batch.schema
         self.rows_in += batch.num_rows
@@ -114,6 +125,12 @@ class HashAggregate:
         for column in self._layout.columns_as_pairs:
             batch = batch.set_column(column, self._input_schema.names[column], pairs_of(batch.column(column)))
         return self._grouping.add(batch)
+
+    def _is_input(self, schema: pa.Schema) -> bool:
+        return schema.names == self._input_schema.names and all(
+            plain_type(field.type) == wanted or (field.name in self._compact_columns and is_narrow(field.type, wanted))
+            for field, wanted in zip(schema, self._input_schema.types, strict=True)
+        )
 
     def add_page(self, segment: MemorySegment, used_bytes: int) -> Iterator[pa.RecordBatch]:
         """Take the binary rows in the first used_bytes of a segment; otherwise as add_batch, also CorruptBlockError."""

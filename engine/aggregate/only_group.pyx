@@ -3,8 +3,9 @@
     update_only_group(field, column, start, group, count)
 
 The sum lies in a register meanwhile: through the group's memory each addition waits for the one before to be written.
-A thousand integers of up to 32 bits are added up without a look at each sum; they fit. All others are added in the
-order of rows, as ``state_kernels`` does, and with the same check; floats give the same sum bit for bit.
+A thousand integers of up to 32 bits are added up without a look at each sum; they fit. So do those of 64 bits in 128:
+integers under an average, and decimals that come in 64 bits. All others are added in the order of rows, as
+``state_kernels`` does, and with the same check; floats give the same sum bit for bit.
 
 Held by: tests/aggregate/test_only_group.py
 """
@@ -12,12 +13,13 @@ Held by: tests/aggregate/test_only_group.py
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t
 from libc.string cimport memcpy
 
-from engine.aggregate.checked_sums cimport add_int64, add_int128, int128, load_int128
+from engine.aggregate.checked_sums cimport add_int64, add_int128, add_int128_to_int256, int128, load_int128, sum_int64
 from engine.aggregate.state_kernels cimport (
     FLAG_VALUE,
     OP_ADD_DOUBLE,
     OP_ADD_INT64,
     OP_ADD_INT128,
+    OP_ADD_INT256,
     OP_COUNT_ROWS,
     OP_COUNT_VALID,
     StateField,
@@ -122,6 +124,10 @@ cdef int update_only_group(const StateField* field, const ColumnView* column, in
         done = add_integers(<int64_t*> (group + field.offset), column, values, count)
     elif field.operation == OP_ADD_INT128 and column.kind == KIND_DECIMAL128:
         done = add_decimals(group + field.offset, values, count)
+    elif field.operation == OP_ADD_INT128 and column.kind == KIND_INT64:
+        done = add_int128(group + field.offset, sum_int64(<const int64_t*> values, count))
+    elif field.operation == OP_ADD_INT256 and column.kind == KIND_INT64:
+        done = add_int128_to_int256(group + field.offset, sum_int64(<const int64_t*> values, count))
     elif field.operation == OP_ADD_DOUBLE and column.kind == KIND_FLOAT64:
         add_reals(<double*> (group + field.offset), <const double*> values, count)
     elif field.operation == OP_ADD_DOUBLE and column.kind == KIND_FLOAT32:

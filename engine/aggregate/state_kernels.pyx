@@ -18,7 +18,14 @@ Held by: tests/aggregate/test_hash_aggregate.py
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcmp, memcpy
 
-from engine.aggregate.checked_sums cimport add_int64, add_int128, add_int256, int128, load_int128
+from engine.aggregate.checked_sums cimport (
+    add_int64,
+    add_int128,
+    add_int128_to_int256,
+    add_int256,
+    int128,
+    load_int128,
+)
 from engine.aggregate.moment_kernels cimport (
     OP_ADD_HIGHER_MOMENTS,
     OP_ADD_MOMENTS,
@@ -166,6 +173,20 @@ cdef int add_wide_decimals(const StateField* field, const ColumnView* column, in
             continue
         over |= add_int256(groups[index] + offset, values + 32 * index)
         groups[index][flag] = FLAG_VALUE
+    return over
+
+
+cdef int add_narrow_to_wide(const StateField* field, const ColumnView* column, int64_t start, uint8_t** groups,
+                            int64_t count) noexcept nogil:
+    """Wide decimals that come in 64 bits."""
+    cdef const int64_t* values = <const int64_t*> column.values + column.offset + start
+    cdef int64_t index
+    cdef bint over = False
+    for index in range(count):
+        if skips(column, start + index):
+            continue
+        over |= add_int128_to_int256(groups[index] + field.offset, values[index])
+        groups[index][field.flag] = FLAG_VALUE
     return over
 
 
@@ -421,6 +442,8 @@ cdef int update_state(const StateField* field, const ColumnView* column, int64_t
         return add_integers(field, column, start, groups, count, True)
     if field.operation == OP_ADD_DOUBLE:
         return add_doubles(field, column, start, groups, count)
+    if field.operation == OP_ADD_INT256 and column.kind == KIND_INT64:
+        return add_narrow_to_wide(field, column, start, groups, count)
     if field.operation == OP_ADD_INT256:
         return add_wide_decimals(field, column, start, groups, count)
     if field.operation == OP_MULTIPLY:

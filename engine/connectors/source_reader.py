@@ -84,11 +84,11 @@ class SharingReader(Protocol):
         ...
 
 
-class CodingReader(Protocol):
-    """One that finds texts as codes of dictionaries in what it reads."""
+class CompactReader(Protocol):
+    """One that finds texts as codes of dictionaries in what it reads, and decimals in 64 bits."""
 
-    def keep_codes(self, columns: Collection[str]) -> None:
-        """Let columns be codes where they are; to be called before the first row is read (``Output.coded_columns``)."""
+    def keep_compact(self, columns: Collection[str]) -> None:
+        """Let columns be as they are there; to be called before the first row is read (``Output.compact_columns``)."""
         ...
 
 
@@ -110,9 +110,9 @@ def is_sharing(reader: SourceReader) -> TypeGuard[SharingReader]:
     return _has(type(reader), "take_from")
 
 
-def is_coding(reader: SourceReader) -> TypeGuard[CodingReader]:
-    """Whether a reader finds texts as codes."""
-    return _has(type(reader), "keep_codes")
+def is_compact(reader: SourceReader) -> TypeGuard[CompactReader]:
+    """Whether a reader finds texts as codes and decimals in 64 bits."""
+    return _has(type(reader), "keep_compact")
 
 
 def open_source(

@@ -32,4 +32,5 @@ cdef struct Vector:
 # Point a vector at rows [start, start + count) of a column; nonzero: it cannot hold them.
 cdef int load(Vector* vector, const ColumnView* column, int64_t start, int64_t count) noexcept nogil
 # Write the values of a block at the place of its first row in the buffer of a column of a kind (arrow_batch.Kind).
-cdef void store(const Vector* vector, int32_t kind, uint8_t* target, int64_t count) noexcept nogil
+# False: a decimal does not fit, which goes to a column of 8 bytes.
+cdef bint store(const Vector* vector, int32_t kind, uint8_t* target, int64_t count) noexcept nogil

@@ -1,7 +1,7 @@
 """Vectors: some thousand values of a column in the cache, as the kernels of a program read them.
 
     load(vector, column, start, count)          an Arrow column's rows as a vector
-    store(vector, kind, target, count)          a vector as the rows of a new column
+    store(vector, kind, target, count)          a vector as the rows of a new column; False: a decimal does not fit
 
     bool                      64 rows a word, 0 under a null      date, time, timestamp, duration    int64
     integers but uint64       int64                               decimals   int64, or 128 bits where one of a block's
@@ -237,7 +237,7 @@ cdef int load(Vector* vector, const ColumnView* column, int64_t start, int64_t c
     return 0
 
 
-cdef void store(const Vector* vector, int32_t kind, uint8_t* target, int64_t count) noexcept nogil:
+cdef bint store(const Vector* vector, int32_t kind, uint8_t* target, int64_t count) noexcept nogil:
     cdef const int64_t* numbers = <const int64_t*>vector.values
     cdef int64_t row
     if kind == KIND_BOOL:
@@ -253,5 +253,8 @@ cdef void store(const Vector* vector, int32_t kind, uint8_t* target, int64_t cou
     elif kind == KIND_FLOAT32:
         for row in range(count):
             (<float*>target)[row] = <float>(<const double*>vector.values)[row]
+    elif vector.width == 16:
+        return False
     else:
         memcpy(target, vector.values, <size_t>(8 * count))
+    return True

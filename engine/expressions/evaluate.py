@@ -2,11 +2,14 @@
 
     compile_expression(expression, schema) -> CompiledExpression      (batch) -> Array of exactly len(batch)
     compile_predicate(expression, schema)  -> CompiledExpression      the same, of bools
-    compile_projection(named, input, output) -> (batch) -> RecordBatch
+    compile_projection(named, input, output) -> Projection            (batch) -> RecordBatch
     evaluate(expression, batch), project(named, batch, schema)        compile and call at once
 
 What has native steps is computed by one program for all expressions of a projection (``vector_program``); what has
 none, and batches for which the program has no result, by Arrow's functions.
+
+Decimals may come in 64 bits in the ``narrow_columns``, which native steps read; for Arrow's functions they are made
+wide. A projection gives decimals so where it is asked to (``narrow_decimals``).
 
 What was compiled is kept: a job compiles the same in each subtask, and a filter for each file (``meaning``).
 
@@ -16,7 +19,7 @@ expression and shows the first row that fails, found by halving the batch.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import lru_cache
 from typing import Final, TypeVar, cast
 
@@ -26,12 +29,13 @@ from engine.errors import DataError, SchemaError
 from engine.expressions.binding import UNFIT, Operand, as_array, cast_operand
 from engine.expressions.compile import compile_operand
 from engine.expressions.meaning import KEPT_MAX, Meaning
-from engine.expressions.program_builder import BatchProgram, build_program
+from engine.expressions.program_builder import BatchProgram, build_program, places_of
 from engine.expressions.program_logic import LOGIC_LOWERINGS
 from engine.expressions.program_numbers import NUMBER_LOWERINGS
 from engine.expressions.shared_parts import SharedParts
 from engine.expressions.text import expression_text
 from engine.graph.expression import Expression, NamedExpression, columns_of
+from engine.records.narrow_decimals import is_wide_decimal, wide_batch
 from engine.records.python_values import shown_value
 
 _VALUE_TEXT_MAX = 80
@@ -44,15 +48,23 @@ LOWERINGS = {**NUMBER_LOWERINGS, **LOGIC_LOWERINGS}
 class CompiledExpression:
     """An expression bound to a schema; immutable, usable from any thread."""
 
-    def __init__(self, expression: Expression, operand: Operand, program: BatchProgram | None = None) -> None:
+    def __init__(
+        self, expression: Expression, operand: Operand, schema: pa.Schema, program: BatchProgram | None = None
+    ) -> None:
         self.expression = expression
         self._operand = operand
+        self._schema = schema
         self._program = program
 
     @property
     def has_given_up(self) -> bool:
         """Whether its native steps had no result for values that Arrow has one for."""
         return self._program is not None and self._program.has_given_up
+
+    @property
+    def narrow_columns(self) -> frozenset[str]:
+        """Columns that may come as narrow decimals."""
+        return frozenset() if self._program is None else _names(self._schema, self._program.narrow_columns)
 
     @property
     def type(self) -> pa.DataType:
@@ -71,7 +83,7 @@ class CompiledExpression:
         found = self._program(batch)
         if found is not None:
             return found[0]
-        values = self.by_arrow(batch)
+        values = self.by_arrow(wide_batch(batch, self._schema))
         self._program.give_up()
         return values
 
@@ -149,12 +161,16 @@ def compile_expression(expression: Expression, schema: pa.Schema) -> CompiledExp
 
 def _new_expression(meaning: Meaning) -> CompiledExpression:
     (expression,) = meaning.expressions
-    return _with_program(expression, compile_operand(expression, meaning.schema))
+    return _with_program(expression, compile_operand(expression, meaning.schema), meaning.schema)
 
 
-def _with_program(expression: Expression, operand: Operand) -> CompiledExpression:
+def _with_program(expression: Expression, operand: Operand, schema: pa.Schema) -> CompiledExpression:
     program, _ = build_program([operand], LOWERINGS)
-    return CompiledExpression(expression, operand, program)
+    return CompiledExpression(expression, operand, schema, program)
+
+
+def _names(schema: pa.Schema, places: Iterable[int]) -> frozenset[str]:
+    return frozenset(schema.names[place] for place in places)
 
 
 def compile_predicate(expression: Expression, schema: pa.Schema) -> CompiledExpression:
@@ -169,7 +185,7 @@ def _new_predicate(meaning: Meaning) -> CompiledExpression:
         operand = cast_operand(operand, pa.bool_())
     if not pa.types.is_boolean(operand.type):
         raise SchemaError(f"{expression_text(expression)} is {operand.type}; a condition must be a bool")
-    return _with_program(expression, operand)
+    return _with_program(expression, operand, meaning.schema)
 
 
 class _CompiledProjection:
@@ -177,8 +193,9 @@ class _CompiledProjection:
 
     def __init__(self, expressions: Sequence[Expression], schema: pa.Schema) -> None:
         self._shared = SharedParts(expressions)
-        operands = [compile_operand(expression, schema, self._shared) for expression in expressions]
-        self.columns = [CompiledExpression(*each) for each in zip(expressions, operands, strict=True)]
+        self._schema = schema
+        self._operands = operands = [compile_operand(expression, schema, self._shared) for expression in expressions]
+        self.columns = [CompiledExpression(*each, schema) for each in zip(expressions, operands, strict=True)]
         self._program, self._positions = build_program(operands, LOWERINGS)
         #: which columns of a batch they are, None where one of them is more than a column
         self.chosen = _column_indexes(operands)
@@ -187,13 +204,31 @@ class _CompiledProjection:
     def has_given_up(self) -> bool:
         return self._program is not None and self._program.has_given_up
 
-    def __call__(self, batch: pa.RecordBatch) -> list[pa.Array]:
-        """Return the columns of the result."""
-        with self._shared.values_of(batch):
-            return self._computed(batch)
+    def narrow_columns(self, narrow: Collection[int]) -> frozenset[str]:
+        """Return which columns may come as narrow decimals, where some of the result may be."""
+        taken = set() if self._program is None else set(self._program.narrow_columns)
+        needed: set[int] = set()
+        for index, operand in enumerate(self._operands):
+            if index in self._positions:
+                continue
+            places = places_of(operand)
+            if places is None:
+                return frozenset()
+            is_passed_on = operand.form is not None and operand.form.function == "column" and index in narrow
+            (taken if is_passed_on and is_wide_decimal(operand.type) else needed).update(places)
+        return _names(self._schema, taken - needed)
 
-    def _computed(self, batch: pa.RecordBatch) -> list[pa.Array]:
-        found = None if self._program is None else self._program(batch)
+    def __call__(self, batch: pa.RecordBatch, narrow: Collection[int]) -> list[pa.Array]:
+        """Return the columns of the result, some of which may be narrow decimals."""
+        with self._shared.values_of(batch):
+            return self._computed(batch, narrow)
+
+    def _computed(self, batch: pa.RecordBatch, narrow: Collection[int]) -> list[pa.Array]:
+        found = None
+        if self._program is not None:
+            found = self._program(batch, [self._positions.index(one) for one in narrow if one in self._positions])
+            if found is None:
+                batch = wide_batch(batch, self._schema)
         computed = {} if found is None else dict(zip(self._positions, found, strict=True))
         columns = [computed.get(index) for index in range(len(self.columns))]
         for index, expression in enumerate(self.columns):
@@ -214,46 +249,60 @@ _kept_projection: Final = lru_cache(KEPT_MAX)(_new_projection)
 
 
 def compile_projection(
-    named: Sequence[NamedExpression], input_schema: pa.Schema, output_schema: pa.Schema
-) -> Callable[[pa.RecordBatch], pa.RecordBatch]:
-    """Return what makes batches of the output schema, column by column, from those of the input schema."""
+    named: Sequence[NamedExpression], input_schema: pa.Schema, output_schema: pa.Schema, narrow: Collection[str] = ()
+) -> Projection:
+    """Return what makes batches of the output schema, column by column, from those of the input schema.
+
+    narrow: columns of the output that may be narrow decimals.
+    """
     meaning = Meaning(tuple(one.expression for one in named), input_schema)
     compiled = _compiled(meaning, _kept_projection, _new_projection)
     for one, expression, field in zip(named, compiled.columns, output_schema, strict=True):
         if expression.type != field.type:
             raise SchemaError(f"column {one.name!r} is {expression.type}, the output schema says {field.type}")
 
-    output = _Output(output_schema)
-    if (chosen := compiled.chosen) is not None:
+    return Projection(compiled, output_schema, narrow)
 
-        def choose_columns(batch: pa.RecordBatch) -> pa.RecordBatch:
-            if not chosen:
-                return batch.select([])  # a batch of no columns has rows, which arrays alone do not tell
-            return output.batch_of([batch.column(index) for index in chosen])
 
-        return choose_columns
+class Projection:
+    """Makes batches of a schema from those of another."""
 
-    def project_batch(batch: pa.RecordBatch) -> pa.RecordBatch:
-        return output.batch_of(compiled(batch))
+    def __init__(self, compiled: _CompiledProjection, schema: pa.Schema, narrow: Collection[str]) -> None:
+        self._compiled = compiled
+        self._output = _Output(schema)
+        decimals = [is_wide_decimal(data_type) for data_type in schema.types]
+        self._narrow = [index for index, name in enumerate(schema.names) if decimals[index] and name in narrow]
 
-    return project_batch
+    @property
+    def narrow_columns(self) -> frozenset[str]:
+        """Columns of the input that may come as narrow decimals."""
+        return self._compiled.narrow_columns(self._narrow)
+
+    def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the batch that is made of another one."""
+        chosen = self._compiled.chosen
+        if chosen is None:
+            return self._output.batch_of(self._compiled(batch, self._narrow))
+        if not chosen:
+            return batch.select([])  # a batch of no columns has rows, which arrays alone do not tell
+        return self._output.batch_of([batch.column(index) for index in chosen])
 
 
 class _Output:
-    """Makes columns batches of a schema; what came as codes of a dictionary, and is passed on, stays so."""
+    """Makes columns batches of a schema; codes of a dictionary that are passed on stay so, and narrow decimals."""
 
     def __init__(self, schema: pa.Schema) -> None:
         self._schema = schema
-        #: of the last batch with codes: those that follow are of the same types, as a rule
-        self._coded_schema = schema
+        #: of the last batch with some: those that follow are of the same types, as a rule
+        self._compact_schema = schema
 
     def batch_of(self, columns: Sequence[pa.Array]) -> pa.RecordBatch:
         """Return columns as a batch."""
         schema = self._schema
-        if any(isinstance(column, pa.DictionaryArray) for column in columns):
-            schema = self._coded_schema
+        if any(isinstance(column, (pa.DictionaryArray, pa.Decimal64Array)) for column in columns):
+            schema = self._compact_schema
             if not all(field.type == column.type for field, column in zip(schema, columns, strict=True)):
-                schema = self._coded_schema = _with_types(self._schema, columns)
+                schema = self._compact_schema = _with_types(self._schema, columns)
         return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 

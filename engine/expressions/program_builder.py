@@ -17,8 +17,9 @@ Held by: tests/expressions/test_program_builder.py
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import cached_property
+from typing import Any, cast
 
 import msgspec
 import pyarrow as pa
@@ -26,6 +27,7 @@ import pyarrow as pa
 from engine.errors import DataError, SchemaError
 from engine.expressions.binding import UNFIT, Operand, as_array
 from engine.expressions.vector_program import CONSTANT_ROWS, VectorProgram
+from engine.records.narrow_decimals import is_wide_decimal
 
 #: steps that may fail in a row: they know a guard
 _CHECKED_STEPS = frozenset({"add", "subtract", "multiply", "floor_divide", "modulo", "year", "month", "day", "require"})
@@ -167,6 +169,23 @@ def _reads_columns(operand: Operand) -> bool:
     return form is None or form.function == "column" or any(map(_reads_columns, form.operands))
 
 
+def places_of(operand: Operand) -> set[int] | None:
+    """Return which columns of a batch an operand looks at; None: that is not known."""
+    if operand.constant is not None:
+        return set()
+    if operand.form is None:
+        return None
+    if operand.form.function == "column":
+        return {cast("int", operand.form.options["index"])}
+    places: set[int] = set()
+    for part in operand.form.operands:
+        found = places_of(part)
+        if found is None:
+            return None
+        places |= found
+    return places
+
+
 def _folded(operand: Operand) -> pa.Scalar | None:
     """Return the value of an operand of constants only; None where it is none, or fails: that is said with the rows."""
     if _reads_columns(operand):
@@ -204,7 +223,7 @@ class BatchProgram:
         inputs = [(register, operand) for register, operand in builder.inputs if register in used]
         self.inputs = [operand for _, operand in inputs]
         self.step_count = len(builder.steps)
-        self._schema = pa.schema([pa.field("", operand.type) for operand in self.inputs])
+        self._names = [""] * len(self.inputs)
         self._program = VectorProgram(
             builder.kinds,
             [register for register, _ in inputs],
@@ -214,19 +233,34 @@ class BatchProgram:
         )
         self._is_of_use = True
 
-    def __call__(self, batch: pa.RecordBatch) -> list[pa.Array] | None:
-        """Return the outputs over a batch, None where Arrow must say."""
+    def __call__(self, batch: pa.RecordBatch, narrow: Collection[int] = ()) -> list[pa.Array] | None:
+        """Return the outputs over a batch, None where Arrow must say; ``narrow``: those that may be of 64 bits."""
         if not self._is_of_use:
             return None
         try:
             columns = [as_array(operand.evaluate(batch), batch.num_rows) for operand in self.inputs]
-            inputs = pa.RecordBatch.from_arrays(columns, schema=self._schema)
+            inputs = pa.RecordBatch.from_arrays(columns, names=self._names)  # decimals come narrow, or not
         except UNFIT:
             return None
         try:
-            return self._program.run(inputs)
+            return self._program.run(inputs, narrow)
         except (DataError, SchemaError):
             return None  # larger than a kernel may see at once, or of a type that none knows
+
+    @cached_property
+    def narrow_columns(self) -> frozenset[int]:
+        """Which columns of a batch may be narrow decimals: those that steps read, and no function of Arrow's."""
+        read, by_arrow = set(), set()
+        for operand in self.inputs:
+            places = places_of(operand)
+            if places is None:
+                return frozenset()
+            is_column = operand.form is not None and operand.form.function == "column"
+            if is_column and is_wide_decimal(operand.type):
+                read |= places
+            elif not is_column:
+                by_arrow |= places
+        return frozenset(read - by_arrow)
 
     @property
     def has_given_up(self) -> bool:

@@ -1,4 +1,4 @@
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 CONSTANT_ROWS: int
@@ -12,4 +12,4 @@ class VectorProgram:
         steps: Sequence[tuple[str, int, int, int, int, int]],
         outputs: list[tuple[int, Any]],
     ) -> None: ...
-    def run(self, batch: Any) -> list[Any] | None: ...
+    def run(self, batch: Any, narrow: Collection[int] = ()) -> list[Any] | None: ...

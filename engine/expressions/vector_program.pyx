@@ -6,20 +6,22 @@
 
     program = VectorProgram(kinds, inputs, constants, steps, outputs)          (made by program_builder.py)
     program.run(batch)      columns of the outputs; None: the program cannot say, ask Arrow
+    program.run(batch, narrow)      decimals of these outputs in 64 bits, where all of them fit (``narrow_decimals``)
 
 A *register* holds a vector: its values of one kind (block_vectors.pxd) and the bits of rows that are not null. A *step*
 computes one register from others: (operation, target, left, right, third, guard). Registers are written once in a
 block, so a value that many expressions need is computed once.
 
 Decimals go as int64 in each block whose values allow it, whatever the digits of their types, and as 128 bits in the
-others. A *guard* is a bool register: rows where it is false are not asked for, and whatever they do is no failure
+others; where one has not fit into an output of 64 bits, that output is as wide as its type from then on. A *guard* is a
+bool register: rows where it is false are not asked for, and whatever they do is no failure
 (``when(y != 0).then(x // y)``).
 
 **A program raises nothing.** Where a row overflows, is divided by zero, or has a value that the lanes do not hold, the
 program gives up on the batch and says None. Arrow's functions then evaluate the same expressions over the same batch:
 they find the result by other means, or the error. So there is one place that errors come from.
 
-Invariants: a run is without the GIL; nothing in it depends on earlier runs. Thread: any; runs of several threads have a
+Invariants: a run is without the GIL; no value depends on earlier runs. Thread: any; runs of several threads have a
 workspace each.
 Source: vectors in the cache are MonetDB/X100's (Boncz, Zukowski, Nes 2005).
 
@@ -83,8 +85,10 @@ from engine.expressions.vector_steps cimport (
     run_step,
     words_of,
 )
-from engine.records.arrow_batch cimport KIND_BOOL, ArrowBatch, TypeNode, types_of_schema
+from engine.records.arrow_batch cimport KIND_BOOL, KIND_INT64, ArrowBatch, TypeNode, types_of_schema
 from engine.records.byte_kernels cimport count_ones
+
+from engine.records.narrow_decimals import narrow_type
 
 _OPERATIONS = {
     "add": ADD, "subtract": SUBTRACT, "multiply": MULTIPLY, "floor_divide": FLOOR_DIVIDE, "modulo": MODULO,
@@ -97,10 +101,16 @@ _OPERATIONS = {
 _KINDS = {"bits": BITS, "integer": INTEGER, "decimal": DECIMAL, "float": FLOAT, "validity": VALIDITY, "text": TEXT}
 CONSTANT_ROWS = BLOCK_ROWS
 
+cdef enum RunStatus:
+    RUN_DONE
+    RUN_WITHOUT_RESULT  # of a row
+    RUN_NOT_NARROW      # an output has turned out to be wide
+
 cdef struct StoredColumn:
     int32_t register
     int32_t kind        # arrow_batch.Kind
     int32_t width
+    bint is_wide        # a decimal has not fit into 64 bits
     uint8_t* values
     uint8_t* validity
     int64_t null_count
@@ -148,19 +158,21 @@ cdef class Workspace:
         free(self._memory)
 
 
-cdef void store_block(StoredColumn* column, const Vector* vector, int64_t start, int64_t count) noexcept nogil:
-    """Write a block of a new column."""
+cdef bint store_block(StoredColumn* column, const Vector* vector, int64_t start, int64_t count) noexcept nogil:
+    """Write a block of a new column; False: a decimal does not fit."""
     cdef uint64_t* validity = <uint64_t*>(column.validity + (start >> 3))
     cdef uint64_t bits
     cdef int32_t word
     cdef int64_t valid = 0
     cdef int64_t first = start >> 3 if column.kind == KIND_BOOL else start * column.width
-    store(vector, column.kind, column.values + first, count)
+    if not store(vector, column.kind, column.values + first, count):
+        return False
     for word in range(words_of(count)):
         bits = rows_asked(vector, NULL, word, count)
         memcpy(&validity[word], &bits, 8)
         valid += count_ones(bits)
     column.null_count += count - valid
+    return True
 
 
 @cython.final
@@ -204,7 +216,7 @@ cdef class VectorProgram:
             self._inputs[index] = register
         types = types_of_schema(pa.schema([pa.field("", data_type) for data_type in self._output_types]))
         for index, (register, _) in enumerate(outputs):
-            self._outputs[index] = StoredColumn(register, types[index].kind, types[index].width, NULL, NULL, 0)
+            self._outputs[index] = StoredColumn(register, types[index].kind, types[index].width, False, NULL, NULL, 0)
         free(types)
 
     def __dealloc__(self):
@@ -232,31 +244,41 @@ cdef class VectorProgram:
                 index += 1
         return workspace
 
-    def run(self, batch not None):
-        """Return the outputs over a batch of the inputs' columns, or None where a row has no result here."""
+    def run(self, batch not None, narrow=()):
+        """Return the outputs over a batch of the inputs' columns, or None where a row has no result here.
+
+        Args: narrow: outputs of decimals that may be of 64 bits.
+        """
         cdef ArrowBatch opened = ArrowBatch.open(batch)
         cdef Workspace workspace = self._workspace()
-        cdef int64_t count = opened.row_count
-        cdef bint is_done
-        cdef StoredColumn* columns
-        cdef int32_t index
+        cdef int32_t status = RUN_NOT_NARROW
         if opened.column_count != self._input_count:
             raise ValueError(f"a program over {self._input_count} columns is given {opened.column_count}")
-        columns = <StoredColumn*>calloc(<size_t>self._output_count + 1, sizeof(StoredColumn))
+        while status == RUN_NOT_NARROW:
+            columns = self._run_once(opened, workspace, narrow, &status)
+        self._spare.append(workspace)
+        return columns
+
+    cdef list _run_once(self, ArrowBatch opened, Workspace workspace, narrow, int32_t* status):
+        cdef int64_t count = opened.row_count
+        cdef int32_t index
+        cdef StoredColumn* columns = <StoredColumn*>calloc(<size_t>self._output_count + 1, sizeof(StoredColumn))
         if columns == NULL:
             raise MemoryError("the results of an expression")
         try:
-            buffers = []
+            buffers, types = [], list(self._output_types)
             for index in range(self._output_count):
                 columns[index] = self._outputs[index]
+                if index in narrow and not columns[index].is_wide:
+                    columns[index].kind, columns[index].width = KIND_INT64, 8
+                    types[index] = narrow_type(types[index])
                 buffers.append(self._allocate(&columns[index], count))
             with nogil:
-                is_done = self._run(opened, workspace, columns)
-            self._spare.append(workspace)
-            if not is_done:
+                status[0] = self._run(opened, workspace, columns)
+            if status[0] != RUN_DONE:
                 return None
             return [
-                pa.Array.from_buffers(self._output_types[index], count,
+                pa.Array.from_buffers(types[index], count,
                                       [buffers[index][0] if columns[index].null_count else None, buffers[index][1]],
                                       columns[index].null_count)
                 for index in range(self._output_count)
@@ -273,8 +295,8 @@ cdef class VectorProgram:
         column.values = <uint8_t*><size_t>values.address
         return validity, values
 
-    cdef bint _run(self, ArrowBatch opened, Workspace workspace, StoredColumn* columns) noexcept nogil:
-        """Run all steps over block after block; False: a row has no result."""
+    cdef RunStatus _run(self, ArrowBatch opened, Workspace workspace, StoredColumn* columns) noexcept nogil:
+        """Run all steps over block after block."""
         cdef Vector* registers = workspace.registers
         cdef int64_t start = 0
         cdef int64_t count
@@ -283,14 +305,16 @@ cdef class VectorProgram:
             count = min(<int64_t>BLOCK_ROWS, opened.row_count - start)
             for index in range(self._input_count):
                 if load(&registers[self._inputs[index]], &opened.columns[index], start, count):
-                    return False
+                    return RUN_WITHOUT_RESULT
             for index in range(self._step_count):
                 if run_step(&self._steps[index], registers, workspace.scratch, count):
-                    return False
+                    return RUN_WITHOUT_RESULT
             for index in range(self._output_count):
-                store_block(&columns[index], &registers[columns[index].register], start, count)
+                if not store_block(&columns[index], &registers[columns[index].register], start, count):
+                    self._outputs[index].is_wide = True
+                    return RUN_NOT_NARROW
             start += count
-        return True
+        return RUN_DONE
 
 
 cdef void keep_values(Vector* vector) noexcept nogil:

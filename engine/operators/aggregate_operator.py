@@ -41,7 +41,7 @@ class Aggregate(ChainedOperator):
         self._aggregate: HashAggregate | None = HashAggregate(spec, pool, space, owner)
         self._has_runs, self._run = operator.has_runs, context.run
         self.sieve = self._aggregate.sieve
-        self.coded_columns = self._aggregate.coded_columns
+        self.compact_columns = self._aggregate.compact_columns
 
     def _value_owner(self, context: TaskContext, phase: str) -> CountedValues | None:
         """Return where the wide values of a partial aggregate lie: where the rows that it sends refer to them."""

@@ -69,7 +69,7 @@ class TaskOutput:
     #: its writers make rows of batches, or hand them over as they are
     takes_pages = False
     sieve = None
-    coded_columns: frozenset[str] = frozenset()
+    compact_columns: frozenset[str] = frozenset()
 
     @property
     def is_satisfied(self) -> bool:

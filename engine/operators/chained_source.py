@@ -36,7 +36,7 @@ class _Made:
 
     takes_pages = False
     sieve = None
-    coded_columns: frozenset[str] = frozenset()
+    compact_columns: frozenset[str] = frozenset()
     is_satisfied = False
 
     def __init__(self) -> None:

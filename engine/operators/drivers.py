@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Protocol, cast
 
 import pyarrow as pa
 
-from engine.connectors.source_reader import is_coding, is_filtering, is_sharing, open_source
+from engine.connectors.source_reader import is_compact, is_filtering, is_sharing, open_source
 from engine.exchange.elements import OversizedRow, RowPage
 from engine.graph.operator_descriptor import SourceOperator
 from engine.graph.source_spec import ParquetSource
@@ -113,8 +113,8 @@ class SourceDriver:
             key = (context.descriptor.job_id, attempt.vertex, attempt.attempt_number)
             self._hand = context.services.split_hands.enter(key, context.descriptor.splits)
             self._reader.take_from(self._hand.take)
-        if output.coded_columns and is_coding(self._reader):
-            self._reader.keep_codes(output.coded_columns)
+        if output.compact_columns and is_compact(self._reader):
+            self._reader.keep_compact(output.compact_columns)
         self._reader_filters = is_filtering(self._reader)
         has_runs = isinstance(operator.spec, ParquetSource) and operator.spec.has_runs
         self._run_reader = cast("ParquetReader", self._reader) if has_runs else None

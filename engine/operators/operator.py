@@ -49,8 +49,12 @@ class Output(Protocol):
         ...
 
     @property
-    def coded_columns(self) -> frozenset[str]:
-        """Columns that may come as codes: Arrow's dictionaries with int32 indices, all of which are in there."""
+    def compact_columns(self) -> frozenset[str]:
+        """Columns that may come smaller than plain.
+
+        Texts as codes: Arrow's dictionaries with int32 indices, all of which are in there. Decimals in 64 bits
+        (``narrow_decimals``).
+        """
         ...
 
     @property
@@ -246,7 +250,7 @@ class ChainedOperator:
     #: takes rows of pages before they become batches
     sieve: PartitionSieve | None = None
     #: those that need not be plain; once it is open
-    coded_columns: frozenset[str] = frozenset()
+    compact_columns: frozenset[str] = frozenset()
     #: whether something runs for it beside the task; from any thread
     is_at_work = False
 

@@ -61,9 +61,9 @@ class Meter:
         return self._inner.sieve
 
     @property
-    def coded_columns(self) -> frozenset[str]:
-        """Columns that may come as codes."""
-        return self._inner.coded_columns
+    def compact_columns(self) -> frozenset[str]:
+        """Columns that may come as codes, or as narrow decimals."""
+        return self._inner.compact_columns
 
     @property
     def is_satisfied(self) -> bool:

@@ -18,6 +18,7 @@ from engine.graph.operator_descriptor import FilterOperator, LimitOperator, Proj
 from engine.operators.operator import ChainedOperator, Output, TaskContext
 from engine.records.arrow_batch import batch_bytes
 from engine.records.kept_rows import kept_rows
+from engine.records.narrow_decimals import is_wide_decimal
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -51,13 +52,14 @@ class Project(ChainedOperator):
         super().open(context, output)
         operator = self.descriptor.operator
         assert isinstance(operator, ProjectOperator)
-        self.coded_columns = _passed_on(operator.expressions, output.coded_columns)
         SUBTASK.set(context.descriptor.subtask_index)
+        schema = to_arrow_schema(self.descriptor.input_schemas[0])
         self._project = compile_projection(
-            operator.expressions,
-            to_arrow_schema(self.descriptor.input_schemas[0]),
-            to_arrow_schema(self.descriptor.output_schema),
+            operator.expressions, schema, to_arrow_schema(self.descriptor.output_schema), output.compact_columns
         )
+        decimals = {field.name for field in schema if is_wide_decimal(field.type)}
+        codes = _passed_on(operator.expressions, output.compact_columns) - decimals
+        self.compact_columns = codes | self._project.narrow_columns
         self._may_widen = any(
             not column.width_is_exact and not isinstance(one.expression, ColumnRef)
             for column, one in zip(self.descriptor.output_schema.columns, operator.expressions, strict=True)

@@ -18,7 +18,7 @@ key_sample.py          a better sample of key columns
 pages.py               whether pages can be what their headers say (page_sizes.pyx), and what reading them holds
 column_passes.py       row groups whose columns do not fit side by side
 open_file.py           an open file: columns of a row group as streams (column_streams.py), decoded here or by pyarrow
-stored_chunks.py       which columns are decoded here
+stored_chunks.py       which columns are decoded here; source_types.py: as what they come out
 
 Decoded here, without the GIL:
 

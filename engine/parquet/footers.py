@@ -81,7 +81,7 @@ class KnownGroups(NamedTuple):
     #: by row group and column
     pages: dict[tuple[int, str], Pages]
     #: by row group, column, and whether it comes as numbers of texts
-    chunks: dict[tuple[int, str, bool], StoredChunk | None]
+    chunks: dict[tuple[int, str, int], StoredChunk | None]
 
 
 class GroupBounds(NamedTuple):

@@ -85,6 +85,7 @@ cdef class GroupReader:
     cdef object _schema
     cdef list _codecs
     cdef list _dictionaries         # of coded columns: (texts, as an array of so many)
+    cdef dict _codes                # of the batch at hand: buffers of numbers of texts, by column
     cdef Chunk* _columns
     cdef Scratch* _scratch
     cdef int32_t _column_count
@@ -151,7 +152,12 @@ cdef class GroupReader:
         builder = BatchBuilder.begin(self._schema, kept)
         if self._column_count:
             target = builder.allocate(self._size_of_values(kept))
+            self._codes = {}
             for index in range(self._column_count):
+                if self._columns[index].shape == SHAPE_CODES:
+                    self._codes[index] = codes = pa.allocate_buffer(kept * 4 + PAGE_SLACK)
+                    self._columns[index].target = <uint8_t*><uintptr_t>codes.address
+                    continue
                 self._columns[index].target = target
                 target += self._size_of_column(&self._columns[index], kept)
             self._take(rows, NULL if words is None or kept == rows else words.words, kept)
@@ -160,7 +166,7 @@ cdef class GroupReader:
         return builder.build()
 
     cdef int64_t _size_of_column(self, Chunk* column, int64_t kept):
-        if column.shape == SHAPE_TEXTS:
+        if column.shape == SHAPE_TEXTS or column.shape == SHAPE_CODES:
             return 0
         return padded(kept * column.width + PAGE_SLACK)
 
@@ -244,13 +250,11 @@ cdef class GroupReader:
     cdef object _coded(self, int32_t index, int64_t kept, uint8_t* validity):
         """A column of numbers of texts as Arrow's dictionary."""
         cdef Chunk* column = &self._columns[index]
-        codes = pa.allocate_buffer(max(1, kept * 4))
         bits = None
-        memcpy(<void*><uintptr_t>codes.address, column.target, <size_t>kept * 4)
         if validity != NULL:
             bits = pa.allocate_buffer((kept + 63) // 64 * 8)
             memcpy(<void*><uintptr_t>bits.address, validity, <size_t>bits.size)
-        indices = pa.Array.from_buffers(INT32, kept, [bits, codes], column.kept_nulls)
+        indices = pa.Array.from_buffers(INT32, kept, [bits, self._codes.pop(index)], column.kept_nulls)
         return pa.DictionaryArray.from_arrays(indices, self._dictionary(index), safe=False)
 
     cdef object _dictionary(self, int32_t index):

@@ -40,12 +40,11 @@ from engine.parquet.row_filter import RowFilter, kept
 from engine.parquet.row_ranges import Ranges
 from engine.parquet.small_files import FILES_MIN, SMALL_BYTES_MAX, small_file
 from engine.parquet.source import plain_file_schema
+from engine.parquet.source_types import arranged, converted
 from engine.parquet.top_groups import SeenKeys, TopGroups
 from engine.records.arrow_functions import pc
 from engine.records.batch_limits import BATCH_BYTES_MAX, BATCH_ROWS_MAX
 from engine.records.bounded_batches import BYTES_MIN, SmallBatches, bounded_batches
-from engine.records.plain_types import plain_array, plain_type
-from engine.records.text_gather import check_codes
 from engine.records.wide_rows import average_width, one_by_one
 
 if TYPE_CHECKING:
@@ -108,8 +107,8 @@ class ParquetReader:
         self._decoded_widths: dict[str, float] = {}
         #: while the last row group was read
         self._held_bytes = 0
-        #: columns that may come out as numbers of texts
-        self._kept_codes: frozenset[str] = frozenset()
+        #: columns that may come out as numbers of texts, or as decimals in 64 bits
+        self._compact: frozenset[str] = frozenset()
         #: made by joins while the job runs
         self._tests: Sequence[KeyTest] = ()
         #: for what wants the first rows of an order alone; of the file that is open; of all that were looked at
@@ -130,9 +129,9 @@ class ParquetReader:
         """Leave out rows that filters of keys say are not wanted; to be called before the first row is read."""
         self._tests = tests
 
-    def keep_codes(self, columns: Collection[str]) -> None:
-        """Let columns come as numbers of texts where the file has them so."""
-        self._kept_codes = frozenset(columns)
+    def keep_compact(self, columns: Collection[str]) -> None:
+        """Let columns come as numbers of texts, and as decimals in 64 bits, where the file has them so."""
+        self._compact = frozenset(columns)
 
     def take_from(self, take: Callable[[], SourceSplit | None]) -> None:
         """Read the splits that are taken, until there is none, in place of its own; before the first row is read."""
@@ -404,7 +403,7 @@ class ParquetReader:
         assert self._schema is not None
         fields = [self._schema.field(name) for name in batch.schema.names]
         arrays = [
-            _converted(array, field.type) if field.name in self._unlike else array
+            converted(array, field.type) if field.name in self._unlike else array
             for array, field in zip(batch.columns, fields, strict=True)
         ]
         return pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)
@@ -414,17 +413,7 @@ class ParquetReader:
         if not self._spec.columns:
             return batch.select([])
         assert self._output_schema is not None
-        if batch.schema.equals(self._output_schema):
-            return batch
-        arrays, fields = [], []
-        for field in self._output_schema:
-            array = batch.column(field.name)
-            if field.name in self._kept_codes and pa.types.is_dictionary(array.type):
-                arrays.append(_coded(array, field.type))
-            else:
-                arrays.append(array if array.type == field.type else _converted(array, field.type))
-            fields.append(field.with_type(arrays[-1].type))
-        return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields) if self._kept_codes else self._output_schema)
+        return arranged(batch, self._output_schema, self._compact)
 
     def close(self) -> None:
         """Close the open file."""
@@ -449,8 +438,18 @@ class ParquetReader:
         tests = [*self._tests, *(() if self._top is None else (self._top,))]
         if self._spec.predicate is not None or tests:
             self._filter = RowFilter(self._spec.predicate, self._schema, file.coded, tests)
+        file.narrow(self._narrow_columns(tests))
         self._index_looks = _INDEX_LOOKS
         self._find_possible_groups()
+
+    def _narrow_columns(self, tests: Sequence[KeyTest | TopTest]) -> set[str]:
+        """Return the columns whose decimals may be decoded to 64 bits.
+
+        Who takes the rows says so of those that come out, and the filter of those that it looks at.
+        """
+        names = {*self._columns} - {test.column for test in tests} - self._unlike
+        taken = names - {*self._spec.columns} | names & self._compact
+        return taken if self._filter is None else taken - ({*self._filter.columns} - self._filter.narrow_columns)
 
     def _close_file(self) -> None:
         self._reserved.resize(0)
@@ -473,21 +472,6 @@ def _named(place: str) -> Iterator[None]:
             raise
         reason = str(error).partition("\n")[0]
         raise DataError(f"{place}: {reason}") from error
-
-
-def _converted(array: pa.Array, wanted: pa.DataType) -> pa.Array:
-    """Return an array as one of the source's type: plain, and as wide as the widest of all files."""
-    plain = plain_array(array, plain_type(array.type))
-    return plain if plain.type == wanted else pc.cast(plain, wanted)
-
-
-def _coded(array: pa.DictionaryArray, wanted: pa.DataType) -> pa.DictionaryArray:
-    """Return numbers of texts as such of texts of the source's type; ArrowInvalid where they are none."""
-    check_codes(array)
-    if array.type.value_type == wanted:
-        return array
-    texts = _converted(array.dictionary, wanted)
-    return pa.DictionaryArray.from_arrays(array.indices, texts, safe=False)
 
 
 def _is_fixed(data_type: pa.DataType) -> bool:

@@ -2,6 +2,7 @@
 
     filter = RowFilter(predicate, schema, coded, tests)      coded: columns that come as Arrow's dictionaries
     filter.columns                                           what it looks at
+    filter.narrow_columns                                    of these, decimals that may come in 64 bits
     filter.batches(open_columns, columns, rows, row_count)   the rows that are left
 
     columns of the filter   batch 1   batch 2   batch 3 ...    decoded
@@ -80,6 +81,8 @@ class RowFilter:
         self._plain_columns = [name for name in self.columns if name in used]
         fields = pa.schema([schema.field(name) for name in self._plain_columns])
         self._plain = compile_predicate(conjunction(others), fields) if others else None
+        #: columns that it takes as narrow decimals
+        self.narrow_columns = frozenset() if self._plain is None else self._plain.narrow_columns
         can_raise = self._plain is not None and self._plain.can_raise
         self._may_test_first = (
             predicate is not None and not can_raise and all(isinstance(one, KeyTest) for one in tests)

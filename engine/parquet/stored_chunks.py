@@ -6,7 +6,7 @@
     physical type            logical type                      as Arrow has it
     BOOLEAN                                                    bool
     INT32, INT64             integer, date, time, timestamp    the same bytes, or narrower ones
-                             decimal                           128 bits
+                             decimal                           128 bits, or 64 (``narrow_decimals``)
     FLOAT, DOUBLE                                              the same bytes
     BYTE_ARRAY               text or none                      texts, or numbers of a dictionary of them
     FIXED_LEN_BYTE_ARRAY     decimal; none                     128 bits; the same bytes
@@ -129,7 +129,7 @@ def _stored_texts(logical: str, wanted: pa.DataType) -> Stored | None:
 
 def _stored_bytes(logical: dict[str, Any], length: int, wanted: pa.DataType) -> Stored | None:
     if logical["Type"] == "Decimal" and length <= 16:
-        return Stored(_REVERSED, length, 16) if _is_decimal(logical, wanted) else None
+        return Stored(_REVERSED, length, 16) if _is_decimal(logical, wanted) and wanted.bit_width == 128 else None
     if logical["Type"] in ("None", "UUID") and 0 < length <= _VALUE_BYTES_MAX and wanted == pa.binary(length):
         return Stored(_COPIED, length, length)
     return None
@@ -156,6 +156,7 @@ def _is_integer_like(logical: dict[str, Any], width: int, wanted: pa.DataType) -
 
 
 def _is_decimal(logical: dict[str, Any], wanted: pa.DataType) -> bool:
+    digits = logical["precision"], logical["scale"]
     return bool(
-        pa.types.is_decimal128(wanted) and (wanted.precision, wanted.scale) == (logical["precision"], logical["scale"])
+        (pa.types.is_decimal128(wanted) or pa.types.is_decimal64(wanted)) and (wanted.precision, wanted.scale) == digits
     )

@@ -60,6 +60,7 @@ cdef extern from *:
         switch (from_width << 8 | to_width) {
             case 4 << 8 | 1: DREY_MADE(drey_page_i4, uint8_t)
             case 4 << 8 | 2: DREY_MADE(drey_page_i4, drey_page_2)
+            case 4 << 8 | 8: DREY_MADE(drey_page_i4, drey_page_i8)
             case 4 << 8 | 16: DREY_MADE(drey_page_i4, drey_page_16)
             case 8 << 8 | 16: DREY_MADE(drey_page_i8, drey_page_16)
         }
@@ -214,7 +215,7 @@ cdef extern from *:
     # Values of `width` bytes at numbers, which are those of values.
     void take_values "drey_take" (const uint8_t* values, int32_t width, const uint32_t* numbers, int64_t count,
                                   uint8_t* target) noexcept nogil
-    # Integers of 4 or 8 bytes as such of 1, 2 or 16.
+    # Integers of 4 bytes as such of 1, 2, 8 or 16, and of 8 as such of 16.
     void convert "drey_convert" (const uint8_t* values, int32_t from_width, int32_t to_width, int64_t count,
                                  uint8_t* target) noexcept nogil
     # Numbers of at most 16 bytes, the highest first, as numbers of 16, the lowest first.

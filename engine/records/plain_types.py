@@ -143,7 +143,7 @@ def plain_array(array: Any, target: pa.DataType) -> Any:
 
 
 def is_coded(data_type: pa.DataType) -> bool:
-    """Whether a type is of texts that come as codes: as who takes codes takes them (``Output.coded_columns``)."""
+    """Whether a type is of texts that come as codes: as who takes codes takes them (``Output.compact_columns``)."""
     return bool(
         pa.types.is_dictionary(data_type) and data_type.index_type == pa.int32() and data_type.value_type in _TEXT_TYPES
     )

@@ -112,7 +112,7 @@ def test_codes_and_plain_texts_in_turns(workshop):
     with workshop.operator(600) as (pool, space):
         aggregate = HashAggregate(AggregateSpec("single", plain.schema, names, CALLS, output), pool, space)
         try:
-            assert aggregate.coded_columns == {"k0"}
+            assert aggregate.compact_columns == {"k0"}
             for start in range(0, 3000, 250):
                 table = plain if start % 500 else codes
                 for batch in table.slice(start, 250).combine_chunks().to_batches():

@@ -156,3 +156,38 @@ def test_threads_share_a_program():
         results = list(pool.map(program.run, batches))
     for number, (found,) in enumerate(results):
         assert found.to_pylist() == [number + row for row in range(5000)]
+
+
+NARROW = pa.decimal64(18, 4)
+
+
+@pytest.mark.parametrize("count", COUNTS)
+@pytest.mark.parametrize("result", [PRODUCT, pa.decimal256(60, 4)])
+def test_decimals_come_and_go_in_64_bits(count, result):
+    a, b = with_nulls([D(row) / 4 for row in range(count)], 5), with_nulls([D("-1.25")] * count, 6)
+    program = products(result)
+    for left, right in ((pa.decimal64(18, 2), pa.decimal64(9, 2)), (pa.decimal64(18, 2), pa.decimal128(9, 2))):
+        inputs = columns(pa.array(a, left), pa.array(b, right))
+        (found,) = program.run(inputs, [0])
+        assert found.type == NARROW
+        assert found.cast(result).equals(program.run(inputs)[0])
+        assert found.to_pylist() == [None if None in (x, y) else x * y for x, y in zip(a, b, strict=True)]
+
+
+def test_a_result_that_does_not_fit_is_as_wide_as_its_type_from_then_on():
+    types = pa.decimal128(18, 2)
+    small = columns(pa.array([D(2)] * 2000, types), pa.array([D(3)] * 2000, types))
+    large = columns(pa.array([D(2)] * 1999 + [D(10**15)], types), pa.array([D(3)] * 1999 + [D(10**15)], types))
+    program = VectorProgram(
+        ["decimal"] * 4,
+        [0, 1],
+        [],
+        [("multiply", 2, 0, 1, -1, -1), ("add", 3, 0, 1, -1, -1)],
+        [(2, PRODUCT), (3, pa.decimal128(19, 2))],
+    )
+    assert [one.type for one in program.run(small, [0, 1])] == [NARROW, pa.decimal64(18, 2)]
+    assert [one.type for one in program.run(small, [1])] == [PRODUCT, pa.decimal64(18, 2)]
+    for batch, last in ((large, D(10**30)), (small, D(6))):
+        product, total = program.run(batch, [0, 1])
+        assert (product.type, total.type) == (PRODUCT, pa.decimal64(18, 2))
+        assert product.to_pylist() == [D(6)] * 1999 + [last]

@@ -36,7 +36,6 @@ from engine.aggregate.partition_files import (
 )
 from engine.aggregate.partition_sieve import PartitionSieve
 from engine.aggregate.row_partitions import KeptRows, RowPartitions
-from engine.aggregate.state_rows import StateRows
 from engine.closing import close_all
 from engine.expressions.schema_bridge import to_arrow_schema
 from engine.graph.operator_descriptor import AsofJoinOperator
@@ -119,6 +118,8 @@ class _Side:
 
     def loaded(self, file: SpillFile) -> KeptRows | None:
         """Return the rows of a file, in pages; None: it has none. Raises: _DoesNotFitError."""
+        if file.raw_bytes > self.pool.page_limit * self.pool.page_size:
+            raise _DoesNotFitError
         room = RowPartitions(self.codec, self.keys[:-1], self.pool, self.files, 1, LEVEL_MAX, self.pool.page_limit)
         room.on_full(_refuse, _refuse)
         try:
@@ -127,10 +128,6 @@ class _Side:
             return room.take(0)
         finally:
             room.close()
-
-    def read(self, file: SpillFile) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a file as batches; takes no page: a sort has all of them."""
-        return StateRows(self.schema, 0, None).read(file.reader())
 
     def close(self) -> None:
         """Give pages and files back; idempotent."""
@@ -366,9 +363,10 @@ class PartitionedAsofDriver:
         """Return what fills a sort with the rows of a file."""
 
         def fill(sorter: ExternalSorter) -> None:
-            for batch in self._sides[index].read(file):
-                self._context.check_cancelled()
-                sorter.add_batch(batch)
+            with file.reader() as reader:
+                for block in reader:
+                    self._context.check_cancelled()
+                    sorter.add_rows(block)
 
         return fill
 

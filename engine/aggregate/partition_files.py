@@ -37,8 +37,13 @@ def partitions_of_memory(page_count: int, page_size: int) -> tuple[int, int]:
     count = _count(memory_bytes // 4)
     if page_count < PARTITION_PAGES_MIN * count:
         count = _count(memory_bytes // 2)
-    size = 1 << max(memory_bytes // (4 * count), 1).bit_length() - 1
-    return count, min(max(size, BLOCK_SIZE_MIN), BLOCK_SIZE_MAX)
+    return count, block_size_of(memory_bytes, count)
+
+
+def block_size_of(memory_bytes: int, partition_count: int) -> int:
+    """Return the block size of so many files whose blocks take a quarter of the memory."""
+    size = 1 << max(memory_bytes // (4 * partition_count), 1).bit_length() - 1
+    return min(max(size, BLOCK_SIZE_MIN), BLOCK_SIZE_MAX)
 
 
 def _count(block_bytes: int) -> int:

@@ -67,7 +67,7 @@ cdef class RowPartitions:
     cdef object _when_full              # None: the largest partition is spilled
     cdef object _spill                  # of a partition before a large row, None: spill()
     cdef int32_t _key_count
-    cdef int32_t* _key_columns          # 0, 1, 2 ...
+    cdef int32_t* _key_columns
     cdef RowPart* _parts
     cdef readonly int32_t partition_count
     cdef readonly int32_t level

@@ -1,9 +1,11 @@
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import pyarrow as pa
 
 from engine.aggregate.partition_files import PartitionFiles
+from engine.iomanager.block_reader import BlockReader
 from engine.memory.page_pool import PagePool
+from engine.records.row_batch import RowBatch
 from engine.records.row_codec import RowCodec
 
 class RowPartitions:
@@ -15,7 +17,7 @@ class RowPartitions:
     def __new__(
         cls,
         codec: RowCodec,
-        key_count: int,
+        keys: Sequence[int],
         pool: PagePool,
         files: PartitionFiles,
         partition_count: int,
@@ -23,6 +25,7 @@ class RowPartitions:
         page_limit: int,
     ) -> RowPartitions: ...
     def add(self, batch: pa.RecordBatch, start: int) -> int: ...
+    def add_file(self, reader: BlockReader) -> None: ...
     def on_full(self, when_full: Callable[[], None], spill: Callable[[int], None] | None = None) -> None: ...
     def spill(self, partition: int) -> None: ...
     def spill_largest(self) -> bool: ...
@@ -38,4 +41,5 @@ class KeptRows:
 
     def __iter__(self) -> Iterator[pa.RecordBatch]: ...
     def __next__(self) -> pa.RecordBatch: ...
+    def row_batch(self) -> RowBatch: ...
     def delete(self) -> None: ...

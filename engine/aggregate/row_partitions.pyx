@@ -1,9 +1,10 @@
 """RowPartitions: states as rows, parted by the hash of their keys, in memory and, beyond it, in files.
 
-    parts = RowPartitions(codec, key_count, pool, files, partition_count, level, page_limit)
+    parts = RowPartitions(codec, keys, pool, files, partition_count, level, page_limit)
     reached = parts.add(batch, start)           rows before reached are in; fewer than all: no page is left
     parts.spill_largest()                       makes pages free; False: all partitions have files
     parts.add_rows(rows, count)                 kernels only: rows as they are; spills by itself, or calls on_full
+    parts.add_file(reader)                      rows of a spill file as they are, likewise
     kept = parts.take(partition)                rows of a partition in memory, to be read or deleted
     parts.put(partition, kept)                  they are back, in front of those that come
     sources = parts.finish()                    the rest of spilled ones is written; KeptRows of the others
@@ -34,11 +35,13 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcpy, memset
 
+from engine.iomanager.spill_reader cimport SpillReader
 from engine.iomanager.spill_writer cimport SpillWriter
 from engine.memory.page_pool cimport PagePool, take_for_row
 from engine.records.arrow_batch cimport ArrowBatch
 from engine.records.byte_kernels cimport LINE_BYTES, prefetch
 from engine.records.hashing cimport hash_batch, hash_rows, partition_of_hash
+from engine.records.row_batch cimport RowBatch, new_row_batch
 from engine.records.row_codec cimport RowCodec, row_size, rows_of_page
 
 from engine.errors import CorruptBlockError, MemoryBudgetError
@@ -46,16 +49,19 @@ from engine.records.wide_rows import room_for
 
 cdef enum:
     CHUNK_ROWS = 1024
+    READ_ROWS = 4096            # rows of a block that are copied together
     KEPT_ROWS = 32768           # rows of a batch that is read from memory
     KEPT_BYTES = 1 << 20        # bytes of it, and of values outside, but for a single page or row
 
 
 @cython.final
 cdef class RowPartitions:
-    """Args: codec: of the rows, keys first; files: PartitionFiles; page_limit: at least one for each partition."""
+    """Args: codec: of the rows; keys: their key columns; files: PartitionFiles; page_limit: one for each partition,
+    at least."""
 
-    def __cinit__(self, RowCodec codec not None, int32_t key_count, PagePool pool not None, files,
-                  int32_t partition_count, int32_t level, int64_t page_limit):
+    def __cinit__(self, RowCodec codec not None, keys, PagePool pool not None, files, int32_t partition_count,
+                  int32_t level, int64_t page_limit):
+        cdef int32_t key_count = len(keys)
         cdef uint8_t* memory
         cdef int32_t index
         self._codec = codec
@@ -71,7 +77,7 @@ cdef class RowPartitions:
         if self._parts == NULL or self._key_columns == NULL or self._scratch == NULL:
             raise MemoryError()
         for index in range(key_count):
-            self._key_columns[index] = index
+            self._key_columns[index] = keys[index]
         for index in range(partition_count):
             self._parts[index].is_spilled = files.has(index)
         memory = <uint8_t*> self._scratch
@@ -191,6 +197,27 @@ cdef class RowPartitions:
             elif not self._make_place(0):
                 self._make_room()
         return 0
+
+    def add_file(self, SpillReader reader not None):
+        """Copy the rows of a file of the codec's rows. Raises: CorruptBlockError, and what spilling raises."""
+        cdef int64_t capacity = READ_ROWS
+        cdef uint8_t** rows = <uint8_t**> malloc(<size_t> capacity * sizeof(uint8_t*))
+        cdef const uint8_t* block = NULL
+        cdef int64_t size = 0
+        cdef int64_t offset, count
+        if rows == NULL:
+            raise MemoryError()
+        try:
+            while reader.next_block(&block, &size):
+                offset = 0
+                while offset < size:
+                    count = rows_of_page(block + offset, size - offset, rows, capacity)
+                    if count <= 0:
+                        raise CorruptBlockError(f"sizes of rows do not add up in a block of parted rows ({reader!r})")
+                    self.add_rows(rows, count)
+                    offset = rows[count - 1] + row_size(rows[count - 1]) - block
+        finally:
+            free(rows)
 
     cdef int64_t _add_chunks(self, uint8_t** rows, int64_t row, int64_t count) noexcept nogil:
         """Copy rows to their parts; stops at the first one that finds no room in its part's pages."""
@@ -385,6 +412,21 @@ cdef class KeptRows:
         count = self._codec.rows_within(self._rows + self._given, self._found - self._given, KEPT_BYTES)
         self._given += count
         return self._codec.decode(self._rows + self._given - count, count, NULL, 0)
+
+    def row_batch(self):
+        """Return all rows as a RowBatch, where they lie: good until delete(). In place of reading them."""
+        cdef RowBatch batch = new_row_batch(self._codec, self.row_count)
+        cdef int64_t found = 0
+        cdef int64_t index, count
+        for index in range(self._page_index, self._page_count):
+            with nogil:
+                count = rows_of_page(self._pages[index].memory, self._pages[index].used, batch.rows + found,
+                                     self.row_count - found)
+            if count < 0:
+                raise CorruptBlockError("sizes of rows do not add up in a page of parted rows")
+            found += count
+        batch.end(found)
+        return batch
 
     cdef int _gather(self) except -1:
         """Find the next rows: about KEPT_ROWS of them, whole pages."""

@@ -82,7 +82,9 @@ class StatePartitions:
         self._groups_are_fewer = True
         self._codec = codec = RowCodec(layout.state_schema)
         codec.keep_outside(space)
-        self.rows = RowPartitions(codec, len(layout.key_columns), pool, files, partition_count, level, page_limit)
+        self.rows = RowPartitions(
+            codec, range(len(layout.key_columns)), pool, files, partition_count, level, page_limit
+        )
 
     def add(self, states: pa.RecordBatch) -> None:
         """Take states. Raises: SpillError, DiskFullError."""

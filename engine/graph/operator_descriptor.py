@@ -211,6 +211,12 @@ class AsofJoinOperator(msgspec.Struct, frozen=True, tag="asof_join"):
         return 0
 
 
+class PartitionedAsofOperator(AsofJoinOperator, frozen=True, tag="partitioned_asof"):
+    """Head: parts both inputs by their keys beside the time, of which there are some, and joins part by part."""
+
+    traits: ClassVar[Traits] = Traits(is_head=True, is_driver=True)
+
+
 #: heads with two inputs
 JoinOperator = HashJoinOperator | SortMergeJoinOperator | RangeJoinOperator | AsofJoinOperator
 
@@ -359,6 +365,7 @@ PhysicalOperator = (
     | SortMergeJoinOperator
     | RangeJoinOperator
     | AsofJoinOperator
+    | PartitionedAsofOperator
     | SortOperator
     | SortRunsOperator
     | MergeRunsOperator

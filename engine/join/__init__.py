@@ -36,6 +36,9 @@ matched_rows    which outer probe rows matched in an earlier pass
 row_stream      the rows of a spill file
 sort_merge_join SortMergeJoin: merges two sorted inputs, groups of equal keys bounded
 asof_join       AsofJoin: for each left row the right row nearest in time, in one pass over sorted inputs
+asof_groups     AsofGroups: the same of rows in any order that lie in memory, group by group
+row_groups      numbers for rows of both sides by their keys
+asof_output     candidates of left rows, and the pairs that come of them
 asof_choice     which candidate it takes, and how far away it may be
 range_join      RangeJoin: rows with an interval and those whose point lies in it, both inputs sorted
 range_spec      which columns are point and bounds

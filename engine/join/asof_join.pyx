@@ -11,32 +11,27 @@
 
 Groups are compared once for each of them on either side; within one the times decide, as far as they can by 64 bits of
 each. One row of a group is looked at a time, so a group may be as large as it likes. Candidates are addresses: the
-batches in which they lie are held until their left rows are given out, which happens when these are held_bytes. Where
-distances decide (``AsofRule``), the times of both candidates are decoded, a batch at a time.
+batches in which they lie are held until their left rows are given out (``AsofOutput``), which happens when these are
+held_bytes.
 
 Memory: a batch of the left, one of the right, held_bytes and a batch more. Disk: none. Thread: one.
 
 Invariants: each left row comes out once, in the order in which it came; null keys match nothing; of right rows at one
-time the last in their order is taken backward, the first forward. Output batches have at most 8192 rows and about 1 MiB
-of them in binary form, or a single row.
+time the last in their order is taken backward, the first forward.
 
 Source: the merge of pandas' asof kernels, with groups by order instead of by hash table.
 """
 
 cimport cython
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t, uintptr_t
-from libc.stdlib cimport calloc, free
+from libc.stdint cimport int64_t, uint8_t, uint64_t
 
+from engine.join.asof_output cimport AsofOutput
 from engine.join.join_side cimport JoinSide
-from engine.join.key_groups cimport PAIRS_BYTES, PAIRS_MAX
-from engine.join.pair_columns cimport PairColumns
+from engine.join.key_groups cimport PAIRS_MAX
 from engine.join.sorted_batch cimport SortedBatch, SortedSide
 from engine.records.comparator cimport KeyEquality
 from engine.records.outside_keys cimport raise_failed_comparison
 
-import pyarrow as pa
-
-from engine.errors import SchemaError
 from engine.graph.plan import AsofDirection
 
 cdef int UNKNOWN = 2
@@ -44,7 +39,6 @@ cdef int UNKNOWN = 2
 # A right row, and in which batch it lies.
 cdef struct Found:
     uint8_t* row                        # NULL: none
-    uint32_t size                       # with what lies outside and is given out
     int64_t batch
 
 
@@ -66,15 +60,9 @@ cdef class AsofJoin:
     cdef KeyEquality _groups            # None: there is one group
     cdef KeyEquality _time_order
     cdef bint _times_tie                # equal prefixes do not say that times are equal
-    cdef object _rule
+    cdef AsofOutput _output
     cdef bint _passes_equal             # the cursor goes past right rows at the very time
-    cdef bint _looks_back
-    cdef bint _looks_ahead
     cdef bint _skips_equal              # nearest, strict: the row passed last may be at the very time
-    cdef PairColumns _columns
-    cdef object _schema
-    cdef int32_t _left_time
-    cdef int32_t _right_time
     cdef int64_t _held_most
     cdef object _lefts
     cdef object _rights
@@ -87,48 +75,28 @@ cdef class AsofJoin:
     cdef bint _is_last_of_group         # of the left's
     cdef Found _last                    # passed last
     cdef Found _less                    # passed last and earlier than the left row
-    cdef Found* _before                 # [PAIRS_MAX] of the left rows from _begin on
-    cdef Found* _after
-    cdef uint8_t** _rows                # [PAIRS_MAX]
     cdef int64_t _begin                 # first left row that is not given out
     cdef readonly int64_t left_rows
     cdef readonly int64_t right_rows
 
     def __cinit__(self, spec not None, rule not None, int64_t held_bytes):
-        if not spec.left.keys:
-            raise SchemaError("an as-of join has no column to compare by")
-        left = JoinSide(spec.left)
-        right = JoinSide(spec.right)
+        self._output = AsofOutput(spec, rule)
+        left, right = self._output.left, self._output.right
         columns = [(int(side), int(column)) for side, column in spec.output]
         group_keys = len(spec.left.keys) - 1
         self._left_side = SortedSide(0, left, {column for side, column in columns if not side}, group_keys)
         self._right_side = SortedSide(1, right, {column for side, column in columns if side}, group_keys)
-        *left_by, self._left_time = spec.left.keys
-        *right_by, self._right_time = spec.right.keys
-        self._time_order = KeyEquality(left.codec, [self._left_time], right.codec, [self._right_time])
+        *left_by, left_time = spec.left.keys
+        *right_by, right_time = spec.right.keys
+        self._time_order = KeyEquality(left.codec, [left_time], right.codec, [right_time])
         self._times_tie = not self._left_side.decides
         if left_by:
             self._groups = KeyEquality(left.codec, left_by, right.codec, right_by)
-        self._columns = PairColumns(left, right, columns)
-        self._schema = spec.output_schema
-        self._rule = rule
-        self._looks_back = rule.direction is not AsofDirection.FORWARD
-        self._looks_ahead = rule.direction is not AsofDirection.BACKWARD
-        self._skips_equal = self._looks_back and self._looks_ahead and rule.strict
+        self._skips_equal = rule.direction is AsofDirection.NEAREST and rule.strict
         self._passes_equal = rule.strict if rule.direction is AsofDirection.FORWARD else not rule.strict
         self._passes_equal = self._passes_equal or self._skips_equal
         self._held_most = held_bytes
         self._held = {}
-        self._before = <Found*> calloc(PAIRS_MAX, sizeof(Found))
-        self._after = <Found*> calloc(PAIRS_MAX, sizeof(Found))
-        self._rows = <uint8_t**> calloc(PAIRS_MAX, sizeof(uint8_t*))
-        if self._before == NULL or self._after == NULL or self._rows == NULL:
-            raise MemoryError("scratch of an as-of join")
-
-    def __dealloc__(self):
-        free(self._before)
-        free(self._after)
-        free(self._rows)
 
     def join(self, left_rows, right_rows):
         """Yield the output of two sorted inputs; once.
@@ -189,8 +157,8 @@ cdef class AsofJoin:
         while left.position < left.count and left.position - self._begin < PAIRS_MAX:
             place = left.position - self._begin
             row = left.rows[left.position]
-            self._before[place].row = NULL
-            self._after[place].row = NULL
+            self._output.before[place] = NULL
+            self._output.after[place] = NULL
             if left.null_keys[left.position]:
                 left.position += 1
                 continue
@@ -202,14 +170,13 @@ cdef class AsofJoin:
             if right is not None:
                 if not self._pass(left, right):
                     return False
-                if self._looks_ahead and self._relation == 0:
-                    self._after[place] = Found(
-                        right.rows[right.position], right.sizes[right.position], self._right_number)
+                if self._output.looks_ahead and self._relation == 0:
+                    self._output.after[place] = right.rows[right.position]
             if self._skips_equal:
                 if self._less.row != NULL and self._is_of_group(row, self._less.row):
-                    self._before[place] = self._less
-            elif self._looks_back and self._is_last_of_group:
-                self._before[place] = self._last
+                    self._output.before[place] = self._less.row
+            elif self._output.looks_back and self._is_last_of_group:
+                self._output.before[place] = self._last.row
             left.position += 1
         return True
 
@@ -235,9 +202,9 @@ cdef class AsofJoin:
             position += 1
         right.position = position
         if passed >= 0:
-            self._last = Found(right.rows[passed], right.sizes[passed], self._right_number)
+            self._last = Found(right.rows[passed], self._right_number)
         if less >= 0:
-            self._less = Found(right.rows[less], right.sizes[less], self._right_number)
+            self._less = Found(right.rows[less], self._right_number)
         return position < right.count
 
     cdef inline int _compare_times(self, SortedBatch left, SortedBatch right, int64_t position) noexcept nogil:
@@ -250,60 +217,13 @@ cdef class AsofJoin:
     cdef bint _is_of_group(self, const uint8_t* left, const uint8_t* right) noexcept nogil:
         return self._groups is None or self._groups.rows_equal(left, right)
 
-    # ------------------------------------------------------------------------------------------------------- output
-
     def _give_out(self):
         """Yield the left rows whose candidates are known."""
-        cdef int64_t count = self._left.position - self._begin
-        cdef int64_t begin = 0
-        cdef int64_t end
-        cdef Found* chosen = self._before if self._looks_back else self._after
-        if count and self._rule.measures:
-            self._choose(count)
-            chosen = self._before
-        while begin < count:
-            with nogil:
-                end = self._end_of_batch(chosen, begin, count)
-            arrays = self._columns.of_pairs(self._left.rows + self._begin + begin, self._rows, end - begin)
-            yield pa.RecordBatch.from_arrays(arrays, schema=self._schema)
-            del arrays
-            begin = end
+        self._output.lefts = self._left.rows + self._begin
+        self._output.count = self._left.position - self._begin
+        yield from self._output.batches()
         self._begin = self._left.position
         self._let_go()
-
-    cdef int64_t _end_of_batch(self, Found* chosen, int64_t begin, int64_t count) noexcept nogil:
-        """Set the right rows of the next output batch; return its end."""
-        cdef int64_t end = begin
-        cdef int64_t used = 0
-        while end < count:
-            used += self._left.sizes[self._begin + end] + (chosen[end].size if chosen[end].row != NULL else 0)
-            if end > begin and used > PAIRS_BYTES:
-                break
-            self._rows[end - begin] = chosen[end].row
-            end += 1
-        return end
-
-    cdef int _choose(self, int64_t count) except -1:
-        """Leave of the candidates before and after the chosen one, as the one before."""
-        cdef int64_t index
-        cdef const uint8_t* choices
-        times = self._left_side.side.codec.decode(self._left.rows + self._begin, count, &self._left_time, 1).column(0)
-        chosen = self._rule.choose(times, self._times(self._before, count), self._times(self._after, count))
-        choices = <const uint8_t*> <uintptr_t> chosen.buffers()[1].address + <int64_t> chosen.offset
-        with nogil:
-            for index in range(count):
-                if choices[index] == 0:
-                    self._before[index].row = NULL
-                elif choices[index] == 2:
-                    self._before[index] = self._after[index]
-        return 0
-
-    cdef object _times(self, Found* found, int64_t count):
-        cdef int64_t index
-        with nogil:
-            for index in range(count):
-                self._rows[index] = found[index].row
-        return self._right_side.side.codec.decode(self._rows, count, &self._right_time, 1).column(0)
 
     def close(self):
         """Let all batches go; idempotent."""

@@ -4,7 +4,7 @@ cimport cython
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
 from engine.join.join_side cimport JoinSide
-from engine.records.comparator cimport KeyEquality
+from engine.records.comparator cimport KeyEquality, RowComparator
 from engine.records.normalized_key cimport NormalizedKey
 from engine.records.row_batch cimport RowBatch
 from engine.records.row_codec cimport RowCodec
@@ -71,3 +71,7 @@ cdef inline int compare_keys(KeyOrder order, SortedBatch left, int64_t left_row,
 # One behind the last row from begin on that has the key of a row of the same or of the other side, which is not null.
 cdef int64_t end_of_key(KeyOrder order, SortedBatch batch, int64_t begin, SortedBatch key_batch,
                         int64_t key_row) noexcept nogil
+
+# Prefixes and order of columns of rows in which none is null.
+cdef NormalizedKey prefixes_of(JoinSide side, columns)
+cdef RowComparator comparator_of(JoinSide side, columns)

@@ -25,7 +25,7 @@ from libc.stdlib cimport calloc, free, malloc
 
 from engine.join.join_side cimport JoinSide
 from engine.records.arrow_batch cimport KIND_BYTES
-from engine.records.comparator cimport KeyEquality
+from engine.records.comparator cimport KeyEquality, RowComparator
 from engine.records.normalized_key cimport NormalizedKey
 from engine.records.outside_values cimport outside_bytes, values_lie_outside
 from engine.records.row_batch cimport RowBatch
@@ -56,15 +56,23 @@ cdef class KeyOrder:
         self.across = KeyEquality(left.codec, left_keys, right.codec, right_keys)
         self.left = KeyEquality(left.codec, left_keys, left.codec, left_keys)
         self.right = KeyEquality(right.codec, right_keys, right.codec, right_keys)
-        self.ties = not _prefixes_of(left, left_keys).decides
+        self.ties = not prefixes_of(left, left_keys).decides
 
 
-cdef NormalizedKey _prefixes_of(JoinSide side, columns):
-    """Return prefixes of columns of rows in which none is null: named by position, for names may come twice."""
+cdef RowCodec _without_nulls(JoinSide side):
+    """Return the codec of a side in whose keys none is null; columns named by position, for names may come twice."""
     fields = [
         pa.field(f"c{position}", field.type, pa.types.is_null(field.type)) for position, field in enumerate(side.schema)
     ]
-    return NormalizedKey(RowCodec(pa.schema(fields)), [SortKey(f"c{column}") for column in columns])
+    return RowCodec(pa.schema(fields))
+
+
+cdef NormalizedKey prefixes_of(JoinSide side, columns):
+    return NormalizedKey(_without_nulls(side), [SortKey(f"c{column}") for column in columns])
+
+
+cdef RowComparator comparator_of(JoinSide side, columns):
+    return RowComparator(_without_nulls(side), [SortKey(f"c{column}") for column in columns])
 
 
 @cython.final
@@ -80,7 +88,7 @@ cdef class SortedSide:
         self.index = index
         self.side = side
         keys = _key_columns(side)
-        self._normalized_key = _prefixes_of(side, keys[group_keys:])
+        self._normalized_key = prefixes_of(side, keys[group_keys:])
         self.decides = self._normalized_key.decides
         if group_keys:
             self._groups = KeyEquality(side.codec, keys[:group_keys], side.codec, keys[:group_keys])

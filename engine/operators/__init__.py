@@ -27,6 +27,7 @@
     split_hands.py     splits of a source, which its subtasks in a process take from each other
     runtime_filters.py filters of sources, made of a join's build side; filter_board: for those in other tasks
     sort_merge_driver.py   the head of a sort-merge join
+    partitioned_asof_driver.py   the head of an as-of join by keys, partition by partition
     pair_conditions.py a join's condition, as a predicate over pairs of rows
     source_pacing.py   holds the batches of a source back to a rate
     heavy_copies.py    which rows of a join whose heavy keys are split are copies

@@ -25,6 +25,7 @@ from engine.graph.operator_descriptor import (
     MergeRunsOperator,
     OperatorDescriptor,
     PartitionedAggregateOperator,
+    PartitionedAsofOperator,
     PhysicalOperator,
     ProjectOperator,
     PythonOperator,
@@ -68,6 +69,7 @@ _DRIVERS: Final[dict[type[PhysicalOperator], tuple[str, str]]] = {
     SortMergeJoinOperator: ("sort_merge_driver", "SortMergeJoinDriver"),
     RangeJoinOperator: ("sort_merge_driver", "SortMergeJoinDriver"),
     AsofJoinOperator: ("sort_merge_driver", "SortMergeJoinDriver"),
+    PartitionedAsofOperator: ("partitioned_asof_driver", "PartitionedAsofDriver"),
     HashJoinOperator: ("hash_join_driver", "HashJoinDriver"),
 }
 

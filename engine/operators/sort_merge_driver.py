@@ -127,15 +127,7 @@ class SortMergeJoinDriver:
     def _sort(self, side: int) -> None:
         sorter = self._sorters[side]
         for element in self._inputs[side].elements():
-            if isinstance(element, RowPage):
-                try:
-                    sorter.add_page(element.segment, element.size)
-                finally:
-                    element.recycle()
-            elif isinstance(element, OversizedRow):
-                sorter.add_rows(element.take())
-            else:
-                sorter.add_batch(element)
+            add_element(sorter, element)
             self._sorted_rows[side] = sorter.rows_in
         sorter.finish()
 
@@ -149,6 +141,19 @@ class SortMergeJoinDriver:
         join, self._join = self._join, None
         sorters, self._sorters = self._sorters, []
         close_all([*(() if join is None else (join.close,)), *(sorter.close for sorter in sorters)])
+
+
+def add_element(sorter: ExternalSorter, element: pa.RecordBatch | RowPage | OversizedRow) -> None:
+    """Have a sort take what an input brings; a page is recycled."""
+    if isinstance(element, RowPage):
+        try:
+            sorter.add_page(element.segment, element.size)
+        finally:
+            element.recycle()
+    elif isinstance(element, OversizedRow):
+        sorter.add_rows(element.take())
+    else:
+        sorter.add_batch(element)
 
 
 def _sort_columns(

@@ -1,11 +1,16 @@
-"""An as-of join: its candidates. Both sides are sorted by (by, time) where they arrive, and merged.
+"""An as-of join: its candidates. Where both sides arrive, they are parted by their ``by`` columns, or sorted.
+
+    local strategy               how
+    PARTITIONED                  parted by hash of ``by`` and joined partition by partition; what is in order stays so
+    MERGE                        both sides sorted by (by, time) and merged
 
     pair (left, right)           when
     HASH       HASH              rows of equal ``by`` columns meet; null ones match nothing and are spread
     FORWARD    BROADCAST         every subtask has all of the right; it is a left join, so each left row comes out once
     FORWARD    FORWARD           one subtask: all that there are, or without ``by`` and a wish for more
 
-The rows of each subtask come out in the order of (by, time), nulls first, so that a window by them needs no sort.
+The rows of a merge come out in the order of (by, time), nulls first, so that a window by them needs no sort. Without
+``by`` there is nothing to part rows by.
 
 Held by: tests/optimizer/test_asof_planning.py
 """
@@ -21,8 +26,10 @@ from engine.optimizer.properties import RANDOM
 from engine.optimizer.replication import arriving
 from engine.optimizer.settings import OptimizerSettings
 from engine.optimizer.window_planning import sorted_columns
-from engine.statistics.costs import sort_merge_join_cost, total_costs
+from engine.statistics.costs import partitioned_asof_cost, sort_merge_join_cost, total_costs
 from engine.statistics.estimates import Estimates, scaled
+
+PARTITIONED, MERGE = "ASOF_PARTITIONED", "ASOF_MERGE"
 
 _NAMES = {HH: "REPARTITION_ASOF", FB: "BROADCAST_ASOF", FF: "FORWARD_ASOF"}
 
@@ -41,10 +48,11 @@ def asof_candidates(
         others = (HH,) if join.left_by else (FF,) if node.parallelism is None else ()
         pairs = (*others, FB)
     return [
-        _candidate(node, join, estimates, left, right, pair, settings)
+        _candidate(node, join, estimates, left, right, pair, local, settings)
         for left in lefts
         for right in rights
         for pair in pairs
+        for local in ((PARTITIONED, MERGE) if join.left_by else (MERGE,))
     ]
 
 
@@ -55,6 +63,7 @@ def _candidate(
     left: Candidate,
     right: Candidate,
     pair: ShipPair,
+    local: str,
     settings: OptimizerSettings,
 ) -> Candidate:
     parallelism = node.parallelism or settings.parallelism
@@ -70,7 +79,8 @@ def _candidate(
     sorted_right = right.estimates
     if pair == FB and sorted_right.is_size_known:
         sorted_right = scaled(sorted_right, parallelism, "in every subtask")
-    costs = sort_merge_join_cost(left.estimates, sorted_right, parallelism, settings.managed_bytes_per_slot // 2)
+    local_costs = partitioned_asof_cost if local == PARTITIONED else sort_merge_join_cost
+    costs = local_costs(left.estimates, sorted_right, parallelism, settings.managed_bytes_per_slot // 2)
     if pair == FF:
         # nobody else works meanwhile
         costs = total_costs([costs] * (node.parallelism or settings.parallelism))
@@ -80,9 +90,9 @@ def _candidate(
         estimates,
         parallelism,
         (CandidateInput(left, shippings[0]), CandidateInput(right, shippings[1])),
-        "ASOF_MERGE",
+        local,
         _NAMES[pair],
         costs,
         left.properties.kept(node.schema.names) if pair == FB and left.parallelism == parallelism else RANDOM,
-        sorted_by=sorted_columns(order, {name: name for name in node.schema.names}),
+        sorted_by=sorted_columns(order, {name: name for name in node.schema.names}) if local == MERGE else (),
     )

@@ -13,7 +13,7 @@ and settings, same text. An operator that is read twice is written once and refe
 from __future__ import annotations
 
 from engine.graph.exchange_mode import ExecutionMode
-from engine.graph.operator_descriptor import HashJoinOperator, JoinOperator
+from engine.graph.operator_descriptor import HashJoinOperator, JoinOperator, PartitionedAsofOperator
 from engine.graph.ship_strategy import SORTED_RUNS, ShipStrategy
 from engine.optimizer.adaptive_facts import adaptive_text
 from engine.optimizer.operators.registry import entry_of
@@ -146,7 +146,7 @@ def _channel_text(node: PhysicalNode, channel: Channel) -> str:
     side = ""
     operator = node.descriptor.operator
     if isinstance(operator, JoinOperator):
-        role = "sorted"
+        role = "parted" if isinstance(operator, PartitionedAsofOperator) else "sorted"
         if isinstance(operator, HashJoinOperator):
             role = "build" if node.absorbs(channel.input_index) else "probe"
         side = f"{'right' if channel.input_index else 'left'}, {role}: "

@@ -78,6 +78,9 @@ def window_candidate(
         order = (*(SortKey(key) for key in window.partition_by), *window.order_by)
     memory = settings.managed_bytes_per_slot // 2
     costs = local_cost(source.estimates, memory, parallelism, keeps_rows=not is_sorted)
+    if not is_sorted and source.estimates.is_size_known:
+        # written into pages and sorted, before the window reads it
+        costs = msgspec.structs.replace(costs, cpu=3 * source.estimates.size_bytes)
     properties = hashed_by(window.partition_by) if window.partition_by and moves else RANDOM
     return Candidate(
         node,

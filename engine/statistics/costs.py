@@ -141,6 +141,18 @@ def sort_merge_join_cost(left: Estimates, right: Estimates, parallelism: int, me
     return Costs(disk=2 * spilled, cpu=3 * sum(sizes))
 
 
+def partitioned_asof_cost(left: Estimates, right: Estimates, parallelism: int, memory_bytes: int) -> Costs:
+    """Return the cost of parting both sides in all subtasks together and joining part by part.
+
+    memory_bytes: managed memory of one subtask.
+    """
+    sorting = sort_merge_join_cost(left, right, parallelism, memory_bytes)
+    if not sorting.is_known:
+        return msgspec.structs.replace(sorting, heuristic_cpu=sorting.heuristic_cpu / 2)
+    # written into pages and read in their order; what is in order of time already is not sorted
+    return msgspec.structs.replace(sorting, cpu=2 * (left.size_bytes + right.size_bytes))
+
+
 def local_cost(estimates: Estimates, memory_bytes: int, parallelism: int, *, keeps_rows: bool = False) -> Costs:
     """Return the cost of an operator over one input: every byte touched, what does not fit written and read."""
     if not estimates.is_size_known:

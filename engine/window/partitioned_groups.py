@@ -152,7 +152,9 @@ class PartitionedGroups:
     def _new_parts(self, level: int) -> RowPartitions:
         # a page is left for what is written again
         pages = self._partition_count if self._force_spill else self._pool.page_limit - 1
-        return RowPartitions(self._codec, len(self._keys), self._pool, self._files, self._partition_count, level, pages)
+        return RowPartitions(
+            self._codec, range(len(self._keys)), self._pool, self._files, self._partition_count, level, pages
+        )
 
     @staticmethod
     def _part(parts: RowPartitions, rows: pa.RecordBatch) -> None:

@@ -78,7 +78,7 @@ def test_it_takes_nothing_before_it_begins_and_after_its_end(workshop):
     page = codec.to_rows(pa.record_batch([pa.array([1, 2, None]), pa.array([4, 5, 6])], schema=schema))
     with workshop.operator(16) as (pool, _):
         sieve = PartitionSieve(codec)
-        parts = RowPartitions(codec, 1, pool, _NoFiles(), 4, 0, 8)
+        parts = RowPartitions(codec, [0], pool, _NoFiles(), 4, 0, 8)
         reader = PageReader(schema, sieve=sieve)
         reader.add_row(page)
         assert (sieve.row_count, reader.staged_rows) == (0, 3)
@@ -98,7 +98,7 @@ def test_damaged_rows_are_refused(workshop):
     page[16:20] = (1 << 20).to_bytes(4, "little")
     with workshop.operator(16) as (pool, _):
         sieve = PartitionSieve(codec)
-        parts = RowPartitions(codec, 1, pool, _NoFiles(), 4, 0, 8)
+        parts = RowPartitions(codec, [0], pool, _NoFiles(), 4, 0, 8)
         sieve.begin(parts)
         with pytest.raises(CorruptBlockError):
             PageReader(schema, sieve=sieve).add_row(page)

@@ -52,7 +52,7 @@ def test_every_row_comes_back_in_the_order_of_its_key(workshop, page_limit, size
     batch = make_batch(3000 if max(sizes) < 100 else 200, sizes)
     with workshop.operator(page_limit + 8) as (pool, space):
         codec, files = RowCodec(SCHEMA), PartitionFiles(space, 4096)
-        parts = RowPartitions(codec, 1, pool, files, PARTITIONS, 0, page_limit)
+        parts = RowPartitions(codec, [0], pool, files, PARTITIONS, 0, page_limit)
         position = 0
         while position < batch.num_rows:
             position = parts.add(batch.slice(0, position + 700), position)
@@ -67,9 +67,41 @@ def test_every_row_comes_back_in_the_order_of_its_key(workshop, page_limit, size
         parts.close()
 
 
+def test_rows_parted_by_any_column_are_lent_where_they_lie_and_come_from_files_as_they_are(workshop):
+    schema = pa.schema([("value", pa.string()), ("key", pa.int64())])
+    codec, batch = RowCodec(schema), make_batch(3000).select(["value", "key"])
+    with workshop.operator(64) as (pool, space):
+        files = PartitionFiles(space, 4096)
+        parts = RowPartitions(codec, [1], pool, files, PARTITIONS, 0, 40)
+        assert parts.add(batch, 0) == batch.num_rows
+        lent = []
+        for kept in parts.finish():
+            lent.append(kept.row_batch().decoded())
+            kept.delete()
+        parts.close()
+        keys = [set(each.column("key").to_pylist()) for each in lent]
+        assert len(keys) > 1
+        assert sum(map(len, keys)) == len(set.union(*keys))
+        rows = sorted(pa.Table.from_batches(lent).to_pylist(), key=str)
+        assert rows == sorted(batch.to_pylist(), key=str)
+
+        writer = files.writer(0)
+        for begin in range(0, batch.num_rows, 10):
+            writer.write_bytes(codec.to_rows(batch.slice(begin, 10)))
+        [file] = files.finish()
+        whole = RowPartitions(codec, [1], pool, files, 1, 0, 40)
+        with file.reader() as reader:
+            whole.add_file(reader)
+        kept = whole.take(0)
+        assert kept.row_batch().decoded().to_pylist() == batch.to_pylist()
+        kept.delete()
+        whole.close()
+        file.delete()
+
+
 def test_what_was_taken_and_deleted_gives_its_pages_back(workshop):
     with workshop.operator(40) as (pool, space):
-        parts = RowPartitions(RowCodec(SCHEMA), 1, pool, PartitionFiles(space, 4096), PARTITIONS, 0, 32)
+        parts = RowPartitions(RowCodec(SCHEMA), [0], pool, PartitionFiles(space, 4096), PARTITIONS, 0, 32)
         batch = make_batch(1000)
         assert parts.add(batch, 0) == 1000
         kept = [kept for kept in map(parts.take, range(PARTITIONS)) if kept is not None]
@@ -85,7 +117,7 @@ def test_what_was_taken_and_deleted_gives_its_pages_back(workshop):
 def test_without_a_page_of_the_pool_it_says_so(workshop):
     with workshop.operator(4) as (pool, space):
         files = PartitionFiles(space, 4096)
-        parts = RowPartitions(RowCodec(SCHEMA), 1, pool, files, PARTITIONS, 0, PARTITIONS)
+        parts = RowPartitions(RowCodec(SCHEMA), [0], pool, files, PARTITIONS, 0, PARTITIONS)
         batch = make_batch(1000)
         position = parts.add(batch, 0)
         while parts.spill_largest():

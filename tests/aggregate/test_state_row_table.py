@@ -77,7 +77,7 @@ def merged(rows, key_count):
 
 
 def kept_rows(batch, key_count, pool, space, pages):
-    parts = RowPartitions(RowCodec(batch.schema), key_count, pool, PartitionFiles(space, 4096), 1, 0, pages)
+    parts = RowPartitions(RowCodec(batch.schema), range(key_count), pool, PartitionFiles(space, 4096), 1, 0, pages)
     assert parts.add(batch, 0) == batch.num_rows
     return parts.finish()[0]
 

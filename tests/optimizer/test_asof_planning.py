@@ -29,7 +29,7 @@ def test_rows_of_equal_columns_meet_where_both_sides_are_large(trades, quotes):
     assert text.count("PARTITION_HASH(g)") == 2
     assert "as-of join by g on t" in text
     assert "direction backward" in text
-    assert "ASOF_MERGE (REPARTITION_ASOF), parallelism 3" in text
+    assert "ASOF_PARTITIONED (REPARTITION_ASOF), parallelism 3" in text
 
 
 def test_a_small_right_goes_to_all_subtasks(trades, quotes):
@@ -63,6 +63,20 @@ def test_columns_that_nobody_needs_are_not_read(trades, quotes):
     assert "as-of" not in trades.asof_join(quotes, on="t", by="g").select("n").explain()
 
 
-def test_rows_come_out_in_order(trades, quotes):
+def test_a_merge_gives_rows_in_order_where_a_window_wants_all_of_them(trades, quotes):
+    joined = quotes.asof_join(trades, on="t", by="g").set_parallelism(1)
+    text = joined.with_columns(r=rank().over("g", order_by="t")).explain()
+    assert "ASOF_MERGE" in text
+    assert "sort for window" not in text
+    assert "ASOF_PARTITIONED" in joined.explain()
+
+
+def test_a_window_sorts_the_few_rows_that_a_large_right_gives(trades, quotes):
     joined = trades.asof_join(quotes, on="t", by="g").set_parallelism(1)
-    assert "sort for window" not in joined.with_columns(r=rank().over("g", order_by="t")).explain()
+    text = joined.with_columns(r=rank().over("g", order_by="t")).explain()
+    assert "ASOF_PARTITIONED" in text
+    assert "sort for window" in text
+
+
+def test_without_columns_that_are_equal_everything_is_merged(trades, quotes):
+    assert "ASOF_MERGE" in trades.drop("g").asof_join(quotes.drop("g"), on="t").explain()

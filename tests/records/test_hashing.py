@@ -160,3 +160,12 @@ def test_a_batch_of_every_type_hashes_all_columns() -> None:
     assert len(set(whole.tolist())) == 4
     for column in range(batch.num_columns - 1):
         assert not np.array_equal(whole, hashes(batch.remove_column(column)))
+
+
+@pytest.mark.parametrize("keys", [[3], [31], [32], [39], [3, 32], [31, 39, 3]])
+def test_null_keys_are_flagged_wherever_their_columns_are(keys: list[int]) -> None:
+    columns = {f"c{c}": pa.array([None if row % 41 == c else row for row in range(82)], pa.int64()) for c in range(40)}
+    batch = pa.record_batch(columns)
+    expected = [int(row % 41 in keys) for row in range(82)]
+    of_batch, of_rows = probe.null_keys(RowCodec(batch.schema), batch, keys)
+    assert of_batch == of_rows == (expected, sum(expected))

@@ -11,10 +11,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from engine.graph.expression import ColumnRef, Expression, columns_of
-from engine.graph.operator_descriptor import AsofJoinOperator, OperatorDescriptor, PhysicalOperator
+from engine.graph.operator_descriptor import (
+    AsofJoinOperator,
+    OperatorDescriptor,
+    PartitionedAsofOperator,
+    PhysicalOperator,
+)
 from engine.graph.plan import AsofJoin, PlanNode
 from engine.graph.plan_schema import PlanSchema
-from engine.optimizer.asof_planning import asof_candidates
+from engine.optimizer.asof_planning import PARTITIONED, asof_candidates
 from engine.optimizer.candidates import Candidate
 from engine.optimizer.expression_rewriting import substitute
 from engine.optimizer.input_changes import filter_input, narrow_input
@@ -106,14 +111,15 @@ class AsofJoinEntry(OperatorEntry[AsofJoin]):
         return asof_candidates(node, operator, estimates, inputs[0], inputs[1], planning.settings)
 
     def translate(self, builder: PhysicalPlanBuilder, candidate: Candidate, operator: AsofJoin) -> int:
-        """Add the join, which sorts its inputs itself."""
+        """Add the join, which sorts or parts its inputs itself."""
         left, right = builder.input_node(candidate, 0), builder.input_node(candidate, 1)
         schemas = (left.descriptor.output_schema, right.descriptor.output_schema)
         output = tuple(
             (0, schemas[0].index(name)) if name in schemas[0].names else (1, schemas[1].index(name))
             for name in candidate.node.schema.names
         )
-        joined = AsofJoinOperator(
+        kind = PartitionedAsofOperator if candidate.strategy == PARTITIONED else AsofJoinOperator
+        joined = kind(
             operator.left_keys,
             operator.right_keys,
             operator.direction,

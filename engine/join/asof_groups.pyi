@@ -1,0 +1,19 @@
+from collections.abc import Iterator
+from typing import Self, final
+
+import pyarrow as pa
+
+from engine.join.asof_choice import AsofRule
+from engine.join.join_spec import JoinSpec
+from engine.records.row_batch import RowBatch
+
+#: bytes that it takes for a row of either side
+SCRATCH_BYTES: int
+
+@final
+class AsofGroups:
+    """The as-of join of rows in any order that lie in memory (see asof_groups.pyx)."""
+
+    def __new__(cls, spec: JoinSpec, rule: AsofRule) -> Self: ...
+    def join(self, left: RowBatch, right: RowBatch | None) -> Iterator[pa.RecordBatch]: ...
+    def close(self) -> None: ...

@@ -95,6 +95,8 @@ def start_spark(name: str, master: str | None = None) -> SparkSession:
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.driver.host", "127.0.0.1")
+        # Else each call of a function or column asks the JVM a dozen times, to say in errors where it was.
+        .config("spark.python.sql.dataFrameDebugging.enabled", "false")
     )
     if master.startswith("local"):
         builder = builder.config("spark.python.daemon.module", _DAEMON)  # other machines may lack it

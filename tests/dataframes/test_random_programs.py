@@ -36,6 +36,8 @@ _INTERPRETED = {
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    # each plan, and each that takes its place while it runs, is written out for the UI
+    "spark.sql.ui.explainMode": "simple",
 }
 #: for one seed after the other: Spark's own settings, with which users run it, and cheaper ones
 SETTINGS_OF_SPARK = ({}, _INTERPRETED, _INTERPRETED, {**_INTERPRETED, "spark.sql.adaptive.enabled": "false"})

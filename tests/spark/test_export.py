@@ -5,6 +5,9 @@ import json
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from py4j.clientserver import ClientServerConnection
+from pyspark.errors import utils as pyspark_errors
+from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from engine import Environment
 from engine.connectors.records_manifest import MANIFEST_NAME, read_manifest
@@ -151,3 +154,17 @@ def test_a_session_that_is_there_is_used_as_it_is(spark):
     with with_settings(spark, {"spark.sql.session.timeZone": "America/New_York"}):
         assert spark_export.start_spark("another", "local[7]").sparkContext is spark.sparkContext
         assert spark.conf.get("spark.sql.session.timeZone") == "America/New_York"
+
+
+def test_a_column_is_one_question_of_a_session_of_ours(spark, monkeypatch):
+    asked = []
+    # as at the first call of a process, which decides for all
+    monkeypatch.setattr(pyspark_errors, "_enable_debugging_cache", None)
+    send = ClientServerConnection.send_command
+    monkeypatch.setattr(
+        ClientServerConnection, "send_command", lambda *given: asked.append(given[1].split("\n")) or send(*given)
+    )
+    F.col("first")
+    asked.clear()
+    F.col("second")
+    assert [words[2] for words in asked if words[0] == "c"] == ["col"]

@@ -167,7 +167,7 @@ class PartitionedAsofDriver:
         self._sides: tuple[_Side, ...] = ()
         self._sorters: list[ExternalSorter] = []
         self._kept: list[_Kept] = []
-        #: left and right of partitions in files, and the level on which they can be parted again
+        #: left and right of partitions in files that wait, the next one last
         self._files: list[tuple[SpillFile, SpillFile]] = []
 
     @property

@@ -30,6 +30,9 @@ from engine.records.arrow_batch cimport ArrowBatch, KIND_INT32
 from engine.records.hashing cimport hash_batch, null_keys_of_batch
 from engine.records.key_group cimport KeyGroupAssigner, operator_of_group
 
+cdef enum:
+    BLOCK_ROWS = 1024               # rows hashed at one time
+
 cdef int32_t MAX_KEY_GROUPS = 1 << 15
 
 cdef struct HashSet:                    # a few hashes
@@ -162,24 +165,27 @@ cdef class HashSelector(KeySelector):
         return hashes
 
     cdef int select(self, ArrowBatch batch, uint32_t* channels) except -1:
-        cdef uint64_t* hashes = new_hashes(batch.row_count)
-        cdef uint8_t* flags = <uint8_t*> malloc(<size_t> batch.row_count + 1) if self.spread_nulls else NULL
-        if self.spread_nulls and flags == NULL:
-            free(hashes)
-            raise MemoryError
+        cdef int64_t begin = 0
+        cdef int64_t count
         with nogil:
-            hash_batch(batch, self._columns, self._column_count, 0, batch.row_count, hashes)
-            channels_of_hashes(hashes, <uint64_t> self.channel_count, batch.row_count, channels)
-            if self._spread.count > 0:
-                self._next = spread_members(&self._spread, hashes, self._was_sent, self._next,
-                                            <uint32_t> self.channel_count, batch.row_count, channels)
-            if flags != NULL:
-                if null_keys_of_batch(batch, self._columns, self._column_count, 0, batch.row_count, flags) > 0:
-                    self._next = spread_flagged(flags, self._next, <uint32_t> self.channel_count, batch.row_count,
-                                                channels)
-            free(hashes)
-            free(flags)
+            while begin < batch.row_count:
+                count = min(<int64_t> BLOCK_ROWS, batch.row_count - begin)
+                self.select_block(batch, begin, count, channels + begin)
+                begin += count
         return 0
+
+    # A block's hashes stay in the cache until they are channels.
+    cdef void select_block(self, ArrowBatch batch, int64_t start, int64_t count, uint32_t* channels) noexcept nogil:
+        cdef uint64_t hashes[BLOCK_ROWS]
+        cdef uint8_t flags[BLOCK_ROWS]
+        hash_batch(batch, self._columns, self._column_count, start, count, hashes)
+        channels_of_hashes(hashes, <uint64_t> self.channel_count, count, channels)
+        if self._spread.count > 0:
+            self._next = spread_members(&self._spread, hashes, self._was_sent, self._next,
+                                        <uint32_t> self.channel_count, count, channels)
+        if self.spread_nulls:
+            if null_keys_of_batch(batch, self._columns, self._column_count, start, count, flags) > 0:
+                self._next = spread_flagged(flags, self._next, <uint32_t> self.channel_count, count, channels)
 
     def copy(self):
         """Return a selector with the same keys, which has sent nothing yet."""

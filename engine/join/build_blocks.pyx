@@ -17,7 +17,7 @@ Held by: tests/join/test_hash_join_spill.py
 cimport cython
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libc.stdlib cimport free, malloc
-from libc.string cimport memcpy, memset
+from libc.string cimport memset
 
 from engine.iomanager.spill_reader cimport SpillReader
 from engine.join.entry_pages cimport (
@@ -36,6 +36,7 @@ from engine.join.recent_rows cimport RecentRows
 from engine.join.table_choice cimport TableChoice
 from engine.memory.page_pool cimport PagePool
 from engine.memory.status cimport STATUS_OK
+from engine.records.byte_kernels cimport copy_words
 from engine.records.outside_keys cimport raise_failed_comparison
 from engine.records.row_codec cimport row_size
 
@@ -135,7 +136,7 @@ cdef class BuildBlocks:
                         target = place_in_page(&self.entries, size)
         if target == NULL:
             return False
-        memcpy(target, row, size)
+        copy_words(target, row, <uint64_t>size)
         return True
 
     cdef int release(self) except -1:

@@ -12,7 +12,7 @@ from libc.stdlib cimport realloc
 from libc.string cimport memmove, memset
 
 from engine.memory.page_pool cimport PagePool
-from engine.records.byte_kernels cimport WALK_AHEAD, prefetch
+from engine.records.byte_kernels cimport LINE_BYTES, WALK_AHEAD, prefetch
 from engine.records.row_codec cimport row_size
 
 
@@ -107,10 +107,14 @@ cdef void release_entries(EntryPages* entries, PagePool pool, bint keep_page) no
 
 cdef int64_t next_rows_of_block(const uint8_t* block, int64_t size, int64_t* offset, uint8_t** rows,
                                 int64_t capacity, int64_t max_bytes) noexcept nogil:
+    cdef int64_t asked = offset[0]
     cdef int64_t count = 0
     cdef int64_t bytes_taken = 0
     cdef int64_t length
     while count < capacity and offset[0] < size:
+        while asked < offset[0] + WALK_AHEAD:       # pages of an exchange lie in the cache of who wrote them
+            prefetch(block + asked)
+            asked += LINE_BYTES
         if size - offset[0] < 8:
             return -1
         length = row_size(block + offset[0])
@@ -122,4 +126,5 @@ cdef int64_t next_rows_of_block(const uint8_t* block, int64_t size, int64_t* off
         count += 1
         bytes_taken += length
         offset[0] += length
+        asked = max(asked, offset[0])
     return count

@@ -8,6 +8,9 @@ it shows the first keys only. A join wants to know its keys better, and of one c
 most CHUNK_BYTES and CHUNK_VALUES of them, from row groups spread over all. What was found is remembered for as long as
 the files stay as they are.
 
+No row is read of a column that is numbered, as keys of tables often are: its row groups have as many rows each as there
+are numbers between their bounds, and no number lies within two.
+
 Only distinct count and heavy keys are for use. None: nothing better than the first sample is to be had.
 
 Held by: tests/statistics/test_heavy_key_statistics.py
@@ -17,16 +20,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import pairwise
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from engine.expressions.schema_bridge import is_key_type
 from engine.graph.source_spec import ColumnStatistics, ParquetSource, SourceSplit
+from engine.parquet.footers import arrow_schema, shared_footer
 from engine.parquet.kept_samples import stamps_of
 from engine.parquet.open_file import OpenFiles
 from engine.parquet.pages import flat_leaves
-from engine.parquet.source import plain_file_schema
 from engine.records.arrow_functions import pc
 from engine.records.plain_scalars import scalar_of
 from engine.records.plain_types import plain_batch, plain_type
@@ -42,6 +46,8 @@ CHUNK_VALUES = 1 << 21
 CHUNK_BYTES = 8 << 20
 _GROUPS_MAX = 8
 _BATCH_ROWS = 65_536
+#: of so many row groups at most bounds are looked at, of all
+_NUMBERED_MAX = 64
 _REMEMBERED = 256
 
 
@@ -55,6 +61,8 @@ def key_statistics(spec: ParquetSource, column: str, row_count: float) -> Column
     """
     groups = spread_splits(spec.splits)
     try:
+        if _is_numbered(spec.splits, column):
+            return ColumnStatistics(distinct_count=row_count, null_fraction=0.0)
         stamps = stamps_of(groups)
         return _sampled(groups, stamps, column, row_count)
     except (OSError, pa.ArrowException):
@@ -76,6 +84,29 @@ def spread_splits(splits: Sequence[SourceSplit]) -> tuple[SourceSplit, ...]:
             return chosen
         count -= 1
     return tuple(splits[:count])
+
+
+def _is_numbered(groups: Sequence[SourceSplit], column: str) -> bool:
+    if len(groups) > _NUMBERED_MAX:
+        return False
+    places: dict[str, tuple[pq.FileMetaData, int]] = {}
+    bounds: list[tuple[int, int]] = []
+    for group in groups:
+        if group.path not in places:
+            footer, _ = shared_footer(group.path)
+            leaf = flat_leaves(footer.schema).get(column)
+            if leaf is None or not pa.types.is_integer(arrow_schema(footer).field(column).type):
+                return False
+            places[group.path] = footer, leaf
+        footer, leaf = places[group.path]
+        known = footer.row_group(group.start).column(leaf).statistics
+        if known is None or not known.has_min_max or known.null_count != 0:
+            return False
+        bounds.append((known.min_raw, known.max_raw))
+        if known.max_raw - known.min_raw + 1 != group.row_count:
+            return False
+    bounds.sort()
+    return bool(bounds) and all(one[1] < other[0] for one, other in pairwise(bounds))
 
 
 @lru_cache(maxsize=_REMEMBERED)
@@ -100,8 +131,7 @@ def _rows(groups: Sequence[SourceSplit], columns: Sequence[str]) -> pa.Table | N
             file = files.of(group.path)
             left_bytes -= sum(_chunk_bytes(file.footer, group.start, column) for column in columns)
             left_values -= group.row_count
-            fields = [plain_file_schema(file.found).field(column) for column in columns]
-            fields = [field.with_type(plain_type(field.type)) for field in fields]
+            fields = [pa.field(column, plain_type(file.found.field(column).type)) for column in columns]
             if left_bytes < 0 or left_values < 0 or not all(is_key_type(field.type) for field in fields):
                 break
             if schema is not None and schema.types != [field.type for field in fields]:

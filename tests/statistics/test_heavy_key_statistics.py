@@ -199,6 +199,43 @@ def test_what_is_too_large_to_decode_or_no_key_or_gone_is_not_sampled(
     assert key_statistics(spec, "k", 300_000) is None
 
 
+@pytest.mark.parametrize("data_type", [pa.int32(), pa.int64(), pa.uint16()])
+def test_a_column_that_is_numbered_is_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, data_type: pa.DataType
+) -> None:
+    monkeypatch.setattr(parquet_keys, "_rows", None)
+    for name, start in (("a", 30_000), ("b", 1)):
+        keys = list(range(start, start + 20_000))
+        keys[:9] = reversed(keys[:9])
+        table = pa.table({"k": pa.array(keys, data_type)})
+        pq.write_table(table, tmp_path / f"{name}.parquet", row_group_size=7_000)
+    found = key_statistics(parquet_source(tmp_path)[0], "k", 40_000)
+    assert found is not None
+    assert (found.distinct_count, found.null_fraction, found.heavy_keys) == (40_000, 0.0, ())
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        [*range(10_000), *[9_999] * 10_000],
+        [*range(10_000)] * 2,
+        [*range(10_000), None, *range(10_001, 20_000)],
+        [float(key) for key in range(20_000)],
+        [str(key) for key in range(20_000)],
+        [*range(0, 20_000, 2), *range(1, 20_000, 2)],
+    ],
+    ids=["heavy", "twice", "null", "floats", "texts", "interleaved"],
+)
+def test_a_column_is_read_where_bounds_do_not_number_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, keys: list[Any]
+) -> None:
+    read: list[Any] = []
+    monkeypatch.setattr(parquet_keys, "_sampled", lambda *asked: read.append(asked))
+    pq.write_table(pa.table({"k": keys}), tmp_path / "a.parquet", row_group_size=10_000)
+    key_statistics(parquet_source(tmp_path / "a.parquet")[0], "k", len(keys))
+    assert read
+
+
 def test_few_row_groups_of_many_are_decoded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     spec = sorted_file(tmp_path)
     (split,) = spec.splits

@@ -96,21 +96,21 @@ cdef class _GroupedRows:
                 if not is_done:
                     raise MemoryError("groups of an as-of join")
             self.entries = <IndexEntry*> malloc(<size_t> (count + 1) * sizeof(IndexEntry))
-            self.bounds = <int64_t*> calloc(<size_t> groups.count + 2, sizeof(int64_t))
+            self.bounds = <int64_t*> calloc(<size_t> groups.group_count() + 2, sizeof(int64_t))
             if self.entries == NULL or self.bounds == NULL:
                 raise MemoryError("groups of an as-of join")
             with nogil:
                 if count:
-                    self._place(batch, groups.count, is_left, numbers, prefixes)
+                    self._place(batch, groups.group_count(), is_left, numbers, prefixes)
                 free(prefixes)
                 prefixes = NULL
-                largest = self._largest_in_disorder(groups.count)
+                largest = self._largest_in_disorder(groups.group_count())
             if largest:
                 scratch = <IndexEntry*> malloc(<size_t> largest * sizeof(IndexEntry))
                 if scratch == NULL:
                     raise MemoryError("a group of an as-of join")
                 with nogil:
-                    self._sort(groups.count, scratch)
+                    self._sort(groups.group_count(), scratch)
             raise_failed_comparison()
         finally:
             free(numbers)
@@ -273,7 +273,7 @@ cdef class AsofGroups:
             self._lefts[place] = left.row
             before[place] = after[place] = NULL
             prefetch(left.row)
-            if self._group < self._groups.count:
+            if self._group < self._groups.group_count():
                 if self._output.looks_back:
                     self._back = self._passed(left, self._back, self._back_passes_equal)
                     if self._back > bounds[self._group]:

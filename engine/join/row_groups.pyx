@@ -5,30 +5,29 @@
     groups.find(right_rows, ...)            the group's number, or NO_GROUP
     groups.clear()
 
-    row ──hash──► slot: (hash, group) ──┬── another hash, or other keys than the group's first row: the next slot
-                                        ├── the same keys: its group
-                                        └── free: a new group, or none
-
-Keys are equal as in joins; rows with a null key are skipped by the caller. Whoever has more groups than the caches hold
-parts the rows first. Memory: 40 bytes a group, twice that while it grows. Thread: one. Keys that lie outside are
-compared where they lie: ``raise_failed_comparison`` afterwards.
+The table is one of ``GroupSlots``, which know the addresses of first rows. Keys are equal as in joins; rows with a null
+key are skipped by the caller. Whoever has more groups than the caches hold parts the rows first. Thread: one. Keys that
+lie outside are compared where they lie: ``raise_failed_comparison`` afterwards.
 
 Held by: tests/join/test_asof_groups.py
 """
 
 cimport cython
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
-from libc.stdlib cimport calloc, free, malloc, realloc
+from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
 from engine.join.join_side cimport JoinSide
 from engine.records.comparator cimport KeyEquality
+from engine.records.group_slots cimport FRESH_LEVEL, GroupSlot, GroupSlots, free_slots, grow_slots
 from engine.records.hashing cimport rehash
 
 cdef enum:
     CHUNK_ROWS = 1024
-    SLOTS_MIN = 1024
-    FRESH_LEVEL = 255       # of rehash: partitions have used other bits
+
+
+cdef inline uint8_t* first_row(const GroupSlots* groups, const GroupSlot* slot) noexcept nogil:
+    return <uint8_t*> <size_t> groups.first_rows[slot.group - 1]
 
 
 @cython.final
@@ -47,8 +46,7 @@ cdef class RowGroups:
             raise MemoryError("hashes of groups")
 
     def __dealloc__(self):
-        free(self._slots)
-        free(self._first_rows)
+        free_slots(&self._groups)
         free(self._hashes)
 
     cdef bint add(self, uint8_t** rows, int64_t count, const uint8_t* skipped, int32_t* numbers) noexcept nogil:
@@ -71,19 +69,19 @@ cdef class RowGroups:
             if skipped[row]:
                 numbers[row] = NO_GROUP
                 continue
-            if 2 * (self.count + 1) > self._slot_count and not self._grow():
+            if 2 * (self._groups.count + 1) > self._groups.slot_count and not grow_slots(&self._groups):
                 return False
             hash = rehash(self._hashes[row], FRESH_LEVEL)
-            place = hash & <uint64_t> (self._slot_count - 1)
-            slot = &self._slots[place]
+            place = hash & <uint64_t> (self._groups.slot_count - 1)
+            slot = &self._groups.slots[place]
             while slot.group and (slot.hash != hash or (
-                    asks_keys and not self._of_left.rows_equal(self._first_rows[slot.group - 1], rows[row]))):
-                place = (place + 1) & <uint64_t> (self._slot_count - 1)
-                slot = &self._slots[place]
+                    asks_keys and not self._of_left.rows_equal(first_row(&self._groups, slot), rows[row]))):
+                place = (place + 1) & <uint64_t> (self._groups.slot_count - 1)
+                slot = &self._groups.slots[place]
             if slot.group == 0:
-                self._first_rows[self.count] = rows[row]
-                self.count += 1
-                slot.hash, slot.group = hash, self.count
+                self._groups.first_rows[self._groups.count] = <uint64_t> <size_t> rows[row]
+                self._groups.count += 1
+                slot.hash, slot.group = hash, self._groups.count
             numbers[row] = <int32_t> (slot.group - 1)
         return True
 
@@ -101,46 +99,22 @@ cdef class RowGroups:
         cdef int64_t row
         cdef uint64_t place, hash
         cdef GroupSlot* slot
-        if self.count:
+        if self._groups.count:
             self._right.hash_rows(rows, count, self._hashes)
         for row in range(count):
             numbers[row] = NO_GROUP
-            if skipped[row] or self.count == 0:
+            if skipped[row] or self._groups.count == 0:
                 continue
             hash = rehash(self._hashes[row], FRESH_LEVEL)
-            place = hash & <uint64_t> (self._slot_count - 1)
-            slot = &self._slots[place]
+            place = hash & <uint64_t> (self._groups.slot_count - 1)
+            slot = &self._groups.slots[place]
             while slot.group and (slot.hash != hash or (
-                    asks_keys and not self._across.rows_equal(self._first_rows[slot.group - 1], rows[row]))):
-                place = (place + 1) & <uint64_t> (self._slot_count - 1)
-                slot = &self._slots[place]
+                    asks_keys and not self._across.rows_equal(first_row(&self._groups, slot), rows[row]))):
+                place = (place + 1) & <uint64_t> (self._groups.slot_count - 1)
+                slot = &self._groups.slots[place]
             numbers[row] = <int32_t> (slot.group - 1)
 
-    cdef bint _grow(self) noexcept nogil:
-        """Double the slots; False: there is no memory."""
-        cdef int64_t slot_count = max(<int64_t> SLOTS_MIN, 2 * self._slot_count)
-        cdef GroupSlot* slots = <GroupSlot*> calloc(<size_t> slot_count, sizeof(GroupSlot))
-        cdef uint8_t** first_rows = <uint8_t**> realloc(
-            self._first_rows, <size_t> (slot_count // 2) * sizeof(uint8_t*))
-        cdef int64_t index
-        cdef uint64_t place
-        if first_rows != NULL:
-            self._first_rows = first_rows
-        if slots == NULL or first_rows == NULL:
-            free(slots)
-            return False
-        for index in range(self._slot_count):
-            if self._slots[index].group:
-                place = self._slots[index].hash & <uint64_t> (slot_count - 1)
-                while slots[place].group:
-                    place = (place + 1) & <uint64_t> (slot_count - 1)
-                slots[place] = self._slots[index]
-        free(self._slots)
-        self._slots = slots
-        self._slot_count = slot_count
-        return True
-
     cdef void clear(self) noexcept nogil:
-        if self.count:
-            memset(self._slots, 0, <size_t> self._slot_count * sizeof(GroupSlot))
-        self.count = 0
+        if self._groups.count:
+            memset(self._groups.slots, 0, <size_t> self._groups.slot_count * sizeof(GroupSlot))
+        self._groups.count = 0

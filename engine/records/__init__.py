@@ -15,6 +15,7 @@
     batch_limits    how large a batch is at most; bounded_batches: batches within the limits
     wide_rows       very wide rows at the edges of a process
     hashing         the 64-bit hash of key columns, from batches and from rows (hash_mix: its mixing functions)
+    group_slots     an open table from hashes of keys to numbers of groups, for rows of batches and rows as bytes
     key_group       Flink's key groups: Java's hash codes, murmur, key group, operator index
     comparator      key equality (joins, groups) and the order of sort keys
     row_combiner    one row of two that have the same keys: the door between sorts and aggregates

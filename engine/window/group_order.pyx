@@ -4,10 +4,7 @@
     order     int32 array: rows; those of a group side by side, as they came; groups in the order of their first rows
     bounds    int64 array: where each group begins in it, and the end of the last one
 
-    row ──hash──► slot: (hash, group) ──┬── another hash, or other keys than the group's first row: the next slot
-                                        ├── the same keys: its group
-                                        └── free: a new group
-    then groups are counted, and each row is put behind those of its group
+Rows get the numbers of their groups (``GroupSlots``), these are counted, and each row is put behind those of its group.
 
 A batch is meant to fit the caches, table and all: whoever has more rows parts them first. Keys are equal as they are
 for group_by. Cost: some nanoseconds a row; 24 bytes of scratch for a row and 40 for a group.
@@ -16,52 +13,14 @@ Held by: tests/window/test_group_order.py
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
-from libc.stdlib cimport calloc, free, malloc, realloc
+from libc.stdlib cimport free, malloc
 
 from engine.records.arrow_batch cimport ArrowBatch
+from engine.records.group_slots cimport FRESH_LEVEL, GroupSlot, GroupSlots, free_slots, grow_slots
 from engine.records.hashing cimport hash_batch, rehash
 from engine.window.key_levels cimport differs
 
 import pyarrow as pa
-
-cdef enum:
-    SLOTS_MIN = 1024
-    FRESH_LEVEL = 255       # of rehash: partitions have used other bits
-
-# Groups are counted from 1, so that a slot of zeros is free.
-cdef struct Slot:
-    uint64_t hash
-    int64_t group
-
-cdef struct Groups:
-    Slot* slots
-    int64_t slot_count      # a power of two, more than twice as many as groups
-    int64_t* first_rows     # [slot_count / 2]
-    int64_t count
-
-
-cdef bint grow(Groups* groups) noexcept nogil:
-    """Double the slots; False: there is no memory."""
-    cdef int64_t slot_count = max(<int64_t> SLOTS_MIN, 2 * groups.slot_count)
-    cdef Slot* slots = <Slot*> calloc(slot_count, sizeof(Slot))
-    cdef int64_t* first_rows = <int64_t*> realloc(groups.first_rows, <size_t> (slot_count // 2) * sizeof(int64_t))
-    cdef int64_t index
-    cdef uint64_t place
-    if first_rows != NULL:
-        groups.first_rows = first_rows
-    if slots == NULL or first_rows == NULL:
-        free(slots)
-        return False
-    for index in range(groups.slot_count):
-        if groups.slots[index].group:
-            place = groups.slots[index].hash & <uint64_t> (slot_count - 1)
-            while slots[place].group:
-                place = (place + 1) & <uint64_t> (slot_count - 1)
-            slots[place] = groups.slots[index]
-    free(groups.slots)
-    groups.slots = slots
-    groups.slot_count = slot_count
-    return True
 
 
 cdef inline bint is_of_group(ArrowBatch batch, int32_t key_count, int64_t row, int64_t first) noexcept nogil:
@@ -72,35 +31,35 @@ cdef inline bint is_of_group(ArrowBatch batch, int32_t key_count, int64_t row, i
     return True
 
 
-cdef bint find_groups(ArrowBatch batch, int32_t key_count, const uint64_t* hashes, Groups* groups,
+cdef bint find_groups(ArrowBatch batch, int32_t key_count, const uint64_t* hashes, GroupSlots* groups,
                       int32_t* found) noexcept nogil:
     """Give each row the number of its group, from 0; False: there is no memory."""
     cdef int64_t row
     cdef uint64_t place, hash
-    cdef Slot* slot
+    cdef GroupSlot* slot
     for row in range(batch.row_count):
-        if 2 * (groups.count + 1) > groups.slot_count and not grow(groups):
+        if 2 * (groups.count + 1) > groups.slot_count and not grow_slots(groups):
             return False
         hash = rehash(hashes[row], FRESH_LEVEL)
         place = hash & <uint64_t> (groups.slot_count - 1)
         slot = &groups.slots[place]
         while slot.group and (slot.hash != hash or not is_of_group(batch, key_count, row,
-                                                                   groups.first_rows[slot.group - 1])):
+                                                                   <int64_t> groups.first_rows[slot.group - 1])):
             place = (place + 1) & <uint64_t> (groups.slot_count - 1)
             slot = &groups.slots[place]
         if slot.group == 0:
-            groups.first_rows[groups.count] = row
+            groups.first_rows[groups.count] = <uint64_t> row
             groups.count += 1
             slot.hash, slot.group = hash, groups.count
         found[row] = <int32_t> (slot.group - 1)
     return True
 
 
-cdef void put_in_order(const int32_t* found, int64_t row_count, Groups* groups, int64_t* bounds,
+cdef void put_in_order(const int32_t* found, int64_t row_count, GroupSlots* groups, int64_t* bounds,
                        int32_t* order) noexcept nogil:
     """Count the rows of groups, and put each row behind those of its group."""
     cdef int64_t index
-    cdef int64_t* places = groups.first_rows        # they are not needed any more
+    cdef int64_t* places = <int64_t*> groups.first_rows        # they are not needed any more
     for index in range(groups.count + 1):
         bounds[index] = 0
     for index in range(row_count):
@@ -127,7 +86,7 @@ def group_order(batch not None, int32_t key_count):
     """Return (order, bounds) of the rows of a batch, which are fewer than 2**31."""
     cdef ArrowBatch opened = ArrowBatch.open(batch)
     cdef int64_t count = opened.row_count
-    cdef Groups groups = Groups(NULL, 0, NULL, 0)
+    cdef GroupSlots groups = GroupSlots(NULL, 0, NULL, 0)
     cdef int32_t* columns = NULL
     cdef uint64_t* hashes = NULL
     cdef int32_t* found = NULL
@@ -156,8 +115,7 @@ def group_order(batch not None, int32_t key_count):
             pa.Array.from_buffers(pa.int64(), groups.count + 1, [None, starts], null_count=0),
         )
     finally:
-        free(groups.slots)
-        free(groups.first_rows)
+        free_slots(&groups)
         free(columns)
         free(hashes)
         free(found)

@@ -8,7 +8,7 @@ import pytest
 from engine import Environment, avg, col, count, max_, sum_
 from engine.aggregate import hash_aggregate
 from engine.errors import DataError
-from engine.parquet import reader
+from engine.parquet import source_types
 
 ROWS = 20_000
 FEW = ["yes", "no", "", None, "a text that is longer than sixteen bytes"]
@@ -99,6 +99,6 @@ def test_codes_that_the_dictionary_does_not_have_are_told_with_the_file(environm
     def damaged(array):
         raise pa.ArrowInvalid("9 numbers of texts in a dictionary of 4 go beyond it")
 
-    monkeypatch.setattr(reader, "check_codes", damaged)
+    monkeypatch.setattr(source_types, "check_codes", damaged)
     with pytest.raises(DataError, match=r"0.parquet, row groups .* go beyond it"):
         environment.read_parquet(str(files / "0.parquet")).group_by("few").agg(n=count()).to_arrow()

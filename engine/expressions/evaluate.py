@@ -218,15 +218,19 @@ class _CompiledProjection:
             (taken if is_passed_on and is_wide_decimal(operand.type) else needed).update(places)
         return _names(self._schema, taken - needed)
 
+    def computed_places(self, columns: Collection[int]) -> list[int]:
+        """Return where columns of the result are among those that steps compute, if they are."""
+        return [self._positions.index(column) for column in columns if column in self._positions]
+
     def __call__(self, batch: pa.RecordBatch, narrow: Collection[int]) -> list[pa.Array]:
-        """Return the columns of the result, some of which may be narrow decimals."""
+        """Return the columns of the result; ``narrow``: places of what steps compute that may be narrow decimals."""
         with self._shared.values_of(batch):
             return self._computed(batch, narrow)
 
     def _computed(self, batch: pa.RecordBatch, narrow: Collection[int]) -> list[pa.Array]:
         found = None
         if self._program is not None:
-            found = self._program(batch, [self._positions.index(one) for one in narrow if one in self._positions])
+            found = self._program(batch, narrow)
             if found is None:
                 batch = wide_batch(batch, self._schema)
         computed = {} if found is None else dict(zip(self._positions, found, strict=True))
@@ -272,6 +276,7 @@ class Projection:
         self._output = _Output(schema)
         decimals = [is_wide_decimal(data_type) for data_type in schema.types]
         self._narrow = [index for index, name in enumerate(schema.names) if decimals[index] and name in narrow]
+        self._narrow_places = compiled.computed_places(self._narrow)
 
     @property
     def narrow_columns(self) -> frozenset[str]:
@@ -282,7 +287,7 @@ class Projection:
         """Return the batch that is made of another one."""
         chosen = self._compiled.chosen
         if chosen is None:
-            return self._output.batch_of(self._compiled(batch, self._narrow))
+            return self._output.batch_of(self._compiled(batch, self._narrow_places))
         if not chosen:
             return batch.select([])  # a batch of no columns has rows, which arrays alone do not tell
         return self._output.batch_of([batch.column(index) for index in chosen])

@@ -61,7 +61,7 @@ def key_statistics(spec: ParquetSource, column: str, row_count: float) -> Column
     """
     groups = spread_splits(spec.splits)
     try:
-        if _is_numbered(spec.splits, column):
+        if len(spec.splits) <= _NUMBERED_MAX and _is_numbered(spec.splits, stamps_of(spec.splits), column):
             return ColumnStatistics(distinct_count=row_count, null_fraction=0.0)
         stamps = stamps_of(groups)
         return _sampled(groups, stamps, column, row_count)
@@ -86,9 +86,8 @@ def spread_splits(splits: Sequence[SourceSplit]) -> tuple[SourceSplit, ...]:
     return tuple(splits[:count])
 
 
-def _is_numbered(groups: Sequence[SourceSplit], column: str) -> bool:
-    if len(groups) > _NUMBERED_MAX:
-        return False
+@lru_cache(maxsize=_REMEMBERED)
+def _is_numbered(groups: tuple[SourceSplit, ...], _stamps: tuple[int, ...], column: str) -> bool:
     places: dict[str, tuple[pq.FileMetaData, int]] = {}
     bounds: list[tuple[int, int]] = []
     for group in groups:

@@ -55,8 +55,7 @@ def query_data_set(text: str, environment: Environment) -> DataSet:
             raise NoFunctionError(error.name, place_of(f"{error.name}(", text)) from None
 
     try:
-        written = plain_words(text)
-        if _FRACTION.search(written) and not _EXPONENT.search(written):
+        if _FRACTION.search(text) and _has_exact_constants(plain_words(text)):
             with contextlib.suppress(EngineError):
                 # a float among the decimals, or more digits than decimals have; what is wrong is said below
                 return planned(decimal_constants=True)
@@ -77,6 +76,10 @@ _ENDINGS: Final = {
     "orc": (".orc",),
     "avro": (".avro",),
 }
+
+
+def _has_exact_constants(words: str) -> bool:
+    return _FRACTION.search(words) is not None and _EXPONENT.search(words) is None
 
 
 def paths_in(text: str) -> list[str]:

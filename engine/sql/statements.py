@@ -156,7 +156,7 @@ def statement(text: str) -> Statement:
         return Drop(_plain(found[3]), found[1].upper(), bool(found[2]))
     if found := _COPY.fullmatch(begun):
         path, options = found[3].replace("''", "'"), _options(found[4] or "")
-        query = placed(found, 1) if found[1] else f"SELECT * FROM {found[2]}"  # noqa: S608 - by who writes the query
+        query = placed(found, 1) if found[1] else f"SELECT * FROM {found[2]}"  # noqa: S608 - of one author
         return CopyTo(query, path, _format(options.pop("format", None), path), options)
     if found := _INSERT.fullmatch(begun):
         return InsertInto(found[1].replace("''", "'"), placed(found, 2))
@@ -170,7 +170,7 @@ def statement(text: str) -> Statement:
     if _DESCRIBED.match(begun):
         raise PlanError("DESCRIBE: this is no name of a table; for a query write CREATE VIEW name AS query before")
     if found := _SUMMARIZE.fullmatch(begun):
-        query = placed(found, 2) if found[2] else f"SELECT * FROM {found[1]}"  # noqa: S608 - by who writes the query
+        query = placed(found, 2) if found[2] else f"SELECT * FROM {found[1]}"  # noqa: S608 - of one author
         return Summarize(query)
     return Query(text)
 

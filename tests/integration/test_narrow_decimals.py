@@ -1,4 +1,4 @@
-"""Sums of decimals from Parquet to the result: they go in 64 bits inside of the task that reads, and nobody sees it."""
+"""Sums of decimals from Parquet to the result: 64 bits within the task that reads them, and the same results."""
 
 from decimal import Decimal
 

@@ -6,11 +6,10 @@ import pyarrow as pa
 import pytest
 
 from engine.errors import SchemaError
-from engine.graph.plan import AsofDirection
 from engine.join.asof_choice import AsofRule
 from engine.join.asof_groups import AsofGroups
 from engine.records.row_batch import batch_of_rows
-from tests.join.asof_oracle import DIRECTIONS, TIMES, asof_oracle, asof_spec, draw, numbers_of, rank, table_of
+from tests.join.asof_oracle import DIRECTIONS, TIMES, asof_oracle, asof_spec, case_of, draw, numbers_of, rank, table_of
 
 GROUPS = ["a", "b", "c", "a name that is longer than a prefix", "a name that is longer than a prefix!"]
 
@@ -45,9 +44,7 @@ def shuffled(rows, seed):
 @pytest.mark.parametrize("strict", [False, True])
 @pytest.mark.parametrize("near", [False, True])
 def test_each_row_gets_the_nearest_one(name, direction, strict, near):
-    kind, times, units, apart = TIMES[name]
-    if apart is None and (near or direction is AsofDirection.NEAREST):
-        pytest.skip("no distances, or none that Python's values tell")
+    kind, times, units, apart = case_of(name, direction, near)
     left, right = draw(1, 90, times, GROUPS), draw(2, 70, times, [*GROUPS[1:], "d"])
     rule = AsofRule(direction, strict, units if near else None)
     for seed in (1, 2):

@@ -73,7 +73,8 @@ class SlotManager:
     def register(self, resource_id: ResourceId, reported: tuple[SlotStatus, ...]) -> None:
         """Take a TaskExecutor's report as the truth about its slots.
 
-        A slot that is free there and PENDING here stays so: the question for it is on its way.
+        A slot that is free there and PENDING here stays so: the question for it is on its way. What was assigned to a
+        slot that another allocation has there is sought elsewhere: that question will be refused.
         """
         listed = {status.index for status in reported}
         for key in [key for key in self._slots if key[0] == resource_id and key[1] not in listed]:
@@ -82,6 +83,8 @@ class SlotManager:
             key = (resource_id, status.index)
             slot = self._slots.setdefault(key, _Slot(resource_id, status.index))
             if status.allocation_id is not None:
+                if slot.allocation_id != status.allocation_id:
+                    self._owe_what_is_pending(slot)
                 self._pending.pop(status.allocation_id, None)
                 slot.state = SlotState.ALLOCATED
                 slot.allocation_id, slot.job_id = status.allocation_id, status.job_id
@@ -214,7 +217,9 @@ class SlotManager:
     # ---- inside ----
 
     def _forget(self, key: tuple[ResourceId, int]) -> None:
-        slot = self._slots.pop(key)
+        self._owe_what_is_pending(self._slots.pop(key))
+
+    def _owe_what_is_pending(self, slot: _Slot) -> None:
         assignment = self._pending.pop(slot.allocation_id, None) if slot.allocation_id is not None else None
         if assignment is not None:
             # What was assigned and never given is still owed: one slot, before everybody else.

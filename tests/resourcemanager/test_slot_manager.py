@@ -127,6 +127,22 @@ def test_a_late_word_about_another_allocation_does_not_free_the_slot():
     assert [holder.job_id for holder in manager.overview().holders] == [JOB_B]
 
 
+def test_a_report_of_another_allocation_has_the_assigned_one_sought_elsewhere():
+    manager = registered(1)
+    manager.request(request(JOB_A, 1, 1))
+    (old,) = manager.assign()
+    manager.unregister(TM_1)
+    manager.register(TM_1, (SlotStatus(0),))
+    (new,) = manager.assign()
+    manager.register(TM_1, (SlotStatus(0, old.allocation_id, JOB_A),))  # it was given before it was lost
+    manager.reject(new.allocation_id)
+    manager.validate()
+    assert manager.overview().free_count == 0
+    manager.register(TM_2, (SlotStatus(0),))
+    (again,) = manager.assign()
+    assert (again.resource_id, again.request.job_id) == (TM_2, JOB_A)
+
+
 class SlotMachine(RuleBasedStateMachine):
     """Slots are never double-booked, whatever comes in whatever order."""
 

@@ -141,3 +141,15 @@ def prune(candidates: list[Candidate], *, to_one: bool) -> list[Candidate]:
                 dearest = candidate
         kept.remove(dearest)
     return kept
+
+
+def most_subtasks(roots: list[Candidate]) -> int:
+    """Return the largest parallelism of a chosen plan: the slots that it needs."""
+    most, seen, waiting = 1, set[int](), list(roots)
+    while waiting:
+        candidate = waiting.pop()
+        if candidate.node.id not in seen:
+            seen.add(candidate.node.id)
+            most = max(most, candidate.parallelism)
+            waiting.extend(each.candidate for each in candidate.inputs)
+    return most

@@ -28,7 +28,11 @@ SUMMARY_LINES_MAX = 3
 def explain(optimized: OptimizedPlan) -> str:
     """Return the plan as text, one block of lines for each sink."""
     settings = optimized.settings
-    small = f" (1 where up to {size_text(small_bytes(settings))} are read)" if settings.has_small_parts else ""
+    small = (
+        f" (1 where up to {size_text(small_bytes(settings, is_alone=settings.is_one_process))} are read)"
+        if settings.has_small_parts
+        else ""
+    )
     lines = [
         f"parallelism {settings.parallelism}{small}, execution mode {ExecutionMode(settings.execution_mode).value}, "
         f"managed memory {size_text(settings.pages_per_slot * settings.segment_size_bytes)} per slot "

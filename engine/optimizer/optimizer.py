@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from engine.graph.exchange_mode import ExecutionMode
 from engine.graph.plan import Plan
+from engine.optimizer.candidates import most_subtasks
 from engine.optimizer.estimates import estimate_plan
 from engine.optimizer.exchange_planning import assign_exchange_modes
 from engine.optimizer.memory_plan import with_memory_shares
@@ -40,6 +41,7 @@ def optimize(plan: Plan, settings: OptimizerSettings) -> OptimizedPlan:
     rewritten = rewrite(plan)
     estimates = estimate_plan(rewritten, legacy=settings.legacy_estimates)
     roots = enumerate_plan(rewritten, estimates, settings)
+    settings = settings.with_slots(most_subtasks(roots))
     nodes = fuse_scans(fold_partitions(physical_nodes(rewritten, roots, settings), rewritten), rewritten)
     pages, page_bytes = settings.pages_per_slot, settings.segment_size_bytes
     planned = assign_exchange_modes(nodes, settings.execution_mode, pages, page_bytes)

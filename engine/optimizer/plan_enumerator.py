@@ -32,20 +32,20 @@ from engine.optimizer.operator_names import operator_name
 from engine.optimizer.operators.entry import Planning
 from engine.optimizer.operators.registry import entry_of
 from engine.optimizer.settings import OptimizerSettings
-from engine.optimizer.small_parts import SHUFFLED_FACTOR, small_parts, travels_much
+from engine.optimizer.small_parts import SHUFFLED_FACTOR, SHUFFLED_SHARE, share_that_travels, small_parts
 from engine.statistics.costs import total_costs
 from engine.statistics.estimates import Estimates
 
 
 def enumerate_plan(plan: Plan, estimates: tuple[Estimates, ...], settings: OptimizerSettings) -> list[Candidate]:
     """Return the chosen candidate of every sink, in the order of ``plan.sinks``."""
-    chosen = _enumerated(plan, estimates, settings, small_parts(plan, estimates, settings))
+    chosen = _enumerated(plan, estimates, settings, 1)
     if not (settings.has_small_parts and settings.is_one_process):
         return chosen
     network = _network(chosen)
-    if network <= 0 or not travels_much(plan, estimates, network):
+    if share_that_travels(plan, estimates, network) < SHUFFLED_SHARE:
         return chosen
-    larger = _enumerated(plan, estimates, settings, small_parts(plan, estimates, settings, SHUFFLED_FACTOR))
+    larger = _enumerated(plan, estimates, settings, SHUFFLED_FACTOR)
     return larger if 0 <= _network(larger) <= network / 2 else chosen
 
 
@@ -55,11 +55,16 @@ def _network(roots: list[Candidate]) -> float:
 
 
 def _enumerated(
-    plan: Plan, estimates: tuple[Estimates, ...], settings: OptimizerSettings, parts: list[bool]
+    plan: Plan, estimates: tuple[Estimates, ...], settings: OptimizerSettings, factor: float
 ) -> list[Candidate]:
-    """Return the candidates of the sinks where parts of the plan have one subtask."""
+    """Return the candidates of the sinks where small parts of the plan, larger by a factor, have one subtask."""
+    slot = settings.with_slots(1)
+    parts = small_parts(plan, estimates, slot, factor, is_alone=settings.is_one_process)
+    if not all(parts):
+        slot = settings
+        parts = small_parts(plan, estimates, settings, factor)
     planning = Planning(plan, settings, operator_name)
-    in_one = planning._replace(settings=msgspec.structs.replace(settings, parallelism=1))
+    in_one = planning._replace(settings=msgspec.structs.replace(slot, parallelism=1))
     first = first_rows(plan, estimates)
     is_small = [small or number in first for number, small in enumerate(parts)]
     consumer_count = [0] * len(plan.nodes)

@@ -47,6 +47,14 @@ class OptimizerSettings(msgspec.Struct, frozen=True):
         """Pages of managed memory in one slot."""
         return self.managed_bytes_per_slot // self.segment_size_bytes
 
+    def with_slots(self, count: int) -> OptimizerSettings:
+        """Return what holds for a plan of at most so many subtasks: in one process, these share the memory of all."""
+        if not self.is_one_process or count >= self.parallelism:
+            return self
+        return msgspec.structs.replace(
+            self, managed_bytes_per_slot=self.managed_bytes_per_slot * self.parallelism // count
+        )
+
     def validate(self) -> None:
         """Raise ConfigurationError when no plan could run with these settings."""
         if self.parallelism < 1:

@@ -13,11 +13,17 @@ two processors, TPC-H at scale factor 1, processor time and seconds on the clock
 with 256 MB 4.93 and 3.91, with 384 MB 4.67 and 4.10, with 512 MB 4.56 and 4.37. Of more subtasks each takes as much
 work away, so the more there could be, the smaller a part has to be.
 
-Where many rows would travel between subtasks of one process, parts are larger (``SHUFFLED_FACTOR``): to write rows into
-pages, send and read them costs about as much as what is done to them, and they take turns at it. Of TPC-H at scale
-factor 5, with plenty of memory, groups of 30 million rows took 2.1 s of processor time and on the clock in one subtask,
-3.7 s in two; joins whose sides travel a tenth to a quarter less. What sorts many rows is worth both: an as-of join of
-10 million with 50 million rows took 18.3 s and 16.7 s on the clock in one subtask, 21.1 and 11.9 in two.
+A part has no more than fits into the memory of its one slot: what several hold, one would spill. In one process a plan
+of one subtask has the memory of all, so memory is no reason there, but for sorts, which read again what they spill.
+
+Where most of what is read would travel between subtasks of one process (``SHUFFLED_SHARE``), parts are larger
+(``SHUFFLED_FACTOR``): to write rows into pages, send and read them costs about as much as what is done to them, and
+they take turns at it. Of 10 million by 10 million rows, processor seconds and seconds on the clock in one subtask and
+in two: within 512 MB 1.6 and 1.35, 2.1 and 1.4; with five columns a side, written out, 5.2 and 4.4, 7.2 and 4.7; within
+300 MB 5.3 and 4.5, 9.3 and 5.9; groups of 10 million rows by a million texts within 300 MB 0.7 and 0.5, 1.8 and 1.1.
+Where half of it travels, decoding is worth two subtasks: Q18, Q21 and Q13 of TPC-H at scale factor 10 in 1000 MB took
+7.2 and 6.9 in one, 8.3 and 4.8 in two. What sorts many rows is worth two always: an as-of join of 10 million with 50
+million rows took 18.3 s and 16.7 s on the clock in one subtask, 21.1 and 11.9 in two.
 
 A source that is only scanned, filters and projections included, for a part that is not small has as many subtasks as
 that part where it holds more than ``SCAN_BYTES``: they would all wait for the one, and its rows go from task to task
@@ -62,9 +68,9 @@ from engine.statistics.estimates import Estimates
 SMALL_BYTES = 384e6
 #: ... beside so many subtasks; with more of them there is more to win
 _MEASURED_SUBTASKS = 2
-#: parts are so much larger in a plan of whose rows at least a share would travel
+#: parts are so much larger in a plan where at least a share of what is read would travel
 SHUFFLED_FACTOR = 8
-_SHUFFLED_SHARE = 1 / 32
+SHUFFLED_SHARE = 3 / 4
 #: what one subtask reads, for several that wait for it, in hardly any time
 SCAN_BYTES = 48e6
 #: sides of a join that may be read in several subtasks while each has all rows of the other one
@@ -86,29 +92,37 @@ _ALWAYS_SMALL_BYTES = 48e6
 _PLAIN = (Project, Filter, Join, AsofJoin, Aggregate, Union, Sort, Window, SortedAggregate, Limit, Sink)
 
 
-def small_bytes(settings: OptimizerSettings, factor: float = 1) -> float:
-    """Return what a small part may read: beyond some megabytes no more than fits into the memory of its one slot."""
+def small_bytes(settings: OptimizerSettings, factor: float = 1, *, is_alone: bool = False) -> float:
+    """Return what a small part may read: beyond some megabytes no more than fits into the memory of its one slot.
+
+    is_alone: whether all of the plan is small, in one process: then that memory is all there is.
+    """
     if settings.small_part_bytes is not None:
         return factor * settings.small_part_bytes
-    fits = max(_ALWAYS_SMALL_BYTES, float(settings.managed_bytes_per_slot))
-    return min(max(_ALWAYS_SMALL_BYTES, factor * SMALL_BYTES * _MEASURED_SUBTASKS / settings.parallelism), fits)
+    quick = max(_ALWAYS_SMALL_BYTES, factor * SMALL_BYTES * _MEASURED_SUBTASKS / settings.parallelism)
+    return quick if is_alone else min(quick, max(_ALWAYS_SMALL_BYTES, float(settings.managed_bytes_per_slot)))
 
 
-def travels_much(plan: Plan, estimates: Sequence[Estimates], network_bytes: float) -> bool:
-    """Whether so many bytes between subtasks are a share of what the sources hold that counts."""
+def share_that_travels(plan: Plan, estimates: Sequence[Estimates], network_bytes: float) -> float:
+    """Return so many bytes between subtasks as a share of what the sources hold."""
     read = sum(estimates[node.id].size_bytes for node in plan.nodes if isinstance(node.operator, Source))
-    return network_bytes >= _SHUFFLED_SHARE * read
+    return network_bytes / max(1.0, read)
 
 
 def small_parts(
-    plan: Plan, estimates: Sequence[Estimates], settings: OptimizerSettings, factor: float = 1
+    plan: Plan,
+    estimates: Sequence[Estimates],
+    settings: OptimizerSettings,
+    factor: float = 1,
+    *,
+    is_alone: bool = False,
 ) -> list[bool]:
     """Return for each node of a plan whether it belongs to a small part, which may be larger by a factor."""
     if not settings.has_small_parts or settings.parallelism == 1:
         return [False] * len(plan.nodes)
     #: bytes that the sources below a node hold
     read: list[float | None] = []
-    most, most_sorted = small_bytes(settings, factor), small_bytes(settings)
+    most, most_sorted = small_bytes(settings, factor, is_alone=is_alone), small_bytes(settings)
     for node in plan.nodes:
         known = _bytes_read(node, estimates, read, most_sorted if _sorts(node) else most)
         read.append(known if known is not None and known <= _READ_FACTOR * most else None)

@@ -176,8 +176,40 @@ def test_what_sorts_many_rows_is_not_in_a_larger_part():
 def test_a_small_part_is_no_larger_than_the_memory_of_its_slot(managed_mb, subtasks):
     builder = Builder()
     grouped(builder, builder.source(KEYED, rows=10_000_000))
-    settings = msgspec.structs.replace(SETTINGS, managed_bytes_per_slot=managed_mb << 20)
+    settings = msgspec.structs.replace(SETTINGS, managed_bytes_per_slot=managed_mb << 20, is_one_process=False)
     assert set(parallelisms(builder, settings)) == {subtasks}
+
+
+def test_a_plan_of_one_subtask_has_the_memory_of_its_process():
+    builder = Builder()
+    grouped(builder, builder.source(KEYED, rows=10_000_000))
+    settings = msgspec.structs.replace(SETTINGS, managed_bytes_per_slot=8 << 20)
+    assert set(parallelisms(builder, settings)) == {1}
+    assert "managed memory 33.6 MB per slot" in explain(optimize(builder.plan(), settings))
+    beside = Builder()
+    large = beside.source(KEYED, rows=200_000_000, path="large.parquet")
+    groups = beside.aggregate(beside.source(KEYED, rows=10_000_000), ("k",), ("sum", "a"))
+    beside.sink(beside.join(large, groups, left_on="k", right_on="k", how=JoinType.SEMI))
+    assert set(parallelisms(beside, settings)) == {4}
+    assert "managed memory 8.4 MB per slot" in explain(optimize(beside.plan(), settings))
+
+
+def test_a_sort_that_does_not_fit_is_divided_in_one_process_too():
+    builder = Builder()
+    builder.sink(builder.sort(builder.source(KEYED, rows=10_000_000), "k"))
+    for managed_mb, subtasks in ((64, 1), (8, 4)):
+        settings = msgspec.structs.replace(SETTINGS, managed_bytes_per_slot=managed_mb << 20)
+        assert set(parallelisms(builder, settings)) == {subtasks}, managed_mb
+
+
+def test_parts_are_not_larger_where_half_of_the_rows_would_travel():
+    builder = Builder()
+    columns = {"k": ColumnStatistics(distinct_count=10_000_000)}
+    source = builder.source(schema(k="int64", a="int64", b="int64"), rows=100_000_000, columns=columns)
+    few = builder.source(KEYED, rows=90_000_000, path="few.parquet", columns=columns)
+    beside = builder.aggregate(builder.filter(few, call("equal", "a", lit(7))), ("k",), ("sum", "a"))
+    builder.sink(builder.join(source, beside, left_on="k", right_on="k"))
+    assert set(parallelisms(builder, msgspec.structs.replace(SETTINGS, managed_bytes_per_slot=8 << 30))) == {4}
 
 
 def test_some_megabytes_are_small_in_little_memory_too():

@@ -45,14 +45,14 @@ from engine.aggregate.group_directory cimport directory_fill, directory_give, di
 from engine.aggregate.group_directory cimport directory_index, directory_limit, directory_shrink, directory_slot
 from engine.aggregate.group_directory cimport directory_take
 from engine.aggregate.group_input cimport GroupInput, StateBinding, new_binding, new_input
-from engine.aggregate.group_store cimport GROUP_HASH, RECORD_GROUP, GroupStore, store_clear, store_destroy
-from engine.aggregate.group_store cimport store_next_group, store_place
+from engine.aggregate.group_store cimport GROUP_HASH, RECORD_GROUP, GroupStore, store_clear, store_color
+from engine.aggregate.group_store cimport store_destroy, store_next_group, store_place
 from engine.aggregate.only_group cimport NOT_DONE, update_only_group
 from engine.aggregate.text_key_cache cimport TextKeyCache
 from engine.aggregate.state_kernels cimport OP_COUNT_ROWS, OP_COUNT_VALID, OP_FIRST, OP_LAST, StateField, update_state
 from engine.aggregate.state_layout cimport place_states
-from engine.aggregate.integer_keys cimport WORD_KEY_SIZE, are_integer_keys, find_words, prefetch_words, read_words
-from engine.aggregate.integer_keys cimport write_word_key
+from engine.aggregate.integer_keys cimport WORD_KEY_SIZE, are_integer_keys, find_words, prefetch_words
+from engine.aggregate.integer_keys cimport read_words, write_word_key
 from engine.aggregate.value_states cimport ValueScan, begin_values, next_value, put_value
 from engine.memory.page_pool cimport PagePool
 from engine.records.arrow_batch cimport KIND_BYTES, ArrowBatch, ColumnView
@@ -99,6 +99,7 @@ cdef class GroupTable:
             raise MemoryError()
         for index in range(self.store_count):
             self.stores[index].open_page = -1
+            store_color(&self.stores[index], index, pool.page_size)
         for index in range(self._key_count):
             self._key_columns[index] = index
         if self._key_count > 0:

@@ -115,8 +115,8 @@ def _join_figures(table: pa.Table, pool: PagePool, space: SpillSpace) -> Figures
 
 
 def _aggregate_figures(table: pa.Table, pool: PagePool, space: SpillSpace) -> Figures:
-    for groups in (1000, table.num_rows // 4):
-        keys = pa.compute.bit_wise_and(table["key"], 1023) if groups == 1000 else table["key"]
+    for groups in (128, 1024, None):
+        keys = table["key"] if groups is None else pa.compute.bit_wise_and(table["key"], groups - 1)
         rows = pa.table({"key": keys, "__arg1": table["amount"]}).combine_chunks()
         schema = result_schema([rows.schema.field("key")], _CALLS, [None, pa.int64()])
         aggregate = HashAggregate(AggregateSpec("single", rows.schema, ("key",), _CALLS, schema), pool, space)

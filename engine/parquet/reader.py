@@ -325,7 +325,17 @@ class ParquetReader:
         else:
             open_columns = partial(self._open_columns, group)
             row_count, possible = self._file.row_count(group), self._possible_rows(group)
-            yield from self._filter.batches(open_columns, self._spec.columns, rows, row_count, possible)
+            looks = self._looks(group, self._filter.columns, rows)
+            yield from self._filter.batches(open_columns, self._spec.columns, rows, row_count, possible, looks=looks)
+
+    def _looks(self, group: int, columns: list[str], rows: int) -> int:
+        """Return of how many batches of so many rows a filter looks at its columns together: as rows were before."""
+        seen = self._decoded_widths.get(columns[0], 0.0) if columns else 0.0
+        if not seen:
+            return 1
+        assert self._file is not None
+        row_bytes = max(seen, self._file.pages(group, columns).row_bytes)
+        return max(1, int(min(PARQUET_BATCH_ROWS_MAX, self._batch_bytes_max(row_bytes) / row_bytes)) // rows)
 
     def _possible_rows(self, group: int) -> Ranges | None:
         """Return the rows of a row group that pages leave for the predicate; None: all."""

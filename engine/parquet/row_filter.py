@@ -5,7 +5,7 @@
     filter.narrow_columns                                    of these, decimals that may come in 64 bits
     filter.batches(open_columns, columns, rows, row_count)   the rows that are left
 
-    columns of the filter   batch 1   batch 2   batch 3 ...    decoded
+    columns of the filter   batch 1   batch 2   batch 3 ...    decoded, of several together if narrow
     rows that are left      none      none      some
     the other columns       -         -         batch 3 ...    decoded of the rows that are left; none, where that is
                                                                so for all batches
@@ -24,6 +24,7 @@ which wants to see the rows that the predicate leaves and no others: then it is 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import partial
 
 import pyarrow as pa
 
@@ -97,37 +98,43 @@ class RowFilter:
         rows: int,
         row_count: int,
         possible: Ranges | None = None,
+        *,
+        looks: int = 1,
     ) -> Iterator[pa.RecordBatch]:
         """Yield what is left of batches of so many rows, some columns of it; never a batch without rows.
 
-        row_count: of the row group. possible: those of its rows that are looked at, None: all.
+        row_count: of the row group. possible: those of its rows that are looked at, None: all. looks: batches of which
+        the columns of the filter are looked at together, since they are narrow beside the others.
         """
         own = [name for name in columns if name in self.columns]
         others = [name for name in columns if name not in self.columns]
-        filtered = open_columns(self.columns, rows)
-        beside: ColumnStream | None = None
-        skipped = 0
-        for start in range(0, row_count, rows):
-            share = ALL_ROWS if possible is None else share_of(possible, start, min(rows, row_count - start))
+        looked = rows * looks
+        filtered, beside = open_columns(self.columns, looked), _Beside(partial(open_columns, others, rows))
+        for start in range(0, row_count, looked):
+            count = min(looked, row_count - start)
+            share = ALL_ROWS if possible is None else share_of(possible, start, count)
             batch, mask = self._filtered(filtered, share)
-            kept_count = batch.num_rows if mask is None else mask.true_count
-            if not kept_count:
-                skipped += 1
-                continue
             if not others:
-                yield kept(batch, mask, columns)
+                if batch.num_rows if mask is None else mask.true_count:
+                    yield kept(batch, mask, columns)
                 del batch  # a wide one is not kept while the next is read
                 continue
-            if beside is None:
-                beside = open_columns(others, rows)
-            for _ in range(skipped):
-                beside.skip()
-            skipped = 0
-            more = beside.read(_of_all_rows(share, mask))
-            if more is None or more.num_rows != kept_count:
-                raise pa.ArrowInvalid("its columns do not have the same number of rows")
-            yield joined([kept(batch, mask, own), more], columns) if own else more.select(columns)
-            del batch, more
+            if not batch.num_rows or (mask is not None and not mask.true_count):
+                beside.skip(-(-count // rows))
+                continue
+            left = kept(batch, mask, own)
+            wanted, given = _of_all_rows(share, mask), 0
+            del batch
+            for first in range(0, count, rows):
+                part = None if wanted is None else wanted.slice(first, rows)
+                kept_count = min(rows, count - first) if part is None else part.true_count
+                if not kept_count:
+                    beside.skip(1)
+                    continue
+                more = beside.read(part, kept_count)
+                yield joined([left.slice(given, kept_count), more], columns) if own else more.select(columns)
+                given += kept_count
+                del more
 
     def _filtered(
         self, stream: ColumnStream, share: bool | pa.BooleanArray
@@ -174,6 +181,31 @@ class RowFilter:
         if plain.can_raise or mask.true_count > FEW_ROWS_SHARE * batch.num_rows:
             return pc.and_kleene(mask, plain(plain_batch(columns)))
         return narrowed_mask(mask, plain(plain_batch(kept_rows(columns, mask)))) if mask.true_count else mask
+
+
+class _Beside:
+    """Columns that the filter does not look at, which are opened where the first row of them is wanted."""
+
+    def __init__(self, open_columns: Callable[[], ColumnStream]) -> None:
+        self._open_columns = open_columns
+        self._stream: ColumnStream | None = None
+        self._skipped = 0
+
+    def skip(self, batches: int) -> None:
+        """Pass over batches, at the latest before one is read."""
+        self._skipped += batches
+
+    def read(self, mask: pa.BooleanArray | None, kept_count: int) -> pa.RecordBatch:
+        """Return the rows of the next batch that a mask leaves, so many."""
+        if self._stream is None:
+            self._stream = self._open_columns()
+        for _ in range(self._skipped):
+            self._stream.skip()
+        self._skipped = 0
+        batch = self._stream.read(mask)
+        if batch is None or batch.num_rows != kept_count:
+            raise pa.ArrowInvalid("its columns do not have the same number of rows")
+        return batch
 
 
 class _Share:

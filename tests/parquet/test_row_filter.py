@@ -237,3 +237,18 @@ def test_a_predicate_that_can_fail_sees_all_rows(monkeypatch):
     asked, days = _asked_rows(monkeypatch, lit(1) // (col("day") + 1) >= 0, [_days(3)])
     assert asked == [1000] * 20
     assert days == [3] * 100
+
+
+@pytest.mark.parametrize("possible", [None, ((0, 700), (2500, 2600), (6100, 12_345))])
+@pytest.mark.parametrize("looks", [1, 2, 7, 100])
+@pytest.mark.parametrize("columns", [["day"], ["price"], ["price", "day", "note"]])
+def test_batches_that_are_looked_at_together_come_out_one_by_one(columns, looks, possible):
+    predicate = (col("day") == 5) | (col("day") >= 61)
+    row_filter = RowFilter(predicate.expression, _schema(TABLE.schema.names), ())
+    batches = list(row_filter.batches(_Decoded(), columns, 1000, ROWS, possible, looks=looks))
+    inside = [possible is None or any(first <= row < end for first, end in possible) for row in range(ROWS)]
+    wanted = TABLE.select(columns).filter(
+        pa.array([inside[row] and (row // 100 == 5 or row // 100 >= 61) for row in range(ROWS)])
+    )
+    assert pa.Table.from_batches(batches).equals(wanted)
+    assert max(batch.num_rows for batch in batches) <= (1000 if columns != ["day"] else 1000 * looks)

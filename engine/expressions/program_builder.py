@@ -133,7 +133,7 @@ class ProgramBuilder:
     def constant(self, scalar: pa.Scalar) -> Register:
         """Return the register of a constant."""
         kind = kind_of(scalar.type)
-        if kind is None:
+        if kind is None or (kind == "decimal" and not _fits_register(scalar)):
             raise NoStepsError
         key = _constant_key(scalar)
         if key not in self._known:
@@ -195,6 +195,14 @@ def _folded(operand: Operand) -> pa.Scalar | None:
     except UNFIT:
         return None
     return value if isinstance(value, pa.Scalar) else None
+
+
+def _fits_register(scalar: pa.Scalar) -> bool:
+    """Whether a decimal fits into the 128 bits that steps reckon with."""
+    if not scalar.is_valid or pa.types.is_decimal128(scalar.type):
+        return True
+    unscaled = pa.repeat(scalar, 1).buffers()[1].to_pybytes()[: scalar.type.byte_width]
+    return int.from_bytes(unscaled, "little", signed=True).bit_length() < 128
 
 
 def _constant_key(scalar: pa.Scalar) -> tuple[Any, ...]:

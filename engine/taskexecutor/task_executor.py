@@ -22,7 +22,6 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor
-from contextlib import suppress
 from functools import partial
 from typing import Protocol
 
@@ -307,10 +306,9 @@ class TaskExecutor(RpcEndpoint):
 
     async def _drop_partitions(self, partitions: Sequence[ResultPartitionId]) -> None:
         """Drop result partitions off the loop, as removing files may take its time, and what their readers freed."""
-        loop = asyncio.get_running_loop()
         for partition in partitions:
-            await loop.run_in_executor(self._blocking_work, self._resources.release_partition, partition)
-        await loop.run_in_executor(self._blocking_work, FREED_MEMORY.give_back)
+            await _unless_at_end(self._blocking_work, partial(self._resources.release_partition, partition))
+        await _unless_at_end(self._blocking_work, FREED_MEMORY.give_back)
 
     async def release_job(self, request: ReleaseJob) -> Acknowledge:
         """Drop everything of a job, once its task threads have ended."""
@@ -334,9 +332,7 @@ class TaskExecutor(RpcEndpoint):
         """Give back what ended jobs have freed, unless the next one comes at once and would touch it first again."""
         await asyncio.sleep(_IDLE_S)
         if not self._tasks:
-            # A script may have come to its end meanwhile: its executors take nothing any more, and its memory goes.
-            with suppress(RuntimeError):
-                await asyncio.get_running_loop().run_in_executor(self._blocking_work, FREED_MEMORY.give_back)
+            await _unless_at_end(self._blocking_work, FREED_MEMORY.give_back)
 
     # ---- leaders ----
 
@@ -432,3 +428,15 @@ class TaskExecutor(RpcEndpoint):
         for task in tasks:
             await task.ended.wait()
         await super().stop()
+
+
+async def _unless_at_end(executor: Executor, work: Callable[[], object]) -> None:
+    """Run work off the loop, except where a script has come to its end meanwhile.
+
+    Its executors take nothing any more; its files are removed as the embedded cluster closes, its memory goes with it.
+    """
+    try:
+        begun = asyncio.get_running_loop().run_in_executor(executor, work)
+    except RuntimeError:
+        return
+    await begun

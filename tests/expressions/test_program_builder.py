@@ -9,6 +9,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from engine import col
 from engine.errors import DataError, SchemaError
 from engine.expressions.binding import Operand
 from engine.expressions.compile import compile_operand
@@ -285,3 +286,16 @@ def test_texts_among_constants_may_be_empty():
     batch = pa.RecordBatch.from_pydict({"s": ["a", "", None]})
     empty = call("and", call("equal", ColumnRef("s"), make_literal("")), call("is_not_null", ColumnRef("s")))
     assert compile_expression(empty, batch.schema)(batch).to_pylist() == [False, True, False]
+
+
+@pytest.mark.parametrize("digits", [37, 38, 39, 47])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_constants_of_more_than_128_bits_are_left_to_arrow(digits, sign):
+    constant = sign * WIDE.subtract(D(10) ** digits, D("0.5"))
+    values = [constant, WIDE.add(constant, D(1)), D("1.5"), None]
+    schema = pa.schema([("x", pa.decimal256(50, 2))])
+    batch = pa.record_batch([pa.array(values, schema.field("x").type)], schema=schema)
+    wanted = [None if value is None else (value < constant, value == constant) for value in values]
+    found = [compile_expression(each.expression, schema)(batch) for each in (col("x") < constant, col("x") == constant)]
+    pairs = zip(*(each.to_pylist() for each in found), strict=True)
+    assert [None if pair == (None, None) else pair for pair in pairs] == wanted

@@ -136,9 +136,21 @@ def test_memory_is_given_back_behind_a_job_unless_the_process_ends(monkeypatch):
     given = []
     monkeypatch.setattr(task_executor.FREED_MEMORY, "give_back", lambda: given.append(True))
     with ThreadPoolExecutor(1) as executor:
-        process = SimpleNamespace(_tasks={}, _blocking_work=executor)
+        resources = SimpleNamespace(release_partition=given.append)
+        process = SimpleNamespace(_tasks={}, _blocking_work=executor, _resources=resources)
         asyncio.run(task_executor.TaskExecutor._give_back_when_idle(process))
         assert given == [True]
     # the interpreter has shut its executors down
     asyncio.run(task_executor.TaskExecutor._give_back_when_idle(process))
+    asyncio.run(task_executor.TaskExecutor._drop_partitions(process, ["of a job that has ended"]))
     assert given == [True]
+
+
+def test_an_error_in_what_is_dropped_is_told():
+    def fail(partition):
+        raise RuntimeError(f"{partition} cannot be removed")
+
+    with ThreadPoolExecutor(1) as executor:
+        process = SimpleNamespace(_blocking_work=executor, _resources=SimpleNamespace(release_partition=fail))
+        with pytest.raises(RuntimeError, match="files cannot be removed"):
+            asyncio.run(task_executor.TaskExecutor._drop_partitions(process, ["files"]))

@@ -72,7 +72,7 @@ class JoinCalls(Calls):
         the first that is not earlier, "nearest" the nearer of the two (the earlier one where both are as near).
         ``tolerance`` is how far away it may be: a number, a ``timedelta``, or a text such as "10 min".
         ``allow_exact_matches=False``: a row at the very time does not count. A null matches nothing. Of several rows of
-        ``other`` at one time, backward takes the last in their order and forward the first.
+        ``other`` at one time, backward takes the last in their order, forward the first, where one subtask reads them.
 
         >>> trades = env.from_arrow(pa.table({"at": [2, 5, 9], "sym": ["a", "b", "a"], "size": [10, 20, 30]}))
         >>> quotes = env.from_arrow(pa.table({"at": [1, 4, 8], "sym": ["a", "b", "b"], "bid": [1.5, 2.0, 2.5]}))

@@ -42,6 +42,10 @@ def _decimal_types(left: Operand, right: Operand) -> tuple[pa.DataType, pa.DataT
     return of(left), of(right)
 
 
+#: of a decimal of 128 bits, as sums of decimals are
+_DIGITS = 38
+
+
 def _wide_decimal(data_type: pa.DataType) -> pa.DataType:
     return pa.decimal256(data_type.precision, data_type.scale)
 
@@ -76,6 +80,8 @@ def _checked(kernel: Callable[..., Datum]) -> Callable[[Sequence[Operand], Optio
         types = _number_types(left, right)
         if any(map(pa.types.is_decimal, types)):
             types = _fitting_decimals(kernel, types)
+            if kernel is pc.multiply_checked and _is_widest_product(types):
+                return Binding(_widest_product, types, can_raise=True)
         return Binding(kernel, types, can_raise=not pa.types.is_floating(types[0]))
 
     return bind
@@ -90,6 +96,16 @@ def _fitting_decimals(
     except pa.ArrowInvalid:
         return _wide_decimal(types[0]), _wide_decimal(types[1])
     return types
+
+
+def _is_widest_product(types: tuple[pa.DataType, pa.DataType]) -> bool:
+    """Whether two decimals of 38 digits are multiplied, as sums are: Arrow wants 77 for that, of which 76 can be."""
+    return all(pa.types.is_decimal(each) and each.precision == _DIGITS for each in types)
+
+
+def _widest_product(left: Datum, right: Datum) -> Datum:
+    """Return the product of decimals of 38 digits; a left one that has that many fails."""
+    return pc.multiply_checked(pc.cast(left, pa.decimal256(_DIGITS - 1, left.type.scale)), right)
 
 
 def _bind_other(kernel: Callable[..., Datum], left: Operand, right: Operand) -> Binding:

@@ -1,6 +1,7 @@
 """asof_join: what may be said of it, and what the plan holds then."""
 
 import datetime
+import decimal
 
 import pyarrow as pa
 import pytest
@@ -61,6 +62,8 @@ def test_a_tolerance_is_in_units_of_the_column(left, column, tolerance, units):
         ({"on": "t", "by": "g", "tolerance": "-1 s"}, "is not negative"),
         ({"on": "t", "by": "g", "tolerance": 5}, "say which unit"),
         ({"on": "t", "by": "g", "tolerance": [1]}, "is no distance"),
+        ({"on": "d", "by": "g", "tolerance": decimal.Decimal(10**17)}, "too far; leave it out"),
+        ({"on": "d", "by": "g", "tolerance": 10**40}, "is too far"),
         ({"on": "t", "by": "h"}, "no column 'h'"),
         ({"on": "t", "by": "g"}, "both sides have a column 'd'"),
         ({"left_on": "x", "right_on": "t"}, "no common type"),

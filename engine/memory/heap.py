@@ -260,8 +260,9 @@ def choose_arrow_pool() -> None:
 
 @contextlib.contextmanager
 def decay_at_once() -> Iterator[None]:
-    """Have Arrow's unused memory go back when it is freed, while this lasts: where memory is short.
+    """Have Arrow's unused memory go back when it is freed, while this lasts, and the holes of the heap behind it.
 
+    For steps that are short of memory.
     The allocator looks at the time when it is asked for memory, and each of its arenas is asked by some of the threads
     only. To have memory back means to touch it first again, which costs less than what is done where it is short.
     """
@@ -272,6 +273,7 @@ def decay_at_once() -> Iterator[None]:
     try:
         yield
     finally:
+        FREED_MEMORY.give_back()
         with _Short.lock:
             _Short.count -= 1
             if _Short.count == 0:

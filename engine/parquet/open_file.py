@@ -163,6 +163,10 @@ class OpenFile:
             reader = self._readers[key] = GroupReader(schema, window_bytes)
         return reader
 
+    def let_go(self) -> None:
+        """Give back the memory that was taken for pages, and is kept for the next row group."""
+        self._readers.clear()
+
     def single_row(self, group: int, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Yield the row of a row group that has one, read at once: no page of it is kept for later."""
         table = self._by_arrow().read_row_group(group, columns=list(columns), use_threads=False)

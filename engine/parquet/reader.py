@@ -318,7 +318,7 @@ class ParquetReader:
         if not is_granted:
             self._reserved.resize(0)  # what the last row group had
         if not is_granted and self._new_space is not None and columns:
-            read = partial(self._batches_of, group)
+            read = partial(self._passed, group)
             yield from self._whole(read_in_passes(read, sizes, rows, self._new_space, process_budget))
         elif self._filter is None:
             yield from self._batches_of(group, columns, rows)
@@ -364,6 +364,13 @@ class ParquetReader:
         while (batch := stream.read()) is not None:
             yield batch
             del batch  # a wide one is not kept while the next is read
+
+    def _passed(self, group: int, columns: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:
+        """Yield some columns of a row group where memory is short, and keep none of it for the next ones."""
+        assert self._file is not None
+        self._file.let_go()
+        yield from self._batches_of(group, columns, rows)
+        self._file.let_go()
 
     def _open_columns(self, group: int, columns: Sequence[str], rows: int) -> ColumnStream:
         """Return some columns of a row group, of the source's types, in batches of so many rows."""

@@ -102,6 +102,25 @@ def test_what_is_reserved_is_given_back_when_a_reader_is_closed_in_the_middle(tm
     assert share.held(Kind.ARROW) == 0
 
 
+def test_memory_of_pages_is_not_kept_from_pass_to_pass(tmp_path, new_space, monkeypatch):
+    path = tmp_path / "t.parquet"
+    names = [f"c{index:02d}" for index in range(16)]
+    columns = {name: pa.array(range(index, 60_000 + index)) for index, name in enumerate(names)}
+    pq.write_table(pa.table(columns), path, row_group_size=30_000, use_dictionary=False)
+    spec, _, _ = parquet_source(path)
+    monkeypatch.setattr(parquet_reader, "process_budget", budget_of(2 << 20))
+    monkeypatch.setattr(parquet_reader, "LEAST_BYTES", 0)
+    reader = ParquetReader(spec, spec.splits, new_space)
+    kept, rows = [], 0
+    with parquet_reader.process_budget.reserve(Kind.ARROW, 1):
+        for batch in reader:
+            kept.append(len(reader._file._readers))
+            rows += batch.num_rows
+    reader.close()
+    assert rows == 60_000
+    assert set(kept) == {0}
+
+
 def test_held_bytes_are_a_page_and_three_times_the_dictionary(tmp_path):
     path = tmp_path / "t.parquet"
     rows = 100_000

@@ -18,7 +18,7 @@ from __future__ import annotations
 import io
 import itertools
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import pyarrow as pa
 import pyarrow.csv as pacsv
@@ -109,7 +109,15 @@ def inferred_table(
         ) from None
     except pa.ArrowInvalid as error:
         reason = _with_line(str(error).partition("\n")[0], body, dialect, lines_before)
-        raise SchemaError(f"file {spec.paths[0]}: no schema can be inferred: {reason}; pass schema=") from None
+        remedy = _remedy(names, body)
+        raise SchemaError(f"file {spec.paths[0]}: no schema can be inferred: {reason}; pass {remedy}") from None
+
+
+def _remedy(names: Sequence[str], body: bytes) -> str:
+    """Return what to pass: a delimiter where the one column of the header, or of the first line, holds what is one."""
+    first = names[0] + body.partition(b"\n")[0].decode("latin-1") if len(names) == 1 else ""
+    likely = [repr(one) for one in ";\t|," if one in first]
+    return f"delimiter={likely[0]}, or schema=" if likely else "schema="
 
 
 def _with_line(reason: str, body: bytes, dialect: CsvDialect, lines_before: int) -> str:

@@ -1,6 +1,7 @@
 """What the client learns of CSV files when a plan is built."""
 
 import random
+import re
 from itertools import pairwise
 
 import pyarrow as pa
@@ -169,6 +170,16 @@ def test_a_quote_just_behind_a_cut_is_seen(tmp_path):
     target = len(rows)
     path.write_text(rows + '2,"x\n9,y"\n' + rows)
     assert record_boundaries(str(path), [target], CsvDialect.of(",", '"')) == [target + len('2,"x\n9,y"\n')]
+
+
+@pytest.mark.parametrize("header", [True, False])
+@pytest.mark.parametrize("delimiter", [";", "\t", "|"])
+def test_another_delimiter_is_asked_about(tmp_path, delimiter, header):
+    (tmp_path / "x.csv").write_text(f"a{delimiter}b\n1{delimiter}2,5\n")
+    with pytest.raises(
+        SchemaError, match=rf"Expected 1 columns, got 2.*; pass delimiter={re.escape(repr(delimiter))}, or"
+    ):
+        csv_source(tmp_path / "x.csv", options=CsvOptions(header=header))
 
 
 @pytest.mark.parametrize(

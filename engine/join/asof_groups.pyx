@@ -1,9 +1,10 @@
 """AsofGroups: the as-of join of rows in any order that lie in memory, group by group.
 
     join = AsofGroups(spec, rule)                           keys: those that are equal, one at least, then the time
+    join.reserve(rows)                                      of both sides, the most that will come at once
     for batch in join.join(left, right): ...                RowBatches; right: None where there is none
     join.join(...)                                          any number of times, once the one before is done
-    join.close()
+    join.close()                                            it may be used again
 
     left   b2 a1 a9 a4 ──► number of each row's group ──► a1 a9 a4 | b2 ──► a1 a4 a9 | b2 ─┐   (time, row) side by side
            (RowGroups)             0: a, 1: b              by counting   only what is       ├─► merged by times
@@ -17,8 +18,13 @@ Invariants: each left row comes out once, groups in the order of their first lef
 and those with a null key behind all others, without a right row. Of right rows at one time the last in their order is
 taken backward, the first forward.
 
-Memory: SCRATCH_BYTES for a row, beside the rows, which stay where they are. Of rows that the caches do not hold, most
-of the time is spent in waiting for them: whoever has more parts them by key first. Thread: one.
+Memory: SCRATCH_BYTES for a row, beside the rows, which stay where they are. It is kept from one join to the next, until
+close(): the kernel clears what is given to it page by page, which costs as much as the join itself. Of rows that the
+caches do not hold, most of the time is spent in waiting for them: whoever has more parts them by key first.
+
+    scratch    left entries │ right entries │ of the side in work: prefixes, numbers │ then: what its sort needs
+
+Thread: one.
 
 Source: DuckDB's and Polars' as-of joins put rows together by hashes of their keys, too.
 
@@ -47,9 +53,10 @@ from engine.join.join_spec import JoinInput
 
 cdef enum:
     CHUNK_ROWS = 1024
+    ENTRY_BYTES = sizeof(IndexEntry)
 
-#: entries, prefixes, numbers, and entries of the largest group once more
-SCRATCH_BYTES = 16 + 8 + 4 + 16
+#: an entry, and in the same place one after the other a prefix with a number, and an entry that is being sorted
+SCRATCH_BYTES = ENTRY_BYTES + ENTRY_BYTES
 
 
 @cython.final
@@ -59,7 +66,7 @@ cdef class _GroupedRows:
     cdef JoinSide _side
     cdef NormalizedKey _prefixes        # of times that are not null
     cdef RowComparator _order           # of times
-    cdef IndexEntry* entries
+    cdef IndexEntry* entries            # in scratch of the join
     cdef int64_t* bounds                # [groups + 1] where each group begins
     cdef int64_t count                  # entries
 
@@ -72,50 +79,33 @@ cdef class _GroupedRows:
         self.clear()
 
     cdef void clear(self) noexcept nogil:
-        free(self.entries)
         free(self.bounds)
         self.entries = NULL
         self.bounds = NULL
         self.count = 0
 
-    cdef int take(self, RowBatch batch, RowGroups groups, bint is_left) except -1:
-        """Put the rows of a batch group by group; left ones without a group behind the others."""
+    cdef int take(self, RowBatch batch, RowGroups groups, bint is_left, IndexEntry* entries,
+                  IndexEntry* unused) except -1:
+        """Put the rows of a batch group by group; left ones without a group behind the others.
+
+        Args: entries, unused: room for as many as there are rows, each.
+        """
         cdef int64_t count = 0 if batch is None else batch.count
-        cdef int32_t* numbers = <int32_t*> malloc(<size_t> (count + 1) * sizeof(int32_t))
-        cdef uint64_t* prefixes = <uint64_t*> malloc(<size_t> (count + 1) * sizeof(uint64_t))
-        cdef IndexEntry* scratch = NULL
-        cdef bint is_done = False
-        cdef int64_t largest
-        try:
-            self.clear()
-            if numbers == NULL or prefixes == NULL:
-                raise MemoryError("groups of an as-of join")
+        cdef uint64_t* prefixes = <uint64_t*> unused
+        cdef int32_t* numbers = <int32_t*> (prefixes + count)
+        cdef bint is_done = True
+        self.clear()
+        self.entries = entries
+        with nogil:
             if count:
-                with nogil:
-                    is_done = self._look_at(batch, groups, is_left, numbers, prefixes)
-                if not is_done:
-                    raise MemoryError("groups of an as-of join")
-            self.entries = <IndexEntry*> malloc(<size_t> (count + 1) * sizeof(IndexEntry))
+                is_done = self._look_at(batch, groups, is_left, numbers, prefixes)
             self.bounds = <int64_t*> calloc(<size_t> groups.group_count() + 2, sizeof(int64_t))
-            if self.entries == NULL or self.bounds == NULL:
-                raise MemoryError("groups of an as-of join")
-            with nogil:
-                if count:
-                    self._place(batch, groups.group_count(), is_left, numbers, prefixes)
-                free(prefixes)
-                prefixes = NULL
-                largest = self._largest_in_disorder(groups.group_count())
-            if largest:
-                scratch = <IndexEntry*> malloc(<size_t> largest * sizeof(IndexEntry))
-                if scratch == NULL:
-                    raise MemoryError("a group of an as-of join")
-                with nogil:
-                    self._sort(groups.group_count(), scratch)
-            raise_failed_comparison()
-        finally:
-            free(numbers)
-            free(prefixes)
-            free(scratch)
+            if is_done and self.bounds != NULL and count:
+                self._place(batch, groups.group_count(), is_left, numbers, prefixes)
+                self._sort(groups.group_count(), unused)
+        if not is_done or self.bounds == NULL:
+            raise MemoryError("groups of an as-of join")
+        raise_failed_comparison()
         return 0
 
     cdef bint _look_at(self, RowBatch batch, RowGroups groups, bint is_left, int32_t* numbers,
@@ -171,15 +161,6 @@ cdef class _GroupedRows:
                 return False
         return True
 
-    cdef int64_t _largest_in_disorder(self, int64_t group_count) noexcept nogil:
-        cdef int64_t largest = 0
-        cdef int64_t group, size
-        for group in range(group_count):
-            size = self.bounds[group + 1] - self.bounds[group]
-            if size > largest and not self._is_in_order(group):
-                largest = size
-        return largest
-
     cdef void _sort(self, int64_t group_count, IndexEntry* scratch) noexcept nogil:
         cdef int64_t group
         for group in range(group_count):
@@ -205,6 +186,8 @@ cdef class AsofGroups:
     cdef bint _back_passes_equal        # a row at the very time is one before
     cdef bint _ahead_passes_equal       # a row at the very time is none behind
     cdef uint8_t** _lefts               # [PAIRS_MAX]
+    cdef IndexEntry* _scratch
+    cdef int64_t _room                  # rows that it is for
     cdef int64_t _position              # of the left
     cdef int64_t _group                 # where it stands
     cdef int64_t _back                  # first right row that is not before, and
@@ -232,6 +215,18 @@ cdef class AsofGroups:
 
     def __dealloc__(self):
         free(self._lefts)
+        free(self._scratch)
+
+    def reserve(self, int64_t rows):
+        """Have memory for so many rows of both sides; pages of it that nobody has written are not there yet."""
+        if rows <= self._room:
+            return
+        free(self._scratch)
+        self._room = 0
+        self._scratch = <IndexEntry*> malloc(<size_t> rows * 2 * ENTRY_BYTES)
+        if self._scratch == NULL:
+            raise MemoryError("rows of an as-of join")
+        self._room = rows
 
     def join(self, RowBatch left not None, RowBatch right):
         """Yield the output of all rows, which stay where they are until it ends.
@@ -240,16 +235,24 @@ cdef class AsofGroups:
         """
         self._check(left, self._output.left)
         self._check(right, self._output.right)
-        self._groups.clear()
-        self._left.take(left, self._groups, True)
-        self._right.take(right, self._groups, False)
+        self._take(left, right)
         self._position = self._group = self._back = self._ahead = 0
         while self._position < self._left.count:
             with nogil:
                 self._merge()
             raise_failed_comparison()
             yield from self._output.batches()
-        self.close()
+
+    cdef int _take(self, RowBatch left, RowBatch right) except -1:
+        """Put the rows of both sides group by group."""
+        cdef int64_t right_count = 0 if right is None else right.count
+        cdef IndexEntry* rights
+        self.reserve(left.count + right_count)
+        self._groups.clear()
+        rights = self._scratch + left.count
+        self._left.take(left, self._groups, True, self._scratch, rights + right_count)
+        self._right.take(right, self._groups, False, rights, rights + right_count)
+        return 0
 
     cdef int _check(self, RowBatch rows, JoinSide side) except -1:
         if rows is not None and rows.codec.schema.types != side.schema.types:
@@ -305,7 +308,10 @@ cdef class AsofGroups:
         return position
 
     def close(self):
-        """Forget all rows; idempotent."""
+        """Forget all rows, and give the memory back; idempotent."""
         self._groups.clear()
         self._left.clear()
         self._right.clear()
+        free(self._scratch)
+        self._scratch = NULL
+        self._room = 0

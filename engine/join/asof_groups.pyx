@@ -2,7 +2,7 @@
 
     join = AsofGroups(spec, rule)                           keys: those that are equal, one at least, then the time
     join.reserve(rows)                                      of both sides, the most that will come at once
-    for batch in join.join(left, right): ...                RowBatches; right: None where there is none
+    for batch in join.join(left, right): ...                RowPages; right: None where there is none
     join.join(...)                                          any number of times, once the one before is done
     join.close()                                            it may be used again
 
@@ -22,7 +22,8 @@ Memory: SCRATCH_BYTES for a row, beside the rows, which stay where they are. It 
 close(): the kernel clears what is given to it page by page, which costs as much as the join itself. Of rows that the
 caches do not hold, most of the time is spent in waiting for them: whoever has more parts them by key first.
 
-    scratch    left entries │ right entries │ of the side in work: prefixes, numbers │ then: what its sort needs
+    scratch    left entries │ right entries │ of the side in work: prefixes, addresses, numbers
+                                            │ ... and then: what its sort needs
 
 Thread: one.
 
@@ -38,25 +39,31 @@ from libc.stdlib cimport calloc, free, malloc
 from engine.join.asof_output cimport AsofOutput
 from engine.join.join_side cimport JoinSide
 from engine.join.key_groups cimport PAIRS_MAX
-from engine.join.row_groups cimport RowGroups
+from engine.join.row_groups cimport GROUP_CHUNK_ROWS, RowGroups
 from engine.join.sorted_batch cimport comparator_of, prefixes_of
 from engine.records.byte_kernels cimport prefetch
 from engine.records.comparator cimport KeyEquality, RowComparator
 from engine.records.normalized_key cimport NormalizedKey, may_differ
 from engine.records.outside_keys cimport raise_failed_comparison
-from engine.records.row_batch cimport RowBatch
+from engine.records.row_pages cimport RowPages
 from engine.sort.radix_sort cimport IndexEntry, sort_entries
 
-from engine.errors import SchemaError
+from engine.errors import CorruptBlockError, SchemaError
 from engine.graph.plan import AsofDirection
 from engine.join.join_spec import JoinInput
 
 cdef enum:
-    CHUNK_ROWS = 1024
     ENTRY_BYTES = sizeof(IndexEntry)
+    LOOK_BYTES = 8 + 8 + 4
 
-#: an entry, and in the same place one after the other a prefix with a number, and an entry that is being sorted
-SCRATCH_BYTES = ENTRY_BYTES + ENTRY_BYTES
+#: an entry, and in the same place one after the other what was seen of the row, and an entry that is being sorted
+SCRATCH_BYTES = ENTRY_BYTES + LOOK_BYTES
+
+# What was seen of rows, in their order.
+cdef struct _RowLooks:
+    uint64_t* prefixes
+    uint8_t** rows
+    int32_t* numbers
 
 
 @cython.final
@@ -84,54 +91,65 @@ cdef class _GroupedRows:
         self.bounds = NULL
         self.count = 0
 
-    cdef int take(self, RowBatch batch, RowGroups groups, bint is_left, IndexEntry* entries,
+    cdef int take(self, RowPages pages, RowGroups groups, bint is_left, IndexEntry* entries,
                   IndexEntry* unused) except -1:
-        """Put the rows of a batch group by group; left ones without a group behind the others.
+        """Put the rows of pages group by group; left ones without a group behind the others.
 
-        Args: entries, unused: room for as many as there are rows, each.
+        Args: entries: room for all of them; unused: LOOK_BYTES for each row.
         """
-        cdef int64_t count = 0 if batch is None else batch.count
-        cdef uint64_t* prefixes = <uint64_t*> unused
-        cdef int32_t* numbers = <int32_t*> (prefixes + count)
-        cdef bint is_done = True
+        cdef int64_t count = 0 if pages is None else pages.row_count
+        cdef _RowLooks looks
+        cdef int64_t found = 0
+        cdef bint has_memory = True
+        looks.prefixes = <uint64_t*> unused
+        looks.rows = <uint8_t**> (looks.prefixes + count)
+        looks.numbers = <int32_t*> (looks.rows + count)
         self.clear()
         self.entries = entries
         with nogil:
             if count:
-                is_done = self._look_at(batch, groups, is_left, numbers, prefixes)
-            self.bounds = <int64_t*> calloc(<size_t> groups.group_count() + 2, sizeof(int64_t))
-            if is_done and self.bounds != NULL and count:
-                self._place(batch, groups.group_count(), is_left, numbers, prefixes)
-                self._sort(groups.group_count(), unused)
-        if not is_done or self.bounds == NULL:
+                pages.rewind()
+                has_memory = self._look_at(pages, groups, is_left, &looks, &found)
+            self.bounds = <int64_t*> calloc(<size_t> groups.count + 2, sizeof(int64_t))
+            if self.bounds == NULL:
+                has_memory = False
+            elif has_memory and found == count:
+                self._place(&looks, count, groups.count, is_left)
+                self._sort(groups.count, unused)
+        if not has_memory:
             raise MemoryError("groups of an as-of join")
+        if found != count:
+            raise CorruptBlockError("sizes of rows do not add up in a page of an as-of join")
         raise_failed_comparison()
         return 0
 
-    cdef bint _look_at(self, RowBatch batch, RowGroups groups, bint is_left, int32_t* numbers,
-                       uint64_t* prefixes) noexcept nogil:
-        """Find groups and prefixes of rows, a chunk while it is near; False: there is no memory."""
-        cdef uint8_t nulls[CHUNK_ROWS]
-        cdef int64_t begin = 0
-        cdef int64_t size
-        while begin < batch.count:
-            size = min(<int64_t> CHUNK_ROWS, batch.count - begin)
-            self._side.null_keys_of_rows(batch.rows + begin, size, nulls)
+    cdef bint _look_at(self, RowPages pages, RowGroups groups, bint is_left, _RowLooks* looks,
+                       int64_t* found) noexcept nogil:
+        """Find rows, their groups and prefixes, a chunk while it is near; False: there is no memory."""
+        cdef uint8_t nulls[GROUP_CHUNK_ROWS]
+        cdef int64_t size = 0
+        cdef int64_t at = 0
+        while size >= 0 and at < pages.row_count:
+            size = pages.next(looks.rows + at, min(<int64_t> GROUP_CHUNK_ROWS, pages.row_count - at))
+            if size <= 0:
+                break
+            self._side.null_keys_of_rows(looks.rows + at, size, nulls)
             if not is_left:
-                groups.find(batch.rows + begin, size, nulls, numbers + begin)
-            elif not groups.add(batch.rows + begin, size, nulls, numbers + begin):
+                groups.find(looks.rows + at, size, nulls, looks.numbers + at)
+            elif not groups.add(looks.rows + at, size, nulls, looks.numbers + at):
                 return False
-            self._prefixes.prefixes_of_rows(batch.rows + begin, size, prefixes + begin)
-            begin += size
+            self._prefixes.prefixes_of_rows(looks.rows + at, size, looks.prefixes + at)
+            at += size
+        found[0] = at
         return True
 
-    cdef void _place(self, RowBatch batch, int64_t group_count, bint is_left, int32_t* numbers,
-                     const uint64_t* prefixes) noexcept nogil:
+    cdef void _place(self, _RowLooks* looks, int64_t count, int64_t group_count, bint is_left) noexcept nogil:
         """Count the rows of groups, and put each row behind those of its group."""
+        cdef int32_t* numbers = looks.numbers
         cdef int64_t row, group
         cdef int64_t begin = 0
         cdef int64_t size
-        for row in range(batch.count):
+        for row in range(count):
             if numbers[row] < 0:
                 if not is_left:
                     continue
@@ -142,9 +160,9 @@ cdef class _GroupedRows:
             self.bounds[group] = begin
             begin += size
         self.count = begin
-        for row in range(batch.count):
+        for row in range(count):
             if numbers[row] >= 0:
-                self.entries[self.bounds[numbers[row]]] = IndexEntry(prefixes[row], batch.rows[row])
+                self.entries[self.bounds[numbers[row]]] = IndexEntry(looks.prefixes[row], looks.rows[row])
                 self.bounds[numbers[row]] += 1
         # each is where the next one begins
         for group in range(group_count + 1, 0, -1):
@@ -186,7 +204,7 @@ cdef class AsofGroups:
     cdef bint _back_passes_equal        # a row at the very time is one before
     cdef bint _ahead_passes_equal       # a row at the very time is none behind
     cdef uint8_t** _lefts               # [PAIRS_MAX]
-    cdef IndexEntry* _scratch
+    cdef IndexEntry* _scratch           # SCRATCH_BYTES for each row
     cdef int64_t _room                  # rows that it is for
     cdef int64_t _position              # of the left
     cdef int64_t _group                 # where it stands
@@ -223,12 +241,12 @@ cdef class AsofGroups:
             return
         free(self._scratch)
         self._room = 0
-        self._scratch = <IndexEntry*> malloc(<size_t> rows * 2 * ENTRY_BYTES)
+        self._scratch = <IndexEntry*> malloc(<size_t> rows * (ENTRY_BYTES + LOOK_BYTES))
         if self._scratch == NULL:
             raise MemoryError("rows of an as-of join")
         self._room = rows
 
-    def join(self, RowBatch left not None, RowBatch right):
+    def join(self, RowPages left not None, RowPages right):
         """Yield the output of all rows, which stay where they are until it ends.
 
         Raises: SchemaError for rows of other types; CorruptBlockError, SpillError for keys that lie outside.
@@ -243,18 +261,18 @@ cdef class AsofGroups:
             raise_failed_comparison()
             yield from self._output.batches()
 
-    cdef int _take(self, RowBatch left, RowBatch right) except -1:
+    cdef int _take(self, RowPages left, RowPages right) except -1:
         """Put the rows of both sides group by group."""
-        cdef int64_t right_count = 0 if right is None else right.count
+        cdef int64_t right_count = 0 if right is None else right.row_count
         cdef IndexEntry* rights
-        self.reserve(left.count + right_count)
+        self.reserve(left.row_count + right_count)
         self._groups.clear()
-        rights = self._scratch + left.count
+        rights = self._scratch + left.row_count
         self._left.take(left, self._groups, True, self._scratch, rights + right_count)
         self._right.take(right, self._groups, False, rights, rights + right_count)
         return 0
 
-    cdef int _check(self, RowBatch rows, JoinSide side) except -1:
+    cdef int _check(self, RowPages rows, JoinSide side) except -1:
         if rows is not None and rows.codec.schema.types != side.schema.types:
             raise SchemaError(f"rows of {rows.codec.schema.types} cannot be joined as rows of {side.schema.types}")
         return 0
@@ -276,7 +294,7 @@ cdef class AsofGroups:
             self._lefts[place] = left.row
             before[place] = after[place] = NULL
             prefetch(left.row)
-            if self._group < self._groups.group_count():
+            if self._group < self._groups.count:
                 if self._output.looks_back:
                     self._back = self._passed(left, self._back, self._back_passes_equal)
                     if self._back > bounds[self._group]:

@@ -65,8 +65,8 @@ if TYPE_CHECKING:
 UNLENT_SHARE: Final = 4
 #: each side has this share of the other pages at least: estimates may be wrong, and partitions have pages of their own
 SIDE_SHARE_MIN: Final = 0.1
-#: bytes that a row takes while its partition is joined, its address included
-ROW_SCRATCH_BYTES: Final = SCRATCH_BYTES + 8
+#: bytes that a row takes while its partition is joined
+ROW_SCRATCH_BYTES: Final = SCRATCH_BYTES
 #: what is left for output
 OUTPUT_BYTES: Final = 2 << 20
 #: of what was parted, so large a part in one partition is a key that no hash divides
@@ -296,7 +296,7 @@ class PartitionedAsofDriver:
 
     def _joined(self, left: KeptRows, right: KeptRows | None) -> Iterator[pa.RecordBatch]:
         assert self._groups is not None, "it is open"
-        return self._groups.join(left.row_batch(), None if right is None else right.row_batch())
+        return self._groups.join(left.row_pages(), None if right is None else right.row_pages())
 
     def _of_files(self, pair: tuple[SpillFile, SpillFile], level: int, *, is_skewed: bool) -> Iterator[pa.RecordBatch]:
         """Join a partition in files: at once, or in parts, or sorted."""

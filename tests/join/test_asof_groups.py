@@ -8,7 +8,7 @@ import pytest
 from engine.errors import SchemaError
 from engine.join.asof_choice import AsofRule
 from engine.join.asof_groups import AsofGroups
-from engine.records.row_batch import batch_of_rows
+from engine.records.row_pages import pages_of_rows
 from tests.join.asof_oracle import DIRECTIONS, TIMES, asof_oracle, asof_spec, case_of, draw, numbers_of, rank, table_of
 
 GROUPS = ["a", "b", "c", "a name that is longer than a prefix", "a name that is longer than a prefix!"]
@@ -16,7 +16,7 @@ GROUPS = ["a", "b", "c", "a name that is longer than a prefix", "a name that is 
 
 def rows_of(table):
     """The rows of a table, or None where there are none."""
-    return batch_of_rows(table.combine_chunks().to_batches()[0]) if table.num_rows else None
+    return pages_of_rows(table.combine_chunks().to_batches()[0]) if table.num_rows else None
 
 
 def assert_like_oracle(left, right, kind, times, rule, tolerance=None):
@@ -54,14 +54,18 @@ def test_each_row_gets_the_nearest_one(name, direction, strict, near):
 @pytest.mark.parametrize("direction", DIRECTIONS)
 @pytest.mark.parametrize("group_count", [3, 900])
 @pytest.mark.parametrize("is_in_order", [False, True])
-def test_more_rows_than_one_chunk_in_few_groups_and_many(direction, group_count, is_in_order):
+@pytest.mark.parametrize("is_text", [False, True])
+def test_more_rows_than_one_chunk_in_few_groups_and_many(direction, group_count, is_in_order, is_text):
     chance = random.Random(group_count)
     times = range(1000)
     sides = []
     for tag in "lr":
         moments = [chance.choice(times) for _ in range(1100)]
         moments = sorted(moments) if is_in_order else moments
-        sides.append([(chance.randrange(group_count), time, f"{tag}{n}") for n, time in enumerate(moments)])
+        groups = [chance.randrange(group_count) for _ in moments]
+        if is_text:  # of any length, the empty one included
+            groups = [str(group).rjust(group % 40, "x") if group else "" for group in groups]
+        sides.append([(group, time, f"{tag}{n}") for n, (group, time) in enumerate(zip(groups, moments, strict=True))])
     lefts, rights = (
         pa.table({"g": [row[0] for row in side], "t": [row[1] for row in side], "n": [row[2] for row in side]})
         for side in sides

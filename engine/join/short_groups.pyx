@@ -6,7 +6,7 @@
 
 A hash of a text and a look at the first row of its group, which lies somewhere else, cost three times as much.
 
-Memory: 64 bytes a group, three times that while it grows. Texts beyond SHORT_TEXT_BYTES are the caller's. Thread: one.
+Memory: 64 to 128 bytes a group, half as much again while it grows. Texts beyond SHORT_TEXT_BYTES are the caller's.
 
 Held by: tests/join/test_asof_groups.py
 """

@@ -5,8 +5,8 @@ import pyarrow as pa
 from engine.aggregate.partition_files import PartitionFiles
 from engine.iomanager.block_reader import BlockReader
 from engine.memory.page_pool import PagePool
-from engine.records.row_batch import RowBatch
 from engine.records.row_codec import RowCodec
+from engine.records.row_pages import RowPages
 
 class RowPartitions:
     partition_count: int
@@ -41,5 +41,5 @@ class KeptRows:
 
     def __iter__(self) -> Iterator[pa.RecordBatch]: ...
     def __next__(self) -> pa.RecordBatch: ...
-    def row_batch(self) -> RowBatch: ...
+    def row_pages(self) -> RowPages: ...
     def delete(self) -> None: ...

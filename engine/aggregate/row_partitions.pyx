@@ -41,8 +41,8 @@ from engine.memory.page_pool cimport PagePool, take_for_row
 from engine.records.arrow_batch cimport ArrowBatch
 from engine.records.byte_kernels cimport LINE_BYTES, prefetch
 from engine.records.hashing cimport hash_batch, hash_rows, partition_of_hash
-from engine.records.row_batch cimport RowBatch, new_row_batch
 from engine.records.row_codec cimport RowCodec, row_size, rows_of_page
+from engine.records.row_pages cimport RowPages, new_row_pages
 
 from engine.errors import CorruptBlockError, MemoryBudgetError
 from engine.records.wide_rows import room_for
@@ -413,20 +413,14 @@ cdef class KeptRows:
         self._given += count
         return self._codec.decode(self._rows + self._given - count, count, NULL, 0)
 
-    def row_batch(self):
-        """Return all rows as a RowBatch, where they lie: good until delete(). In place of reading them."""
-        cdef RowBatch batch = new_row_batch(self._codec, self.row_count)
-        cdef int64_t found = 0
-        cdef int64_t index, count
-        for index in range(self._page_index, self._page_count):
-            with nogil:
-                count = rows_of_page(self._pages[index].memory, self._pages[index].used, batch.rows + found,
-                                     self.row_count - found)
-            if count < 0:
-                raise CorruptBlockError("sizes of rows do not add up in a page of parted rows")
-            found += count
-        batch.end(found)
-        return batch
+    def row_pages(self):
+        """Return all rows as RowPages, where they lie: good until delete(). In place of reading them."""
+        cdef RowPages pages = new_row_pages(self._codec, self.row_count, self._page_count - self._page_index)
+        cdef int64_t index
+        for index in range(pages.page_count):
+            pages.pages[index].memory = self._pages[self._page_index + index].memory
+            pages.pages[index].used = self._pages[self._page_index + index].used
+        return pages
 
     cdef int _gather(self) except -1:
         """Find the next rows: about KEPT_ROWS of them, whole pages."""

@@ -38,6 +38,7 @@ sort_merge_join SortMergeJoin: merges two sorted inputs, groups of equal keys bo
 asof_join       AsofJoin: for each left row the right row nearest in time, in one pass over sorted inputs
 asof_groups     AsofGroups: the same of rows in any order that lie in memory, group by group
 row_groups      numbers for rows of both sides by their keys
+short_groups    the same of keys that are one short text, by the text itself
 asof_output     candidates of left rows, and the pairs that come of them
 asof_choice     which candidate it takes, and how far away it may be
 range_join      RangeJoin: rows with an interval and those whose point lies in it, both inputs sorted

@@ -1,9 +1,10 @@
 """AsofGroups: the as-of join of rows in any order that lie in memory, group by group.
 
     join = AsofGroups(spec, rule)                           keys: those that are equal, one at least, then the time
-    for batch in join.join(left, right): ...                RowBatches; right: None where there is none
+    join.reserve(rows)                                      of both sides, the most that will come at once
+    for batch in join.join(left, right): ...                RowPages; right: None where there is none
     join.join(...)                                          any number of times, once the one before is done
-    join.close()
+    join.close()                                            it may be used again
 
     left   b2 a1 a9 a4 ──► number of each row's group ──► a1 a9 a4 | b2 ──► a1 a4 a9 | b2 ─┐   (time, row) side by side
            (RowGroups)             0: a, 1: b              by counting   only what is       ├─► merged by times
@@ -17,8 +18,14 @@ Invariants: each left row comes out once, groups in the order of their first lef
 and those with a null key behind all others, without a right row. Of right rows at one time the last in their order is
 taken backward, the first forward.
 
-Memory: SCRATCH_BYTES for a row, beside the rows, which stay where they are. Of rows that the caches do not hold, most
-of the time is spent in waiting for them: whoever has more parts them by key first. Thread: one.
+Memory: SCRATCH_BYTES for a row, beside the rows, which stay where they are. It is kept from one join to the next, until
+close(): the kernel clears what is given to it page by page, which costs as much as the join itself. Of rows that the
+caches do not hold, most of the time is spent in waiting for them: whoever has more parts them by key first.
+
+    scratch    left entries │ right entries │ of the side in work: prefixes, addresses, numbers
+                                            │ ... and then: what its sort needs
+
+Thread: one.
 
 Source: DuckDB's and Polars' as-of joins put rows together by hashes of their keys, too.
 
@@ -32,24 +39,31 @@ from libc.stdlib cimport calloc, free, malloc
 from engine.join.asof_output cimport AsofOutput
 from engine.join.join_side cimport JoinSide
 from engine.join.key_groups cimport PAIRS_MAX
-from engine.join.row_groups cimport RowGroups
+from engine.join.row_groups cimport GROUP_CHUNK_ROWS, RowGroups
 from engine.join.sorted_batch cimport comparator_of, prefixes_of
 from engine.records.byte_kernels cimport prefetch
 from engine.records.comparator cimport KeyEquality, RowComparator
 from engine.records.normalized_key cimport NormalizedKey, may_differ
 from engine.records.outside_keys cimport raise_failed_comparison
-from engine.records.row_batch cimport RowBatch
+from engine.records.row_pages cimport RowPages
 from engine.sort.radix_sort cimport IndexEntry, sort_entries
 
-from engine.errors import SchemaError
+from engine.errors import CorruptBlockError, SchemaError
 from engine.graph.plan import AsofDirection
 from engine.join.join_spec import JoinInput
 
 cdef enum:
-    CHUNK_ROWS = 1024
+    ENTRY_BYTES = sizeof(IndexEntry)
+    LOOK_BYTES = 8 + 8 + 4
 
-#: entries, prefixes, numbers, and entries of the largest group once more
-SCRATCH_BYTES = 16 + 8 + 4 + 16
+#: an entry, and in the same place one after the other what was seen of the row, and an entry that is being sorted
+SCRATCH_BYTES = ENTRY_BYTES + LOOK_BYTES
+
+# What was seen of rows, in their order.
+cdef struct _RowLooks:
+    uint64_t* prefixes
+    uint8_t** rows
+    int32_t* numbers
 
 
 @cython.final
@@ -59,7 +73,7 @@ cdef class _GroupedRows:
     cdef JoinSide _side
     cdef NormalizedKey _prefixes        # of times that are not null
     cdef RowComparator _order           # of times
-    cdef IndexEntry* entries
+    cdef IndexEntry* entries            # in scratch of the join
     cdef int64_t* bounds                # [groups + 1] where each group begins
     cdef int64_t count                  # entries
 
@@ -72,76 +86,70 @@ cdef class _GroupedRows:
         self.clear()
 
     cdef void clear(self) noexcept nogil:
-        free(self.entries)
         free(self.bounds)
         self.entries = NULL
         self.bounds = NULL
         self.count = 0
 
-    cdef int take(self, RowBatch batch, RowGroups groups, bint is_left) except -1:
-        """Put the rows of a batch group by group; left ones without a group behind the others."""
-        cdef int64_t count = 0 if batch is None else batch.count
-        cdef int32_t* numbers = <int32_t*> malloc(<size_t> (count + 1) * sizeof(int32_t))
-        cdef uint64_t* prefixes = <uint64_t*> malloc(<size_t> (count + 1) * sizeof(uint64_t))
-        cdef IndexEntry* scratch = NULL
-        cdef bint is_done = False
-        cdef int64_t largest
-        try:
-            self.clear()
-            if numbers == NULL or prefixes == NULL:
-                raise MemoryError("groups of an as-of join")
+    cdef int take(self, RowPages pages, RowGroups groups, bint is_left, IndexEntry* entries,
+                  IndexEntry* unused) except -1:
+        """Put the rows of pages group by group; left ones without a group behind the others.
+
+        Args: entries: room for all of them; unused: LOOK_BYTES for each row.
+        """
+        cdef int64_t count = 0 if pages is None else pages.row_count
+        cdef _RowLooks looks
+        cdef int64_t found = 0
+        cdef bint has_memory = True
+        looks.prefixes = <uint64_t*> unused
+        looks.rows = <uint8_t**> (looks.prefixes + count)
+        looks.numbers = <int32_t*> (looks.rows + count)
+        self.clear()
+        self.entries = entries
+        with nogil:
             if count:
-                with nogil:
-                    is_done = self._look_at(batch, groups, is_left, numbers, prefixes)
-                if not is_done:
-                    raise MemoryError("groups of an as-of join")
-            self.entries = <IndexEntry*> malloc(<size_t> (count + 1) * sizeof(IndexEntry))
-            self.bounds = <int64_t*> calloc(<size_t> groups.group_count() + 2, sizeof(int64_t))
-            if self.entries == NULL or self.bounds == NULL:
-                raise MemoryError("groups of an as-of join")
-            with nogil:
-                if count:
-                    self._place(batch, groups.group_count(), is_left, numbers, prefixes)
-                free(prefixes)
-                prefixes = NULL
-                largest = self._largest_in_disorder(groups.group_count())
-            if largest:
-                scratch = <IndexEntry*> malloc(<size_t> largest * sizeof(IndexEntry))
-                if scratch == NULL:
-                    raise MemoryError("a group of an as-of join")
-                with nogil:
-                    self._sort(groups.group_count(), scratch)
-            raise_failed_comparison()
-        finally:
-            free(numbers)
-            free(prefixes)
-            free(scratch)
+                pages.rewind()
+                has_memory = self._look_at(pages, groups, is_left, &looks, &found)
+            self.bounds = <int64_t*> calloc(<size_t> groups.count + 2, sizeof(int64_t))
+            if self.bounds == NULL:
+                has_memory = False
+            elif has_memory and found == count:
+                self._place(&looks, count, groups.count, is_left)
+                self._sort(groups.count, unused)
+        if not has_memory:
+            raise MemoryError("groups of an as-of join")
+        if found != count:
+            raise CorruptBlockError("sizes of rows do not add up in a page of an as-of join")
+        raise_failed_comparison()
         return 0
 
-    cdef bint _look_at(self, RowBatch batch, RowGroups groups, bint is_left, int32_t* numbers,
-                       uint64_t* prefixes) noexcept nogil:
-        """Find groups and prefixes of rows, a chunk while it is near; False: there is no memory."""
-        cdef uint8_t nulls[CHUNK_ROWS]
-        cdef int64_t begin = 0
-        cdef int64_t size
-        while begin < batch.count:
-            size = min(<int64_t> CHUNK_ROWS, batch.count - begin)
-            self._side.null_keys_of_rows(batch.rows + begin, size, nulls)
+    cdef bint _look_at(self, RowPages pages, RowGroups groups, bint is_left, _RowLooks* looks,
+                       int64_t* found) noexcept nogil:
+        """Find rows, their groups and prefixes, a chunk while it is near; False: there is no memory."""
+        cdef uint8_t nulls[GROUP_CHUNK_ROWS]
+        cdef int64_t size = 0
+        cdef int64_t at = 0
+        while size >= 0 and at < pages.row_count:
+            size = pages.next(looks.rows + at, min(<int64_t> GROUP_CHUNK_ROWS, pages.row_count - at))
+            if size <= 0:
+                break
+            self._side.null_keys_of_rows(looks.rows + at, size, nulls)
             if not is_left:
-                groups.find(batch.rows + begin, size, nulls, numbers + begin)
-            elif not groups.add(batch.rows + begin, size, nulls, numbers + begin):
+                groups.find(looks.rows + at, size, nulls, looks.numbers + at)
+            elif not groups.add(looks.rows + at, size, nulls, looks.numbers + at):
                 return False
-            self._prefixes.prefixes_of_rows(batch.rows + begin, size, prefixes + begin)
-            begin += size
+            self._prefixes.prefixes_of_rows(looks.rows + at, size, looks.prefixes + at)
+            at += size
+        found[0] = at
         return True
 
-    cdef void _place(self, RowBatch batch, int64_t group_count, bint is_left, int32_t* numbers,
-                     const uint64_t* prefixes) noexcept nogil:
+    cdef void _place(self, _RowLooks* looks, int64_t count, int64_t group_count, bint is_left) noexcept nogil:
         """Count the rows of groups, and put each row behind those of its group."""
+        cdef int32_t* numbers = looks.numbers
         cdef int64_t row, group
         cdef int64_t begin = 0
         cdef int64_t size
-        for row in range(batch.count):
+        for row in range(count):
             if numbers[row] < 0:
                 if not is_left:
                     continue
@@ -152,9 +160,9 @@ cdef class _GroupedRows:
             self.bounds[group] = begin
             begin += size
         self.count = begin
-        for row in range(batch.count):
+        for row in range(count):
             if numbers[row] >= 0:
-                self.entries[self.bounds[numbers[row]]] = IndexEntry(prefixes[row], batch.rows[row])
+                self.entries[self.bounds[numbers[row]]] = IndexEntry(looks.prefixes[row], looks.rows[row])
                 self.bounds[numbers[row]] += 1
         # each is where the next one begins
         for group in range(group_count + 1, 0, -1):
@@ -170,15 +178,6 @@ cdef class _GroupedRows:
                     self._order.compare(self.entries[index - 1].row, self.entries[index].row) > 0)):
                 return False
         return True
-
-    cdef int64_t _largest_in_disorder(self, int64_t group_count) noexcept nogil:
-        cdef int64_t largest = 0
-        cdef int64_t group, size
-        for group in range(group_count):
-            size = self.bounds[group + 1] - self.bounds[group]
-            if size > largest and not self._is_in_order(group):
-                largest = size
-        return largest
 
     cdef void _sort(self, int64_t group_count, IndexEntry* scratch) noexcept nogil:
         cdef int64_t group
@@ -205,6 +204,8 @@ cdef class AsofGroups:
     cdef bint _back_passes_equal        # a row at the very time is one before
     cdef bint _ahead_passes_equal       # a row at the very time is none behind
     cdef uint8_t** _lefts               # [PAIRS_MAX]
+    cdef IndexEntry* _scratch           # SCRATCH_BYTES for each row
+    cdef int64_t _room                  # rows that it is for
     cdef int64_t _position              # of the left
     cdef int64_t _group                 # where it stands
     cdef int64_t _back                  # first right row that is not before, and
@@ -232,26 +233,46 @@ cdef class AsofGroups:
 
     def __dealloc__(self):
         free(self._lefts)
+        free(self._scratch)
 
-    def join(self, RowBatch left not None, RowBatch right):
+    def reserve(self, int64_t rows):
+        """Have memory for so many rows of both sides; pages of it that nobody has written are not there yet."""
+        if rows <= self._room:
+            return
+        free(self._scratch)
+        self._room = 0
+        self._scratch = <IndexEntry*> malloc(<size_t> rows * (ENTRY_BYTES + LOOK_BYTES))
+        if self._scratch == NULL:
+            raise MemoryError("rows of an as-of join")
+        self._room = rows
+
+    def join(self, RowPages left not None, RowPages right):
         """Yield the output of all rows, which stay where they are until it ends.
 
         Raises: SchemaError for rows of other types; CorruptBlockError, SpillError for keys that lie outside.
         """
         self._check(left, self._output.left)
         self._check(right, self._output.right)
-        self._groups.clear()
-        self._left.take(left, self._groups, True)
-        self._right.take(right, self._groups, False)
+        self._take(left, right)
         self._position = self._group = self._back = self._ahead = 0
         while self._position < self._left.count:
             with nogil:
                 self._merge()
             raise_failed_comparison()
             yield from self._output.batches()
-        self.close()
 
-    cdef int _check(self, RowBatch rows, JoinSide side) except -1:
+    cdef int _take(self, RowPages left, RowPages right) except -1:
+        """Put the rows of both sides group by group."""
+        cdef int64_t right_count = 0 if right is None else right.row_count
+        cdef IndexEntry* rights
+        self.reserve(left.row_count + right_count)
+        self._groups.clear()
+        rights = self._scratch + left.row_count
+        self._left.take(left, self._groups, True, self._scratch, rights + right_count)
+        self._right.take(right, self._groups, False, rights, rights + right_count)
+        return 0
+
+    cdef int _check(self, RowPages rows, JoinSide side) except -1:
         if rows is not None and rows.codec.schema.types != side.schema.types:
             raise SchemaError(f"rows of {rows.codec.schema.types} cannot be joined as rows of {side.schema.types}")
         return 0
@@ -273,7 +294,7 @@ cdef class AsofGroups:
             self._lefts[place] = left.row
             before[place] = after[place] = NULL
             prefetch(left.row)
-            if self._group < self._groups.group_count():
+            if self._group < self._groups.count:
                 if self._output.looks_back:
                     self._back = self._passed(left, self._back, self._back_passes_equal)
                     if self._back > bounds[self._group]:
@@ -305,7 +326,10 @@ cdef class AsofGroups:
         return position
 
     def close(self):
-        """Forget all rows; idempotent."""
+        """Forget all rows, and give the memory back; idempotent."""
         self._groups.clear()
         self._left.clear()
         self._right.clear()
+        free(self._scratch)
+        self._scratch = NULL
+        self._room = 0

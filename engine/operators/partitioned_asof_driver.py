@@ -65,8 +65,8 @@ if TYPE_CHECKING:
 UNLENT_SHARE: Final = 4
 #: each side has this share of the other pages at least: estimates may be wrong, and partitions have pages of their own
 SIDE_SHARE_MIN: Final = 0.1
-#: bytes that a row takes while its partition is joined, its address included
-ROW_SCRATCH_BYTES: Final = SCRATCH_BYTES + 8
+#: bytes that a row takes while its partition is joined
+ROW_SCRATCH_BYTES: Final = SCRATCH_BYTES
 #: what is left for output
 OUTPUT_BYTES: Final = 2 << 20
 #: of what was parted, so large a part in one partition is a key that no hash divides
@@ -166,6 +166,7 @@ class PartitionedAsofDriver:
         self._inputs = (inputs[0], inputs[1])
         self._sides: tuple[_Side, ...] = ()
         self._sorters: list[ExternalSorter] = []
+        self._groups: AsofGroups | None = None
         self._kept: list[_Kept] = []
         #: left and right of partitions in files that wait, the next one last
         self._files: list[tuple[SpillFile, SpillFile]] = []
@@ -232,14 +233,19 @@ class PartitionedAsofDriver:
 
     def _partitions(self, next_level: int) -> Iterator[pa.RecordBatch]:
         """Join what was parted, and what is in files when the others have left their pages."""
+        groups = self._groups
+        assert groups is not None, "it is open"
         self._divide()
+        row_limit = self._scratch_bytes() // ROW_SCRATCH_BYTES
+        groups.reserve(max([kept.row_count for kept in self._kept if kept.row_count <= row_limit], default=0))
         while self._kept:
             kept = self._kept[-1]
-            if ROW_SCRATCH_BYTES * kept.row_count <= self._scratch_bytes():
+            if kept.row_count <= row_limit:
                 yield from self._joined(kept.left, kept.right)
             else:
                 self._put_back(kept)
             self._kept.pop().delete()
+        groups.close()
         pairs = self._end_parts()
         total = sum(_bytes_of(pair) for pair in pairs)
         self._files += reversed(pairs)
@@ -289,7 +295,8 @@ class PartitionedAsofDriver:
         return left + sum((side.pool.page_limit - side.pool.pages_peak) * side.pool.page_size for side in self._sides)
 
     def _joined(self, left: KeptRows, right: KeptRows | None) -> Iterator[pa.RecordBatch]:
-        return self._groups.join(left.row_batch(), None if right is None else right.row_batch())
+        assert self._groups is not None, "it is open"
+        return self._groups.join(left.row_pages(), None if right is None else right.row_pages())
 
     def _of_files(self, pair: tuple[SpillFile, SpillFile], level: int, *, is_skewed: bool) -> Iterator[pa.RecordBatch]:
         """Join a partition in files: at once, or in parts, or sorted."""
@@ -308,6 +315,8 @@ class PartitionedAsofDriver:
                 yield from self._sorted([self._of_file(side, file) for side, file in zip((0, 1), pair, strict=True)])
             return
         yield from self._joined(kept.left, kept.right)
+        if self._groups is not None:
+            self._groups.close()
         self._kept.pop().delete()
 
     def _load(self, pair: tuple[SpillFile, SpillFile]) -> _Kept:
@@ -380,6 +389,7 @@ class PartitionedAsofDriver:
             [
                 *(sorter.close for sorter in sorters),
                 *(each.delete for each in kept),
+                *(() if self._groups is None else (self._groups.close,)),
                 *(side.close for side in sides),
                 *(file.delete for pair in files for file in pair),
             ]

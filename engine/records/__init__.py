@@ -12,6 +12,7 @@
     kept_rows       rows that a mask keeps, masks of codes; kept_kernels: their loops
     utf8            strings within nested values are text
     row_batch       some rows, handed on without being decoded: the door between sorts and joins
+    row_pages       rows in pages, found a few at a time: the door between partitions and joins
     batch_limits    how large a batch is at most; bounded_batches: batches within the limits
     wide_rows       very wide rows at the edges of a process
     hashing         the 64-bit hash of key columns, from batches and from rows (hash_mix: its mixing functions)

@@ -76,7 +76,7 @@ def test_rows_parted_by_any_column_are_lent_where_they_lie_and_come_from_files_a
         assert parts.add(batch, 0) == batch.num_rows
         lent = []
         for kept in parts.finish():
-            lent.append(kept.row_batch().decoded())
+            lent.append(kept.row_pages().decoded())
             kept.delete()
         parts.close()
         keys = [set(each.column("key").to_pylist()) for each in lent]
@@ -93,7 +93,7 @@ def test_rows_parted_by_any_column_are_lent_where_they_lie_and_come_from_files_a
         with file.reader() as reader:
             whole.add_file(reader)
         kept = whole.take(0)
-        assert kept.row_batch().decoded().to_pylist() == batch.to_pylist()
+        assert kept.row_pages().decoded().to_pylist() == batch.to_pylist()
         kept.delete()
         whole.close()
         file.delete()

@@ -5,18 +5,27 @@ import random
 import pyarrow as pa
 import pytest
 
+from engine.aggregate.partition_files import PartitionFiles
+from engine.aggregate.row_partitions import RowPartitions
 from engine.errors import SchemaError
+from engine.graph.plan import AsofDirection
 from engine.join.asof_choice import AsofRule
 from engine.join.asof_groups import AsofGroups
-from engine.records.row_batch import batch_of_rows
+from engine.records.outside_values import set_outside_bytes
+from engine.records.row_codec import RowCodec
+from engine.records.row_pages import pages_of_rows
 from tests.join.asof_oracle import DIRECTIONS, TIMES, asof_oracle, asof_spec, case_of, draw, numbers_of, rank, table_of
+from tests.records.test_outside_values import store
+from tests.workshop import workshop
+
+__all__ = ["store", "workshop"]
 
 GROUPS = ["a", "b", "c", "a name that is longer than a prefix", "a name that is longer than a prefix!"]
 
 
 def rows_of(table):
     """The rows of a table, or None where there are none."""
-    return batch_of_rows(table.combine_chunks().to_batches()[0]) if table.num_rows else None
+    return pages_of_rows(table.combine_chunks().to_batches()[0]) if table.num_rows else None
 
 
 def assert_like_oracle(left, right, kind, times, rule, tolerance=None):
@@ -54,14 +63,18 @@ def test_each_row_gets_the_nearest_one(name, direction, strict, near):
 @pytest.mark.parametrize("direction", DIRECTIONS)
 @pytest.mark.parametrize("group_count", [3, 900])
 @pytest.mark.parametrize("is_in_order", [False, True])
-def test_more_rows_than_one_chunk_in_few_groups_and_many(direction, group_count, is_in_order):
+@pytest.mark.parametrize("is_text", [False, True])
+def test_more_rows_than_one_chunk_in_few_groups_and_many(direction, group_count, is_in_order, is_text):
     chance = random.Random(group_count)
     times = range(1000)
     sides = []
     for tag in "lr":
         moments = [chance.choice(times) for _ in range(1100)]
         moments = sorted(moments) if is_in_order else moments
-        sides.append([(chance.randrange(group_count), time, f"{tag}{n}") for n, time in enumerate(moments)])
+        groups = [chance.randrange(group_count) for _ in moments]
+        if is_text:  # of any length, the empty one included
+            groups = [str(group).rjust(group % 40, "x") if group else "" for group in groups]
+        sides.append([(group, time, f"{tag}{n}") for n, (group, time) in enumerate(zip(groups, moments, strict=True))])
     lefts, rights = (
         pa.table({"g": [row[0] for row in side], "t": [row[1] for row in side], "n": [row[2] for row in side]})
         for side in sides
@@ -101,3 +114,28 @@ def test_what_it_cannot_do_is_refused():
     join = AsofGroups(asof_spec(good, good), AsofRule())
     with pytest.raises(SchemaError, match="cannot be joined as rows of"):
         list(join.join(rows_of(good), rows_of(bad)))
+
+
+@pytest.mark.parametrize("length", [1, 8, 9, 16, 17, 40])
+def test_keys_of_any_length_that_lie_outside_of_their_rows_are_found(length, workshop, store):
+    set_outside_bytes(1)
+    names = [letter * length for letter in "abc"]
+    left = table_of([(names[n % 3], n, f"l{n}") for n in range(9)], pa.int64(), has_groups=True)
+    right = table_of([(names[n % 2], n, f"r{n}") for n in range(9)], pa.int64(), has_groups=True)
+    codec = RowCodec(right.schema)
+    codec.keep_outside(store)
+    join = AsofGroups(asof_spec(left, right), AsofRule(AsofDirection.BACKWARD))
+    with workshop.operator(64) as (pool, space):
+        parts = RowPartitions(codec, [0], pool, PartitionFiles(space, 4096), 1, 0, 40)
+        parts.add(right.combine_chunks().to_batches()[0], 0)
+        kept = parts.take(0)
+        assert store.values, "values lie outside"
+        found = numbers_of(join.join(rows_of(left), kept.row_pages()), 3)
+        join.close()
+        kept.delete()
+        parts.close()
+    expected = []
+    for n in range(9):
+        before = [other for other in range(n + 1) if names[other % 2] == names[n % 3]]
+        expected.append((f"l{n}", f"r{before[-1]}" if before else None))
+    assert sorted(found, key=str) == sorted(expected, key=str)

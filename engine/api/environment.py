@@ -102,7 +102,7 @@ class Environment(SourceCalls):
             self._is_closed = True
             self._sinks.clear()
             for stream in list(self._streams):
-                stream.close()
+                stream.close_with_environment()
             if self._has_run:
                 self._has_run = False
                 executor_of(self._target).release(self._configuration)

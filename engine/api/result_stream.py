@@ -114,6 +114,9 @@ class ResultStream(Iterator[pa.RecordBatch]):
         self._taken: dict[str, str] = {}
         self._batches: Iterator[pa.RecordBatch] = iter(())
         self._is_closed = False
+        self._closed_by = "the stream was closed"
+        #: whether its last row was handed out
+        self._is_read = False
         self._gives_way = False
         (folder / (turn_of(f"{0:05d}") if is_ordered else TURN_OF_ANY)).touch()
         self._job = _Job(run, folder)
@@ -136,21 +139,36 @@ class ResultStream(Iterator[pa.RecordBatch]):
             self.close()
 
     def __next__(self) -> pa.RecordBatch:
+        batch = None if self._is_read else self._next()
+        if batch is None:
+            self._is_read = True
+            self.close()
+            raise StopIteration
+        return batch
+
+    def _next(self) -> pa.RecordBatch | None:
+        """Return the next batch, None behind the last one; an error where the stream was closed before it, by anybody."""
         try:
             while (batch := next(self._batches, None)) is None:
+                found = None if self._is_closed else self._next_file()
                 if self._is_closed:
-                    raise StopIteration
-                self._batches = self._next_file()
-        except StopIteration:
+                    raise self._cut()
+                if found is None:
+                    return None
+                self._batches = found
+        except BaseException as error:
+            was_closed = self._is_closed
             self.close()
-            raise
-        except BaseException:
-            self.close()
+            if was_closed and isinstance(error, OSError):  # its files went while they were looked for
+                raise self._cut() from None
             raise
         return batch
 
-    def _next_file(self) -> Iterator[pa.RecordBatch]:
-        """Return the batches of the next file, having waited for it; StopIteration: there are no more."""
+    def _cut(self) -> JobExecutionError:
+        return JobExecutionError(f"{self._closed_by} before all of its rows were read")
+
+    def _next_file(self) -> Iterator[pa.RecordBatch] | None:
+        """Return the batches of the next file, having waited for it; None: there are no more."""
         pause_s = _LOOK_S
         while True:
             # The thread is asked first: files that are there when it has ended are all there are.
@@ -161,7 +179,7 @@ class ResultStream(Iterator[pa.RecordBatch]):
             if path is not None:
                 return self._read(path)
             if has_ended:
-                raise StopIteration
+                return None
             time.sleep(pause_s)
             pause_s = min(_LOOK_MAX_S, 2 * pause_s)
 
@@ -205,6 +223,12 @@ class ResultStream(Iterator[pa.RecordBatch]):
         with suppress(FileNotFoundError):  # another thread has just closed the stream
             for turn in self._folder.glob("turn-*"):
                 turn.unlink(missing_ok=True)
+
+    def close_with_environment(self) -> None:
+        """Close it as its environment ends."""
+        if not self._is_closed:
+            self._closed_by = "the stream was closed with its environment (read it inside of `with Environment()`)"
+        self.close()
 
     def close(self) -> None:
         """End the job, unless it has ended, and remove what is left of its rows; idempotent."""

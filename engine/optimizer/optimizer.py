@@ -41,9 +41,9 @@ def optimize(plan: Plan, settings: OptimizerSettings) -> OptimizedPlan:
     rewritten = rewrite(plan)
     estimates = estimate_plan(rewritten, legacy=settings.legacy_estimates)
     roots = enumerate_plan(rewritten, estimates, settings)
+    pages, page_bytes = settings.pages_per_slot, settings.segment_size_bytes  # at least, where other jobs run, too
     settings = settings.with_slots(most_subtasks(roots))
     nodes = fuse_scans(fold_partitions(physical_nodes(rewritten, roots, settings), rewritten), rewritten)
-    pages, page_bytes = settings.pages_per_slot, settings.segment_size_bytes
     planned = assign_exchange_modes(nodes, settings.execution_mode, pages, page_bytes)
     if settings.execution_mode is ExecutionMode.PIPELINED:
         planned = tuple(fuse_unions(planned, rewritten))

@@ -70,7 +70,8 @@ def test_who_reads_slowly_holds_the_job_back_and_who_leaves_ends_it(env, numbers
     stream.close()
     assert not stream._job.thread.is_alive()
     assert not stream._folder.exists()
-    assert list(stream) == []
+    with pytest.raises(JobExecutionError, match="the stream was closed before all of its rows were read"):
+        next(stream)
     assert numbers.count() == ROWS
 
 
@@ -93,10 +94,37 @@ def test_the_job_of_an_environment_that_is_closed_ends(numbers):
         rows = env.from_arrow(pa.table({"n": range(ROWS)})).iter_rows()
         next(rows)
     assert not stream._job.thread.is_alive()
-    assert list(stream) == []
+    for cut in (stream, rows):
+        with pytest.raises(JobExecutionError, match=r"closed with its environment .* before all of its rows were read"):
+            list(cut)
     rows.close()
     with pytest.raises(PlanError, match="closed"):
         env.from_arrow(pa.table({"n": [1]})).to_batches()
+
+
+def test_a_reader_in_another_thread_does_not_take_a_close_for_the_end(env, numbers):
+    for _ in range(5):
+        stream = numbers.to_batches()
+        found: list[object] = [next(stream).num_rows]
+
+        def read(stream=stream, found=found):
+            try:
+                found.extend(batch.num_rows for batch in stream)
+            except JobExecutionError as error:
+                found.append(str(error))
+
+        thread = threading.Thread(target=read)
+        thread.start()
+        stream.close()
+        thread.join()
+        assert sum(each for each in found if isinstance(each, int)) == ROWS or "was closed" in str(found[-1])
+
+
+def test_behind_the_last_row_there_is_none_however_often_it_is_asked(env, numbers):
+    with numbers.to_batches() as batches:
+        assert sum(batch.num_rows for batch in batches) == ROWS
+        assert next(batches, None) is None
+    assert list(batches) == []
 
 
 def test_the_error_of_the_job_is_raised_where_its_rows_are_read(numbers):

@@ -147,7 +147,7 @@ class ResultStream(Iterator[pa.RecordBatch]):
         return batch
 
     def _next(self) -> pa.RecordBatch | None:
-        """Return the next batch, None behind the last one; an error where the stream was closed before it, by anybody."""
+        """Return the next batch, None behind the last one; an error where somebody closed the stream before it."""
         try:
             while (batch := next(self._batches, None)) is None:
                 found = None if self._is_closed else self._next_file()

@@ -12,11 +12,10 @@ Held by: tests/ha/test_embedded.py
 from __future__ import annotations
 
 import uuid
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True)
-class LeaderInformation:
+class LeaderInformation(NamedTuple):
     """One leader. ``epoch`` >= 1."""
 
     epoch: int

@@ -51,12 +51,10 @@ def with_samples(plan: Plan, filters: Mapping[int, Sequence[Expression]] = Mappi
         tested: set[str] = set().union(*(columns_of(each) for each in predicates))
         better = _better_keys(node, keys.get(node.id, []))
         asked = tested | (weighed[node.id] - _answered(node, better))
-        names = [
-            column.name
-            for column in node.schema.columns
-            if column.name in used[node.id] and (column.name in asked or not column.width_is_exact)
-        ]
-        return _with_keys(_with_columns(node, names, predicates), keys.get(node.id, []), better)
+        read = [column for column in node.schema.columns if column.name in used[node.id]]
+        names = [column.name for column in read if column.name in asked or not column.width_is_exact]
+        carried = {*names} - asked
+        return _with_keys(_with_columns(node, names, predicates, carried), keys.get(node.id, []), better)
 
     sources = [node for node in plan.nodes if isinstance(node.operator, Source) and node.id in used]
     by_id = {node.id: node for node in _each(sampled, sources)}
@@ -101,7 +99,9 @@ def _compared(plan: Plan) -> dict[int, list[Expression]]:
     return wanted
 
 
-def _with_columns(node: PlanNode, names: Collection[str], predicates: Sequence[Expression]) -> PlanNode:
+def _with_columns(
+    node: PlanNode, names: Collection[str], predicates: Sequence[Expression], carried: Collection[str]
+) -> PlanNode:
     """Return a source with a sample of the columns that are read, and of what predicates keep."""
     source = node.operator
     assert isinstance(source, Source)
@@ -109,7 +109,7 @@ def _with_columns(node: PlanNode, names: Collection[str], predicates: Sequence[E
         return node
     from engine.parquet.sample import with_sample  # noqa: PLC0415 - start-up time
 
-    statistics = with_sample(source.spec, source.statistics, node.schema, names, predicates)
+    statistics = with_sample(source.spec, source.statistics, node.schema, names, predicates, carried)
     return msgspec.structs.replace(node, operator=msgspec.structs.replace(source, statistics=statistics))
 
 

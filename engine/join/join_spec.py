@@ -13,8 +13,7 @@ Held by: tests/join/test_join_spec.py
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 import pyarrow as pa
 
 from engine.errors import SchemaError
@@ -24,8 +23,7 @@ from engine.join.pair_condition import PairCondition
 from engine.join.replicated_keys import ReplicatedKeys
 
 
-@dataclass(frozen=True, slots=True)
-class JoinInput:
+class JoinInput(msgspec.Struct, frozen=True):
     """One input of a join."""
 
     schema: pa.Schema
@@ -39,8 +37,7 @@ class JoinInput:
                 raise SchemaError(f"join key column {column}: the input has {len(self.schema)} columns")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JoinSpec:
+class JoinSpec(msgspec.Struct, frozen=True, kw_only=True):
     """A join, apart from its memory."""
 
     how: JoinType

@@ -23,7 +23,8 @@ Source: the join types of SQL; Flink's ``FlinkJoinType`` and the two booleans bu
 from __future__ import annotations
 
 from enum import Enum
-from typing import NamedTuple
+
+import msgspec
 
 from engine.graph.plan import JoinType
 
@@ -36,7 +37,7 @@ class Matched(Enum):
     NOTHING = "nothing"
 
 
-class JoinRule(NamedTuple):
+class JoinRule(msgspec.Struct, frozen=True):
     """One line of the truth table."""
 
     matched: Matched
@@ -58,7 +59,7 @@ RULES: dict[JoinType, JoinRule] = {
 }
 
 
-class Emission(NamedTuple):
+class Emission(msgspec.Struct, frozen=True):
     """A rule read for one choice of the build side."""
 
     #: return every pair

@@ -16,12 +16,12 @@ Held by: tests/join/test_join_condition.py
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
 
+import msgspec
 import pyarrow as pa
 
 
-class PairCondition(NamedTuple):
+class PairCondition(msgspec.Struct, frozen=True):
     """The residual condition of a join."""
 
     #: (side, column index there) of each column; side 0 is left, 1 right

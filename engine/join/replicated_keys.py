@@ -12,10 +12,10 @@ Held by: tests/join/test_join_condition.py
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import msgspec
 
 
-class ReplicatedKeys(NamedTuple):
+class ReplicatedKeys(msgspec.Struct, frozen=True):
     """Which rows of a join's input are copies."""
 
     #: of the keys: the 64-bit hash by which the exchange sends rows (``engine/records/hashing.pxd``), unsigned

@@ -22,7 +22,9 @@ of recursions").
 from __future__ import annotations
 
 from enum import Enum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+import msgspec
 
 if TYPE_CHECKING:
     from engine.iomanager.spill_file import SpillFile
@@ -50,7 +52,7 @@ class Strategy(Enum):
     BLOCK_WISE = "block-wise"
 
 
-class SpilledPair(NamedTuple):
+class SpilledPair(msgspec.Struct, frozen=True):
     """Build and probe rows of one spilled partition."""
 
     build_file: SpillFile

@@ -33,8 +33,9 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import dataclass, field
 from typing import Any, TypeVar
+
+import msgspec
 
 from engine.client.job_result import JobResult, job_result
 from engine.client.termination import uninterrupted
@@ -87,8 +88,7 @@ _LOOP_WAIT_S = 120.0
 ResourcesFactory = Callable[[ResourceId, int], ClusterResources]
 
 
-@dataclass(eq=False)
-class _InLine:
+class _InLine(msgspec.Struct, eq=False):
     """A job that waits for its turn."""
 
     turn: JobTurn
@@ -444,11 +444,10 @@ def _place_of(thread: threading.Thread) -> str:
     return f"its thread{where or ' has ended'}"
 
 
-@dataclass
-class _Shared:
+class _Shared(msgspec.Struct):
     cluster: MiniCluster
     #: those who asked for it and have not given it back
-    owners: weakref.WeakSet[Any] = field(default_factory=weakref.WeakSet)
+    owners: weakref.WeakSet[Any] = msgspec.field(default_factory=weakref.WeakSet)
 
 
 _clusters_lock = threading.Lock()

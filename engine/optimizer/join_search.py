@@ -18,7 +18,8 @@ from __future__ import annotations
 
 from itertools import combinations
 from math import prod
-from typing import NamedTuple
+
+import msgspec
 
 Tree = int | tuple["Tree", "Tree"]
 
@@ -31,14 +32,14 @@ BUILD_WEIGHT = 3.0
 PAIR_BYTES = 500.0
 
 
-class Relation(NamedTuple):
+class Relation(msgspec.Struct, frozen=True):
     """An input: expected rows, and bytes of those columns of a row that are needed."""
 
     rows: float
     width: float
 
 
-class EqualKeys(NamedTuple):
+class EqualKeys(msgspec.Struct, frozen=True):
     """Columns that are equal in all rows of the result: relation -> different values, None where nobody knows.
 
     Values are those before filters: one order of ten joins one item of ten, however many orders the items name.
@@ -48,14 +49,14 @@ class EqualKeys(NamedTuple):
     relations: int
 
 
-class Condition(NamedTuple):
+class Condition(msgspec.Struct, frozen=True):
     """What rows must meet besides, as soon as all these relations (bits) are there, and the share that does."""
 
     relations: int
     share: float
 
 
-class JoinProblem(NamedTuple):
+class JoinProblem(msgspec.Struct, frozen=True):
     """What is to be joined."""
 
     relations: list[Relation]
@@ -63,7 +64,7 @@ class JoinProblem(NamedTuple):
     conditions: list[Condition]
 
 
-class Joined(NamedTuple):
+class Joined(msgspec.Struct, frozen=True):
     """A set of relations (bits), joined by a tree."""
 
     relations: int
@@ -99,8 +100,8 @@ def cost_of(problem: JoinProblem, tree: Tree) -> Joined:
 
 
 def _single(problem: JoinProblem, index: int) -> Joined:
-    rows, width = problem.relations[index]
-    return Joined(1 << index, max(1.0, rows), width, 0.0, index)
+    relation = problem.relations[index]
+    return Joined(1 << index, max(1.0, relation.rows), relation.width, 0.0, index)
 
 
 def _exhaustive(problem: JoinProblem, singles: list[Joined]) -> Joined | None:
@@ -159,10 +160,11 @@ def _domain_of(problem: JoinProblem, one: Joined, other: Joined) -> float | None
 def _join(problem: JoinProblem, one: Joined, other: Joined, domain: float) -> Joined:
     rows = one.rows * other.rows / domain
     both = one.relations | other.relations
-    for relations, share in problem.conditions:
+    for condition in problem.conditions:
+        relations = condition.relations
         # met here: all its relations are in the result, and not in one side
         if relations & both == relations and relations & one.relations and relations & other.relations:
-            rows *= share
+            rows *= condition.share
     rows = max(1.0, rows)
     probe, build = (one, other) if one.size_bytes >= other.size_bytes else (other, one)
     made = rows * (one.width + other.width + ROW_BYTES)

@@ -24,5 +24,6 @@ Decoded here, without the GIL:
 
 group_reader.pyx       columns of a row group as batches of the rows that are wanted
 chunk_pages.pyx        the pages of a column, read and opened (page_header.pyx, compact_protocol.pyx, page_kernels.pxd)
+page_rooms.pyx         memory of pages, kept for the columns that are read next
 chunk_values.pyx       values of rows that are wanted, taken out of them (value_kernels.pxd)
 """

@@ -4,6 +4,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
 from engine.parquet.page_header cimport PageHeader
 from engine.parquet.page_kernels cimport Runs
+from engine.parquet.page_rooms cimport Room
 
 cdef enum ChunkStatus:
     CHUNK_OK = 0
@@ -53,11 +54,6 @@ cdef struct Scratch:
     int32_t ends[BLOCK_ROWS + 16]
     uint8_t stored[BLOCK_ROWS * VALUE_BYTES_MAX + 64]
     uint8_t dense[BLOCK_ROWS * VALUE_BYTES_MAX + 64]
-
-# Memory that grows and is used again; with PAGE_SLACK bytes more than its capacity.
-cdef struct Room:
-    uint8_t* data
-    int64_t capacity
 
 cdef struct Chunk:
     # what the footer says
@@ -111,8 +107,6 @@ cdef struct Chunk:
     Room texts, ends
     int64_t texts_size
 
-# Make room for so many bytes, keeping what is there. False: there is no memory.
-cdef bint grow(Room* room, int64_t size) noexcept nogil
 # Go to the next page with rows; its bytes are looked at when it is opened. A dictionary on the way is opened.
 cdef int next_page(Chunk* chunk) noexcept nogil
 # Read and open the page at hand. CHUNK_SEALED: open_sealed is to be called with what its owner has made of `sealed`.

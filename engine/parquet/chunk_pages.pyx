@@ -15,7 +15,6 @@ Held by: tests/parquet/test_group_reader.py
 
 from libc.errno cimport errno
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
-from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy, memmove, memset
 from posix.unistd cimport pread
 
@@ -30,7 +29,8 @@ from engine.parquet.page_header cimport (
     PAGE_INDEX,
     parse_page_header,
 )
-from engine.parquet.page_kernels cimport PAGE_SLACK, crc, crc_begin, runs_begin, runs_bits, snappy, snappy_begin
+from engine.parquet.page_kernels cimport crc, crc_begin, runs_begin, runs_bits, snappy, snappy_begin
+from engine.parquet.page_rooms cimport give_back, grow
 from engine.parquet.value_kernels cimport convert, reverse
 from engine.records.byte_kernels cimport load32
 
@@ -43,27 +43,15 @@ crc_begin()
 snappy_begin()
 
 
-cdef bint grow(Room* room, int64_t size) noexcept nogil:
-    cdef uint8_t* data
-    if size <= room.capacity and room.data != NULL:
-        return True
-    size = max(size, room.capacity + room.capacity // 2)
-    data = <uint8_t*>realloc(room.data, <size_t>(size + PAGE_SLACK))
-    if data == NULL:
-        return False
-    room.data, room.capacity = data, size
-    return True
-
-
 cdef void free_chunk(Chunk* chunk) noexcept nogil:
-    free(chunk.window.data)
-    free(chunk.page.data)
-    free(chunk.valid.data)
-    free(chunk.words.data)
-    free(chunk.offsets.data)
-    free(chunk.validity.data)
-    free(chunk.texts.data)
-    free(chunk.ends.data)
+    give_back(&chunk.window)
+    give_back(&chunk.page)
+    give_back(&chunk.valid)
+    give_back(&chunk.words)
+    give_back(&chunk.offsets)
+    give_back(&chunk.validity)
+    give_back(&chunk.texts)
+    give_back(&chunk.ends)
 
 
 cdef void reset_chunk(Chunk* chunk) noexcept nogil:

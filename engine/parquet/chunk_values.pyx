@@ -34,11 +34,11 @@ from engine.parquet.chunk_pages cimport (
     Chunk,
     Scratch,
     as_arrow_has,
-    grow,
     next_page,
     open_page,
 )
 from engine.parquet.page_kernels cimport runs_read
+from engine.parquet.page_rooms cimport grow
 from engine.parquet.value_kernels cimport (
     append_bits,
     largest,

@@ -48,6 +48,7 @@ from engine.parquet.chunk_pages cimport (
 )
 from engine.parquet.chunk_values cimport begin_rows, take_rows
 from engine.parquet.page_kernels cimport PAGE_SLACK
+from engine.parquet.page_rooms cimport give_back
 from engine.records.batch_builder cimport BatchBuilder, padded
 from engine.records.kept_rows cimport Mask
 
@@ -242,8 +243,7 @@ cdef class GroupReader:
             if column.texts_size:
                 memcpy(texts, column.texts.data, <size_t>column.texts_size)
             if column.texts.capacity > ROOM_KEPT_MAX:
-                free(column.texts.data)
-                column.texts.data, column.texts.capacity = NULL, 0
+                give_back(&column.texts)
         builder.set_values(index, column.kept_nulls, validity, offsets, texts)
         return 0
 

@@ -5,8 +5,8 @@
 
 The sample that a source takes when it is read is the begin of some row groups, of all columns: of a file that is sorted
 it shows the first keys only. A join wants to know its keys better, and of one column whole chunks can be decoded: at
-most CHUNK_BYTES and CHUNK_VALUES of them, from row groups spread over all. What was found is remembered for as long as
-the files stay as they are.
+most CHUNK_BYTES and CHUNK_VALUES of them, from a quarter of the row groups at most, spread over all. What was found is
+remembered for as long as the files stay as they are.
 
 No row is read of a column that is numbered, as keys of tables often are: its row groups have as many rows each as there
 are numbers between their bounds, and no number lies within two.
@@ -45,6 +45,9 @@ from engine.statistics.column_statistics import (
 CHUNK_VALUES = 1 << 21
 CHUNK_BYTES = 8 << 20
 _GROUPS_MAX = 8
+#: of the row groups at most such a share is decoded for a plan, though two of them: the job reads them all once more
+_GROUPS_SHARE = 4
+_GROUPS_MIN = 2
 _BATCH_ROWS = 65_536
 #: of so many row groups at most bounds are looked at, of all
 _NUMBERED_MAX = 64
@@ -77,7 +80,7 @@ def spread_rows(spec: ParquetSource, columns: Sequence[str]) -> pa.Table | None:
 
 def spread_splits(splits: Sequence[SourceSplit]) -> tuple[SourceSplit, ...]:
     """Return a few splits from everywhere, as many as have CHUNK_VALUES rows together."""
-    count = min(_GROUPS_MAX, len(splits))
+    count = min(_GROUPS_MAX, max(_GROUPS_MIN, len(splits) // _GROUPS_SHARE), len(splits))
     while count > 1:
         chosen = tuple(splits[index * len(splits) // count] for index in range(count))
         if sum(group.row_count for group in chosen) <= CHUNK_VALUES:

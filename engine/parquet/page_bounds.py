@@ -83,14 +83,16 @@ class PageIndexes:
         places = self._places(group, name)
         if places is None or not places.column_index_bytes or not places.offset_index_bytes:
             return None
+        chunk = self._footer.row_group(group).column(self._leaves[name])
         try:
-            index = column_index(self._read(places.column_index, places.column_index_bytes))
             rows = first_rows(self._read(places.offset_index, places.offset_index_bytes))
+            if len(rows) == 1 and chunk.statistics is not None and chunk.statistics.has_min_max:
+                return None  # the page has the bounds of the row group, which was looked at
+            index = column_index(self._read(places.column_index, places.column_index_bytes))
         except (ValueError, OSError):
             return None  # nobody needs it to read the rows
         if len(rows) != len(index.is_null) or not rows:
             return None
-        chunk = self._footer.row_group(group).column(self._leaves[name])
         stored = plain_type(self._stored_schema.field(name).type)
         sides = [_plain_values(side, index.is_null, chunk.physical_type) for side in (index.lowest, index.highest)]
         counts = [end - start for start, end in zip(rows, [*rows[1:], chunk.num_values], strict=True)]

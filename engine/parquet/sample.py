@@ -1,11 +1,13 @@
 """Statistics of the columns of a Parquet source that a plan reads, from rows of a few of its row groups.
 
     parquet_source(...) ─► footers: rows, nulls, minima, maxima, of every column
-    with_sample(spec, statistics, schema, columns, predicates) ─► widths, distinct values and heavy keys of these
-                                                                 columns, and shares of rows that predicates keep
+    with_sample(spec, statistics, schema, columns, predicates, carried) ─► widths, distinct values and heavy keys of
+                                                   these columns, and shares of rows that predicates keep
 
-To have rows of a column its first page is opened whole, so columns that the plan does not read are left alone. What
-was found is remembered for as long as the files stay as they are: a plan is explained and then run.
+To have rows of a column its first page is opened whole, so columns that the plan does not read are left alone. Those
+that it carries along, without a look at their values, are sampled in half as many row groups and a quarter of the rows:
+what counts is how wide they are. What was found is remembered for as long as the files stay as they are: a plan is
+explained and then run.
 
 Limits: of a file that is sorted the sample shows the begin of row groups; keys of joins are sampled better
 (``key_sample``). Columns of very wide values are not sampled.
@@ -40,6 +42,8 @@ from engine.statistics.predicate_shares import Counted, counted, measured, parts
 #: rows of all sampled row groups together
 _SAMPLE_ROWS: Final = 8192
 _SAMPLE_GROUPS: Final = 4
+#: the same of columns that are carried along
+_CARRIED_ROWS: Final = 2048
 #: bytes of sampled rows at which sampling ends
 _SAMPLE_BYTES: Final = 8 << 20
 #: what columns take that are sampled at a time
@@ -48,6 +52,7 @@ _REMEMBERED: Final = 512
 _COLUMNS_REMEMBERED: Final = 512
 #: what was found is remembered by predicates, which have no hash
 _PREDICATES: Final = msgspec.msgpack.Decoder(tuple[Expression, ...])
+_NO_PREDICATES: Final = msgspec.msgpack.encode(())
 
 
 class _Sample(msgspec.Struct, frozen=True):
@@ -65,9 +70,11 @@ def with_sample(
     schema: PlanSchema,
     names: Collection[str],
     predicates: Sequence[Expression] = (),
+    carried: Collection[str] = (),
 ) -> SourceStatistics:
     """Return statistics with what a sample says of some columns; what is known of them already stays.
 
+    ``carried``: those that no operator looks at.
     A file that is gone, or that cannot be opened any more, is left to the job. Raises: DataError (a damaged page).
     """
     narrow = [
@@ -79,22 +86,30 @@ def with_sample(
     if not groups or not narrow:
         return statistics
     parts = tuple(part for part in parts_of(predicates) if set(columns_of(part)).issubset(narrow))
+    looked_at = tuple(name for name in narrow if name not in carried)
+    only_carried = tuple(name for name in narrow if name in carried)
+    rows, samples = statistics.row_count or 0.0, []
     try:
-        asked = _Asked(tuple(narrow), statistics.row_count or 0.0, msgspec.msgpack.encode(parts))
-        sample = _sampled(groups, stamps_of(groups), asked, is_all=len(groups) == len(spec.splits))
+        if looked_at:
+            asked = _Asked(looked_at, _SAMPLE_ROWS, rows, msgspec.msgpack.encode(parts))
+            samples.append(_sampled(groups, stamps_of(groups), asked, is_all=len(groups) == len(spec.splits)))
+        if only_carried:
+            some, asked = groups[::2], _Asked(only_carried, _CARRIED_ROWS, rows, _NO_PREDICATES)
+            samples.append(_sampled(some, stamps_of(some), asked, is_all=False))
     except OSError:
         return statistics
     columns = dict(statistics.columns)
     for name in narrow:
-        columns[name] = _filled(columns.get(name, ColumnStatistics()), sample.columns.get(name, ColumnStatistics()))
+        sampled = next((sample.columns[name] for sample in samples if name in sample.columns), ColumnStatistics())
+        columns[name] = _filled(columns.get(name, ColumnStatistics()), sampled)
     others = sum(_width(column, statistics) for column in schema.columns if column.name not in narrow)
     return msgspec.structs.replace(
         statistics,
         # What rows take in memory, which is what operators hold: encodings of a file make them up to ten times smaller.
-        size_bytes=(statistics.row_count or 0.0) * (sample.row_bytes + others),
-        origin=f"{statistics.origin}, sample of {sample.row_count} rows",
+        size_bytes=rows * (sum(sample.row_bytes for sample in samples) + others),
+        origin=f"{statistics.origin}, sample of {max(sample.row_count for sample in samples)} rows",
         columns=columns,
-        computed=(*statistics.computed, *measured(sample.counted, parts, statistics.columns)),
+        computed=(*statistics.computed, *measured(samples[0].counted, parts, statistics.columns)),
     )
 
 
@@ -125,6 +140,8 @@ class _Asked(NamedTuple):
     """What a sample is taken for."""
 
     columns: tuple[str, ...]
+    #: rows of all row groups together
+    rows: int
     #: of the source
     row_count: float
     predicates: bytes
@@ -133,9 +150,9 @@ class _Asked(NamedTuple):
 @lru_cache(maxsize=_REMEMBERED)
 def _sampled(groups: tuple[SourceSplit, ...], stamps: tuple[int, ...], asked: _Asked, *, is_all: bool) -> _Sample:
     """Return what rows of row groups say; ``is_all``: the source has no others."""
-    columns, row_count, predicates = asked
+    columns, row_count = asked.columns, asked.row_count
     tables: list[pa.Table] = []
-    wanted = _SAMPLE_ROWS // len(groups)
+    wanted = asked.rows // len(groups)
     with OpenFiles(columns) as files:
         for group, stamp_ns in zip(groups, stamps, strict=True):
             tables.append(_kept.rows(group, stamp_ns, wanted, list(columns), partial(_group_sample, files)))
@@ -146,11 +163,13 @@ def _sampled(groups: tuple[SourceSplit, ...], stamps: tuple[int, ...], asked: _A
     places = SampledPlaces(len(tables), rows)
     read = groups[: len(tables)], stamps[: len(tables)]
     columns_known = {
-        name: _known.of((read, name, row_count), partial(column_statistics, whole.column(name), row_count, places))
+        name: _known.of(
+            (read, name, row_count, rows), partial(column_statistics, whole.column(name), row_count, places)
+        )
         for name in (columns if rows else ())
     }
     is_whole = is_all and len(tables) == len(groups) and all(table.num_rows < wanted for table in tables)
-    found = counted(whole, _PREDICATES.decode(predicates), is_whole)
+    found = counted(whole, _PREDICATES.decode(asked.predicates), is_whole)
     row_bytes = sum(table.nbytes for table in tables) / max(1, rows)
     return _Sample(columns_known, row_bytes, rows, found)
 

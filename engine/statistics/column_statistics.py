@@ -131,22 +131,38 @@ def _value_counts(column: pa.ChunkedArray) -> pa.StructArray:
 
 def _heavy_keys(counted: pa.StructArray, rows: int, least_share: float = HEAVY_SHARE) -> tuple[tuple[str, float], ...]:
     least = max(HEAVY_COUNT_MIN, least_share * rows)
-    heavy = pc.filter(counted, pc.greater_equal(counted.field("counts"), scalar_of(float(least))))
+    is_heavy = pc.greater_equal(counted.field("counts"), scalar_of(float(least)))
+    if not pc.any(is_heavy).as_py():
+        return ()
+    heavy = pc.filter(counted, is_heavy)
     order = pc.sort_indices(heavy.field("counts"), sort_keys=[("counts", "descending")])[:HEAVY_KEYS_MAX]
-    pairs = ((key_text(item["values"]), item["counts"].as_py() / rows) for item in pc.take(heavy, order))
-    return tuple((text, share) for text, share in pairs if text is not None)
+    heaviest = pc.take(heavy, order)
+    pairs = zip(_key_texts(heaviest.field("values")), heaviest.field("counts").to_pylist(), strict=True)
+    return tuple((text, count / rows) for text, count in pairs if text is not None)
 
 
 def key_text(value: pa.Scalar) -> str | None:
     """Return the text that Arrow casts to the value, None when it has none (times, bytes that are no text)."""
+    (found,) = _key_texts(pa.repeat(value, 1))
+    return found
+
+
+def _key_texts(values: pa.Array) -> list[str | None]:
+    """Return the texts of keys, None for those that have none."""
     try:
-        text = pc.cast(value, pa.string())
-        same = pc.cast(text, value.type)
-        found = str(text.as_py())
+        texts = pc.cast(values, pa.string())
+        same = pc.cast(texts, values.type)
+        found = texts.to_pylist()
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, UnicodeDecodeError):
-        return None
-    is_nan = pa.types.is_floating(value.type) and pc.is_nan(same).as_py()
-    return found if len(found) <= _KEY_TEXT_MAX and (is_nan or same == value) else None
+        # one of them may have none where the others have
+        return [None] if len(values) == 1 else [text for key in values for text in _key_texts(pa.repeat(key, 1))]
+    is_same = pc.equal(same, values)
+    if pa.types.is_floating(values.type):
+        is_same = pc.or_(is_same, pc.is_nan(same))
+    return [
+        text if len(text) <= _KEY_TEXT_MAX and is_key else None
+        for text, is_key in zip(found, is_same.to_pylist(), strict=True)
+    ]
 
 
 def footer_bounds(known: Any) -> tuple[Any, Any] | None:

@@ -37,7 +37,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     """Columns that would be sampled; none is."""
     names: set[str] = set()
 
-    def with_sample(_spec, statistics, _schema, columns, _predicates):
+    def with_sample(_spec, statistics, _schema, columns, _predicates, _carried):
         names.update(columns)
         return statistics
 

@@ -28,6 +28,7 @@ from engine.connectors.row_source import rows_to_table
 from engine.connectors.source_reader import open_source
 from engine.errors import DataError, DiskFullError, PlanError, SchemaError
 from engine.expressions.schema_bridge import to_plan_schema
+from engine.parquet import sample
 from engine.parquet.key_sample import key_statistics
 from engine.parquet.sample import with_sample
 from engine.parquet.source import parquet_source
@@ -90,6 +91,28 @@ def test_only_columns_that_are_read_are_sampled(tmp_path):
     assert again.columns == statistics.columns
     (tmp_path / "a.parquet").unlink()
     assert with_sample(spec, footers, to_plan_schema(schema), {"s"}) == footers
+
+
+def test_columns_that_are_carried_along_are_sampled_in_half_as_many_row_groups(tmp_path, monkeypatch):
+    read, own = [], sample._group_sample
+
+    def group_sample(files, group, rows, columns):
+        read.append((group.start, rows, columns))
+        return own(files, group, rows, columns)
+
+    monkeypatch.setattr(sample, "_group_sample", group_sample)
+    table = pa.table({"k": list(range(10_000)), "s": [f"{row % 10:04}" for row in range(10_000)]})
+    pq.write_table(table, tmp_path / "a.parquet", row_group_size=2500)
+    spec, footers, schema = parquet_source(tmp_path)
+    statistics = with_sample(spec, footers, to_plan_schema(schema), {"k", "s"}, carried={"s"})
+    assert read == [*((group, 2048, ["k"]) for group in range(4)), (0, 1024, ["s"]), (2, 1024, ["s"])]
+    assert statistics.origin == "parquet metadata, sample of 8192 rows"
+    assert statistics.columns["k"].distinct_count == 10_000
+    assert (statistics.columns["s"].average_width_bytes, statistics.columns["s"].distinct_count) == (4, 10)
+    assert 8 + 4 + 4 <= statistics.size_bytes / 10_000 < 8 + 4 + 8 + 1
+    alone = with_sample(spec, footers, to_plan_schema(schema), {"s"}, carried={"s"})
+    assert alone.origin == "parquet metadata, sample of 2048 rows"
+    assert with_sample(spec, footers, to_plan_schema(schema), {"s"}).columns["s"].distinct_count == 10
 
 
 def test_columns_of_wide_values_are_not_sampled(tmp_path):

@@ -427,7 +427,7 @@ def test_a_record_is_read_by_holders_of_the_secret_in_the_same_cluster_only():
         with pytest.raises(ValueError, match=r"leader's record|another cluster secret"):
             decode_leader(broken, settings)
     with pytest.raises(ValueError, match="more than"):
-        encode_leader(dataclasses.replace(information, address="x" * NODE_MAX_BYTES), settings)
+        encode_leader(information._replace(address="x" * NODE_MAX_BYTES), settings)
 
 
 def test_the_secret_is_in_no_text():

@@ -1,6 +1,7 @@
 """Each join type has its rule, whichever input is built."""
 
 import pytest
+from msgspec.structs import replace
 
 from engine.graph.plan import JoinType
 from engine.join.join_type import RULES, Emission, emission
@@ -11,7 +12,7 @@ def test_every_join_type_has_a_rule():
 
 
 NOTHING = Emission(pairs=False, matched_probe=False, matched_build=False, unmatched_probe=False, unmatched_build=False)
-PAIRS = NOTHING._replace(pairs=True)
+PAIRS = replace(NOTHING, pairs=True)
 
 
 @pytest.mark.parametrize(
@@ -19,11 +20,11 @@ PAIRS = NOTHING._replace(pairs=True)
     [
         (JoinType.INNER, PAIRS, PAIRS),
         (JoinType.CROSS, PAIRS, PAIRS),
-        (JoinType.LEFT, PAIRS._replace(unmatched_probe=True), PAIRS._replace(unmatched_build=True)),
-        (JoinType.RIGHT, PAIRS._replace(unmatched_build=True), PAIRS._replace(unmatched_probe=True)),
-        (JoinType.FULL, *[PAIRS._replace(unmatched_probe=True, unmatched_build=True)] * 2),
-        (JoinType.SEMI, NOTHING._replace(matched_probe=True), NOTHING._replace(matched_build=True)),
-        (JoinType.ANTI, NOTHING._replace(unmatched_probe=True), NOTHING._replace(unmatched_build=True)),
+        (JoinType.LEFT, replace(PAIRS, unmatched_probe=True), replace(PAIRS, unmatched_build=True)),
+        (JoinType.RIGHT, replace(PAIRS, unmatched_build=True), replace(PAIRS, unmatched_probe=True)),
+        (JoinType.FULL, *[replace(PAIRS, unmatched_probe=True, unmatched_build=True)] * 2),
+        (JoinType.SEMI, replace(NOTHING, matched_probe=True), replace(NOTHING, matched_build=True)),
+        (JoinType.ANTI, replace(NOTHING, unmatched_probe=True), replace(NOTHING, unmatched_build=True)),
     ],
 )
 def test_the_rule_is_read_for_whichever_input_is_built(how, right_built, left_built):

@@ -1,5 +1,7 @@
 """What is done with a spilled build file and its probe file: one pass, several, or scattered again."""
 
+from msgspec.structs import replace
+
 from engine.join.spilled_pair import (
     LEVEL_MAX,
     PASSES_CHEAP,
@@ -54,7 +56,7 @@ def test_roles_are_exchanged_when_the_probe_file_is_smaller_and_the_build_file_d
     assert small_probe.should_reverse(2)
     assert not small_probe.should_reverse(1)
     assert not pair().should_reverse(10)
-    assert not small_probe._replace(probe_rows=0).should_reverse(10)
+    assert not replace(small_probe, probe_rows=0).should_reverse(10)
     exchanged = small_probe.reversed()
     assert (exchanged.build_rows, exchanged.build_bytes, exchanged.parent_rows) == (10_000, 6_400, 100_000)
     assert exchanged.is_reversed

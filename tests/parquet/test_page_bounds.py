@@ -13,7 +13,7 @@ import pytest
 
 from engine import col, lit
 from engine.graph.source_spec import ParquetSource
-from engine.parquet import page_index
+from engine.parquet import page_bounds, page_index
 from engine.parquet.open_file import OpenFile
 from engine.parquet.page_bounds import PageIndexes
 from engine.parquet.reader import ParquetReader
@@ -149,6 +149,15 @@ def test_looking_is_given_up_where_nothing_is_left_out(tmp_path, monkeypatch):
     looked_at.clear()
     filtered(str(path), col("n") % 2 == 0)
     assert looked_at == [0, 1]
+
+
+def test_a_page_that_is_all_of_its_row_group_is_not_asked_for_bounds(tmp_path, monkeypatch):
+    asked = []
+    monkeypatch.setattr(page_bounds, "column_index", asked.append)
+    path = str(tmp_path / "t.parquet")
+    pq.write_table(TABLE.slice(0, 1000), path, write_page_index=True)
+    assert possible(path, col("n") == 5000) is None
+    assert not asked
 
 
 def test_a_file_without_indexes_is_read_whole(tmp_path):

@@ -111,6 +111,11 @@ def test_a_key_has_the_text_that_casts_back_to_it(value: Any, data_type: pa.Data
         assert pa.scalar(text).cast(data_type) == scalar
 
 
+def test_a_heavy_key_without_a_text_leaves_the_others_theirs() -> None:
+    keys = pa.array([b"a"] * 20 + [b"\xff"] * 30 + [b"b"] * 40, pa.binary())
+    assert heavy_of(sample_statistics([pa.table({"k": keys})], 90)) == [("b", 0.4), ("a", 0.2)]
+
+
 @pytest.mark.parametrize("run_length", [1, 4, 50])
 @pytest.mark.parametrize("thinned", [1, 7])
 def test_distinct_values_of_a_sorted_column_are_those_of_its_sampled_places_everywhere(
@@ -241,6 +246,9 @@ def test_few_row_groups_of_many_are_decoded(tmp_path: Path, monkeypatch: pytest.
     (split,) = spec.splits
     many = tuple(msgspec.structs.replace(split, start=index, row_count=300_000) for index in range(40))
     assert [group.start for group in parquet_keys.spread_splits(many)] == [0, 6, 13, 20, 26, 33]
+    assert [group.start for group in parquet_keys.spread_splits(many[:16])] == [0, 4, 8, 12], "a quarter of a few"
+    assert [group.start for group in parquet_keys.spread_splits(many[:3])] == [0, 1], "though two at least"
+    assert [group.start for group in parquet_keys.spread_splits(many[:1])] == [0]
     monkeypatch.setattr(parquet_keys, "CHUNK_VALUES", 100_000)
     assert [group.start for group in parquet_keys.spread_splits(many)] == [0]
     assert parquet_keys.spread_splits(()) == ()

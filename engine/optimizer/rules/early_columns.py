@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 import msgspec
 
@@ -34,14 +34,14 @@ FEWER: Final = 0.5
 ROWS_MIN: Final = 20_000.0
 
 
-class _Step(NamedTuple):
+class _Step(msgspec.Struct, frozen=True):
     """A node on the way down, and which of its inputs comes next."""
 
     node: PlanNode
     side: int
 
 
-class _Place(NamedTuple):
+class _Place(msgspec.Struct, frozen=True):
     """Where an expression is computed: right above ``source``, below all ``steps``."""
 
     steps: tuple[_Step, ...]

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 
 import msgspec
 
@@ -55,15 +54,14 @@ DEPTH_MAX = 64
 Place = tuple[int, str]
 
 
-@dataclass
-class JoinTree:
+class JoinTree(msgspec.Struct):
     """Inner joins, taken apart. Columns in ``conditions`` are names of ``places``."""
 
-    relations: list[PlanNode] = field(default_factory=list)
-    pairs: list[tuple[Place, Place]] = field(default_factory=list)
-    conditions: list[tuple[Expression, dict[str, Place]]] = field(default_factory=list)
+    relations: list[PlanNode] = msgspec.field(default_factory=list)
+    pairs: list[tuple[Place, Place]] = msgspec.field(default_factory=list)
+    conditions: list[tuple[Expression, dict[str, Place]]] = msgspec.field(default_factory=list)
     #: what keys are filtered by, because others are (``equal_keys``)
-    implied: list[str] = field(default_factory=list)
+    implied: list[str] = msgspec.field(default_factory=list)
 
 
 def apply(plan: LogicalPlan) -> None:

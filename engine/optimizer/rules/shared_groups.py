@@ -19,8 +19,9 @@ Held by: tests/sql/test_shared_groups.py
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Final, NamedTuple
+
+import msgspec
 
 from engine.graph.expression import (
     ORDER_DEPENDENT_AGGREGATES,
@@ -76,12 +77,11 @@ class _Equal(NamedTuple):
     difference: _Difference | None
 
 
-@dataclass
-class _Comparison:
+class _Comparison(msgspec.Struct):
     """The way down through two results; ``filters`` are those of the first that differ, with the parts in common."""
 
     plan: LogicalPlan
-    filters: dict[int, tuple[tuple[Expression, ...], _Difference]] = field(default_factory=dict)
+    filters: dict[int, tuple[tuple[Expression, ...], _Difference]] = msgspec.field(default_factory=dict)
 
     def equal(self, one: PlanNode, other: PlanNode) -> _Equal | None:
         """Return how two results are equal, None where they are not; columns may be chosen and named between."""

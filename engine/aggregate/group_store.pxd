@@ -2,7 +2,7 @@
 #
 #     record   | size: uint32 | kind: uint32 | ... size bytes in all, a multiple of 8
 #     page     | record | record | ... | unused |          none crosses a page
-#     the first page begins with some unused bytes (store_color)
+#     the first page begins with some unused bytes (page coloring)
 #     grant    | one record larger than a page |
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
@@ -36,8 +36,8 @@ cdef struct GroupStore:
     int64_t used_bytes      # of all records
     int64_t color           # offset of the first record of the first page
 
-# Let the groups of the store with this number lie on other cache lines of a page than those of its neighbours.
-cdef void store_color(GroupStore* store, int64_t number, int64_t page_size) noexcept nogil
+# Begin a store of zeros. Its groups lie on other cache lines of a page than those of stores with numbers beside its own.
+cdef void store_begin(GroupStore* store, int64_t number, int64_t page_size) noexcept nogil
 # Room for a record of `size` bytes (8 * n) of that kind, header written; NULL: full. With reserved, what does not fit
 # the pool lies beyond its limit.
 cdef uint8_t* store_place(GroupStore* store, PagePool pool, int64_t size, uint32_t kind, bint reserved) noexcept nogil

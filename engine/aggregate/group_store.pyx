@@ -29,7 +29,8 @@ cdef enum:
     COLOR_SHARE = 8             # of a page, a part at most is left unused
 
 
-cdef void store_color(GroupStore* store, int64_t number, int64_t page_size) noexcept nogil:
+cdef void store_begin(GroupStore* store, int64_t number, int64_t page_size) noexcept nogil:
+    store.open_page = -1
     store.color = number * LINE_BYTES % max(<int64_t> LINE_BYTES, min(<int64_t> COLOR_BYTES, page_size // COLOR_SHARE))
 
 

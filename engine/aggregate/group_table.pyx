@@ -45,7 +45,7 @@ from engine.aggregate.group_directory cimport directory_fill, directory_give, di
 from engine.aggregate.group_directory cimport directory_index, directory_limit, directory_shrink, directory_slot
 from engine.aggregate.group_directory cimport directory_take
 from engine.aggregate.group_input cimport GroupInput, StateBinding, new_binding, new_input
-from engine.aggregate.group_store cimport GROUP_HASH, RECORD_GROUP, GroupStore, store_clear, store_color
+from engine.aggregate.group_store cimport GROUP_HASH, RECORD_GROUP, GroupStore, store_begin, store_clear
 from engine.aggregate.group_store cimport store_destroy, store_next_group, store_place
 from engine.aggregate.only_group cimport NOT_DONE, update_only_group
 from engine.aggregate.text_key_cache cimport TextKeyCache
@@ -98,8 +98,7 @@ cdef class GroupTable:
         if self.stores == NULL or self._key_columns == NULL:
             raise MemoryError()
         for index in range(self.store_count):
-            self.stores[index].open_page = -1
-            store_color(&self.stores[index], index, pool.page_size)
+            store_begin(&self.stores[index], index, pool.page_size)
         for index in range(self._key_count):
             self._key_columns[index] = index
         if self._key_count > 0:

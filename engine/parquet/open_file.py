@@ -37,6 +37,7 @@ from engine.parquet.footers import (
 )
 from engine.parquet.group_reader import GroupReader, StoredChunk
 from engine.parquet.page_bounds import PageIndexes
+from engine.parquet.page_rooms import let_rooms_go
 from engine.parquet.pages import buffer_bytes, flat_leaves, leaf_places, pages_at
 from engine.parquet.stored_chunks import Stored, stored_chunk, stored_values
 from engine.records.narrow_decimals import NARROW_DIGITS_MAX, narrow_type
@@ -166,6 +167,7 @@ class OpenFile:
     def let_go(self) -> None:
         """Give back the memory that was taken for pages, and is kept for the next row group."""
         self._readers.clear()
+        let_rooms_go()
 
     def single_row(self, group: int, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Yield the row of a row group that has one, read at once: no page of it is kept for later."""

@@ -2,6 +2,7 @@
 
     grow(room, size)       first from what is kept, else of the system; a room that has memory grows where it is
     give_back(room)        kept, as the latest of at most KEPT_MAX rooms of KEPT_BYTES together; the oldest ones go
+    let_rooms_go()         where memory is short
 
 A page takes a megabyte, which the system hands out empty and takes back when it is free: to have it touched anew for
 each column of each query costs as much as to open the page. Sampled columns, and those of small files, are at their end
@@ -95,6 +96,15 @@ cdef void take_out(int32_t index) noexcept nogil:
     kept_bytes -= kept[index].capacity
     kept_count -= 1
     memmove(&kept[index], &kept[index + 1], <size_t>(kept_count - index) * sizeof(Room))
+
+
+def let_rooms_go():
+    """Give all rooms that are kept to the system, unless somebody looks for one at this moment."""
+    if drey_enter_rooms():
+        while kept_count:
+            free(kept[0].data)
+            take_out(0)
+        drey_leave_rooms()
 
 
 def kept_rooms():

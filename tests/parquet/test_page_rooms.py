@@ -4,9 +4,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from engine.parquet.page_rooms import kept_rooms
 
 from engine.parquet.open_file import OpenFile
+from engine.parquet.page_rooms import kept_rooms, let_rooms_go
 
 KEPT_MAX = 64
 KEPT_BYTES = 16 << 20
@@ -51,6 +51,15 @@ def test_what_is_kept_has_a_limit(tmp_path):
         assert read(path, table.column_names).equals(table)
         assert len(kept_rooms()) <= KEPT_MAX
         assert sum(kept_rooms()) <= KEPT_BYTES
+
+
+def test_all_are_given_back_where_memory_is_short(tmp_path):
+    path, table = written(tmp_path / "a.parquet", 50_000)
+    assert read(path, ["c0"]).equals(table)
+    assert kept_rooms()
+    let_rooms_go()
+    assert kept_rooms() == []
+    assert read(path, ["c0"]).equals(table)
 
 
 def test_threads_that_read_at_once_do_not_share_a_room(tmp_path):

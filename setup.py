@@ -7,6 +7,9 @@
     DREY_ANNOTATE=1       a release build keeps what Cython says (build/translated.txt) and its annotation beside each
                           module; tests/tidy/test_native.py reads them and need not translate all of it once more
 
+What each module would otherwise contain of Cython itself, memory views and function objects, lies in one more module,
+engine._cython, which Cython writes and which has no source: half of what the compiler had to do, and of the size.
+
 Directives live here and never in a file's header, so that a file means the same everywhere. The generated C stays
 beside its .pyx: the coverage plugin reads it there. It is made when modules are built, so that a source distribution
 has the .pyx and nothing else.
@@ -41,6 +44,9 @@ DELIVERED = {
     "conf": ("config.yaml", "masters", "workers", "zoo.cfg", "spark-log4j2.properties"),
     "bin": ("config.sh", "make-certificates.sh"),
 }
+
+#: what Cython adds to modules, once for all of them
+SHARED = "engine._cython"
 
 #: Spark 4 looks for data sources in packages of such names
 SPARKS_NAME = "pyspark_drey"
@@ -139,7 +145,7 @@ class BuildNative(build_ext):
             return  # bin/config.sh has built them; here all of them were compiled anew
         if not is_beside_sources:
             self.extensions = [module for module in self.extensions if not module.name.startswith("tests.")]
-        translated = {module.name: module for module in translate(self.extensions, build_profile())}
+        translated = {module.name: module for module in translate(self.extensions, build_profile(), self.force)}
         for module in self.extensions:
             module.sources = translated[module.name].sources
             module.depends = translated[module.name].depends
@@ -153,7 +159,8 @@ def extensions(profile: str) -> list[Extension]:
     """Return one extension for each source."""
     sources = sorted([*ROOT.glob("engine/**/*.pyx"), *ROOT.glob("tests/native/*.pyx")])
     settings = compiler_settings(profile)
-    return [Extension(module_name(source), [str(source.relative_to(ROOT))], **settings) for source in sources]
+    named = [(module_name(source), [str(source.relative_to(ROOT))]) for source in sources]
+    return [Extension(name, files, **settings) for name, files in [(SHARED, []), *named]]
 
 
 @contextlib.contextmanager
@@ -176,21 +183,25 @@ def noted(file: Path) -> Iterator[None]:
             os.write(2, file.read_bytes()[begin:])
 
 
-def translate(modules: list[Extension], profile: str) -> list[Extension]:
-    """Return the extensions with sources in C, made with the profile's directives."""
+def translate(modules: list[Extension], profile: str, force: bool) -> list[Extension]:
+    """Return the extensions with sources in C, made with the profile's directives; force: also what has not changed."""
     directives = dict(DIRECTIVES)
     if profile == "release":
         directives |= RELEASE_DIRECTIVES
     if profile == "coverage":
         directives["linetrace"] = True
-    force = profile_has_changed(profile)
     is_noted = profile == "release" and os.environ.get("DREY_ANNOTATE") == "1"
     is_annotated = is_noted or profile == "debug"
     if not is_noted:
         SAID.unlink(missing_ok=True)
     with noted(SAID) if is_noted else contextlib.nullcontext():
         return cythonize(
-            modules, compiler_directives=directives, annotate=is_annotated, nthreads=PROCESSES, force=force
+            modules,
+            compiler_directives=directives,
+            annotate=is_annotated,
+            nthreads=PROCESSES,
+            force=force,
+            shared_utility_qualified_name=SHARED,
         )
 
 

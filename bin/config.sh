@@ -112,7 +112,7 @@ ensure_environment() {
         list="$(printf '%s' "$extras" | tr '\n' ',' )"
         say "installing packages${list:+ with extras $list} and building native modules (a few minutes the first time)"
         local -a install=("$DREY_PYTHON" -P -m pip install --quiet --disable-pip-version-check)
-        _quietly "${install[@]}" "setuptools>=77" wheel "Cython>=3.1,<4"
+        _quietly "${install[@]}" "setuptools>=77" wheel "Cython>=3.3,<4"
         touch "$DREY_VENV/.building"
         # What has changed is compiled beside its source; pip alone would compile all of it for a new line of metadata.
         local setup force=""

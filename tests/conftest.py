@@ -14,7 +14,7 @@ import hypothesis
 import psutil
 import pytest
 
-from tests import durations, tiers, watchdog
+from tests import durations, scopes, tiers, watchdog
 from tests.sampling import keep_samples, take_more_examples
 
 pytest_plugins = ["pytester"]  # tests of what tests share
@@ -63,6 +63,11 @@ def pytest_configure(config):
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node):
     tiers.share_folder(node)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    return scopes.scheduler_of(config, log)
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

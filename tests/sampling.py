@@ -93,13 +93,11 @@ def sample(cases, size):
     missing = {part for of_case in parts for part in of_case}
     met, chosen = Counter(), set()
     while missing:
-        best = max(
-            (index for index in range(len(cases)) if index not in chosen),
-            key=lambda index: (
-                sum(part in missing for part in parts[index]),
-                -sum(met[pair] for pair in meetings(cases[index])),
-                -index,
-            ),
+        added = {at: sum(part in missing for part in parts[at]) for at in range(len(cases)) if at not in chosen}
+        most = max(added.values())
+        best = min(
+            (at for at, count in added.items() if count == most),
+            key=lambda at: sum(met[pair] for pair in meetings(cases[at])),
         )
         chosen.add(best)
         missing.difference_update(parts[best])

@@ -15,9 +15,9 @@ A test says by its markers what it costs, and one rule decides:
 What the command line names by folder, file or test runs whatever its markers. ``@pytest.mark.quick`` on a test takes
 away what its module is marked with.
 
-Runs of several processes (pytest-xdist) share the machine, a file of tests at a time, in the order in which they are
-collected. Files with real processes come first, where one test takes up to a minute, and many short ones last, so that
-no process of the run is left over with a long one; then come tests that run alone.
+Runs of several processes (pytest-xdist) share the machine, a scope at a time (tests/scopes.py), in the order in which
+tests are collected. Files with real processes come first, where one test takes up to a minute, and many short ones
+last, so that no process of the run is left over with a long one; then come tests that run alone.
 
 A test that needs a fixed port, a control group, a quorum or a quiet machine is marked ``alone``: nothing else runs
 beside it. Two locked files of the run see to that, in the manner of a turnstile: who is alone keeps the turnstile while

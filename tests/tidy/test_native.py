@@ -12,10 +12,8 @@ import shutil
 import subprocess
 import sys
 
-import Cython
 import pytest
 
-import setup
 from tests.tidy.annotation import scores, stands
 from tests.tidy.imports import ROOT
 
@@ -29,7 +27,8 @@ from setuptools import Extension
 sources = sorted(Path("engine").rglob("*.pyx"))
 modules = [Extension(".".join(source.with_suffix("").parts), [str(source)]) for source in sources]
 directives = setup.DIRECTIVES | setup.RELEASE_DIRECTIVES
-cythonize(modules, compiler_directives=directives, build_dir={build!r}, nthreads=2, annotate=True)
+cythonize(modules, compiler_directives=directives, build_dir={build!r}, nthreads=2, annotate=True,
+          shared_utility_qualified_name=setup.SHARED)
 """
 
 #: where a kernel takes the GIL other than to raise, and how often
@@ -69,7 +68,11 @@ _ROW_LOOP = re.compile(r"\s+for \w+ in range\(.*?\b(row_)?count(\[0\])?\):")
 @pytest.fixture(scope="module")
 def compiled():
     """The folder with the annotation, and what the compiler said."""
-    if is_annotated():
+    import Cython
+
+    import setup
+
+    if is_annotated(setup.SAID):
         return ROOT, setup.SAID.read_text(encoding="utf-8").splitlines()
     settings = f"{Cython.__version__} {sys.version} {(ROOT / 'setup.py').read_text(encoding='utf-8')}"
     folder = ROOT / "build" / "annotated" / hashlib.sha256(settings.encode()).hexdigest()[:16]
@@ -82,7 +85,7 @@ def compiled():
     return folder, lines
 
 
-def is_annotated(said=setup.SAID, folder=ROOT / "engine"):
+def is_annotated(said, folder=ROOT / "engine"):
     """Whether the build has annotated all sources as they are, and kept what was said."""
     sources = [path for pattern in ("*.pyx", "*.pxd") for path in folder.rglob(pattern)]
     pages = [path.with_suffix(".html") for path in sources if path.suffix == ".pyx"]
@@ -153,6 +156,8 @@ def test_what_the_build_has_annotated_counts_as_long_as_no_source_is_newer(tmp_p
 
 
 def test_what_processes_say_during_a_build_is_kept_and_said(tmp_path, capfd):
+    import setup  # and with it Cython, a second of processor time that no process of a run needs to collect
+
     said = tmp_path / "build" / "said"
     for word in ("performance hint", "warning"):
         with setup.noted(said):

@@ -36,7 +36,7 @@ cdef struct GroupStore:
     int64_t used_bytes      # of all records
     int64_t color           # offset of the first record of the first page
 
-# Begin a store of zeros. Its groups lie on other cache lines of a page than those of stores with numbers beside its own.
+# Begin a store of zeros. Its groups lie on other cache lines of a page than those of stores with other numbers.
 cdef void store_begin(GroupStore* store, int64_t number, int64_t page_size) noexcept nogil
 # Room for a record of `size` bytes (8 * n) of that kind, header written; NULL: full. With reserved, what does not fit
 # the pool lies beyond its limit.

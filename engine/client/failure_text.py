@@ -24,6 +24,11 @@ _HELP = {
     "lower parallelism.default, so that fewer share it",
 }
 _KEYS = "taskmanager."
+#: what became of a job that did not fail
+_ENDS = {
+    "CANCELED": "was cancelled",
+    "SUSPENDED": "ended as SUSPENDED: its environment was closed, or its JobManager stopped, while it ran",
+}
 _LINE_CHARACTERS_MAX = 500
 
 
@@ -31,7 +36,7 @@ def job_error(outcome: JobOutcome) -> EngineError:
     """Return the error to raise for a job that did not finish."""
     job_id = outcome.job_id.value
     if outcome.failure is None:
-        what = "was cancelled" if outcome.status == "CANCELED" else f"ended as {outcome.status}"
+        what = _ENDS.get(outcome.status, f"ended as {outcome.status}")
         return JobCancelledError(f"job {shown_line(outcome.name)} ({job_id}) {what}", job_id=job_id)
     text = failure_text(outcome.failure, f"{outcome.name} ({job_id})")
     error_class = getattr(errors, outcome.failure.error_class, JobExecutionError)

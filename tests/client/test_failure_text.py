@@ -105,6 +105,11 @@ def test_a_cancelled_job_is_a_cancelled_error():
     assert type(error) is JobCancelledError and str(error) == f"job prices ({JOB}) was cancelled"
 
 
+def test_a_suspended_job_says_what_may_have_ended_it():
+    error = job_error(outcome(status="SUSPENDED"))
+    assert type(error) is JobCancelledError and "ended as SUSPENDED: its environment was closed, or" in str(error)
+
+
 def raised(function):
     try:
         function()

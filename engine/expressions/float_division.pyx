@@ -13,12 +13,15 @@ Source: Objects/floatobject.c of CPython, _float_div_mod.
 Held by: tests/expressions/test_evaluate.py
 """
 
+cimport cython
 from libc.math cimport copysign, floor, fmod
 from libc.stdint cimport int64_t
 
 import pyarrow as pa
 
 
+# by zero as IEEE divides: in a build with checks, too
+@cython.cdivision(True)
 cdef inline double floor_quotient(double left, double right) noexcept nogil:
     cdef double remainder, quotient, whole
     if right == 0.0:

@@ -20,6 +20,7 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
+from engine.aggregate.aggregate_layout import AggregateLayout
 from engine.aggregate.aggregate_state import AggregateState
 from engine.aggregate.aggregate_workspace import AggregateWorkspace, InputForm
 from engine.aggregate.grouping_phase import GroupingPhase
@@ -32,7 +33,8 @@ class AggregationLevel:
 
     def __init__(self, workspace: AggregateWorkspace, number: int, sieve: PartitionSieve | None = None) -> None:
         self._work, self._sieve = workspace, sieve
-        self._grouping = GroupingPhase(workspace, number, watches_caches=sieve is not None)
+        watches_caches = sieve is not None or _has_texts(workspace.layout)
+        self._grouping = GroupingPhase(workspace, number, watches_caches)
         self._phase: GroupingPhase | PartitionedPhase = self._grouping
         workspace.progress.enter(AggregateState.GROUPING)
 
@@ -68,3 +70,8 @@ class AggregationLevel:
     def close(self) -> None:
         """Give the pages of partitions back; idempotent."""
         self._phase.close()
+
+
+def _has_texts(layout: AggregateLayout) -> bool:
+    """Whether states are texts: each that is compared is one more wait for memory where groups outgrow the caches."""
+    return any(pa.types.is_string(each.type) or pa.types.is_binary(each.type) for each in layout.empty_states.schema)

@@ -6,10 +6,15 @@ import random
 from types import SimpleNamespace
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from engine.aggregate import grouping_phase
+from engine.aggregate.aggregate_spec import AggregateSpec
+from engine.aggregate.functions import result_schema
 from engine.aggregate.grouping_phase import GroupingPhase
+from engine.aggregate.hash_aggregate import HashAggregate
+from tests.aggregate.group_oracle import input_table, make_calls
 
 GROUP_BYTES = 40
 PAGE_BYTES = 1000
@@ -98,3 +103,19 @@ def test_groups_whose_rows_come_together_stay_while_they_meet():
 
 def test_states_watch_the_caches_whatever_fits():
     assert rows_taken(drawn(1000), 4000, watches_caches=True) <= 80
+
+
+@pytest.mark.parametrize(("value", "state"), [(7, "GROUPING"), ("seven", "PARTITIONED")])
+def test_texts_watch_the_caches_whatever_fits(workshop, value, state):
+    keys, values = drawn(1000), pa.array([value] * ROWS)
+    calls = make_calls(("max",))
+    table = input_table(("key",), [pa.int64()], calls, [values.type], [keys, values.to_pylist()])
+    output = result_schema([table.schema.field("key")], calls, [values.type])
+    with workshop.operator(4000) as (pool, space):
+        aggregate = HashAggregate(AggregateSpec("single", table.schema, ("key",), calls, output), pool, space)
+        for batch in table.to_batches(100):
+            assert not list(aggregate.add_batch(batch))
+        assert aggregate.state.name == state
+        found = [row["key"] for batch in aggregate.finish() for row in batch.to_pylist()]
+        aggregate.close()
+    assert sorted(found) == sorted(set(keys))

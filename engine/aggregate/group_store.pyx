@@ -20,11 +20,10 @@ from libc.stdlib cimport free, realloc
 from libc.string cimport memmove
 
 from engine.memory.page_pool cimport PagePool
-from engine.records.byte_kernels cimport WALK_AHEAD, prefetch
+from engine.records.byte_kernels cimport LINE_BYTES, WALK_AHEAD, prefetch
 
 
 cdef enum:
-    LINE_BYTES = 64
     COLOR_BYTES = 4096          # that addresses must differ by to be the same for the first cache
     COLOR_SHARE = 8             # of a page, a part at most is left unused
 

@@ -87,10 +87,6 @@ def _direction(word: str) -> AsofDirection:
         raise SchemaError(f"asof_join direction={word!r}: choose one of {', '.join(AsofDirection)}") from None
 
 
-#: distances are of 63 bits, in units of the type
-_FARTHEST = 1 << 63
-
-
 def _has_distances(data_type: pa.DataType) -> bool:
     if types.is_decimal(data_type):
         return bool(data_type.precision <= 74)
@@ -106,8 +102,6 @@ def _tolerance(tolerance: Any, data_type: pa.DataType) -> int | float | None:
     bound = plain_distance(tolerance, what)
     assert bound is not None
     found = distance(bound, data_type, what)
-    if isinstance(found, int) and found >= _FARTHEST:
-        raise SchemaError(f"{what}={tolerance!r}: too far; leave it out where any distance will do")
     if not found >= 0:
         raise SchemaError(f"{what}={tolerance!r}: how far away a row may be is not negative")
     return found

@@ -46,6 +46,8 @@ _UNITS: Final = {
 _PART: Final = re.compile(r"\s*([+-]?\d+)\s*([a-z]+)\s*", re.IGNORECASE)
 #: kernels add distances to keys in 128 bits
 _MOST: Final = 2**100
+#: ... and plans hold whole numbers of 64
+_MOST_WHOLE: Final = 2**63
 
 
 def frame_distances(frame: WindowFrame, over: Over, schema: pa.Schema) -> WindowFrame:
@@ -72,8 +74,8 @@ def distance(bound: float | str, data_type: pa.DataType, text: str) -> int | flo
         found = _ticks(bound, data_type, text)
     else:
         found = _number(bound, data_type, text)
-    if not abs(found) < _MOST:
-        raise SchemaError(f"{text}: {bound!r} is too far")
+    if not abs(found) < (_MOST_WHOLE if isinstance(found, int) else _MOST):
+        raise SchemaError(f"{text}: {bound!r} is too far; leave it out where any distance will do")
     return found
 
 

@@ -236,7 +236,7 @@ cdef class AsofGroups:
         free(self._scratch)
 
     def reserve(self, int64_t rows):
-        """Have memory for so many rows of both sides; pages of it that nobody has written are not there yet."""
+        """Have memory for so many rows of both sides; the system has no page of it before the first write."""
         if rows <= self._room:
             return
         free(self._scratch)

@@ -52,6 +52,12 @@ cdef inline GroupSlot* slot_of_row(const GroupSlots* groups, uint64_t hash, cons
     return slot
 
 
+cdef inline void put_aside(OtherRows* others, int64_t place, uint8_t* row) noexcept nogil:
+    others.places[others.count] = <int32_t> place
+    others.rows[others.count] = row
+    others.count += 1
+
+
 cdef bint is_text(JoinSide side) noexcept:
     return side.key_count == 1 and side.codec.kinds[side.keys[0]] in (KIND_BYTES, KIND_LARGE_BYTES)
 
@@ -112,9 +118,7 @@ cdef class RowGroups:
             if skipped[row]:
                 continue
             if not short_text_of_row(rows[row], column, &text):
-                self._others.places[self._others.count] = <int32_t> row
-                self._others.rows[self._others.count] = rows[row]
-                self._others.count += 1
+                put_aside(&self._others, row, rows[row])
                 continue
             if not reserve_short(&self._short):
                 return False
@@ -141,9 +145,7 @@ cdef class RowGroups:
             if skipped[row]:
                 continue
             if not short_text_of_row(rows[row], column, &text):
-                self._others.places[self._others.count] = <int32_t> row
-                self._others.rows[self._others.count] = rows[row]
-                self._others.count += 1
+                put_aside(&self._others, row, rows[row])
             elif has_short:
                 slot = slot_of_text(&self._short, &text)
                 if slot.text.size:

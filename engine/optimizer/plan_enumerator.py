@@ -60,7 +60,7 @@ def _enumerated(
     """Return the candidates of the sinks where small parts of the plan, larger by a factor, have one subtask."""
     slot = settings.with_slots(1)
     parts = small_parts(plan, estimates, slot, factor, is_alone=settings.is_one_process)
-    if not all(parts):
+    if settings.is_one_process and not all(parts):
         slot = settings
         parts = small_parts(plan, estimates, settings, factor)
     planning = Planning(plan, settings, operator_name)

@@ -8,8 +8,8 @@ A page takes a megabyte, which the system hands out empty and takes back when it
 each column of each query costs as much as to open the page. Sampled columns, and those of small files, are at their end
 after a page or two.
 
-Invariants: rooms of less than ROOM_MIN are not kept, nor those of more than an eighth of KEPT_BYTES; nobody gets a room
-of more than FIT_MAX times what was asked for.
+Invariants: rooms of less than ROOM_MIN are not kept, nor those of more than an eighth of KEPT_BYTES; a room that is
+handed out has at most FIT_MAX times what was asked for.
 Thread: any. Who does not get in at once, while another one looks for a room, asks the system.
 Held by: tests/parquet/test_page_rooms.py
 """

@@ -145,6 +145,7 @@ def refused(data):
     yield lambda: data.select(count().over("j", order_by="j", range=(-2, -1))), "same order key"
     yield lambda: data.select(count().over("k", order_by="x", range=(-0.5, 0))), "no distance"
     yield lambda: data.select(count().over("k", order_by="day", range=(-7, 0))), "say which unit"
+    yield lambda: data.select(count().over("k", order_by="x", range=(-(10**19), 0))), "too far; leave it out"
     yield lambda: data.select(count().over("k", order_by="day", range=("-1 h", 0))), "whole days"
     yield lambda: data.select(count().over("k", order_by="at", range=("-1 month", 0))), "no one length"
     yield lambda: data.select(count().over("k", order_by="x", range=("1 days", 0))), "no number"

@@ -15,9 +15,7 @@ Held by: tests/files/test_compression.py
 from __future__ import annotations
 
 import io
-import lzma
 import os
-import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, Final, NamedTuple
@@ -25,6 +23,8 @@ from typing import Any, BinaryIO, Final, NamedTuple
 import pyarrow as pa
 
 from engine.errors import ConfigurationError, DataError, NotYetSupportedError, PlanError
+from engine.files import packed_streams
+from engine.files.packed_streams import PackedError, PackedStreams
 
 #: codec by the ending of a file
 _ENDINGS: Final = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2", ".xz": "xz", ".lz4": "lz4"}
@@ -36,7 +36,6 @@ PLAIN: Final = "none"
 CODECS: Final = tuple(ENDING_OF)
 #: text of a compressed file, in bytes of the file, where nothing is known of it
 GUESSED_RATIO: Final = 4.0
-_BUFFER_BYTES: Final = 256 << 10
 _SKIP_BYTES: Final = 1 << 20
 #: compressed files that are looked into when a plan is built
 _LOOKED_FILES: Final = 4
@@ -49,7 +48,7 @@ _MAGIC: Final = {
     **{b"BZh%d1AY&SY" % level: "bz2" for level in range(1, 10)},
 }
 #: what the libraries raise for bytes that are none of theirs
-_DAMAGED: Final = (OSError, EOFError, lzma.LZMAError, zlib.error, pa.ArrowInvalid)
+_DAMAGED: Final = (OSError, PackedError, pa.ArrowException)
 
 
 def checked_codec(compression: str | None, what: str) -> str:
@@ -122,8 +121,8 @@ class ReadableText(io.RawIOBase):
         self._position = 0
         if not os.fstat(self._file.fileno()).st_size:
             return io.BytesIO()
-        if self._codec == "xz":
-            return lzma.LZMAFile(io.BufferedReader(_Unclosed(self._file), _BUFFER_BYTES))
+        if self._codec in packed_streams.CODECS:
+            return PackedStreams(self._file, self._codec)
         return pa.CompressedInputStream(pa.PythonFile(_Unclosed(self._file), "r"), self._codec)
 
     def readable(self) -> bool:

@@ -2,6 +2,7 @@
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
+from engine.parquet.delta_kernels cimport Deltas
 from engine.parquet.page_header cimport PageHeader
 from engine.parquet.page_kernels cimport Runs
 from engine.parquet.page_rooms cimport Room
@@ -37,6 +38,7 @@ cdef enum Mode:
     MODE_NUMBERS = 1            # of the dictionary
     MODE_RUNS = 2               # bools in runs
     MODE_ADDED = 3              # texts that have just been added to the dictionary, in their order
+    MODE_DELTAS = 4             # integers, as differences
 
 cdef enum:
     BLOCK_ROWS = 1024           # decoded at a time: what lies between steps stays in the cache
@@ -65,6 +67,7 @@ cdef struct Chunk:
     int32_t stored_width        # bytes of a stored value, where that is fixed
     int32_t width               # of one of Arrow's
     bint is_nullable
+    bint is_integer             # stored as one
     int64_t window_bytes        # of the file that are read at a time
     Scratch* scratch
     # where it is
@@ -87,6 +90,7 @@ cdef struct Chunk:
     int64_t bit                 # of the next plain bool
     uint32_t added              # number of the next added text
     Runs runs
+    Deltas deltas
     Room valid                  # a bit a row
     int64_t row                 # of the page that comes next
     int64_t passed              # rows whose values were taken, or passed over

@@ -3,7 +3,8 @@
     header │ compressed bytes        next_page: rows that nobody wants are passed over with their page, unread
                   │ open_page: checksum, snappy (other codecs: CHUNK_SEALED, the owner opens it and calls open_sealed)
                   ▼
-    levels (is there a value?) │ values        plain, or numbers of the dictionary, which is a page of its own before
+    levels (is there a value?) │ values        plain, differences of integers, or numbers of the dictionary, which is a
+                                               page of its own before
 
 A page is read whole, and one page of each column is there at a time. What a header says is held against what the
 footer says before memory is taken for it.
@@ -18,7 +19,9 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memmove, memset
 from posix.unistd cimport pread
 
+from engine.parquet.delta_kernels cimport deltas_begin
 from engine.parquet.page_header cimport (
+    ENCODING_DELTA_BINARY_PACKED,
     ENCODING_PLAIN,
     ENCODING_PLAIN_DICTIONARY,
     ENCODING_RLE,
@@ -258,6 +261,11 @@ cdef int settle_values(Chunk* chunk) noexcept nogil:
             return CHUNK_DAMAGED
         runs_begin(&chunk.runs, chunk.at + 4, chunk.at + 4 + size, 1)
         return CHUNK_OK
+    if encoding == ENCODING_DELTA_BINARY_PACKED and chunk.is_integer:
+        chunk.mode = MODE_DELTAS
+        if chunk.null_count == chunk.header.values:
+            return CHUNK_OK
+        return CHUNK_OK if deltas_begin(&chunk.deltas, chunk.at, chunk.page_end) else CHUNK_DAMAGED
     return CHUNK_UNKNOWN
 
 

@@ -24,6 +24,7 @@ from engine.parquet.chunk_pages cimport (
     CHUNK_OK,
     CHUNK_TOO_LARGE,
     MODE_ADDED,
+    MODE_DELTAS,
     MODE_NUMBERS,
     MODE_PLAIN,
     MODE_RUNS,
@@ -37,6 +38,7 @@ from engine.parquet.chunk_pages cimport (
     next_page,
     open_page,
 )
+from engine.parquet.delta_kernels cimport deltas_read
 from engine.parquet.page_kernels cimport runs_read
 from engine.parquet.page_rooms cimport grow
 from engine.parquet.value_kernels cimport (
@@ -212,6 +214,8 @@ cdef int take_dense(Chunk* chunk, int64_t count, const uint64_t* mask, int64_t k
         return take_numbers(chunk, count, mask, kept, target, ends)
     if chunk.mode == MODE_RUNS:
         return take_runs(chunk, count, mask, kept, target)
+    if chunk.mode == MODE_DELTAS:
+        return take_deltas(chunk, count, mask, kept, target)
     if chunk.mode == MODE_ADDED:
         return take_added(chunk, count, mask, kept, target)
     if chunk.shape == SHAPE_TEXTS:
@@ -267,6 +271,21 @@ cdef int take_plain(Chunk* chunk, int64_t count, const uint64_t* mask, int64_t k
         keep_values(stored, chunk.stored_width, count, mask, chunk.scratch.stored)
         stored = chunk.scratch.stored
     as_arrow_has(chunk, stored, kept, target)
+    return CHUNK_OK
+
+
+cdef int take_deltas(Chunk* chunk, int64_t count, const uint64_t* mask, int64_t kept, uint8_t* target) noexcept nogil:
+    """Integers that are stored as differences; those of a block at most, of 4 or 8 bytes."""
+    cdef bint are_copied = chunk.shape == SHAPE_COPIED
+    cdef uint8_t* stored = target if are_copied and kept == count else chunk.scratch.stored
+    cdef uint8_t* few = target if are_copied else chunk.scratch.stored + BLOCK_ROWS * 8 + 64
+    if not deltas_read(&chunk.deltas, count, chunk.stored_width, stored if kept else NULL):
+        return CHUNK_DAMAGED
+    if 0 < kept < count:
+        keep_values(stored, chunk.stored_width, count, mask, few)
+        stored = few
+    if kept and not are_copied:
+        as_arrow_has(chunk, stored, kept, target)
     return CHUNK_OK
 
 

@@ -12,6 +12,7 @@ class StoredChunk(NamedTuple):
     stored_width: int
     width: int
     is_nullable: bool
+    is_integer: bool = False
 
 def known_codecs() -> frozenset[str]: ...
 

@@ -72,6 +72,7 @@ class StoredChunk(NamedTuple):
     stored_width: int
     width: int
     is_nullable: bool
+    is_integer: bool = False
 
 
 def known_codecs():
@@ -114,7 +115,7 @@ cdef class GroupReader:
             column.position, column.end, column.values_left = chunk.position, chunk.end, chunk.values
             column.size_max, column.codec = chunk.size_max, CODECS.get(chunk.codec, CODEC_OTHER)
             column.shape, column.stored_width, column.width = chunk.shape, chunk.stored_width, chunk.width
-            column.is_nullable = chunk.is_nullable
+            column.is_nullable, column.is_integer = chunk.is_nullable, chunk.is_integer
             self._codecs.append(pa.Codec(OTHER_CODECS[chunk.codec]) if column.codec == CODEC_OTHER else None)
             self._dictionaries.append(None)
 

@@ -39,7 +39,7 @@ from engine.parquet.group_reader import GroupReader, StoredChunk
 from engine.parquet.page_bounds import PageIndexes
 from engine.parquet.page_rooms import let_rooms_go
 from engine.parquet.pages import buffer_bytes, flat_leaves, leaf_places, pages_at
-from engine.parquet.stored_chunks import Stored, stored_chunk, stored_values
+from engine.parquet.stored_chunks import Stored, has_differences, stored_chunk, stored_values
 from engine.records.narrow_decimals import NARROW_DIGITS_MAX, narrow_type
 from engine.records.plain_types import plain_type
 
@@ -171,6 +171,8 @@ class OpenFile:
 
     def single_row(self, group: int, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Yield the row of a row group that has one, read at once: no page of it is kept for later."""
+        if any(self._has_differences(group, name) for name in columns):
+            return iter(self.columns(group, columns, 1).read, None)
         table = self._by_arrow().read_row_group(group, columns=list(columns), use_threads=False)
         return self._checked(group, columns, table.to_batches())
 
@@ -223,7 +225,9 @@ class OpenFile:
             except (pa.ArrowInvalid, OSError) as error:
                 if not columns or (isinstance(error, OSError) and error.errno is not None):
                     raise  # the system's, not about what is in a column
-                raise pa.ArrowInvalid(f"column {self._failing(group, columns)!r}: {error}") from error
+                name = self._failing(group, columns)
+                row = self.row_count(group) - rows_left
+                raise pa.ArrowInvalid(f"column {name!r}: {error}{self._writer(group, name, row)}") from error
             if batch is None:
                 break
             rows_left -= batch.num_rows
@@ -232,6 +236,24 @@ class OpenFile:
         if rows_left:
             # Arrow passes over pages whose headers are damaged, and says nothing of the rows.
             raise pa.ArrowInvalid(f"row group {group} has {-rows_left:+} rows against what the file says of it")
+
+    def _has_differences(self, group: int, name: str) -> bool:
+        """Return whether integers of a column are stored as differences."""
+        metadata = self.footer.row_group(group)
+        return any(has_differences(metadata.column(leaf)) for _, leaf in self._places_of((name,)))
+
+    def _writer(self, group: int, name: str, row: int) -> str:
+        """Return what is said of the program that has written differences which pyarrow does not read."""
+        writer = self.footer.created_by or ""
+        if not self._has_differences(group, name):
+            return ""
+        place = f" in a page at or behind row {row} of the row group, written by {writer or 'an unknown program'}"
+        if not writer.startswith("DuckDB"):
+            return place
+        return (
+            f"{place}: it stores INT32 values that are far apart as differences of more than 32 bits, which Parquet"
+            " does not allow, and within lists and structs they are not read; write the file with PARQUET_VERSION V1"
+        )
 
     def _failing(self, group: int, columns: Sequence[str]) -> str:
         """Return the first of some columns that pyarrow cannot decode by itself; the last one where it can all."""

@@ -12,6 +12,7 @@ cdef enum PageEncoding:
     ENCODING_PLAIN = 0
     ENCODING_PLAIN_DICTIONARY = 2   # codes of data pages, plain values of dictionaries: the word of old writers
     ENCODING_RLE = 3
+    ENCODING_DELTA_BINARY_PACKED = 5
     ENCODING_RLE_DICTIONARY = 8
 
 cdef enum:

@@ -11,9 +11,10 @@
     BYTE_ARRAY               text or none                      texts, or numbers of a dictionary of them
     FIXED_LEN_BYTE_ARRAY     decimal; none                     128 bits; the same bytes
 
-A column is decoded here where its encodings are plain, dictionary and runs, as nearly all writers have them, and its
-pages are no larger than a few megabytes. What pyarrow alone knows is not told apart further: nested columns, deltas,
-96-bit times, types whose meaning stands in Arrow's own metadata.
+A column is decoded here where its encodings are plain, dictionary, runs, and differences of integers, as nearly all
+writers have them, and its pages are no larger than a few megabytes. Pages of differences may have any size, since
+pyarrow does not read those of each writer. What pyarrow alone knows is not told apart further: nested columns,
+differences of texts, 96-bit times, types whose meaning stands in Arrow's own metadata.
 
 Source: parquet-format, "Logical Types", "Encodings".
 Held by: tests/parquet/test_group_reader.py
@@ -33,6 +34,10 @@ from engine.parquet.pages import BUFFER_MAX, FORGOTTEN_BYTES, Pages, first_page
 #: chunk_pages.Shape
 _COPIED, _CONVERTED, _REVERSED, _BITS, _TEXTS, _CODES = range(6)
 _ENCODINGS: Final = frozenset({"PLAIN", "RLE", "RLE_DICTIONARY", "PLAIN_DICTIONARY"})
+#: integers may be differences, too
+_DIFFERENCES: Final = "DELTA_BINARY_PACKED"
+_OF_INTEGERS: Final = _ENCODINGS | {_DIFFERENCES}
+_INTEGERS: Final = ("INT32", "INT64")
 _CODECS: Final = known_codecs()
 #: what reading a column holds at most: pages of a few megabytes, a dictionary
 _HELD_BYTES_MAX: Final = 8 << 20
@@ -63,7 +68,9 @@ def stored_chunk(footer: pq.FileMetaData, group: int, leaf: int, stored: Stored,
     """
     metadata = footer.row_group(group)
     rows, chunk = metadata.num_rows, metadata.column(leaf)
-    if chunk.num_values != rows or not _is_known(chunk) or pages.held_bytes(BUFFER_MAX) > _HELD_BYTES_MAX:
+    if chunk.num_values != rows or not _is_known(chunk):
+        return None
+    if pages.held_bytes(BUFFER_MAX) > _HELD_BYTES_MAX and not has_differences(chunk):
         return None
     if stored.shape >= _TEXTS and max(pages.whole_bytes, pages.value_bytes * rows) > _TEXTS_BYTES_MAX:
         return None
@@ -78,11 +85,18 @@ def stored_chunk(footer: pq.FileMetaData, group: int, leaf: int, stored: Stored,
         stored.stored_width,
         stored.width,
         stored.has_nulls,
+        chunk.physical_type in _INTEGERS,
     )
 
 
+def has_differences(chunk: pq.ColumnChunkMetaData) -> bool:
+    """Return whether integers are stored as differences, which pyarrow does not read from every writer."""
+    return _DIFFERENCES in chunk.encodings
+
+
 def _is_known(chunk: pq.ColumnChunkMetaData) -> bool:
-    return chunk.compression in _CODECS and _ENCODINGS.issuperset(chunk.encodings)
+    encodings = _OF_INTEGERS if chunk.physical_type in _INTEGERS else _ENCODINGS
+    return chunk.compression in _CODECS and encodings.issuperset(chunk.encodings)
 
 
 def stored_values(column: pq.ColumnSchema, wanted: pa.DataType) -> Stored | None:
@@ -109,7 +123,7 @@ def _stored(column: pq.ColumnSchema, wanted: pa.DataType) -> Stored | None:
     if physical in ("FLOAT", "DOUBLE"):
         width = 4 if physical == "FLOAT" else 8
         return Stored(_COPIED, width, width) if wanted == (pa.float32() if width == 4 else pa.float64()) else None
-    if physical not in ("INT32", "INT64"):
+    if physical not in _INTEGERS:
         return None
     width = 4 if physical == "INT32" else 8
     if not _is_integer_like(logical, width, wanted):

@@ -200,7 +200,7 @@ def test_columns_that_are_not_known_here_come_from_arrow_beside_the_others(tmp_p
         {
             "list": [[row] * (row % 3) for row in range(ROWS)],
             "n": range(ROWS),
-            "delta": pa.array(range(ROWS), pa.int64()),
+            "split": pa.array(map(float, range(ROWS))),
             "text": [f"text {row}" for row in range(ROWS)],
         }
     )
@@ -208,7 +208,7 @@ def test_columns_that_are_not_known_here_come_from_arrow_beside_the_others(tmp_p
         tmp_path / "t.parquet",
         table,
         use_dictionary=["n"],
-        column_encoding={"delta": "DELTA_BINARY_PACKED", "text": "DELTA_BYTE_ARRAY"},
+        column_encoding={"split": "BYTE_STREAM_SPLIT", "text": "DELTA_BYTE_ARRAY"},
     )
     file, names = opened(path)
     assert left_to_pyarrow(file, names) == [name for name in names if name != "n"]
@@ -216,6 +216,57 @@ def test_columns_that_are_not_known_here_come_from_arrow_beside_the_others(tmp_p
     mask = pa.array([row % 7 == 0 for row in range(ROWS)])
     assert_same(read(path, 1000, mask), table.filter(mask))
     assert [batch.schema.names for batch in read(path, 5000)] == [names, names]
+
+
+def integers():
+    """Those of the columns that are stored as integers, without dictionaries of few values."""
+    names = [name for name in all_columns().column_names if not name.startswith(("bool", "float", "double", "string"))]
+    return all_columns().select([name for name in names if "binary" not in name and "large" not in name])
+
+
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+@pytest.mark.parametrize("codec", ["none", "snappy", "zstd"])
+def test_integers_that_are_stored_as_differences_are_as_arrow_reads_them(tmp_path, codec, version):
+    table = integers()
+    path = written(
+        tmp_path / "t.parquet",
+        table,
+        compression=codec,
+        data_page_version=version,
+        use_dictionary=False,
+        store_decimal_as_integer=True,
+        column_encoding={name: "DELTA_BINARY_PACKED" for name in table.column_names if "(38, 3)" not in name},
+    )
+    file, names = opened(path)
+    encodings = {name: file.footer.row_group(0).column(index).encodings for index, name in enumerate(names)}
+    assert sum("DELTA_BINARY_PACKED" in found for found in encodings.values()) == len(names) - 4
+    assert not left_to_pyarrow(file, names)
+    file.close()
+    assert_same(read(path, 1000), table)
+    for _, mask in masks():
+        kept = pa.array(mask, pa.bool_())
+        assert_same(read(path, 1700, kept), table.filter(kept))
+    kept = pa.array([row // 1000 not in (0, 4, 5) for row in range(ROWS)])
+    assert_same(read(path, 1000, skipped=(0, 4, 5)), table.filter(kept))
+
+
+def test_damaged_differences_are_errors_or_other_values_and_do_no_harm(tmp_path):
+    names = [name for name in integers().column_names if name.startswith(("int32 ", "int64 ", "uint8 "))]
+    table, path = all_columns().select(names), tmp_path / "t.parquet"
+    encodings = dict.fromkeys(names, "DELTA_BINARY_PACKED")
+    written(path, table, use_dictionary=False, column_encoding=encodings, compression="none")
+    sound = path.read_bytes()
+    end = len(sound) - 8 - int.from_bytes(sound[-8:-4], "little")
+    told = 0
+    for _ in range(300):
+        damaged = bytearray(sound)
+        damaged[RANDOM.randrange(4, end)] ^= 1 << RANDOM.randrange(8)
+        path.write_bytes(damaged)
+        try:
+            assert pa.Table.from_batches(read(str(path), 1000)).num_rows == ROWS
+        except (pa.ArrowInvalid, OSError):
+            told += 1
+    assert told
 
 
 def test_times_of_96_bits_and_columns_of_one_name_are_left_to_arrow(tmp_path):

@@ -28,6 +28,7 @@ import pyarrow as pa
 from engine.errors import ConfigurationError, EngineError
 from engine.expressions.common_type import common_type
 from engine.files.compression import heads
+from engine.files.paths import is_hidden
 from engine.user_warnings import warn_user
 
 if TYPE_CHECKING:
@@ -100,5 +101,5 @@ def _warn_of_others(spec: SinkSpec, schema: pa.Schema, writer: str) -> None:
 def _files_below(folder: Path) -> Iterator[Path]:
     """Yield files that readers see, in no order; nothing where there is no folder."""
     for place, folders, names in os.walk(folder):
-        folders[:] = [name for name in folders if not name.startswith((".", "_"))]
-        yield from (Path(place, name) for name in names if not name.startswith((".", "_")))
+        folders[:] = [name for name in folders if not is_hidden(name)]
+        yield from (Path(place, name) for name in names if not is_hidden(name))

@@ -77,6 +77,10 @@ def with_options(
         partition_by=keys,
         target_file_bytes=size_bytes,
     )
+    if mode != "error":
+        from engine.files.table_formats import check_not_added  # noqa: PLC0415 - start-up time
+
+        check_not_added(changed.path, mode, writer)
     if changed.mode:
         from engine.api.added_files import check_added  # noqa: PLC0415 - start-up time
 

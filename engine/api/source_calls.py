@@ -11,6 +11,7 @@ Held by: tests/api/test_environment.py
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -231,7 +232,8 @@ class SourceCalls(ABC):
 
     def read_delta(self, path: PathLike) -> DataSet:
         """Refuse: Delta tables are not read yet."""
-        raise NotYetSupportedError(f"read_delta({path!r}); read_parquet reads files, but not which of them are valid")
+        rows = f"env.from_arrow(deltalake.DeltaTable({os.fspath(path)!r}).to_pyarrow_table())"
+        raise NotYetSupportedError(f"read_delta({path!r}), for which {rows} takes its rows,")
 
     def read_iceberg(self, table: Any) -> DataSet:
         """Refuse: Iceberg tables are not read yet."""

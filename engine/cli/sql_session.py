@@ -25,6 +25,7 @@ from urllib.parse import unquote
 from engine.api.expressions import col
 from engine.csv.writer import check_csv_sink
 from engine.errors import NotYetSupportedError, PlanError
+from engine.files.paths import is_hidden
 from engine.sql import statements as kinds
 from engine.sql.expressions import rounded
 from engine.sql.query import format_at, read_table
@@ -154,10 +155,14 @@ class SqlSession:
 def _folder_columns(folder: Path) -> list[str]:
     """Return the columns whose values are in the names of folders, such as year=2026/month=3."""
     found = []
-    while inner := next((path for path in folder.iterdir() if path.is_dir() and "=" in path.name), None):
+    while inner := next((path for path in folder.iterdir() if path.is_dir() and _names_value(path.name)), None):
         found.append(unquote(inner.name.partition("=")[0]))
         folder = inner
     return found
+
+
+def _names_value(name: str) -> bool:
+    return "=" in name and not is_hidden(name)
 
 
 def _write_options(file_format: str, options: Mapping[str, str | bool]) -> dict[str, Any]:

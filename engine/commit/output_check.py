@@ -75,7 +75,8 @@ def _check_partitions(target: Path, sink: SinkSpec) -> None:
 
 
 def _first_folder(folder: Path) -> Path | None:
-    return next((each for each in sorted(folder.iterdir()) if each.is_dir() and "=" in each.name), None)
+    folders = (each for each in sorted(folder.iterdir()) if "=" in each.name and not each.name.startswith("."))
+    return next((each for each in folders if each.is_dir()), None)
 
 
 def _first_file(folder: Path) -> Path | None:

@@ -2,8 +2,10 @@
 
 paths.py           files of a path, folder or glob
 hive.py            files in folders that are named after values: year=2024/
+table_formats.py   folders of Delta, Iceberg and Hudi tables, which are not read as files
 packed_streams.py  streams of gzip, bz2 and xz behind each other
 compression.py     files that are compressed as a whole, read as a stream of their text
+table_formats.py   folders of Delta, Iceberg and Hudi tables, which are not read as files
 packed_streams.py  streams of gzip, bz2 and xz one behind the other
 line_blocks.py     blocks of whole lines, of a part of a file or of such a stream
 output_file.py     the file of a text sink, compressed or not, gone unless it is finished

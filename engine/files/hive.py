@@ -22,7 +22,8 @@ from typing import Final, NamedTuple
 from urllib.parse import unquote
 
 from engine.errors import PlanError
-from engine.files.paths import PathLike, expand_paths, local_path
+from engine.files.paths import PathLike, check_names, expand_paths, is_hidden, local_path
+from engine.files.table_formats import LOGS, check_no_table
 
 NULL_FOLDER: Final = "__HIVE_DEFAULT_PARTITION__"
 #: what Hive and Spark write as %XX in the name of a folder
@@ -51,7 +52,9 @@ def hive_files(path: PathLike | Iterable[PathLike], reader: str, is_asked: bool 
     for one in [path] if isinstance(path, str | os.PathLike) else list(path):
         place = local_path(one, reader)
         if Path(place).is_dir() and _is_hive(place):
-            found = tuple(_files_below(place))
+            check_no_table([place], reader)
+            found = tuple(_files_below(place, reader))
+            check_names(found, reader)
             if not found:
                 raise PlanError(f"{reader}({place!r}): the folders in it hold no files")
             base = len(place.split("/"))
@@ -88,17 +91,19 @@ def _is_one_hive_folder(path: PathLike | Iterable[PathLike], reader: str) -> boo
 
 def _is_hive(folder: str) -> bool:
     """Whether all that a folder holds, hidden names aside, is folders named after values."""
-    entries = [each for each in os.scandir(folder) if not each.name.startswith((".", "_"))]
+    entries = [each for each in os.scandir(folder) if not is_hidden(each.name)]
     return bool(entries) and all(each.is_dir() and _parted(each.name) is not None for each in entries)
 
 
-def _files_below(folder: str) -> Iterable[str]:
+def _files_below(folder: str, reader: str) -> Iterable[str]:
     # There may be ten thousand of them: they are texts, an object of a path each takes five times as long.
     for entry in sorted(os.scandir(folder), key=lambda each: each.name):
-        if entry.name.startswith((".", "_")):
+        if entry.name in LOGS:
+            check_no_table([folder], reader)
+        if is_hidden(entry.name):
             continue
         if entry.is_dir():
-            yield from _files_below(entry.path)
+            yield from _files_below(entry.path, reader)
         elif entry.is_file():
             yield entry.path
 
@@ -108,7 +113,15 @@ def _parted(name: str) -> tuple[str, str | None] | None:
     key, mark, value = name.partition("=")
     if not mark or not key:
         return None
-    return unquote(key), None if value == NULL_FOLDER else unquote(value)
+    return _unescaped(key), None if value == NULL_FOLDER else _unescaped(value)
+
+
+def _unescaped(text: str) -> str:
+    """Return a text with the characters that %XX stand for; as it is where they are no UTF-8."""
+    try:
+        return unquote(text, errors="strict")
+    except UnicodeDecodeError:
+        return text
 
 
 def _values_of(folder: str, base: int) -> list[tuple[str, str | None]]:
@@ -123,6 +136,8 @@ def escaped(text: str) -> str:
 def folder_name(key: str, value: str | None) -> str:
     """Return the name of the folder of a value; "" and null are one folder, as for Hive and Spark."""
     name = f"{escaped(key)}={escaped(value) if value else NULL_FOLDER}"
+    if name.startswith("."):
+        name = f"%2E{name[1:]}"  # readers pass over hidden folders
     if len(name.encode()) > _NAME_BYTES_MAX:
         raise PlanError(f"the folder {name[:60]}... has a name of more than 255 bytes; partition by shorter values")
     return name

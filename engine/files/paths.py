@@ -4,7 +4,10 @@ A path may be a URL of a file as well (``file:///data/a.csv``, as Python, Spark 
 are refused by name.
 
 In a folder, names that begin with ``.`` or ``_`` (``_SUCCESS``, ``_manifest.json``, checksum files) are no data and
-are skipped. Folders inside it are not entered; where files lie in them, that is an error, so that no rows are missing.
+are skipped; ``_day=2024`` is the folder of a value, as it is for Spark. Folders inside it are not entered; where files
+lie in them, that is an error, so that no rows are missing.
+Folders of tables that have a log are refused (``table_formats``).
+
 Files come in the order of their names, paths are absolute. A file that several paths of a list lead to is read once,
 where the first of them is. ``**`` in a glob does not follow links.
 """
@@ -19,6 +22,7 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from engine.errors import PlanError
+from engine.files.table_formats import check_no_table
 
 PathLike = str | os.PathLike[str]
 
@@ -33,6 +37,7 @@ def local_path(path: PathLike, what: str) -> str:
     text = os.fspath(path)
     if not text:
         raise PlanError(f"{what}(''): the path is empty; the current folder is '.'")
+    _check_name(text, what)
     scheme = _SCHEME.match(text) if isinstance(text, str) else None
     if scheme is None or os.path.lexists(text):
         try:
@@ -55,13 +60,34 @@ def local_path(path: PathLike, what: str) -> str:
     return os.path.abspath(slash + unquote(inside))  # noqa: PTH100
 
 
+def _check_name(path: str, what: str) -> None:
+    """Raise PlanError for a path with bytes that are no UTF-8: a plan, and a column of names, are texts."""
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        raise PlanError(f"{what}: the name {os.fsencode(path)!r} is not UTF-8; rename the file or folder") from None
+
+
+def check_names(paths: Iterable[str], reader: str) -> None:
+    """Raise PlanError for a file whose path is not UTF-8."""
+    for path in paths:
+        if not path.isascii():
+            _check_name(path, reader)
+
+
+def is_hidden(name: str) -> bool:
+    """Return whether a file or folder of this name is no data."""
+    return name.startswith(".") or (name.startswith("_") and "=" not in name)
+
+
 def _is_data(path: Path) -> bool:
-    return path.is_file() and not path.name.startswith((".", "_"))
+    return path.is_file() and not is_hidden(path.name)
 
 
 def _expand_one(pattern: str, reader: str) -> list[Path]:
     path = Path(pattern)
     if path.is_dir():
+        check_no_table([pattern], reader)
         files = sorted(child for child in path.iterdir() if _is_data(child))
         if not files:
             raise PlanError(f"{reader}({pattern!r}): the folder holds no files{_what_else_is_there(path)}")
@@ -71,7 +97,9 @@ def _expand_one(pattern: str, reader: str) -> list[Path]:
         return [path]
     found = sorted(map(Path, _matches(pattern)))
     files = [match for match in found if _is_data(match)]
-    for folder in (match for match in found if match.is_dir()):
+    folders = [match for match in found if match.is_dir()]
+    check_no_table(map(os.fspath, [*(file.parent for file in files), *folders]), reader)
+    for folder in folders:
         files += sorted(child for child in folder.iterdir() if _is_data(child))
     if not files:
         raise PlanError(f"{reader}({pattern!r}): no such file or folder, and no file matches it{_near(path)}")
@@ -82,7 +110,7 @@ def _expand_one(pattern: str, reader: str) -> list[Path]:
 def _near(path: Path) -> str:
     """Return a question for what lies beside a path under nearly the same name; "" for nothing."""
     try:
-        beside = [child.name for child in path.parent.iterdir() if not child.name.startswith((".", "_"))]
+        beside = [child.name for child in path.parent.iterdir() if not is_hidden(child.name)]
     except OSError:
         return ""
     from difflib import get_close_matches  # noqa: PLC0415 - start-up time
@@ -99,7 +127,7 @@ def _matches(pattern: str) -> Iterator[str]:
         return
     for base in glob.glob(head or "/"):  # noqa: PTH207
         for place, folders, files in os.walk(base):
-            folders[:] = [name for name in folders if not name.startswith(".")]
+            folders[:] = [name for name in folders if not is_hidden(name)]
             if rest:
                 yield from _matches(os.path.join(glob.escape(place), rest.rstrip("/")))  # noqa: PTH118 - of os.walk
             else:
@@ -107,7 +135,7 @@ def _matches(pattern: str) -> Iterator[str]:
 
 
 def _folders_inside(path: Path) -> list[Path]:
-    return sorted(child for child in path.iterdir() if child.is_dir() and not child.name.startswith((".", "_")))
+    return sorted(child for child in path.iterdir() if child.is_dir() and not is_hidden(child.name))
 
 
 def _what_else_is_there(path: Path) -> str:
@@ -138,8 +166,8 @@ def _check_no_files_below(path: Path, file: Path, reader: str) -> None:
 def _first_file_below(folder: Path) -> str | None:
     """Return the path of a data file below a folder, relative to what the folder is in."""
     for place, folders, files in os.walk(folder):
-        folders[:] = sorted(name for name in folders if not name.startswith((".", "_")))
-        data = sorted(name for name in files if not name.startswith((".", "_")))
+        folders[:] = sorted(name for name in folders if not is_hidden(name))
+        data = sorted(name for name in files if not is_hidden(name))
         if data:
             return os.path.relpath(os.path.join(place, data[0]), folder.parent)  # noqa: PTH118 - of os.walk
     return None
@@ -155,4 +183,6 @@ def expand_paths(path: PathLike | Iterable[PathLike], reader: str) -> tuple[str,
         for pattern in patterns
         for file in _expand_one(local_path(pattern, reader), reader)
     )
-    return tuple(dict.fromkeys(files))
+    found = tuple(dict.fromkeys(files))
+    check_names(found, reader)
+    return found

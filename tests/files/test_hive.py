@@ -33,6 +33,12 @@ def test_values_are_taken_from_the_folders_below_the_path(tmp_path):
         hive_files(base, "read_csv", False)
 
 
+def test_values_that_are_no_utf8_stay_as_they_are_written(tmp_path):
+    place(tmp_path, "k=%FF/a", "k=%FE/b", "k=%C3%A9/c", "k=%41/d")
+    found = hive_files(tmp_path, "read_csv", None)
+    assert sorted(found.values) == [("%FE",), ("%FF",), ("A",), ("é",)]
+
+
 def test_folders_that_are_not_alike_are_an_error(tmp_path):
     place(tmp_path, "a=1/x", "b=2/y")
     with pytest.raises(PlanError, match=r"lies below b, .* below a; read them as two sources"):
@@ -56,5 +62,7 @@ def test_names_are_those_of_spark():
     assert folder_name("a b", "x:y/z%") == "a b=x%3Ay%2Fz%25"
     assert escaped("\n{[^]}\x7f'\"*?#=\\") == "%0A%7B%5B%5E%5D}%7F%27%22%2A%3F%23%3D%5C"
     assert folder_name("a", None) == folder_name("a", "") == f"a={NULL_FOLDER}"
+    assert folder_name("_a", ".b") == "_a=.b"
+    assert folder_name(".a", "x") == "%2Ea=x"
     with pytest.raises(PlanError, match="more than 255 bytes"):
         folder_name("a", "ä" * 200)

@@ -1,5 +1,8 @@
 """Files, folders and globs become the files that are read, each once."""
 
+import os
+import shutil
+
 import pyarrow as pa
 import pytest
 
@@ -47,8 +50,36 @@ def test_rows_in_folders_beside_a_file_are_not_left_out_silently(table):
         (table / hidden).mkdir(parents=True)
         (table / hidden / "c.csv").write_text("3\n")
     for name in ("day=1", "day=2"):
-        (table / name).rename(table / f"_{name}")
+        (table / name).rename(table / f"_{name[-1]}")
     assert names(table) == ["loose.csv"]
+
+
+def test_what_begins_with_a_line_below_is_data_where_it_is_named_after_a_value(tmp_path):
+    for name in ("_day=1/a.csv", "_day=2/b.csv", "_temporary/0/c.csv", ".day=3/d.csv"):
+        (tmp_path / name).parent.mkdir(parents=True)
+        (tmp_path / name).write_text("1\n")
+    assert names(tmp_path / "**") == names(tmp_path / "_day=*") == ["a.csv", "b.csv"]
+    assert hive_files(tmp_path, "read_csv", None).keys == ("_day",)
+    (tmp_path / "loose.csv").write_text("2\n")
+    with pytest.raises(PlanError, match=r"loose.csv beside the folder _day=1/ with files in it"):
+        expand_paths(tmp_path, "read_csv")
+
+
+def test_a_name_that_is_no_utf8_is_named(tmp_path):
+    for place in (b"k=\xff/a.csv", b"b/\xfe.csv"):
+        path = os.path.join(os.fsencode(tmp_path), place)  # noqa: PTH118
+        os.makedirs(os.path.dirname(path))  # noqa: PTH103, PTH120
+        shutil.copy(__file__, path)
+    for path in (tmp_path / "b", tmp_path / "*" / "*.csv", tmp_path / "k=\udcff"):
+        with pytest.raises(
+            PlanError, match=r"read_csv: the name b'.*\\xf[ef].*' is not UTF-8; rename the file or folder"
+        ):
+            expand_paths(path, "read_csv")
+    shutil.rmtree(tmp_path / "b")
+    with pytest.raises(PlanError, match="is not UTF-8"):
+        hive_files(tmp_path, "read_csv", None)
+    with pytest.raises(PlanError, match=r"write_csv: the name b'/a\\xff' is not UTF-8"):
+        local_path("/a\udcff", "write_csv")
 
 
 @pytest.mark.parametrize("begin", ["file://", "file:", "file://localhost", "FILE://"])

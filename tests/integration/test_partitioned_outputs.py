@@ -40,6 +40,36 @@ def expected():
     return sorted((row["n"], row["day"], row["kind"] or None) for row in TABLE.to_pylist())
 
 
+READS = {
+    "parquet": lambda env, path: env.read_parquet(path),
+    "csv": lambda env, path: env.read_csv(path, header=True),
+    "json": lambda env, path: env.read_json(path),
+    "ipc": lambda env, path: env.read_ipc(path),
+    "orc": lambda env, path: env.read_orc(path),
+}
+
+
+@pytest.mark.parametrize("keys", [["_day"], [".hidden"], ["day", "_shard"], ["_day", ".hidden", "a=b"]], ids=str)
+@pytest.mark.parametrize("kind", READS)
+def test_columns_whose_names_look_hidden_come_back(env, tmp_path, kind, keys):
+    rows = pa.table(
+        {"n": range(6), **{key: [index % (2 + place) for index in range(6)] for place, key in enumerate(keys)}}
+    )
+    write = getattr(env.from_arrow(rows), f"write_{kind}")
+    header = {"header": True} if kind == "csv" else {}
+    for mode, times in (("error", 1), ("append", 2), ("overwrite_partitions", 1)):
+        write(tmp_path / "out", partition_by=keys, mode=mode, **header)
+        env.execute()
+        back = READS[kind](env, tmp_path / "out").select("n", *keys).sort("n").to_arrow()
+        assert back.to_pylist() == [row for row in rows.to_pylist() for _ in range(times)], mode
+    if kind == "parquet" and ".hidden" not in keys:  # DuckDB has names of keys with their escapes
+        found = duckdb.sql(f"SELECT * FROM read_parquet('{tmp_path}/out/**/*.parquet', hive_partitioning=1) ORDER BY n")
+        assert found.to_arrow_table().select(rows.column_names).to_pylist() == rows.to_pylist()
+    if kind == "parquet" and keys == [".hidden"]:  # and pyarrow passes over folders such as _day=1
+        other = dataset.dataset(tmp_path / "out", partitioning="hive").to_table().sort_by("n")
+        assert other.select(rows.column_names).to_pylist() == rows.to_pylist()
+
+
 @pytest.mark.parametrize("is_sorted", [False, True])
 def test_a_large_partition_is_written_by_several_subtasks_in_files_of_the_size_asked_for(env, tmp_path, is_sorted):
     target = 512 << 10

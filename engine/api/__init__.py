@@ -42,6 +42,7 @@ intervals.py           interval(months=1)
 row_functions.py       coalesce, least and the like: functions of several values
 python_habits.py       if, in, len, for and sum on expressions and data sets: what to write instead
 other_names.py         names of pandas, Polars and Spark: what to write instead
+other_options.py       options of pandas, Polars, DuckDB and Spark: what to write instead
 expressions.py         col, lit, when, and all names of expressions
 schema_inference.py    schemas of rows and functions, from type hints or the first rows
 functions.py           Python functions as bytes of the plan

@@ -14,9 +14,11 @@ from typing import Any, Self
 
 from engine.api.calls import Calls
 from engine.api.expression import Expr
+from engine.api.other_options import with_other_options
 from engine.graph.plan import JoinHint
 
 
+@with_other_options
 class JoinCalls(Calls):
     """Base of DataSet with its joins."""
 

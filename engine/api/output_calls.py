@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from engine.api.calls import Calls
 from engine.api.logical_node import LogicalNode
+from engine.api.other_options import with_other_options
 from engine.api.projections import free_name, project_node
 from engine.errors import ConfigurationError, NotYetSupportedError
 from engine.files.paths import local_path
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 PathLike = str | os.PathLike[str]
 
 
+@with_other_options
 class OutputCalls(Calls):
     """Base of DataSet with its outputs."""
 

@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from engine.api.expression import Expr
 from engine.api.group_calls import GroupCalls
+from engine.api.other_options import with_other_options
 from engine.api.projections import check_columns, column_name, column_names
 from engine.errors import PlanError, SchemaError
 from engine.expressions.schema_bridge import is_key_type
@@ -32,6 +33,7 @@ FOUND_MAX: Final = 1_000
 _ENDINGS: Final = ("", "_")
 
 
+@with_other_options
 class PivotCalls(GroupCalls):
     """Base of DataSet with its pivot."""
 

@@ -15,6 +15,7 @@ from typing import Any, Self
 
 from engine.api.calls import Calls, row_count
 from engine.api.expression import Expr
+from engine.api.other_options import with_other_options
 from engine.api.projections import (
     check_columns,
     column_name,
@@ -34,6 +35,7 @@ from engine.graph.plan import Filter, Limit, Sort
 from engine.graph.sort_key import SortKey
 
 
+@with_other_options
 class RelationalCalls(Calls):
     """Base of DataSet with the calls that SQL has too."""
 

@@ -20,6 +20,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Concatenate, Final, ParamSpec, Self, TypeVar
 
 from engine.api.calls import row_count
+from engine.api.other_options import with_other_options
 from engine.api.projections import check_columns, column_names, flattened, free_name
 from engine.api.relational_calls import RelationalCalls
 from engine.errors import PlanError, SchemaError
@@ -31,6 +32,7 @@ R = TypeVar("R")
 _KEEP: Final = ("first", "last", "any")
 
 
+@with_other_options
 class RowCalls(RelationalCalls):
     """Base of DataSet with the calls that choose rows."""
 

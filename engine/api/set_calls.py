@@ -19,11 +19,13 @@ from typing import Self
 import pyarrow as pa
 
 from engine.api.group_calls import GroupCalls
+from engine.api.other_options import with_other_options
 from engine.api.projections import free_name
 from engine.errors import SchemaError
 from engine.expressions.schema_bridge import is_key_type
 
 
+@with_other_options
 class SetCalls(GroupCalls):
     """Base of DataSet with the operations of sets that ``union`` is one of."""
 

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from engine.api.group_calls import GroupCalls
 from engine.api.logical_node import LogicalNode
+from engine.api.other_options import with_other_options
 from engine.api.projections import check_columns, column_name, column_names, free_name
 from engine.errors import SchemaError
 from engine.expressions.column_names import check_column_name
@@ -34,6 +35,7 @@ def element_field(field: pa.Field) -> pa.Field:
     raise SchemaError(f"explode: column {field.name!r} is {data_type}, no list and no map")
 
 
+@with_other_options
 class ShapeCalls(GroupCalls):
     """Base of DataSet with the calls that change the shape of a table."""
 

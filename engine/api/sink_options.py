@@ -45,11 +45,8 @@ def with_options(
 ) -> tuple[SinkSpec, tuple[SortKey, ...]]:
     """Return a sink as the options want it, and the order that its rows must have.
 
-    Raises: ConfigurationError (words, sizes), SchemaError (columns), TypeError (no such option).
+    Raises: ConfigurationError (words, sizes), SchemaError (columns).
     """
-    unknown = sorted(set(options) - set(SinkOptions.__annotations__))
-    if unknown:
-        raise TypeError(f"{writer}() got an unexpected keyword argument {unknown[0]!r}")
     mode = options.get("mode", "overwrite" if spec.overwrite else "error")
     if mode not in MODES:
         raise ConfigurationError(f"{writer}: mode={mode!r}: choose one of {', '.join(MODES)}")

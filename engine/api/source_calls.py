@@ -13,13 +13,14 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import pyarrow as pa
 
 from engine.api.logical_node import LogicalNode
+from engine.api.other_options import with_other_options
 from engine.api.partitioning import checked_rate
 from engine.connectors.path_source import FoundSource, Partitioning, PathOptions, ReadFiles, path_source
 from engine.errors import NotYetSupportedError
@@ -30,10 +31,12 @@ from engine.user_warnings import warn_user
 
 if TYPE_CHECKING:
     from engine.api.data_set import DataSet
+    from engine.csv.options import CsvReadOptions
 
 Paths = PathLike | Iterable[PathLike]
 
 
+@with_other_options
 class SourceCalls(ABC):
     """Base of Environment with its sources."""
 
@@ -58,54 +61,48 @@ class SourceCalls(ABC):
         header: bool = False,
         delimiter: str = ",",
         quote: str | None = '"',
-        null_values: Sequence[str] = ("",),
+        null_values: str | Sequence[str] | Mapping[str, str | Sequence[str]] = ("",),
         on_bad_row: str = "fail",
-        encoding: str | None = None,
-        bad_rows_path: PathLike | None = None,
-        compression: str | None = None,
-        decimal: str = ".",
-        thousands: str | None = None,
-        partitioning: Partitioning = None,
-        file_name_column: str | None = None,
-        rate_limit: float | None = None,
+        **options: Unpack[CsvReadOptions],
     ) -> DataSet:
         """Read delimited text: a file, a folder, a glob, or a list of those.
 
         Without ``schema`` types come from a sample, which ``explain`` shows. A column whose digits would be lost in a
-        number (007, ids beyond int64) stays text. Without ``header`` columns are called column_0, column_1 and so on.
-        An unquoted empty field is null, a quoted one the empty string. ``on_bad_row``: "fail" with file, line and
-        column, or "skip" and count (``JobResult.bad_rows``). With "skip", each job that reads the source writes a
-        folder of CSV, ``bad_rows_path``: file, line, reason and text of each row that it left out. ``encoding``:
-        UTF-8, or another one by Python's name, such as "cp1252". ``compression``: gzip, zstd, bz2, xz, lz4 or none
-        where the ending of a file does not say it. ``decimal=","``: what stands before fractions; ``thousands="."``:
-        between groups of three digits. ``rate_limit``, on any source: the most rows a second of all
-        subtasks together, spread evenly.
+        number (007, ids beyond int64) stays text. Without ``header`` columns are called column_0, column_1 and so on,
+        and so is one without a name in a header. Headers of several files may have the columns in any order.
+        ``skip_rows``: lines of each file before that; ``comment="#"``: lines that begin so are left out.
+
+        An unquoted empty field is null, a quoted one the empty string; ``null_values``: other texts that are null, or
+        by column, ``{"price": ["-", "n/a"]}``. ``date_format={"day": "%d.%m.%Y"}``: formats of dates and times by
+        column, or one of all texts that are of it. ``decimal=","``: what stands before fractions; ``thousands="."``:
+        between groups of three digits.
+
+        ``on_bad_row``: "fail" with file, line and column, or "skip" and count (``JobResult.bad_rows``). With "skip",
+        each job that reads the source writes a folder of CSV, ``bad_rows_path``: file, line, reason and text of each
+        row that it left out. ``encoding``: UTF-8 (UTF-16 where a file begins with its mark), or another one by
+        Python's name, such as "cp1252". ``compression``: gzip, zstd, bz2, xz, lz4 or none where the ending of a file
+        does not say it. ``rate_limit``, on any source: the most rows a second of all subtasks together, spread evenly.
 
         ``partitioning``, on any source of files: folders named ``year=2024`` are columns, where a folder holds nothing
         else or with "hive"; a ``pyarrow.Schema`` gives their types, "none" leaves them alone. ``file_name_column``: the
         name of a column with the path of each row's file.
+
+        ``options``: ``skip_rows comment date_format decimal thousands bad_rows_path encoding compression partitioning
+        file_name_column rate_limit``.
         """
         # Sources that a script does not read are not loaded.
         from engine.csv.options import CsvOptions
         from engine.csv.source import csv_source
 
-        options = CsvOptions(
-            header=header,
-            delimiter=delimiter,
-            quote=quote,
-            null_values=null_values,
-            on_bad_row=on_bad_row,
-            encoding=encoding,
-            bad_rows_path=bad_rows_path,
-            compression=compression,
-            decimal=decimal,
-            thousands=thousands,
-        )
+        rest: dict[str, Any] = dict(options)
+        in_paths = PathOptions(rest.pop("partitioning", None), rest.pop("file_name_column", None))
+        rate_limit = rest.pop("rate_limit", None)
+        csv = CsvOptions(header, delimiter, quote, null_values, on_bad_row, **rest)
 
         def read(paths: list[str], own: pa.Schema | None, _schemas: object) -> FoundSource:
-            return csv_source(paths, own, options, self.parallelism)
+            return csv_source(paths, own, csv, self.parallelism)
 
-        return self._files(read, path, "read_csv", PathOptions(partitioning, file_name_column), rate_limit, schema)
+        return self._files(read, path, "read_csv", in_paths, rate_limit, schema)
 
     def read_parquet(
         self,

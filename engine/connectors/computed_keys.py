@@ -18,7 +18,6 @@ import msgspec
 import pyarrow as pa
 
 from engine.connectors.arrow_reader import ArrowReader
-from engine.csv.dialect import CsvDialect
 from engine.csv.sample import csv_sample, first_head
 from engine.errors import EngineError
 from engine.expressions.evaluate import evaluate
@@ -53,11 +52,8 @@ def _rows(spec: SourceSpec, columns: Sequence[str]) -> pa.Table | None:
         case ParquetSource():
             return spread_rows(spec, columns)
         case CsvSource():
-            dialect = CsvDialect.of(spec.delimiter, spec.quote)
             schema = pa.ipc.read_schema(pa.py_buffer(spec.file_schema_ipc))
-            return pa.concat_tables(
-                csv_sample(spec, first_head(spec.paths, dialect, spec.compression), schema, columns).tables
-            )
+            return pa.concat_tables(csv_sample(spec, first_head(spec), schema, columns).tables)
         case ArrowSource():
             return _arrow_rows(msgspec.structs.replace(spec, columns=tuple(columns)))
         case _:

@@ -22,10 +22,11 @@ import msgspec
 import pyarrow as pa
 
 from engine.connectors.json_blocks import OVER_LINES, SEVERAL, JsonParser, inferred_table, is_utf8
+from engine.csv.encoding import marked_encoding
 from engine.csv.options import check_on_bad_row
 from engine.csv.splits import provisional_splits
 from engine.errors import SchemaError
-from engine.files.compression import check_named, checked_codec, codec_of, heads, text_sizes
+from engine.files.compression import check_named, checked_codec, codec_of, heads, stored_as, text_sizes
 from engine.files.line_blocks import BYTE_ORDER_MARK
 from engine.files.paths import PathLike, expand_paths
 from engine.graph.source_spec import JsonSource, SourceStatistics
@@ -64,6 +65,7 @@ def json_source(
     check_on_bad_row(on_bad_row)
     paths = expand_paths(path, "read_json")
     check_named(paths, codec, "read_json")
+    codec = stored_as(codec, marked_encoding(paths, codec, "read_json"))
     head = _first_head(paths, codec)
     if head.lstrip().startswith(b"["):
         raise SchemaError(

@@ -18,8 +18,9 @@ import msgspec
 import pyarrow as pa
 
 from engine.connectors.text_lines import LINE, lines_of
+from engine.csv.encoding import marked_encoding
 from engine.csv.splits import provisional_splits
-from engine.files.compression import check_named, checked_codec, codec_of, heads, text_sizes
+from engine.files.compression import check_named, checked_codec, codec_of, heads, stored_as, text_sizes
 from engine.files.paths import PathLike, expand_paths
 from engine.graph.source_spec import SourceStatistics, TextSource
 from engine.statistics.column_statistics import SampledPlaces, sample_statistics
@@ -40,6 +41,7 @@ def text_source(
     codec = checked_codec(compression, "read_text")
     paths = expand_paths(path, "read_text")
     check_named(paths, codec, "read_text")
+    codec = stored_as(codec, marked_encoding(paths, codec, "read_text"))
     spec = TextSource(paths, provisional_splits(paths, parallelism, codec), (LINE,), codec)
     return spec, _statistics(paths, codec), TEXT_SCHEMA
 

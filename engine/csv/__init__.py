@@ -4,8 +4,11 @@ client, when the plan is built         task, when the job runs
 source.py  sample.py  splits.py        reader.py  parse.py  columns.pyx        writer.py  row_format.pyx
 
 options.py         what read_csv is told; dialect.py: delimiter and quote
+text.py            the text of a file: opened, behind lines that are skipped, without comments
+header.py          names of columns, and which column of a file is which
 encoding.py        other encodings than UTF-8
 written_numbers.py decimal commas, thousands in groups; hexadecimal numbers, which are none
+written_dates.py   dates and times in a format of the file's own
 inference.py       types of a file without a schema
 advice.py          warnings: another delimiter, a header, another encoding
 rejects.py         malformed records as rows, where they are to be kept

@@ -17,7 +17,8 @@ import pyarrow as pa
 
 from engine.csv.dialect import CsvDialect
 from engine.csv.encoding import guessed_encoding
-from engine.csv.inference import header_names, inferred_table
+from engine.csv.header import column_names, renamed
+from engine.csv.inference import first_fields, inferred_table
 from engine.csv.parse import other_delimiter
 from engine.csv.scan import first_record_end
 from engine.errors import DataError, SchemaError
@@ -53,12 +54,22 @@ def warn_of_mistakes(
             )
             return
         _warn_of_bytes(spec, head, schema, call)
-    if not spec.header and _is_header(spec, head, schema, dialect, is_inferred=is_inferred):
-        names = ", ".join(header_names(head, dialect, spec.paths[0], spec.encoding))
+    if spec.header:
+        _warn_of_names(spec, head, dialect, call)
+    elif _is_header(spec, head, schema, dialect, is_inferred=is_inferred):
+        names = ", ".join(first_fields(head, dialect, spec.paths[0], spec.encoding))
         warn_user(
             f"{call}: the first row looks like names ({_shortened(names)}) and is read as a row; pass header=True if it"
             " is a header"
         )
+
+
+def _warn_of_names(spec: CsvSource, head: bytes, dialect: CsvDialect, call: str) -> None:
+    """Tell of names that the header has more than once."""
+    fields = first_fields(head, dialect, spec.paths[0], spec.encoding)
+    named = [field for field in fields if field]
+    if len(set(named)) < len(named):
+        warn_user(f"{call}: the header has names twice, and columns are called {renamed(fields, column_names(fields))}")
 
 
 def _lines(head: bytes, spec: CsvSource) -> list[str]:
@@ -90,7 +101,7 @@ def _warn_of_bytes(spec: CsvSource, head: bytes, schema: pa.Schema, call: str) -
 
 def _is_header(spec: CsvSource, head: bytes, schema: pa.Schema, dialect: CsvDialect, *, is_inferred: bool) -> bool:
     try:
-        fields = header_names(head, dialect, spec.paths[0], spec.encoding)
+        fields = first_fields(head, dialect, spec.paths[0], spec.encoding)
     except DataError:
         return False
     if not is_inferred:

@@ -1,8 +1,10 @@
-"""Names and types of a CSV file without a schema, from the first megabyte; digits that are no number stay text.
+"""Names and types of CSV files without a schema, from how files begin; digits that are no number stay text.
 
     infer_file_schema(head, spec, dialect) -> (schema, rows it was inferred from, what is to be said of it)
 
-Arrow infers. Two of its choices lose what was written, so such a column is text instead, and the notes say so:
+Arrow infers, from the first megabyte and from the begin of other files, in each file by itself: a column has the type
+that holds all that was found (int64 and double: double; else text). Two of Arrow's choices lose what was written, so
+such a column is text instead, and the notes say so:
 
     007, 0123        int64     leading zeros go        postal codes, account numbers
     0x10             int64     it is 16                hashes, addresses
@@ -15,68 +17,176 @@ Held by: tests/csv/test_source.py
 
 from __future__ import annotations
 
+import contextlib
 import io
 import itertools
 import re
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 
 import pyarrow as pa
 import pyarrow.csv as pacsv
 
 from engine.csv.dialect import CsvDialect
 from engine.csv.encoding import to_utf8
-from engine.csv.parse import BlockParser, header_fields, split_fields
-from engine.csv.scan import first_record_end
+from engine.csv.header import REST, column_names, renamed
+from engine.csv.parse import BlockParser, as_arrow_takes, header_fields, split_fields
+from engine.csv.sample import Block, Head, Layouts, file_begins, spread_blocks
+from engine.csv.scan import first_record_end, record_offsets
+from engine.csv.written_dates import WrittenDates, has_mixed_offsets
 from engine.csv.written_numbers import WrittenNumbers
 from engine.errors import SchemaError
 from engine.graph.source_spec import CsvSource
 from engine.records.arrow_functions import pc
 from engine.records.plain_scalars import scalar_of
+from engine.user_warnings import warn_user
 
 _LOST_PREFIX = "^[+-]?0([0-9]+|[xX][0-9a-fA-F]+)$"
 _ONLY_DIGITS = "^[+-]?[0-9]+$"
 _INT64_DIGITS = 19
 #: all whole numbers up to this one are doubles
 _EXACT_MAX = str(2**53)
+#: records, and bytes of the head, by which it is seen whether a delimiter ends each line
+_REST_RECORDS = 20
+_REST_BYTES = 64 << 10
 _ARROWS_ROW = re.compile(r"Row #([0-9]+)")
 
 
 def header_names(head: bytes, dialect: CsvDialect, path: str, encoding: str = "") -> list[str]:
+    """Return the names of columns by the first record; DataError where it has a quote that none closes."""
+    return column_names(first_fields(head, dialect, path, encoding))
+
+
+def first_fields(head: bytes, dialect: CsvDialect, path: str, encoding: str = "") -> list[str]:
     """Return the fields of the first record; DataError where it has a quote that none closes."""
     record = head[: first_record_end(head, dialect.delimiter, dialect.quote)]
     return header_fields(record, dialect, path, encoding)
 
 
-def infer_file_schema(
-    head: bytes, spec: CsvSource, dialect: CsvDialect, more: Iterable[bytes] = ()
-) -> tuple[pa.Schema, int, str]:
+def with_rest(schema: pa.Schema, head: bytes, dialect: CsvDialect, *, has_header: bool) -> pa.Schema:
+    """Return the columns of a file, with REST where each of its first records ends with a delimiter behind the last."""
+    offsets = record_offsets(head[:_REST_BYTES], dialect.delimiter, dialect.quote)
+    records = [head[begin:end] for begin, end in pairwise(offsets[has_header:-1])] or [head[offsets[has_header] :]]
+    fields = [split_fields(record, dialect) for record in records[:_REST_RECORDS] if record.strip()]
+    if fields and all(len(each) == len(schema) + 1 and not each[-1] for each in fields):
+        return schema.append(pa.field(REST, pa.string()))
+    return schema
+
+
+def infer_file_schema(head: Head, spec: CsvSource, dialect: CsvDialect) -> tuple[pa.Schema, int, str]:
     """Return (schema, rows it was inferred from, a note); without a header the names are column_0, column_1 ...
 
-    ``more``: blocks of whole records from elsewhere, asked for digits that are no number.
+    Raises: SchemaError: no types can be inferred; DataError: a file has other columns.
     """
-    end = first_record_end(head, dialect.delimiter, dialect.quote)
+    end = first_record_end(head.data, dialect.delimiter, dialect.quote)
     if spec.header:
-        names, body = header_names(head, dialect, spec.paths[0], spec.encoding), head[end:]
+        names, body = header_names(head.data, dialect, head.path, spec.encoding), head.data[end:]
     else:
-        names, body = [f"column_{index}" for index in range(len(split_fields(head[:end], dialect)))], head
-    if len(set(names)) < len(names) or not all(names):
-        raise SchemaError(f"file {spec.paths[0]}: names of the header are empty or repeated: {', '.join(names)}")
-    if not body.strip():
-        return pa.schema([pa.field(name, pa.string()) for name in names]), 0, ""
-    table = inferred_table(body, names, spec, dialect, head.count(b"\n", 0, end) if spec.header else 0)
-    numbers = WrittenNumbers(spec.decimal, spec.thousands or None)
-    schema = pa.schema([field.with_type(_type_of(table.column(field.name), numbers)) for field in table.schema])
-    as_text = _digits(schema, spec, [body, *more])
+        names, body = [f"column_{index}" for index in range(len(split_fields(head.data[:end], dialect)))], head.data
+    texts = pa.schema([pa.field(name, pa.string()) for name in names])
+    file_schema = with_rest(texts, head.data, dialect, has_header=spec.header)
+    begins = file_begins(spec, head)
+    layouts = Layouts(spec, file_schema)
+    found = _Found(names, spec)
+    if body.strip():
+        lines_before = spec.skip_rows + (head.data.count(b"\n", 0, end) if spec.header else 0)
+        found.add(inferred_table(body, file_schema.names, spec, dialect, lines_before))
+    for block in begins:
+        with contextlib.suppress(SchemaError):  # of what is malformed there the job tells
+            found.add(inferred_table(block.data, layouts.of(block.path).names, spec, dialect))
+    found.warn_of_mixed()
+    schema = found.schema()
+    blocks = [Block(head.path, body), *begins, *spread_blocks(spec, head)]
+    as_text = _digits(schema, spec, layouts, blocks)
     for name in as_text:
         schema = schema.set(schema.get_field_index(name), pa.field(name, pa.string()))
     note = f"text, since digits of numbers would be lost: {', '.join(as_text)}; " if as_text else ""
-    return schema, table.num_rows, note
+    if spec.header:
+        note += _renamed(head, dialect, spec)
+    schema = schema.append(file_schema.field(REST)) if REST in file_schema.names else schema
+    return schema, found.row_count, note
 
 
-def _type_of(column: pa.ChunkedArray, numbers: WrittenNumbers) -> pa.DataType:
-    if pa.types.is_null(column.type):
-        return pa.string()
-    return (numbers.inferred(column) if pa.types.is_string(column.type) else None) or column.type
+def _renamed(head: Head, dialect: CsvDialect, spec: CsvSource) -> str:
+    """Return a note of names that columns have and the header has not."""
+    fields = first_fields(head.data, dialect, head.path, spec.encoding)
+    found = renamed(fields, column_names(fields))
+    return f"named {found}; " if found else ""
+
+
+class _Found:
+    """The types of columns that were found in some tables."""
+
+    def __init__(self, names: Sequence[str], spec: CsvSource) -> None:
+        self._types: dict[str, pa.DataType] = dict.fromkeys(names, pa.null())
+        self._path = spec.paths[0]
+        self._numbers = WrittenNumbers(spec.decimal, spec.thousands or None)
+        self._dates = WrittenDates(spec.date_formats, spec.date_format)
+        #: of which some timestamps have an offset and some none
+        self._mixed: dict[str, None] = {}
+        self.row_count = 0
+
+    def add(self, table: pa.Table) -> None:
+        """Take in the columns of a table as Arrow has inferred them."""
+        self.row_count += table.num_rows
+        for name in self._types:
+            column = table.column(name)
+            data_type = self._type_of(name, column)
+            if pa.types.is_string(data_type) and has_mixed_offsets(column):
+                self._mixed[name] = None
+            known = self._types[name]
+            if (
+                pa.types.is_timestamp(known)
+                and pa.types.is_timestamp(data_type)
+                and bool(known.tz) != bool(data_type.tz)
+            ):
+                self._mixed[name] = None
+            self._types[name] = _common(known, data_type)
+
+    def _type_of(self, name: str, column: pa.ChunkedArray) -> pa.DataType:
+        if not pa.types.is_string(column.type):
+            return column.type
+        by_format = self._dates.inferred(name, column)
+        if by_format is None and name in self._dates.names and column.null_count < len(column):
+            self._refuse(name, column)
+        return by_format or self._numbers.inferred(column) or column.type
+
+    def _refuse(self, name: str, column: pa.ChunkedArray) -> None:
+        for text in column.drop_null():
+            if self._dates.inferred(name, pa.chunked_array([pa.array([text.as_py()], pa.string())])) is None:
+                raise SchemaError(
+                    f"read_csv({self._path!r}): column {name!r}: {text.as_py()!r} is not of the format"
+                    f" {self._dates.format_of(name)!r}"
+                )
+
+    def warn_of_mixed(self) -> None:
+        """Tell of columns that are texts since some of their timestamps have an offset from UTC."""
+        for name in self._mixed:
+            warn_user(
+                f"read_csv({self._path!r}): column {name!r} has timestamps with an offset from UTC and others without"
+                " one, and is read as text; .str.to_timestamp(format, strict=False) makes timestamps of either kind"
+            )
+
+    def schema(self) -> pa.Schema:
+        """Return the columns; those without a value are texts."""
+        types = {name: pa.string() if pa.types.is_null(found) else found for name, found in self._types.items()}
+        return pa.schema(list(types.items()))
+
+
+def _common(one: pa.DataType, other: pa.DataType) -> pa.DataType:
+    """Return the type that a column has, of which files have either."""
+    if one == other or pa.types.is_null(other):
+        return one
+    if pa.types.is_null(one):
+        return other
+    if {one, other} == {pa.int64(), pa.float64()}:
+        return pa.float64()
+    if pa.types.is_timestamp(one) and pa.types.is_timestamp(other) and one.tz == other.tz:
+        return pa.timestamp("ns", one.tz)
+    moments = [each for each in (one, other) if pa.types.is_timestamp(each) and each.tz is None]
+    if moments and (pa.types.is_date32(one) or pa.types.is_date32(other)):
+        return moments[0]
+    return pa.string()
 
 
 def inferred_table(
@@ -87,21 +197,13 @@ def inferred_table(
     if spec.on_bad_row == "skip":
         parse_options.invalid_row_handler = lambda _row: "skip"
     try:
-        text = to_utf8(body, spec.encoding) if spec.encoding else body
-        return pacsv.read_csv(
-            pa.BufferReader(text),
-            pacsv.ReadOptions(use_threads=False, block_size=len(text) + 1, column_names=names),
-            parse_options,
-            pacsv.ConvertOptions(
-                null_values=list(spec.null_values),
-                strings_can_be_null=True,
-                quoted_strings_can_be_null=False,
-                decimal_point=spec.decimal,
-                # 1 and 0 beside them are no truths
-                true_values=["true", "True", "TRUE"],
-                false_values=["false", "False", "FALSE"],
-            ),
-        )
+        text = bytes(as_arrow_takes(to_utf8(body, spec.encoding) if spec.encoding else body))
+        groups: dict[tuple[str, ...], list[str]] = {}
+        for name in names:
+            groups.setdefault(spec.column_nulls.get(name, spec.null_values), []).append(name)
+        tables = [_inferred_by(text, names, some, nulls, spec, parse_options) for nulls, some in groups.items()]
+        columns = {name: table.column(name) for table in tables for name in table.column_names}
+        return pa.table([columns[name] for name in names], names=list(names))
     except UnicodeDecodeError as error:
         raise SchemaError(
             f"file {spec.paths[0]}: bytes {error.object[error.start : error.end]!r} are not {spec.encoding}; pass"
@@ -113,8 +215,37 @@ def inferred_table(
         raise SchemaError(f"file {spec.paths[0]}: no schema can be inferred: {reason}; pass {remedy}") from None
 
 
+def _inferred_by(
+    text: bytes,
+    names: Sequence[str],
+    wanted: list[str],
+    nulls: Sequence[str],
+    spec: CsvSource,
+    parse_options: pacsv.ParseOptions,
+) -> pa.Table:
+    """Return columns that have the same null values, of the types that Arrow infers; those with a format are texts."""
+    return pacsv.read_csv(
+        pa.BufferReader(text),
+        pacsv.ReadOptions(use_threads=False, block_size=len(text) + 1, column_names=list(names)),
+        parse_options,
+        pacsv.ConvertOptions(
+            column_types=dict.fromkeys(spec.date_formats, pa.string()),
+            include_columns=wanted,
+            null_values=list(nulls),
+            strings_can_be_null=True,
+            quoted_strings_can_be_null=False,
+            decimal_point=spec.decimal,
+            # 1 and 0 beside them are no truths
+            true_values=["true", "True", "TRUE"],
+            false_values=["false", "False", "FALSE"],
+        ),
+    )
+
+
 def _remedy(names: Sequence[str], body: bytes) -> str:
-    """Return what to pass: a delimiter where the one column of the header, or of the first line, holds what is one."""
+    """Return what to pass: an encoding where characters are null, a delimiter where a single column holds one."""
+    if b"\0" in body:
+        return "encoding='utf-16-le' or 'utf-16-be', if it is in UTF-16, or schema="
     first = names[0] + body.partition(b"\n")[0].decode("latin-1") if len(names) == 1 else ""
     likely = [repr(one) for one in ";\t|," if one in first]
     return f"delimiter={likely[0]}, or schema=" if likely else "schema="
@@ -135,19 +266,18 @@ def _with_line(reason: str, body: bytes, dialect: CsvDialect, lines_before: int)
     return reason.replace(found[0], place)
 
 
-def _digits(schema: pa.Schema, spec: CsvSource, blocks: Iterable[bytes]) -> list[str]:
+def _digits(schema: pa.Schema, spec: CsvSource, layouts: Layouts, blocks: Iterable[Block]) -> list[str]:
     """Return the columns of numbers that hold digits which a number does not keep."""
     numbers = [field.name for field in schema if pa.types.is_int64(field.type) or pa.types.is_float64(field.type)]
     if not numbers:
         return []
-    texts = pa.schema([pa.field(field.name, pa.string()) for field in schema])
-    parser = BlockParser(spec, texts, numbers)
     parts: list[pa.Table] = []
     for block in blocks:
+        parser = BlockParser(spec, layouts.of(block.path), numbers)
         try:
-            parts.append(parser.parse(block))
+            parts.append(parser.parse(block.data))
         except pa.ArrowInvalid:
-            parts += [part for part in parser.parse_around(memoryview(block)) if isinstance(part, pa.Table)]
+            parts += [part for part in parser.parse_around(memoryview(block.data)) if isinstance(part, pa.Table)]
     table = pa.concat_tables(parts)
     return [name for name in numbers if _loses_digits(table.column(name), schema.field(name).type)]
 

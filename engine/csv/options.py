@@ -6,14 +6,32 @@ Held by: tests/csv/test_source.py
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, TypedDict
 
+from engine.csv.written_dates import WrittenDates
 from engine.csv.written_numbers import WrittenNumbers
 from engine.errors import ConfigurationError
 from engine.files.paths import PathLike
 
 ON_BAD_ROW = ("fail", "skip")
+
+
+class CsvReadOptions(TypedDict, total=False):
+    """Options of ``read_csv`` behind the usual ones, of the file (see ``CsvOptions``) and of any source of files."""
+
+    encoding: str | None
+    bad_rows_path: PathLike | None
+    compression: str | None
+    decimal: str
+    thousands: str | None
+    skip_rows: int
+    comment: str | None
+    date_format: str | Mapping[str, str] | None
+    partitioning: Any
+    file_name_column: str | None
+    rate_limit: float | None
 
 
 def check_on_bad_row(value: str) -> None:
@@ -30,7 +48,8 @@ class CsvOptions:
     delimiter: str = ","
     #: None: quotes mean nothing
     quote: str | None = '"'
-    null_values: Sequence[str] = ("",)
+    #: texts that are null, of all columns or by column; those that are not named have the empty field
+    null_values: str | Sequence[str] | Mapping[str, str | Sequence[str]] = ("",)
     on_bad_row: str = "fail"
     #: None: UTF-8
     encoding: str | None = None
@@ -40,6 +59,12 @@ class CsvOptions:
     #: as ``WrittenNumbers`` takes them
     decimal: str = "."
     thousands: str | None = None
+    #: lines of each file that are passed over, before the header
+    skip_rows: int = 0
+    #: what lines begin with that are left out; None: nothing
+    comment: str | None = None
+    #: formats of strptime, of all texts that are of it, or by column
+    date_format: str | Mapping[str, str] | None = None
 
     def __post_init__(self) -> None:
         """Check what can be checked without a file."""
@@ -47,5 +72,47 @@ class CsvOptions:
         WrittenNumbers(self.decimal, self.thousands)
         if self.bad_rows_path is not None and self.on_bad_row != "skip":
             raise ConfigurationError(f"bad_rows_path={os.fspath(self.bad_rows_path)!r}: needs on_bad_row='skip'")
-        if isinstance(self.null_values, str):
-            raise ConfigurationError(f"null_values={self.null_values!r}: must be a list of strings")
+        if isinstance(self.skip_rows, bool) or not isinstance(self.skip_rows, int) or self.skip_rows < 0:
+            raise ConfigurationError(f"skip_rows={self.skip_rows!r}: must be a number of lines, 0 or more")
+        self._check_comment()
+        self.nulls_of_all()
+        self.nulls_by_column()
+        if not isinstance(self.date_format, str | Mapping | None):
+            raise ConfigurationError(f"date_format={self.date_format!r}: must be a format, or formats by column")
+        WrittenDates(self.formats_by_column(), self.format_of_all())
+
+    def _check_comment(self) -> None:
+        mark = self.comment
+        if mark is None:
+            return
+        if not isinstance(mark, str) or not mark or not mark.isascii() or any(each in mark for each in "\r\n\0"):
+            raise ConfigurationError(f"comment={mark!r}: must be ASCII characters without a line end, such as '#'")
+        if mark[0] in (self.delimiter, self.quote):
+            raise ConfigurationError(f"comment={mark!r} begins as a record does, with the delimiter or the quote")
+
+    def nulls_of_all(self) -> tuple[str, ...]:
+        """Return the texts that are null in columns for which nothing else is said."""
+        if isinstance(self.null_values, Mapping):
+            return ("",)
+        return _texts(self.null_values, "null_values")
+
+    def nulls_by_column(self) -> dict[str, tuple[str, ...]]:
+        """Return the texts that are null in columns of their own."""
+        if not isinstance(self.null_values, Mapping):
+            return {}
+        return {name: _texts(each, f"null_values[{name!r}]") for name, each in self.null_values.items()}
+
+    def format_of_all(self) -> str:
+        """Return the format of all dates and times, "" for none."""
+        return self.date_format if isinstance(self.date_format, str) else ""
+
+    def formats_by_column(self) -> dict[str, str]:
+        """Return the formats of columns of their own."""
+        return dict(self.date_format) if isinstance(self.date_format, Mapping) else {}
+
+
+def _texts(value: str | Sequence[str], what: str) -> tuple[str, ...]:
+    texts = (value,) if isinstance(value, str) else tuple(value) if isinstance(value, Sequence) else (None,)
+    if not all(isinstance(each, str) for each in texts):
+        raise ConfigurationError(f"{what}={value!r}: must be a string, or a list of strings")
+    return texts

@@ -12,7 +12,7 @@ Since halves go through the same parser, what is good in a block stays exactly a
 bad neighbours. Cost of a bad record: about log2(records of the block) small parses.
 
 Rules: an unquoted field among ``null_values`` is null, for strings too; a quoted one never is. A record has exactly
-the columns of the file's schema.
+the columns of the file's schema, of which the last may be REST (``header.py``), a field that is empty in every record.
 
 Held by: tests/csv/test_reader.py
 Held by: tests/integration/test_csv_errors.py
@@ -26,12 +26,16 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.csv as pacsv
 
-from engine.csv.dialect import CsvDialect
+from engine.csv.dialect import BYTE_ORDER_MARK, CsvDialect
 from engine.csv.encoding import guessed_encoding, to_utf8
+from engine.csv.header import REST
 from engine.csv.scan import count_line_ends, ends_quoted, last_record_end, record_offsets
+from engine.csv.written_dates import WrittenDates
 from engine.csv.written_numbers import WrittenNumbers, check_no_hexadecimal, has_hexadecimal
 from engine.errors import DataError
 from engine.graph.source_spec import CsvSource
+from engine.records.arrow_functions import pc
+from engine.records.plain_scalars import scalar_of
 
 _TEXT_MAX = 120
 #: what fields are parted by in other files
@@ -57,18 +61,28 @@ class BlockParser:
         self._columns = columns
         self._encoding = spec.encoding
         self._null_values = list(spec.null_values)
+        self._column_nulls = {name: list(nulls) for name, nulls in spec.column_nulls.items() if name in columns}
         self._numbers = WrittenNumbers(spec.decimal, spec.thousands or None)
+        self._dates = WrittenDates(spec.date_formats, spec.date_format)
+        self._has_rest = REST in file_schema.names
         self._parse_options = self._dialect.parse_options(len(file_schema))
         self._empty = pa.Table.from_batches([], pa.schema([file_schema.field(name) for name in columns]))
 
+    def read_type(self, field: pa.Field) -> pa.DataType:
+        """Return the type as which a column is read, before ``converted``."""
+        return pa.string() if self._are_texts(field) else field.type
+
+    def _are_texts(self, field: pa.Field) -> bool:
+        """Return whether a column is read as text, and becomes what it is here."""
+        return self._numbers.are_texts(field.type) or self._dates.are_texts(field.name, field.type)
+
     def _convert(self, columns: list[str], texts: Collection[str] = ()) -> pacsv.ConvertOptions:
-        """Return Arrow's options for some columns, of which some are read as text."""
+        """Return Arrow's options for some columns, of which some are read as text; they have the same null values."""
         return pacsv.ConvertOptions(
             column_types={
-                field.name: pa.string() if field.name in texts or self._numbers.are_texts(field.type) else field.type
-                for field in self._file_schema
+                field.name: pa.string() if field.name in texts else self.read_type(field) for field in self._file_schema
             },
-            null_values=self._null_values,
+            null_values=self._column_nulls.get(columns[0], self._null_values) if columns else self._null_values,
             strings_can_be_null=True,
             quoted_strings_can_be_null=False,
             include_columns=columns,
@@ -77,15 +91,33 @@ class BlockParser:
 
     def _read(self, data: memoryview | bytes, columns: list[str]) -> pa.Table:
         """Return columns of whole records."""
-        table = self._read_by(data, self._convert(columns))
+        table = self._read_all(data, [*columns, REST] if self._has_rest else columns)
+        if self._has_rest:
+            check_rest(table.column(REST))
         fields = [self._file_schema.field(name) for name in columns]
         whole = [field.name for field in fields if pa.types.is_integer(field.type)]
         if whole and has_hexadecimal(data):
-            check_no_hexadecimal(self._read_by(data, self._convert(whole, whole)).columns)
-        for index, field in enumerate(fields):
-            if self._numbers.are_texts(field.type):
-                table = table.set_column(index, field, self._numbers.of_texts(table.column(index), field.type))
-        return table
+            check_no_hexadecimal(self._read_all(data, whole, whole).columns)
+        arrays = [self.converted(table.column(field.name), field) for field in fields]
+        return pa.Table.from_arrays(arrays, schema=pa.schema(fields)) if fields else table
+
+    def _read_all(self, data: memoryview | bytes, columns: list[str], texts: Collection[str] = ()) -> pa.Table:
+        """Return columns as Arrow reads them: together those that have the same null values."""
+        own = [name for name in columns if name in self._column_nulls]
+        if not own:
+            return self._read_by(data, self._convert(columns, texts))
+        alike: dict[tuple[str, ...] | None, list[str]] = {}
+        for name in columns:
+            alike.setdefault(tuple(self._column_nulls[name]) if name in own else None, []).append(name)
+        tables = [self._read_by(data, self._convert(some, texts)) for some in alike.values()]
+        arrays = {name: table.column(name) for table in tables for name in table.column_names}
+        return pa.table([arrays[name] for name in columns], names=columns)
+
+    def converted(self, column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
+        """Return a column as its field has it, which may have been read as text; pa.ArrowInvalid: a value is none."""
+        if self._dates.are_texts(field.name, field.type):
+            return self._dates.of_texts(field.name, column, field.type)
+        return self._numbers.of_texts(column, field.type) if self._numbers.are_texts(field.type) else column
 
     def _read_by(self, data: memoryview | bytes, convert: pacsv.ConvertOptions) -> pa.Table:
         ended = self._ended(data)
@@ -94,6 +126,7 @@ class BlockParser:
                 ended = to_utf8(ended, self._encoding)
             except UnicodeDecodeError as error:
                 raise pa.ArrowInvalid(str(error)) from error
+        ended = as_arrow_takes(ended)
         names = self._file_schema.names
         options = pacsv.ReadOptions(use_threads=False, block_size=len(ended) + 1, column_names=names)
         source = pa.BufferReader(pa.py_buffer(ended))
@@ -142,7 +175,9 @@ class BlockParser:
     def explain(self, record: bytes) -> str:
         """Return what is wrong with a single malformed record."""
         fields = split_fields(record, self._dialect)
-        expected = len(self._file_schema)
+        expected = len(self._file_schema) - self._has_rest
+        if self._has_rest and len(fields) == expected + 1 and not fields[-1]:
+            fields.pop()
         if len(fields) != expected:
             text = record.decode(self._encoding or "utf-8", errors="replace").rstrip("\r\n")
             other = other_delimiter([text], expected) if len(fields) == 1 else ""
@@ -158,17 +193,44 @@ class BlockParser:
             except pa.ArrowInvalid:
                 position = self._file_schema.get_field_index(name)
                 field = self._file_schema.field(name)
-                return f"column {position + 1} ({name}): {self._value_error(fields[position], field.type)}"
+                return f"column {position + 1} ({name}): {self._value_error(fields[position], field.type, name)}"
         return "malformed record"
 
-    def _value_error(self, field: bytes, data_type: pa.DataType) -> str:
+    def _value_error(self, field: bytes, data_type: pa.DataType, name: str = "") -> str:
         try:
             text = field.decode(self._encoding or "utf-8")
         except UnicodeDecodeError:
             if self._encoding:
                 return f"{_shorten(repr(field))} is not {self._encoding}; pass another encoding="
             return f"{_shorten(repr(field))} is not valid UTF-8; pass encoding={guessed_encoding(field)!r} or another"
-        return f"{_shorten(repr(text))} is not {data_type}"
+        if name and self._dates.are_texts(name, data_type):
+            return f"{_shorten(repr(text))} is not of the format {self._dates.format_of(name)!r}"
+        return f"{_shorten(repr(text))} is not {data_type}{offset_advice(text, data_type)}"
+
+
+def as_arrow_takes(data: memoryview | bytes) -> memoryview | bytes:
+    """Return records for Arrow's parser, which passes over a byte order mark before them wherever they are."""
+    return BYTE_ORDER_MARK + bytes(data) if data[: len(BYTE_ORDER_MARK)] == BYTE_ORDER_MARK else data
+
+
+def check_rest(column: pa.ChunkedArray | pa.Array) -> None:
+    """Raise pa.ArrowInvalid where there is something behind the last column."""
+    if pc.any(pc.not_equal(pc.binary_length(column), 0)).as_py():
+        raise pa.ArrowInvalid("a field behind the last column")
+
+
+def offset_advice(text: str, data_type: pa.DataType) -> str:
+    """Return what to do about a timestamp whose offset from UTC is why it cannot be read; "" where it is not."""
+    if not pa.types.is_timestamp(data_type):
+        return ""
+    other = pa.timestamp(data_type.unit, None if data_type.tz else "UTC")
+    try:
+        pc.cast(scalar_of(text), other)
+    except pa.ArrowInvalid:
+        return ""
+    if data_type.tz:
+        return f": it has no offset from UTC; {other} reads it, and .dt.with_timezone(zone) says where it was"
+    return f": it has an offset from UTC; {other} reads it"
 
 
 def _shorten(text: str) -> str:

@@ -7,12 +7,13 @@ take (other types, malformed records, files where quotes stand anywhere) goes to
 that is the rule, the first is not asked any more.
 
 A split begins and ends between two records (splits.py saw to that). A file's first split holds its byte order
-mark and header, which are passed over here; a header is compared with the names that the source expects.
+mark, lines to be skipped and header, which are passed over here. A header says which column is which: each file of a
+source may have an order of its own, and a parser for it (_Columns).
 
 A record that is longer than a block is a block of its own, of just its size (long_records.py). One that is larger than
 what the process has for a record is an error that names file, line and size.
 
-A compressed file is one split, read as a stream: a long record makes its block longer.
+A compressed file is one split, read as a stream, and so is one with comments: a long record makes its block longer.
 
 A malformed record is an error that names file, line, column and value, or is counted and skipped
 (``on_bad_row="skip"``). Skipping reads every column of the file, wanted or not, so that which rows are there does not
@@ -28,13 +29,15 @@ from typing import BinaryIO, NamedTuple
 import pyarrow as pa
 
 from engine.csv.columns import ColumnParser, parses_natively
-from engine.csv.dialect import BYTE_ORDER_MARK, CsvDialect
+from engine.csv.dialect import CsvDialect
 from engine.csv.encoding import to_utf8
+from engine.csv.header import REST, column_names, layout_of
 from engine.csv.long_records import LongRecord, find_long_record, read_exactly
-from engine.csv.parse import UNCLOSED, BadRecord, BlockParser, header_fields, unclosed_quote
+from engine.csv.parse import UNCLOSED, BadRecord, BlockParser, check_rest, header_fields, unclosed_quote
+from engine.csv.sample import names_in
 from engine.csv.scan import count_line_ends, ends_quoted, first_record_end, last_record_end
+from engine.csv.text import begin_of, is_stream, lines_left_out, open_csv
 from engine.errors import DataError
-from engine.files.compression import codec_of, open_text
 from engine.graph.source_spec import CsvSource, SourceSplit
 from engine.memory.budget import Kind, Role, process_budget
 from engine.records.batch_limits import BATCH_ROWS_MAX
@@ -63,6 +66,18 @@ class _Passed(NamedTuple):
     block: memoryview
 
 
+class _Columns(NamedTuple):
+    """The parsers of files whose columns are in one order."""
+
+    schema: pa.Schema
+    parser: BlockParser
+    #: None: Arrow's parser reads all
+    native: ColumnParser | None
+    #: what is read, and that of it which is wanted; None: all
+    read: list[str]
+    selected: list[str] | None
+
+
 class CsvReader:
     """Reads splits of delimited text."""
 
@@ -73,14 +88,11 @@ class CsvReader:
         self._splits = splits
         self._block_bytes = block_bytes
         self._dialect = CsvDialect.of(spec.delimiter, spec.quote)
-        self._file_schema = pa.ipc.read_schema(pa.py_buffer(spec.file_schema_ipc))
+        self._first_schema = pa.ipc.read_schema(pa.py_buffer(spec.file_schema_ipc))
         self._skips = spec.on_bad_row == "skip"
-        wanted = list(spec.columns)
-        # Without columns there are no rows for the parser: counting them takes one.
-        read_columns = self._file_schema.names if self._skips else wanted or self._file_schema.names[:1]
-        self._selected = None if read_columns == wanted else wanted
-        self._parser = BlockParser(spec, self._file_schema, read_columns)
-        self._column_parser = self._native_parser(read_columns)
+        self._known: dict[tuple[str, ...], _Columns] = {}
+        self._columns = self._columns_of(self._first_schema)
+        self._is_native = True
         self._refusals = 0
         self._take_bytes = block_bytes
         self._file: BinaryIO | None = None
@@ -91,15 +103,31 @@ class CsvReader:
         self.bad_rows = 0
         self.bytes_read = 0
 
-    def _native_parser(self, columns: list[str]) -> ColumnParser | None:
-        if len(self._file_schema) < 2 or not set(self._spec.null_values) <= {""}:
+    def _columns_of(self, schema: pa.Schema) -> _Columns:
+        """Return the parsers of files with these columns."""
+        key = tuple(schema.names)
+        if key not in self._known:
+            wanted = list(self._spec.columns)
+            names = [name for name in schema.names if name != REST]
+            # Without columns there are no rows for the parser: counting them takes one.
+            read = names if self._skips else wanted or names[:1]
+            parser = BlockParser(self._spec, schema, read)
+            native = self._native_parser(schema, read, parser)
+            self._known[key] = _Columns(schema, parser, native, read, None if read == wanted else wanted)
+        return self._known[key]
+
+    def _native_parser(self, schema: pa.Schema, columns: list[str], parser: BlockParser) -> ColumnParser | None:
+        spec = self._spec
+        if len(schema) < 2 or not set(spec.null_values) <= {""} or not spec.column_nulls.keys().isdisjoint(columns):
             return None
-        if self._spec.decimal != "." or self._spec.thousands:
+        if spec.decimal != "." or spec.thousands:
             return None
-        if not all(parses_natively(self._file_schema.field(name).type) for name in columns):
+        read_as = pa.schema([field.with_type(parser.read_type(field)) for field in schema])
+        if not all(parses_natively(read_as.field(name).type) for name in columns):
             return None
-        quote, empty_is_null = self._dialect.quote, bool(self._spec.null_values)
-        return ColumnParser(self._file_schema, columns, self._dialect.delimiter, quote, empty_is_null)
+        quote, empty_is_null = self._dialect.quote, bool(spec.null_values)
+        read = [*columns, REST] if REST in schema.names else columns
+        return ColumnParser(read_as, read, self._dialect.delimiter, quote, empty_is_null)
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows of all splits; DataError for a malformed record, unless those are skipped."""
@@ -107,16 +135,17 @@ class CsvReader:
             yield from self._read_split(split)
 
     def _read_split(self, split: SourceSplit) -> Iterator[pa.RecordBatch]:
-        codec = codec_of(split.path, self._spec.compression)
+        is_streamed = is_stream(self._spec, split.path)
         # Where a stream ends is known when it is there; its lines are counted on the way.
-        self._end, self._passed = -1 if codec else split.end, None
-        with open_text(split.path, codec) as self._file:
-            begin = split.start
-            if begin == 0 and self._file.read(len(BYTE_ORDER_MARK)) == BYTE_ORDER_MARK:
-                begin = len(BYTE_ORDER_MARK)
+        self._end, self._passed = -1 if is_streamed else split.end, None
+        with open_csv(self._spec, split.path) as self._file:
+            begin = split.start if split.start else begin_of(self._spec, self._file)
+            if split.start and self._spec.header and len(self._spec.paths) > 1:
+                self._take_names(split.path, names_in(self._spec, split.path))
             self.bytes_read += begin - split.start
-            if codec:
-                self._passed = _Passed(begin, 0, memoryview(b""))
+            if is_streamed:
+                skipped = 0 if self._spec.comment else self._spec.skip_rows
+                self._passed = _Passed(begin, skipped, memoryview(b""))
             for offset, block in self._blocks(self._file, split, begin):
                 is_first = split.start == 0 and offset == begin
                 if isinstance(block, LongRecord):
@@ -128,8 +157,8 @@ class CsvReader:
                     yield from self._rows_of(split, offset, block, is_first)
                     self.bytes_read += len(block)
                     if self._passed is not None:
-                        end = offset + len(block)
-                        self._passed = _Passed(end, self._line_ends_before(split.path, end), memoryview(b""))
+                        lines = self._passed.lines + count_line_ends(block)
+                        self._passed = _Passed(offset + len(block), lines, memoryview(b""))
 
     def _rows_of(self, split: SourceSplit, offset: int, data: memoryview, is_first: bool) -> Iterator[pa.RecordBatch]:
         """Yield the rows of whole records; the first ones of a file may begin with a header."""
@@ -199,12 +228,14 @@ class CsvReader:
     def _header_size(self, path: str, data: memoryview) -> int:
         """Return the bytes of the header at the begin of a file, having compared it with what is expected."""
         end = first_record_end(data, self._dialect.delimiter, self._dialect.quote)
-        names = header_fields(bytes(data[:end]), self._dialect, path, self._spec.encoding)
-        if end and names != self._file_schema.names:
-            raise DataError(
-                f"file {path}, line 1: the header has {', '.join(names)}; expected {', '.join(self._file_schema.names)}"
-            )
+        fields = header_fields(bytes(data[:end]), self._dialect, path, self._spec.encoding)
+        if end:
+            self._take_names(path, column_names(fields))
         return end
+
+    def _take_names(self, path: str, names: list[str]) -> None:
+        """Go on with the columns that the header of a file names."""
+        self._columns = self._columns_of(layout_of(names, self._first_schema, self._spec.named, path))
 
     def _parse(self, path: str, begin: int, data: memoryview, *, is_last: bool) -> Iterator[pa.RecordBatch]:
         batches = self._parse_natively(data)
@@ -214,11 +245,11 @@ class CsvReader:
         # Only a file's last block can, all others were cut behind a record.
         if not (is_last and ends_quoted(data, self._dialect.delimiter, self._dialect.quote)):
             try:
-                yield from self._batches(self._parser.parse(data))
+                yield from self._batches(self._columns.parser.parse(data))
                 return
             except pa.ArrowInvalid:
                 pass
-        for part in self._parser.parse_around(data):
+        for part in self._columns.parser.parse_around(data):
             if not isinstance(part, BadRecord):
                 yield from self._batches(part)
             elif self._skips:
@@ -231,27 +262,47 @@ class CsvReader:
         self.bad_rows += 1
 
     def _parse_natively(self, data: memoryview) -> list[pa.RecordBatch] | None:
-        if self._column_parser is None:
+        native, selected = self._columns.native, self._columns.selected
+        if native is None or not self._is_native:
             return None
         if self._spec.encoding:
             try:
                 data = memoryview(to_utf8(data, self._spec.encoding))
             except UnicodeDecodeError:
                 return None
-        batches = self._column_parser.parse(data, BATCH_ROWS_MAX)
+        batches = native.parse(data, BATCH_ROWS_MAX)
+        batches = None if batches is None else self._converted(batches)
         if batches is None:
             self._refusals += 1
-            if self._refusals == _REFUSALS_MAX:
-                self._column_parser = None
+            self._is_native = self._refusals < _REFUSALS_MAX
             return None
         self._refusals = 0
         row_bytes = len(data) / sum(batch.num_rows for batch in batches)
         self._take_bytes = min(self._block_bytes, max(1, int(BATCH_ROWS_MAX * _FILL * row_bytes)))
-        return batches if self._selected is None else [batch.select(self._selected) for batch in batches]
+        return batches if selected is None else [batch.select(selected) for batch in batches]
+
+    def _converted(self, batches: list[pa.RecordBatch]) -> list[pa.RecordBatch] | None:
+        """Return batches as the source has them, whose dates may be texts; None where a value is none of its type."""
+        columns = self._columns
+        if batches[0].schema.types == [columns.schema.field(name).type for name in columns.read]:
+            return batches
+        try:
+            return [self._converted_one(batch, columns) for batch in batches]
+        except pa.ArrowInvalid:
+            return None
+
+    @staticmethod
+    def _converted_one(batch: pa.RecordBatch, columns: _Columns) -> pa.RecordBatch:
+        if REST in columns.schema.names:
+            check_rest(batch.column(REST))
+        fields = [columns.schema.field(name) for name in columns.read]
+        arrays = [columns.parser.converted(pa.chunked_array([batch.column(field.name)]), field) for field in fields]
+        return pa.RecordBatch.from_arrays([array.combine_chunks() for array in arrays], schema=pa.schema(fields))
 
     def _batches(self, table: pa.Table) -> Iterator[pa.RecordBatch]:
         for batch in table.to_batches():
-            yield from bounded_batches(batch if self._selected is None else batch.select(self._selected))
+            selected = self._columns.selected
+            yield from bounded_batches(batch if selected is None else batch.select(selected))
 
     def _data_error(self, path: str, position: int, record: bytes) -> DataError:
         unclosed = unclosed_quote(record, self._dialect)
@@ -260,11 +311,12 @@ class CsvReader:
             return self._unclosed_error(path, field_index, position + quote_position)
         line = self._line_ends_before(path, position) + 1
         return DataError(
-            f"file {path}, line {line}, {self._parser.explain(record)} (on_bad_row='skip' counts such rows and goes on)"
+            f"file {path}, line {line}, {self._columns.parser.explain(record)}"
+            " (on_bad_row='skip' counts such rows and goes on)"
         )
 
     def _unclosed_error(self, path: str, field_index: int, position: int) -> DataError:
-        names = self._file_schema.names
+        names = self._columns.schema.names
         name = f" ({names[field_index]})" if field_index < len(names) else ""
         line = self._line_ends_before(path, position) + 1
         return DataError(f"file {path}, line {line}, column {field_index + 1}{name}: {UNCLOSED} {_SKIPS_REST}")
@@ -274,7 +326,7 @@ class CsvReader:
         if self._passed is None:
             return count_lines_before(path, position)
         offset, lines, block = self._passed
-        return lines + count_line_ends(block[: position - offset])
+        return lines + count_line_ends(block[: position - offset]) + lines_left_out(self._file, position)
 
     def close(self) -> None:
         """Close the file that is being read."""

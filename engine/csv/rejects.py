@@ -18,6 +18,7 @@ from typing import Final
 import msgspec
 import pyarrow as pa
 
+from engine.csv.header import REST
 from engine.csv.parse import UNCLOSED, unclosed_quote
 from engine.csv.reader import CsvReader, count_lines
 from engine.graph.source_spec import CsvSource, SourceSplit, SourceStatistics
@@ -39,7 +40,8 @@ class CsvRejects(CsvReader):
 
     def __init__(self, spec: CsvSource, splits: Sequence[SourceSplit]) -> None:
         names = pa.ipc.read_schema(pa.py_buffer(spec.file_schema_ipc)).names
-        super().__init__(msgspec.structs.replace(spec, on_bad_row="skip", columns=tuple(names)), splits)
+        columns = spec.named or tuple(name for name in names if name != REST)
+        super().__init__(msgspec.structs.replace(spec, on_bad_row="skip", columns=columns), splits)
         self._rows: list[tuple[str, int, str, str]] = []
         #: file, position and the lines that end before it
         self._counted = ("", 0, 0)
@@ -57,7 +59,7 @@ class CsvRejects(CsvReader):
     def _skip(self, path: str, position: int, record: bytes) -> None:
         unclosed = unclosed_quote(record, self._dialect) if record else (0, 0)
         if unclosed is None:
-            reason = self._parser.explain(record)
+            reason = self._columns.parser.explain(record)
         else:
             position += unclosed[1]
             reason = UNCLOSED

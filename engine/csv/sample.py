@@ -1,10 +1,12 @@
-"""A look into CSV files when the plan is built: its begin, and what it holds, from a few blocks of records.
+"""A look into CSV files when the plan is built: how files begin, and what they hold, from a few blocks of records.
 
-The head of the first file that is not empty gives names and inferred types (``inference``); blocks spread evenly
-over all bytes give the statistics, since sorted files look different at their ends. A block from the middle begins
-after the first line end in it; should that lie inside quotes, the block does not parse and is left out.
+The head of the first file that is not empty gives names; it and the begins of other files, spread over all, give types
+(``inference``). Blocks spread evenly over all bytes give the statistics, since sorted files look different at their
+ends. A block from the middle begins after the first line end in it; should that lie inside quotes, the block does not
+parse and is left out, and it has no say in types.
 
 Held by: tests/csv/test_source.py
+Held by: tests/integration/test_samples_of_files.py
 """
 
 from __future__ import annotations
@@ -16,66 +18,126 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from engine.csv.dialect import BYTE_ORDER_MARK, CsvDialect
+from engine.csv.dialect import CsvDialect
+from engine.csv.header import REST, column_names, layout_of
 from engine.csv.long_records import find_long_record
-from engine.csv.parse import BlockParser
+from engine.csv.parse import BlockParser, header_fields
 from engine.csv.scan import first_record_end, last_record_end
-from engine.files.compression import TextSizes, codec_of, heads, open_text, text_sizes
+from engine.csv.text import begin_of, begins, is_stream, open_csv
+from engine.errors import DataError
+from engine.files.compression import TextSizes, text_sizes
 from engine.graph.source_spec import CsvSource, SourceStatistics
 from engine.statistics.column_statistics import SampledPlaces, sample_statistics
 
 HEAD_BYTES = 1 << 20
 _BLOCK_BYTES = 64 << 10
 _BLOCK_COUNT = 12
+#: files whose begin is looked at for types, beside the first one
+_BEGINS_COUNT = 31
+_BEGINS_BYTES = 1 << 20
+_BEGIN_BYTES_MIN = 8 << 10
 #: of a first record that is longer than the head
 _COMPRESSED_HEAD_MAX = 64 << 20
 
 
-def read_head(path: str, dialect: CsvDialect, compression: str = "") -> bytes:
-    """Return whole records from the begin of a file, without its byte order mark; at least one, unless it is empty.
+class Block(NamedTuple):
+    """Whole records of a file."""
+
+    path: str
+    data: bytes
+
+
+class Head(NamedTuple):
+    """The begin of a file: whole records, at least one, unless it is empty."""
+
+    path: str
+    data: bytes
+    #: where in the text they begin, behind the byte order mark and the lines that are skipped
+    begin: int
+    #: whether there is no more of the file
+    is_whole: bool
+
+
+def read_head(spec: CsvSource, path: str) -> Head:
+    """Return how a file begins.
 
     Of a first record with a quote that none closes, which is the whole file, it is the begin.
     """
-    codec = codec_of(path, compression)
-    with open_text(path, codec) as file:
-        begin = len(BYTE_ORDER_MARK)
-        if file.read(begin) != BYTE_ORDER_MARK:
-            begin = file.seek(0)
+    dialect = CsvDialect.of(spec.delimiter, spec.quote)
+    with open_csv(spec, path) as file:
+        begin = begin_of(spec, file)
         data = file.read(HEAD_BYTES)
         while True:
             more = file.read(1)
             if not more:
-                return data
+                return Head(path, data, begin, is_whole=True)
             end = last_record_end(data, dialect.delimiter, dialect.quote)
             if end:
-                return data[:end]
-            if len(data) == HEAD_BYTES and not codec:
+                return Head(path, data[:end], begin, is_whole=False)
+            if len(data) == HEAD_BYTES and not is_stream(spec, path):
                 record = find_long_record(file, begin, file.seek(0, os.SEEK_END), dialect)
                 if not record.is_closed:
-                    return data
+                    return Head(path, data, begin, is_whole=False)
                 file.seek(begin)
-                return file.read(record.size_bytes)
+                return Head(path, file.read(record.size_bytes), begin, is_whole=False)
             if len(data) >= _COMPRESSED_HEAD_MAX:
-                return data
+                return Head(path, data, begin, is_whole=False)
             data += more + file.read(len(data))
 
 
-def first_head(paths: Sequence[str], dialect: CsvDialect, compression: str = "") -> bytes:
-    """Return the head of the first file that holds anything, or b""."""
-    return next((head for path in paths if (head := read_head(path, dialect, compression)).strip()), b"")
+def first_head(spec: CsvSource) -> Head:
+    """Return the head of the first file that holds anything, or an empty one."""
+    found = (head for path in spec.paths if (head := read_head(spec, path)).data.strip())
+    return next(found, Head(spec.paths[0], b"", 0, is_whole=True))
 
 
-def _spread_blocks(paths: Sequence[str], sizes: Sequence[int]) -> list[bytes]:
-    """Return blocks spread evenly over all bytes, none from the begin of all."""
+def file_begins(spec: CsvSource, head: Head) -> list[Block]:
+    """Return how other files begin than the one that the head is of: of a few, spread over all."""
+    others = [path for path in spec.paths if path != head.path]
+    count = min(len(others), _BEGINS_COUNT)
+    size = max(_BEGIN_BYTES_MIN, min(_BLOCK_BYTES, _BEGINS_BYTES // max(1, count)))
+    found = [_begin(spec, path, data, size) for path, data in begins(spec, others, size, count)] if count else []
+    return [block for block in found if block.data]
+
+
+def spread_blocks(spec: CsvSource, head: Head) -> list[Block]:
+    """Return blocks of records from all over the files beyond the head; of streams, from their begin."""
+    sizes = text_sizes(spec.paths, spec.compression)
+    if _is_all(spec, head, sizes):
+        return []
+    if any(is_stream(spec, path) for path in spec.paths):
+        return file_begins(spec, head)
+    return [block for block in _spread(spec.paths, sizes.sizes) if block.data]
+
+
+def _is_all(spec: CsvSource, head: Head, sizes: TextSizes) -> bool:
+    """Return whether there is nothing beyond a head."""
+    return head.is_whole and not any(
+        size for path, size in zip(spec.paths, sizes.sizes, strict=True) if path != head.path
+    )
+
+
+def _begin(spec: CsvSource, path: str, data: bytes, size: int) -> Block:
+    """Return the whole records that a file begins with, without its header; so many bytes were asked for."""
+    dialect = CsvDialect.of(spec.delimiter, spec.quote)
+    if len(data) == size:
+        data = data[: last_record_end(data, dialect.delimiter, dialect.quote)]
+    if spec.header:
+        data = data[first_record_end(data, dialect.delimiter, dialect.quote) :]
+    return Block(path, data)
+
+
+def _spread(paths: Sequence[str], sizes: Sequence[int]) -> list[Block]:
+    """Return blocks spread evenly over all bytes, none from the begin of all; a header is no part of one."""
     total = sum(sizes)
     block_bytes = min(_BLOCK_BYTES, total // (2 * _BLOCK_COUNT))
-    blocks: list[bytes] = []
+    blocks: list[Block] = []
     base = 0
     for path, size in zip(paths, sizes, strict=True):
         for index in range(1, _BLOCK_COUNT):
             position = total * index // _BLOCK_COUNT
             if base <= position < base + size:
-                blocks.append(_read_block(path, position - base, block_bytes))
+                blocks.append(Block(path, _read_block(path, position - base, block_bytes)))
         base += size
     return blocks
 
@@ -87,18 +149,33 @@ def _read_block(path: str, position: int, size: int) -> bytes:
     return data[data.find(b"\n") + 1 : data.rfind(b"\n") + 1]
 
 
-def sample_blocks(spec: CsvSource, head: bytes) -> list[bytes]:
-    """Return blocks of records from all over the files beyond the head, none where that is all."""
-    sizes = text_sizes(spec.paths, spec.compression)
-    return _blocks(spec, sizes) if len(head) + len(BYTE_ORDER_MARK) < sizes.total or not sizes.is_exact else []
+class Layouts:
+    """The columns of the files of a source, each in its own order."""
+
+    def __init__(self, spec: CsvSource, schema: pa.Schema) -> None:
+        self._spec = spec
+        self._schema = schema
+        self._known: dict[str, pa.Schema] = {}
+
+    def of(self, path: str) -> pa.Schema:
+        """Return the columns of a file. Raises: DataError, where its header has others."""
+        if not self._spec.header or len(self._spec.paths) == 1:
+            return self._schema
+        if path not in self._known:
+            names = names_in(self._spec, path)
+            own = self._schema if not names else layout_of(names, self._schema, self._spec.named, path)
+            self._known[path] = own
+        return self._known[path]
 
 
-def _blocks(spec: CsvSource, sizes: TextSizes) -> list[bytes]:
-    """Return blocks spread over all files; of those that are compressed, from their begin."""
-    if not any(codec_of(path, spec.compression) for path in spec.paths):
-        return _spread_blocks(spec.paths, sizes.sizes)
-    begins = heads(spec.paths[1:], spec.compression, _BLOCK_BYTES, _BLOCK_COUNT) if len(spec.paths) > 1 else []
-    return [block[block.find(b"\n") + 1 : block.rfind(b"\n") + 1] for block in begins]
+def names_in(spec: CsvSource, path: str) -> list[str]:
+    """Return the names of columns that the header of a file has, none of a file without anything in it."""
+    dialect = CsvDialect.of(spec.delimiter, spec.quote)
+    head = read_head(spec, path).data
+    if not head:
+        return []
+    record = head[: first_record_end(head, dialect.delimiter, dialect.quote)]
+    return column_names(header_fields(record, dialect, path, spec.encoding))
 
 
 class CsvSample(NamedTuple):
@@ -111,35 +188,38 @@ class CsvSample(NamedTuple):
     is_whole: bool
 
 
-def csv_sample(spec: CsvSource, head: bytes, schema: pa.Schema, columns: Sequence[str]) -> CsvSample:
+def csv_sample(spec: CsvSource, head: Head, schema: pa.Schema, columns: Sequence[str]) -> CsvSample:
     """Return rows of some columns from blocks spread over all bytes; ``head`` is the first of them."""
     dialect = CsvDialect.of(spec.delimiter, spec.quote)
     sizes = text_sizes(spec.paths, spec.compression)
-    total = sizes.total
+    data, total = head.data, sizes.total
     if spec.header:
-        header_bytes = first_record_end(head, dialect.delimiter, dialect.quote)
-        head = head[header_bytes:]
-        total = max(len(head), total - header_bytes * len(sizes.sizes))
-    blocks = [head]
-    if len(head) < total or not sizes.is_exact:
-        end = last_record_end(head[:_BLOCK_BYTES], dialect.delimiter, dialect.quote)
-        blocks = [head[:end] if end else head, *_blocks(spec, sizes)]
-    parser = BlockParser(spec, schema, list(columns))
+        header_bytes = first_record_end(data, dialect.delimiter, dialect.quote)
+        data = data[header_bytes:]
+        total = max(len(data), total - header_bytes * len(sizes.sizes))
+    is_all = _is_all(spec, head, sizes)
+    blocks = [Block(head.path, data)]
+    if not is_all:
+        end = last_record_end(data[:_BLOCK_BYTES], dialect.delimiter, dialect.quote)
+        blocks = [Block(head.path, data[:end] if end else data), *spread_blocks(spec, head)]
+    layouts = Layouts(spec, schema)
     tables, sampled_bytes = [], 0
     for block in blocks:
         try:
-            tables.append(parser.parse(block))
-            sampled_bytes += len(block)
-        except pa.ArrowInvalid:
+            tables.append(BlockParser(spec, layouts.of(block.path), list(columns)).parse(block.data))
+            sampled_bytes += len(block.data)
+        except (pa.ArrowInvalid, DataError):
             continue
-    return CsvSample(tables, sampled_bytes, total, sizes.total, sizes.is_exact and sampled_bytes == total)
+    return CsvSample(tables, sampled_bytes, total, sizes.total, is_all and sampled_bytes == len(data))
 
 
-def csv_statistics(spec: CsvSource, head: bytes, schema: pa.Schema, note: str) -> SourceStatistics:
+def csv_statistics(spec: CsvSource, head: Head, schema: pa.Schema, note: str) -> SourceStatistics:
     """Return what a sample says of the source; ``note`` goes before the text of the origin."""
-    tables, sampled_bytes, total, size_bytes, is_whole = csv_sample(spec, head, schema, schema.names)
+    names = [name for name in schema.names if name != REST]
+    tables, sampled_bytes, total, size_bytes, is_whole = csv_sample(spec, head, schema, names)
     sampled_rows = sum(table.num_rows for table in tables)
-    row_count = total * sampled_rows / sampled_bytes if sampled_rows else 0.0 if not head.strip() else None
+    row_count = total * sampled_rows / sampled_bytes if sampled_rows else 0.0 if not head.data.strip() else None
+    row_count = float(sampled_rows) if is_whole else row_count
     places = SampledPlaces(len(tables), sampled_rows)
     columns = {} if row_count is None else sample_statistics(tables, row_count, places)
     origin = f"{note}{'all' if is_whole else 'sample of'} {sampled_rows} rows"

@@ -24,8 +24,9 @@ from pathlib import Path
 
 import msgspec
 
-from engine.csv.dialect import BYTE_ORDER_MARK, CsvDialect
+from engine.csv.dialect import CsvDialect
 from engine.csv.scan import RecordScanner, contains_byte
+from engine.csv.text import begin_of, is_stream, open_csv
 from engine.files.compression import codec_of, split_weights
 from engine.graph.source_spec import CsvSource, SourceSplit
 
@@ -70,15 +71,19 @@ def provisional_splits(paths: Sequence[str], parallelism: int, compression: str 
     )
 
 
-def record_boundaries(path: str, targets: Sequence[int], dialect: CsvDialect) -> list[int]:
-    """Return for each target the end of the record that is there, in order, without repetition."""
+def record_boundaries(path: str, targets: Sequence[int], dialect: CsvDialect, begin: int = 0) -> list[int]:
+    """Return for each target the end of the record that is there, in order, without repetition.
+
+    ``begin``: of the first record; there is none at targets before it.
+    """
+    targets = [target for target in targets if target > begin]
     if not targets:
         return []
     if dialect.quote < 0 or not _has_quote(path, targets[-1], dialect.quote):
         found = _boundaries_without_quotes(path, targets, dialect.quote)
         if found is not None:
             return found
-    return _boundaries_with_quotes(path, targets, dialect)
+    return _boundaries_with_quotes(path, targets, dialect, begin)
 
 
 def _has_quote(path: str, end: int, quote: int) -> bool:
@@ -108,13 +113,13 @@ def _boundaries_without_quotes(path: str, targets: Sequence[int], quote: int) ->
     return found
 
 
-def _boundaries_with_quotes(path: str, targets: Sequence[int], dialect: CsvDialect) -> list[int]:
-    """Carry the quote state from the begin of the file to the last target."""
+def _boundaries_with_quotes(path: str, targets: Sequence[int], dialect: CsvDialect, begin: int) -> list[int]:
+    """Carry the quote state from the first record to the last target."""
     scanner = RecordScanner(dialect.delimiter, dialect.quote)
     found: list[int] = []
     pending = list(reversed(targets))
     with Path(path).open("rb", buffering=0) as file:
-        position = file.seek(len(BYTE_ORDER_MARK) if file.read(3) == BYTE_ORDER_MARK else 0)
+        position = file.seek(begin)
         while pending:
             chunk = memoryview(file.read(_CHUNK_BYTES))
             if not chunk:
@@ -150,9 +155,11 @@ def exact_splits(spec: CsvSource, parallelism: int) -> CsvSource:
     sizes = split_weights(spec.paths, spec.compression)
 
     def splits_of(path: str, size: int, cuts: list[int]) -> list[SourceSplit]:
-        if codec_of(path, spec.compression):
-            cuts = []
-        return _to_splits(path, [0, *record_boundaries(path, cuts, dialect), size], spec.compression)
+        if is_stream(spec, path) or not cuts:
+            return _to_splits(path, [0, size], spec.compression)
+        with open_csv(spec, path) as file:
+            begin = begin_of(spec, file)
+        return _to_splits(path, [0, *record_boundaries(path, cuts, dialect, begin), size], spec.compression)
 
     with ThreadPoolExecutor(_SCAN_THREADS, "csv-scan") as pool:
         found = list(pool.map(splits_of, spec.paths, sizes, share_boundaries(sizes, parallelism)))

@@ -1,11 +1,13 @@
 """CsvWriter: batches as CSV text, by RFC 4180 with a newline as line end.
 
 A null is nothing, an empty string is ``""``; other strings are quoted only when they hold the delimiter, a quote or a
-line end. Numbers are written so that they read back as the same value, times as ISO 8601. Nested types have no text.
+line end, or begin the file as a mark of its encoding does (U+FEFF). Numbers are written so that they read back as the
+same value, times as ISO 8601. Nested types have no text.
 """
 
 from __future__ import annotations
 
+import codecs
 from pathlib import Path
 
 import pyarrow as pa
@@ -18,6 +20,8 @@ from engine.records.plain_scalars import scalar_of
 from engine.records.python_values import shown_value
 
 _DELIMITERS_REFUSED = '"\n\r\0.+-:eE'
+#: of UTF-8 and of UTF-16
+_MARKS = (codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 #: what Arrow's cast gives in place of a moment's text
 _EXCUSE = "<value out of range"
 _NUMBERS = {
@@ -98,6 +102,7 @@ class CsvWriter:
         self._formatter = RowFormatter(len(schema), ord(delimiter))
         self._text_columns: set[int] = set()
         self._row_count = 0
+        self._is_begun = False
         self._file = OutputFile(path, compression)
         if header:
             self._put_rows([(pa.repeat(scalar_of(name), 1), FieldKind.TEXT) for name in schema.names], 1)
@@ -109,10 +114,20 @@ class CsvWriter:
             self._text_columns.add(index)
             columns[index] = (pc.cast(columns[index][0], pa.string()), FieldKind.TEXT)
         is_large = len(view) > _LARGE_BYTES
-        self._file.write(view)
+        self._file.write(view if self._is_begun else self._with_first_quoted(view))
+        self._is_begun = self._is_begun or len(view) > 0
         if is_large:
             # Very wide rows: the formatter's room for them is not kept.
             self._formatter = RowFormatter(len(columns), ord(self._delimiter))
+
+    def _with_first_quoted(self, view: memoryview) -> memoryview:
+        """Return the first rows of a file, with their first field in quotes where a reader would take it for a mark."""
+        if not bytes(view[:3]).startswith(_MARKS):
+            return view
+        # It is not quoted: it has neither the delimiter, nor a quote, nor a line end.
+        ends = (place for place, byte in enumerate(view) if byte in (ord(self._delimiter), ord("\n")))
+        end = next(ends, len(view))
+        return memoryview(b'"%b"%b' % (bytes(view[:end]), bytes(view[end:])))
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Append rows."""

@@ -1,11 +1,13 @@
-"""Files that are compressed as a whole: which codec, and their text as a stream.
+"""Files that are compressed as a whole, or in an encoding that is no superset of ASCII: their text as a stream.
 
     codec_of("a.csv.gz", "")              "gzip": by the ending, or as the user says
+    stored_as("", "utf-16")               " utf-16": a codec, and behind a blank the encoding; codec_of gives both
     check_named(paths, "", what)          PlanError: compressed, and its name does not say so
     with open_text(path, codec) as file:  readinto, read, seek, tell: of the text; "" opens the file as it is
 
-    part-00000.csv.gz ──► ReadableText ──► text, a block at a time; nothing of it is kept
+    part-00000.csv.gz ──► decompressed ──► UTF-16 as UTF-8 ──► a stage of the format ──► text, a block at a time
 
+Each step is there where it is needed; nothing of the text is kept.
 Going back in a compressed file reads it again from its begin; readers only do that for errors and samples. What is
 damaged or ends early is a DataError that says how far the text came. A file of no bytes is one of no text.
 
@@ -14,9 +16,10 @@ Held by: tests/files/test_compression.py
 
 from __future__ import annotations
 
+import codecs
 import io
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, Final, NamedTuple
 
@@ -48,7 +51,16 @@ _MAGIC: Final = {
     **{b"BZh%d1AY&SY" % level: "bz2" for level in range(1, 10)},
 }
 #: what the libraries raise for bytes that are none of theirs
-_DAMAGED: Final = (OSError, PackedError, pa.ArrowException)
+_DAMAGED: Final = (OSError, PackedError, pa.ArrowException, UnicodeError)
+#: what files begin with that say in which order their bytes are
+_MARKS: Final = {
+    "utf-16": (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE),
+    "utf-32": (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE),
+}
+#: of a file, that are decoded at a time
+_ENCODED_BYTES: Final = 64 << 10
+#: makes a stage of what has a text to give: both have ``readinto``
+Stage = Callable[[Any], Any]
 
 
 def checked_codec(compression: str | None, what: str) -> str:
@@ -61,6 +73,11 @@ def checked_codec(compression: str | None, what: str) -> str:
     return compression
 
 
+def stored_as(compression: str, charset: str) -> str:
+    """Return how files are stored, for ``codec_of``: ``charset`` "": their text is UTF-8, or a superset of ASCII."""
+    return f"{compression} {charset}" if charset else compression
+
+
 def written_codec(compression: str | None, what: str) -> str:
     """Return the codec that files are written with; "" for plain ones."""
     codec = checked_codec(compression, what)
@@ -68,20 +85,24 @@ def written_codec(compression: str | None, what: str) -> str:
 
 
 def codec_of(path: str, compression: str = "", what: str = "read") -> str:
-    """Return the codec of a file: the one that is named, else by the file's ending; "" for one that is plain."""
-    if compression:
-        return "" if compression == PLAIN else compression
+    """Return the codec of a file: the one that is named, else by the file's ending; "" for one that is plain.
+
+    ``compression`` may be what ``stored_as`` gives; then so is the codec.
+    """
+    named, _, charset = compression.partition(" ")
+    if named:
+        return stored_as("" if named == PLAIN else named, charset)
     ending = Path(path).suffix.lower()
     if ending in _REFUSED:
         raise NotYetSupportedError(
             f"{what}({path!r}): {_REFUSED[ending]} archives; unpack it, or compress with one of {', '.join(CODECS)}"
         )
-    return _ENDINGS.get(ending, "")
+    return stored_as(_ENDINGS.get(ending, ""), charset)
 
 
 def check_named(paths: Sequence[str], compression: str, what: str) -> None:
     """Raise PlanError for a file that is compressed, though neither its name nor the user says so."""
-    for path in paths if not compression else ():
+    for path in paths if not compression.partition(" ")[0] else ():
         if codec_of(path, "", what):
             continue
         with Path(path).open("rb", buffering=0) as file:
@@ -106,12 +127,13 @@ def open_text(path: str, codec: str) -> BinaryIO:
 
 
 class ReadableText(io.RawIOBase):
-    """The text of a compressed file, front to back."""
+    """The text of a file that is stored as ``codec_of`` says, front to back; ``stage``: what it goes through last."""
 
-    def __init__(self, path: str, codec: str) -> None:
+    def __init__(self, path: str, codec: str, stage: Stage | None = None) -> None:
         super().__init__()
         self.name = path
-        self._codec = codec
+        self._codec, _, self._charset = codec.partition(" ")
+        self._stage = stage
         self._position = 0
         self._file: BinaryIO = Path(path).open("rb", buffering=0)  # noqa: SIM115 - closed in close
         self._text = self._opened()
@@ -119,11 +141,21 @@ class ReadableText(io.RawIOBase):
     def _opened(self) -> Any:
         self._file.seek(0)
         self._position = 0
-        if not os.fstat(self._file.fileno()).st_size:
-            return io.BytesIO()
+        text = self._unpacked() if os.fstat(self._file.fileno()).st_size else io.BytesIO()
+        text = _Decoded(text, self._charset) if self._charset else text
+        return text if self._stage is None else self._stage(text)
+
+    def _unpacked(self) -> Any:
+        if not self._codec:
+            return self._file
         if self._codec in packed_streams.CODECS:
             return PackedStreams(self._file, self._codec)
         return pa.CompressedInputStream(pa.PythonFile(_Unclosed(self._file), "r"), self._codec)
+
+    @property
+    def last_stage(self) -> Any:
+        """The last step that the text goes through, since it was begun."""
+        return self._text
 
     def readable(self) -> bool:
         """Return whether it can be read."""
@@ -148,6 +180,11 @@ class ReadableText(io.RawIOBase):
 
     def _damaged(self, error: Exception) -> DataError:
         reason = str(error).partition("\n")[0].rstrip(".") or type(error).__name__
+        if isinstance(error, UnicodeError):
+            return DataError(
+                f"file {self.name}: its bytes are not {self._charset}: {reason}, behind {self._position} bytes of its"
+                " text; pass another encoding="
+            )
         return DataError(
             f"file {self.name}: no whole {self._codec} file: {reason}, behind {self._position} bytes of its text, near"
             f" byte {self._file.tell()} of the file; where it is none, pass compression='none' or another one"
@@ -181,6 +218,32 @@ class ReadableText(io.RawIOBase):
         if not self.closed:
             self._file.close()
         super().close()
+
+
+class _Decoded:
+    """A text in some encoding as UTF-8; one of UTF-16 or UTF-32 without its mark has the lower byte first."""
+
+    def __init__(self, file: Any, charset: str) -> None:
+        self._file = file
+        self._charset = charset
+        self._decoder: codecs.IncrementalDecoder | None = None
+        self._ready = memoryview(b"")
+
+    def readinto(self, target: memoryview) -> int:
+        """Read text; 0 at its end. Raises: UnicodeDecodeError."""
+        while not self._ready:
+            data = bytearray(_ENCODED_BYTES)
+            size = self._file.readinto(memoryview(data))
+            if self._decoder is None:
+                marks = _MARKS.get(self._charset, (b"",))
+                name = self._charset if data.startswith(marks) else f"{self._charset}-le"
+                self._decoder = codecs.getincrementaldecoder(name)()
+            self._ready = memoryview(self._decoder.decode(data[:size], final=not size).encode())
+            if not size:
+                break
+        taken, self._ready = self._ready[: len(target)], self._ready[len(target) :]
+        target[: len(taken)] = taken
+        return len(taken)
 
 
 class _Unclosed(io.RawIOBase):
@@ -237,14 +300,21 @@ def text_sizes(paths: Sequence[str], compression: str) -> TextSizes:
 
 def split_weights(paths: Sequence[str], compression: str) -> list[int]:
     """Return about how much text files hold, without a look into them."""
-    factors = [GUESSED_RATIO if codec_of(path, compression) else 1 for path in paths]
+    factors = [GUESSED_RATIO if codec_of(path, compression).partition(" ")[0] else 1 for path in paths]
     return [round(Path(path).stat().st_size * factor) for path, factor in zip(paths, factors, strict=True)]
+
+
+def spread_over(paths: Sequence[str], count: int) -> list[str]:
+    """Return ``count`` of some paths at most, in their order and spread over all, the first and the last among them."""
+    if len(paths) <= count:
+        return list(paths)
+    return [paths[index * (len(paths) - 1) // max(1, count - 1)] for index in range(count)]
 
 
 def heads(paths: Sequence[str], compression: str, size: int, count: int) -> list[bytes]:
     """Return the begin of the text of ``count`` files at most, spread over all of them."""
     found = []
-    for path in paths[:: -(-len(paths) // count)]:
+    for path in spread_over(paths, count):
         with open_text(path, codec_of(path, compression)) as file:
             found.append(file.read(size))
     return found

@@ -47,11 +47,23 @@ class CsvSource(msgspec.Struct, frozen=True, tag="csv"):
     bad_rows_path: str = ""
     #: whether the rows are the malformed records (``csv.rejects``)
     is_rejects: bool = False
-    #: codec of all files, "none" for none; "": by the ending of each
+    #: codec of all files, "none" for none, "": by the ending of each; and behind a blank an encoding, if they have one
+    #: of their own (``files.compression.stored_as``)
     compression: str = ""
     #: what stands before fractions, and between groups of three digits; "": nothing
     decimal: str = "."
     thousands: str = ""
+    #: lines of each file that are passed over, before the header
+    skip_rows: int = 0
+    #: what lines begin with that are left out; "": none are
+    comment: str = ""
+    #: texts that are null, of columns with others than ``null_values``
+    column_nulls: dict[str, tuple[str, ...]] = {}
+    #: formats of dates and times, by column, and of all others
+    date_formats: dict[str, str] = {}
+    date_format: str = ""
+    #: columns that each file must have, whose header may have others; (): those of ``file_schema_ipc`` and no more
+    named: tuple[str, ...] = ()
 
 
 class ParquetSource(msgspec.Struct, frozen=True, tag="parquet"):

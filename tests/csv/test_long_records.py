@@ -16,6 +16,7 @@ from engine.csv.reader import CsvReader
 from engine.csv.source import csv_source
 from engine.csv.splits import exact_splits
 from engine.errors import DataError, MemoryBudgetError
+from engine.graph.source_spec import CsvSource
 from engine.memory.budget import Budget, Kind
 
 THREE = pa.schema([("n", pa.int64()), ("t", pa.string()), ("u", pa.string())])
@@ -126,9 +127,9 @@ def test_a_file_is_not_taken_into_memory_for_a_quote_that_none_closes(tmp_path, 
     monkeypatch.setattr(csv_sample, "HEAD_BYTES", 1000)
     path = tmp_path / "long.csv"
     path.write_text(text + ',"' * text.endswith('y"') + "x" * 5000 + '"\n1,a\n' * is_closed)
-    head = csv_sample.read_head(str(path), CsvDialect.of(",", '"'))
+    head = csv_sample.read_head(CsvSource((), (), b"", ()), str(path))
     whole = path.read_bytes().removeprefix(b"\xef\xbb\xbf")
-    assert head == (whole[: whole.index(b'"\n1,a') + 2] if is_closed else whole[:1000])
+    assert head.data == (whole[: whole.index(b'"\n1,a') + 2] if is_closed else whole[:1000])
 
 
 def test_a_header_that_goes_on_to_the_end_of_a_long_file_is_refused(tmp_path):

@@ -244,8 +244,8 @@ def test_a_header_is_passed_over_in_every_file_and_checked(tmp_path):
     write(folder, "", "_SUCCESS")
     write(folder, "x", ".hidden")
     assert read(folder, NUMBERED, header=True)[0] == [(1, "a.csv"), (1, "b.csv")]
-    write(folder, "t,n\nx,1\n", "d.csv")
-    with pytest.raises(DataError, match="line 1: the header has t, n; expected n, t"):
+    write(folder, "x,n\nx,1\n", "d.csv")
+    with pytest.raises(DataError, match="line 1: the header has no t; it is x, n, expected n, t"):
         read(folder, NUMBERED, header=True)
 
 

@@ -102,7 +102,16 @@ def test_options_are_checked(tmp_path):
         {"delimiter": "\n"},
         {"quote": ","},
         {"on_bad_row": "ignore"},
-        {"null_values": "NA"},
+        {"null_values": 7},
+        {"null_values": {"n": [1]}},
+        {"skip_rows": -1},
+        {"skip_rows": True},
+        {"comment": ""},
+        {"comment": "é"},
+        {"comment": ","},
+        {"date_format": 7},
+        {"date_format": {"n": None}},
+        {"date_format": "day"},
     ):
         with pytest.raises(ConfigurationError):
             csv_source(path, NUMBERED, CsvOptions(**options))

@@ -236,8 +236,8 @@ def test_a_file_of_only_a_header_and_a_header_with_a_mark(environment, write):
 
 def test_a_header_of_another_file_that_differs_is_an_error(environment, write):
     write("id,name,price\n1,a,1.5\n", "folder/one.csv")
-    path = write("id,price,name\n2,2.5,b\n", "folder/two.csv")
-    with pytest.raises((JobExecutionError, SchemaError), match=r"two\.csv"):
+    path = write("id,price,names\n2,2.5,b\n", "folder/two.csv")
+    with pytest.raises((JobExecutionError, SchemaError), match=r"two\.csv, line 1: the header has no name"):
         read(environment, path.parent, header=True)
 
 

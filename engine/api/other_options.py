@@ -1,0 +1,181 @@
+"""What pandas, Polars, DuckDB and Spark call options that have another name here: who passes one is told what to write.
+
+    env.read_csv("a.csv", sep=";")        TypeError: read_csv() has no option sep=: write delimiter=
+    data.sort("k", descendign=True)       TypeError: sort() has no option descendign=: did you mean descending=?
+
+    @with_other_options
+    class SourceCalls: ...                each public call of the class looks at the names of its options
+
+It stays a TypeError, as Python's own. Type checkers see the calls as they are written.
+
+Held by: tests/api/test_other_options.py
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Mapping
+from difflib import get_close_matches
+from inspect import CO_VARKEYWORDS
+from types import FunctionType
+from typing import Any, Final, TypeVar
+
+_C = TypeVar("_C", bound=type)
+
+
+def _by_name(*rows: tuple[str, str]) -> dict[str, str]:
+    return {name: advice for names, advice in rows for name in names.split()}
+
+
+_NO_ENCODING: Final = "nothing for UTF-8 and marked UTF-16; iconv -f ENCODING -t UTF-8 FILE > NEW converts others"
+_LATER: Final = "behind it: only what a job needs is read"
+_OF_FILES: Final = _by_name(
+    ("names column_names new_columns", "schema= with names and types, or .rename({'old': 'new'}) behind it"),
+    ("dtype dtypes schema_overrides types column_types", "schema= with all columns, or .cast(type) of some behind it"),
+    ("columns usecols with_columns include_columns", f".select(names) {_LATER}"),
+    ("nrows n_rows limit num_rows", f".limit(n) {_LATER}"),
+    ("filters filter predicate where", f".filter(condition) {_LATER}"),
+    ("hive_partitioning hive_schema hive_types", "partitioning='hive', or a pyarrow.Schema with the types of the keys"),
+    ("include_file_paths filename file_column path_column", "file_name_column='file'"),
+    ("union_by_name mergeSchema how missing_columns", "schema_mode='union', of Parquet, IPC, ORC and Avro"),
+    ("recursive recursiveFileLookup", "a path with **: 'folder/**'"),
+    (
+        "infer_schema_length sample_size samplingRatio inferSchema infer_schema",
+        "schema=; a sample decides",
+    ),
+    ("codec", "compression="),
+    (
+        "chunksize chunk_size batch_size low_memory engine use_pyarrow memory_map n_threads parallel",
+        "nothing instead: blocks and subtasks follow from memory and processors",
+    ),
+)
+_OF_LINES: Final = _by_name(
+    ("ignore_errors on_bad_lines error_bad_lines", "on_bad_row='skip'"),
+    ("rejects_table store_rejects badRecordsPath columnNameOfCorruptRecord", "bad_rows_path='folder/'"),
+)
+_OF_CSV: Final = (
+    _OF_FILES
+    | _OF_LINES
+    | _by_name(
+        ("sep separator delim field_delimiter fieldDelimiter", "delimiter="),
+        ("quotechar quote_char", "quote="),
+        ("escape escapechar escape_char doublequote", "nothing: a quote within quotes is written twice"),
+        ("has_header include_header", "header=True"),
+        ("na_values nullstr null_value nullValue missing_values", "null_values="),
+        ("skip skiprows skip_lines skipRows skip_rows_after_header", "skip_rows="),
+        ("comment_char comment_prefix", "comment="),
+        ("dateformat date_formats dateFormat timestampformat timestampFormat timestamp_format", "date_format="),
+        ("parse_dates try_parse_dates", "nothing for ISO 8601, which is found, and date_format= for others"),
+        ("charset encoding_errors", "encoding="),
+        ("decimal_separator decimal_comma", "decimal=','"),
+        ("thousands_separator", "thousands="),
+        ("mode", "on_bad_row='fail' or 'skip'"),
+        ("schema_mode", "nothing: headers say which column is which, and a schema which of them are read"),
+        ("index_col", "nothing: a column of an index is a column, called column_0 where it has no name"),
+    )
+)
+_OF_JSON: Final = (
+    _OF_FILES
+    | _OF_LINES
+    | _by_name(
+        ("lines orient format", "nothing: files are JSON lines, one object a line"),
+        ("multiline multiLine multi_line", "nothing: jq -c . FILE > NEW makes lines of such a file"),
+        (
+            "bad_rows_path",
+            "on_bad_row='skip', which counts malformed lines; read_csv alone keeps them, and read_text finds them",
+        ),
+        (
+            "encoding charset",
+            _NO_ENCODING,
+        ),
+        ("schema_mode", "nothing: a member that a line has not is null"),
+    )
+)
+_OF_OUTPUTS: Final = _by_name(
+    ("partition_cols partitionBy partitions partitioning", "partition_by="),
+    ("sortBy order_by", "sort_by="),
+    ("row_group_size max_rows_per_file file_size_bytes maxRecordsPerFile", "target_file_size='128mb'"),
+    ("codec", "compression="),
+    ("index", "nothing: there is no index"),
+    ("if_exists existing_data_behavior overwrite_or_ignore", "mode='error', 'overwrite', 'append' or such"),
+    ("sep separator delim field_delimiter", "delimiter=, of write_csv"),
+    ("include_header has_header", "header=True, of write_csv"),
+    ("na_rep null_value nullValue null_values", "fill_null(value) before it; a null is an empty field"),
+    ("columns", "select(names) before it"),
+    ("orient lines", "nothing: files are JSON lines, one object a row"),
+)
+#: by call
+OTHER_OPTIONS: Final[Mapping[str, Mapping[str, str]]] = {
+    "read_csv": _OF_CSV,
+    "read_json": _OF_JSON,
+    "read_text": _OF_FILES | _by_name(("encoding charset", _NO_ENCODING)),
+    **{f"read_{kind}": _OF_FILES for kind in ("parquet", "ipc", "orc", "avro", "records")},
+    **{f"write_{kind}": _OF_OUTPUTS for kind in ("csv", "json", "text", "parquet", "ipc", "orc")},
+    "write_records": _by_name(("mode", "overwrite=True"), ("partition_by sort_by", "sort(by), or write_parquet")),
+    "sort": _by_name(
+        ("ascending", "descending=, the other way round"), ("reverse", "descending="), ("na_position", "nulls_last=")
+    ),
+    "join": _by_name(
+        ("suffixes lsuffix rsuffix", "suffix="),
+        ("type kind", "how="),
+        ("nulls_equal join_nulls", "null_safe="),
+        ("predicate", "condition="),
+    ),
+    "sample": _by_name(("frac", "fraction="), ("random_state", "seed="), ("n", "fraction=, or head(n)")),
+    "drop_duplicates": _by_name(("columns cols on", "subset=")),
+    "distinct": _by_name(("columns cols on", "subset=")),
+}
+
+
+def with_other_options(calls: _C) -> _C:
+    """Let the public calls of a class say what to write for an option that they have not."""
+    for name, function in list(vars(calls).items()):
+        if isinstance(function, FunctionType) and not name.startswith("_"):
+            setattr(calls, name, _told(function))
+    return calls
+
+
+def _told(function: FunctionType) -> Callable[..., Any]:
+    code = function.__code__
+    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    more = _MORE.get(function.__name__.partition("_")[0] if code.co_flags & CO_VARKEYWORDS else "")
+    if code.co_flags & CO_VARKEYWORDS and more is None:
+        return function  # names of columns
+
+    @functools.wraps(function)
+    def call(*args: Any, **options: Any) -> Any:
+        for option in options:
+            if option not in names:
+                _check(function.__name__, option, [*names[1:], *(more() if more else ())])
+        return function(*args, **options)
+
+    return call
+
+
+def _sink_options() -> Iterable[str]:
+    from engine.api.sink_options import SinkOptions  # noqa: PLC0415 - start-up time
+
+    return SinkOptions.__annotations__
+
+
+def _csv_options() -> Iterable[str]:
+    from engine.csv.options import CsvReadOptions  # noqa: PLC0415 - start-up time
+
+    return CsvReadOptions.__annotations__
+
+
+#: options of calls that take them as ``**options``, by the first word of the call
+_MORE: Final = {"read": _csv_options, "write": _sink_options}
+
+
+def _check(call: str, option: str, known: list[str]) -> None:
+    """Raise TypeError for an option that a call has not."""
+    if option in known:
+        return
+    advice = OTHER_OPTIONS.get(call, {}).get(option, "")
+    if not advice:
+        close = get_close_matches(option, known, n=1)
+        advice = f"did you mean {close[0]}=?" if close else f"it has {', '.join(known)}"
+    else:
+        advice = f"write {advice}"
+    raise TypeError(f"{call}() has no option {option}=: {advice}")

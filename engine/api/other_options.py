@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Mapping
-from difflib import get_close_matches
 from inspect import CO_VARKEYWORDS
 from types import FunctionType
 from typing import Any, Final, TypeVar
@@ -174,6 +173,8 @@ def _check(call: str, option: str, known: list[str]) -> None:
         return
     advice = OTHER_OPTIONS.get(call, {}).get(option, "")
     if not advice:
+        from difflib import get_close_matches  # noqa: PLC0415 - start-up time
+
         close = get_close_matches(option, known, n=1)
         advice = f"did you mean {close[0]}=?" if close else f"it has {', '.join(known)}"
     else:

@@ -39,6 +39,7 @@ from engine.graph.plan import (
 )
 from engine.graph.plan_schema import PlanSchema
 from engine.graph.sort_key import SortKey
+from engine.optimizer.input_order import other_keys
 from engine.optimizer.operators.entry import OrderUse
 from engine.optimizer.operators.registry import entry_of
 
@@ -86,9 +87,10 @@ class Relations:
         return None if condition is None else frame.with_data(frame.data.filter(condition))
 
     def sort(self, frame: Frame, operator: Sort) -> Frame:
-        """Return rows in an order."""
+        """Return rows in an order; ties that must be settled by all columns, for the order of files is unknown here."""
         order = []
-        for key in operator.keys:
+        ties = other_keys(operator, frame.base) if operator.has_settled_ties else ()
+        for key in (*operator.keys, *ties):
             column = frame.column(key.column)
             if key.descending:
                 order.append(column.desc_nulls_last() if key.nulls_last else column.desc_nulls_first())

@@ -387,3 +387,10 @@ def test_what_follows_the_order_of_a_sort_does_so_on_spark(places, name):
     ordered = [place.from_arrow(EVENTS).sort(["d", "id"], descending=[True, False]) for place in places]
     local, on_spark = (IN_ORDER[name](data).to_arrow() for data in ordered)
     assert_same(local, on_spark)
+
+
+def test_pages_of_ties_fit_together_on_spark(places):
+    ordered = places[1].from_arrow(EVENTS).select("id", "u", "x").filter(col("id") < 100).rebalance().sort("u")
+    pages = [ordered.limit(40, offset).to_arrow()["id"].to_pylist() for offset in (0, 40, 80)]
+    assert sorted(id_ for page in pages for id_ in page) == list(range(100))
+    assert ordered.limit(None, offset=40).to_arrow()["id"].to_pylist() == pages[1] + pages[2]

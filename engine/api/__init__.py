@@ -36,6 +36,7 @@ window_rewrites.py     windows of different values and of two arguments, made of
 partition_aggregates.py    medians, lists and the like over windows: of groups, joined to their rows
 window_distances.py    distances of range frames in units of their key
 expression.py          Expr and its operators
+chains.py              very many terms of one operator
 nested_expressions.py number_functions.py string_expressions.py time_expressions.py
 data_types.py          types as users write them
 intervals.py           interval(months=1)

@@ -46,7 +46,8 @@ class Aggregate(Expr):
 
     def call(self, function: str, *others: Any, **options: bool | int | float | str | None) -> Aggregate:
         """Return a function of this and others, which is an expression of aggregates."""
-        return Aggregate(super().call(function, *others, **options).expression)
+        found = super().call(function, *others, **options)
+        return Aggregate(found.expression if found.chain is None else found.chain)
 
     def alias(self, name: str) -> Aggregate:
         """Return the same aggregate under a column name."""

@@ -12,10 +12,12 @@ and is always False: write ``is_null()``.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from engine.api.chains import Chain, chain_of, is_chained
 from engine.api.data_types import to_data_type
 from engine.api.number_functions import NumberFunctions
 from engine.api.other_names import ON_EXPRESSIONS, HasOtherNames
@@ -37,13 +39,23 @@ if TYPE_CHECKING:
 class Expr(NumberFunctions, RowValue, HasOtherNames):
     """A value computed for each row. ``name`` is what the column is called, "" when it was not given."""
 
-    __slots__ = ("_name", "expression")
+    __slots__ = ("_expression", "_name", "chain")
     _kind = "an expression"
     _other_names = ON_EXPRESSIONS
 
-    def __init__(self, expression: Expression, name: str = "") -> None:
-        self.expression = expression
+    def __init__(self, expression: Expression | Chain, name: str = "") -> None:
+        #: what it was put together of, where that was by a function of chains
+        self.chain = expression if isinstance(expression, Chain) else None
+        self._expression = None if isinstance(expression, Chain) else expression
         self._name = name
+
+    @property
+    def expression(self) -> Expression:
+        """What is computed."""
+        if self._expression is None:
+            assert self.chain is not None, "an expression is given, or what it is put together of"
+            self._expression = self.chain.expression()
+        return self._expression
 
     def __repr__(self) -> str:
         alias = f".alias({self._name!r})" if self._name else ""
@@ -51,12 +63,18 @@ class Expr(NumberFunctions, RowValue, HasOtherNames):
 
     def call(self, function: str, *others: Any, **options: Any) -> Expr:
         """Return a function of this value and others; plain values become constants."""
+        if is_chained(function, 1 + len(others)):
+            return reduce(
+                lambda left, right: Expr(chain_of(function, left, as_expression(right), options)), others, self
+            )
         arguments = [self.expression, *(to_expression(other) for other in others)]
         named = {name: one.expression for name, one in options.items() if isinstance(one, Expr)}
         plain = {name: one for name, one in options.items() if name not in named}
         return Expr(with_constants(function, arguments, plain, named))
 
     def _reversed(self, function: str, left: Any) -> Expr:
+        if is_chained(function, 2):
+            return Expr(chain_of(function, as_expression(left), self, {}))
         return Expr(Call(function, (to_expression(left), self.expression)))
 
     def alias(self, name: str) -> Expr:
@@ -329,6 +347,11 @@ class Expr(NumberFunctions, RowValue, HasOtherNames):
         from engine.api.nested_expressions import MapExpressions
 
         return MapExpressions(self)
+
+
+def as_expression(value: Any) -> Expr:
+    """Return an Expr as it is, and a plain value as a constant."""
+    return value if isinstance(value, Expr) else Expr(to_expression(value))
 
 
 def to_expression(value: Any) -> Expression:

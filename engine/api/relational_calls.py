@@ -16,6 +16,7 @@ from typing import Any, Self
 from engine.api.calls import Calls, row_count
 from engine.api.expression import Expr
 from engine.api.other_options import with_other_options
+from engine.api.logical_node import LogicalNode
 from engine.api.projections import (
     check_columns,
     column_name,
@@ -31,8 +32,16 @@ from engine.api.python_habits import plain_truth
 from engine.errors import SchemaError
 from engine.expressions.schema_bridge import is_key_type
 from engine.graph.expression import ColumnRef, Expression, NamedExpression, has_data_set, has_python, has_window
-from engine.graph.plan import Filter, Limit, Sort
+from engine.graph.plan import Explode, Filter, Limit, Project, PythonFunction, Sort, Source, Window
 from engine.graph.sort_key import SortKey
+from engine.user_warnings import warn_user
+
+
+def _has_order(node: LogicalNode) -> bool:
+    """Whether the rows of a node are in the order of a sort, of files or of a number."""
+    while isinstance(node.operator, Project | Filter | PythonFunction | Explode | Limit):
+        node = node.inputs[0]
+    return isinstance(node.operator, Sort | Source | Window)
 
 
 @with_other_options
@@ -184,7 +193,12 @@ class RelationalCalls(Calls):
     def limit(self, count: int | None, offset: int = 0) -> Self:
         """Return at most ``count`` rows behind the first ``offset``: the first ones of a sort or of files, else any.
 
-        None: all that are left. Rows that are passed over are counted in one task.
+        None: all that are left. Pages of a sort fit together, also where keys are equal: each row is in one page, in
+        every run and with any parallelism; columns without an order (lists, structs, maps) tell no rows apart. Rows
+        that are passed over are counted in one task.
+
+        >>> rows({"k": [1, 1, 1], "x": [3, 4, 5]}).sort("k").limit(2, offset=1).collect()
+        [Row(k=1, x=4), Row(k=1, x=5)]
         """
         most = None if count is None else row_count(count, "limit")
         passed = row_count(offset, "limit offset")
@@ -193,6 +207,11 @@ class RelationalCalls(Calls):
         from engine.api.row_functions import row_place
         from engine.api.windows import row_number
 
+        if not _has_order(self._node):
+            warn_user(
+                f"limit(offset={passed}): rows behind a join, a group, a union or an exchange have no order, so that "
+                "pages of them may have a row twice or never; sort() them first (in SQL: ORDER BY)"
+            )
         first = self if most is None else self._same_rows(Limit(most + passed, is_first=True))
         place, number = free_name("__place", self.schema), free_name("__number", self.schema)
         placed = first.with_columns(**{place: row_place()})
@@ -204,7 +223,8 @@ class RelationalCalls(Calls):
         """Return the rows in total order of one or several keys, names of columns or expressions.
 
         ``descending`` is one value for all keys or one for each; ``nulls_last`` does not depend on it. NaN is the
-        largest number.
+        largest number. Rows with equal keys keep the order of files; behind a join, a group or an exchange they have
+        any, but where a limit takes some of them.
         """
         return self._sorted(by, descending, nulls_last, None, "sort")
 

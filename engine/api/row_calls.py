@@ -137,16 +137,20 @@ class RowCalls(RelationalCalls):
             return False
         return bool(filled == self.schema.field(name).type)
 
-    def drop_duplicates(self, subset: Any = None, keep: str = "first", order_by: Any = None) -> Self:
+    def drop_duplicates(
+        self, subset: Any = None, keep: str = "first", order_by: Any = None, nulls_last: bool | list[bool] = False
+    ) -> Self:
         """Return one row of those that are equal in the columns of ``subset``, or in all; null equals null.
 
-        keep: "first" or "last" in ``order_by`` (names or expressions), without it in the order of the data set; "any"
-        is cheapest.
+        keep: "first" or "last" of ``sort(order_by, nulls_last=...)`` (names or expressions), without ``order_by`` in
+        the order of the data set; "any" is cheapest. Of rows that are equal in ``order_by``, too, it is any.
 
         >>> rows({"k": [1, 1], "day": [3, 4]}).drop_duplicates("k", keep="last", order_by="day").collect()
         [Row(k=1, day=4)]
         """
+        from engine.api.expression import Expr
         from engine.api.row_functions import row_place
+        from engine.api.windows import order_keys
 
         names = self.schema.names if subset is None else column_names(subset, "drop_duplicates")
         check_columns(names, self.schema)
@@ -157,7 +161,12 @@ class RowCalls(RelationalCalls):
         if order_by is None and subset is None:
             return self.distinct()
         if order_by is not None:
-            return self._one_of_each(names, order_by=order_by, descending=keep == "last")
+            order = order_keys(order_by, descending=False, nulls_last=nulls_last)
+            # The last row of an order is the first one of the same order read backwards, nulls included.
+            is_last = keep == "last"
+            nulls = [key.nulls_last is not is_last for key in order]
+            keys = [Expr(key.expression) for key in order]
+            return self._one_of_each(names, order_by=keys, descending=is_last, nulls_last=nulls)
         place = free_name("__place", self.schema)
         placed = self.with_columns(**{place: row_place()})
         return placed._one_of_each(names, order_by=place, descending=keep == "last").drop(place)

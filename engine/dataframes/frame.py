@@ -4,6 +4,7 @@
     names    those of its columns that carry the columns of ``base``, in their order
     waiting  row-wise nodes above it that Spark does not compute itself; they become one fragment together
     schema   columns after those
+    ordered  whether the rows are in the order of a sort, partition after partition
 
 So what only leaves out, moves or renames columns is no operation of Spark's, nor is what a join does with the columns
 of its sides: Spark analyses a plan anew for each operation, and each name is a question to the JVM.
@@ -27,7 +28,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from engine.dataframes.carried_types import carried_schema
 from engine.dataframes.fragments import EachPartition, Fragment, RunPlan, input_node
-from engine.expressions.schema_bridge import to_arrow_schema
+from engine.expressions.schema_bridge import to_arrow_schema, to_column_info
 from engine.graph.plan import Operator, Plan, PlanNode, encode_plan
 from engine.graph.plan_schema import PlanSchema
 
@@ -78,6 +79,7 @@ class Frame:
     names: tuple[str, ...]
     columns: tuple[str, ...]
     waiting: tuple[PlanNode, ...] = ()
+    is_ordered: bool = False
 
     @classmethod
     def of(cls, data: DataFrame, base: PlanSchema, names: tuple[str, ...]) -> Frame:
@@ -108,7 +110,8 @@ class Frame:
             return self
         # Functions may make rows of none, other nodes do not.
         is_of_rows = not any(makes_rows_of_none(node.operator) for node in self.waiting)
-        return self.mapped(fragments, EachPartition(fragments.of([self.base], self.waiting), is_of_rows), self.schema)
+        task = EachPartition(fragments.of([self.base], self.waiting), is_of_rows)
+        return replace(self.mapped(fragments, task, self.schema), is_ordered=self.is_ordered)
 
     def mapped(self, fragments: Fragments, task: MapBatches, schema: PlanSchema) -> Frame:
         """Return what a task makes of the batches of each partition."""
@@ -123,6 +126,16 @@ class Frame:
     def carriers(self) -> Mapping[str, Column]:
         """The columns of Spark that carry ours, by name, each made when it is first asked for; nothing may wait."""
         return _Carriers(dict(zip(self.base.names, self.names, strict=True)))
+
+    def numbered(self, fragments: Fragments) -> Frame:
+        """Return the rows with their place in the order they have now in a column more, the last one."""
+        (name,) = fragments.new_names(1)
+        place = pa.field("__place", pa.int64(), nullable=False)
+        while place.name in self.base.names:
+            place = place.with_name(f"_{place.name}")
+        base = PlanSchema((*self.base.columns, to_column_info(place)))
+        data = self.data.withColumn(name, F.monotonically_increasing_id())
+        return Frame(data, base, (*self.names, name), (*self.columns, name))
 
     def name(self, column: str) -> str:
         """Return the name of the column of Spark that carries one of ours; nothing may wait."""

@@ -29,13 +29,17 @@ _MARKER = 2
 
 
 def keyed(
-    fragments: Fragments, frames: Sequence[Frame], keys: Sequence[Sequence[Column]], node: PlanNode, partitions: int
+    fragments: Fragments,
+    frames: Sequence[Frame],
+    keys: Sequence[Sequence[Column]],
+    nodes: Sequence[PlanNode],
+    partitions: int,
 ) -> Frame:
-    """Return the rows of a node over inputs whose rows with equal keys are brought together.
+    """Return the rows of nodes, each over the one before it, over inputs whose rows with equal keys are together.
 
     keys: columns of each input, in pairs; none: all rows are brought together.
     """
-    fragment = fragments.of([frame.base for frame in frames], [node])
+    fragment, node = fragments.of([frame.base for frame in frames], nodes), nodes[-1]
     if len(frames) == 1 and keys[0]:
         spread = frames[0].with_data(frames[0].data.repartition(partitions, *keys[0]))
         return spread.mapped(fragments, EachPartition(fragment), node.schema)

@@ -38,6 +38,10 @@ from engine.graph.plan import (
     Window,
 )
 from engine.graph.plan_schema import PlanSchema
+from engine.graph.sort_key import SortKey
+from engine.optimizer.input_order import other_keys
+from engine.optimizer.operators.entry import OrderUse
+from engine.optimizer.operators.registry import entry_of
 
 _HOW: Final = {
     JoinType.INNER: "inner",
@@ -75,7 +79,7 @@ class Relations:
             return replace(frame, base=node.schema, names=tuple(names))
         # Beside those that are there: they need not be named, and Spark leaves out what nobody reads.
         data = frame.data.withColumns(made)
-        return Frame(data, node.schema, tuple(names), (*frame.columns, *made))
+        return Frame(data, node.schema, tuple(names), (*frame.columns, *made), is_ordered=frame.is_ordered)
 
     def filter(self, frame: Frame, operator: Filter) -> Frame | None:
         """Return a filter by Spark, or None."""
@@ -83,16 +87,17 @@ class Relations:
         return None if condition is None else frame.with_data(frame.data.filter(condition))
 
     def sort(self, frame: Frame, operator: Sort) -> Frame:
-        """Return rows in an order."""
+        """Return rows in an order; ties that must be settled by all columns, for the order of files is unknown here."""
         order = []
-        for key in operator.keys:
+        ties = other_keys(operator, frame.base) if operator.has_settled_ties else ()
+        for key in (*operator.keys, *ties):
             column = frame.column(key.column)
             if key.descending:
                 order.append(column.desc_nulls_last() if key.nulls_last else column.desc_nulls_first())
             else:
                 order.append(column.asc_nulls_last() if key.nulls_last else column.asc_nulls_first())
         data = frame.data.orderBy(*order)
-        return frame.with_data(data if operator.limit is None else data.limit(operator.limit))
+        return replace(frame, data=data if operator.limit is None else data.limit(operator.limit), is_ordered=True)
 
     def aggregate(self, frame: Frame, node: PlanNode, operator: Aggregate) -> Frame:
         """Return groups."""
@@ -192,8 +197,17 @@ class Relations:
         return native_column(operator.condition, pa.schema(list(types.values())), columns)
 
     def by_key(self, node: PlanNode, frames: Sequence[Frame], keys: Sequence[Sequence[Column]]) -> Frame:
-        """Return what the engine makes of rows with equal keys."""
-        return keyed(self.fragments, frames, keys, node, self.partitions)
+        """Return what the engine makes of rows with equal keys; of rows in order what depends on it is the same."""
+        before: list[PlanNode] = []
+        if (
+            len(frames) == 1
+            and frames[0].is_ordered
+            and entry_of(node.operator).order_use(node.operator) is OrderUse.SEEN
+        ):
+            frames = [frames[0].numbered(self.fragments)]
+            place = SortKey(frames[0].base.names[-1])
+            before = [PlanNode(0, Sort((place,)), (), frames[0].base)]
+        return keyed(self.fragments, frames, keys, [*before, node], self.partitions)
 
     def grouped(
         self, node: PlanNode, operator: GroupReduce | SortedAggregate | Window | AsofJoin | CoGroup, frames: list[Frame]

@@ -8,6 +8,7 @@ met, and what to do.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Final
 
 import pyarrow as pa
 
@@ -41,6 +42,10 @@ from engine.graph.function_table import FUNCTION_TABLE
 from engine.records.arrow_functions import pc
 from engine.records.plain_scalars import no_values
 
+_BOOL: Final = pa.bool_()
+#: (function, types of its operands) of conditions that Arrow has evaluated over no rows: a filter may have thousands
+_CONDITIONS: Final[set[tuple[str, tuple[pa.DataType, ...]]]] = set()
+_CONDITIONS_MAX: Final = 4096
 _ARROW_ERRORS = (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, pa.ArrowKeyError, OverflowError)
 
 
@@ -128,7 +133,7 @@ def _compile_call(call: Call, schema: pa.Schema, shared: SharedParts | None) -> 
         binding = entry.bind(operands, call.options)
         taken = len(binding.argument_types)
         bound = [cast_operand(one, wanted) for one, wanted in zip(operands, binding.argument_types, strict=False)]
-        result_type = _result_type(binding, bound)
+        result_type = _result_type(call.function, binding, bound)
     except NoMatchError as error:
         raise SchemaError(f"{expression_text(call)}: {_described(call.arguments, operands)}; {error}") from None
     except _ARROW_ERRORS as error:
@@ -142,8 +147,14 @@ def _compile_call(call: Call, schema: pa.Schema, shared: SharedParts | None) -> 
     return Operand(result_type, lambda batch: kernel(*[part(batch) for part in evaluators]), can_raise, form=form)
 
 
-def _result_type(binding: Binding, operands: Sequence[Operand]) -> pa.DataType:
-    return binding.kernel(*[no_values(operand.type) for operand in operands]).type
+def _result_type(function: str, binding: Binding, operands: Sequence[Operand]) -> pa.DataType:
+    types = tuple([operand.type for operand in operands])
+    if (function, types) in _CONDITIONS:
+        return _BOOL
+    found = binding.kernel(*[no_values(each) for each in types]).type
+    if found == _BOOL and FUNCTION_TABLE[function].result == "bool" and len(_CONDITIONS) < _CONDITIONS_MAX:
+        _CONDITIONS.add((function, types))
+    return found
 
 
 def _first_line(error: BaseException) -> str:

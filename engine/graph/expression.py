@@ -82,8 +82,8 @@ class OrderedBy(msgspec.Struct, frozen=True):
     nulls_last: bool = False
 
 
-#: parts of a predicate that are joined one behind the other
-_CHAINED_MAX: Final = 64
+#: parts that are joined one behind the other
+CHAINED_MAX: Final = 64
 #: the function of ``Over`` whose argument says what is computed
 OF_GROUPS: Final = "of_groups"
 
@@ -264,18 +264,18 @@ def _split(function: str, predicate: Expression) -> tuple[Expression, ...]:
 
 def conjunction(parts: Iterable[Expression]) -> Expression:
     """Return the predicate that is true where all parts are; there must be at least one."""
-    return _joined("and", parts)
+    return joined("and", parts)
 
 
 def disjunction(parts: Iterable[Expression]) -> Expression:
     """Return the predicate that is true where one of the parts is; there must be at least one."""
-    return _joined("or", parts)
+    return joined("or", parts)
 
 
-def _joined(function: str, parts: Iterable[Expression]) -> Expression:
+def joined(function: str, parts: Iterable[Expression]) -> Expression:
     """Return parts joined from the left; very many as a balanced tree, which recursion can walk."""
     level = list(parts)
-    while len(level) > _CHAINED_MAX:
+    while len(level) > CHAINED_MAX:
         pairs = [Call(function, pair) for pair in zip(level[::2], level[1::2], strict=False)]
         level = [*pairs, *level[2 * len(pairs) :]]
     first, *others = level

@@ -232,10 +232,21 @@ class Partition(msgspec.Struct, frozen=True, tag="partition"):
 
 
 class Sort(msgspec.Struct, frozen=True, tag="sort"):
-    """Total order; ``limit`` keeps the first rows only (top)."""
+    """Total order; ``limit`` keeps the first rows only (top).
+
+    ``is_paged``: above some of the rows are taken by their place, so that those with equal keys must have one order in
+    every run of the plan. ``ties``: what the planner orders them by then, beside the order of the input.
+    """
 
     keys: tuple[SortKey, ...]
     limit: int | None = None
+    is_paged: bool = False
+    ties: tuple[SortKey, ...] = ()
+
+    @property
+    def has_settled_ties(self) -> bool:
+        """Whether rows with equal keys have one order: it decides which rows a limit takes."""
+        return self.is_paged or self.limit is not None
 
 
 class Window(msgspec.Struct, frozen=True, tag="window"):

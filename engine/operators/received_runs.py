@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from engine.exchange.buffer_pool import Buffer
 from engine.exchange.elements import OversizedRow
+from engine.operators.task_inputs import is_remote
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,10 +34,12 @@ def receive_runs(context: TaskContext, keys: Sequence[SortKey], task_input: Task
 
     space = context.spill_space(context.descriptor.chain[0])
     receiver = RunReceiver(task_input.schema, tuple(keys), space, BLOCK_BYTES)
+    channels = context.descriptor.gates[0].channels
+    producers = [number for number, channel in enumerate(channels) if is_remote(channel)]
     channel_index = 0
     for element in task_input.elements():
         if task_input.channel_index != channel_index:
-            receiver.end_run()
+            receiver.end_run(producers[channel_index])
             channel_index = task_input.channel_index
         if isinstance(element, Buffer):
             try:
@@ -46,5 +49,5 @@ def receive_runs(context: TaskContext, keys: Sequence[SortKey], task_input: Task
         else:
             assert isinstance(element, OversizedRow), "sorted results travel as rows"
             receiver.add_row(element.take())
-    receiver.end_run()
+    receiver.end_run(producers[channel_index])
     return receiver.take_runs()

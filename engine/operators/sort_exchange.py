@@ -58,6 +58,7 @@ class SortRuns(Sort):
     def finish(self) -> None:
         """Hand the runs over with their memory and files."""
         runs = self._open_sorter.take_runs()
+        runs.produced_by(self.context.descriptor.subtask_index)
         pool, space = self._pool, self._space
         self.context.hand_over(pool, space)
         pool.shrink()

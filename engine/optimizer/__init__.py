@@ -31,6 +31,7 @@ optimizer.
     first_rows.py            a limit's rows of a source are its first ones
     small_parts.py           what runs in one subtask since it reads little
     sort_planning.py         sorts and limits, in one subtask or in order over several
+    input_order.py           which order rows with equal sort keys have
     asof_planning.py         as-of joins: what is moved for them
     window_planning.py       window functions: what is moved and sorted for them
     window_ranges.py         those over all rows, in ranges of their order

@@ -1,10 +1,10 @@
 """The planner's first half: rewrite rules over the logical plan, in a fixed order, until nothing changes.
 
-    Plan ─► settle_partitions ─► shared_totals ─► shared_groups ─► disjunctions ─► [[constant_filters, join_conditions,
-            combine_filters, filter_pushdown, limit_pushdown, sort_elimination, combine_projects, shared_scans]*,
-            outer_joins, equal_keys, shared_joins, semi_join_pullup, semi_join_pushdown, join_order,
-            aggregate_reduction]* ─► coarser_groups ─► early_columns ─► aggregate_pushdown ─► projection_pruning ─►
-            combine_projects ─► window_top ─► Plan
+    Plan ─► settle_partitions ─► paged_sorts ─► shared_totals ─► shared_groups ─► disjunctions ─►
+            [[constant_filters, join_conditions, combine_filters, filter_pushdown, limit_pushdown, sort_elimination,
+            combine_projects, shared_scans]*, outer_joins, equal_keys, shared_joins, semi_join_pullup,
+            semi_join_pushdown, join_order, aggregate_reduction]* ─► coarser_groups ─► early_columns ─►
+            aggregate_pushdown ─► projection_pruning ─► combine_projects ─► window_top ─► Plan
 
 The lists are the order. Each round moves filters and limits by one node, so rounds are bounded by the depth of the
 plan; ROUNDS_MAX only guards against two rules that undo each other. Joins are ordered when every filter stands where
@@ -38,6 +38,7 @@ class Rule(NamedTuple):
 
 #: applied once before all others
 FIRST_RULES = (
+    Rule("paged_sorts", (Sort,)),
     Rule("shared_totals", (Aggregate,)),
     Rule("shared_groups", (Aggregate,)),
     Rule("disjunctions", (Filter, Join)),

@@ -12,6 +12,10 @@ A sort runs over several subtasks unless its input is small (SMALL_SORT_BYTES; s
 saves) and nobody asked for a parallelism. The bounds of the ranges come from samples of the finished runs: the
 exchange is BLOCKING under every execution mode, no statistics are needed, and the ranges are even whatever the keys.
 
+Every sort is stable: subtasks whose rows lie in the order of files are read one after the other, and merges take rows
+with equal keys in the order of the subtasks. Where ties decide which rows are taken, ``input_order`` says what else
+they are ordered by.
+
 A result in order over several subtasks (``Candidate.is_ordered``) keeps its order through operators that stay in their
 subtask. One subtask that needs the order, for a limit or for ``first`` and ``last``, reads the others in turn.
 
@@ -32,9 +36,10 @@ from engine.graph.operator_descriptor import (
     SortOperator,
     SortRunsOperator,
 )
-from engine.graph.plan import Explode, Filter, Limit, PlanNode, Project, PythonFunction, Sort, Source
+from engine.graph.plan import Limit, PlanNode, Sort, Source
 from engine.graph.ship_strategy import SORTED_RUNS, PartitionerSpec, ShipStrategy
 from engine.optimizer.candidates import Candidate, CandidateInput, Shipping, move
+from engine.optimizer.input_order import follows_from_files, lies_as_in_files, settled
 from engine.optimizer.properties import LocalProperties
 from engine.optimizer.settings import OptimizerSettings
 from engine.shown_sizes import size_text
@@ -58,7 +63,10 @@ def sort_candidate(
     node: PlanNode, sort: Sort, estimates: Estimates, source: Candidate, settings: OptimizerSettings
 ) -> Candidate:
     """Return how a sort of this input runs."""
-    if _lies_sorted(source, sort) and node.parallelism in (None, source.parallelism):
+    if sort.has_settled_ties:
+        sort = settled(sort, node.schema, source)
+        node = msgspec.structs.replace(node, operator=sort)
+    if not sort.ties and _lies_sorted(source, sort) and node.parallelism in (None, source.parallelism):
         return _as_it_lies(node, sort, estimates, source)
     parallelism = node.parallelism or settings.parallelism
     if sort.limit is not None and parallelism > 1 and estimates.size_bytes > settings.managed_bytes_per_slot // 2:
@@ -117,6 +125,8 @@ def _in_one(
     shipping = _to_one(source, estimates if is_top else source.estimates)
     if reason and shipping.strategy.is_network:
         shipping = shipping._replace(reason=reason)
+    if follows_from_files(source):
+        shipping = _in_turn(source, shipping)
     memory = settings.managed_bytes_per_slot // 2
     return Candidate(
         node,
@@ -179,22 +189,12 @@ def in_order(source: Candidate, shipping: Shipping) -> Shipping:
     return _in_turn(source, shipping) if source.is_ordered else shipping
 
 
-def lies_as_in_files(candidate: Candidate) -> bool:
-    """Whether the subtasks have the rows of a source's files, one after the other, and what was made of each row."""
-    while isinstance(candidate.node.operator, Project | Filter | PythonFunction | Explode):
-        (one, *_) = candidate.inputs  # behind it: broadcast data sets
-        if one.shipping.strategy is not ShipStrategy.FORWARD:
-            return False
-        candidate = one.candidate
-    # Subtasks of a source read runs of its splits, one after the other.
-    return isinstance(candidate.node.operator, Source) and not candidate.node.operator.is_replicated
-
-
 def _in_turn(source: Candidate, shipping: Shipping) -> Shipping:
     if source.parallelism == 1 or not shipping.strategy.is_network:
         return shipping
     partitioner = msgspec.structs.replace(shipping.partitioner, in_order=True)
-    return shipping._replace(partitioner=partitioner, reason="one subtask after the other, in order")
+    reason = f"{shipping.reason}; " if shipping.reason else ""
+    return shipping._replace(partitioner=partitioner, reason=f"{reason}one subtask after the other, in order")
 
 
 # operators ---------------------------------------------------------------------------------------------------------
@@ -206,14 +206,15 @@ def sort_operators(candidate: Candidate, name: str, weight: float) -> tuple[Oper
     name: of the plan's node; weight: wish for memory of what keeps rows.
     """
     match candidate.node.operator:
-        case Sort(keys=keys, limit=limit) if candidate.strategy == "SORT_RANGES":
+        case Sort(limit=limit) as sort if candidate.strategy == "SORT_RANGES":
+            keys = (*sort.keys, *sort.ties)
             runs = _descriptor(candidate, f"sorted runs of {name}", SortRunsOperator(keys, limit), weight)
             return runs, _descriptor(candidate, name, MergeRunsOperator(keys), MERGE_WEIGHT)
-        case Sort(keys=keys, limit=limit):
-            sort = SortOperator(keys, limit)
-            final = _descriptor(candidate, name, sort, weight)
+        case Sort(limit=limit) as sort:
+            operator = SortOperator((*sort.keys, *sort.ties), limit)
+            final = _descriptor(candidate, name, operator, weight)
             is_local = candidate.strategy == "LOCAL_TOP"
-            return (_descriptor(candidate, f"local {name}", sort, weight), final) if is_local else (final,)
+            return (_descriptor(candidate, f"local {name}", operator, weight), final) if is_local else (final,)
         case Limit(count=count):
             final = _descriptor(candidate, name, LimitOperator(count), 0.0)
             is_local = candidate.strategy == "LOCAL_LIMIT"

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any, Final
 
 import pyarrow as pa
@@ -115,6 +116,7 @@ def _of_arrows_values(call: Callable[..., Any]) -> Callable[..., Any]:
     return called
 
 
+@cache
 def _compute() -> Any:
     try:
         return importlib.import_module("pyarrow._compute")

@@ -17,6 +17,8 @@ Who takes rows without having them decoded keeps several batches at a time: rows
 batch, those of runs in memory stay where they lie. So this is for who has the runs for himself: nobody spills them
 meanwhile, and the batches are done with when they are closed.
 
+Rows with equal keys come in the order of their producers, and those of one producer in its order: the merge is stable.
+
 Memory: the arena; beside the pool one or two blocks for each run on disk.
 
 Held by: tests/sort/test_sorted_runs.py
@@ -32,11 +34,16 @@ from engine.records.row_batch cimport RowBatch, new_row_batch
 from engine.records.row_codec cimport row_size
 from engine.records.row_combiner cimport RowCombiner
 from engine.sort.run_merger cimport RunMerger
+from engine.sort.sorted_run cimport RunSlice
 from engine.sort.sorted_runs cimport SortedRuns
 
 from engine.errors import MemoryBudgetError
 
 cdef int64_t NO_LIMIT = <int64_t> 1 << 62
+
+
+def _producer(RunSlice slice):
+    return slice.run.producer
 
 
 @cython.final
@@ -65,6 +72,8 @@ cdef class MergedBatches:
         slices = []
         for source in self._sources:
             slices += source.slices(lower, upper)
+        # Runs of one producer are neighbours and stay so; sources are in any order.
+        slices.sort(key=_producer)
         # in one run each row has keys of its own, unless combined rows found no room there
         self._is_combined = combiner is not None and (len(slices) > 1 or not combiner.keeps_size)
         if slices:

@@ -24,7 +24,7 @@ from libc.stdlib cimport free, malloc
 from engine.memory.segment cimport MemorySegment
 from engine.records.row_check cimport check_rows
 from engine.records.row_codec cimport rows_of_page
-from engine.sort.sorted_run cimport RunWriter
+from engine.sort.sorted_run cimport RunWriter, SortedRun
 from engine.sort.sorted_runs cimport SortedRuns
 
 from engine.errors import CorruptBlockError
@@ -56,10 +56,13 @@ cdef class RunReceiver:
             row = moved
         self._add(&row[0], row.shape[0])
 
-    def end_run(self):
-        """The rows of one sender have come: the next are another run's."""
+    def end_run(self, int64_t producer=0):
+        """The rows of one sender, a subtask of that number, have come: the next are another run's."""
+        cdef SortedRun run
         if self._writer is not None:
-            self._runs.add(self._writer.finish())
+            run = self._writer.finish()
+            run.producer = producer
+            self._runs.add(run)
             self._writer = None
 
     def take_runs(self):

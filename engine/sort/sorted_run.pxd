@@ -35,6 +35,7 @@ cdef class SortedRun:
     cdef int64_t _index_count               # entries of the index, 0: there is none
     cdef int32_t read_ahead                 # blocks that are read before they are asked for
     cdef object partition                   # id of the result partition that it is a part of, or None
+    cdef int64_t producer                   # subtask whose rows it has: of equal keys those of lower ones come first
     cdef bint _is_deleted
     cdef int64_t largest_row                # bytes, of those that are larger than a block, on disk
     cdef int64_t block_count                # of rows

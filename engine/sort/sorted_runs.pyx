@@ -239,6 +239,12 @@ cdef class SortedRuns:
         for run in self.runs:
             run.partition = partition
 
+    def produced_by(self, int64_t producer):
+        """Have all runs be those of a subtask, by its number."""
+        cdef SortedRun run
+        for run in self.runs:
+            run.producer = producer
+
     def spill(self):
         """Write the runs in memory to files and give their pages back. Thread: any; idempotent.
 

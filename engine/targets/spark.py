@@ -38,7 +38,7 @@ from engine.graph.plan import Plan, Project, Sink
 from engine.graph.source_spec import SinkSpec
 from engine.ids import JobId
 from engine.optimizer.logical_plan import LogicalPlan
-from engine.optimizer.rules import projection_pruning
+from engine.optimizer.rules import paged_sorts, projection_pruning
 from engine.spark.failures import engine_error, unlogged
 from engine.targets.local import LocalExecutor
 from engine.targets.spark_modules import ship_modules
@@ -57,9 +57,11 @@ def run_fragment(plan: Plan, settings: Mapping[str, object]) -> None:
 def pruned(plan: Plan) -> Plan:
     """Return the plan without what nobody reads: a fragment computes all that it is told, and a column may fail.
 
+    Sorts whose rows are taken by their place are marked as for any other target.
     Files that Spark reads keep their columns: it leaves them out itself, and knows then how small the rest is.
     """
     logical = LogicalPlan(plan)
+    paged_sorts.apply(logical)
     projection_pruning.apply(logical)
     for node in logical.order():
         whole = plan.node(node.id) if node.id < len(plan.nodes) else node

@@ -13,7 +13,10 @@ from engine import (
     col,
     collect_list,
     count,
+    first,
+    first_value,
     lag,
+    last,
     lit,
     max_,
     median,
@@ -360,3 +363,34 @@ def test_rows_have_the_order_of_their_files_and_numbers_of_their_own(places, tmp
     sampled = set(rows.sample(0.1, seed=7).to_arrow().column("id").to_pylist())
     below = {row for row in sampled if row < 1000}
     assert sum(row + 1000 in sampled for row in below) < len(below) // 2
+
+
+def joined(rows):
+    rows = list(rows)
+    yield rows[0].g, "".join(row.s or "-" for row in rows)
+
+
+IN_ORDER = {
+    "first and last": lambda e: e.group_by("g").agg(a=first("s"), b=last("id"), c=first("x", filter=col("id") > 300)),
+    "of all rows": lambda e: e.agg(a=first("s"), b=last("s"), n=count()),
+    "lists": lambda e: e.group_by("g").agg(ids=collect_list("id"), text=string_agg("s", ",")),
+    "functions of groups": lambda e: e.group_by("g").reduce(joined, pa.schema([("g", pa.int32()), ("t", pa.string())])),
+    "windows": lambda e: e.select("id", n=row_number().over("g"), s=first_value("s").over("g", rows=(None, None))),
+    "behind a filter and a function": lambda e: (
+        e.filter(col("id") % 3 > 0).map(lambda row: (row.g, row.id), NUMBERS).group_by("g").agg(n=last("n"))
+    ),
+}
+
+
+@pytest.mark.parametrize("name", IN_ORDER)
+def test_what_follows_the_order_of_a_sort_does_so_on_spark(places, name):
+    ordered = [place.from_arrow(EVENTS).sort(["d", "id"], descending=[True, False]) for place in places]
+    local, on_spark = (IN_ORDER[name](data).to_arrow() for data in ordered)
+    assert_same(local, on_spark)
+
+
+def test_pages_of_ties_fit_together_on_spark(places):
+    ordered = places[1].from_arrow(EVENTS).select("id", "u", "x").filter(col("id") < 100).rebalance().sort("u")
+    pages = [ordered.limit(40, offset).to_arrow()["id"].to_pylist() for offset in (0, 40, 80)]
+    assert sorted(id_ for page in pages for id_ in page) == list(range(100))
+    assert ordered.limit(None, offset=40).to_arrow()["id"].to_pylist() == pages[1] + pages[2]

@@ -1,5 +1,7 @@
 """Ranges of sorted runs on their way to another process: pages in order, and the runs that are made of them there."""
 
+import contextlib
+
 import pyarrow as pa
 import pytest
 
@@ -30,7 +32,7 @@ def pages_of(runs, lower=None, upper=None, page_bytes=PAGE):
     assert pages.fill(page) == 0
 
 
-def receive(receiver, pages):
+def receive(receiver, pages, producer=0):
     for page in pages:
         if len(page) > PAGE:
             receiver.add_row(page)
@@ -38,7 +40,7 @@ def receive(receiver, pages):
             segment = MemorySegment(PAGE)
             segment.put_bytes(0, page)
             receiver.add_page(segment, len(page))
-    receiver.end_run()
+    receiver.end_run(producer)
 
 
 @pytest.mark.parametrize("type_name", ["int64", "string", "decimal"])
@@ -66,6 +68,30 @@ def test_what_was_sent_merges_as_what_is_here(workshop, type_name, force_spill, 
         assert (len(expected) == 700) == (fractions == (None, None))
         assert same(read_range([received], merge_pool, *bounds), expected)
         for runs in (*senders, received):
+            runs.release()
+
+
+def test_equal_keys_come_in_the_order_of_their_producers_wherever_their_runs_are(workshop):
+    table = pa.table({"key": [number % 3 for number in range(600)], "number": list(range(600))})
+    keys = (SortKey("key"),)
+    with contextlib.ExitStack() as stack:
+        merge_pool, merge_space = stack.enter_context(workshop.operator(6))
+        # Producers 1 and 2 have their runs here, and 2 has many; 0 and 3 send theirs.
+        producers = []
+        for producer in range(4):
+            pool, space = stack.enter_context(workshop.operator(300))
+            part = table.slice(150 * producer, 150)
+            producers.append(take_runs(part, keys, pool, space, force_spill=producer == 2))
+            producers[-1].produced_by(producer)
+        receiver = RunReceiver(table.schema, keys, merge_space, 4096)
+        for producer in (0, 3):
+            receive(receiver, pages_of(producers[producer]), producer)
+        received = receiver.take_runs()
+        expected = sorted(table.to_pylist(), key=lambda row: row["key"])
+        assert read_range([*producers[1:3], received], merge_pool) == expected
+        producers[1].spill()
+        assert read_range([received, producers[2], producers[1]], merge_pool) == expected
+        for runs in (*producers, received):
             runs.release()
 
 

@@ -18,6 +18,7 @@ their order.
     join_order.py           inner joins in the order that costs least
     limit_pushdown.py       limits move below projections and into sorts, which become top-n
     outer_joins.py          outer joins whose rows without a match are dropped above are inner joins
+    paged_sorts.py          sorts whose rows are taken by their place have one order for ties
     projection_pruning.py   nothing is read or carried that nobody uses
     semi_join_pushdown.py   semi and anti joins move below inner joins that leave no fewer rows
     semi_join_pullup.py     inner joins that leave fewer rows come before semi and anti joins

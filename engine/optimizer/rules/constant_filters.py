@@ -19,6 +19,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
+
 from engine.graph.expression import Expression, Literal, conjunction, conjuncts
 from engine.graph.plan import (
     Aggregate,
@@ -87,7 +89,9 @@ def _is_met_by_none(below: PlanNode, parts: Sequence[Expression]) -> bool:
     if not isinstance(below.operator, Source):
         return False
     never = [known.expression for known in below.operator.statistics.computed if known.is_met_by_none]
-    return any(all(part in parts for part in conjuncts(predicate)) for predicate in never)
+    # Expressions have no hash, and there may be thousands of parts: their bytes are compared.
+    known = {msgspec.msgpack.encode(part) for part in parts} if never else set()
+    return any(known.issuperset(map(msgspec.msgpack.encode, conjuncts(predicate))) for predicate in never)
 
 
 def _is_empty(node: PlanNode) -> bool:

@@ -31,11 +31,15 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 
 from engine.functions.row import Row, rows_of
+
+
+#: methods that an object may have in place of ``__call__``, named like the calls (``partition``: partition_custom)
+METHODS: Final = ("map", "flat_map", "filter", "map_batches", "map_partition", "reduce", "co_group", "partition")
 
 
 class Counter:
@@ -89,7 +93,7 @@ def function_of(kind: str, value: Any) -> Callable[..., Any] | None:
     name = kind.partition(":")[0]
     if inspect.isroutine(value) or isinstance(value, partial):
         return value
-    method = getattr(value, name, None)
+    method = getattr(value, name, None) if name in METHODS else None
     if callable(method):
         return None if inspect.isclass(value) else method
     return value if callable(value) else None

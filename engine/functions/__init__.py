@@ -22,6 +22,7 @@
     function_session.py  FunctionSession, WorkerSession       thread_session.py   the same in the task's process
     function_runner.py   FunctionRunner: sessions for tasks; workers belong to one job
     failed_row.py        the row for which a function failed, and the function called with it again
+    worker_trace.py      where a worker says where it is, whatever its function does
     worker_user.py       whose rights functions have, where that is not the TaskManager's user
     long_calls.py        a function that is at one row for very long is told of, or ended
     worker_excess.py     why a worker was ended: figures and the text of the error

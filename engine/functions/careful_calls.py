@@ -50,6 +50,7 @@ class CarefulCalls:
         place: FunctionPlace,
         output: FunctionOutput,
         context: FunctionContext,
+        runner: asyncio.Runner,
         kind: str = "map",
     ) -> None:
         self._function = function
@@ -59,7 +60,7 @@ class CarefulCalls:
         self._output = output
         self._context = context
         self._failed: Counter | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self._runner = runner
         self._is_collecting = policy.on_error == "collect"
         #: values of a row; of "collect" without the reason
         self._width = len(output.schema) - self._is_collecting
@@ -74,13 +75,6 @@ class CarefulCalls:
                     yield self._output.take()
         if appender.rows:
             yield self._output.take()
-
-    def close(self) -> None:
-        """End the event loop; idempotent."""
-        loop, self._loop = self._loop, None
-        if loop is not None:
-            loop.run_until_complete(loop.shutdown_asyncgens())
-            loop.close()
 
     def _called(self, source: RowReader) -> Iterator[_Result]:
         for place, given in source:
@@ -97,9 +91,7 @@ class CarefulCalls:
 
     def _awaited(self, source: RowReader) -> Iterator[_Result]:
         """Yield the results of calls that are made side by side."""
-        if self._loop is None:
-            self._loop = asyncio.new_event_loop()
-        loop, policy = self._loop, self._policy
+        loop, policy = self._runner.get_loop(), self._policy
         at_once = asyncio.Semaphore(policy.concurrency)
         waiting: deque[tuple[Sequence[Row], Any, asyncio.Task[tuple[Any, Exception | None]]]] = deque()
         rows = iter(source)

@@ -25,6 +25,7 @@ Held by: tests/functions/test_function_runner.py
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import index
 from typing import Any, Protocol
@@ -116,8 +117,10 @@ class FunctionBody:
         #: whether the function is called with values, not with a row
         self._by_values = bool(operator.arguments)
         self._output = FunctionOutput(output_schema, self._place, values_only=self._kind == "column")
+        #: for what has to be awaited: calls of an async function, open and close; it makes its loop then
+        self._runner = asyncio.Runner()
         self._careful = operator.policy and CarefulCalls(
-            function, operator.policy, self._place, self._output, self.context, self._kind
+            function, operator.policy, self._place, self._output, self.context, self._runner, self._kind
         )
         self._loop = RowLoop(function, self._output.appender, self._kind)
         self._row_count = 0
@@ -126,8 +129,9 @@ class FunctionBody:
     def open(self) -> None:
         """Open a rich function."""
         try:
-            open_function(self._value, self.context)
+            open_function(self._value, self.context, self._runner)
         except BaseException as error:
+            self._runner.close()
             raise self._place.error(error, step="open") from error
         self._is_open = True
 
@@ -137,11 +141,11 @@ class FunctionBody:
         if not was_open:
             return
         try:
-            if self._careful:
-                self._careful.close()
-            close_function(self._value)
+            close_function(self._value, self._runner)
         except BaseException as error:
             raise self._place.error(error, step="close") from error
+        finally:
+            self._runner.close()
 
     def narrow(self) -> tuple[str, ...]:
         """Have batches come with the columns that the function uses; return their names, none where it may use all.

@@ -15,6 +15,7 @@
     batch_formats.py     batches as Arrow, pandas, numpy   group_rows.py       groups in a stream of sorted batches
     used_columns.py      which columns a function uses, read from its bytecode
     waiting_rows.py      only those go to its worker: the rows wait in the task
+    failed_inputs.py     the rows for which it failed, beside its results
     shared_batches.py    one batch in shared memory (a memfd that grows)
     worker_protocol.py   the messages between task and worker
     worker.py            ``python -m engine.functions.worker``: zygote and workers

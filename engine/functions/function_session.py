@@ -156,6 +156,8 @@ class WorkerSession:
         self._give_back = give_back
         self._operator = plan.operator
         self._timeout_s = plan.timeout_s
+        policy = plan.operator.policy
+        self._collecting = plan.output_schema if policy is not None and policy.is_collecting else None
         self._lock = threading.Lock()
         self._worker: Worker | None = worker  # guarded by: self._lock where it changes hands
         self._is_cancelled = False  # guarded by: self._lock
@@ -306,13 +308,13 @@ class WorkerSession:
             self._at_work.widest_bytes = max(self._at_work.widest_bytes, message.size_bytes)
             result = self._at_work.result.read(message.size_bytes, copy=True)
             self._send(ResultTaken())
-            yield self._rows.kept(result)
+            yield from self._rows.results(result)
 
     def _take(self, message: Message) -> None:
         match message:
             case FunctionOpened(columns=columns):
                 self._is_opened = True
-                self._rows = WaitingRows(columns, is_filter=self._operator.kind == "filter")
+                self._rows = WaitingRows(columns, self._operator.kind == "filter", self._collecting)
             case BatchDone():
                 self._outstanding_count -= 1
                 self._rows.done()

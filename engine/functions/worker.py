@@ -57,7 +57,7 @@ from engine.functions.worker_protocol import (
     receive_message,
     send_message,
 )
-from engine.functions.worker_user import become, log_descriptor
+from engine.functions.worker_user import become, log_descriptor, opened_search_path, read_by_descriptor
 from engine.log_format import JsonLines
 from engine.log_output import guard_output
 from engine.memory.heap import settle_worker
@@ -65,6 +65,7 @@ from engine.memory.heap import settle_worker
 #: socket, two input memories, one result memory, trace
 DESCRIPTOR_COUNT = 5
 _PR_SET_PDEATHSIG = 1
+_IMPORT_ERRORS = (ImportError.__name__, ModuleNotFoundError.__name__)
 _TEXT_FORMAT = "%(asctime)s %(levelname)-5s %(name)s - %(message)s"
 #: those that a function's module has not made itself
 _own_handlers: list[logging.Handler] = []
@@ -103,9 +104,12 @@ def run_zygote(connection: socket.socket) -> None:
 def _run_worker_and_exit(descriptors: tuple[int, ...], user: str) -> None:
     """Serve one parent and end the process without running anybody's exit handlers."""
     exit_code = 1
+    unreadable: list[str] = []
     try:
         if user:
+            opened = opened_search_path()
             become(user)
+            unreadable = read_by_descriptor(opened)
         # After that: who takes other rights loses it.
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         # Works whatever the function does, also in a library's loop.
@@ -115,7 +119,8 @@ def _run_worker_and_exit(descriptors: tuple[int, ...], user: str) -> None:
             os.set_inheritable(descriptor, False)  # what the function starts shall not hold them open
         connection = socket.socket(fileno=descriptors[0])
         inputs = (SharedBatches(descriptors[1]), SharedBatches(descriptors[2]))
-        serve(connection, inputs, SharedBatches(descriptors[3]), descriptors[4])
+        hint = f"; functions run as {user} here, who may not read {', '.join(unreadable)}" if unreadable else ""
+        serve(connection, inputs, SharedBatches(descriptors[3]), descriptors[4], hint)
         exit_code = 0
     except (EOFError, BrokenPipeError, ConnectionResetError):
         exit_code = 0
@@ -133,9 +138,16 @@ def _refuse_breakpoint(*_arguments: object, **_named: object) -> None:
 
 
 def serve(
-    connection: socket.socket, inputs: tuple[SharedBatches, SharedBatches], result: SharedBatches, trace: int
+    connection: socket.socket,
+    inputs: tuple[SharedBatches, SharedBatches],
+    result: SharedBatches,
+    trace: int,
+    import_hint: str = "",
 ) -> None:
-    """Run one function after another until the connection closes; ``trace``: descriptor of the worker's trace."""
+    """Run one function after another until the connection closes.
+
+    ``trace``: descriptor of the worker's trace; ``import_hint``: what may be behind an import that fails.
+    """
     folders: dict[str, str] = {}
     while (received := receive_message(connection, BROADCASTS_MAX + OPENED_MAX)) is not None:
         message, descriptors = received
@@ -149,7 +161,8 @@ def serve(
             with output_to(log, message.log_fields):
                 run_function(TaskLink(connection, inputs, result), message, descriptors, trace)
         except UserFunctionError as error:
-            fields = (error.type_name, error.message, error.function_name, error.file, error.line, error.row)
+            text = error.message + import_hint * (error.type_name in _IMPORT_ERRORS)
+            fields = (error.type_name, text, error.function_name, error.file, error.line, error.row)
             row = packed_row(error) if message.keeps_row else b""
             send_message(connection, FunctionFailed(*fields, error.details, row, error.position))
             return

@@ -26,7 +26,7 @@ from engine.api.projections import cast_node, check_columns, column_names
 from engine.errors import SchemaError
 from engine.expressions.literals import make_literal
 from engine.expressions.schema_bridge import is_key_type, to_plan_schema
-from engine.graph.call_policy import ERROR_COLUMN, CallPolicy
+from engine.graph.call_policy import ERROR_COLUMNS, CallPolicy
 from engine.graph.expression import ColumnRef, NamedExpression
 from engine.graph.plan import CoGroup, GroupReduce, PythonFunction
 
@@ -55,6 +55,17 @@ def _refuse_nulls_of_errors(kind: str, policy: CallPolicy, not_null: tuple[str, 
         )
 
 
+def _with_errors(schema: pa.Schema, given: pa.Schema, kind: str) -> pa.Schema:
+    """Return the schema of what a function returns with ERROR_COLUMNS behind; ``given``: that of its input."""
+    for name in ERROR_COLUMNS:
+        if name in schema.names:
+            raise SchemaError(
+                f"{kind}: on_error='collect' adds a column {name!r}, which the schema has; rename it there"
+            )
+    types = (pa.string(), pa.string(), pa.struct(list(given)))
+    return pa.schema([*schema, *map(pa.field, ERROR_COLUMNS, types)])
+
+
 class FunctionalCalls(Calls):
     """Base of DataSet with the calls that take Python functions."""
 
@@ -80,11 +91,13 @@ class FunctionalCalls(Calls):
         An ``async`` function has at most ``concurrency`` calls (16) in flight in each subtask; results keep the order
         of the rows. A call that fails is made ``retries`` times again, ``retry_delay`` seconds later. A row that still
         fails, or whose result does not fit, fails the job, or with ``on_error``: "null" has a row of nulls, "skip" has
-        none, "collect" has nulls and the reason in one more column, ``error``. The job's counters say how many.
+        none, "collect" has nulls and says why in three more columns, which are null where the function did well:
+        ``error`` ("ValueError: ..."), ``error_place`` ("FILE, line N"), and ``error_input``, a struct of the columns
+        of the input row. The job's counters say how many rows failed.
 
         >>> halves = rows({"x": [4, 0]}).map(lambda x: 8 // x, pa.schema([("y", pa.int64())]), "x", on_error="collect")
-        >>> halves.collect()
-        [Row(y=2, error=None), Row(y=None, error='ZeroDivisionError: integer division or modulo by zero')]
+        >>> halves.select("y", "error_input").collect()
+        [Row(y=2, error_input=None), Row(y=None, error_input={'x': 0})]
         """
         from engine.api.functions import call_policy
 
@@ -175,10 +188,8 @@ class FunctionalCalls(Calls):
         plain, not_null = output_schema(whole, kind)
         if policy is not None:
             _refuse_nulls_of_errors(kind, policy, not_null)
-        if policy is not None and policy.on_error == "collect":
-            if ERROR_COLUMN in plain.names:
-                raise SchemaError(f"{kind}: on_error='collect' adds a column {ERROR_COLUMN!r}, which the schema has")
-            plain = plain.append(pa.field(ERROR_COLUMN, pa.string()))
+        if policy is not None and policy.is_collecting:
+            plain = _with_errors(plain, self.schema, kind)
         operator = msgspec.structs.replace(
             python_function(kind, function), arguments=arguments, policy=policy, not_null=not_null
         )

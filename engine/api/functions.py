@@ -13,6 +13,7 @@ import sys
 import sysconfig
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -21,9 +22,10 @@ import cloudpickle
 
 from engine.errors import PlanError, SchemaError
 from engine.functions.function_bytes import packed
-from engine.functions.user_function import function_of
+from engine.functions.user_function import METHODS, function_of
 from engine.graph.call_policy import ON_ERROR, CallPolicy
 from engine.graph.plan import PythonFunction
+from engine.user_warnings import warn_user
 
 _PACKAGE = __name__.partition(".")[0]
 #: calls of an async function at once, where nobody says how many
@@ -43,7 +45,8 @@ def _is_installed(module: ModuleType) -> bool:
 @contextmanager
 def _own_modules_by_value(function: Any) -> Iterator[None]:
     """Make cloudpickle take the function's module, and those of the user's that it imports, by value."""
-    start = sys.modules.get(getattr(function, "__module__", None) or type(function).__module__)
+    own = _innermost(function)
+    start = sys.modules.get(getattr(own, "__module__", None) or type(own).__module__)
     registered: list[ModuleType] = []
     pending = [start] if start is not None else []
     seen: set[str] = set()
@@ -71,10 +74,18 @@ def _imported_by(module: ModuleType) -> list[ModuleType]:
     return [sys.modules[name] for name in names if isinstance(name, str) and name in sys.modules]
 
 
+def _innermost(function: Any) -> Any:
+    """Return the function inside decorators and partials."""
+    while True:
+        inner = inspect.unwrap(function) if inspect.isroutine(function) else function
+        if not isinstance(inner, partial):
+            return inner
+        function = inner.func
+
+
 def _place_of(function: Any) -> tuple[str, str, int]:
     """Return (name, file, line) of a function, or of the class of a callable object."""
-    plain = inspect.unwrap(function) if inspect.isroutine(function) else function
-    target = getattr(plain, "func", plain)
+    target = _innermost(function)
     name = getattr(target, "__qualname__", None) or type(target).__qualname__
     code = getattr(target, "__code__", None)
     if code is not None:
@@ -89,18 +100,30 @@ def _place_of(function: Any) -> tuple[str, str, int]:
 def check_function(kind: str, function: Any) -> None:
     """Raise SchemaError when a value has nothing that can be called for a kind."""
     name = kind.partition(":")[0]
-    if inspect.isclass(function) and callable(getattr(function, name, None)):
+    if name in METHODS and inspect.isclass(function) and callable(getattr(function, name, None)):
         raise SchemaError(f"{name}: {function.__name__} is a class; pass an instance, {function.__name__}()")
     if function_of(kind, function) is None:
-        raise SchemaError(
-            f"{name}: expected a function, or an object with a method {name}, got {type(function).__name__}"
+        method = f", or an object with a method {name}" if name in METHODS else ""
+        raise SchemaError(f"{name}: expected a function{method}, got {type(function).__name__}")
+
+
+def _warn_of_batches(kind: str, function: Any) -> None:
+    """Say where an object's method for batches is not called, since its ``__call__`` is, once for each row."""
+    name = kind.partition(":")[0]
+    is_by_row = kind in ("map", "flat_map", "filter", "column:scalar")
+    if is_by_row and function_of(kind, function) is function and callable(getattr(function, "map_batches", None)):
+        call, owner = "a udf" if name == "column" else name, type(function).__name__
+        warn_user(
+            f"{call} calls {owner}.__call__ with one row at a time, and never {owner}.map_batches:"
+            f" data.map_batches({owner}(...), schema) calls that with whole batches; where rows are meant, call the"
+            f" method {'map' if name == 'column' else name} in place of __call__"
         )
 
 
 def is_async(kind: str, function: Any) -> bool:
     """Return whether calls of a function have to be awaited."""
     call = function_of(kind, function)
-    plain = call if inspect.isroutine(call) else type(call).__call__
+    plain = call if inspect.isroutine(call) or isinstance(call, partial) else type(call).__call__
     return inspect.iscoroutinefunction(plain) or (kind == "flat_map" and inspect.isasyncgenfunction(plain))
 
 
@@ -134,6 +157,7 @@ def python_function(kind: str, function: Any) -> PythonFunction:
             f"{kind.partition(':')[0]}: async functions are for map and flat_map; call asyncio.run in the function"
         )
     name, file, line = _place_of(function)
+    _warn_of_batches(kind, function)
     try:
         with _own_modules_by_value(function):
             data = packed(function)

@@ -15,6 +15,7 @@
     batch_formats.py     batches as Arrow, pandas, numpy   group_rows.py       groups in a stream of sorted batches
     used_columns.py      which columns a function uses, read from its bytecode
     waiting_rows.py      only those go to its worker: the rows wait in the task
+    failed_inputs.py     the rows for which it failed, beside its results
     shared_batches.py    one batch in shared memory (a memfd that grows)
     worker_protocol.py   the messages between task and worker
     worker.py            ``python -m engine.functions.worker``: zygote and workers
@@ -22,6 +23,7 @@
     function_session.py  FunctionSession, WorkerSession       thread_session.py   the same in the task's process
     function_runner.py   FunctionRunner: sessions for tasks; workers belong to one job
     failed_row.py        the row for which a function failed, and the function called with it again
+    worker_trace.py      where a worker says where it is, whatever its function does
     worker_user.py       whose rights functions have, where that is not the TaskManager's user
     long_calls.py        a function that is at one row for very long is told of, or ended
     worker_excess.py     why a worker was ended: figures and the text of the error

@@ -19,7 +19,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from engine.records.plain_types import nullable_schema
+from engine.records.arrow_functions import pc
+from engine.records.plain_types import nullable_schema, plain_array, plain_type
 from engine.records.value_writer import described
 
 FORMATS = ("arrow", "pandas", "numpy")
@@ -72,10 +73,20 @@ def _typed(value: Any, kind: str, schema: pa.Schema) -> pa.RecordBatch:
         return pa.RecordBatch.from_arrays(arrays, schema=schema)
     # An array over buffers that do not fit would take the process down that works on it next, and that is not ours.
     value.validate(full=True)
-    columns = [_of_field(field, partial(value.column(field.name).cast, field.type)) for field in schema]
-    if isinstance(value, pa.Table):
-        columns = [column.combine_chunks() for column in columns]
+    columns = [_of_field(field, partial(_cast, _one_array(value.column(field.name)), field.type)) for field in schema]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _one_array(column: Any) -> pa.Array:
+    """Return the values of a batch's or a table's column."""
+    if isinstance(column, pa.Array):
+        return column
+    return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks or [pa.nulls(0, column.type)])
+
+
+def _cast(column: pa.Array, target: pa.DataType) -> pa.Array:
+    """Return values as another type, whatever form they came in: dictionaries, runs, views."""
+    return pc.cast(plain_array(column, plain_type(column.type)), target)
 
 
 def _of_field(field: pa.Field, make: Callable[[], Any]) -> Any:
@@ -97,10 +108,11 @@ def column_to_format(column: pa.Array, kind: str) -> Any:
 def column_from_format(value: Any, kind: str, field: pa.Field, size: int) -> pa.Array:
     """Return what a function of columns gave, ``size`` values of the field's type; raises where it does not fit."""
     if isinstance(value, pa.ChunkedArray):
-        value = value.combine_chunks()
+        value.validate(full=True)
+        value = _one_array(value)
     if isinstance(value, pa.Array):
         value.validate(full=True)
-        column = value.cast(field.type)
+        column = _cast(value, field.type)
     elif kind == "arrow" or isinstance(value, str | bytes) or not hasattr(value, "__len__"):
         expected = {"arrow": "a pyarrow.Array", "pandas": "a pandas.Series", "numpy": "a numpy.ndarray"}[kind]
         raise TypeError(f"{type(value).__name__}, expected {expected}")

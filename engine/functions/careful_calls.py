@@ -2,7 +2,7 @@
 
     row ─► function, at most 1 + retries times ─► result ─► batch
                     │ still an error, or a result that does not fit
-                    └─► on_error: fail │ null │ skip │ collect (null, and the reason in the last column)
+                    └─► on_error: fail │ null │ skip │ collect (null; why, where and for what row behind it)
 
     async     ┌ calls in flight: at most ``concurrency`` ┐
     row row row row ─► results in the order of the rows ─► batches
@@ -25,12 +25,12 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from engine.functions.function_error import BadOutputError, FunctionPlace, message_of
+from engine.functions.function_error import BadOutputError, FunctionPlace, message_of, plain_text
 from engine.functions.function_output import FunctionOutput
-from engine.functions.row import Row
+from engine.functions.row import Row, RowsAt
 from engine.functions.row_reader import RowReader
 from engine.functions.user_function import Counter, FunctionContext
-from engine.graph.call_policy import CallPolicy
+from engine.graph.call_policy import ERROR_COLUMNS, CallPolicy
 
 WINDOW: Final = 4
 #: what a job's counters call the rows for which a function has failed
@@ -50,6 +50,7 @@ class CarefulCalls:
         place: FunctionPlace,
         output: FunctionOutput,
         context: FunctionContext,
+        runner: asyncio.Runner,
         kind: str = "map",
     ) -> None:
         self._function = function
@@ -59,10 +60,12 @@ class CarefulCalls:
         self._output = output
         self._context = context
         self._failed: Counter | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._is_collecting = policy.on_error == "collect"
-        #: values of a row; of "collect" without the reason
-        self._width = len(output.schema) - self._is_collecting
+        self._runner = runner
+        #: columns of the results; what "collect" has behind them
+        self._names = output.schema.names[: -len(ERROR_COLUMNS)] if policy.is_collecting else output.schema.names
+        #: whether it has to know where rows are in their batch
+        self.needs_places = policy.is_collecting
+        self._no_error = (None,) * len(ERROR_COLUMNS) if policy.is_collecting else ()
 
     def batches(self, source: RowReader) -> Iterator[pa.RecordBatch]:
         """Yield the results for the rows of a batch."""
@@ -74,13 +77,6 @@ class CarefulCalls:
                     yield self._output.take()
         if appender.rows:
             yield self._output.take()
-
-    def close(self) -> None:
-        """End the event loop; idempotent."""
-        loop, self._loop = self._loop, None
-        if loop is not None:
-            loop.run_until_complete(loop.shutdown_asyncgens())
-            loop.close()
 
     def _called(self, source: RowReader) -> Iterator[_Result]:
         for place, given in source:
@@ -97,9 +93,7 @@ class CarefulCalls:
 
     def _awaited(self, source: RowReader) -> Iterator[_Result]:
         """Yield the results of calls that are made side by side."""
-        if self._loop is None:
-            self._loop = asyncio.new_event_loop()
-        loop, policy = self._loop, self._policy
+        loop, policy = self._runner.get_loop(), self._policy
         at_once = asyncio.Semaphore(policy.concurrency)
         waiting: deque[tuple[Sequence[Row], Any, asyncio.Task[tuple[Any, Exception | None]]]] = deque()
         rows = iter(source)
@@ -153,28 +147,36 @@ class CarefulCalls:
         self._failed.add()
         if self._policy.on_error == "skip":
             return
-        nulls: tuple[Any, ...] = (None,) * self._width
+        nulls = (None,) * len(self._names)
+        appender.append((*nulls, *self._described(error, place)), place, check=False)
+
+    def _described(self, error: Exception, place: Sequence[Row]) -> tuple[Any, ...]:
+        """Return what the columns behind those of the results say of a failure."""
+        if not self._no_error:
+            return ()
+        assert isinstance(place, RowsAt), "the reader has kept the batch"
         kind = "" if isinstance(error, BadOutputError) else f"{type(error).__name__}: "
-        appender.append((*nulls, f"{kind}{message_of(error)}") if self._is_collecting else nulls, place, check=False)
+        file, line = self._place.place_of(error)
+        return plain_text(f"{kind}{message_of(error)}"), plain_text(f"{file}, line {line}"), place.positions[0]
 
     def _record(self, value: Any) -> Any:
         """Return a result as a row of the schema."""
-        if not self._is_collecting:
+        if not self._no_error:
             return value
-        *names, reason = self._output.schema.names
+        names = self._names
         if isinstance(value, tuple | list):
             if len(value) != len(names):
                 raise BadOutputError(f"returned {len(value)} values, the schema has {len(names)}: {', '.join(names)}")
-            return (*value, None)
+            return (*value, *self._no_error)
         fields = getattr(type(value), "__dataclass_fields__", None)
         if fields is not None:
             value = {name: getattr(value, name) for name in fields}
         if isinstance(value, dict):
             if value.keys() != set(names):
                 raise BadOutputError(f"returned keys {sorted(map(str, value))}, the schema has {names}")
-            return {**value, reason: None}
-        if self._width == 1 and value is not None:
-            return (value, None)
+            return (*(value[name] for name in names), *self._no_error)
+        if len(names) == 1 and value is not None:
+            return (value, *self._no_error)
         raise BadOutputError(f"returned {type(value).__name__}; expected a tuple, a dict or a row")
 
 

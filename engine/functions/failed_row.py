@@ -48,14 +48,15 @@ class FailedRow(NamedTuple):
         def once() -> Any:
             result = function(*given)
             if operator.policy is not None and operator.policy.concurrency:
-                result = asyncio.run(_awaited(result))
+                result = runner.run(_awaited(result))
             return list(result) if kind == "flat_map" else result
 
-        open_function(value, FunctionContext())
-        try:
-            return call(once)
-        finally:
-            close_function(value)
+        with asyncio.Runner() as runner:
+            open_function(value, FunctionContext(), runner)
+            try:
+                return call(once)
+            finally:
+                close_function(value, runner)
 
 
 async def _awaited(result: Any) -> Any:

@@ -25,6 +25,7 @@ Held by: tests/functions/test_function_runner.py
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import index
 from typing import Any, Protocol
@@ -39,6 +40,7 @@ from engine.functions.batch_formats import (
     to_format,
 )
 from engine.functions.careful_calls import CarefulCalls
+from engine.functions.failed_inputs import positions_schema, with_inputs
 from engine.functions.function_error import (
     BadOutputError,
     FunctionPlace,
@@ -115,9 +117,15 @@ class FunctionBody:
         self._gives_truths = operator.kind == "column:truth"
         #: whether the function is called with values, not with a row
         self._by_values = bool(operator.arguments)
-        self._output = FunctionOutput(output_schema, self._place, values_only=self._kind == "column")
-        self._careful = operator.policy and CarefulCalls(
-            function, operator.policy, self._place, self._output, self.context, self._kind
+        policy = operator.policy
+        #: of results with the rows for which the function failed, which it takes from their batch; None: no such rows
+        self._collecting = output_schema if policy is not None and policy.is_collecting else None
+        made = output_schema if self._collecting is None else positions_schema(output_schema)
+        self._output = FunctionOutput(made, self._place, values_only=self._kind == "column")
+        #: for what has to be awaited: calls of an async function, open and close; it makes its loop then
+        self._runner = asyncio.Runner()
+        self._careful = policy and CarefulCalls(
+            function, policy, self._place, self._output, self.context, self._runner, self._kind
         )
         self._loop = RowLoop(function, self._output.appender, self._kind)
         self._row_count = 0
@@ -126,8 +134,9 @@ class FunctionBody:
     def open(self) -> None:
         """Open a rich function."""
         try:
-            open_function(self._value, self.context)
+            open_function(self._value, self.context, self._runner)
         except BaseException as error:
+            self._runner.close()
             raise self._place.error(error, step="open") from error
         self._is_open = True
 
@@ -137,17 +146,19 @@ class FunctionBody:
         if not was_open:
             return
         try:
-            if self._careful:
-                self._careful.close()
-            close_function(self._value)
+            close_function(self._value, self._runner)
         except BaseException as error:
             raise self._place.error(error, step="close") from error
+        finally:
+            self._runner.close()
 
     def narrow(self) -> tuple[str, ...]:
         """Have batches come with the columns that the function uses; return their names, none where it may use all.
 
-        And have a filter give truths: who has the rows keeps those for which they hold.
+        And have a filter give truths: who has the rows keeps those for which they hold. Where failures are collected,
+        results have the positions of rows.
         """
+        self._collecting = None
         if self._kind == "filter":
             self._gives_truths = True
             self._output.schema = _TRUTHS
@@ -225,11 +236,22 @@ class FunctionBody:
 
     def _rows_of(self, handed: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield what a function of one row makes of the batch in the list."""
-        source = RowReader(handed, self._columns, self._by_values)
         if self._careful:
-            return self._careful.batches(source)
+            return self._careful_rows(handed)
+        source = RowReader(handed, self._columns, self._by_values)
         step = self._loop.flat_map if self._kind == "flat_map" else self._loop.map
         return self._looped(lambda: step(source), source)
+
+    def _careful_rows(self, handed: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        assert self._careful
+        batch = handed[0]
+        columns = self._columns
+        if columns is None and self._careful.needs_places:
+            columns = list(range(batch.num_columns))
+        results = self._careful.batches(RowReader(handed, columns, self._by_values))
+        if self._collecting is None:
+            return results
+        return (full for result in results for full in with_inputs(result, batch, self._collecting))
 
     def _looped(self, step: Callable[[], bool], source: RowReader | _Source) -> Iterator[pa.RecordBatch]:
         """Yield what a loop makes, step by step while it says that there is more."""

@@ -141,6 +141,14 @@ class FunctionPlace:
             failure.position = place.positions[0] if isinstance(place, RowsAt) else -1
         return failure
 
+    def place_of(self, error: BaseException) -> tuple[str, int]:
+        """Return file and line of what raised an error: in the function's file, else in what is not the engine's."""
+        places = [(frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(error.__traceback__)]
+        inside = [place for place in places if place[0] == self.file]
+        if not inside and not isinstance(error, DataError):
+            inside = [place for place in places if not _is_own(place[0])]
+        return inside[-1] if inside else (self.file, self.line)
+
     def error(self, error: BaseException, row: str = "", step: str = "") -> UserFunctionError:
         """Return what a person needs to know of a failure in the user's code.
 
@@ -148,18 +156,14 @@ class FunctionPlace:
         """
         if isinstance(error, UserFunctionError):
             return error
-        frames = traceback.extract_tb(error.__traceback__)
-        inside = [frame for frame in frames if frame.filename == self.file]
-        if not inside and not isinstance(error, DataError):
-            inside = [frame for frame in frames if not _is_own(frame.filename)]
-        place = inside[-1] if inside else None
+        file, line = self.place_of(error)
         bad_output = isinstance(error, BadOutputError)
         return UserFunctionError(
             plain_text("TypeError" if bad_output else type(error).__name__),
             plain_text(f"{self.name} {error}" if bad_output else _message_with_root(error)),
             plain_text(f"{self.name}.{step}" if step else self.name),
-            plain_text(place.filename if place else self.file),
-            (place.lineno or 0) if place else self.line,
+            plain_text(file),
+            line,
             plain_text(row),
             plain_text("".join(traceback.format_exception(error))),
         )

@@ -40,6 +40,7 @@ from engine.functions.function_error import (
     describe_row,
     plain_text,
 )
+from engine.functions.long_calls import TIMED_OUT, too_long_text
 from engine.functions.shared_batches import SharedBatches
 from engine.functions.waiting_rows import WaitingRows
 from engine.functions.worker_excess import WorkerExcess
@@ -61,6 +62,7 @@ from engine.functions.worker_protocol import (
     receive_message,
     send_message,
 )
+from engine.functions.worker_trace import TimedOut, time_out_of
 from engine.functions.worker_user import close_all, open_for_worker
 from engine.functions.worker_watch import anonymous_bytes
 from engine.graph.operator_descriptor import PythonOperator
@@ -153,6 +155,9 @@ class WorkerSession:
     def __init__(self, give_back: Callable[[Worker], None], worker: Worker, plan: FunctionPlan) -> None:
         self._give_back = give_back
         self._operator = plan.operator
+        self._timeout_s = plan.timeout_s
+        policy = plan.operator.policy
+        self._collecting = plan.output_schema if policy is not None and policy.is_collecting else None
         self._lock = threading.Lock()
         self._worker: Worker | None = worker  # guarded by: self._lock where it changes hands
         self._is_cancelled = False  # guarded by: self._lock
@@ -303,13 +308,13 @@ class WorkerSession:
             self._at_work.widest_bytes = max(self._at_work.widest_bytes, message.size_bytes)
             result = self._at_work.result.read(message.size_bytes, copy=True)
             self._send(ResultTaken())
-            yield self._rows.kept(result)
+            yield from self._rows.results(result)
 
     def _take(self, message: Message) -> None:
         match message:
             case FunctionOpened(columns=columns):
                 self._is_opened = True
-                self._rows = WaitingRows(columns, is_filter=self._operator.kind == "filter")
+                self._rows = WaitingRows(columns, self._operator.kind == "filter", self._collecting)
             case BatchDone():
                 self._outstanding_count -= 1
                 self._rows.done()
@@ -362,11 +367,14 @@ class WorkerSession:
             worker, self._worker = self._worker, None
         assert worker is not None
         worker.kill()
+        timed_out = time_out_of(worker)
         exit_code = worker.reap()
         if worker.excess is not None:
             return self._too_large(worker.excess)
         if exit_code == -signal.SIGKILL and kill_count() > self._kill_count:
             return self._ended_by_the_kernel(worker)
+        if exit_code == 1 and timed_out is not None:
+            return self._too_long(timed_out)
         if exit_code < 0:
             how = f"was ended by signal {-exit_code} ({signal.Signals(-exit_code).name})"
         else:
@@ -380,6 +388,13 @@ class WorkerSession:
             operator.file,
             operator.line,
         )
+
+    def _too_long(self, timed_out: TimedOut) -> UserFunctionError:
+        """Return the error for a function that kept the interpreter, so that its own watch could not end it."""
+        operator = self._operator
+        file, line = (timed_out.file, timed_out.line) if timed_out.file else (operator.file, operator.line)
+        text = too_long_text(operator.function_name, self._timeout_s, "in native code that keeps Python's lock")
+        return UserFunctionError(TIMED_OUT, text, operator.function_name, file, line, details=timed_out.stack)
 
     def _too_large(self, excess: WorkerExcess) -> WorkerMemoryError:
         """Return the error for a worker that held too much."""

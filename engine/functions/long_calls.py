@@ -11,7 +11,8 @@ row are kept between two looks only where a batch has taken half of the time alr
 not held here.
 
 A library that keeps Python's lock (a regular expression that never ends) keeps this thread out. So each look sets a
-timer of ``faulthandler``, which needs no lock: it prints the stack, without the row, or ends the worker.
+timer of ``faulthandler``, which needs no lock. It prints the stack, without the row; or it writes the stack to the
+worker's trace and ends the worker, and the task reports what is there in the function's stead (worker_trace.py).
 
 Limits: a function that runs in the task's thread (``functions.mode`` inline) is not watched.
 """
@@ -34,11 +35,22 @@ from engine.graph.operator_descriptor import PythonOperator
 
 #: a row that takes so long is told of
 LONG_S: Final = 10.0
+#: the type of the error of a function that took longer than it may
+TIMED_OUT: Final = "FunctionTimeoutError"
 _LOOKS: Final = 10
 _FRAMES_MAX: Final = 6
 _OWN_FOLDER: Final = str(Path(__file__).parent)
 #: what is called from there is no function of a user but Python's ``socket``
 _TRANSPORT: Final = str(Path(__file__).parent / "worker_protocol.py")
+
+
+def too_long_text(name: str, passed_s: float, where: str = "") -> str:
+    """Return what is said of a function that took longer than it may."""
+    place = f" {where}" if where else ""
+    return (
+        f"{name} has been at work on one row for {passed_s:.1f} s{place}, longer than functions.timeout; mend the"
+        " function, or allow more"
+    )
 
 
 class Call(NamedTuple):
@@ -87,6 +99,7 @@ class LongCalls:
     """Watches the function of one session. ``progress``: a number that changes with each batch that is finished.
 
     ``fail(message, file, line, row, details)`` reports a function that took too long; the worker ends behind it.
+    ``trace``: descriptor of the worker's trace.
     """
 
     def __init__(
@@ -96,12 +109,14 @@ class LongCalls:
         progress: Callable[[], int],
         fail: Callable[[str, str, int, str, str], None],
         long_s: float = LONG_S,
+        trace: int = 2,
     ) -> None:
         self._operator = operator
         self._timeout_s = timeout_s
         self._progress = progress
         self._fail = fail
         self._long_s = long_s
+        self._trace = trace
         self._look_s = (min(long_s, timeout_s) if timeout_s else long_s) / _LOOKS
         self._watched = threading.get_ident()
         self._ended = threading.Event()
@@ -140,7 +155,7 @@ class LongCalls:
 
     def _set_timer(self) -> None:
         if self._timeout_s:
-            faulthandler.dump_traceback_later(self._timeout_s + self._look_s, exit=True)
+            faulthandler.dump_traceback_later(self._timeout_s + self._look_s, exit=True, file=self._trace)
         else:
             faulthandler.dump_traceback_later(self._long_s, exit=False)
 
@@ -155,8 +170,6 @@ class LongCalls:
 
     def _give_up(self, call: Call, passed_s: float) -> None:
         row = "" if call.row is None else describe_row(call.row)
-        message = f"{self._operator.function_name} has been at work on one row for {passed_s:.1f} s, longer than"
-        self._fail(
-            f"{message} functions.timeout; mend the function, or allow more", *call.place, row, "\n".join(call.stack())
-        )
+        text = too_long_text(self._operator.function_name, passed_s)
+        self._fail(text, *call.place, row, "\n".join(call.stack()))
         os._exit(1)

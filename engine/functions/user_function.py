@@ -1,12 +1,13 @@
 """What a user may pass as a function, and what is told to it: plain callables and rich functions.
 
     function_of("map", value)       the callable of a kind: the value itself, or its method of that name
-    open_function(value, context)   ``value.open(context)`` where there is one          close_function(value)
+    open_function(value, context, runner)   ``value.open(context)`` where there is one   close_function(value, runner)
 
 A rich function is an object with a method named like the kind (``map``, ``flat_map``, ``filter``, ``map_batches``,
 ``map_partition``, ``reduce``, ``co_group``) or that can be called, and, each of them optional, ``open(context)`` and
 ``close()``. ``open`` runs once in each subtask before its first row, ``close`` after its last one, also when the
-function failed; not when its process dies or is killed by a cancel. Each subtask has a copy of its own.
+function failed; not when its process dies or is killed by a cancel. Each subtask has a copy of its own. Both may be
+``async``: they are awaited, in the event loop that the calls of an async function are made in, too.
 
 The context says which subtask this is and how many there are, holds the rows of broadcast data sets, and counts:
 
@@ -29,13 +30,19 @@ Held by: tests/integration/test_rich_functions.py
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
 from engine.functions.row import Row, rows_of
+
+if TYPE_CHECKING:
+    import asyncio
+
+#: methods that an object may have in place of ``__call__``, named like the calls (``partition``: partition_custom)
+METHODS: Final = ("map", "flat_map", "filter", "map_batches", "map_partition", "reduce", "co_group", "partition")
 
 
 class Counter:
@@ -89,7 +96,7 @@ def function_of(kind: str, value: Any) -> Callable[..., Any] | None:
     name = kind.partition(":")[0]
     if inspect.isroutine(value) or isinstance(value, partial):
         return value
-    method = getattr(value, name, None)
+    method = getattr(value, name, None) if name in METHODS else None
     if callable(method):
         return None if inspect.isclass(value) else method
     return value if callable(value) else None
@@ -102,13 +109,22 @@ def is_rich(value: Any) -> bool:
     return callable(getattr(value, "open", None)) or callable(getattr(value, "close", None))
 
 
-def open_function(value: Any, context: FunctionContext) -> None:
-    """Call ``open(context)`` of a rich function."""
+def open_function(value: Any, context: FunctionContext, runner: asyncio.Runner) -> None:
+    """Call ``open(context)`` of a rich function; what has to be awaited is, by the runner."""
     if is_rich(value) and callable(getattr(value, "open", None)):
-        value.open(context)
+        _settle(value.open(context), runner)
 
 
-def close_function(value: Any) -> None:
-    """Call ``close()`` of a rich function."""
+def close_function(value: Any, runner: asyncio.Runner) -> None:
+    """Call ``close()`` of a rich function, in the same way."""
     if is_rich(value) and callable(getattr(value, "close", None)):
-        value.close()
+        _settle(value.close(), runner)
+
+
+def _settle(result: Any, runner: asyncio.Runner) -> None:
+    if inspect.isawaitable(result):
+        runner.run(_awaited(result))
+
+
+async def _awaited(result: Awaitable[Any]) -> None:
+    await result

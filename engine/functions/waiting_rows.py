@@ -2,7 +2,8 @@
 
     rows = WaitingRows(columns, is_filter)         columns: those that the worker has asked for, () all of them
     rows.given(batch) -> batch for the worker      the batch waits
-    rows.kept(mask) -> batch                       of a filter: the rows for which its function was true
+    rows.results(batch) -> batches                 of a filter: the rows for which its function was true; where failures
+                                                   are collected, with the rows for which it failed; else as it came
     rows.row_at(position) -> Row | None            whole, of the batch at hand: for the error of a function that failed
     rows.done()                                    the worker is done with the batch at hand
 
@@ -16,10 +17,11 @@ Held by: tests/functions/test_waiting_rows.py
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
+from engine.functions.failed_inputs import with_inputs
 from engine.functions.row import Row, RowsAt
 from engine.records.kept_rows import kept_rows
 from engine.records.wide_rows import WIDE_BYTES
@@ -28,24 +30,33 @@ from engine.records.wide_rows import WIDE_BYTES
 class WaitingRows:
     """The batches that are at the worker, in order. Thread: the task's."""
 
-    def __init__(self, columns: Sequence[str] = (), is_filter: bool = False) -> None:
+    def __init__(
+        self, columns: Sequence[str] = (), is_filter: bool = False, collecting: pa.Schema | None = None
+    ) -> None:
         self._columns = list(columns)
         self._is_filter = is_filter
+        #: the schema of results with the rows for which the function failed; None: these are not collected
+        self._collecting = collecting
         self._batches: deque[pa.RecordBatch | None] = deque()
 
     def given(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Have a batch wait where it is needed again; return what the worker is given of it."""
-        is_needed = self._is_filter or (self._columns and batch.nbytes < WIDE_BYTES)
+        is_needed = self._is_filter or self._collecting or (self._columns and batch.nbytes < WIDE_BYTES)
         self._batches.append(batch if is_needed else None)
         return batch.select(self._columns) if self._columns else batch
 
-    def kept(self, result: pa.RecordBatch) -> pa.RecordBatch:
-        """Return a result; of a filter, whose result is a column of truths, the rows at hand that are kept."""
-        if not self._is_filter:
-            return result
-        batch, self._batches[0] = self._batches[0], None
-        assert batch is not None, "one result for each batch"
-        return kept_rows(batch, result.column(0))
+    def results(self, result: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """Yield what a result of the batch at hand stands for; that of a filter is a column of truths."""
+        batch = self._batches[0] if self._batches else None
+        if self._is_filter:
+            self._batches[0] = None
+            assert batch is not None, "one result for each batch"
+            yield kept_rows(batch, result.column(0))
+        elif self._collecting is not None:
+            assert batch is not None, "it waits for all its results"
+            yield from with_inputs(result, batch, self._collecting)
+        else:
+            yield result
 
     def row_at(self, position: int) -> Row | None:
         """Return a row of the batch at hand; None where it does not wait, or there is no such row."""

@@ -31,7 +31,7 @@ import pyarrow as pa
 from engine.functions.failed_row import packed_row
 from engine.functions.function_body import FunctionBody
 from engine.functions.function_error import FunctionPlace, FunctionStopped, UserFunctionError
-from engine.functions.long_calls import LongCalls
+from engine.functions.long_calls import TIMED_OUT, LongCalls
 from engine.functions.shared_batches import SharedBatches
 from engine.functions.user_function import FunctionContext
 from engine.functions.worker_protocol import (
@@ -57,7 +57,7 @@ from engine.functions.worker_protocol import (
     receive_message,
     send_message,
 )
-from engine.functions.worker_user import become, log_descriptor
+from engine.functions.worker_user import become, log_descriptor, opened_search_path, read_by_descriptor
 from engine.log_format import JsonLines
 from engine.log_output import guard_output
 from engine.memory.heap import settle_worker
@@ -65,6 +65,7 @@ from engine.memory.heap import settle_worker
 #: socket, two input memories, one result memory, trace
 DESCRIPTOR_COUNT = 5
 _PR_SET_PDEATHSIG = 1
+_IMPORT_ERRORS = (ImportError.__name__, ModuleNotFoundError.__name__)
 _TEXT_FORMAT = "%(asctime)s %(levelname)-5s %(name)s - %(message)s"
 #: those that a function's module has not made itself
 _own_handlers: list[logging.Handler] = []
@@ -103,9 +104,12 @@ def run_zygote(connection: socket.socket) -> None:
 def _run_worker_and_exit(descriptors: tuple[int, ...], user: str) -> None:
     """Serve one parent and end the process without running anybody's exit handlers."""
     exit_code = 1
+    unreadable: list[str] = []
     try:
         if user:
+            opened = opened_search_path()
             become(user)
+            unreadable = read_by_descriptor(opened)
         # After that: who takes other rights loses it.
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         # Works whatever the function does, also in a library's loop.
@@ -115,7 +119,8 @@ def _run_worker_and_exit(descriptors: tuple[int, ...], user: str) -> None:
             os.set_inheritable(descriptor, False)  # what the function starts shall not hold them open
         connection = socket.socket(fileno=descriptors[0])
         inputs = (SharedBatches(descriptors[1]), SharedBatches(descriptors[2]))
-        serve(connection, inputs, SharedBatches(descriptors[3]))
+        hint = f"; functions run as {user} here, who may not read {', '.join(unreadable)}" if unreadable else ""
+        serve(connection, inputs, SharedBatches(descriptors[3]), descriptors[4], hint)
         exit_code = 0
     except (EOFError, BrokenPipeError, ConnectionResetError):
         exit_code = 0
@@ -132,8 +137,17 @@ def _refuse_breakpoint(*_arguments: object, **_named: object) -> None:
     raise bdb.BdbQuit
 
 
-def serve(connection: socket.socket, inputs: tuple[SharedBatches, SharedBatches], result: SharedBatches) -> None:
-    """Run one function after another until the connection closes."""
+def serve(
+    connection: socket.socket,
+    inputs: tuple[SharedBatches, SharedBatches],
+    result: SharedBatches,
+    trace: int,
+    import_hint: str = "",
+) -> None:
+    """Run one function after another until the connection closes.
+
+    ``trace``: descriptor of the worker's trace; ``import_hint``: what may be behind an import that fails.
+    """
     folders: dict[str, str] = {}
     while (received := receive_message(connection, BROADCASTS_MAX + OPENED_MAX)) is not None:
         message, descriptors = received
@@ -145,9 +159,10 @@ def serve(connection: socket.socket, inputs: tuple[SharedBatches, SharedBatches]
             if message.are_opened:
                 message, log, descriptors = _named(message, descriptors, folders)
             with output_to(log, message.log_fields):
-                run_function(TaskLink(connection, inputs, result), message, descriptors)
+                run_function(TaskLink(connection, inputs, result), message, descriptors, trace)
         except UserFunctionError as error:
-            fields = (error.type_name, error.message, error.function_name, error.file, error.line, error.row)
+            text = error.message + import_hint * (error.type_name in _IMPORT_ERRORS)
+            fields = (error.type_name, text, error.function_name, error.file, error.line, error.row)
             row = packed_row(error) if message.keeps_row else b""
             send_message(connection, FunctionFailed(*fields, error.details, row, error.position))
             return
@@ -184,14 +199,14 @@ def _named(
     return named, riding.popleft() if message.log_file else "", descriptors[:count]
 
 
-def _long_calls(link: TaskLink, message: OpenFunction) -> LongCalls:
+def _long_calls(link: TaskLink, message: OpenFunction, trace: int) -> LongCalls:
     """Return what watches the function: it reports one that takes too long in the function's stead."""
     operator = message.operator
 
     def fail(text: str, file: str, line: int, row: str, details: str) -> None:
-        link.send(FunctionFailed("FunctionTimeoutError", text, operator.function_name, file, line, row, details))
+        link.send(FunctionFailed(TIMED_OUT, text, operator.function_name, file, line, row, details))
 
-    return LongCalls(operator, message.timeout_s, lambda: link.sent_count, fail)
+    return LongCalls(operator, message.timeout_s, lambda: link.sent_count, fail, trace=trace)
 
 
 @contextlib.contextmanager
@@ -281,13 +296,13 @@ class TaskLink:
         return received[0]
 
 
-def run_function(link: TaskLink, message: OpenFunction, descriptors: tuple[int, ...]) -> None:
+def run_function(link: TaskLink, message: OpenFunction, descriptors: tuple[int, ...], trace: int) -> None:
     """Load, open, run and close a function; an error of closing does not hide one of running."""
     began_ns = time.process_time_ns()
     memories = [SharedBatches(descriptor) for descriptor in descriptors]
     try:
         body = _load(message, memories)
-        with _long_calls(link, message):
+        with _long_calls(link, message, trace):
             _run_body(link, body)
         # A worker that waits for its next function has no thread of ours.
         link.send(FunctionFinished(body.context.counts(), (time.process_time_ns() - began_ns) // 1000))

@@ -7,8 +7,15 @@ spill. A cluster is one tenant, then. With the setting a worker opens nothing of
 modules that came with the job and the log ride along as descriptors; its own temporary files lie in the system's
 folder for them. Workers of different jobs share that user, though, and may meddle with each other.
 
-The installation has to be readable for the user. Source: YARN's LinuxContainerExecutor, which does this by a setuid
-program.
+What is imported later is read as that user. Where the interpreter or the installation lies in a folder that the user
+may not enter (root's home), a worker has opened the folders of the module search path before it becomes that user, and
+imports through the descriptors. So folders below a closed one need be readable, not reachable.
+
+    opened_search_path() ─► become(user) ─► read_by_descriptor(opened) ─► folders that the user cannot read even so
+
+Limits: a program that a function starts does not have the descriptors.
+Source: YARN's LinuxContainerExecutor, which changes rights by a setuid program.
+Held by: tests/functions/test_worker_user.py
 """
 
 from __future__ import annotations
@@ -16,7 +23,9 @@ from __future__ import annotations
 import logging
 import os
 import pwd
+import sys
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from engine.config.loader import Configuration
@@ -45,16 +54,15 @@ def configured_worker_user(configuration: Configuration) -> str:
             f"{WORKER_USER.key}: only root can run functions as another user, and this process is of "
             f"{pwd.getpwuid(os.geteuid()).pw_name}: start it as root, or leave the key out"
         )
-    warn_of_unreadable(name, [Path(os.__file__), Path(__file__)])
+    warn_of_unreadable(name, [Path(os.__file__).parent, Path(__file__).parent])
     return name
 
 
-def warn_of_unreadable(name: str, paths: Iterable[Path]) -> None:
-    """Say where the installation lies in a folder that others may not enter: what functions import would be missing."""
-    for path in paths:
-        closed = [each for each in path.resolve().parents if not each.stat().st_mode & 0o001]
-        if closed:
-            _log.warning("functions run as %s, and %s may not read %s: %s is closed", name, name, path, closed[-1])
+def warn_of_unreadable(name: str, folders: Iterable[Path]) -> None:
+    """Say which folders of the installation others may not read: what functions import of them would be missing."""
+    for folder in folders:
+        if folder.stat().st_mode & 0o005 != 0o005:
+            _log.warning("functions run as %s, and %s is closed to others: chmod -R o+rX it", name, folder)
 
 
 def refuse_inline(configuration: Configuration, user: str) -> None:
@@ -110,3 +118,42 @@ def become(name: str) -> None:
     os.setresgid(user.pw_gid, user.pw_gid, user.pw_gid)
     os.setresuid(user.pw_uid, user.pw_uid, user.pw_uid)
     os.environ.update(HOME=user.pw_dir, USER=name, LOGNAME=name)
+
+
+def opened_search_path() -> dict[str, int]:
+    """Return descriptors of the folders of the module search path, by name."""
+    opened: dict[str, int] = {}
+    for folder in sys.path:
+        with suppress(OSError):
+            opened[folder] = os.open(folder, _FOLDER_ACCESS)
+    return opened
+
+
+def read_by_descriptor(opened: dict[str, int]) -> list[str]:
+    """Import through descriptors what this process can no longer reach by name; return what it cannot read even so."""
+    unreadable: list[str] = []
+    names: dict[str, str] = {}
+    for folder, descriptor in opened.items():
+        name = f"/proc/self/fd/{descriptor}"
+        if os.access(folder, os.R_OK | os.X_OK) or not os.access(name, os.R_OK | os.X_OK):
+            os.close(descriptor)
+            if not os.access(folder, os.R_OK | os.X_OK):
+                unreadable.append(folder)
+        else:
+            names[folder] = name
+    if names:
+        _rename(sys.path, names)
+        for module in list(sys.modules.values()):
+            path = getattr(module, "__path__", None)
+            if isinstance(path, list):
+                _rename(path, names)
+        sys.path_importer_cache.clear()
+    return unreadable
+
+
+def _rename(path: list[str], names: dict[str, str]) -> None:
+    """Give folders of a search path, and those below them, their other names."""
+    for at, entry in enumerate(path):
+        for folder, name in names.items():
+            if entry == folder or entry.startswith(f"{folder}/"):
+                path[at] = name + entry[len(folder) :]

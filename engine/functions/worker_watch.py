@@ -34,15 +34,13 @@ Held by: tests/property/test_wide_functions_bound.py
 from __future__ import annotations
 
 import os
-import re
 import threading
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 from engine.functions.worker_excess import WorkerExcess
 from engine.functions.worker_process import Worker
-from engine.functions.worker_protocol import TRACE_SIGNAL
+from engine.functions.worker_trace import asked_place
 from engine.memory.worker_share import WorkerShare
 
 LOOK_S = 0.05
@@ -54,11 +52,7 @@ _IDLE_BYTES = 32 << 20
 _ROOM = 1.25
 #: after a look that took long, so many times as long until the next
 _LONG_LOOK = 3
-#: how long a worker is waited for that is asked where it is
-_ASK_S = 0.1
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
-_OWN_FOLDER = str(Path(__file__).parent)
-_FRAME = re.compile(r'^  File "(.+)", line (\d+) in ', re.MULTILINE)
 
 
 class WorkerWatch:
@@ -164,7 +158,7 @@ class WorkerWatch:
                 None if self._process_for is None else self._process_for(_enough_bytes(sizes)),
                 own_bytes=anonymous_bytes(os.getpid()),
             )
-            file, line = _place(largest)
+            file, line = asked_place(largest)
             largest.excess = excess._replace(file=file, line=line)
             largest.kill()
         return True
@@ -229,34 +223,3 @@ def proportional_bytes(pid: int) -> int:
         if line.startswith("Pss_Anon:"):
             return int(line.split()[1]) << 10
     return anonymous_bytes(pid)
-
-
-def _place(worker: Worker) -> tuple[str, int]:
-    """Ask a worker where its function is; return file and line, ("", 0) when it does not say."""
-    try:
-        os.kill(worker.pid, TRACE_SIGNAL)
-    except ProcessLookupError:
-        return "", 0
-    deadline = time.monotonic() + _ASK_S
-    size = -1
-    while time.monotonic() < deadline:
-        try:
-            now = os.fstat(worker.trace).st_size
-        except OSError:
-            return "", 0
-        if now and now == size:
-            break
-        size = now
-        time.sleep(0.002)
-    try:
-        text = os.pread(worker.trace, 1 << 16, 0).decode(errors="replace")
-    except OSError:
-        return "", 0
-    return _innermost(_FRAME.findall(text))
-
-
-def _innermost(frames: Sequence[tuple[str, str]]) -> tuple[str, int]:
-    """Return the innermost place that is neither ours nor a library's, or else the innermost that is not ours."""
-    others = [(file, int(line)) for file, line in frames if not file.startswith(_OWN_FOLDER)]
-    own = [place for place in others if "/site-packages/" not in place[0] and "/lib/python" not in place[0]]
-    return (own or others or [("", 0)])[0]

@@ -10,9 +10,11 @@ from typing import Final
 import msgspec
 
 #: of a row for which the function fails, or gives what does not fit: the job fails; its result is null; it has none;
-#: its result is null, and a column ERROR_COLUMN says why
+#: its result is null, and ERROR_COLUMNS say why and where, and what the function was given
 ON_ERROR: Final = ("fail", "null", "skip", "collect")
-ERROR_COLUMN: Final = "error"
+#: text "ValueError: ..." · text "FILE, line N" · struct of the columns of the input; null where the function did well
+ERROR_COLUMNS: Final = ("error", "error_place", "error_input")
+ERROR_INPUT: Final = ERROR_COLUMNS[-1]
 
 
 class CallPolicy(msgspec.Struct, frozen=True):
@@ -22,3 +24,8 @@ class CallPolicy(msgspec.Struct, frozen=True):
     retries: int = 0
     retry_delay_s: float = 0.0
     on_error: str = "fail"
+
+    @property
+    def is_collecting(self) -> bool:
+        """Whether results have ERROR_COLUMNS behind them."""
+        return self.on_error == "collect"

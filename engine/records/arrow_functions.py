@@ -8,7 +8,8 @@
 imported, which takes longer than all of the optimizer's and the JobMaster's modules together. Here a function is found
 in Arrow's registry when it is called for the first time. What pyarrow has written by hand is its own function.
 
-Invariant: what is returned, and what is raised, is what ``pyarrow.compute`` returns and raises.
+Invariant: what is returned, and what is raised, is what ``pyarrow.compute`` returns and raises. But ``cast`` of a part
+of an array has children of type null that are as long as the part, where Arrow's are too short or too long.
 
 Methods of Arrow's arrays such as ``cast``, ``filter`` and ``take`` import ``pyarrow.compute``: here they are functions.
 """
@@ -91,6 +92,11 @@ class ArrowFunctions:
 
     def cast(self, values: Any, target: pa.DataType, safe: bool = True) -> Any:
         """Return the values as another type; what does not fit raises ArrowInvalid, or is rounded if not ``safe``."""
+        if isinstance(values, pa.Array) and values.type.num_fields:
+            if values.type.equals(target):
+                return values
+            if _has_untyped(target):
+                values = pa.concat_arrays([values])  # Arrow's cast gives children of type null the length of the whole
         compute = _compute()
         options = compute.CastOptions.safe(target) if safe else compute.CastOptions.unsafe(target)
         return _CAST.call([values], options)
@@ -103,6 +109,13 @@ class ArrowFunctions:
     def fill_null(self, values: Any, value: Any) -> Any:
         """Return the values with another one in place of nulls."""
         return self.coalesce(values, value if isinstance(value, pa.Scalar) else scalar_of(value, values.type))
+
+
+def _has_untyped(data_type: pa.DataType) -> bool:
+    """Return whether a type is null or has it inside."""
+    return pa.types.is_null(data_type) or any(
+        _has_untyped(data_type.field(index).type) for index in range(data_type.num_fields)
+    )
 
 
 def _of_arrows_values(call: Callable[..., Any]) -> Callable[..., Any]:

@@ -1,5 +1,7 @@
 """A function that is at one row for very long is told of, with the row and the place, and ended where that is set."""
 
+import os
+import re
 import socket
 import sys
 import threading
@@ -84,6 +86,45 @@ def test_a_function_beyond_its_time_fails_the_job_with_row_and_place():
         assert lines[2] == "  row: Row(a=7)"
         assert "in endless" in error.value.details
         assert data.map(lambda row: (row.a,), SCHEMA).count() == 100
+
+
+def keeps_the_lock(text):
+    return re.match(r"(a+)+b", text) is not None
+
+
+class Matches:
+    def map_batches(self, batch):
+        return pa.record_batch({"a": [keeps_the_lock(text) for text in batch["t"].to_pylist()]})
+
+
+@pytest.mark.parametrize(
+    ("call", "name"),
+    [
+        (lambda data: data.filter(keeps_the_lock, columns="t"), "keeps_the_lock"),
+        (lambda data: data.map_batches(Matches(), pa.schema([("a", pa.bool_())])), "Matches"),
+    ],
+)
+def test_native_code_that_keeps_the_lock_of_python_ends_with_the_same_error(call, name):
+    with Environment(config={"functions.timeout": "500 ms", "parallelism.default": 1}) as env:
+        data = env.from_arrow(pa.table({"t": ["aab", "a" * 60]}))
+        with pytest.raises(JobExecutionError) as error:
+            call(data).collect()
+        lines = str(error.value).splitlines()
+        assert lines[0] == (
+            f"FunctionTimeoutError: {name} has been at work on one row for 0.5 s in native code that keeps Python's"
+            " lock, longer than functions.timeout; mend the function, or allow more"
+        )
+        place = keeps_the_lock.__code__.co_firstlineno + 1
+        assert lines[1] == f"  in function {name} ({__file__}, line {place})"
+        assert f"line {place}, in keeps_the_lock\n" in error.value.details
+        assert call(data.limit(1)).count() == 1
+
+
+def test_a_function_that_ends_its_process_is_no_long_call():
+    with Environment(config={"functions.timeout": "60 s", "parallelism.default": 1}) as env:
+        data = env.from_arrow(pa.table({"a": [1]}))
+        with pytest.raises(JobExecutionError, match="WorkerDied: the Python worker exited with code 1 while"):
+            data.map(lambda row: os._exit(1), SCHEMA).collect()
 
 
 def test_many_rows_that_are_quick_are_no_long_call():

@@ -51,7 +51,7 @@ def test_the_rows_of_a_filter_wait_until_their_truths_come():
     rows = WaitingRows(("price",), is_filter=True)
     assert rows.given(BATCH).schema.names == ["price"]
     assert rows.row_at(1) == (2, "b", 0.0)
-    kept = rows.kept(pa.record_batch({"is_kept": [True, False, True]}))
+    (kept,) = rows.results(pa.record_batch({"is_kept": [True, False, True]}))
     assert kept.to_pydict() == {"id": [1, 3], "text": ["a", "c"], "price": [10.0, 30.0]}
     assert rows.row_at(1) is None
     rows.done()
@@ -71,4 +71,4 @@ def test_rows_do_not_wait_where_the_function_has_all_of_them():
     rows = WaitingRows()
     assert rows.given(BATCH) is BATCH
     assert rows.row_at(0) is None
-    assert rows.kept(BATCH) is BATCH
+    assert [*rows.results(BATCH)] == [BATCH]

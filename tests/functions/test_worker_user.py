@@ -12,6 +12,7 @@ from engine.config.loader import configuration_from_texts
 from engine.errors import ConfigurationError
 from engine.functions import function_runner
 from engine.functions.function_bytes import packed
+from engine.functions.function_error import UserFunctionError
 from engine.functions.function_runner import FunctionRunner
 from engine.functions.function_session import FunctionPlan
 from engine.functions.worker_protocol import OPENED_MAX
@@ -53,6 +54,7 @@ def test_a_function_has_the_rights_of_the_user_and_nothing_of_the_taskmanager_s(
     monkeypatch.setattr(function_runner, "current_task_log", lambda: tmp_path / "task.log")
 
     def function(row):
+        import colorsys  # loaded by nothing before
         import os
         import tempfile
 
@@ -60,6 +62,7 @@ def test_a_function_has_the_rights_of_the_user_and_nothing_of_the_taskmanager_s(
         import script_module
 
         tempfile.TemporaryFile().close()
+        colorsys.rgb_to_hsv(1, 1, 1)
         if row[0] == 2:
             import brought_later
             import script_later
@@ -118,10 +121,54 @@ def test_a_user_that_cannot_be_is_an_error_at_the_start(monkeypatch):
 
 
 def test_an_installation_that_the_user_may_not_read_is_told(tmp_path, caplog):
-    (tmp_path / "closed" / "lib").mkdir(parents=True)
-    (tmp_path / "closed").chmod(0o700)
-    warn_of_unreadable("other", [tmp_path / "closed" / "lib"])
-    assert f"other may not read {tmp_path / 'closed' / 'lib'}" in caplog.text
+    (tmp_path / "open").mkdir(mode=0o755)
+    (tmp_path / "closed").mkdir(mode=0o700)
+    tmp_path.chmod(0o700)
+    warn_of_unreadable("other", [tmp_path / "open", tmp_path / "closed"])
+    assert f"functions run as other, and {tmp_path / 'closed'} is closed to others" in caplog.text
+    assert len(caplog.records) == 1
+
+
+@pytest.fixture
+def library(tmp_path, monkeypatch):
+    """A library in a folder that only its owner may enter, on the module search path of workers."""
+    folder = tmp_path / "library"
+    (folder / "package").mkdir(parents=True)
+    (folder / "package" / "__init__.py").write_text("")
+    (folder / "package" / "inside.py").write_text("VALUE = 5\n")
+    (folder / "single.py").write_text("VALUE = 2\n")
+    tmp_path.chmod(0o700)
+    monkeypatch.setenv("PYTHONPATH", str(folder))
+    return folder
+
+
+def imports(row):
+    import package.inside
+    import single
+
+    return (package.inside.VALUE * single.VALUE, "imported")
+
+
+@needs_root
+def test_a_function_imports_from_a_library_that_its_user_cannot_reach(library):
+    runner = FunctionRunner(worker_user=NOBODY)
+    try:
+        assert rows(runner, imports) == [(10, "imported")] * 2
+    finally:
+        runner.close()
+
+
+@needs_root
+def test_an_import_from_a_library_that_the_user_cannot_read_says_so(library):
+    library.chmod(0o700)
+    runner = FunctionRunner(worker_user=NOBODY)
+    try:
+        with pytest.raises(UserFunctionError) as error:
+            rows(runner, imports)
+    finally:
+        runner.close()
+    cause = "No module named 'package'; functions run as nobody here, who may not read"
+    assert str(error.value).startswith(f"{cause} {library}")
 
 
 def test_what_rides_along_is_closed_where_one_cannot_be_opened(tmp_path):

@@ -16,7 +16,8 @@ from engine.functions.function_error import UserFunctionError, WorkerMemoryError
 from engine.functions.function_runner import FunctionRunner
 from engine.functions.function_session import FunctionPlan
 from engine.functions.worker_excess import WorkerExcess
-from engine.functions.worker_watch import WorkerWatch, _innermost, anonymous_bytes, proportional_bytes
+from engine.functions.worker_trace import _innermost
+from engine.functions.worker_watch import WorkerWatch, anonymous_bytes, proportional_bytes
 from engine.gateways.failure_info import failure_info
 from engine.graph.operator_descriptor import PythonOperator
 from engine.memory.worker_share import WorkerShare
@@ -189,9 +190,10 @@ def test_looking_at_processes_that_are_gone_sees_nothing():
 
 
 def test_the_place_is_the_innermost_of_the_users_own():
-    frames = [("/x/lib/python3.11/json.py", "3"), ("/home/me/job.py", "17"), ("/home/me/job.py", "4")]
+    places = [("/x/lib/python3.11/json.py", "3"), ("/home/me/job.py", "17"), ("/home/me/job.py", "4")]
+    frames = [(*place, "name") for place in places]
     assert _innermost(frames) == ("/home/me/job.py", 17)
-    assert _innermost([("/x/lib/python3.11/json.py", "3")]) == ("/x/lib/python3.11/json.py", 3)
+    assert _innermost(frames[:1]) == ("/x/lib/python3.11/json.py", 3)
     assert _innermost([]) == ("", 0)
 
 

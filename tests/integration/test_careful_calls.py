@@ -2,6 +2,7 @@
 
 import asyncio
 import dataclasses
+import typing
 
 import pyarrow as pa
 import pytest
@@ -179,15 +180,84 @@ def test_a_flat_map_that_fails_gives_nothing_or_one_row_of_nulls(data, function)
 
 def test_failures_are_collected_with_their_reasons(data):
     found = data.map(odd_only, TWO, on_error="collect")
-    assert found.schema == TWO.append(pa.field("error", pa.string()))
+    given = pa.struct([("x", pa.int64()), ("t", pa.string())])
+    added = [("error", pa.string()), ("error_place", pa.string()), ("error_input", given)]
+    assert found.schema == pa.schema([*TWO, *map(pa.field, *zip(*added, strict=True))])
     assert found.filter(col("error").is_null()).select("x", "y").collect() == FINE
-    assert [row.error for row in found.limit(5).collect()] == [
+    first = found.limit(5).collect()
+    assert [row.error for row in first] == [
         "ValueError: five 0",
         "returned 3 values, the schema has 2: x, y",
         "returned str; expected a tuple, a dict or a row",
         "returned 'text' (str) for column 'x' of type int64",
         None,
     ]
+    line = odd_only.__code__.co_firstlineno
+    assert [row.error_place for row in first] == [f"{__file__}, line {n}" for n in (line + 2, *[line] * 3)] + [None]
+    assert [row.error_input for row in first] == [{"x": n, "t": "a"} for n in range(4)] + [None]
+
+
+class Given(typing.NamedTuple):
+    x: int
+    t: str = "a"
+
+
+def of_number(x):
+    return odd_only(Given(x))
+
+
+async def of_number_async(x):
+    return odd_only(Given(x))
+
+
+@pytest.mark.parametrize(
+    ("function", "columns"), [(odd_only, None), (odd_only_async, None), (of_number, "x"), (of_number_async, "x")]
+)
+def test_the_row_that_failed_is_kept_whole_beside_its_error(data, function, columns):
+    failed = data.map(function, TWO, columns, on_error="collect").filter(col("error").is_not_null())
+    assert [row.error_input for row in failed.collect()] == [{"x": n, "t": "a"} for n in range(1000) if n % 5 != 4]
+    assert failed.drop("error_input").count() == 800
+    again = failed.select(x=col("error_input").field("x") * 5 + 4, t=col("error_input").field("t"))
+    assert again.map(odd_only, TWO).count() == 800
+
+
+def test_results_of_one_wide_row_that_fail_are_not_put_together(open_environment):
+    environment = open_environment(**{"parallelism.default": 1})
+    wide = environment.from_arrow(pa.table({"id": range(3), "text": ["a" * 1_000_000] * 3}))
+    failed = wide.flat_map(lambda row: ["unfit"] * 40 + [(row.id,)], ONE, on_error="collect")
+    with failed.to_batches() as batches:
+        found = [(batch.num_rows, batch.column("error_input").field("id").to_pylist()) for batch in batches]
+    assert max(rows for rows, _ in found) <= 2
+    assert [number for _, numbers in found for number in numbers] == [*[0] * 40, None, *[1] * 40, None, *[2] * 40, None]
+
+
+EVERY_TYPE = {
+    "list": pa.array([[1, None], None], pa.list_(pa.int32())),
+    "map": pa.array([[("k", 1)], None], pa.map_(pa.string(), pa.int64())),
+    "struct": pa.array([{"a": [1.5]}, None], pa.struct([("a", pa.list_(pa.float64()))])),
+    "decimal": pa.array([1, None], pa.decimal128(20, 2)),
+    "wide_decimal": pa.array([1, None], pa.decimal256(50, 2)),
+    "time": pa.array([1, None], pa.timestamp("ns", "Europe/Berlin")),
+    "date": pa.array([1, None], pa.date32()),
+    "time_of_day": pa.array([1, None], pa.time64("us")),
+    "duration": pa.array([1, None], pa.duration("ms")),
+    "binary": pa.array([b"\xff", None]),
+    "fixed": pa.array([b"ab", None], pa.binary(2)),
+    "code": pa.array(["x", None]).dictionary_encode(),
+    "nothing": pa.nulls(2),
+    "small": pa.array([1, None], pa.uint8()),
+    "truth": pa.array([True, None]),
+}
+
+
+def test_rows_that_failed_have_values_of_every_type(two_environments):
+    rows = two_environments.from_arrow(pa.table(EVERY_TYPE))
+    failed = rows.map(lambda row: 1 / 0, ONE, on_error="collect").rebalance().sort("error")
+    inputs = failed.select(**{name: col("error_input").field(name) for name in EVERY_TYPE}).to_arrow()
+    given = rows.to_arrow()
+    for name in EVERY_TYPE:
+        assert inputs[name].type == given[name].type
+        assert sorted(map(str, inputs[name].to_pylist())) == sorted(map(str, given[name].to_pylist()))
 
 
 @dataclasses.dataclass
@@ -199,7 +269,7 @@ class Point:
 @pytest.mark.parametrize("shape", [lambda x: {"x": x, "y": "d"}, lambda x: Point("d", x), lambda x: [x, "d"]])
 def test_all_shapes_of_rows_are_collected(data, shape):
     found = data.limit(3).map(lambda row: shape(row.x), TWO, on_error="collect").collect()
-    assert found == [(n, "d", None) for n in range(3)]
+    assert found == [(n, "d", None, None, None) for n in range(3)]
 
 
 def test_the_job_counts_the_rows_that_failed(open_environment, tmp_path):
@@ -224,8 +294,9 @@ def test_what_does_not_go_together_is_refused_at_once(data):
             data.map(plain, TWO, **options)
     with pytest.raises(SchemaError, match="concurrency=0"):
         data.map(awaited, ONE, concurrency=0)
-    with pytest.raises(SchemaError, match="adds a column 'error'"):
-        data.map(plain, pa.schema([("error", pa.string())]), on_error="collect")
+    for name in ("error", "error_place", "error_input"):
+        with pytest.raises(SchemaError, match=f"adds a column '{name}'"):
+            data.map(plain, pa.schema([(name, pa.string())]), on_error="collect")
     with pytest.raises(SchemaError, match="flat_map: concurrency=4"):
         data.flat_map(plain, TWO, concurrency=4)
     with pytest.raises(SchemaError, match="async functions are for map"):

@@ -89,7 +89,7 @@ def test_it_stops_at_the_first_line_and_where_it_fails(replay, config):
             "row.price",
         ),
         (
-            "class parse:\n    def open(self, context):\n        self.kind = int\n\n"
+            "class parse:\n    async def open(self, context):\n        self.kind = int\n\n"
             "    def map(self, row):\n        return self.kind(row.price),\n",
             "data.map(parse(), OUT)",
             "row.price",

@@ -1,5 +1,6 @@
 """Functions that are opened and closed: their context, counters, broadcast data sets, and failures in each step."""
 
+import asyncio
 import os
 from pathlib import Path
 
@@ -250,3 +251,57 @@ def test_a_worker_that_dies_in_the_middle_is_an_error_that_says_how(environment,
     with pytest.raises(JobExecutionError, match=r"the Python worker exited with code 9 while running .*dies"):
         failing.collect()
     assert data.map_partition(lambda rows: [(sum(1 for _ in rows),)], ONE).count() == 3
+
+
+class Service:
+    """Opened and closed by coroutines that belong to one loop, as a client of a service does."""
+
+    def __init__(self, folder, fail_in=""):
+        self.folder, self.fail_in = str(folder), fail_in
+
+    async def open(self, context):
+        self.loop = asyncio.get_running_loop()
+        self.waiting = self.loop.create_task(asyncio.sleep(3600))
+        self.ready = self.loop.create_future()
+        self.loop.call_soon(self.ready.set_result, 10)
+        self.ten = await self.ready
+        if self.fail_in == "open":
+            raise ValueError("failed in open")
+
+    async def close(self):
+        assert asyncio.get_running_loop() is self.loop
+        self.waiting.cancel()
+        await asyncio.sleep(0.001)
+        Path(self.folder, f"closed-{self.ten}").touch()
+        if self.fail_in == "close":
+            raise ValueError("failed in close")
+
+    def flat_map(self, row):
+        return [(row.a + self.ten,)]
+
+    def filter(self, row):
+        return self.ten == 10
+
+    def map_partition(self, rows):
+        return [(row.a + self.ten,) for row in rows]
+
+    async def map(self, row):
+        assert asyncio.get_running_loop() is self.loop
+        assert not self.waiting.done()
+        return (row.a + self.ten,)
+
+
+@pytest.mark.parametrize("kind", ["map", "flat_map", "filter", "map_partition"])
+def test_open_and_close_may_be_coroutines_in_the_loop_of_the_calls(env, tmp_path, kind):
+    data = numbers(env, 100)
+    service = Service(tmp_path)
+    found = data.filter(service) if kind == "filter" else getattr(data, kind)(service, ONE)
+    more = 0 if kind == "filter" else 10
+    assert sorted(row.a for row in found.collect()) == [n + more for n in range(100)]
+    assert (tmp_path / "closed-10").exists()
+
+
+@pytest.mark.parametrize("step", ["open", "close"])
+def test_a_coroutine_that_fails_to_open_or_close_is_an_error_with_its_place(env, tmp_path, step):
+    with pytest.raises(JobExecutionError, match=rf"(?s)ValueError: failed in {step}.*Service.{step}"):
+        numbers(env, 10).map(Service(tmp_path, step), ONE).collect()

@@ -171,7 +171,8 @@ def test_rows_that_may_fail_do_not_decide_a_schema(data):
     assert skipped.schema == pa.schema([("id", pa.int64()), ("share", pa.float64())])
     assert skipped.count() == 250
     with pytest.warns(DreyWarning, match="first 100 rows"):
-        assert data.flat_map(lambda row: [inverse(row)], on_error="collect").schema.names == ["id", "share", "error"]
+        collected = data.flat_map(lambda row: [inverse(row)], on_error="collect")
+        assert collected.schema.names == ["id", "share", "error", "error_place", "error_input"]
 
 
 def test_a_function_that_fails_for_all_first_rows_is_told(data):

@@ -42,3 +42,49 @@ def test_they_are_numbers_for_aggregates_and_false_as_conditions(data):
     assert data.agg(a=min_("k"), b=sum_("k"), c=avg("x", filter=col("k")), d=median("k")).collect() == [(None,) * 4]
     assert data.agg(n=count("k"), m=count(filter=col("k"))).collect() == [(0, 0)]
     assert data.select(a=min_("k").over("k"), b=when(col("k")).then(1).otherwise(2)).distinct().collect() == [(None, 2)]
+
+
+NOTHING = pa.null()
+NESTED = {
+    "list": ([[None], [], None], pa.list_(NOTHING)),
+    "large_list": ([[None], [], None], pa.large_list(NOTHING)),
+    "fixed_list": ([[None, None], None, [None, None]], pa.list_(NOTHING, 2)),
+    "struct": ([{"a": None, "b": 1}, None, {"a": None, "b": None}], pa.struct([("a", NOTHING), ("b", pa.int64())])),
+    "map": ([[("k", None)], [], None], pa.map_(pa.string(), NOTHING)),
+    "list_of_lists": ([[[None], None], [], None], pa.list_(pa.list_(NOTHING))),
+    "list_of_structs": ([[{"a": None}], [], None], pa.list_(pa.struct([("a", NOTHING)]))),
+}
+
+
+def parts(batch):
+    return [batch.slice(0, 10), batch.slice(10, 5), batch.slice(15)]
+
+
+WAYS = {
+    "a batch": lambda rows: rows.map_batches(lambda batch: batch, rows.schema),
+    "parts of a batch": lambda rows: rows.map_batches(parts, rows.schema),
+    "a table": lambda rows: rows.map_batches(lambda batch: pa.Table.from_batches(parts(batch)), rows.schema),
+    "pandas": lambda rows: rows.map_batches(lambda frame: frame, rows.schema, "pandas"),
+    "numpy": lambda rows: rows.map_batches(lambda columns: columns, rows.schema, "numpy"),
+    "rows": lambda rows: rows.map(lambda row: row, rows.schema),
+    "a partition": lambda rows: rows.map_partition(lambda found: found, rows.schema),
+    "kept rows": lambda rows: rows.filter(lambda row: row.i >= 0),
+    "sent rows": lambda rows: rows.rebalance().map_batches(parts, rows.schema),
+    "sorted rows": lambda rows: rows.sort("i").map_batches(parts, rows.schema),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("name", NESTED)
+def test_children_of_nothing_but_nulls_pass_through_functions(environment, name, way):
+    values, data_type = NESTED[name]
+    table = pa.table({"i": range(3000), "x": pa.array(values * 1000, data_type)})
+    found = WAYS[way](environment.from_arrow(table)).to_arrow().sort_by("i")
+    assert found["x"].type == data_type
+    assert found["x"].to_pylist() == table["x"].to_pylist()
+
+
+def test_children_of_nothing_but_nulls_become_numbers_where_the_schema_says_so(environment):
+    table = pa.table({"x": pa.array([[None], [], None] * 1000, NESTED["list"][1])})
+    schema = pa.schema([("x", pa.list_(pa.int64()))])
+    assert environment.from_arrow(table).map_batches(parts, schema).to_arrow().schema == schema

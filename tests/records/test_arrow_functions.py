@@ -107,3 +107,24 @@ assert len(pc.random(3, initializer=1)) == 3
 assert "pyarrow._compute" in sys.modules and not {"pyarrow.compute", "pandas"} & set(sys.modules)
 """
     subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+
+
+UNTYPED = pa.struct([("a", pa.null())])
+
+
+@pytest.mark.parametrize(
+    ("values", "source", "target"),
+    [
+        ([{"a": None, "b": 1}, None], {"a": pa.null(), "b": pa.int64()}, {"a": pa.null(), "b": pa.int32()}),
+        ([{"a": None, "b": 1}, None], {"a": pa.null(), "b": pa.int64()}, {"a": pa.null(), "b": pa.int64()}),
+        ([[("k", None)], None], pa.map_(pa.string(), pa.null()), pa.map_(pa.large_string(), pa.null())),
+        ([[{"a": None}], [], None], pa.list_(UNTYPED), pa.large_list(UNTYPED)),
+    ],
+)
+def test_parts_of_arrays_with_untyped_children_are_cast_to_valid_ones(values, source, target):
+    source, target = (pa.struct(kind) if isinstance(kind, dict) else kind for kind in (source, target))
+    whole = pa.array(values * 50, source)
+    for part in (whole, whole.slice(10), whole.slice(0, 10), whole.slice(20, 30)):
+        found = pc.cast(part, target)
+        found.validate(full=True)
+        assert (found.type, found.to_pylist()) == (target, part.to_pylist())

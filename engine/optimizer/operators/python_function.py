@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from engine.graph.call_policy import ERROR_INPUT
 from engine.graph.expression import Expression, columns_of
 from engine.graph.operator_descriptor import PhysicalOperator, PythonOperator
 from engine.graph.plan import PlanNode, PythonFunction
@@ -56,7 +57,8 @@ class PythonFunctionEntry(RowWiseEntry[PythonFunction]):
         """Return all columns, but for functions that name those they are called with."""
         if input_index == 0 and _is_column(operator):
             return (used - {operator.result}) | set(operator.arguments)
-        if input_index == 0 and operator.arguments and operator.kind != "filter":
+        keeps_inputs = operator.policy is not None and operator.policy.is_collecting and ERROR_INPUT in used
+        if input_index == 0 and operator.arguments and operator.kind != "filter" and not keeps_inputs:
             return set(operator.arguments)
         return set(plan.node(node.inputs[input_index]).schema.names)
 

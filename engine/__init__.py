@@ -115,6 +115,7 @@ if TYPE_CHECKING:
     from engine.functions.row import Row
     from engine.graph.plan import JoinHint
 
+#: the version of everything: packages, processes, documentation
 __version__ = "0.1.0"
 
 _WINDOW_FUNCTIONS = (

@@ -2,6 +2,7 @@
 
     EngineError
     ├── ConfigurationError      a key, a value, an option of the command line
+    │   └── VersionMismatchError  another process has another Drey
     ├── SchemaError             a column, a type, an expression over them
     ├── PlanError               a plan that cannot be run as written (an output that exists, a missing sink)
     ├── NotYetSupportedError    named in the contract, not built
@@ -59,6 +60,10 @@ class EngineError(Exception):
 
 class ConfigurationError(EngineError, ValueError):
     """A configuration key or value, or a command line option, is wrong."""
+
+
+class VersionMismatchError(ConfigurationError):
+    """Another process runs another version of Drey, or one with other messages."""
 
 
 class SchemaError(EngineError, TypeError):

@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn, TypeAlias
 
+from engine import __version__
 from engine.cli.cluster_jobs import add_cluster_arguments, asking, cancel_job, list_jobs, show_logs, show_status
 from engine.cli.config_show import show_config
 from engine.cli.job_trace import write_trace
@@ -28,9 +29,6 @@ from engine.cli.submit import add_script_arguments, submit
 from engine.config.durations import parse_duration_ms
 from engine.errors import EngineError
 from engine.python_command import drop_current_folder
-
-VERSION = "0.1.0"
-
 
 #: the actions of a group of commands
 _Actions: TypeAlias = "argparse._SubParsersAction[Parser]"
@@ -96,7 +94,7 @@ def build_parser() -> Parser:
         description="Run and inspect Drey jobs.",
         epilog="flink-run [options] JOB.py [args] is short for flink-run job submit [options] JOB.py [args]",
     )
-    parser.add_argument("--version", action="version", version=f"Drey {VERSION}")
+    parser.add_argument("--version", action="version", version=f"Drey {__version__}")
     parser.add_argument(
         "--print-completion", choices=("bash", "zsh", "tcsh"), help="print the completion script of a shell"
     )

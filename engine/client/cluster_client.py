@@ -13,8 +13,8 @@ loop.
 Every question may be asked twice. So a client whose JobManager is gone asks the next leader, wherever that is, until
 its patience ends. JobNotFoundError can be believed: a JobManager leads only after it has recovered all jobs.
 
-Errors: ClusterUnreachableError when no leader answers; JobNotFoundError; EngineError with the JobManager's own words
-when it refuses.
+Errors: ClusterUnreachableError when no leader answers; JobNotFoundError; VersionMismatchError when the JobManager has
+another version, whatever was asked; EngineError with the JobManager's own words when it refuses.
 
 Held by: tests/client/test_following_the_leader.py
 """
@@ -35,11 +35,12 @@ import msgspec
 
 from engine.client.leader_answers import NOT_LEADING, NOT_RECOVERED
 from engine.client.leader_source import FixedAddresses, LeaderSource
-from engine.errors import EngineError, JobNotFoundError, ResourceError
+from engine.errors import EngineError, JobNotFoundError, ResourceError, VersionMismatchError
 from engine.gateways.messages import JobOutcome, JobProgress, SubmitJob
 from engine.graph.job_graph import JobGraph
 from engine.ids import JobId
 from engine.rpc.credentials import AUTHORIZATION, Credentials
+from engine.rpc.program import PROGRAM_HEADER, Program
 
 T = TypeVar("T")
 
@@ -117,6 +118,7 @@ class ClusterClient:
         patience_s: how long to go on asking when the leader no longer answers.
         first_patience_s: the same when no leader has answered yet.
         on_waiting: told once, with a reason, that there is no leader to ask at present.
+        program: what this process says of itself, and the JobManager has to be; None: whoever it is.
     """
 
     def __init__(
@@ -127,7 +129,9 @@ class ClusterClient:
         patience_s: float = 0.0,
         first_patience_s: float = 0.0,
         on_waiting: Callable[[str], None] = lambda reason: None,
+        program: Program | None = None,
     ) -> None:
+        self._program = program
         self._leader = FixedAddresses(leader) if isinstance(leader, str) else leader
         self._credentials = credentials
         self._tls = tls
@@ -280,13 +284,24 @@ class ClusterClient:
         if connection.sock is not None:
             connection.sock.settimeout(answer_s)
         headers = {"Content-Type": content_type} if content_type else {}
+        if self._program is not None:
+            headers[PROGRAM_HEADER] = self._program.header
         if self._credentials is not None:
             digest = hashlib.sha256(body).hexdigest()
             headers[AUTHORIZATION] = self._credentials.sign(method, target, digest)
         connection.request(method, target, body or None, headers)
         self._await_answer(connection.sock, answer_s)
         response = connection.getresponse()
-        return response.status, response.read()
+        answer = response.read()
+        self._check_program(response, answer)
+        return response.status, answer
+
+    def _check_program(self, response: http.client.HTTPResponse, answer: bytes) -> None:
+        """Raise VersionMismatchError where either side finds that the other one is another program."""
+        if response.status == http.client.PRECONDITION_FAILED:
+            raise VersionMismatchError(_error_text(response.status, answer))
+        if self._program is not None and response.status < http.client.BAD_REQUEST:
+            self._program.check(response.getheader(PROGRAM_HEADER), self._address)
 
     def _await_answer(self, connection: socket.socket, answer_s: float) -> None:
         """Wait for the first bytes, unless another JobManager leads meanwhile: one that hangs may never answer."""

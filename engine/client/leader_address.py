@@ -29,6 +29,7 @@ from engine.config.options import (
     REST_ADDRESS,
     REST_PORT,
 )
+from engine.gateways.protocol import this_program
 from engine.rpc.credentials import Credentials, secret_file
 from engine.rpc.tls import tls_contexts
 
@@ -51,6 +52,7 @@ def cluster_client(
         configuration.get(CLIENT_TIMEOUT) / 1000 if is_elected or configuration.get(HA_STORAGE_FOLDER) else _PATIENCE_S,
         configuration.get(HA_CONNECTION_TIMEOUT) / 1000 if is_elected and not current_command_line().master else 0.0,
         on_waiting,
+        this_program("client"),
     )
 
 

@@ -34,6 +34,7 @@ from engine.graph.plan import Plan, PlanNode, Sink, Source, decode_plan
 from engine.graph.plan_schema import PlanSchema
 from engine.graph.source_spec import ArrowSource, SinkSpec, SourceStatistics
 from engine.private_folder import scratch_folder
+from engine.spark.driver_program import OfTheDriver
 from engine.spark.failures import carried as carried_failure
 
 #: runs a plan in this process with settings; found by its name in a worker
@@ -44,7 +45,7 @@ _BATCH_ROWS: Final = 1 << 16
 
 
 @dataclass(frozen=True)
-class Fragment:
+class Fragment(OfTheDriver):
     """A plan whose first nodes are empty sources, one for each input, to be run over rows that Spark hands over.
 
     ``plan``: encoded; its last node is the one whose rows are wanted, there is no sink. ``settings`` are those of the

@@ -37,6 +37,7 @@ from engine.graph.source_spec import SinkSpec
 from engine.ids import JobId
 from engine.jobmaster.job_commit import with_manifest
 from engine.operators.sink_operator import extension_of
+from engine.spark.driver_program import OfTheDriver
 from engine.spark.failures import carried as carried_failure
 
 #: results for the client, which only this process may see
@@ -96,7 +97,7 @@ class Outputs:
 
 
 @dataclass(frozen=True)
-class WriteFiles:
+class WriteFiles(OfTheDriver):
     """Given to ``mapInArrow``: writes the rows of a partition, and says what it wrote."""
 
     spec: SinkSpec

@@ -34,6 +34,7 @@ from engine.entrypoint.daemon import DaemonContext, build_parser, run_daemon
 from engine.entrypoint.servers import ProcessServer, load_credentials, load_readers
 from engine.entrypoint.storage_places import history_folder
 from engine.errors import NotYetSupportedError
+from engine.gateways.protocol import this_program
 from engine.graph.job_graph import JobGraph
 from engine.insight.log_folder import LogFolder
 from engine.jobmaster.job_journal import Journal
@@ -73,7 +74,8 @@ class HistoryServer:
         host = configuration.get(HISTORY_ADDRESS)
         credentials = load_credentials(configuration)
         ports, readers = configuration.get(HISTORY_PORT), load_readers(configuration, host)
-        self._server = ProcessServer(configuration, credentials, host, ports, host, readers=readers)
+        program = this_program("HistoryServer")
+        self._server = ProcessServer(program, configuration, credentials, host, ports, host, readers=readers)
         services = RestServices(
             lambda: rpc.connect(DISPATCHER_ADDRESS, _EPOCH),
             lambda: rpc.connect(RESOURCE_MANAGER_ADDRESS, _EPOCH),

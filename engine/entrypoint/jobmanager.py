@@ -47,6 +47,7 @@ from engine.entrypoint.servers import ProcessServer, load_credentials, load_read
 from engine.entrypoint.standalone_epoch import next_epoch
 from engine.entrypoint.storage_places import storage_places
 from engine.errors import FencedError, ResourceError
+from engine.gateways.protocol import this_program
 from engine.insight.log_folder import LogFolder
 from engine.private_folder import scratch_folder
 from engine.process_folder import FolderPrefix, ProcessFolder, sweep
@@ -90,6 +91,7 @@ class JobManager:
         self._blocking_work = ThreadPoolExecutor(max_workers=16, thread_name_prefix="drey-blocking")
         self._credentials = load_credentials(context.configuration)
         self._server = ProcessServer(
+            this_program("JobManager"),
             context.configuration,
             self._credentials,
             context.configuration.get(JOB_MANAGER_BIND_HOST),

@@ -24,6 +24,7 @@ from engine.rpc.credentials import Credentials, secret_file
 from engine.rpc.http_forwarding import HttpForwarder
 from engine.rpc.http_server import HttpServer, is_loopback
 from engine.rpc.http_service import HttpRpcService
+from engine.rpc.program import Program
 from engine.rpc.read_access import ReadAccess, token_file
 from engine.rpc.tls import tls_contexts
 
@@ -65,10 +66,14 @@ def load_readers(configuration: Configuration, bind_host: str) -> ReadAccess | N
 
 
 class ProcessServer:
-    """One server, one message service, and perhaps a second port with the same routes."""
+    """One server, one message service, and perhaps a second port with the same routes.
+
+    Args: program: what the process says of itself.
+    """
 
     def __init__(
         self,
+        program: Program,
         configuration: Configuration,
         credentials: Credentials,
         bind_host: str,
@@ -91,6 +96,9 @@ class ProcessServer:
         )
         self.http = serve(ports)
         self._further = serve(further_ports) if further_ports else None
+        for server in (self.http, self._further):
+            if server is not None:
+                server.program = program
         #: to the same routes of another process
         self.forwarder = HttpForwarder(client_tls)
         self.rpc = HttpRpcService(

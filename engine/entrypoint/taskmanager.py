@@ -50,6 +50,7 @@ from engine.entrypoint.daemon import DaemonContext, build_parser, run_daemon
 from engine.entrypoint.leader_endpoint import ElectedLeaderFinder, StandaloneLeaderFinder
 from engine.entrypoint.servers import ProcessServer, free_port, load_credentials, numeric_host
 from engine.gateways.messages import TaskExecutorHardware
+from engine.gateways.protocol import this_program
 from engine.ids import ResourceId
 from engine.insight.log_folder import LogFolder
 from engine.insight.process_insight import ProcessInsight
@@ -77,7 +78,9 @@ class TaskManager:
         self._resource_id = ResourceId.random()
         self._blocking_work = ThreadPoolExecutor(max_workers=4, thread_name_prefix="drey-blocking")
         credentials = self._credentials = load_credentials(configuration)
+        self._program = this_program("TaskManager")
         self._server = ProcessServer(
+            self._program,
             configuration,
             credentials,
             configuration.get(TASK_MANAGER_BIND_HOST),
@@ -123,6 +126,7 @@ class TaskManager:
                 data_address=resources.data_address,
                 hardware=self._hardware(resources.sizes),
                 reattach_timeout_s=self._reattach_timeout_s,
+                program=self._program,
             ),
             resources,
             self._clock,
@@ -177,6 +181,7 @@ class TaskManager:
             port=free_port(bind_host, configuration.get(TASK_MANAGER_DATA_PORT)),
             host=configuration.get(TASK_MANAGER_HOST),
             tls=self._server.tls,
+            program=self._program,
         )
 
     @property

@@ -56,6 +56,7 @@ from engine.functions.worker_protocol import (
     WorkerForked,
     receive_message,
     send_message,
+    worker_program,
 )
 from engine.functions.worker_user import become, log_descriptor, opened_search_path, read_by_descriptor
 from engine.log_format import JsonLines
@@ -364,8 +365,11 @@ def _load(message: OpenFunction, memories: list[SharedBatches]) -> FunctionBody:
 
 
 def main() -> None:
-    """Run the zygote on the socket whose descriptor is the only argument."""
-    os.dup2(2, 1)
+    """Run the zygote: the arguments are the descriptors of its socket and of standard error, and the parent's program.
+
+    Standard error is a file of the parent's until the zygote has started.
+    """
+    worker_program("worker-process").check(sys.argv[3], "the other end")
     # Where memory ends after all, the kernel shall end a worker, not the process that runs tasks.
     with contextlib.suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("1000")
@@ -374,6 +378,12 @@ def main() -> None:
     # Arrow looks for NumPy and pandas when it first takes Python values: once here, not in every worker.
     pa.array([0])
     settle_worker()
+    standard_error = int(sys.argv[2])
+    os.write(standard_error, os.pread(2, os.fstat(2).st_size, 0))  # warnings
+    os.ftruncate(2, 0)
+    os.dup2(standard_error, 2)
+    os.dup2(2, 1)
+    os.close(standard_error)
     run_zygote(socket.socket(fileno=int(sys.argv[1])))
 
 

@@ -18,6 +18,7 @@ uses it.
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import select
 import signal
@@ -41,6 +42,7 @@ from engine.functions.worker_protocol import (
     WorkerForked,
     receive_message,
     send_message,
+    worker_program,
 )
 from engine.memory.heap import worker_variables
 from engine.python_command import drop_current_folder, python_command
@@ -51,6 +53,10 @@ if TYPE_CHECKING:
 _END_TIMEOUT_S = 5.0
 #: how long an exit code is waited for
 _REAP_TIMEOUT_S = 15.0
+#: of what a zygote says before it has started, the last ones
+_SAID_BYTES = 8192
+
+_log = logging.getLogger(__name__)
 
 
 class WorkerLostError(ResourceError):
@@ -181,10 +187,14 @@ class Zygote:
         self._connection: socket.socket | None = None  # guarded by: self._lock
         self._reader: threading.Thread | None = None  # guarded by: self._lock
         self._fork_count = 0  # guarded by: self._lock
+        #: what the process says before it has started
+        self._said = -1  # guarded by: self._lock
         #: of requests that are not answered, in their order  # guarded by: self._lock
         self._replies: deque[Future[Message]] = deque()
         #: whether the process has ended by itself: every request is in vain
         self.has_ended = False
+        #: how it has ended
+        self._end = "is gone"  # guarded by: self._lock
 
     def fork(self) -> Worker:
         """Return a new worker, which runs when the zygote comes to it."""
@@ -196,7 +206,7 @@ class Zygote:
                 reply = self._ask(ForkWorker(worker.number, worker.user), worker.descriptors)
             except OSError as error:
                 worker.close()
-                raise WorkerLostError(f"the process that starts Python workers is gone: {error}") from error
+                raise _lost(f"{self._end}: {error}") from error
         reply.add_done_callback(worker.started)
         return worker
 
@@ -207,7 +217,7 @@ class Zygote:
                 return self._ask(EndWorker(number))
             except OSError:
                 gone: Future[Message] = Future()
-                gone.set_exception(_zygote_ended())
+                gone.set_exception(_lost(self._end))
                 return gone
 
     def close(self) -> None:
@@ -215,12 +225,13 @@ class Zygote:
         with self._lock:
             process, connection, reader = self._process, self._connection, self._reader
             self._process = self._connection = self._reader = None
+            said, self._said = self._said, -1
         if connection is None or process is None or reader is None:
             return
         # Closing alone would leave the thread where it waits.
         with contextlib.suppress(OSError):
             connection.shutdown(socket.SHUT_RDWR)
-        close_all([reader.join, connection.close, partial(_end_process, process)])
+        close_all([reader.join, connection.close, partial(_end_process, process), partial(os.close, said)])
 
     def _ask(self, message: Message, descriptors: tuple[int, ...] = ()) -> Future[Message]:
         """Send a request; return what will be its answer. Caller holds the lock."""
@@ -241,11 +252,14 @@ class Zygote:
         except (OSError, EOFError):
             pass  # it ended in the middle of a message, or with unread ones
         with self._lock:
-            self.has_ended = True
+            process, said = self._process, self._said
+        why = "was closed" if process is None else _how_ended(process, said)
+        with self._lock:
+            self.has_ended, self._end = True, why
             unanswered = tuple(self._replies)
             self._replies.clear()
         for reply in unanswered:
-            reply.set_exception(_zygote_ended())
+            reply.set_exception(_lost(why))
 
     def _start(self) -> None:
         """Start the process, unless that has happened. Caller holds the lock."""
@@ -256,12 +270,16 @@ class Zygote:
         drop_current_folder()
         environment = worker_variables()
         environment["PYTHONPATH"] = os.pathsep.join(filter(None, [root, environment.get("PYTHONPATH", "")]))
-        with zygote_end:
+        self._said = os.memfd_create("drey-zygote", os.MFD_CLOEXEC)
+        with zygote_end, os.fdopen(os.dup(2), "wb") as standard_error:
+            passed = (zygote_end.fileno(), standard_error.fileno())
+            words = (*map(str, passed), worker_program("task-process").header)
             try:
                 self._process = subprocess.Popen(
-                    python_command("engine.functions.worker", str(zygote_end.fileno())),
-                    pass_fds=[zygote_end.fileno()],
+                    python_command("engine.functions.worker", *words),
+                    pass_fds=passed,
                     stdin=subprocess.DEVNULL,
+                    stderr=self._said,
                     env=environment,
                     # Ctrl-C of a terminal is for this process, which ends them; it would show where they were.
                     process_group=0,
@@ -274,5 +292,17 @@ class Zygote:
         self._reader.start()
 
 
-def _zygote_ended() -> WorkerLostError:
-    return WorkerLostError("the process that starts Python workers ended; see its output above")
+def _lost(how: str) -> WorkerLostError:
+    return WorkerLostError(f"the process that starts Python workers {how}")
+
+
+def _how_ended(process: subprocess.Popen[bytes], said: int) -> str:
+    """Return how a zygote ended that was not told to; what it said before it had started goes to the log, whole."""
+    how = "hung up"
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        code = process.wait(_END_TIMEOUT_S)
+        how = f"exited with code {code}" if code >= 0 else f"was ended by signal {-code}"
+    text = os.pread(said, _SAID_BYTES, max(0, os.fstat(said).st_size - _SAID_BYTES)).decode(errors="replace").strip()
+    if text:
+        _log.error("the process that starts Python workers did not start:\n%s", text)
+    return f"{how}: {text.splitlines()[-1]}" if text else how

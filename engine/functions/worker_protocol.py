@@ -30,11 +30,14 @@ import array
 import signal
 import socket
 import struct
+from functools import cache
 from typing import Final
 
 import msgspec
 
 from engine.graph.operator_descriptor import PythonOperator
+from engine.rpc.fingerprint import fingerprint
+from engine.rpc.program import Program, own_program
 
 #: most broadcast data sets of one function
 BROADCASTS_MAX = 32
@@ -182,6 +185,13 @@ Message = (
     | WorkerForked
     | WorkerEnded
 )
+
+
+@cache
+def worker_program(role: str) -> Program:
+    """Return what a process on either side says of itself: it is started from files that may have been replaced."""
+    return own_program(role, fingerprint(Message.__args__))
+
 
 _encoder = msgspec.msgpack.Encoder()
 _decoder: msgspec.msgpack.Decoder[Message] = msgspec.msgpack.Decoder(Message)

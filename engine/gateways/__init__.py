@@ -1,6 +1,7 @@
 """What components say to each other: messages, and one protocol for each component.
 
     messages.py          frozen structs: requests with the reply they expect
+    protocol.py          the fingerprint of all of them, by which processes know each other's version
     dispatcher.py        DispatcherGateway        client ─► Dispatcher
     job_master.py        JobMasterGateway         Dispatcher, TaskExecutor, ResourceManager ─► JobMaster
     resource_manager.py  ResourceManagerGateway   JobMaster, TaskExecutor ─► ResourceManager

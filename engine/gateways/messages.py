@@ -37,6 +37,7 @@ from engine.graph.job_graph import JobGraph
 from engine.graph.run_time_decision import RunTimeDecision
 from engine.graph.task_wait import TaskWait
 from engine.ids import AllocationId, ExecutionAttemptId, JobId, ResourceId, ResultPartitionId
+from engine.rpc.program import Program
 from engine.rpc.request import Acknowledge, Request
 
 
@@ -192,6 +193,7 @@ class RegisterTaskExecutor(Request[RegistrationReply], frozen=True):
     jobs: tuple[JobId, ...] = ()
     #: its wall clock when it sent this; 0: it does not say
     clock_ms: int = 0
+    program: Program = Program()
 
 
 class StayConnected(Request[Acknowledge], frozen=True):
@@ -286,6 +288,7 @@ class TaskExecutorOverview(msgspec.Struct, frozen=True):
     free_slot_count: int
     seen_ms: int
     hardware: TaskExecutorHardware
+    program: Program = Program()
 
 
 class TaskExecutorList(msgspec.Struct, frozen=True):

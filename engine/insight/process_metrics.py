@@ -9,11 +9,16 @@ import time
 
 import psutil
 
+from engine.rpc.refusals import REFUSALS
+
+#: begins the names of what was refused; a Reason follows
+REFUSED = "Status.Refused."
 _process = psutil.Process()
 
 
 def process_metrics() -> dict[str, float]:
     """Return the numbers of this moment. Bytes, seconds, counts."""
+    refused = {f"{REFUSED}{reason}": float(count) for reason, count in REFUSALS.counts.items()}
     with _process.oneshot():
         memory = _process.memory_info()
         times = _process.cpu_times()
@@ -25,4 +30,5 @@ def process_metrics() -> dict[str, float]:
             "Status.Process.FileDescriptors.Count": float(_process.num_fds()),
             "Status.Process.Uptime": max(0.0, time.time() - _process.create_time()),
             "Status.Machine.Memory.Available": float(psutil.virtual_memory().available),
+            **refused,
         }

@@ -1,9 +1,11 @@
 """Failures of one job: those that are not mended yet, and the latest of all.
 
     add(failure) ─► root: why the job fails, if it does ─► mended(): they were overcome by a restart
+                                                        └► end_job(): the job fails, what comes later follows from that
 
 A task that fails tears others down with it: their inputs vanish, their buffers are closed. Their reports may come
-first. The root is the first failure that is not such a consequence.
+first. The root is the first failure that ends a job whatever else failed; without one, the first failure that is not
+such a consequence.
 
 Held by: tests/client/test_failure_text.py
 """
@@ -15,6 +17,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from engine.clock import Clock
+from engine.errors import JobExecutionError
 from engine.graph.deployment import FailureInfo
 
 #: failures that others cause
@@ -32,12 +35,21 @@ KEPT_MAX = 64
 
 def root_failure(failures: Sequence[FailureInfo]) -> FailureInfo:
     """Return the cause among failures (at least one, in order of arrival)."""
-    return next((failure for failure in failures if failure.type_name not in _CONSEQUENCES), failures[0])
+    causes = [failure for failure in failures if not is_consequence(failure)]
+    return next((failure for failure in causes if is_final(failure)), causes[0] if causes else failures[0])
 
 
 def is_consequence(failure: FailureInfo) -> bool:
     """Whether something else failed, somewhere else."""
     return failure.type_name in _CONSEQUENCES
+
+
+def is_final(failure: FailureInfo) -> bool:
+    """Whether a failure ends the job, also where what failed is about to run again.
+
+    A task that hangs while it is being cancelled is no such failure: it is not why the job should fail.
+    """
+    return not failure.retryable and failure.type_name != JobExecutionError.__name__
 
 
 class PastFailure(NamedTuple):
@@ -53,6 +65,7 @@ class FailureHistory:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._open: list[FailureInfo] = []
+        self._end: FailureInfo | None = None
         self._kept: deque[PastFailure] = deque(maxlen=KEPT_MAX)
         self._count = 0
 
@@ -66,6 +79,11 @@ class FailureHistory:
         """Take note that a restart overcame what was open."""
         self._open.clear()
 
+    def end_job(self) -> None:
+        """Take note that what is open so far ends the job."""
+        if self._open and self._end is None and not is_consequence(self.root):
+            self._end = self.root
+
     @property
     def unmended(self) -> tuple[FailureInfo, ...]:
         """Those that are open."""
@@ -74,7 +92,7 @@ class FailureHistory:
     @property
     def root(self) -> FailureInfo:
         """The cause among the failures that are open, of which there is at least one."""
-        return root_failure(self._open)
+        return root_failure(self._open) if self._end is None else self._end
 
     @property
     def is_truncated(self) -> bool:

@@ -127,6 +127,7 @@ class JobFacts:
                 self.is_cancelling = True
             case FailingBegun():
                 self.is_failing = True
+                self.failures.end_job()
 
     def _schedule(self, event: Scheduled) -> None:
         subtasks = [self._adopt(each.attempt) for each in event.attempts]

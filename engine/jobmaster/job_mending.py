@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from engine.graph.deployment import FailureInfo
 from engine.ids import ResultPartitionId
 from engine.jobmaster.execution_vertex import ExecutionVertex
+from engine.jobmaster.failure_history import is_final
 from engine.jobmaster.job_event import FailureNoted, Restarted
 from engine.jobmaster.job_facts import JobFacts
 from engine.jobmaster.job_instruction import Instruction, LookAfter, Timer, WriteDown
@@ -61,8 +62,7 @@ class JobMending:
         """Begin to run the regions of subtasks again; return whether that is so."""
         facts = self._facts
         if not failure.retryable:
-            # A task that hangs while its region is being cancelled is not why the job should fail.
-            return failure.type_name == "JobExecutionError" and all(map(facts.failover.covers, subtasks))
+            return not is_final(failure) and all(map(facts.failover.covers, subtasks))
         facts.graph.note_damage(failure.partition)
         self._look_after(failure.partition)
         pause_s = facts.failover.begin(subtasks, facts.clock.monotonic_s())
@@ -79,6 +79,16 @@ class JobMending:
             self._failed_ms = facts.clock.wall_ms()
         self._tasks.cancel(facts.failover.subtasks)
         return True
+
+    def begin_all(self, hurt: Sequence[tuple[ExecutionVertex, FailureInfo]]) -> bool:
+        """Begin to run again what hurt subtasks need, all of it or nothing; return whether the job goes on."""
+        if any(is_final(failure) for _, failure in hurt):
+            return False
+        # What is to run again first: it covers tasks that hung while their region was being cancelled.
+        by_retryable = sorted(hurt, key=lambda pair: not pair[1].retryable)
+        return all(
+            self._facts.failover.covers(vertex) or self.begin(failure, [vertex]) for vertex, failure in by_retryable
+        )
 
     def _look_after(self, partition: ResultPartitionId | None) -> None:
         """Ask the holder of a partition that could not be read: if nobody listens, everything there is lost at once."""

@@ -20,7 +20,7 @@ from engine.errors import EngineError, MemoryBudgetError, SlotTimeoutError
 from engine.gateways.failure_info import failure_info
 from engine.gateways.job_queue import JobTurn
 from engine.gateways.messages import FreeSlot, OfferSlots, RequestSlots, SlotOverview, SubmitTask, WithdrawSlotRequests
-from engine.graph.deployment import FailureInfo, TaskReport
+from engine.graph.deployment import FailureInfo, TaskDeploymentDescriptor, TaskReport
 from engine.ids import AllocationId
 from engine.jobmaster.deployment import build_descriptor
 from engine.jobmaster.execution_state import ExecutionState
@@ -104,28 +104,29 @@ class JobScheduling:
         del self._unwritten[batch]
 
     def deploy(self) -> TaskReport | None:
-        """Send the tasks whose time has come; stop at one that cannot run in its slot, and return its report."""
-        scheduler = self._facts.scheduler
+        """Send the tasks whose time has come; where one cannot run in its slot send none, and return its report."""
+        facts, scheduler = self._facts, self._facts.scheduler
         unwritten = {id(region) for regions in self._unwritten.values() for region in regions}
+        descriptors = []
         for vertex in scheduler.deployable():
             region = scheduler.region_of(vertex)
-            if id(region) not in unwritten:
-                refusal = self._deploy(vertex, region)
-                if refusal is not None:
-                    return refusal
+            if id(region) in unwritten:
+                continue
+            try:
+                task = build_descriptor(vertex, facts.graph.job_graph, region.subtasks, facts.staging or {})
+            except MemoryBudgetError as error:
+                return refused(vertex, error)
+            descriptors.append((vertex, task))
+        for vertex, task in descriptors:
+            self._send(vertex, task)
         return None
 
-    def _deploy(self, vertex: ExecutionVertex, region: SchedulingRegion) -> TaskReport | None:
-        facts, execution = self._facts, vertex.current
+    def _send(self, vertex: ExecutionVertex, descriptor: TaskDeploymentDescriptor) -> None:
+        execution = vertex.current
         assert execution.slot is not None, f"{vertex.name} has no slot"
-        execution.transition(ExecutionState.DEPLOYING, facts.clock)
-        try:
-            descriptor = build_descriptor(vertex, facts.graph.job_graph, region.subtasks, facts.staging or {})
-        except MemoryBudgetError as error:
-            return refused(vertex, error)
+        execution.transition(ExecutionState.DEPLOYING, self._facts.clock)
         request = SubmitTask(descriptor, self._address)
         self._out.append(Deploy(execution.attempt, vertex.name, execution.slot.address, request))
-        return None
 
     # ---- slots ----
 

@@ -260,10 +260,12 @@ class JobState:
             facts.graph.lose_task_executor(resource_id, self._clock)
         for vertex in lost.attempts:
             self._tasks.learn(TaskReport(vertex.current.attempt, ExecutionState.FAILED.value))
-        # What cannot be mended ends the job, unless it came of what is mended.
-        for vertex, failure in sorted(to_run_again(facts, lost), key=lambda pair: not pair[1].retryable):
-            if not facts.failover.covers(vertex):
-                self._fail(failure, [vertex], is_new=failure not in facts.failures.unmended)
+        # All at once: nothing is sent before it is known whether, and what, is to run again.
+        hurt = to_run_again(facts, lost)
+        for failure in [failure for _, failure in hurt if failure not in facts.failures.unmended]:
+            self._mending.note(failure)
+        if not self._mending.begin_all(hurt):
+            self._end_by_failure(facts.failures.root)
 
     # ---- slots ----
 
@@ -341,19 +343,22 @@ class JobState:
 
     # ---- failures ----
 
-    def _fail(self, failure: FailureInfo, subtasks: Sequence[ExecutionVertex] = (), is_new: bool = True) -> None:
+    def _fail(self, failure: FailureInfo, subtasks: Sequence[ExecutionVertex] = ()) -> None:
         """Run the regions of ``subtasks`` again, if that may help, or end the job."""
-        if is_new:
-            self._mending.note(failure)
+        self._mending.note(failure)
         if self.status not in _NOT_ENDING or self._ending.has_begun:
             return
         if not subtasks or not self._mending.begin(failure, subtasks):
-            _log.info("job %s fails: %s: %s", self.facts.graph.job_graph.job_id, failure.type_name, failure.message)
-            self._enter_failing()
-            self._tasks.cancel(self.facts.graph)
+            self._end_by_failure(failure)
         self._advance()
 
+    def _end_by_failure(self, failure: FailureInfo) -> None:
+        _log.info("job %s fails: %s: %s", self.facts.graph.job_graph.job_id, failure.type_name, failure.message)
+        self._enter_failing()
+        self._tasks.cancel(self.facts.graph)
+
     def _enter_failing(self) -> None:
+        self.facts.failures.end_job()
         self.history.enter(JobStatus.FAILING)
         self._write(FailingBegun(self._clock.wall_ms()))
 

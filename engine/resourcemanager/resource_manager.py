@@ -274,6 +274,7 @@ class ResourceManager(RpcEndpoint):
                     *self._slots.counts_of(resource_id),
                     self._seen_ms[resource_id],
                     known.hardware,
+                    known.program,
                 )
                 for resource_id, known in sorted(self._registrations.items())
             )

@@ -17,7 +17,6 @@ job_document.py        JobDetails as documents (vertex_document.py, job_details.
 log_files.py           log files as answers; metrics_answer.py: metrics as answers
 forwarding.py          what a standby does: it asks the leader
 services.py            RestServices: what handlers ask
-version.py             which program this is
 
 A handler asks components through their gateways, as all components do, and answers with plain typed data. Errors are
 ``{"errors": [text]}``: 404 for what is not known, 400 for what is malformed, 409 for what comes too late.

@@ -15,10 +15,11 @@ from __future__ import annotations
 import time
 from collections import Counter
 
+from engine import __version__
 from engine.config.options import HA_TYPE
 from engine.gateways.messages import EndTaskExecutors, JobList, ListJobs, ListTaskExecutors, TaskExecutorList
+from engine.gateways.protocol import protocol
 from engine.rest.services import RestServices, answer
-from engine.rest.version import version
 from engine.rpc.http_messages import Access, HttpError, HttpRequest, HttpResponse, Route
 
 _STANDBYS_STAY = (
@@ -42,7 +43,7 @@ def cluster_routes(services: RestServices) -> tuple[Route, ...]:
                 "refresh-interval": 3000,
                 "timezone-name": time.tzname[0],
                 "timezone-offset": -time.timezone * 1000,
-                "flink-version": version(),
+                "flink-version": __version__,
                 "flink-revision": "",
                 "features": {"web-submit": False, "web-cancel": False, "web-rescale": False, "web-history": False},
             }
@@ -81,8 +82,9 @@ def overview_document(registered: TaskExecutorList, jobs: JobList) -> dict[str, 
         "jobs-finished": states["FINISHED"],
         "jobs-cancelled": states["CANCELED"],
         "jobs-failed": states["FAILED"],
-        "flink-version": version(),
+        "flink-version": __version__,
         "flink-commit": "",
+        "protocol": protocol(),
         "managed-bytes-per-slot": min((each.managed_memory // slots for each, slots in hardware), default=0),
         "lent-bytes-per-slot": min((each.lent_memory // slots for each, slots in hardware), default=0),
         "page-bytes": min((each.page_bytes for each, _ in hardware), default=0),

@@ -63,7 +63,7 @@ def job_routes(services: RestServices) -> tuple[Route, ...]:
         return answer({}, 202)
 
     return (
-        Route("POST", "/jobs", submit, body_limit=JOB_GRAPH_BYTES_MAX),
+        Route("POST", "/jobs", submit, body_limit=JOB_GRAPH_BYTES_MAX, is_internal=True),
         Route("GET", "/jobs/{job_id}/progress", progress, Access.OPEN_GET),
         Route("GET", "/jobs/{job_id}/outcome", outcome, Access.OPEN_GET),
         Route("PATCH", "/jobs/{job_id}", change, Access.CANCEL),

@@ -5,6 +5,7 @@ GET /jobmanager/environment    interpreter and variables of this program
 GET /jobmanager/metrics        names; with ?get=a,b their values
 GET /jobmanager/logs           its log files; /logs/{name} one, /log the newest, /stdout its output
 GET /jobmanager/thread-dump
+GET /jobmanager/refusals       the callers that were refused last: by reason and address, how often, and why
 
 Held by: tests/rest/test_process_routes.py
 """
@@ -15,19 +16,22 @@ import asyncio
 import os
 import platform
 import sys
+from collections.abc import Mapping, Sequence
 
+from engine import __version__
 from engine.config.loader import Configuration
 from engine.config.options import all_options
 from engine.config.secret_keys import HIDDEN, is_secret, shown_text
 from engine.gateways.insight import LogPart
+from engine.gateways.protocol import protocol
 from engine.insight.log_folder import LogFolder
 from engine.insight.process_metrics import process_metrics
 from engine.insight.thread_dump import thread_dump
 from engine.rest.log_files import log_answer, log_list
 from engine.rest.metrics_answer import metrics_answer
 from engine.rest.services import RestServices, answer
-from engine.rest.version import version
 from engine.rpc.http_messages import Access, Handler, HttpRequest, HttpResponse, Route
+from engine.rpc.refusals import REFUSALS, Reason, Refusal
 
 #: variables that are shown: this program's own
 _VARIABLE_PREFIX = "DREY_"
@@ -53,6 +57,9 @@ def jobmanager_routes(services: RestServices) -> tuple[Route, ...]:
             {"threadInfos": [{"threadName": each.name, "stringifiedThreadInfo": each.text} for each in thread_dump()]}
         )
 
+    async def refusals(_: HttpRequest) -> HttpResponse:
+        return answer(refusals_document(REFUSALS.counts, REFUSALS.latest))
+
     return (
         Route("GET", "/jobmanager/config", config, Access.OPEN_GET),
         Route("GET", "/jobmanager/environment", environment, Access.OPEN_GET),
@@ -62,6 +69,7 @@ def jobmanager_routes(services: RestServices) -> tuple[Route, ...]:
         Route("GET", "/jobmanager/log", _log_reader(services.logs, services.logs.log), Access.OPEN_GET),
         Route("GET", "/jobmanager/stdout", _log_reader(services.logs, services.logs.output), Access.OPEN_GET),
         Route("GET", "/jobmanager/thread-dump", threads, Access.OPEN_GET),
+        Route("GET", "/jobmanager/refusals", refusals, Access.OPEN_GET),
     )
 
 
@@ -72,6 +80,24 @@ def config_document(configuration: Configuration) -> list[dict[str, object]]:
         for option in all_options()
         if (text := shown_text(configuration, option.key)) is not None
     ]
+
+
+def refusals_document(counts: Mapping[Reason, int], latest: Sequence[Refusal]) -> dict[str, object]:
+    """Return what this process has refused."""
+    return {
+        "counts": {reason.value: count for reason, count in counts.items()},
+        "refused": [
+            {
+                "reason": each.reason.value,
+                "address": each.address,
+                "count": each.count,
+                "last": each.time_ms,
+                "request": each.what,
+                "message": each.why,
+            }
+            for each in latest
+        ],
+    }
 
 
 def _environment_document() -> dict[str, object]:
@@ -86,7 +112,8 @@ def _environment_document() -> dict[str, object]:
             "arch": platform.machine(),
         },
         "python": {"version": sys.version, "executable": sys.executable},
-        "version": version(),
+        "version": __version__,
+        "protocol": protocol(),
         "variables": variables,
         "classpath": [],
     }

@@ -10,9 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from engine import __version__
 from engine.rest.services import answer
 from engine.rest.streaming_routes import REFUSALS
-from engine.rest.version import version
 from engine.rpc.credentials import SCHEME
 from engine.rpc.http_messages import Access, HttpRequest, HttpResponse, Route
 
@@ -49,6 +49,7 @@ _SUMMARIES = {
     "/log-files": "page: the log files of a job's attempts",
     "/page": "page: one job or process",
     "/thread-dump": "the stack of every thread",
+    "/refusals": "callers that were refused last, because of their secret, clock or version",
     "/environment": "interpreter and variables of the process",
     "/jobs": "ids and states of jobs",
     "/jobs/overview": "jobs with names, times, tasks by state, and the place of those that wait for slots",
@@ -105,7 +106,7 @@ def openapi_document(routes: Iterable[Route]) -> dict[str, object]:
         paths.setdefault(route.path, {})[route.method.lower()] = _operation(route)
     return {
         "openapi": "3.1.0",
-        "info": {"title": "Drey REST API", "version": version()},
+        "info": {"title": "Drey REST API", "version": __version__},
         "servers": [{"url": "/"}, {"url": "/v1"}],
         "paths": {path: paths[path] for path in sorted(paths)},
         "components": {

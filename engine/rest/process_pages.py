@@ -11,6 +11,7 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
+from engine import __version__
 from engine.gateways.insight import (
     ListLogs,
     LogFile,
@@ -22,6 +23,7 @@ from engine.gateways.insight import (
     ThreadInfo,
 )
 from engine.gateways.messages import TaskExecutorOverview
+from engine.gateways.protocol import protocol
 from engine.ids import JobId
 from engine.insight.process_metrics import process_metrics
 from engine.insight.thread_dump import thread_dump
@@ -31,6 +33,7 @@ from engine.rest.quantities import bytes_text, count_text, duration_text, time_t
 from engine.rest.services import RestServices
 from engine.rest.taskmanager_routes import find_task_executor, insight_gateway
 from engine.rpc.errors import EndpointUnreachableError
+from engine.rpc.refusals import REFUSALS
 from engine.rpc.request import Request
 
 R = TypeVar("R")
@@ -73,9 +76,10 @@ async def job_manager_page(services: RestServices) -> Html:
     return _process_page(
         name,
         "this process",
-        _used(process_metrics()),
+        (("version", __version__), ("protocol", protocol()), *_used(process_metrics())),
         _log_links("/jobmanager", files),
         thread_dump(),
+        *_refused(),
         tag("h2", "Configuration"),
         table(f"configuration of the {name}", ("key", "value*", "comes from*"), settings),
     )
@@ -90,6 +94,18 @@ def log_files_page(job_id: JobId, files: Sequence[LogFile]) -> Html:
         tag("div", "of the attempts of job ", tag("code", job_id), ": v<vertex>-<subtask>-<attempt>", class_="quiet"),
         _files_table(f"/jobs/{job_id}/logs", files) if files else _no_files(),
     )
+
+
+def _refused() -> tuple[Html, ...]:
+    """Return the callers that this process has refused last, where there are any."""
+    rows = [
+        (each.address, each.reason.value, each.count, time_text(each.time_ms), each.what, each.why)
+        for each in REFUSALS.latest
+    ]
+    if not rows:
+        return ()
+    heads = ("address*", "because of", "times#", "last!", "request*", "why*")
+    return tag("h2", "Refused"), table("callers that were refused", heads, rows)
 
 
 def _settings(services: RestServices) -> list[dict[str, object]]:
@@ -123,6 +139,8 @@ def _process_page(
 def _resources(executor: TaskExecutorOverview) -> tuple[tuple[str, object], ...]:
     hardware = executor.hardware
     return (
+        ("version", executor.program.version),
+        ("protocol", executor.program.protocol),
         ("processors", hardware.cpu_cores),
         ("managed memory", bytes_text(hardware.managed_memory)),
         ("network memory", bytes_text(hardware.network_memory)),

@@ -2,6 +2,7 @@
 
     drey_taskmanagers  drey_slots{state}  drey_jobs{state}
     drey_job_rows_total{job_id, job, direction}  drey_job_bytes_total  drey_job_spilled_bytes_total    of running jobs
+    drey_refused_requests_total{process, reason}
     drey_process_*{process}                                              the JobManager and every TaskManager
 
 Made on request from what the components know: nothing is counted only for this.
@@ -32,7 +33,7 @@ from engine.gateways.messages import (
     TaskExecutorOverview,
 )
 from engine.ids import JobId
-from engine.insight.process_metrics import process_metrics
+from engine.insight.process_metrics import REFUSED, process_metrics
 from engine.rest.job_document import ENDED_JOB_STATES, JOB_STATES
 from engine.rest.services import RestServices
 from engine.rest.taskmanager_routes import insight_gateway
@@ -137,4 +138,11 @@ def _process_families(processes: Mapping[str, Mapping[str, float]]) -> Sequence[
     for process, values in processes.items():
         if "Status.Process.CPU.Time" in values:
             seconds.add_metric([process], values["Status.Process.CPU.Time"])
-    return [*families, seconds]
+    refused = CounterMetricFamily(
+        "drey_refused_requests", "Requests and data connections that were refused.", labels=["process", "reason"]
+    )
+    for process, values in processes.items():
+        for name, value in values.items():
+            if name.startswith(REFUSED):
+                refused.add_metric([process, name.removeprefix(REFUSED)], value)
+    return [*families, seconds, refused]

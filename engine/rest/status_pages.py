@@ -106,7 +106,7 @@ def cluster_page(jobs: JobList, registered: TaskExecutorList, now_ms: int) -> Ht
     return page(
         "Drey",
         tag("h1", "Drey"),
-        tag("div", f"version {overview['flink-version']}", class_="quiet"),
+        tag("div", f"version {overview['flink-version']}, protocol {overview['protocol']}", class_="quiet"),
         cards((label, overview[name]) for label, name in numbers),
         tag("h2", "Jobs"),
         _jobs(jobs, now_ms),
@@ -124,7 +124,7 @@ def history_page(jobs: JobList, now_ms: int) -> Html:
     return page(
         "History – Drey",
         tag("h1", "Drey: jobs that have ended"),
-        tag("div", f"version {overview['flink-version']}", class_="quiet"),
+        tag("div", f"version {overview['flink-version']}, protocol {overview['protocol']}", class_="quiet"),
         cards((label, overview[name]) for label, name in numbers),
         tag("h2", "Jobs"),
         _jobs(jobs, now_ms),
@@ -172,6 +172,7 @@ def _executors_table(registered: TaskExecutorList, now_ms: int) -> Html:
             link(f"/taskmanagers/{each.resource_id}/page", each.resource_id.value[:8]),
             each.hardware.host or each.address,
             f"{each.free_slot_count} of {each.slot_count}",
+            each.program.version,
             each.hardware.cpu_cores,
             bytes_text(each.hardware.managed_memory),
             f"{duration_text(max(0, now_ms - each.seen_ms))} ago",
@@ -179,5 +180,14 @@ def _executors_table(registered: TaskExecutorList, now_ms: int) -> Html:
         )
         for each in registered.task_executors
     )
-    heads = ("TaskManager", "host", "free slots#", "processors#", "managed memory#", "last heard of#", "its log")
+    heads = (
+        "TaskManager",
+        "host",
+        "free slots#",
+        "version",
+        "processors#",
+        "managed memory#",
+        "last heard of#",
+        "its log",
+    )
     return table("TaskManagers", heads, rows)

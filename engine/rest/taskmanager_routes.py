@@ -160,6 +160,8 @@ def _document(executor: TaskExecutorOverview, now_ms: int) -> dict[str, object]:
         },
         "host": hardware.host,
         "processId": hardware.process_id,
+        "version": executor.program.version,
+        "protocol": executor.program.protocol,
         "blocked": False,
     }
 

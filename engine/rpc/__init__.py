@@ -6,6 +6,9 @@ endpoint.py       RpcEndpoint: handlers by message type, one loop, no locks
 leadership.py     Leadership: what a process lends to the components that act while it leads
 fencing.py        LeaderFence, FollowerFence: the epoch of a message against the one in force
 codec.py          MessageCodec: messages, replies and errors as msgpack
+fingerprint.py    digits that tell messages of one form from those of another
+program.py        Program: which Drey a process runs, said and compared when two of them begin to speak
+refusals.py       Refusals: callers that this process has turned away, for logs, metrics and pages
 credentials.py    Credentials: the cluster secret, signed requests, sealed replies, proofs for raw sockets
 secret_file.py    files that hold a secret: made whole, readable by their owner alone
 read_access.py    ReadAccess: the token that lets browsers, Prometheus and curl read

@@ -30,7 +30,7 @@ from engine.clock import Clock, SystemClock
 from engine.config.loader import Configuration
 from engine.config.options import SECRET_FILE
 from engine.errors import ConfigurationError
-from engine.rpc.errors import ACCEPTED_MS, AccessDeniedError, ClockDifferenceError
+from engine.rpc.errors import ACCEPTED_MS, AccessDeniedError, ClockDifferenceError, MissingCredentialError
 from engine.rpc.secret_file import SECRET_MIN_BYTES, load_or_create_secret, load_secret, place_beside_configuration
 
 #: the header that carries a signature
@@ -137,14 +137,17 @@ class Credentials:
         # A signature from ACCEPTED_MS ahead of us stays valid for twice that.
         self._nonce_ends.append((now_s + 2 * ACCEPTED_MS / 1000, nonce))
 
-    def seal(self, header: str, reply: bytes) -> bytes:
-        """Return SEAL_BYTES that prove a reply to the request with that Authorization header."""
-        digest = hashlib.sha256(reply).hexdigest()
-        return hmac.new(self._reply_key, _unambiguous((header, digest)), hashlib.sha256).digest()
+    def seal(self, header: str, reply: bytes, program: str = "") -> bytes:
+        """Return SEAL_BYTES that prove a reply to the request with that Authorization header.
 
-    def check_seal(self, header: str, reply: bytes, seal: bytes) -> None:
+        ``program``: what the process that replies says of itself beside the reply.
+        """
+        said = (header, hashlib.sha256(reply).hexdigest(), *filter(None, (program,)))
+        return hmac.new(self._reply_key, _unambiguous(said), hashlib.sha256).digest()
+
+    def check_seal(self, header: str, reply: bytes, seal: bytes, program: str = "") -> None:
         """Raise AccessDeniedError unless a process with the secret made that reply to that request."""
-        if not hmac.compare_digest(self.seal(header, reply), seal):
+        if not hmac.compare_digest(self.seal(header, reply, program), seal):
             raise AccessDeniedError("the reply does not come from a process with the cluster's secret")
 
     # ---- raw sockets: each side sends a challenge, then the proof of the other's ----
@@ -179,7 +182,7 @@ def _unambiguous(parts: tuple[str, ...]) -> bytes:
 
 def _parsed(header: str | None) -> tuple[str, str, str, str]:
     if not header:
-        raise AccessDeniedError("the request carries no credential; it needs the cluster's secret")
+        raise MissingCredentialError("the request carries no credential; it needs the cluster's secret")
     scheme, _, value = header.partition(" ")
     fields = value.split(":")
     if scheme != SCHEME or len(fields) != 4:

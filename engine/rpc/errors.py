@@ -31,6 +31,10 @@ class AccessDeniedError(EngineError, PermissionError):
     """A credential or certificate is missing, wrong, too old or used before."""
 
 
+class MissingCredentialError(AccessDeniedError):
+    """A request shows no credential where one is needed."""
+
+
 class ClockDifferenceError(AccessDeniedError):
     """A credential that is valid at another time: the clocks of two machines differ, or it is repeated."""
 

@@ -112,6 +112,8 @@ class Route:
     is_streamed: bool = False
     #: seconds until a body must have come whole
     body_timeout_s: float = 60.0
+    #: the body is a message between programs of one version, so the caller has to say which one it is
+    is_internal: bool = False
 
     def __post_init__(self) -> None:
         if self.access is Access.OPEN_GET and self.method != "GET":

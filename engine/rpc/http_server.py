@@ -2,7 +2,7 @@
 
     server = HttpServer(bind_host, ports, credentials) ─► add_routes(routes) ─► start ─► host, port ─► stop
 
-    head ─► Host header (403) ─► route (404, 405) ─► credential (401) ─► declared length (413)
+    head ─► Host header (403) ─► route (404, 405) ─► credential (401) ─► program (412) ─► declared length (413)
          ─► body, within the route's limit (413) and time (408) ─► its digest (401) ─► handler ─► answer
 
 No byte of a body is read before the credential is verified, and none is parsed before the digest is. Every route says
@@ -11,8 +11,11 @@ takes the secret, the read token or a client certificate, and all else the secre
 mutual TLS does not start. A foreign Host header is refused: pages of
 other sites that make a browser on this machine call us cannot forge it.
 
-Errors are ``{"errors": [text]}``. Of a refused request only method and path are logged. When a caller goes away, its
-handler is cancelled.
+A caller that says which program it is must be of this one's version (``program``), and routes with messages between
+processes want to hear it; people and their tools say nothing and are answered.
+
+Errors are ``{"errors": [text]}``. Of a refused request only method, path and the caller's address are logged; refused
+credentials, clocks and versions are counted as well (``refusals``). When a caller goes away, its handler is cancelled.
 """
 
 from __future__ import annotations
@@ -24,17 +27,19 @@ import ipaddress
 import logging
 import socket
 import ssl
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from typing import Any
 
 from aiohttp import web
 
-from engine.errors import ConfigurationError
+from engine.errors import ConfigurationError, VersionMismatchError
 from engine.rpc.credentials import AUTHORIZATION, EMPTY_DIGEST, Credentials
-from engine.rpc.errors import AccessDeniedError, ClockDifferenceError
+from engine.rpc.errors import AccessDeniedError, ClockDifferenceError, MissingCredentialError
 from engine.rpc.http_connection import ConnectionGuard, ConnectionLimits, request_begins, request_ends
 from engine.rpc.http_messages import Access, HttpError, HttpRequest, HttpResponse, Route, error_response
+from engine.rpc.program import PROGRAM_HEADER, Program
 from engine.rpc.read_access import CHALLENGE, ReadAccess
+from engine.rpc.refusals import REFUSALS, Reason
 
 EPOCH_HEADER = "X-Drey-Epoch"
 DEADLINE_HEADER = "X-Drey-Deadline-Ms"
@@ -74,6 +79,8 @@ class HttpServer:
         readers: ReadAccess | None = None,
         readers_cancel: bool = False,
     ) -> None:
+        #: what this process says of itself, and callers that say it have to be; None: whoever they are
+        self.program: Program | None = None
         self._readers = readers
         self._readers_cancel = readers_cancel
         self._bind_host = bind_host
@@ -154,11 +161,11 @@ class HttpServer:
             return response
         except HttpError as error:
             return _refused(request, error.status, str(error))
-        except ClockDifferenceError as error:  # sent by a process that has the secret, so its users should know
-            _log.warning("%s %.200s from %s: %s", request.method, request.rel_url.raw_path, request.remote, error)
-            return _answered(request, error_response(web.HTTPUnauthorized.status_code, str(error)))
         except AccessDeniedError as error:
             return self._denied(request, error)
+        except VersionMismatchError as error:
+            _note(request, Reason.VERSION, error)
+            return _answered(request, error_response(web.HTTPPreconditionFailed.status_code, str(error)))
         except web.HTTPException as error:  # of the router
             refused = _refused(
                 request, error.status, f"{error.reason}: {request.method} {request.rel_url.raw_path}"[:200]
@@ -196,6 +203,7 @@ class HttpServer:
     def _endpoint(self, route: Route) -> Any:
         async def answer(request: web.Request) -> web.StreamResponse:
             digest = self._check_access(route, request)
+            says_program = self._check_program(route, request)
             length = request.content_length
             if length is not None and length > route.body_limit:
                 raise HttpError(413, f"the body has {length} bytes, at most {route.body_limit} are allowed")
@@ -218,9 +226,17 @@ class HttpServer:
                     request.raw_path,
                 )
             )
-            return await _sent(request, response)
+            own = {PROGRAM_HEADER: self.program.header} if self.program is not None and says_program else {}
+            return await _sent(request, response, own)
 
         return answer
+
+    def _check_program(self, route: Route, request: web.Request) -> bool:
+        """Return whether the caller says which program it is, after it was found to be this one."""
+        header = request.headers.get(PROGRAM_HEADER)
+        if self.program is not None and (header is not None or route.is_internal):
+            self.program.check(header, request.remote or "an unknown address")
+        return header is not None
 
     def _check_access(self, route: Route, request: web.Request) -> str:
         """Return the digest that the body must have."""
@@ -238,10 +254,10 @@ class HttpServer:
             return digest
         if _is_mutual(self._tls):
             return ""
-        raise AccessDeniedError("this server has no cluster secret, so this cannot be called")
+        raise MissingCredentialError("this server has no cluster secret, so this cannot be called")
 
     def _check_is_no_reader(self, route: Route, header: str | None) -> None:
-        """Raise AccessDeniedError that explains it, for a caller whose token or certificate only lets it read."""
+        """Raise MissingCredentialError that explains it, for a caller whose token or certificate only lets it read."""
         if header is None and _is_mutual(self._tls):
             what = "a client certificate"
         elif self._readers is not None and self._readers.allows(header):
@@ -249,7 +265,9 @@ class HttpServer:
         else:
             return
         cancels = "; to let it cancel jobs, set web.cancel.enable: true" if route.access is Access.CANCEL else ""
-        raise AccessDeniedError(f"{what} only reads: this needs the cluster secret, as bin/flink-run has it{cancels}")
+        raise MissingCredentialError(
+            f"{what} only reads: this needs the cluster secret, as bin/flink-run has it{cancels}"
+        )
 
     def _may_read(self, request: web.Request) -> bool:
         if self._is_loopback:
@@ -263,7 +281,8 @@ class HttpServer:
 
     def _denied(self, request: web.Request, error: AccessDeniedError) -> web.StreamResponse:
         """Refuse a caller, and have browsers ask for the read token where one would do."""
-        response = _refused(request, web.HTTPUnauthorized.status_code, str(error))
+        _note(request, _reason_of(error), error)
+        response = _answered(request, error_response(web.HTTPUnauthorized.status_code, str(error)))
         if self._readers is not None and request.method in ("GET", "HEAD"):
             response.headers["WWW-Authenticate"] = CHALLENGE
         return response
@@ -325,8 +344,20 @@ async def _checked_chunks(request: web.Request, limit: int, digest: str) -> Asyn
         raise AccessDeniedError("the body is not the one that was signed")
 
 
+def _reason_of(error: AccessDeniedError) -> Reason:
+    if isinstance(error, ClockDifferenceError):
+        return Reason.CLOCK
+    return Reason.MISSING_SECRET if isinstance(error, MissingCredentialError) else Reason.WRONG_SECRET
+
+
+def _note(request: web.Request, reason: Reason, error: Exception) -> None:
+    what = f"{request.method} {request.rel_url.raw_path:.200}"
+    REFUSALS.note(reason, request.remote or "an unknown address", what, str(error))
+
+
 def _refused(request: web.Request, status: int, reason: str) -> web.StreamResponse:
-    _log.info("%s %.200s is refused with %d: %s", request.method, request.rel_url.raw_path, status, reason)
+    path, remote = request.rel_url.raw_path, request.remote
+    _log.info("%s %.200s from %s is refused with %d: %s", request.method, path, remote, status, reason)
     return _answered(request, error_response(status, reason))
 
 
@@ -340,8 +371,9 @@ def _answered(request: web.Request, response: HttpResponse) -> web.Response:
     return answer
 
 
-async def _sent(request: web.Request, response: HttpResponse) -> web.StreamResponse:
-    headers = {**_SAFE_HEADERS, **response.headers, "Content-Type": response.content_type}
+async def _sent(request: web.Request, response: HttpResponse, own: Mapping[str, str]) -> web.StreamResponse:
+    # What another process said, to which the request was passed on, wins over what this one says of itself.
+    headers = {**_SAFE_HEADERS, **own, **response.headers, "Content-Type": response.content_type}
     if response.file is not None:
         return web.FileResponse(response.file, status=response.status, headers=headers)
     if response.parts is None:

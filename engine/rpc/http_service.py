@@ -5,10 +5,11 @@
 
     ask ─► same process? short way ─► [in turn per address] signed request ─► headers of the answer ─► its body
 
-The called side checks the epoch before it decodes anything, starts the handler, and sends the headers at once; the
-body follows when the handler has ended. A caller sends its next call to the same address only after those headers, so
-calls start in the order they were made, as within a process, and a call that waits holds up no other. A call that is
-refused was not begun; it is sent once more, since it may have been changed on the way.
+Both sides say which program they are, and each refuses another one (``program``). The called side checks that and the
+epoch before it decodes anything, starts the handler, and sends the headers at once; the body follows when the handler
+has ended. A caller sends its next call to the same address only after those headers, so calls start in the order they
+were made, as within a process, and a call that waits holds up no other. A call that is refused was not begun; it is
+sent once more, since it may have been changed on the way.
 
 A deadline goes with the call: when it passes, or the caller's connection closes, the handler is cancelled (one that
 must not stop half-way uses ``RpcEndpoint.complete``). A closed socket is EndpointUnreachableError at once. Connections
@@ -31,6 +32,7 @@ from typing import cast
 
 import aiohttp
 
+from engine.errors import VersionMismatchError
 from engine.rpc.codec import MessageCodec
 from engine.rpc.credentials import AUTHORIZATION, SEAL_BYTES, Credentials
 from engine.rpc.endpoint import RpcEndpoint
@@ -45,6 +47,7 @@ from engine.rpc.gateway import ASK_TIMEOUT_S, Gateway, R
 from engine.rpc.http_messages import Access, HttpError, HttpRequest, HttpResponse, Route
 from engine.rpc.http_server import DEADLINE_HEADER, EPOCH_HEADER, HttpServer
 from engine.rpc.local_gateway import LocalRpcService
+from engine.rpc.program import PROGRAM_HEADER
 from engine.rpc.request import Request
 
 #: largest message: a JobGraph or a task's descriptor with the functions in it
@@ -54,8 +57,9 @@ _CONNECT_S = 5.0
 #: less than the server's, so that a call never meets a connection that is being closed
 _KEEPALIVE_S = 15.0
 _REFUSED = (401, 403)
+_OTHER_PROGRAM = 412
 #: answers before a call is begun
-_NOT_BEGUN = (400, 404, 405, *_REFUSED)
+_NOT_BEGUN = (400, 404, 405, _OTHER_PROGRAM, *_REFUSED)
 _TEXT_MAX = 500
 
 
@@ -88,7 +92,7 @@ class HttpRpcService:
         self._is_closed = False
         #: the call whose turn it is to send to an address
         self._turns: weakref.WeakValueDictionary[str, asyncio.Lock] = weakref.WeakValueDictionary()
-        server.add_routes([Route("POST", "/rpc/{name}", self._answer, Access.SECRET, MESSAGE_LIMIT)])
+        server.add_routes([Route("POST", "/rpc/{name}", self._answer, Access.SECRET, MESSAGE_LIMIT, is_internal=True)])
 
     # ---- RpcService ----
 
@@ -147,7 +151,13 @@ class HttpRpcService:
     def _seal(self, request: HttpRequest, reply: bytes) -> bytes:
         """Return what follows a reply, to prove to a caller that signed where it comes from."""
         header = request.headers.get(AUTHORIZATION)
-        return self._credentials.seal(header, reply) if self._credentials is not None and header else b""
+        if self._credentials is None or not header:
+            return b""
+        return self._credentials.seal(header, reply, self._program_header)
+
+    @property
+    def _program_header(self) -> str:
+        return "" if self._server.program is None else self._server.program.header
 
     # ---- the calling side ----
 
@@ -157,7 +167,7 @@ class HttpRpcService:
         what = type(request).__name__
         try:
             async with asyncio.timeout(timeout_s):
-                status, answer, header = await self._exchange(gateway, body, timeout_s)
+                status, answer, header, said = await self._exchange(gateway, body, timeout_s)
         except aiohttp.ClientSSLError as error:
             raise AccessDeniedError(f"{gateway.address} and this process do not trust each other: {error}") from error
         except (aiohttp.ClientError, ConnectionError) as error:
@@ -169,28 +179,34 @@ class HttpRpcService:
             raise EndpointUnreachableError(f"nothing answers at {gateway.address}: {_reason(error)}") from error
         if status in _REFUSED:
             raise AccessDeniedError(f"{gateway.address} refuses {what} of {socket.gethostname()}: {_text(answer)}")
+        if status == _OTHER_PROGRAM:
+            raise VersionMismatchError(_text(answer))
         # A sealed reply is what it is, whatever became of its status on the way.
         if 400 <= status < 600 or (self._credentials is None and status != 200):
             raise RemoteCallError(f"{gateway.address} answers {what} with {status}: {_text(answer)}")
         if self._credentials is not None:
             answer, seal = answer[:-SEAL_BYTES], answer[-SEAL_BYTES:]
             try:
-                self._credentials.check_seal(header, answer, seal)
+                self._credentials.check_seal(header, answer, seal, said or "")
             except AccessDeniedError as error:
                 raise UntrustedReplyError(f"{gateway.address} answers {what}, but {error}") from error
+        if self._server.program is not None:
+            self._server.program.check(said, gateway.address)
         if self._codec.is_error(answer):
             raise self._codec.decode_error(answer)
         return cast("R", self._codec.decode(answer))
 
-    async def _exchange(self, gateway: HttpGateway, body: bytes, timeout_s: float | None) -> tuple[int, bytes, str]:
-        """Return status and body of the answer, and the credential that it was asked for with."""
+    async def _exchange(
+        self, gateway: HttpGateway, body: bytes, timeout_s: float | None
+    ) -> tuple[int, bytes, str, str | None]:
+        """Return status and body of the answer, the credential that it was asked for with, and whose it is."""
         async with gateway.turn:
             response, header = await self._send(gateway, body, timeout_s)
             if response.status in _NOT_BEGUN:
                 response.close()
                 response, header = await self._send(gateway, body, timeout_s)
         async with response:
-            return response.status, await response.read(), header
+            return response.status, await response.read(), header, response.headers.get(PROGRAM_HEADER)
 
     async def _send(
         self, gateway: HttpGateway, body: bytes, timeout_s: float | None
@@ -199,6 +215,8 @@ class HttpRpcService:
         authority, _, name = gateway.address.rpartition("/")
         target, epoch = f"/rpc/{name}", str(gateway.epoch)
         headers = {EPOCH_HEADER: epoch, "Content-Type": _CONTENT_TYPE}
+        if self._program_header:
+            headers[PROGRAM_HEADER] = self._program_header
         if timeout_s is not None:
             headers[DEADLINE_HEADER] = str(max(1, int(timeout_s * 1000)))
         if self._credentials is not None:

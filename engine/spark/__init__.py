@@ -14,6 +14,7 @@ column_names.py      names of columns in texts
 arrow_types.py       types on their way between both
 file_urls.py         paths as Spark reads them
 session_settings.py  settings of a session for a while
+driver_program.py    what the driver sends to workers says which Drey made it
 failures.py          errors on their way through Spark
 frames.py            ``read_dataframe`` and ``DataSet.to_spark``: both in one program
 found_by_name        the package ``pyspark_drey``, by which Spark finds ``format("drey")``

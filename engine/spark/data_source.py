@@ -51,6 +51,7 @@ from engine.parquet.pages import flat_leaves
 from engine.records.plain_types import plain_batch
 from engine.spark.arrow_types import fitted, records_schema, sparks_arrow_schema, sparks_schema
 from engine.spark.column_names import listed_names
+from engine.spark.driver_program import OfTheDriver
 from engine.spark.failures import plainly_told
 from engine.spark.manifest_switch import Promises, abort_write, begin_write, commit_write, sync_part
 from engine.spark.order_check import OrderCheck
@@ -163,7 +164,7 @@ class RowGroups(InputPartition):
     end: int
 
 
-class DreyReader(DataSourceReader):
+class DreyReader(OfTheDriver, DataSourceReader):
     """Reads a data set as it was when the reader was made."""
 
     def __init__(self, folder: Path, wanted: StructType) -> None:
@@ -265,7 +266,7 @@ class WrittenParts(WriterCommitMessage):
     parts: tuple[WrittenPart, ...]
 
 
-class DreyWriter(DataSourceArrowWriter):
+class DreyWriter(OfTheDriver, DataSourceArrowWriter):
     """Writes rows as parts of a record data set, which appear at once."""
 
     def __init__(self, folder: Path, schema: pa.Schema, *, overwrite: bool, sorted_by: tuple[str, ...] = ()) -> None:

@@ -24,6 +24,7 @@ from engine.gateways.messages import (
 from engine.ids import AllocationId, JobId, ResourceId
 from engine.rpc.fencing import FollowerFence
 from engine.rpc.gateway import Gateway, RpcService
+from engine.rpc.program import Program
 
 _log = logging.getLogger(__name__)
 
@@ -62,12 +63,17 @@ class ResourceManagerLink:
         self.registered_epoch, self.is_led = epoch, True
 
     async def register(
-        self, slots: tuple[SlotStatus, ...], jobs: Iterable[JobId], data_address: str, hardware: TaskExecutorHardware
+        self,
+        slots: tuple[SlotStatus, ...],
+        jobs: Iterable[JobId],
+        data_address: str,
+        hardware: TaskExecutorHardware,
+        program: Program,
     ) -> set[JobId]:
         """Tell the ResourceManager of slots and jobs; return the jobs that nobody there knows."""
         address, now_ms = self._rpc.address_of(self._address), self._clock.wall_ms()
         request = RegisterTaskExecutor(
-            self._resource_id, address, slots, data_address, hardware, tuple(sorted(jobs)), now_ms
+            self._resource_id, address, slots, data_address, hardware, tuple(sorted(jobs)), now_ms, program
         )
         reply = await self._gateway().ask(request)
         if reply.clock_note:

@@ -55,6 +55,7 @@ from engine.rpc.endpoint import RpcEndpoint
 from engine.rpc.fencing import FollowerFence
 from engine.rpc.gateway import Gateway, RpcService
 from engine.rpc.heartbeat import HeartbeatMonitor
+from engine.rpc.program import Program
 from engine.rpc.request import ACKNOWLEDGE, Acknowledge
 from engine.taskexecutor.job_table import JobTable
 from engine.taskexecutor.resource_manager_link import ResourceManagerLink
@@ -104,6 +105,8 @@ class TaskExecutorSettings(msgspec.Struct, frozen=True):
     reattach_timeout_s: float = 0.0
     #: more of managed pages, for all slots together, where no Python functions run
     lent_pages: int = 0
+    #: what the process says of itself
+    program: Program = Program()
 
 
 class TaskExecutor(RpcEndpoint):
@@ -173,7 +176,9 @@ class TaskExecutor(RpcEndpoint):
 
     async def _register(self, held: set[JobId]) -> set[JobId]:
         settings = self._settings
-        return await self._link.register(self.slot_table.statuses(), held, settings.data_address, settings.hardware)
+        return await self._link.register(
+            self.slot_table.statuses(), held, settings.data_address, settings.hardware, settings.program
+        )
 
     async def end_process(self, request: EndProcess) -> Acknowledge:
         """Begin to end the process; the answer comes before its end."""

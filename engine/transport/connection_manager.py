@@ -23,13 +23,11 @@ from engine.transport.client_connection import ClientConnection
 from engine.transport.data_address import DataAddress
 from engine.transport.data_server import prepare_socket
 from engine.transport.greeting_channel import GreetingChannel, completed
-from engine.transport.handshake import HANDSHAKE_S, greet_as_reader
+from engine.transport.handshake import HANDSHAKE_S, Greeting, greet_as_reader
 
 if TYPE_CHECKING:
     import ssl
     from collections.abc import Callable
-
-    from engine.rpc.credentials import Credentials
 
 CONNECT_S: Final = 5.0
 #: seconds between two looks whether who waits for a connection still wants it
@@ -39,7 +37,7 @@ _LOOK_S: Final = 0.05
 class Peer:
     """An open connection with its two threads."""
 
-    def __init__(self, address: str, cluster: str, credentials: Credentials | None, tls: ssl.SSLContext | None) -> None:
+    def __init__(self, address: str, greeting: Greeting, tls: ssl.SSLContext | None) -> None:
         self.address = address
         self.user_count = 0
         parsed = DataAddress.parse(address)
@@ -48,7 +46,7 @@ class Peer:
             channel = GreetingChannel(self._socket, HANDSHAKE_S)
             if tls is not None and self._socket.family != socket.AF_UNIX:
                 completed(channel.secure_as_reader(tls, parsed.host))
-            greet_as_reader(channel, cluster, credentials)
+            greet_as_reader(channel, greeting)
             prepare_socket(self._socket)
         except (OSError, PartitionConnectionError) as error:
             self._socket.close()
@@ -82,10 +80,9 @@ class _Opening:
 class ConnectionManager:
     """Connections by address. Thread: any."""
 
-    def __init__(self, cluster: str, credentials: Credentials | None = None, tls: ssl.SSLContext | None = None) -> None:
-        self._cluster = cluster
+    def __init__(self, greeting: Greeting, tls: ssl.SSLContext | None = None) -> None:
+        self._greeting = greeting
         self._tls = tls
-        self._credentials = credentials
         self._lock = threading.Lock()
         # guarded by: self._lock
         self._peers: dict[str, Peer] = {}
@@ -125,7 +122,7 @@ class ConnectionManager:
         """Open a connection for all who wait for it by then; all of them hear of it when that fails."""
         peer: Peer | None = None
         try:
-            peer = Peer(address, self._cluster, self._credentials, self._tls)
+            peer = Peer(address, self._greeting, self._tls)
         except Exception as error:  # whatever it is, it is told to who waits
             opening.error = error
         with self._lock:

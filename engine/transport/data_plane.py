@@ -34,7 +34,7 @@ class DataPlane:
     def __init__(self, manager: ResultPartitionManager, settings: DataPlaneSettings) -> None:
         self.server = DataServer(manager, settings)
         client_tls = None if settings.tls is None else settings.tls.client
-        self.connections = ConnectionManager(settings.cluster, settings.credentials, client_tls)
+        self.connections = ConnectionManager(settings.greeting, client_tls)
 
     def start(self) -> None:
         """Listen from now on."""

@@ -43,15 +43,17 @@ from engine.exchange.sorted_partition import SortedPartition
 from engine.exchange.subpartition_view import SubpartitionView
 from engine.private_folder import scratch_folder
 from engine.process_folder import FolderPrefix, ProcessFolder, sweep
+from engine.rpc.refusals import REFUSALS
 from engine.transport.data_address import DataAddress
 from engine.transport.greeter import Greeter, RareWarning
 from engine.transport.greeting_channel import LoopGreetingChannel
-from engine.transport.handshake import HANDSHAKE_S, greeting_as_writer
+from engine.transport.handshake import HANDSHAKE_S, REASONS, Greeting, greeting_as_writer
 from engine.transport.read_request import ReadRequest, error_response
 from engine.transport.server_connection import ServerConnection
 
 if TYPE_CHECKING:
     from engine.rpc.credentials import Credentials
+    from engine.rpc.program import Program
     from engine.rpc.tls import Tls
 
 _log = logging.getLogger(__name__)
@@ -90,6 +92,13 @@ class DataPlaneSettings:
     with_unix: bool = True
     #: TCP within mutual TLS; the UNIX socket stays plain
     tls: Tls | None = None
+    #: what this process says of itself, and the other side has to be; None: whoever it is
+    program: Program | None = None
+
+    @property
+    def greeting(self) -> Greeting:
+        """What is said and wanted of the other side when a connection begins."""
+        return Greeting(self.cluster, self.credentials, self.program)
 
 
 class PartitionSource:
@@ -247,10 +256,14 @@ class DataServer:
             channel = LoopGreetingChannel(connection, HANDSHAKE_S)
             if self._settings.tls is not None and connection.family != socket.AF_UNIX:
                 await channel.secure_as_writer(self._settings.tls.server)
-            await greeting_as_writer(channel, self._settings.cluster, self._settings.credentials)
+            await greeting_as_writer(channel, self._settings.greeting)
             prepare_socket(connection)
         except (OSError, EngineError) as error:
-            self._refused.tell(f"a data connection from {peer} was refused: {error}")
+            reason = REASONS.get(type(error.__cause__))
+            if reason is not None:
+                REFUSALS.note(reason, peer.rpartition(":")[0] or peer, "a data connection", str(error))
+            else:
+                self._refused.tell(f"a data connection from {peer} was refused: {error}")
             return False
         server = ServerConnection(connection.fileno(), peer, self._source, channel.session())
         thread = threading.Thread(target=self._serve, args=(connection, server), name=f"data-{peer}", daemon=True)

@@ -36,7 +36,7 @@ from engine.ids import AllocationId, JobId, ResourceId
 from engine.rpc.codec import MessageCodec
 from engine.transport.frames import HEADER_BYTES, FrameKind, decode_header, encode_frame
 from engine.transport.greeting_channel import GreetingChannel
-from engine.transport.handshake import greet_as_reader
+from engine.transport.handshake import Greeting, greet_as_reader
 from engine.transport.read_request import ReadRequest
 
 TIMEOUT_S = 20.0
@@ -241,7 +241,7 @@ class DataFuzz:
                 connection.settimeout(seconds)
 
         with self._connected() as connection:
-            greet_as_reader(GreetingChannel(Tap(), TIMEOUT_S), "drey", self._credentials)
+            greet_as_reader(GreetingChannel(Tap(), TIMEOUT_S), Greeting("drey", self._credentials))
         return b"".join(sent)
 
     def replayed(self):
@@ -261,7 +261,7 @@ class DataFuzz:
         """Frames of one who has the secret, until the other side has enough of them."""
         with self._connected() as connection:
             try:
-                greet_as_reader(GreetingChannel(connection, TIMEOUT_S), "drey", self._credentials)
+                greet_as_reader(GreetingChannel(connection, TIMEOUT_S), Greeting("drey", self._credentials))
             except (EngineError, OSError) as error:
                 return f"not greeted: {type(error).__name__}"
             with contextlib.suppress(ConnectionError):

@@ -14,7 +14,7 @@ import pytest
 
 from engine.rpc.credentials import Credentials
 from engine.transport.greeting_channel import GreetingChannel
-from engine.transport.handshake import greet_as_reader
+from engine.transport.handshake import Greeting, greet_as_reader
 from tests.chaos.cluster import ChaosCluster
 from tests.chaos.conftest import IS_SHORT, JOB, RATE, rows_of
 from tests.chaos.footprint import sample
@@ -45,7 +45,7 @@ class GoodClient(threading.Thread):
                 self._cluster.get("/overview")
                 for port in self._data_ports:
                     with socket.create_connection(("127.0.0.1", port), 20) as connection:
-                        greet_as_reader(GreetingChannel(connection, 20), "drey", self._credentials)
+                        greet_as_reader(GreetingChannel(connection, 20), Greeting("drey", self._credentials))
             except Exception as error:
                 self.failures.append(repr(error))
             self.took_s.append(time.monotonic() - began_s)

@@ -14,6 +14,7 @@ import pytest
 from engine.entrypoint.pid_file import PidFile
 from engine.errors import ResourceError
 from engine.gateways.messages import MESSAGE_TYPES, RequestLeader, RequestSlotOverview
+from engine.gateways.protocol import this_program
 from engine.rpc.codec import MessageCodec
 from engine.rpc.credentials import Credentials
 from engine.rpc.http_server import HttpServer
@@ -94,9 +95,9 @@ class Installation:
         return asyncio.run(self._ask_slots())
 
     async def _ask_slots(self) -> int:
-        rpc = HttpRpcService(
-            HttpServer("localhost", [0]), MessageCodec(MESSAGE_TYPES), Credentials.load(self.conf / "cluster.secret")
-        )
+        server = HttpServer("localhost", [0])
+        server.program = this_program("test")
+        rpc = HttpRpcService(server, MessageCodec(MESSAGE_TYPES), Credentials.load(self.conf / "cluster.secret"))
         try:
             leader = await rpc.connect(f"localhost:{self.port}/leader", 0).ask(RequestLeader())
             manager = rpc.connect(f"{leader.address}/resourcemanager", leader.epoch)

@@ -3,6 +3,7 @@
 import os
 import resource
 import signal
+import socket
 import subprocess
 import threading
 import time
@@ -12,6 +13,7 @@ import psutil
 import pyarrow as pa
 import pytest
 
+import engine
 from engine.config.loader import Configuration
 from engine.errors import JobCancelledError
 from engine.functions import worker_process
@@ -149,7 +151,7 @@ def test_workers_of_a_zygote_that_was_killed_are_lost_and_the_next_one_takes_its
     with closing(FunctionRunner()) as runner:
         session = open_session(runner, passes)
         stopped_zygotes[0].kill()
-        with pytest.raises(WorkerLostError, match="the process that starts Python workers ended"):
+        with pytest.raises(WorkerLostError, match="the process that starts Python workers was ended by signal 9"):
             results_of(session)
         session.close()
         wait_for(lambda: runner._zygote.has_ended)
@@ -231,3 +233,45 @@ def test_a_process_with_thousands_of_open_files_has_workers_too():
         for descriptor in descriptors:
             os.close(descriptor)
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def failing_zygote(monkeypatch, before):
+    """Have zygotes run other words of Python before they start."""
+    command = worker_process.python_command
+
+    def words(module, *arguments):
+        python, *_ = command(module)
+        run = f"import sys, runpy; {before}; runpy.run_module({module!r}, run_name='__main__')"
+        return [python, "-P", "-c", run, *arguments]
+
+    monkeypatch.setattr(worker_process, "python_command", words)
+
+
+@pytest.mark.parametrize(
+    ("before", "told"),
+    [
+        ("sys.modules['pyarrow'] = None", "exited with code 1: ModuleNotFoundError: import of pyarrow halted"),
+        ("import os; os.kill(os.getpid(), 9)", "was ended by signal 9"),
+        ("import engine; engine.__version__ = '9.9.9'", "has Drey 9.9.9 (protocol "),
+    ],
+)
+def test_a_process_that_cannot_start_workers_says_why_in_the_error_itself(monkeypatch, caplog, before, told):
+    failing_zygote(monkeypatch, before)
+    with closing(Zygote()) as zygote:
+        worker = zygote.fork()
+        with pytest.raises(WorkerLostError) as lost:
+            worker.reap()
+    text = str(lost.value)
+    assert text.startswith("the process that starts Python workers ") and told in text and "\n" not in text
+    if "9.9.9" in told:
+        assert f"the task-process on {socket.gethostname()} has Drey {engine.__version__} (" in text
+    assert "signal" in told or "did not start:\n" in caplog.text
+
+
+def test_what_a_zygote_says_while_it_starts_is_not_lost(monkeypatch, capfd):
+    failing_zygote(monkeypatch, "print('a warning of some package', file=sys.stderr)")
+    with closing(Zygote()) as zygote:
+        worker = zygote.fork()
+        wait_for(lambda: worker.pid)
+        worker.discard()
+    assert "a warning of some package" in capfd.readouterr().err

@@ -94,6 +94,9 @@ class StateWorld:
     def hear(self, happened):
         self.now = Moment(self.now.monotonic_s + 0.01, self.now.wall_ms + 10)
         instructions = self.state.handle(happened, self.now)
+        sent = {each.attempt for each in instructions if isinstance(each, told.Deploy)}
+        ended = {each.attempt for each in instructions if isinstance(each, told.Cancel)}
+        assert not sent & ended, "a task is sent and cancelled at once"
         for instruction in instructions:
             self.do(instruction)
         self.check()
@@ -220,10 +223,10 @@ class StateWorld:
             return self.stop(attempt, "FAILED", failure=gone)
         return self.stop(attempt, "FINISHED")
 
-    def offer(self, resource_id, request_id):
+    def offer(self, resource_id, request_id, pages=100):
         """Offer a slot; return whether it is taken."""
         allocation = AllocationId.random()
-        offer = OfferSlots(resource_id, str(resource_id), "data", (SlotOffer(0, allocation, 100, request_id),))
+        offer = OfferSlots(resource_id, str(resource_id), "data", (SlotOffer(0, allocation, pages, request_id),))
         (answer,) = [each for each in self.hear(offer) if isinstance(each, told.AcceptSlots)]
         assert set(answer.allocation_ids) <= {allocation}
         if answer.allocation_ids:

@@ -10,6 +10,7 @@ from engine.errors import PartitionConnectionError, TaskCancelledError
 from engine.transport import connection_manager
 from engine.transport.connection_manager import ConnectionManager
 from engine.transport.data_plane import DataPlane, DataPlaneSettings
+from engine.transport.handshake import Greeting
 from tests.exchange.world import World
 
 WAIT_S = 60.0
@@ -27,7 +28,7 @@ def silent():
 @pytest.fixture
 def manager(monkeypatch):
     monkeypatch.setattr(connection_manager, "HANDSHAKE_S", 1.0)
-    made = ConnectionManager("cluster")
+    made = ConnectionManager(Greeting("cluster"))
     yield made
     made.close()
     deadline = time.monotonic() + WAIT_S

@@ -19,6 +19,7 @@ from engine.rpc.credentials import Credentials
 from engine.rpc.tls import Tls
 from engine.transport import connection_manager, data_server
 from engine.transport.data_plane import DataPlane, DataPlaneSettings
+from engine.transport.handshake import Greeting
 from tests.exchange.world import BLOCKING, PIPELINED, descriptor, partition_id
 from tests.rpc.served import until
 from tests.rpc.test_tls import contexts
@@ -159,7 +160,7 @@ def test_a_reader_refuses_a_writer_of_another_authority_or_name_or_past_its_date
 def test_a_certificate_alone_is_not_the_secret(make_world: Any, own: Path, caplog: pytest.LogCaptureFixture) -> None:
     tls = contexts(own)
     world = make_world(tls, tls)
-    world.near_plane.connections._credentials = Credentials(b"t" * 32)
+    world.near_plane.connections._greeting = Greeting("test", Credentials(b"t" * 32))
     assert "closed the connection" in refused(world, caplog, "another cluster secret")
 
 

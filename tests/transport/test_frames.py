@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 
 import pytest
 
 from engine.errors import PartitionConnectionError
 from engine.rpc.credentials import Credentials
+from engine.rpc.program import Program
 from engine.transport.frames import HEADER_BYTES, FrameKind, check_frame_payload, decode_header, encode_frame
 from engine.transport.greeting_channel import GreetingChannel
-from engine.transport.handshake import greet_as_reader, greet_as_writer
+from engine.transport.handshake import Greeting, greet_as_reader, greet_as_writer
 from tests.exchange.world import World
 
 #: a change of these is a change of the format: FRAME_VERSION goes up with it
@@ -87,15 +89,15 @@ def test_both_sides_prove_that_they_belong_to_the_cluster(
 
     def answer() -> None:
         with theirs:
-            greet_as_writer(GreetingChannel(theirs, 30), *writer)
+            greet_as_writer(GreetingChannel(theirs, 30), Greeting(*writer))
 
     world.run(answer)
     with ours:
         if complaint is None:
-            greet_as_reader(GreetingChannel(ours, 30), *reader)
+            greet_as_reader(GreetingChannel(ours, 30), Greeting(*reader))
         else:
             with pytest.raises(PartitionConnectionError, match=complaint):
-                greet_as_reader(GreetingChannel(ours, 30), *reader)
+                greet_as_reader(GreetingChannel(ours, 30), Greeting(*reader))
     world.join(60)
     assert bool(world.failures) == (complaint is not None)
     if complaint == "closed":
@@ -107,10 +109,43 @@ def test_a_reader_without_the_secret_is_refused(world: World) -> None:
 
     def answer() -> None:
         with theirs:
-            greet_as_writer(GreetingChannel(theirs, 30), "one", SECRET)
+            greet_as_writer(GreetingChannel(theirs, 30), Greeting("one", SECRET))
 
     world.run(answer)
     with ours, pytest.raises(PartitionConnectionError, match="closed"):
-        greet_as_reader(GreetingChannel(ours, 30), "one", None)
+        greet_as_reader(GreetingChannel(ours, 30), Greeting("one", None))
     world.join(60)
     assert "secret" in str(world.failures[0])
+
+
+OURS = Program("0.2.0", "aaaa1111", "here", "TaskManager")
+
+
+@pytest.mark.parametrize("theirs", [Program("0.3.0", "aaaa1111", "there"), Program("0.2.0", "bbbb2222", "there"), None])
+@pytest.mark.parametrize("reads", [True, False])
+def test_both_sides_hear_that_the_other_one_has_another_version(
+    world: World, theirs: Program | None, reads: bool
+) -> None:
+    own, other = Greeting("one", SECRET, OURS), Greeting("one", SECRET, theirs)
+    near, far = socket.socketpair()
+
+    def answer() -> None:
+        with far:
+            greet_as_writer(GreetingChannel(far, 30), other if reads else own)
+
+    world.run(answer)
+    with (
+        near,
+        contextlib.suppress(PartitionConnectionError)
+        if not reads
+        else pytest.raises(PartitionConnectionError) as refused,
+    ):
+        greet_as_reader(GreetingChannel(near, 30), own if reads else other)
+    world.join(60)
+    said = str(refused.value) if reads else str(world.failures[0])
+    assert "the TaskManager on here has Drey 0.2.0 (protocol aaaa1111)" in said
+    if theirs is None:
+        assert "does not say which Drey it has" in said
+    else:
+        assert f"the process on there has Drey {theirs.version} (protocol {theirs.protocol})" in said
+        assert not reads or world.failures, "the writer refuses, too"

@@ -26,7 +26,7 @@ from engine.transport.client_connection import ClientConnection
 from engine.transport.data_server import PartitionSource
 from engine.transport.frames import HEADER_BYTES, FrameKind, decode_header, encode_frame
 from engine.transport.greeting_channel import GreetingChannel
-from engine.transport.handshake import Hello, greet_as_reader, greet_as_writer
+from engine.transport.handshake import Greeting, Hello, greet_as_reader, greet_as_writer
 from engine.transport.read_request import ReadRequest
 from engine.transport.server_connection import ServerConnection
 from tests.exchange.world import BLOCKING, World, descriptor, partition_id
@@ -126,7 +126,7 @@ def test_no_greeting_but_the_right_one_is_accepted(side: str) -> None:
             ours.sendall(frames)
             ours.shutdown(socket.SHUT_WR)
             with pytest.raises(PartitionConnectionError):
-                greet(GreetingChannel(theirs, WAIT_S), "drey", secret)
+                greet(GreetingChannel(theirs, WAIT_S), Greeting("drey", secret))
         growth.note()
     growth.check()
 

@@ -1,0 +1,103 @@
+"""Refusals: whom this process has turned away, why and how often. One for the process, ``REFUSALS``.
+
+    note(reason, address, what, why) ─► logged, at most once in a while for each caller, and counted
+    counts: by reason, for metrics        latest: by reason and address, for people
+
+Strangers can cause refusals at will. So the log has a line for the first one of a reason and address and then at most
+one in ``TELL_S`` seconds, which says how many there were in between; and the callers that were refused last are
+remembered, at most ``CALLERS_MAX`` of them.
+
+Thread: any.
+
+Held by: tests/rpc/test_refusals.py
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from enum import StrEnum
+from typing import Final
+
+import msgspec
+
+from engine.clock import Clock, SystemClock
+
+CALLERS_MAX: Final = 64
+#: seconds between two lines of the log about one reason and address
+TELL_S: Final = 60.0
+
+_log = logging.getLogger(__name__)
+
+
+class Reason(StrEnum):
+    """Why a caller is refused."""
+
+    #: it shows no credential where one is needed
+    MISSING_SECRET = "missing-secret"  # noqa: S105
+    #: its credential was made with another secret, was changed, or used before
+    WRONG_SECRET = "wrong-secret"  # noqa: S105
+    CLOCK = "clock"
+    VERSION = "version"
+
+
+class Refusal(msgspec.Struct):
+    """A caller that was refused."""
+
+    reason: Reason
+    address: str
+    count: int = 0
+    #: of the last time: when, what was asked, why it was refused
+    time_ms: int = 0
+    what: str = ""
+    why: str = ""
+    told_s: float = float("-inf")
+    #: since the last line of the log
+    untold_count: int = 0
+
+
+class Refusals:
+    """What one process has refused."""
+
+    def __init__(self, clock: Clock | None = None) -> None:
+        self._clock = clock or SystemClock()
+        self._lock = threading.Lock()
+        self._counts = dict.fromkeys(Reason, 0)  # guarded by: self._lock
+        #: the latest last  # guarded by: self._lock
+        self._callers: dict[tuple[Reason, str], Refusal] = {}
+
+    def note(self, reason: Reason, address: str, what: str, why: str) -> None:
+        """Count a refusal, and log it unless that was done a moment ago. ``what``: was asked, without secrets."""
+        with self._lock:
+            self._counts[reason] += 1
+            caller = self._callers.pop((reason, address), None) or Refusal(reason, address)
+            self._callers[reason, address] = caller
+            if len(self._callers) > CALLERS_MAX:
+                del self._callers[next(iter(self._callers))]
+            caller.count += 1
+            caller.time_ms, caller.what, caller.why = self._clock.wall_ms(), what, why
+            now_s = self._clock.monotonic_s()
+            is_told = now_s - caller.told_s >= TELL_S
+            more = caller.untold_count
+            caller.told_s, caller.untold_count = (now_s, 0) if is_told else (caller.told_s, more + 1)
+        if is_told:
+            others = f" (and {more} more since the last such line)" if more else ""
+            # People without a token meet this on their way to being asked for it.
+            level = logging.INFO if reason is Reason.MISSING_SECRET else logging.WARNING
+            _log.log(level, "%s from %s is refused: %s%s", what, address, why, others)
+
+    @property
+    def counts(self) -> dict[Reason, int]:
+        """How many there were of each reason."""
+        with self._lock:
+            return dict(self._counts)
+
+    @property
+    def latest(self) -> tuple[Refusal, ...]:
+        """The callers that were refused last, the latest first."""
+        with self._lock:
+            return tuple(msgspec.structs.replace(each) for each in reversed(self._callers.values()))
+
+
+#: of this process
+REFUSALS = Refusals()

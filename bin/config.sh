@@ -127,9 +127,11 @@ ensure_environment() {
         printf '%s\n' "$setup" >"$DREY_VENV/.setup"
         mv "$DREY_VENV/.building" "$DREY_VENV/.built"
         _compile_modules
-        # Spark looks for packages of such names in the folders of its path, not among what pip has linked.
-        ln -sfn "$DREY_HOME/engine/spark/found_by_name" "$("$DREY_PYTHON" -P -c \
-            'import sysconfig; print(sysconfig.get_path("purelib"))')/pyspark_drey"
+        # Not among what pip has linked: a script's folder would come first, and Spark looks into folders of its path.
+        local packages_folder
+        packages_folder="$("$DREY_PYTHON" -P -c 'import sysconfig; print(sysconfig.get_path("purelib"))')"
+        ln -sfn "$DREY_HOME/engine/drey" "$packages_folder/drey"
+        ln -sfn "$DREY_HOME/engine/spark/found_by_name" "$packages_folder/pyspark_drey"
         printf '%s\n' "$extras" >"$DREY_VENV/.extras"
         printf '%s\n' "$stamp" >"$DREY_VENV/.stamp"
     elif _native_is_stale; then

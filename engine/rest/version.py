@@ -13,6 +13,6 @@ from importlib import metadata
 def version() -> str:
     """Return the version of the installed package."""
     try:
-        return metadata.version("drey")
+        return metadata.version("drey-engine")
     except metadata.PackageNotFoundError:
         return "unknown"

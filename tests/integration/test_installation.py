@@ -55,7 +55,7 @@ def distributions(tmp_path_factory):
     """
     folder = tmp_path_factory.mktemp("dist")
     run(sys.executable, "-c", BUILD_SDIST, folder, cwd=ROOT)
-    (sdist,) = folder.glob("drey-*.tar.gz")
+    (sdist,) = folder.glob("drey_engine-*.tar.gz")
     compiler = folder / "cc"
     compiler.write_text(COMPILER.format(objects=folder / "objects", compiler=os.environ.get("CC", "gcc")))
     compiler.chmod(0o755)
@@ -69,7 +69,7 @@ def distributions(tmp_path_factory):
             shutil.copyfile(translated, unpacked / translated.relative_to(ROOT))
     words = ("-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", folder, unpacked)
     run(sys.executable, *words, cwd=folder, **environment)
-    (wheel,) = folder.glob("drey-*.whl")
+    (wheel,) = folder.glob("drey_engine-*.whl")
     return sdist, wheel
 
 
@@ -117,7 +117,10 @@ def test_the_wheel_has_the_packages_and_what_lies_beside_them_in_a_checkout(dist
     with zipfile.ZipFile(distributions[1]) as archive:
         names = archive.namelist()
         metadata = message_from_bytes(archive.read(next(name for name in names if name.endswith("/METADATA"))))
-    assert {name.partition("/")[0] for name in names if ".dist-info/" not in name} == {"engine", "ha", "pyspark_drey"}
+    tops = {name.partition("/")[0] for name in names if ".dist-info/" not in name}
+    assert tops == {"drey", "engine", "ha", "pyspark_drey"}
+    assert {"drey/py.typed", "drey/spark.pyi"} <= set(names)
+    assert not any(name.startswith("engine/drey/") for name in names)
     assert [name for name in names if name.endswith((".c", ".pyx", ".html", ".secret"))] == []
     natives = {name.partition(".")[0] for name in names if name.endswith(".so")}
     sources = {str(path.relative_to(ROOT).with_suffix("")) for path in ROOT.glob("engine/**/*.pyx")}

@@ -142,8 +142,9 @@ def _chunks(start: int, end: int) -> Iterator[tuple[int, int]]:
         yield first, min(_CHUNK_ROWS, end - first)
 
 
-def generate(row_count: int, target: Path, seed: int, file_format: str) -> None:
+def generate(row_count: int, target: Path | str, seed: int = 1, file_format: str = "csv") -> None:
     """Write ``row_count`` instruments in parts, and the currencies, below ``target``."""
+    target = Path(target)
     folder = target / "instruments"
     folder.mkdir(parents=True, exist_ok=True)
     for part in range(PART_COUNT):

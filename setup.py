@@ -150,10 +150,17 @@ class BuildNative(build_ext):
         for module in self.extensions:
             module.sources = translated[module.name].sources
             module.depends = translated[module.name].depends
+        self.done = 0
         super().run()
         if is_beside_sources:
             PROFILE_MARK.parent.mkdir(exist_ok=True)
             PROFILE_MARK.write_text(profile_text(build_profile()))
+
+    def build_extension(self, ext: Extension) -> None:
+        """Compile a module, and say how many are done: all of them take minutes."""
+        super().build_extension(ext)
+        self.done += 1
+        print(f"[{self.done:3d}/{len(self.extensions)}] {ext.name}", flush=True)
 
 
 def extensions(profile: str) -> list[Extension]:

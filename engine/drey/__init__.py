@@ -7,7 +7,7 @@ An object has one home, whichever name a program has used: classes say ``engine.
 workers by that name, and ``drey.errors is engine.errors``.
 
 Installed under this name, in whichever environment Drey is installed; a checkout links it there (``bin/config.sh``).
-Readers of types find the same names here, and stubs of the public modules beside this file.
+Readers of types find the same names here, and stubs of the modules that users import beside this file.
 
 Held by: tests/test_drey.py
 """

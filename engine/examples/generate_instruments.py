@@ -1,6 +1,6 @@
 """Make the main job's data: financial instruments of which 13 in 14 have the same currency, and the currencies.
 
-    python -m engine.examples.generate_instruments --rows 1400000 --out DIR [--seed S] [--format csv|parquet]
+    python -m drey.examples.generate_instruments --rows 1400000 --out DIR [--seed S] [--format csv|parquet]
 
 writes ``DIR/instruments/part-0000K.csv`` and ``DIR/currencies.csv`` (or ``.parquet``) and nothing else. The same rows
 and seed give the same data. Some currencies have no ISOCode: null for some, an empty string for others.

@@ -18,8 +18,8 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from engine import DataSet, Environment, JoinHint, col, when
-from engine.examples.generate_instruments import CURRENCIES, INSTRUMENTS
+from drey import DataSet, Environment, JoinHint, col, when
+from drey.examples.generate_instruments import CURRENCIES, INSTRUMENTS
 
 HINTS = {
     "auto": JoinHint.OPTIMIZER_CHOOSES,

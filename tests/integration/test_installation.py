@@ -36,6 +36,7 @@ from drey import Environment, col
 from drey.errors import DataError
 from drey.spark import read_dataframe
 from drey import none
+from drey.examples.generate_instruments import generate
 
 env = drey.Environment()
 rows = env.read_csv("x").filter(col("n") > 1)
@@ -133,7 +134,7 @@ def test_the_wheel_has_the_packages_and_what_lies_beside_them_in_a_checkout(dist
         metadata = message_from_bytes(archive.read(next(name for name in names if name.endswith("/METADATA"))))
     tops = {name.partition("/")[0] for name in names if ".dist-info/" not in name}
     assert tops == {"drey", "engine", "ha", "pyspark_drey"}
-    assert {"drey/py.typed", "drey/spark.pyi"} <= set(names)
+    assert {"drey/py.typed", "drey/spark.pyi", "drey/examples/generate_instruments.pyi"} <= set(names)
     assert not any(name.startswith("engine/drey/") for name in names)
     assert [name for name in names if name.endswith((".c", ".pyx", ".html", ".secret"))] == []
     natives = {name.partition(".")[0] for name in names if name.endswith(".so")}

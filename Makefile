@@ -2,6 +2,8 @@
 .PHONY: build debug test durations tidy chaos chaos-sql soak torture acceptance coverage mutation asan bench quickstart wheel docs clean
 
 PYTHON = .venv/bin/python
+# of what setuptools says, warnings
+QUIETLY = {"--global-option": ["--quiet"]}
 # its other ways of tracing know nothing of Cython's plugin, and leave .pyx out with a warning
 COVERAGE = COVERAGE_CORE=ctrace $(PYTHON) -m coverage
 NATIVE_ROOMS = tests/memory tests/records tests/iomanager tests/sort tests/join tests/aggregate tests/exchange \
@@ -89,10 +91,15 @@ bench:            ## beside DuckDB and Polars, in turns: make bench W=group@200 
 quickstart:
 	bin/quickstart
 
-wheel: build      ## source distribution and wheel, in dist/; the wheel is built from the source distribution
-	rm -rf dist
-	$(PYTHON) -c 'from setuptools.build_meta import build_sdist; build_sdist("dist")'
-	$(PYTHON) -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist dist/drey-*.tar.gz
+wheel:            ## source distribution and wheel, in dist/; the wheel is built from the source distribution, some minutes
+	bash -c 'source bin/config.sh && ensure_build_tools'
+	rm -rf dist build/wheel
+	mkdir -p dist build/wheel
+	$(PYTHON) -c 'from setuptools.build_meta import build_sdist; build_sdist("dist", $(QUIETLY))'
+	tar -xzf dist/drey_engine-*.tar.gz -C build/wheel --strip-components 1
+	cd build/wheel && ../../$(PYTHON) -c 'from setuptools.build_meta import build_wheel; build_wheel("../../dist", $(QUIETLY))'
+	rm -rf build/wheel
+	ls dist
 
 docs:             ## the documentation as pages, in build/docs; strict: a link that leads nowhere ends it
 	bash -c 'source bin/config.sh && ensure_environment docs'

@@ -48,8 +48,9 @@ DELIVERED = {
 #: what Cython adds to modules, once for all of them
 SHARED = "engine._cython"
 
-#: Spark 4 looks for data sources in packages of such names
-SPARKS_NAME = "pyspark_drey"
+#: packages that lie within engine and are installed under names of their own: what programs import, and what Spark 4
+#: looks for, which finds data sources in packages of such names
+NAMED = {"drey": "engine/drey", "pyspark_drey": "engine/spark/found_by_name"}
 
 DIRECTIVES = {
     "language_level": "3str",
@@ -149,10 +150,17 @@ class BuildNative(build_ext):
         for module in self.extensions:
             module.sources = translated[module.name].sources
             module.depends = translated[module.name].depends
+        self.done = 0
         super().run()
         if is_beside_sources:
             PROFILE_MARK.parent.mkdir(exist_ok=True)
             PROFILE_MARK.write_text(profile_text(build_profile()))
+
+    def build_extension(self, ext: Extension) -> None:
+        """Compile a module, and say how many are done: all of them take minutes."""
+        super().build_extension(ext)
+        self.done += 1
+        print(f"[{self.done:3d}/{len(self.extensions)}] {ext.name}", flush=True)
 
 
 def extensions(profile: str) -> list[Extension]:
@@ -209,8 +217,8 @@ if __name__ == "__main__":
     os.chdir(ROOT)
     profile = build_profile()
     setup(
-        packages=[*find_packages(include=["engine", "engine.*", "ha", "ha.*"]), SPARKS_NAME],
-        package_dir={SPARKS_NAME: "engine/spark/found_by_name"},
+        packages=[*find_packages(include=["engine", "engine.*", "ha", "ha.*"], exclude=["engine.drey"]), *NAMED],
+        package_dir=NAMED,
         ext_modules=extensions(profile),
         cmdclass={"build_ext": BuildNative, "build_py": BuildPackages},
         options={"build_ext": {"force": profile_has_changed(profile)}},

@@ -5,6 +5,7 @@
 #   DREY_PYTHON          the interpreter of .venv
 #   usage TEXT           say how a command is called and end
 #   ensure_environment   make or refresh .venv: create, install, build; seconds when nothing has changed
+#   ensure_build_tools   .venv with what building a wheel needs, and nothing else; packages that are there stay
 #   ensure_java          JAVA_HOME of a Java 17 or 21: the machine's, or the one from PyPI
 #   control_daemon NAME WORDS "$@"   start or stop a daemon here; WORDS: what start takes besides options
 #
@@ -94,15 +95,29 @@ _quietly() {
 # every process would compile all of them again, which takes as long as a small job.
 _compile_modules() { (cd "$DREY_HOME" && _quietly "$DREY_PYTHON" -P -m compileall -q engine ha); }
 
+_ensure_venv() {
+    local python
+    [ ! -x "$DREY_PYTHON" ] || return 0
+    python="$(_find_python)" || die "Drey needs Python 3.11 or newer with its venv module; set PYTHON to one"
+    command -v "${CC:-cc}" >/dev/null || command -v gcc >/dev/null || die "Drey needs a C compiler (gcc or clang)"
+    say "making $DREY_VENV with $("$python" --version)"
+    "$python" -P -m venv "$DREY_VENV" || die "could not create $DREY_VENV"
+}
+
+_install_build_tools() {
+    _quietly "$DREY_PYTHON" -P -m pip install --quiet --disable-pip-version-check "setuptools>=77" wheel "Cython>=3.3,<4"
+}
+
+ensure_build_tools() {
+    _ensure_venv
+    say "installing setuptools, wheel and Cython"
+    _install_build_tools
+}
+
 # ensure_environment EXTRA...: the environment with at least these extras of pyproject.toml.
 ensure_environment() {
-    local python extras stamp lock_fd
-    if [ ! -x "$DREY_PYTHON" ]; then
-        python="$(_find_python)" || die "Drey needs Python 3.11 or newer with its venv module; set PYTHON to one"
-        command -v "${CC:-cc}" >/dev/null || command -v gcc >/dev/null || die "Drey needs a C compiler (gcc or clang)"
-        say "making $DREY_VENV with $("$python" --version)"
-        "$python" -P -m venv "$DREY_VENV" || die "could not create $DREY_VENV"
-    fi
+    local extras stamp lock_fd
+    _ensure_venv
     exec {lock_fd}>"$DREY_VENV/.lock"
     flock "$lock_fd"
     extras="$( { cat "$DREY_VENV/.extras" 2>/dev/null || true; printf '%s\n' "$@"; } | sort -u | sed '/^$/d')"
@@ -112,7 +127,7 @@ ensure_environment() {
         list="$(printf '%s' "$extras" | tr '\n' ',' )"
         say "installing packages${list:+ with extras $list} and building native modules (a few minutes the first time)"
         local -a install=("$DREY_PYTHON" -P -m pip install --quiet --disable-pip-version-check)
-        _quietly "${install[@]}" "setuptools>=77" wheel "Cython>=3.3,<4"
+        _install_build_tools
         touch "$DREY_VENV/.building"
         # What has changed is compiled beside its source; pip alone would compile all of it for a new line of metadata.
         local setup force=""
@@ -127,9 +142,11 @@ ensure_environment() {
         printf '%s\n' "$setup" >"$DREY_VENV/.setup"
         mv "$DREY_VENV/.building" "$DREY_VENV/.built"
         _compile_modules
-        # Spark looks for packages of such names in the folders of its path, not among what pip has linked.
-        ln -sfn "$DREY_HOME/engine/spark/found_by_name" "$("$DREY_PYTHON" -P -c \
-            'import sysconfig; print(sysconfig.get_path("purelib"))')/pyspark_drey"
+        # Not among what pip has linked: a script's folder would come first, and Spark looks into folders of its path.
+        local packages_folder
+        packages_folder="$("$DREY_PYTHON" -P -c 'import sysconfig; print(sysconfig.get_path("purelib"))')"
+        ln -sfn "$DREY_HOME/engine/drey" "$packages_folder/drey"
+        ln -sfn "$DREY_HOME/engine/spark/found_by_name" "$packages_folder/pyspark_drey"
         printf '%s\n' "$extras" >"$DREY_VENV/.extras"
         printf '%s\n' "$stamp" >"$DREY_VENV/.stamp"
     elif _native_is_stale; then

@@ -17,7 +17,7 @@ Layers, lowest first: errors closing shown_text | private_folder | ids clock con
 python_command shown_html shown_sizes user_warnings | log_format | process_folder task_log | memory | graph | records
 iomanager rpc | exchange gateways blob sort join aggregate expressions commit | files statistics window | csv parquet
 | transport connectors functions insight adaptive | operators | optimizer taskexecutor jobmaster resourcemanager
-client | dispatcher api rest | spark sql | entrypoint minicluster | targets | cli.
+client | dispatcher api rest | spark sql | entrypoint minicluster | dataframes | targets | cli | drey.
 
 Where to start reading: ``graph/plan.py``, then ``operators/batch_task.py``, then ``records/layout.py``.
 

@@ -1,4 +1,4 @@
-"""Writes reference/api.md: every public name of ``engine``, which mkdocstrings fills from its docstring."""
+"""Writes reference/api.md: every public name of ``drey``, which mkdocstrings fills from its docstring."""
 
 import mkdocs_gen_files
 
@@ -50,7 +50,7 @@ def _place(name: str) -> str:
 
 
 def _page() -> str:
-    lines = ["# API", "", "Everything that a script imports: `from engine import ...`.", ""]
+    lines = ["# API", "", "Everything that a script imports: `from drey import ...`.", ""]
     named = {name for _, names in _GROUPS for name in names} | set(_FUNCTIONS)
     errors = [name for name in engine.__all__ if name.endswith(("Error", "Warning"))]
     missing = set(engine.__all__) - named - set(errors)

@@ -1,5 +1,6 @@
 """The map of mechanisms, made from the sources. Pure but for reading them.
 
+Flink's names         the table of ``flink_mechanisms``, with the tests of the modules and the pages of decisions
 a room's chapter      the docstring of its ``__init__.py``
 a module              the first line of its header, and the tests that hold it: the one of its own name, and those
                       that its header names in lines "Held by: tests/..."
@@ -7,8 +8,10 @@ a file of the tests   the first line of its header
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+
+from docs.generators.flink_mechanisms import Mechanism
 
 _DOCSTRING = re.compile(r'(?s)\A(?:#[^\n]*\n|\s)*"""(.*?)"""')
 _COMMENT = re.compile(r"(?m)\A(?:#[^\n]*\n)+")
@@ -18,6 +21,10 @@ _HEAD = """# The map of mechanisms
 Where each mechanism is, and the tests that show it. This page is made from the sources: the chapter of each room from
 its `__init__.py`, the tables from the headers of modules and tests. How one works is further down in its header.
 
+"""
+_BY_NAME = """## By Flink's names
+
+What Flink's documents name: where it is here, and where it is otherwise or is not, the decision that says why.
 """
 
 
@@ -92,9 +99,28 @@ def _tests(root: Path, folder: Path) -> list[str]:
     return [f"### {folder.relative_to(root)}", "", *_table(("file", "what it shows"), rows)] if rows else []
 
 
-def map_page(root: Path) -> str:
-    """Return the page: rooms of the engine, then the tests."""
-    lines = [_HEAD]
+def _decision(root: Path, number: int) -> str:
+    """Return a link to the page of a decision; IndexError when there is none of that number."""
+    page = sorted((root / "docs" / "pages" / "decisions").glob(f"{number:04d}-*.md"))[0]
+    return f"[decision {number}](../decisions/{page.name})"
+
+
+def _by_name(root: Path, mechanisms: Mapping[str, Sequence[Mechanism]]) -> list[str]:
+    lines = [_BY_NAME]
+    for part, of_part in mechanisms.items():
+        rows = []
+        for each in of_part:
+            where = [f"`{module}`" for module in each.modules]
+            where += [_decision(root, each.decision)] if each.decision else []
+            tests = dict.fromkeys(test for module in each.modules for test in held_by(root, module))
+            rows.append((each.name, " ".join(where), " ".join(f"`{test}`" for test in tests)))
+        lines += [f"### {part}", "", *_table(("mechanism", "where", "held by"), rows)]
+    return lines
+
+
+def map_page(root: Path, mechanisms: Mapping[str, Sequence[Mechanism]]) -> str:
+    """Return the page: mechanisms by Flink's names, rooms of the engine, then the tests."""
+    lines = [_HEAD, *_by_name(root, mechanisms)]
     for folder in (*_rooms(root / "engine"), root / "ha"):
         lines += _room(root, folder)
     lines += ["## The tests", ""]

@@ -12,7 +12,7 @@ import traceback
 from collections.abc import Sequence
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
-from importlib.util import spec_from_file_location
+from importlib.util import find_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
 
@@ -98,10 +98,10 @@ def _put_in_front(path: Path) -> None:
 
 
 def _tell_of_names_taken(folder: Path) -> None:
-    for name in ("engine", "ha"):
+    for name in ("drey", "engine", "ha"):
+        found = find_spec(name)
         for path in (folder / f"{name}.py", folder / name / "__init__.py"):
-            own = sys.modules[name].__file__
-            if path.is_file() and not (own and path.samefile(own)):
+            if path.is_file() and found is not None and not path.samefile(str(found.origin)):
                 print(
                     f"warning: {path} has the name of a package of Drey and would hide it: 'import {name}' finds "
                     "Drey's here; rename it",

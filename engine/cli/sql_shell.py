@@ -160,7 +160,7 @@ def _line_editor(session: SqlSession) -> Any:
         from prompt_toolkit.lexers import PygmentsLexer  # noqa: PLC0415
         from pygments.lexers.sql import SqlLexer  # noqa: PLC0415
     except ImportError as error:
-        raise ConfigurationError(f"the shell needs the extra: pip install 'drey[sql]' ({error})") from None
+        raise ConfigurationError(f"the shell needs the extra: pip install 'drey-engine[sql]' ({error})") from None
 
     class Names(Completer):
         """Completes from the tables of the moment."""

@@ -47,7 +47,7 @@ def _fastavro() -> Any:
         import fastavro  # noqa: PLC0415 - an extra
     except ImportError:
         raise NotYetSupportedError(
-            "read_avro without the package fastavro; install it: pip install 'drey[avro]'"
+            "read_avro without the package fastavro; install it: pip install 'drey-engine[avro]'"
         ) from None
     return fastavro
 

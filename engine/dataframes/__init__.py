@@ -10,7 +10,7 @@ Our semantics win. What Spark does alike is Spark's (``native_expressions``, one
 or has not, Spark is the exchange and the engine the operator: the worker's rows go through ``mapInArrow`` into the
 engine's own operators, which spill. So no operator and no expression has a second meaning.
 
-session.py             the session of Spark, and settings that it must have
+needed_settings.py     settings of the session that decide which rows come out
 carried_types.py       types on their way through Spark
 frame.py               Frame, and how waiting nodes become a fragment
 fragments.py           what a task of Spark runs: a small plan on an embedded cluster

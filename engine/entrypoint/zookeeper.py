@@ -103,7 +103,7 @@ def _find_java() -> str:
 def _class_path() -> str:
     package = importlib.util.find_spec("pyspark")
     if package is None or package.origin is None:
-        raise ConfigurationError("ZooKeeper comes with PySpark's jars: pip install 'drey[spark]'")
+        raise ConfigurationError("ZooKeeper comes with PySpark's jars: pip install 'drey-engine[spark]'")
     folder = Path(package.origin).with_name("jars")
     jars = [sorted(folder.glob(f"{name}*.jar")) for name in _JARS]
     missing = [name for name, found in zip(_JARS, jars, strict=True) if not found]

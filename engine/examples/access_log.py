@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from engine import DataSet, Environment, avg, col, count, max_, when
+from drey import DataSet, Environment, avg, col, count, max_, when
 
 LINE = r'"(?:GET|POST) (\S+) [^"]*" (\d{3}) \d+ ([\d.]+)$'
 

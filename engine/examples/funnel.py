@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 
 import pyarrow as pa
 
-from engine import DataSet, Environment, col, count, lit, min_, when
+from drey import DataSet, Environment, col, count, lit, min_, when
 
 STEPS = ("visit", "basket", "payment")
 

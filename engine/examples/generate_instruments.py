@@ -1,6 +1,6 @@
 """Make the main job's data: financial instruments of which 13 in 14 have the same currency, and the currencies.
 
-    python -m engine.examples.generate_instruments --rows 1400000 --out DIR [--seed S] [--format csv|parquet]
+    python -m drey.examples.generate_instruments --rows 1400000 --out DIR [--seed S] [--format csv|parquet]
 
 writes ``DIR/instruments/part-0000K.csv`` and ``DIR/currencies.csv`` (or ``.parquet``) and nothing else. The same rows
 and seed give the same data. Some currencies have no ISOCode: null for some, an empty string for others.
@@ -142,8 +142,9 @@ def _chunks(start: int, end: int) -> Iterator[tuple[int, int]]:
         yield first, min(_CHUNK_ROWS, end - first)
 
 
-def generate(row_count: int, target: Path, seed: int, file_format: str) -> None:
+def generate(row_count: int, target: Path | str, seed: int = 1, file_format: str = "csv") -> None:
     """Write ``row_count`` instruments in parts, and the currencies, below ``target``."""
+    target = Path(target)
     folder = target / "instruments"
     folder.mkdir(parents=True, exist_ok=True)
     for part in range(PART_COUNT):

@@ -11,7 +11,7 @@ from datetime import date
 
 import pyarrow as pa
 
-from engine import DataSet, Environment, col, lag, lead
+from drey import DataSet, Environment, col, lag, lead
 
 PRICES = pa.table(
     {

@@ -9,7 +9,7 @@ Held by: tests/integration/test_examples.py
 
 import pyarrow as pa
 
-from engine import DataSet, Environment, col
+from drey import DataSet, Environment, col
 
 CHANGES = [
     {"customer": 1, "version": 1, "change": "insert", "city": "Oslo"},

@@ -10,7 +10,7 @@ Held by: tests/integration/test_examples.py
 
 import pyarrow as pa
 
-from engine import DataSet, Environment, col, count, lit, max_, sum_
+from drey import DataSet, Environment, col, count, lit, max_, sum_
 
 LINKS = pa.table(
     {

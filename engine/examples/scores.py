@@ -13,7 +13,7 @@ import random
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from engine import DataSet, Environment, col, when
+from drey import DataSet, Environment, col, when
 
 SCORED = pa.schema({"customer": pa.int64(), "score": pa.float64()})
 

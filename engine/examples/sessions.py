@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 
 import pyarrow as pa
 
-from engine import DataSet, Environment, col, count, lag, max_, min_, sum_, when
+from drey import DataSet, Environment, col, count, lag, max_, min_, sum_, when
 
 GAP = timedelta(minutes=30)
 

@@ -1,11 +1,13 @@
 """The main job: instruments joined with their currencies, where 13 in 14 instruments have the same currency.
 
     bin/flink-run job submit engine/examples/skew_join.py --input DIR --out RESULT
-        [--instruments PATH] [--currencies PATH] [--format csv|parquet|records] [--join-type auto|normal|broadcast]
+        [--instruments PATH] [--currencies PATH] [--format csv|parquet|records]
+        [--planner api|sql] [--join-type auto|normal|broadcast]
 
 ``DIR`` holds ``instruments`` and ``currencies`` as ``generate_instruments.py`` and ``spark-export`` write them. With
 ``--join-type auto`` the optimizer finds by itself that the small side is to be broadcast; ``normal`` is the
-repartition hint, ``broadcast`` the broadcast hint. The result has the format of the input (``records``: Parquet).
+repartition hint, ``broadcast`` the broadcast hint. The same join is asked for by methods or, with ``--planner sql``, as
+a query, which takes no hint. The result has the format of the input (``records``: Parquet).
 
 Held by: tests/integration/test_skew_join.py
 """
@@ -16,8 +18,8 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from engine import DataSet, Environment, JoinHint, col, when
-from engine.examples.generate_instruments import CURRENCIES, INSTRUMENTS
+from drey import DataSet, Environment, JoinHint, col, when
+from drey.examples.generate_instruments import CURRENCIES, INSTRUMENTS
 
 HINTS = {
     "auto": JoinHint.OPTIMIZER_CHOOSES,
@@ -25,6 +27,13 @@ HINTS = {
     "broadcast": JoinHint.BROADCAST_HASH_SECOND,
 }
 OUTPUT_COLUMNS = [name if name != "CurrencyID" else "CurrencyCode" for name in INSTRUMENTS.names]
+QUERY = """
+    SELECT "RIC", "Asset", "AssetClass", "Exchange", "Periodicity", "ContractType", "CallPutOption", "ExpiryDate",
+        "StrikePrice", "StrikePriceMultiplier", "LotSize",
+        CASE WHEN "ISOCode" IS NULL OR "ISOCode" = '' THEN "ISOExtended" ELSE "ISOCode" END AS "CurrencyCode",
+        "AssetState"
+    FROM instruments JOIN currencies USING ("CurrencyID")
+"""
 
 
 def read_inputs(env: Environment, options: argparse.Namespace) -> tuple[DataSet, DataSet]:
@@ -46,6 +55,13 @@ def skew_join(instruments: DataSet, currencies: DataSet, hint: JoinHint) -> Data
     return instruments.join(codes, on="CurrencyID", hint=hint).select(*OUTPUT_COLUMNS)
 
 
+def skew_join_in_sql(env: Environment, instruments: DataSet, currencies: DataSet) -> DataSet:
+    """Return the same rows as ``skew_join``, from a query."""
+    env.register("instruments", instruments)
+    env.register("currencies", currencies)
+    return env.sql(QUERY)
+
+
 def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     """Return the options of the command line with the input paths filled in."""
     parser = argparse.ArgumentParser(prog="skew_join.py", description=(__doc__ or "").split("\n", 1)[0])
@@ -54,10 +70,13 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--currencies", type=Path, metavar="PATH", help="instead of DIR/currencies*")
     parser.add_argument("--out", "--output", type=Path, required=True, metavar="RESULT", help="folder of the result")
     parser.add_argument("--format", choices=("csv", "parquet", "records"), default="csv", help="of input and output")
+    parser.add_argument("--planner", choices=("api", "sql"), default="api", help="methods (the default), or a query")
     parser.add_argument("--join-type", choices=tuple(HINTS), default="auto", help="hint for the join (default: none)")
     options = parser.parse_args(arguments)
     if options.input is None and (options.instruments is None or options.currencies is None):
         parser.error("give --input DIR, or both --instruments and --currencies")
+    if options.planner == "sql" and options.join_type != "auto":
+        parser.error("--planner sql takes no --join-type: the query has no hint")
     suffix = "" if options.format == "records" else f".{options.format}"
     folder: Path = options.input or Path()  # without one both others are given
     options.instruments = options.instruments or folder / "instruments"
@@ -69,8 +88,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Build the plan and run it."""
     options = parse_arguments(arguments)
     env = Environment()
-    instruments, currencies = read_inputs(env, options)
-    result = skew_join(instruments, currencies, HINTS[options.join_type])
+    inputs = read_inputs(env, options)
+    is_query = options.planner == "sql"
+    result = skew_join_in_sql(env, *inputs) if is_query else skew_join(*inputs, HINTS[options.join_type])
     if options.format == "csv":
         result.write_csv(str(options.out))
     else:

@@ -10,7 +10,7 @@ Held by: tests/integration/test_examples.py
 
 import pyarrow as pa
 
-from engine import DataSet, Environment, col, count, count_distinct, row_number
+from drey import DataSet, Environment, col, count, count_distinct, row_number
 
 DOCUMENTS = pa.table(
     {

@@ -11,7 +11,7 @@ import random
 
 import pyarrow as pa
 
-from engine import DataSet, Environment, col, row_number, sum_
+from drey import DataSet, Environment, col, row_number, sum_
 
 CATEGORIES = ("books", "games", "tools")
 

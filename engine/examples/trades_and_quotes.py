@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 
 import pyarrow as pa
 
-from engine import DataSet, Environment, avg, col, count
+from drey import DataSet, Environment, avg, col, count
 
 SYMBOLS = ("ABC", "KLM", "XYZ")
 OPENING = datetime(2026, 3, 2, 9)

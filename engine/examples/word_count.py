@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
-from engine import DataSet, Environment, Row, col, count
+from drey import DataSet, Environment, Row, col, count
 
 WORDS = pa.schema({"word": pa.string()})
 LINES = ["to be or not to be", "that is the question", "to sleep to dream"]

@@ -13,6 +13,7 @@ order_check.py       whether the rows of such a write come in the order that was
 column_names.py      names of columns in texts
 arrow_types.py       types on their way between both
 file_urls.py         paths as Spark reads them
+session.py           the session of Spark: the process's own, one of Spark Connect, or a new one
 session_settings.py  settings of a session for a while
 driver_program.py    what the driver sends to workers says which Drey made it
 failures.py          errors on their way through Spark

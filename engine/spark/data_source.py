@@ -3,7 +3,7 @@
     df.write.format("drey").mode("append" | "overwrite").save(folder)
         driver  begin_write ─► executors  a RecordsWriter for each attempt ─► driver  commit_write | abort_write
     spark.read.format("drey").option("columns", "a,b").load(folder)
-        driver  manifest, footers ─► a partition for some row groups each ─► executors  batches of them
+        driver  manifest, footers ─► partitions, each some row groups of one or more parts ─► executors  batches of them
 
 The folder is seen by the driver and by all executors. What is written appears at once and whole (``manifest_switch``).
 
@@ -21,7 +21,7 @@ import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, Never
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -30,6 +30,7 @@ from pyspark.sql.datasource import (
     DataSource,
     DataSourceArrowWriter,
     DataSourceReader,
+    DataSourceStreamReader,
     EqualTo,
     Filter,
     GreaterThan,
@@ -59,8 +60,10 @@ from engine.statistics.column_statistics import footer_bounds
 
 NAME = "drey"
 _OPTIONS = ("columns", "path", "pushFilters", "sortBy")
-#: of Parquet, that a task reads; smaller files are tasks of their own
+#: bytes of Parquet that a task reads
 _PARTITION_BYTES = 64 << 20
+#: bytes for which a further file counts, so that tasks of tiny files end in bounds (spark.sql.files.openCostInBytes)
+_OPENING_BYTES = 2 << 20
 _BATCH_ROWS = 32 << 10
 
 
@@ -97,6 +100,18 @@ class DreyDataSource(DataSource):
         rows = records_schema(schema)
         return DreyWriter(_folder(self.options), rows, overwrite=overwrite, sorted_by=_order(rows, self.options))
 
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
+        """Return what refuses to read a stream: an error here would be lost on its way through Spark."""
+        return NoStream()
+
+    @plainly_told()
+    def streamWriter(self, schema: StructType, overwrite: bool) -> Never:  # noqa: N802 - Spark's name
+        """Refuse to write a stream, and name the way to write its batches."""
+        raise PlanError(
+            f"format('{NAME}') is no sink of streams: writeStream.foreachBatch(lambda rows, number: "
+            f"rows.write.format('{NAME}').mode('append').save(folder)) appends each batch, twice where Spark repeats it"
+        )
+
 
 def register(spark: SparkSession) -> None:
     """Have a session know ``format("drey")``, and a thread of the driver that calls this write to it.
@@ -121,7 +136,11 @@ def _folder(options: Mapping[str, str]) -> Path:
         raise PlanError(f"format('{NAME}') has no option {unknown[0]!r}; it has {', '.join(_OPTIONS)}")
     path = options.get("path")
     if not path:
-        raise PlanError(f"format('{NAME}') needs a folder: load(path) or save(path)")
+        raise PlanError(
+            f"format('{NAME}') needs a folder: load(path) or save(path). Spark's catalog does not tell a data source "
+            f"in Python where its table lies: in place of a table, CREATE TEMPORARY VIEW name USING {NAME} "
+            "OPTIONS (path '/FOLDER')"
+        )
     return Path(local_path(path, NAME))
 
 
@@ -155,13 +174,19 @@ def _order(schema: pa.Schema, options: Mapping[str, str]) -> tuple[str, ...]:
     return names
 
 
-@dataclass(frozen=True)
-class RowGroups(InputPartition):
-    """Row groups of a part."""
+class RowGroups(NamedTuple):
+    """Row groups of a part that follow each other."""
 
     path: str
     first: int
     end: int
+
+
+@dataclass(frozen=True)
+class ReadTogether(InputPartition):
+    """What one task reads: row groups of parts, in the order of the data set."""
+
+    pieces: tuple[RowGroups, ...]
 
 
 class DreyReader(OfTheDriver, DataSourceReader):
@@ -186,38 +211,60 @@ class DreyReader(OfTheDriver, DataSourceReader):
     @plainly_told()
     def partitions(self) -> Sequence[InputPartition]:
         """Return the row groups to read, those together that are near each other, up to 64 MiB."""
-        found: list[InputPartition] = []
+        found: list[ReadTogether] = []
+        pieces: list[RowGroups] = []
+        size_bytes = 0
         for path in self._paths:
-            footer = pq.read_metadata(path)
-            places = flat_leaves(footer.schema)
-            first, size_bytes = 0, 0
-            for index in range(footer.num_row_groups):
-                group = footer.row_group(index)
-                keeps = all(_may_match(group, places, one) for one in self._filters)
-                if size_bytes and (not keeps or size_bytes + group.total_byte_size > _PARTITION_BYTES):
-                    found.append(RowGroups(path, first, index))
-                    size_bytes = 0
-                if keeps:
-                    first = first if size_bytes else index
-                    size_bytes += group.total_byte_size
-            if size_bytes:
-                found.append(RowGroups(path, first, footer.num_row_groups))
-        return found or [RowGroups("", 0, 0)]
+            opening_bytes = _OPENING_BYTES
+            for index, group_bytes in self._wanted_groups(path):
+                added_bytes = group_bytes + opening_bytes
+                if pieces and size_bytes + added_bytes > _PARTITION_BYTES:
+                    found.append(ReadTogether(tuple(pieces)))
+                    pieces, size_bytes = [], 0
+                    added_bytes = group_bytes + _OPENING_BYTES
+                if pieces and pieces[-1].path == path and pieces[-1].end == index:
+                    pieces[-1] = pieces[-1]._replace(end=index + 1)
+                else:
+                    pieces.append(RowGroups(path, index, index + 1))
+                size_bytes += added_bytes
+                opening_bytes = 0
+        return [*found, ReadTogether(tuple(pieces))]
+
+    def _wanted_groups(self, path: str) -> Iterator[tuple[int, int]]:
+        """Yield number and size in bytes of the row groups of a part in which a row may match."""
+        footer = pq.read_metadata(path)
+        places = flat_leaves(footer.schema)
+        for index in range(footer.num_row_groups):
+            group = footer.row_group(index)
+            if all(_may_match(group, places, one) for one in self._filters):
+                yield index, group.total_byte_size
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Return the rows of a partition as Spark takes them."""
-        assert isinstance(partition, RowGroups)
-        if not partition.path:
-            return
+        assert isinstance(partition, ReadTogether)
         schema = sparks_arrow_schema(pa.schema([self._schema.field(name) for name in self._names]))
         with plainly_told():
-            try:
-                with pq.ParquetFile(partition.path, page_checksum_verification=True) as file:
-                    groups = range(partition.first, partition.end)
-                    for batch in file.iter_batches(_BATCH_ROWS, row_groups=groups, columns=self._names):
-                        yield fitted(plain_batch(batch), schema, f"file {partition.path}")
-            except (pa.ArrowInvalid, OSError) as error:
-                raise DataError(f"file {partition.path}: {error}") from error
+            for piece in partition.pieces:
+                try:
+                    with pq.ParquetFile(piece.path, page_checksum_verification=True) as file:
+                        groups = range(piece.first, piece.end)
+                        for batch in file.iter_batches(_BATCH_ROWS, row_groups=groups, columns=self._names):
+                            yield fitted(plain_batch(batch), schema, f"file {piece.path}")
+                except (pa.ArrowInvalid, OSError) as error:
+                    raise DataError(f"file {piece.path}: {error}") from error
+
+
+class NoStream(DataSourceStreamReader):
+    """Refuses to be a stream where Spark asks for its begin."""
+
+    @plainly_told()
+    def initialOffset(self) -> Never:  # noqa: N802 - Spark's name
+        """Raise PlanError."""
+        raise PlanError(f"format('{NAME}') is no source of streams: read it with spark.read")
+
+    def read(self, partition: InputPartition) -> Never:
+        """Raise AssertionError: a stream without a begin has no partitions."""
+        raise AssertionError("a stream that never began")
 
 
 class FilteringReader(DreyReader):

@@ -20,10 +20,6 @@ Source: the two-phase commit of Spark's own file committers, reduced to one rena
 
 from __future__ import annotations
 
-import os
-import shutil
-import sys
-import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -35,18 +31,16 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 from pyspark.sql import types as T  # noqa: N812
 
 from engine.commit.target_lock import target_lock
-from engine.config.home import conf_folder, delivered
 from engine.connectors.records_manifest import RecordsManifest, read_manifest, write_manifest
 from engine.connectors.records_parts import merged_manifest
 from engine.connectors.records_source import records_source
 from engine.connectors.records_writer import written_parts
-from engine.errors import ConfigurationError, PlanError
+from engine.errors import PlanError
 from engine.files.paths import local_path
 from engine.parquet.source import plain_file_schema
 from engine.spark.column_names import columns_of
@@ -58,65 +52,8 @@ from engine.spark.exportable import check_types, column_settings, file_settings,
 from engine.spark.failures import errors_of_spark
 from engine.spark.file_urls import url_to_read
 
-_LOG_SETTINGS = "spark-log4j2.properties"
-#: forks Python workers that have the engine loaded
-_DAEMON = "engine.targets.spark_daemon"
 #: row groups are what Drey's subtasks read: small enough that shares come out even
 _ROW_GROUP_BYTES = 8 << 20
-
-
-def start_spark(name: str, master: str | None = None) -> SparkSession:
-    """Return a session, by default for this machine; an existing one is used as it is.
-
-    Output of the JVM while it starts goes to a file that is shown only when it does not start.
-
-    Raises:
-        ConfigurationError: there is no Java.
-    """
-    if SparkContext._active_spark_context is not None:
-        # without settings, which it would take over for good
-        return SparkSession.builder.getOrCreate()
-    home = os.environ.get("JAVA_HOME")
-    if shutil.which(f"{home}/bin/java" if home else "java") is None:
-        where = f"JAVA_HOME is {home}, where there is no bin/java" if home else "there is no java on the PATH"
-        raise ConfigurationError(f"Spark needs Java 17 or 21, and {where}; install one, or set JAVA_HOME to it")
-    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    # Python workers of Spark have the packages of this process.
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    own = conf_folder() / _LOG_SETTINGS
-    log_settings = own.absolute() if own.is_file() else delivered("conf", _LOG_SETTINGS)
-    master = master or "local[*]"
-    builder = (
-        SparkSession.builder.appName(name)
-        .master(master)
-        .config("spark.ui.enabled", "false")
-        .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile=file:{log_settings}")
-        .config("spark.sql.session.timeZone", "UTC")
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.driver.host", "127.0.0.1")
-        # Else each call of a function or column asks the JVM a dozen times, to say in errors where it was.
-        .config("spark.python.sql.dataFrameDebugging.enabled", "false")
-    )
-    if master.startswith("local"):
-        builder = builder.config("spark.python.daemon.module", _DAEMON)  # other machines may lack it
-    with tempfile.TemporaryFile() as said:
-        own_stderr = os.dup(2)
-        os.dup2(said.fileno(), 2)
-        # The JVM's Python workers shall not look for modules in the current folder.
-        is_chosen = "PYTHONSAFEPATH" in os.environ
-        os.environ.setdefault("PYTHONSAFEPATH", "1")
-        try:
-            return builder.getOrCreate()
-        except Exception:
-            said.seek(0)
-            os.write(own_stderr, said.read())
-            raise
-        finally:
-            if not is_chosen:
-                del os.environ["PYTHONSAFEPATH"]
-            os.dup2(own_stderr, 2)
-            os.close(own_stderr)
 
 
 def export_data(

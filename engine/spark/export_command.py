@@ -24,12 +24,13 @@ from pyspark.sql import types as T  # noqa: N812 - the usual name
 from engine.errors import EngineError, PlanError
 from engine.python_command import python_command
 from engine.spark.column_names import listed_names
-from engine.spark.export import export_data, start_spark
+from engine.spark.export import export_data
 from engine.spark.export_checks import CORRUPT, SOURCE, Checks
 from engine.spark.export_report import check_report_path
 from engine.spark.exportable import BY_CASE
 from engine.spark.failures import errors_of_spark, first_line
 from engine.spark.file_urls import is_left_out
+from engine.spark.session import open_session
 from engine.spark.session_settings import with_settings
 
 #: what Spark's parser reads an unquoted empty field as; with its default, "", a quoted one would be null, too
@@ -175,7 +176,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error(f"--submit: no such script: {script}")  # before the export, which may take hours
     try:
         report_path = check_report_path(options.report) if options.report else None
-        spark = start_spark("drey spark-export")
+        spark = open_session("drey spark-export")
         groups = listed_names("--partition-by", options.partition_by)
         with errors_of_spark():
             data = read_input(spark, options)

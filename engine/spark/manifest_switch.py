@@ -99,8 +99,17 @@ def remove_owned(path: Path) -> None:
     made: tuple[str, ...] = ()
     with suppress(OSError, msgspec.DecodeError):
         made = msgspec.json.decode((path / _OWNER).read_bytes(), type=Owner).made
-    shutil.rmtree(path, ignore_errors=True)
+    _remove_tree(path)
     remove_empty(made)
+
+
+def _remove_tree(path: Path) -> None:
+    """Remove a folder, first its name: tasks that Spark has given up may still make files under it."""
+    removed = path.with_name(f"{path.name}.removed")
+    with suppress(OSError):
+        path.rename(removed)
+    shutil.rmtree(removed, ignore_errors=True)
+    shutil.rmtree(path, ignore_errors=True)
 
 
 def remove_dead(paths: Iterable[Path]) -> None:
@@ -157,7 +166,7 @@ def commit_write(
         if beside is not None:
             beside()
         write_manifest(folder, manifest)
-        shutil.rmtree(staging, ignore_errors=True)
+        _remove_tree(staging)
         _remove_leftovers(folder, (manifest, there) if there else (manifest,))
 
 

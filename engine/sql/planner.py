@@ -428,5 +428,5 @@ def _planner() -> tuple[Any, Any, Any]:
 
         import_module("substrait.plan_pb2")
     except ImportError as error:
-        raise ConfigurationError(f"sql needs the extra: pip install 'drey[sql]' ({error})") from None
+        raise ConfigurationError(f"sql needs the extra: pip install 'drey-engine[sql]' ({error})") from None
     return SessionContext, SessionConfig, SQLOptions

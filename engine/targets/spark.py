@@ -28,8 +28,8 @@ from engine.config.loader import Configuration, load_configuration
 from engine.config.options import PARALLELISM_DEFAULT, SPARK_MASTER, SPARK_REMOTE
 from engine.dataframes.fragments import fragment_settings
 from engine.dataframes.frame import Fragments
+from engine.dataframes.needed_settings import with_needed_settings
 from engine.dataframes.outputs import Outputs
-from engine.dataframes.session import open_session, with_needed_settings
 from engine.dataframes.source_frames import is_read_by_spark
 from engine.dataframes.translator import PlanTranslator
 from engine.errors import JobCancelledError
@@ -40,6 +40,7 @@ from engine.ids import JobId
 from engine.optimizer.logical_plan import LogicalPlan
 from engine.optimizer.rules import paged_sorts, projection_pruning
 from engine.spark.failures import engine_error, unlogged
+from engine.spark.session import open_session
 from engine.targets.local import LocalExecutor
 from engine.targets.spark_modules import ship_modules
 from engine.targets.spark_stages import interrupt, stage_results, tagged

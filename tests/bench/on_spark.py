@@ -48,9 +48,9 @@ def _lines(title: str, least: Mapping[str, tuple[float, float]], rows: int) -> l
 
 def report(rows: int, scale: float, runs: int, folder: Path) -> str:
     """Return the table of all three."""
-    from engine.spark.export import start_spark
+    from engine.spark.session import open_session
 
-    spark = start_spark("bench", f"local[{_THREADS}]")
+    spark = open_session("bench", f"local[{_THREADS}]")
     return "\n".join([*_exchange(spark, rows, runs, folder), *_jobs(spark, scale, runs, folder)])
 
 

@@ -11,7 +11,8 @@ from engine.python_command import drop_current_folder, own_search_path, python_c
 from tests.tidy.imports import ROOT, source_files
 
 #: of Python, of what the engine is written on, of the engine
-NAMES = ("yaml", "queue", "select", "logging", "json", "msgspec", "pyarrow", "aiohttp", "typing", "engine", "ha")
+OWN = ("drey", "engine", "ha")
+NAMES = ("yaml", "queue", "select", "logging", "json", "msgspec", "pyarrow", "aiohttp", "typing", *OWN)
 TRAP = "open({marker!r}, 'a').write(__name__ + '\\n')\nraise SystemExit(99)\n"
 SCRIPT = """
 import pyarrow as pa
@@ -83,7 +84,7 @@ def test_what_a_process_starts_is_given_no_entry_that_means_the_current_folder(m
 def test_a_script_there_runs_with_its_own_modules_behind_all_others_also_in_workers(run, folder):
     done = run(*python_command("engine.cli.main", "job", "submit", "job.py"))
     assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "[50, 100, 150]"), done.stderr
-    for name in ("engine", "ha"):
+    for name in OWN:
         assert [line for line in done.stderr.splitlines() if f"{folder / name}.py has the name of a package" in line]
 
 

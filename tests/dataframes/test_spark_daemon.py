@@ -24,15 +24,14 @@ def test_workers_have_the_engine_loaded(spark):
 
 
 def test_a_session_of_another_master_keeps_its_own_daemon(monkeypatch):
-    from engine.spark import export
+    from engine.spark import session
 
     asked = {}
     builder = type("Builder", (), {"getOrCreate": lambda self: None})()
     builder.appName = builder.master = lambda _: builder
     builder.config = lambda key, value: asked.update({key: value}) or builder
-    monkeypatch.setattr(export.SparkSession, "builder", builder)
-    monkeypatch.setattr(export.SparkContext, "_active_spark_context", None)
-    export.start_spark("x", "spark://elsewhere:7077")
+    monkeypatch.setattr(session.SparkSession, "builder", builder)
+    session.start_spark("x", "spark://elsewhere:7077")
     assert "spark.python.daemon.module" not in asked
-    export.start_spark("x", "local[2]")
+    session.start_spark("x", "local[2]")
     assert asked["spark.python.daemon.module"] == "engine.targets.spark_daemon"

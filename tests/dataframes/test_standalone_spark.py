@@ -1,28 +1,18 @@
 """``-t spark`` on a standalone cluster of Spark: real processes, of which the worker sees none of the job's files."""
 
-import contextlib
 import os
-import re
 import shutil
-import signal
-import socket
 import subprocess
 import sys
-import time
-from pathlib import Path
 
 import pytest
 
 pytest.importorskip("pyspark")
 
-import pyspark
-
-from engine.spark import export as spark_export
+from tests.spark.daemons import ROOT, SPARK, daemon, free_port, wait_for
 
 pytestmark = [pytest.mark.spark, pytest.mark.processes, pytest.mark.timeout(240)]
 
-SPARK = Path(pyspark.__file__).parent
-ROOT = Path(__file__).parents[2]
 JOB = """
 import pyarrow as pa
 import helper
@@ -40,39 +30,6 @@ with Environment() as env:
 """
 
 
-def free_port():
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
-
-
-def wait_for(log, pattern):
-    deadline = time.monotonic() + 60
-    while not re.search(pattern, log.read_text() if log.exists() else ""):
-        assert time.monotonic() < deadline, log.read_text()
-        time.sleep(0.1)
-
-
-@contextlib.contextmanager
-def daemon(log, *command):
-    environment = os.environ | {
-        "SPARK_HOME": str(SPARK),
-        "SPARK_LOCAL_IP": "127.0.0.1",
-        "PYSPARK_PYTHON": sys.executable,
-        "PYTHONPATH": str(ROOT),
-    }
-    with log.open("w") as said:
-        process = subprocess.Popen(
-            command, stdout=said, stderr=said, env=environment, cwd=log.parent, start_new_session=True
-        )
-        try:
-            yield
-        finally:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-
-
 @pytest.fixture
 def job(tmp_path):
     folder = tmp_path / "job"
@@ -86,7 +43,7 @@ def job(tmp_path):
 @pytest.fixture
 def master(tmp_path, job):
     """The URL of a cluster whose worker sees an empty folder in place of the job's."""
-    if shutil.which("java") is None and not spark_export.os.environ.get("JAVA_HOME"):
+    if shutil.which("java") is None and not os.environ.get("JAVA_HOME"):
         pytest.skip("no Java; bin/run-tests provides one")
     if subprocess.run(["unshare", "-m", "true"], capture_output=True, check=False).returncode:
         pytest.skip("no mount namespaces here")

@@ -12,7 +12,7 @@ from engine import Environment
 from engine.api.logical_node import build_plan
 from engine.dataframes.fragments import fragment_settings
 from engine.dataframes.frame import Fragments
-from engine.dataframes.session import with_needed_settings
+from engine.dataframes.needed_settings import with_needed_settings
 from engine.dataframes.translator import PlanTranslator
 from engine.targets.spark import pruned, run_fragment
 from tests.bench.by_hand import by_hand

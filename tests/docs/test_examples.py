@@ -8,7 +8,6 @@ import pytest
 
 from engine import Environment
 from engine.cli.main import build_parser
-from engine.examples.generate_instruments import generate
 from tests.docs.pages import PAGES, blocks_of, relative
 from tests.tidy.imports import ROOT
 
@@ -18,17 +17,9 @@ TEXTS = {relative(path): path.read_text(encoding="utf-8") for path in PAGES}
 EXAMPLES = {name: blocks for name, text in TEXTS.items() if (blocks := blocks_of(text, "python"))}
 
 
-@pytest.fixture(scope="session")
-def data(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("docs") / "data"
-    generate(20_000, folder, 1, "csv")
-    return folder
-
-
 @pytest.mark.parametrize("page", EXAMPLES)
-def test_the_blocks_of_a_page_run_and_print_what_it_shows(page, data, tmp_path, monkeypatch, capsys):
+def test_the_blocks_of_a_page_run_and_print_what_it_shows(page, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "data").symlink_to(data)
     namespace = {"__name__": "__main__"}
     try:
         for block in EXAMPLES[page]:
@@ -45,9 +36,8 @@ def test_the_blocks_of_a_page_run_and_print_what_it_shows(page, data, tmp_path, 
                 value.close()
 
 
-def test_the_job_of_the_readme_writes_what_it_promises(data, tmp_path, monkeypatch, capsys):
+def test_the_job_of_the_readme_writes_what_it_promises(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "data").symlink_to(data)
     (block,) = EXAMPLES["README.md"]
     namespace = {"__name__": "__main__"}
     try:

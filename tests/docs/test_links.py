@@ -121,7 +121,7 @@ def unknown_names(text):
 
 def test_tables_of_equivalents_name_what_there_is():
     pages = sorted((FOLDER / "coming-from").glob("*.md"))
-    assert len(pages) == 3
+    assert len(pages) == 4
     unknown = {page.stem: names for page in pages if (names := list(unknown_names(page.read_text(encoding="utf-8"))))}
     assert unknown == {}
     assert list(unknown_names("| `x` | `ds.nothing(1)`, `c.str.never()`, `ds.sort()` |")) == ["nothing", "never"]

@@ -78,4 +78,4 @@ def test_the_script_of_a_checkout_shows_help_as_well(name):
 def test_the_export_without_pyspark_says_what_to_install(monkeypatch, capsys):
     monkeypatch.setattr(commands, "find_spec", lambda name: None)
     assert commands.spark_export() == 1
-    assert "pip install 'drey[spark]'" in capsys.readouterr().err
+    assert "pip install 'drey-engine[spark]'" in capsys.readouterr().err

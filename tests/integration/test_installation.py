@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.docs.pages import blocks_of
 from tests.ha.quorum import free_port
 
 ROOT = Path(__file__).parents[2]
@@ -29,6 +30,20 @@ if [ -n "$source" ] && [ "{objects}/$object" -nt "{objects}/$source" ]; then
     exec cp "{objects}/$object" "$object"
 fi
 exec {compiler} "$@" -O0
+"""
+TYPED = """import drey
+from drey import Environment, col
+from drey.errors import DataError
+from drey.spark import read_dataframe
+from drey import none
+from drey.examples.generate_instruments import generate
+
+env = drey.Environment()
+rows = env.read_csv("x").filter(col("n") > 1)
+reveal_type(rows)
+reveal_type(read_dataframe("x", env))
+reveal_type(DataError("x"))
+rows.join(rows, on="n", how=1)
 """
 COUNT = """import pyarrow as pa
 from engine import Environment
@@ -55,7 +70,7 @@ def distributions(tmp_path_factory):
     """
     folder = tmp_path_factory.mktemp("dist")
     run(sys.executable, "-c", BUILD_SDIST, folder, cwd=ROOT)
-    (sdist,) = folder.glob("drey-*.tar.gz")
+    (sdist,) = folder.glob("drey_engine-*.tar.gz")
     compiler = folder / "cc"
     compiler.write_text(COMPILER.format(objects=folder / "objects", compiler=os.environ.get("CC", "gcc")))
     compiler.chmod(0o755)
@@ -69,7 +84,7 @@ def distributions(tmp_path_factory):
             shutil.copyfile(translated, unpacked / translated.relative_to(ROOT))
     words = ("-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", folder, unpacked)
     run(sys.executable, *words, cwd=folder, **environment)
-    (wheel,) = folder.glob("drey-*.whl")
+    (wheel,) = folder.glob("drey_engine-*.whl")
     return sdist, wheel
 
 
@@ -117,7 +132,10 @@ def test_the_wheel_has_the_packages_and_what_lies_beside_them_in_a_checkout(dist
     with zipfile.ZipFile(distributions[1]) as archive:
         names = archive.namelist()
         metadata = message_from_bytes(archive.read(next(name for name in names if name.endswith("/METADATA"))))
-    assert {name.partition("/")[0] for name in names if ".dist-info/" not in name} == {"engine", "ha", "pyspark_drey"}
+    tops = {name.partition("/")[0] for name in names if ".dist-info/" not in name}
+    assert tops == {"drey", "engine", "ha", "pyspark_drey"}
+    assert {"drey/py.typed", "drey/spark.pyi", "drey/examples/generate_instruments.pyi"} <= set(names)
+    assert not any(name.startswith("engine/drey/") for name in names)
     assert [name for name in names if name.endswith((".c", ".pyx", ".html", ".secret"))] == []
     natives = {name.partition(".")[0] for name in names if name.endswith(".so")}
     sources = {str(path.relative_to(ROOT).with_suffix("")) for path in ROOT.glob("engine/**/*.pyx")}
@@ -151,6 +169,27 @@ def test_the_main_job_runs_from_the_wheel(installed):
     ]
     assert counts == [2000, 2000]
     assert list((installed.home / ".config").glob("*")) == []
+
+
+def test_the_job_of_the_readme_runs_as_it_stands(installed):
+    (block,) = blocks_of((ROOT / "README.md").read_text(encoding="utf-8"), "python")
+    (installed.work / "job.py").write_text(block.code)
+    for _ in range(2):
+        printed = installed.run("python", "job.py")
+        assert printed.splitlines()[-1].startswith("[Row(CurrencyCode='EUR', instruments=")
+
+
+def test_readers_of_types_know_the_names_of_drey(installed):
+    (installed.work / "typed.py").write_text(TYPED)
+    words = ("-m", "mypy", "--strict", "--no-incremental", "--python-executable", installed.bin / "python", "typed.py")
+    said = subprocess.run(
+        [sys.executable, *map(str, words)], check=False, cwd=installed.work, capture_output=True, text=True
+    ).stdout
+    revealed = re.findall(r'Revealed type is "([\w.]+)"', said)
+    assert revealed == ["engine.api.data_set.DataSet", "engine.api.data_set.DataSet", "engine.errors.DataError"], said
+    faults = re.findall(r"error: (.*)", said)
+    expected = ('Module "drey" has no attribute "none"', 'Argument 1 to "read_dataframe"', 'Argument "how" to "join"')
+    assert len(faults) == len(expected) and all(map(str.startswith, faults, expected)), said
 
 
 def test_a_cluster_runs_from_the_wheel_with_its_files_in_folders_of_the_user(installed):

@@ -12,7 +12,7 @@ import pytest
 
 from engine.connectors.records_manifest import RecordsColumn, RecordsFile, RecordsManifest, write_manifest
 from engine.examples.generate_instruments import CURRENCIES, INSTRUMENTS, generate
-from engine.examples.skew_join import HINTS, OUTPUT_COLUMNS, skew_join
+from engine.examples.skew_join import HINTS, OUTPUT_COLUMNS, main, skew_join, skew_join_in_sql
 
 ROWS = 24_000
 
@@ -240,6 +240,25 @@ def test_without_a_hint_the_subtasks_of_the_join_have_equal_shares(open_environm
     rows = [subtask["rows_out"] for subtask in subtasks]
     assert sum(rows) == len(data.expected)
     assert max(rows) / statistics.median(rows) <= 1.1, report
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("file_format", ["csv", "parquet", "records"])
+def test_the_query_gives_the_same_rows_and_the_same_join(data, tmp_path, file_format):
+    inputs = ("--input", str(data.folder / file_format), "--format", file_format)
+    main([*inputs, "--out", str(tmp_path / "out"), "--planner", "sql"])
+    data.check(read_parts(tmp_path / "out", "csv" if file_format == "csv" else "parquet", OUTPUT_SCHEMA))
+
+
+@pytest.mark.quick
+def test_the_plan_of_the_query_is_that_of_the_methods(open_environment, data, capsys):
+    env = open_environment()
+    by_query = skew_join_in_sql(env, *data.read(env, "csv")).explain()
+    assert "BROADCAST" in by_query
+    assert "not REPARTITION" in by_query
+    with pytest.raises(SystemExit):
+        main(["--input", "data", "--out", "out", "--planner", "sql", "--join-type", "normal"])
+    assert "the query has no hint" in capsys.readouterr().err
 
 
 @pytest.mark.quick

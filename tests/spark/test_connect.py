@@ -1,29 +1,35 @@
-"""Sessions of Spark Connect: data sets both ways, exports, jobs, and what their errors say, in a process of its own."""
+"""Sessions of Spark Connect: data sets both ways, exports, jobs, and what their errors say.
+
+The server is a process, the program another one, which has no JVM.
+"""
 
 import os
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 pytest.importorskip("grpc")
 
-ROOT = Path(__file__).parents[2]
+from tests.spark.daemons import connect_server, environment_of_spark
+
 pytestmark = [pytest.mark.spark, pytest.mark.processes, pytest.mark.timeout(300)]
 
 SCRIPT = """
+import os
 import sys
+import warnings
 from pathlib import Path
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from engine import Environment, EngineError, col, sum_
+from engine import DreyWarning, Environment, EngineError, col, sum_
 from engine.spark import export_data, frames, read_dataframe, register
 
-spark = SparkSession.builder.remote("local[2]").getOrCreate()
+server = os.environ.pop("SPARK_REMOTE")
+spark = SparkSession.builder.remote(server).getOrCreate()
 spark.conf.set("spark.sql.shuffle.partitions", "2")
 register(spark)
 folder = Path(sys.argv[1])
@@ -69,6 +75,23 @@ try:
 except Exception as error:
     print(str(error).splitlines()[0].partition("engine.errors.")[2], True, False)
 print(sorted(path.name for path in folder.iterdir()))
+
+# another server than the session's is not asked, and that is told
+with warnings.catch_warnings(record=True) as said:
+    warnings.simplefilter("always")
+    for remote in (server, "sc://127.0.0.1:1"):
+        with Environment(config={"spark.remote": remote}, target="spark") as env:
+            assert env.from_rows([(1, 1)], schema).count() == 1
+assert {str(one.message) for one in said if one.category is DreyWarning} == {
+    f"Spark at sc://127.0.0.1:1 is not asked: this program has a session of Spark at {server} already, which is used"
+}, [str(one.message) for one in said]
+
+spark.stop()
+with Environment(target="spark") as env:
+    told(lambda: env.from_rows([(1, 1)], schema).count())
+os.environ["SPARK_REMOTE"] = server
+with Environment(target="spark") as env:
+    assert env.from_rows([(1, 1)], schema).count() == 1
 """
 
 
@@ -77,19 +100,15 @@ def test_a_session_of_spark_connect_does_the_same(tmp_path):
         pytest.skip("no Java; bin/run-tests provides one")
     folder = tmp_path / "data"
     folder.mkdir()
-    own = {
-        "PYTHONPATH": str(ROOT),
-        "PYSPARK_PYTHON": sys.executable,
-        "SPARK_LOCAL_IP": "127.0.0.1",
-    }
-    done = subprocess.run(
-        [sys.executable, "-c", SCRIPT, str(folder)],
-        capture_output=True,
-        text=True,
-        check=False,
-        env=os.environ | own,
-        cwd=tmp_path,
-    )
+    with connect_server(tmp_path) as url:
+        done = subprocess.run(
+            [sys.executable, "-c", SCRIPT, str(folder)],
+            capture_output=True,
+            text=True,
+            check=False,
+            env=environment_of_spark() | {"SPARK_REMOTE": url},
+            cwd=tmp_path,
+        )
     assert done.returncode == 0, done.stderr[-4000:]
     lines = [line for line in done.stdout.splitlines() if line]
     assert lines == [
@@ -101,4 +120,7 @@ def test_a_session_of_spark_connect_does_the_same(tmp_path):
         "schema and catalog. True False",
         f"SchemaError: append to {folder}/set: the rows have no column 'k'; they have ['id'] True False",
         "['none', 'out', 'out.rejected', 'set']",
+        "ConfigurationError: this program's session of Spark Connect was stopped, and Spark starts no other kind in "
+        "the same process: make another with SparkSession.builder.remote(...), or name its server in spark.remote "
+        "True False",
     ]

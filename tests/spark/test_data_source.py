@@ -15,8 +15,9 @@ from pyspark.sql.types import LongType, StructField, StructType
 from engine import Environment, col, count
 from engine.connectors.records_manifest import read_manifest
 from engine.errors import SchemaError
+from engine.spark import data_source
 from engine.spark.arrow_types import sparks_arrow_schema, sparks_schema
-from engine.spark.data_source import FilteringReader, register
+from engine.spark.data_source import DreyReader, FilteringReader, register
 from tests.spark.test_exported_types import REFUSED, TYPES
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(240)]
@@ -128,14 +129,55 @@ def test_refusals_are_a_line_or_two(session, tmp_path, options, said):
     assert "Traceback" not in str(error.value)
 
 
+NO_TABLE = r"Spark's catalog does not tell a data source in Python where its table\s+lies.*CREATE TEMPORARY VIEW"
+
+
 def test_in_sql_it_is_a_view_and_no_table_of_the_catalog(session, tmp_path):
     folder = written(session.range(2), tmp_path / "set")
+    with pytest.raises(Exception, match=r"is no table of Spark's catalog.*CREATE TEMPORARY VIEW"):
+        session.sql(f"CREATE TABLE not_of_drey USING drey OPTIONS (path '{folder}')")
+    # Spark asks nothing of a data source whose columns it is told
+    session.sql(f"CREATE TABLE no_use (id BIGINT) USING drey OPTIONS (path '{folder}')")
+    try:
+        for query in ("SELECT * FROM no_use", "INSERT INTO no_use VALUES (1)"):
+            with pytest.raises(Exception, match=NO_TABLE):
+                session.sql(query).collect()
+    finally:
+        session.sql("DROP TABLE no_use")
+    with pytest.raises(Exception, match=NO_TABLE):
+        session.range(2).write.format("drey").mode("append").saveAsTable("no_use")
     session.sql(f"CREATE OR REPLACE TEMPORARY VIEW of_drey USING drey OPTIONS (path '{folder}')")
     assert [row.n for row in session.sql("SELECT sum(id) AS n FROM of_drey").collect()] == [1]
     with pytest.raises(Exception, match=r"is no table of Spark's catalog.*CREATE TEMPORARY VIEW"):
         session.sql(f"CREATE TABLE not_of_drey USING drey LOCATION '{folder}'")
     with pytest.raises(Exception, match="loads one folder at a time"):
         session.read.format("drey").load([str(folder), str(folder)])
+
+
+@pytest.mark.parametrize("mode", [None, "error", "errorifexists", "ignore"])
+def test_spark_itself_refuses_other_modes_than_append_and_overwrite(session, tmp_path, mode):
+    writer = session.range(2).write.format("drey")
+    with pytest.raises(Exception, match=r'use either the "Append" or "Overwrite" mode'):
+        (writer.mode(mode) if mode else writer).save(str(tmp_path / "set"))
+    assert not (tmp_path / "set").exists()
+
+
+def test_streams_are_refused_and_their_batches_are_written(session, tmp_path):
+    folder = written(session.range(2), tmp_path / "set")
+    rates = session.readStream.format("rate-micro-batch").option("rowsPerBatch", 10).load().select("value")
+    written_stream = rates.writeStream.format("drey").option("path", str(folder))
+    read_stream = session.readStream.format("drey").load(str(folder)).writeStream.format("console")
+    for stream, said in ((written_stream, "is no sink of streams: .*foreachBatch"), (read_stream, "is no source of")):
+        query = stream.option("checkpointLocation", str(tmp_path / said[:8])).start()
+        with pytest.raises(Exception, match=said):
+            query.processAllAvailable()
+
+    def append(rows, number):
+        rows.write.format("drey").mode("append").save(str(tmp_path / "batches"))
+
+    query = rates.writeStream.foreachBatch(append).trigger(once=True)
+    query.option("checkpointLocation", str(tmp_path / "batches.checkpoint")).start().awaitTermination()
+    assert session.read.format("drey").load(str(tmp_path / "batches")).count() == 10
 
 
 def test_a_schema_that_the_data_set_has_not_is_refused(session, tmp_path):
@@ -159,9 +201,41 @@ def test_filters_leave_out_row_groups_and_no_row(session, tmp_path):
     finally:
         session.conf.unset("spark.sql.python.filterPushdown.enabled")
     reader = FilteringReader(folder, StructType([StructField("id", LongType())]))
-    whole = len(reader.partitions())
+    whole = len(pieces_of(reader))
     assert list(reader.pushFilters([LessThan(("id",), 251)])) == [LessThan(("id",), 251)]
-    assert 0 < len(reader.partitions()) < whole
+    assert 0 < len(pieces_of(reader)) < whole
+
+
+def pieces_of(reader):
+    return [piece for partition in reader.partitions() for piece in partition.pieces]
+
+
+def test_a_task_reads_small_parts_together_and_row_groups_of_large_ones(session, tmp_path, monkeypatch):
+    folder = written(session.range(400).repartition(80), tmp_path / "set")
+    assert len(read_manifest(folder).files) == 80
+    back = session.read.format("drey").load(str(folder))
+    assert back.rdd.getNumPartitions() == 3
+    assert sorted(row.id for row in back.collect()) == list(range(400))
+
+    with Environment(config={"parallelism.default": 1}) as env:
+        env.from_arrow(pa.table({"id": pa.array(range(1 << 20)), "t": ["x" * 40] * (1 << 20)})).write_records(
+            folder, overwrite=True
+        )
+        env.execute()
+    reader = DreyReader(folder, StructType([StructField("id", LongType())]))
+    sizes = {(path, index): size for path in reader._paths for index, size in reader._wanted_groups(path)}
+    assert len(sizes) > 3
+    for most_bytes in (1, max(sizes.values()) * 2, 1 << 40):
+        monkeypatch.setattr(data_source, "_PARTITION_BYTES", most_bytes)
+        monkeypatch.setattr(data_source, "_OPENING_BYTES", 0)
+        tasks = [
+            [(piece.path, at) for piece in task.pieces for at in range(piece.first, piece.end)]
+            for task in reader.partitions()
+        ]
+        assert [group for task in tasks for group in task] == list(sizes)
+        assert all(sum(sizes[group] for group in task) <= most_bytes or len(task) == 1 for task in tasks)
+        rows = sum(batch.num_rows for task in reader.partitions() for batch in reader.read(task))
+        assert rows == 1 << 20
 
 
 def test_a_task_that_fails_leaves_the_data_set_as_it_was(session, tmp_path):

@@ -6,13 +6,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from py4j.clientserver import ClientServerConnection
+from pyspark import SparkContext
 from pyspark.errors import utils as pyspark_errors
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from engine import Environment
 from engine.connectors.records_manifest import MANIFEST_NAME, read_manifest
-from engine.spark import export as spark_export
 from engine.spark import export_command
+from engine.spark.session import open_session
 from engine.spark.session_settings import with_settings
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(240)]
@@ -140,7 +141,7 @@ def test_an_input_that_is_missing_is_one_clear_line(spark, tmp_path, capsys):
 
 
 def test_a_machine_without_java_is_one_clear_line(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(spark_export.SparkContext, "_active_spark_context", None)
+    monkeypatch.setattr(SparkContext, "_active_spark_context", None)
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("JAVA_HOME", raising=False)
     assert run("--input", tmp_path, "--format", "csv", "--output", tmp_path / "out") == 1
@@ -152,7 +153,7 @@ def test_a_machine_without_java_is_one_clear_line(tmp_path, monkeypatch, capsys)
 
 def test_a_session_that_is_there_is_used_as_it_is(spark):
     with with_settings(spark, {"spark.sql.session.timeZone": "America/New_York"}):
-        assert spark_export.start_spark("another", "local[7]").sparkContext is spark.sparkContext
+        assert open_session("another", "local[7]").sparkContext is spark.sparkContext
         assert spark.conf.get("spark.sql.session.timeZone") == "America/New_York"
 
 

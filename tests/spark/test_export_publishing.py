@@ -152,8 +152,9 @@ def _read_at_once(target):
 _SCRIPT = """
 import itertools, sys, threading
 from engine.spark.data_source import register
-from engine.spark.export import export_data, start_spark
-spark = start_spark("killed", "local[2]")
+from engine.spark.export import export_data
+from engine.spark.session import open_session
+spark = open_session("killed", "local[2]")
 folder, start = sys.argv[1], int(sys.argv[2])
 
 def write(kind, session):

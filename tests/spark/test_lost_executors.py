@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.processes, pytest.mark.timeout(600)
 SCRIPT = """
 import sys
 from engine.spark import export_data, register
-from engine.spark.export import start_spark
+from engine.spark.session import open_session
 
 def faulty(batches):
     import os, signal, time
@@ -41,7 +41,7 @@ def faulty(batches):
         raise RuntimeError("fails once")
     yield from batches
 
-spark = start_spark("lost", "local-cluster[2,1,600]")
+spark = open_session("lost", "local-cluster[2,1,600]")
 register(spark)
 rows = spark.range(0, 8000, 1, 8).mapInArrow(faulty, "id BIGINT")
 rows.write.format("drey").mode("append").save(sys.argv[1] + "/drey")

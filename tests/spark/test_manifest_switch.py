@@ -4,6 +4,7 @@ import multiprocessing
 import os
 import signal
 import time
+from contextlib import suppress
 
 import msgspec
 import pyarrow as pa
@@ -75,6 +76,26 @@ def test_nothing_is_there_before_the_commit_and_nothing_after_an_abort(tmp_path)
         read_manifest(folder)
     abort_write(staging)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_task_that_goes_on_after_the_abort_leaves_nothing(tmp_path, monkeypatch):
+    folder = tmp_path / "set"
+    staging = begin_write(folder, SCHEMA, overwrite=False)
+    remove = manifest_switch.shutil.rmtree
+
+    def remove_while_a_task_writes(path, **options):
+        with suppress(FileNotFoundError):
+            for file in list(path.iterdir()):
+                file.unlink()
+        with suppress(FileNotFoundError):
+            (staging / "late").write_bytes(b"")
+        with suppress(OSError):
+            path.rmdir()
+
+    monkeypatch.setattr(manifest_switch.shutil, "rmtree", remove_while_a_task_writes)
+    abort_write(staging)
+    monkeypatch.setattr(manifest_switch.shutil, "rmtree", remove)
+    assert not folder.exists()
 
 
 def test_an_abort_leaves_folders_that_were_there_or_are_in_use(tmp_path):

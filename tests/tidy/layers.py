@@ -27,6 +27,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("dataframes",),
     ("targets",),
     ("cli",),
+    ("drey",),
 )
 
 #: what a room may use of ``ha``: interfaces; the composition roots, and a client that asks who leads, the services too

@@ -45,7 +45,7 @@ def for_duckdb(name: str) -> str:
 def _load() -> dict[str, str]:
     spec = find_spec("lakebench")
     if spec is None or spec.origin is None:
-        raise SystemExit("the texts of TPC-DS are not installed: pip install 'drey[test]'")
+        raise SystemExit("the texts of TPC-DS are not installed: pip install 'drey-engine[test]'")
     paths = {path: _NUMBER.fullmatch(path.stem) for path in (Path(spec.origin).parent / _FOLDER).glob("q*.sql")}
     found = {(int(name[1]), name[2]): path for path, name in paths.items() if name}
     return {f"{number}{part}": _modern(f"{number}{part}", found[number, part]) for number, part in sorted(found)}

@@ -1,0 +1,2 @@
+# The types of ``drey.spark``, which is ``engine.spark``.
+from engine.spark import *

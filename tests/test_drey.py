@@ -1,0 +1,75 @@
+"""The name that programs import: the engine's own modules and objects, whichever name came first, in workers too."""
+
+import os
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+import engine
+
+ROOT = Path(__file__).parents[1]
+FOLDER = Path(engine.__file__).parent / "drey"
+
+JOB = """
+import sys
+import drey
+assert "engine.api" not in sys.modules, "names are loaded when they are first used"
+import pyarrow as pa
+from drey import Environment, col
+from drey.graph.plan import JoinHint
+
+NUMBERS = pa.schema([("n", pa.int64())])
+
+def twice(row):
+    from drey.functions import row as own
+    assert drey.Row is own.Row and type(row).__module__.startswith("engine.")
+    return (2 * row.n,)
+
+with Environment() as env:
+    rows = env.from_rows([(1,), (2,)], NUMBERS).filter(col("n") > 1).map(twice, NUMBERS).collect()
+    print(rows[0].n, drey.Environment is Environment, drey.JoinHint is JoinHint, drey.__version__)
+"""
+
+
+def run(*words, cwd, code=0):
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    done = subprocess.run(
+        [sys.executable, *map(str, words)], cwd=cwd, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == code, done.stderr
+    return done.stdout if not code else done.stderr
+
+
+def test_a_program_imports_it_far_from_the_sources_and_its_functions_do_in_workers(tmp_path):
+    (tmp_path / "job.py").write_text(JOB)
+    assert run("job.py", cwd=tmp_path) == f"4 True True {engine.__version__}\n"
+
+
+@pytest.mark.parametrize("first", ["drey", "engine"])
+def test_a_module_is_one_by_both_names(tmp_path, first):
+    second = {"drey": "engine", "engine": "drey"}[first]
+    names = f"{first}.spark, {second}.spark, {first}.errors, {second}.errors, {first}.examples.word_count"
+    same = "drey is engine, drey.spark is engine.spark, drey.errors is engine.errors, engine.spark.__spec__.name"
+    more = "sys.modules['drey.spark'] is sys.modules['engine.spark'], drey.examples is engine.examples"
+    code = f"import sys, drey, engine, {names}\nprint({same}, {more})"
+    assert run("-c", code, cwd=tmp_path) == "True True True engine.spark True True\n"
+
+
+def test_modules_run_as_programs(tmp_path):
+    run("-m", "drey.examples.generate_instruments", "--rows", 10, "--out", "data", cwd=tmp_path)
+    assert (tmp_path / "data" / "currencies.csv").is_file()
+    assert "No module named drey.none" in run("-m", "drey.none", cwd=tmp_path, code=1)
+    assert "No module named 'drey.none'" in run("-c", "import drey.none", cwd=tmp_path, code=1)
+
+
+def test_readers_of_types_find_what_is_there():
+    assert (FOLDER / "py.typed").is_file()
+    stubs = [path for path in sorted(FOLDER.rglob("*.pyi")) if path.stem != "__init__"]
+    names = [".".join(path.relative_to(FOLDER).with_suffix("").parts) for path in stubs]
+    assert names == ["errors", "examples.generate_instruments", "spark"]
+    for name, stub in zip(names, stubs, strict=True):
+        assert import_module(f"drey.{name}") is import_module(f"engine.{name}")
+        assert f"from engine.{name} import *" in stub.read_text()

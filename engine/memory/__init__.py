@@ -10,6 +10,7 @@ An operator gets a ``PagePool``, a reserved share of its process's ``MemoryManag
     page_pool.pyx       PagePool: take and give for kernels
     manager.pyx         MemoryManager: owners, reservation, leak report
     page_size.py        how large a page is for a budget
+    page_budget.py      pages of a process, of a slot, and of each operator in it
     budget.py           what a process may hold of each kind; a Reservation is a part of it; the one place to wait
     heap.py             manners of the heap: collector, holes, allocators, in whose process
     value_stores.py     where values lie that are not in their rows, by number

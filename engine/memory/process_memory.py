@@ -53,13 +53,14 @@ from engine.config.options import (
 from engine.config.sizes import format_size
 from engine.errors import ConfigurationError
 from engine.memory.budget import Kind
-from engine.memory.page_size import page_size_for
+from engine.memory.page_budget import OPERATOR_PAGES_MIN, PageBudget
+from engine.memory.page_size import PAGE_SIZE_MIN_BYTES, page_size_for
 
 PROCESS_SIZE_MIN_BYTES = 32 << 20
 #: sizes that are advised are multiples of it
 SIZE_STEP_BYTES = 32 << 20
 BASE_BYTES = 136 << 20
-_MANAGED_MIN_BYTES = 6 * 4096
+_MANAGED_MIN_BYTES = OPERATOR_PAGES_MIN * PAGE_SIZE_MIN_BYTES
 #: of Arrow where managed memory was set to less
 _ARROW_BYTES = 48 << 20
 _ARROW_SLOT_BYTES = 16 << 20
@@ -95,10 +96,19 @@ class ProcessMemory(msgspec.Struct, frozen=True):
             lent_bytes=0,
         )
 
+    def page_budget(self, slot_count: int) -> PageBudget:
+        """Return the pages that so many slots divide."""
+        return PageBudget(self.managed_bytes, self.page_bytes, slot_count)
+
+    @property
+    def managed_pages(self) -> int:
+        """Pages of all slots together."""
+        return self.managed_bytes // self.page_bytes
+
     @property
     def lent_pages(self) -> int:
         """Pages that there are more where no Python function runs."""
-        return (self.managed_bytes + self.lent_bytes) // self.page_bytes - self.managed_bytes // self.page_bytes
+        return (self.managed_bytes + self.lent_bytes) // self.page_bytes - self.managed_pages
 
     @property
     def limits(self) -> dict[Kind, int]:

@@ -63,8 +63,7 @@ def with_adaptive_facts(job_graph: JobGraph, optimized: OptimizedPlan, chains: S
         vertices.append(changed)
     adaptive = AdaptiveSettings(
         ExecutionMode(settings.execution_mode).value,
-        settings.managed_bytes_per_slot,
-        settings.segment_size_bytes,
+        settings.page_budget,
         settings.adaptive_bytes_per_subtask,
         0.0 if settings.legacy_estimates else settings.skew_factor,
         settings.skew_bytes,
@@ -129,7 +128,7 @@ def adaptive_text(optimized: OptimizedPlan, node: PhysicalNode) -> str:
         other = node.inputs[1 - side]
         stay = optimized.nodes[other.source]
         is_open = channel.source not in certain and stay.estimates.is_size_known
-        limit = broadcast_limit(stay.estimates, node.parallelism, optimized.settings.managed_bytes_per_slot // 2)
+        limit = broadcast_limit(stay.estimates, node.parallelism, optimized.settings.page_budget.operator_bytes)
         expected = optimized.nodes[channel.source].estimates.size_bytes
         if is_open and facts.may_broadcast[side] and _are_plain(node.inputs):
             limits.append(f"broadcast when {SIDES[side]} <= {size_text(min(limit, expected / SWITCH_FACTOR))}")

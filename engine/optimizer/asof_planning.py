@@ -80,7 +80,7 @@ def _candidate(
     if pair == FB and sorted_right.is_size_known:
         sorted_right = scaled(sorted_right, parallelism, "in every subtask")
     local_costs = partitioned_asof_cost if local == PARTITIONED else sort_merge_join_cost
-    costs = local_costs(left.estimates, sorted_right, parallelism, settings.managed_bytes_per_slot // 2)
+    costs = local_costs(left.estimates, sorted_right, parallelism, settings.page_budget.operator_bytes)
     if pair == FF:
         # nobody else works meanwhile
         costs = total_costs([costs] * (node.parallelism or settings.parallelism))

@@ -200,7 +200,7 @@ def _local_costs(
     settings: OptimizerSettings,
     table: float | None,
 ) -> Costs:
-    memory = settings.managed_bytes_per_slot // 2
+    memory = settings.page_budget.operator_bytes
     strategy = alternative.variant.strategy
     copies = parallelism if Ship.BROADCAST in alternative.pair else 1
     if strategy in SORTING:

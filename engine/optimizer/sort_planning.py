@@ -61,7 +61,7 @@ def sort_candidate(
     if _lies_sorted(source, sort) and node.parallelism in (None, source.parallelism):
         return _as_it_lies(node, sort, estimates, source)
     parallelism = node.parallelism or settings.parallelism
-    if sort.limit is not None and parallelism > 1 and estimates.size_bytes > settings.managed_bytes_per_slot // 2:
+    if sort.limit is not None and parallelism > 1 and estimates.size_bytes > settings.page_budget.operator_bytes:
         ranges = _ranges(node, sort, estimates, source, parallelism, settings)
         top = Limit(sort.limit)
         return limit_candidate(msgspec.structs.replace(node, operator=top), top, estimates, ranges)
@@ -117,7 +117,7 @@ def _in_one(
     shipping = _to_one(source, estimates if is_top else source.estimates)
     if reason and shipping.strategy.is_network:
         shipping = shipping._replace(reason=reason)
-    memory = settings.managed_bytes_per_slot // 2
+    memory = settings.page_budget.operator_bytes
     return Candidate(
         node,
         estimates,
@@ -141,7 +141,7 @@ def _ranges(
     partitioner = PartitionerSpec(SORTED_RUNS, tuple(key.column for key in sort.keys))
     costs = repartition_cost(source.estimates, parallelism)
     reason = "bounds from samples of the sorted runs"
-    memory = settings.managed_bytes_per_slot // 2
+    memory = settings.page_budget.operator_bytes
     return Candidate(
         node,
         estimates,

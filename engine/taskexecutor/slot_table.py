@@ -90,7 +90,8 @@ class SlotTable:
             return slot
         if slot is not None or not 0 <= index < self._count:
             raise ResourceError(f"slot {index} of {self._count} is not free")
-        pages, lent = self._pages_total // self._count, self._lent_total // self._count
+        pages = self._pages_total // self._count
+        lent = (self._pages_total + self._lent_total) // self._count - pages
         slot = TaskSlot(index, allocation_id, job_id, job_master_address, pages, lent)
         self._slots[index] = slot
         return slot

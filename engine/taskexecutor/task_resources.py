@@ -123,7 +123,7 @@ class ProcessResources:
     @property
     def managed_pages(self) -> int:
         """Pages of managed memory for all slots together."""
-        return self._services.memory_manager.pages_total - self.lent_pages
+        return self.sizes.managed_pages
 
     @property
     def lent_pages(self) -> int:

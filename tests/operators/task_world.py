@@ -41,6 +41,7 @@ from engine.ids import (
     ResourceId,
     ResultPartitionId,
 )
+from engine.memory.page_budget import operator_pages
 from engine.operators.batch_task import BatchTask
 from engine.taskexecutor.task_resources import ProcessResources
 
@@ -90,10 +91,13 @@ class TaskWorld:
         gates: Sequence[InputGateDescriptor] = (),
         partitions: Sequence[ResultPartitionDescriptor] = (),
         attempt: ExecutionAttemptId | None = None,
+        slot_pages: int | None = None,
         fields: dict[str, Any] | None = None,
         **configuration: str,
     ) -> BatchTask:
-        """Return an attempt of a chain; ``fields`` of its descriptor as told, configuration by keywords."""
+        """Return an attempt of a chain alone in a slot; ``fields`` of its descriptor, configuration by keywords."""
+        weights = [step.memory_weight for step in chain]
+        pages = slot_pages or self.resources.managed_pages
         descriptor = TaskDeploymentDescriptor(
             JobId.random(),
             "job",
@@ -108,7 +112,7 @@ class TaskWorld:
             tuple(gates),
             tuple(partitions),
             (SinkStaging(0, str(self.staging)),),
-            self.resources.managed_pages,
+            tuple(operator_pages(weight, weights, pages) for weight in weights),
             {key.replace("__", ".").replace("_", "-"): value for key, value in configuration.items()},
         )
         return BatchTask(msgspec.structs.replace(descriptor, **(fields or {})), self.services)

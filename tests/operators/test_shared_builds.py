@@ -69,12 +69,8 @@ class JoinWorld:
             (join, self.world.sink(output)),
             gates=(gate(probe), build_gate),
             attempt=ExecutionAttemptId.create(JobVertexId(3), index, 0),
-            fields={
-                "job_id": self.job_id,
-                "subtask_index": index,
-                "parallelism": SUBTASKS,
-                "managed_pages": self.world.resources.managed_pages // SUBTASKS,
-            },
+            slot_pages=self.world.resources.managed_pages // SUBTASKS,
+            fields={"job_id": self.job_id, "subtask_index": index, "parallelism": SUBTASKS},
             **configuration,
         )
 

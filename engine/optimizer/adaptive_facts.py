@@ -65,7 +65,7 @@ def with_adaptive_facts(job_graph: JobGraph, optimized: OptimizedPlan, chains: S
         ExecutionMode(settings.execution_mode).value,
         settings.page_budget,
         settings.adaptive_bytes_per_subtask,
-        0.0 if settings.legacy_estimates else settings.skew_factor,
+        settings.split_factor,
         settings.skew_bytes,
     )
     job_graph = msgspec.structs.replace(job_graph, vertices=tuple(vertices), adaptive=adaptive)
@@ -147,8 +147,7 @@ def _split_text(optimized: OptimizedPlan, node: PhysicalNode, facts: AdaptiveJoi
         is_known = all(key in columns for key in keys)
         if facts.why_whole[side] == "" and not is_known and _are_plain(node.inputs):
             sides.append(SIDES[side])
-    is_on = optimized.settings.skew_factor > 0 and not optimized.settings.legacy_estimates
-    return f"split if {' or '.join(sides)} is skewed" if sides and is_on else ""
+    return f"split if {' or '.join(sides)} is skewed" if sides and optimized.settings.split_factor > 0 else ""
 
 
 def _are_plain(channels: Sequence[Channel]) -> bool:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from engine.graph.exchange_mode import ExecutionMode
 from engine.graph.plan import Plan
 from engine.optimizer.candidates import most_subtasks
-from engine.optimizer.estimates import estimate_plan
+from engine.optimizer.estimates import estimate, estimate_plan, flink_estimate
 from engine.optimizer.exchange_planning import assign_exchange_modes
 from engine.optimizer.memory_plan import with_pages
 from engine.optimizer.operator_translation import physical_nodes
@@ -39,7 +39,7 @@ def optimize(plan: Plan, settings: OptimizerSettings) -> OptimizedPlan:
     settings.validate()
     plan.validate()
     rewritten = rewrite(plan)
-    estimates = estimate_plan(rewritten, legacy=settings.legacy_estimates)
+    estimates = estimate_plan(rewritten, flink_estimate if settings.legacy_estimates else estimate)
     roots = enumerate_plan(rewritten, estimates, settings)
     least = settings.page_budget  # the slots are as many where other jobs run, too
     settings = settings.with_slots(most_subtasks(roots))

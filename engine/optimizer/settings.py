@@ -43,6 +43,11 @@ class OptimizerSettings(msgspec.Struct, frozen=True):
     process_shares: tuple[tuple[str, int], ...] = ()
     runtime_filters: bool = True
 
+    @property
+    def split_factor(self) -> float:
+        """``skew_factor``, and 0 where plans are to be those of Flink 1.x, which splits no keys."""
+        return 0.0 if self.legacy_estimates else self.skew_factor
+
     def with_slots(self, count: int) -> OptimizerSettings:
         """Return the settings of a plan with at most so many subtasks; one process has as many slots."""
         if not self.is_one_process:

@@ -89,7 +89,7 @@ class AggregateEntry(OperatorEntry[Aggregate]):
         sees = any(call.function in ORDER_DEPENDENT_AGGREGATES for call in operator.calls)
         return OrderUse.SEEN if sees else OrderUse.LOST
 
-    def estimate(self, node: PlanNode, operator: Aggregate, inputs: Sequence[Estimates], *, legacy: bool) -> Estimates:
+    def estimate(self, node: PlanNode, operator: Aggregate, inputs: Sequence[Estimates]) -> Estimates:
         """Return a row for each group."""
         return groups_of(node, operator.keys, inputs[0])
 

@@ -226,13 +226,13 @@ cdef class TaggedTable(BuildTable):
         return pending
 
     cdef int borrow(self, BuildTable owner) except -1:
-        cdef TaggedTable lender = <TaggedTable?>owner
+        cdef TaggedTable other = <TaggedTable?>owner
         self.release()
         self._is_borrowed = True
-        self._pages = lender._pages
-        self._page_count = lender._page_count
-        self._cell_count = lender._cell_count
-        self._count_like(lender)
+        self._pages = other._pages
+        self._page_count = other._page_count
+        self._cell_count = other._cell_count
+        self._count_like(other)
         return 0
 
     cdef void release(self) noexcept nogil:

@@ -95,7 +95,7 @@ class BatchTask:
 
     Args:
         descriptor: what to run.
-        services: lent by the TaskExecutor.
+        services: of the TaskExecutor.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""What a TaskExecutor lends to tasks, in small, and descriptors of single attempts."""
+"""What tasks of a TaskExecutor use, in small, and descriptors of single attempts."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ class TaskWorld:
         return sorted(self.staging.iterdir())
 
     def close(self) -> None:
-        """Check that tasks gave back what they were lent, and close."""
+        """Check that tasks gave back what they took, and close."""
         services = self.services
         assert services.network_pool.pools == ()
         assert services.network_pool.in_use == 0

@@ -1,4 +1,4 @@
-"""One build side for the subtasks of a broadcast join: lent, copied, and what happens when one of them ends early."""
+"""One build side for the subtasks of a broadcast join: shared, copied, and what happens when one of them ends early."""
 
 import threading
 import time
@@ -182,12 +182,12 @@ def nothing():
     """A check that finds nothing."""
 
 
-def test_what_is_lent_goes_back_with_the_last_one():
+def test_what_is_shared_goes_back_with_the_last_one():
     builds = SharedBuilds()
     first, second = builds.enter("key"), builds.enter("key")
     assert (first.is_builder, second.is_builder) == (True, False)
     closed = []
-    first.lend("join", lambda: closed.append(True))
+    first.share("join", lambda: closed.append(True))
     assert second.wait(nothing) == "join"
     late = builds.enter("key")
     assert not late.is_builder

@@ -176,7 +176,7 @@ class TaskExecutorHardware(msgspec.Struct, frozen=True):
     network_memory: int = 0
     page_bytes: int = 0
     #: more of managed memory that jobs without Python functions find
-    lent_memory: int = 0
+    spare_memory: int = 0
 
 
 class RegisterTaskExecutor(Request[RegistrationReply], frozen=True):
@@ -317,11 +317,11 @@ class SlotOffer(msgspec.Struct, frozen=True):
 
     index: int
     allocation_id: AllocationId
-    managed_pages: int
+    pages: int
     #: the JobMaster's request that it answers
     request_id: int
     #: more of them for a job without Python functions
-    lent_pages: int = 0
+    spare_pages: int = 0
 
 
 class SlotOfferReply(msgspec.Struct, frozen=True):

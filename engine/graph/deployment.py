@@ -175,7 +175,6 @@ class TaskCounters(msgspec.Struct, frozen=True):
     bytes_out: int = 0
     #: by its operators, see ``operators``; what it stored for others is in ``stored_bytes``
     spilled_bytes: int = 0
-    managed_pages_peak: int = 0
     bad_rows: int = 0
     #: counters of rich functions by name, known at the end of the task
     functions: dict[str, int] = {}

@@ -47,7 +47,7 @@ def build_descriptor(
     slot = vertex.current.slot
     assert slot is not None, f"{vertex.name} has no slot"
     job_vertex = vertex.job_vertex
-    slot_pages = slot.managed_pages + (0 if job_graph.has_functions else slot.lent_pages)
+    slot_pages = slot.pages + (0 if job_graph.has_functions else slot.spare_pages)
     in_slot = [neighbour.job_vertex for neighbour in neighbours if neighbour.current.slot is slot]
     weights = [step.memory_weight for each in in_slot for step in each.chain]
     return TaskDeploymentDescriptor(

@@ -15,6 +15,6 @@ An operator gets a ``PagePool``, a reserved share of its process's ``MemoryManag
     heap.py             manners of the heap: collector, holes, allocators, in whose process
     value_stores.py     where values lie that are not in their rows, by number
     control_group.py    what the kernel allows this process
-    worker_share.py     what Python workers may hold: their share, which pages have while no function runs
+    worker_budget.py    what Python workers may hold: their budget, of which pages have a part while no function runs
     process_memory.py   from the process size to managed, network, Arrow and Python worker shares
 """

@@ -27,7 +27,7 @@ The shares are the limits of the four kinds of reservations (``budget``), and ea
     ARROW     Arrow      Budget: readers and writers of files, very wide rows; batches on their way are bounded besides
     WORKER    workers    WorkerWatch: ends the greediest where all parts together would pass the process size
 
-What workers lend to pages is lent slot by slot (``worker_share``), so jobs of both kinds run side by side.
+What workers spare for pages goes to them slot by slot (``worker_budget``), so jobs of both kinds run side by side.
 
 The base is the resident size of a process that has run a first small job and rests: 134 to 145 MiB, half of it pages
 of libraries' files, of which a small process has less. Nothing bounds it; a script that runs embedded brings its own.
@@ -75,7 +75,7 @@ class ProcessMemory(msgspec.Struct, frozen=True):
     managed_bytes: int
     workers_bytes: int
     #: the part of it that is pages where no Python function runs
-    lent_bytes: int
+    spare_bytes: int
     arrow_bytes: int
     #: of a page of managed memory and of a network buffer
     page_bytes: int
@@ -91,9 +91,9 @@ class ProcessMemory(msgspec.Struct, frozen=True):
             return self
         return msgspec.structs.replace(
             self,
-            managed_bytes=self.managed_bytes + self.lent_bytes,
-            workers_bytes=self.workers_bytes - self.lent_bytes,
-            lent_bytes=0,
+            managed_bytes=self.managed_bytes + self.spare_bytes,
+            workers_bytes=self.workers_bytes - self.spare_bytes,
+            spare_bytes=0,
         )
 
     def page_budget(self, slot_count: int) -> PageBudget:
@@ -101,14 +101,14 @@ class ProcessMemory(msgspec.Struct, frozen=True):
         return PageBudget(self.managed_bytes, self.page_bytes, slot_count)
 
     @property
-    def managed_pages(self) -> int:
+    def pages(self) -> int:
         """Pages of all slots together."""
         return self.managed_bytes // self.page_bytes
 
     @property
-    def lent_pages(self) -> int:
+    def spare_pages(self) -> int:
         """Pages that there are more where no Python function runs."""
-        return (self.managed_bytes + self.lent_bytes) // self.page_bytes - self.managed_pages
+        return (self.managed_bytes + self.spare_bytes) // self.page_bytes - self.pages
 
     @property
     def limits(self) -> dict[Kind, int]:
@@ -121,7 +121,7 @@ class ProcessMemory(msgspec.Struct, frozen=True):
         }
 
     @property
-    def shares(self) -> tuple[tuple[str, int], ...]:
+    def parts(self) -> tuple[tuple[str, int], ...]:
         """The whole and its parts in short, name and bytes."""
         return (
             ("all", self.process_bytes),
@@ -142,7 +142,7 @@ class ProcessMemory(msgspec.Struct, frozen=True):
             (
                 "Python workers",
                 self.workers_bytes,
-                "what is left" + ("; pages have it in jobs without Python functions" if self.lent_bytes else ""),
+                "what is left" + ("; pages have it in jobs without Python functions" if self.spare_bytes else ""),
             ),
             ("process", self.process_bytes, PROCESS_SIZE.key),
         ]
@@ -221,7 +221,7 @@ def _divided(configuration: Configuration, slots: int, process: int) -> ProcessM
         network_bytes=network,
         managed_bytes=managed,
         workers_bytes=workers,
-        lent_bytes=0 if is_set else workers,
+        spare_bytes=0 if is_set else workers,
         arrow_bytes=arrow,
         page_bytes=page,
         network_segments_min=max(1, min(network_min, network) // page),

@@ -140,19 +140,19 @@ class TaskContext:
         return self.page_pool(operator, self._pages_of(operator) // 2)
 
     def two_page_pools(
-        self, operator: OperatorDescriptor, first_share: float, unlent_share: int
+        self, operator: OperatorDescriptor, first_share: float, outside_part: int
     ) -> tuple[PagePool, PagePool, int]:
-        """Return the operator's pages as two pools, each at least two, and the bytes of the pages that are not lent.
+        """Return the operator's pages as two pools, each at least two, and the bytes of those that are left out.
 
-        first_share: of the first pool, 0..1; unlent_share: one page of so many, and at least one, is left for what the
+        first_share: of the first pool, 0..1; outside_part: one page of so many, and at least one, is left for what the
         operator holds outside of pages.
         """
         pages = self._pages_of(operator)
-        unlent = max(1, pages // unlent_share)
-        first = max(2, min(pages - unlent - 2, int((pages - unlent) * first_share)))
-        second = pages - unlent - first
+        outside = max(1, pages // outside_part)
+        first = max(2, min(pages - outside - 2, int((pages - outside) * first_share)))
+        second = pages - outside - first
         pools = self._pool(operator, first), self._pool(operator, second)
-        return *pools, unlent * pools[0].page_size
+        return *pools, outside * pools[0].page_size
 
     def _pages_of(self, operator: OperatorDescriptor) -> int:
         chain = zip(self.descriptor.chain, self.descriptor.pages, strict=True)

@@ -38,9 +38,9 @@ def explain(optimized: OptimizedPlan) -> str:
         f"managed memory {size_text(budget.slot_pages * budget.page_bytes)} per slot "
         f"({budget.slot_pages} pages of {budget.page_bytes} bytes)"
     ]
-    if settings.process_shares:
-        shares = ", ".join(f"{name} {size_text(size)}" for name, size in settings.process_shares)
-        lines.append(f"memory of the process: {shares}")
+    if settings.process_parts:
+        parts = ", ".join(f"{name} {size_text(size)}" for name, size in settings.process_parts)
+        lines.append(f"memory of the process: {parts}")
     if settings.legacy_estimates:
         lines.append("legacy estimates: sizes after projections and functions are unknown")
     written: set[int] = set()

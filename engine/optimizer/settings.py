@@ -18,7 +18,7 @@ class OptimizerSettings(msgspec.Struct, frozen=True):
     parallelism: default for sources, joins and grouped aggregates, >= 1.
     page_budget: pages of a slot; where it is one process, of all slots that a plan may need.
     slots_min: slots that this process has however few a plan needs.
-    process_shares: what the memory of one process is divided into, name and bytes; for explain alone, () if not known.
+    process_parts: what the memory of one process is divided into, name and bytes; for explain alone, () if not known.
     has_small_parts: whether parts of a plan that read little have one subtask (``small_parts``).
     small_part_bytes: key ``debug.small-part-size``; None: as much as one subtask reads in no more time than several.
     is_one_process: whether all subtasks run in one process, and take turns wherever they run Python.
@@ -40,7 +40,7 @@ class OptimizerSettings(msgspec.Struct, frozen=True):
     adaptive_bytes_per_subtask: int = 16 << 20
     skew_factor: float = 2.0
     skew_bytes: int = 1 << 20
-    process_shares: tuple[tuple[str, int], ...] = ()
+    process_parts: tuple[tuple[str, int], ...] = ()
     runtime_filters: bool = True
 
     @property

@@ -91,11 +91,11 @@ def overview_document(registered: TaskExecutorList, jobs: JobList) -> dict[str, 
         "flink-version": version(),
         "flink-commit": "",
         "managed-bytes-per-slot": min((each.managed_memory // slots for each, slots in hardware), default=0),
-        "lent-bytes-per-slot": min((_lent_bytes(each, slots) for each, slots in hardware), default=0),
+        "lent-bytes-per-slot": min((_spare_bytes(each, slots) for each, slots in hardware), default=0),
         "page-bytes": min((each.page_bytes for each, _ in hardware), default=0),
     }
 
 
-def _lent_bytes(hardware: TaskExecutorHardware, slots: int) -> int:
+def _spare_bytes(hardware: TaskExecutorHardware, slots: int) -> int:
     """Return the bytes that a slot has more in a job without Python functions: so that the sum is what it has there."""
-    return (hardware.managed_memory + hardware.lent_memory) // slots - hardware.managed_memory // slots
+    return (hardware.managed_memory + hardware.spare_memory) // slots - hardware.managed_memory // slots

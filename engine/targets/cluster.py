@@ -75,7 +75,7 @@ class ClusterExecutor:
     def optimizer_settings(self, plan: Plan, configuration: Configuration) -> OptimizerSettings:
         """Return what the planner of this plan needs to know of the cluster."""
         overview = self._slots(configuration)
-        slot_bytes = overview.managed_bytes_per_slot + (0 if plan.has_functions else overview.lent_bytes_per_slot)
+        slot_bytes = overview.managed_bytes_per_slot + (0 if plan.has_functions else overview.spare_bytes_per_slot)
         if slot_bytes and overview.page_bytes:
             budget = PageBudget(slot_bytes, overview.page_bytes)
         else:  # no TaskManager yet: what one with these settings would have

@@ -52,7 +52,7 @@ class LocalExecutor:
         slots = max(parallelism, slots_min, *(node.parallelism or 1 for node in plan.nodes))
         sizes = configured_sizes(configuration, slots).of_job(has_functions=plan.has_functions)
         settings = planner_settings(configuration, parallelism, ExecutionMode.PIPELINED, sizes.page_budget(slots))
-        return msgspec.structs.replace(settings, process_shares=sizes.shares, is_one_process=True, slots_min=slots_min)
+        return msgspec.structs.replace(settings, process_parts=sizes.parts, is_one_process=True, slots_min=slots_min)
 
     def execute(self, plan: Plan, configuration: Configuration) -> JobResult:
         """Run a plan to its end; the process's listener is told what happens."""

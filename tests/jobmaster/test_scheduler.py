@@ -213,7 +213,7 @@ def test_pages_that_workers_do_not_need_go_to_the_operators_of_a_slot(has_functi
         vertex = msgspec.structs.replace(vertex, chain=(*vertex.chain, step))
     described = msgspec.structs.replace(graph.job_graph, vertices=(vertex,))
     (subtask,) = graph.vertices[0].subtasks
-    subtask.current.slot = msgspec.structs.replace(slot(), lent_pages=60)
+    subtask.current.slot = msgspec.structs.replace(slot(), spare_pages=60)
     assert build_descriptor(subtask, described, [subtask], {}).pages[0] == (100 if has_functions else 160)
 
 

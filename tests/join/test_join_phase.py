@@ -4,8 +4,8 @@ import pyarrow as pa
 import pytest
 
 from engine.graph.plan import JoinType
-from engine.join.join_phase import TRANSITIONS, JoinPhase, advanced, refusal
 from engine.join.borrowed_build import borrow_build, can_be_borrowed
+from engine.join.join_phase import TRANSITIONS, JoinPhase, advanced, refusal
 from tests.join.join_oracle import hash_join, join_memory
 
 TABLE = pa.table({"k": [n * 7919 % 900 for n in range(2000)], "n": range(2000)}).combine_chunks()

@@ -69,7 +69,7 @@ class JoinWorld:
             (join, self.world.sink(output)),
             gates=(gate(probe), build_gate),
             attempt=ExecutionAttemptId.create(JobVertexId(3), index, 0),
-            slot_pages=self.world.resources.managed_pages // SUBTASKS,
+            slot_pages=self.world.resources.pages // SUBTASKS,
             fields={"job_id": self.job_id, "subtask_index": index, "parallelism": SUBTASKS},
             **configuration,
         )
@@ -124,7 +124,7 @@ def test_subtasks_of_a_process_build_once(join_world, how):
     table = right(3000, 20)
     build = join_world.produced(table, 2, SUBTASKS, "BROADCAST", run=False)
     counters = run_all(join_world, [join_world.subtask(index, build, index) for index in range(SUBTASKS)])
-    assert sorted(each.managed_pages_peak > 0 for each in counters) == [False, False, True]
+    assert sorted(each.managed_bytes_peak > 0 for each in counters) == [False, False, True]
     assert [each.spilled_bytes for each in counters] == [0] * SUBTASKS
     assert [each.rows_in for each in counters] == [9000 + 3000] * SUBTASKS
     texts = table.column("w").to_pylist()

@@ -48,7 +48,7 @@ def test_both_inputs_are_sorted_and_merged(world, kind, result_type, pages, forc
     counters = task.counters()
     assert (counters.rows_in, counters.rows_out) == (9052, len(PAIRS))
     assert counters.bytes_in > 0
-    assert counters.managed_pages_peak <= (pages or world.resources.managed_pages)
+    assert counters.managed_bytes_peak <= (pages or world.resources.pages) * world.resources.sizes.page_bytes
     assert (counters.spilled_bytes > 0) is (pages is not None or force_spill == "true")
 
 
@@ -90,7 +90,7 @@ def test_each_sort_gets_at_least_two_pages(world, share, pages):
     task.run()
     finish(left, right)
     assert written(world, JOINED).num_rows == len(PAIRS)
-    assert task.counters().managed_pages_peak <= pages
+    assert task.counters().managed_bytes_peak <= pages * world.resources.sizes.page_bytes
 
 
 def test_a_satisfied_limit_ends_the_merge(world):

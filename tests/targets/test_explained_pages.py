@@ -85,7 +85,7 @@ class _Deployment(Simulation):
 
     def __init__(self, graph: JobGraph, table: SlotTable, slot_count: int) -> None:
         slot = table.allocate(0, graph.job_id, AllocationId.random(), "")
-        super().__init__(graph, {}, slot_count, lambda *_: [], slot.managed_pages, slot.lent_pages)
+        super().__init__(graph, {}, slot_count, lambda *_: [], slot.pages, slot.spare_pages)
         self.pages: dict[int, list[tuple[int, bool]]] = defaultdict(list)
         for result in self.graph.results.values():
             for partition in result.partitions:
@@ -159,7 +159,7 @@ def test_an_embedded_cluster_gives_operators_the_pages_that_explain_says(plan, s
         """Slots of an embedded cluster whose first job, which decides the size of pages, asked for as many subtasks."""
         slots = max(configuration.get(SLOTS), *(v.parallelism for v in graph.vertices))
         sizes = configured_sizes(configuration, max(slots, usual, *(node.parallelism or 1 for node in plan.nodes)))
-        return SlotTable(slots, sizes.managed_pages, sizes.lent_pages)
+        return SlotTable(slots, sizes.pages, sizes.spare_pages)
 
     check(plan, LocalExecutor().optimizer_settings(plan, configuration), table_of)
 
@@ -171,7 +171,7 @@ def test_a_cluster_gives_operators_the_pages_that_explain_says(plan, settings, n
     slots = configuration.get(SLOTS)
     sizes = configured_sizes(configuration, slots)
     hardware = TaskExecutorHardware(
-        managed_memory=sizes.managed_bytes, lent_memory=sizes.lent_bytes, page_bytes=sizes.page_bytes
+        managed_memory=sizes.managed_bytes, spare_memory=sizes.spare_bytes, page_bytes=sizes.page_bytes
     )
     overview = TaskExecutorOverview(ResourceId.random(), "", "", slots, slots, 0, hardware)
     document = overview_document(TaskExecutorList((overview,)), JobList(()))
@@ -179,7 +179,7 @@ def test_a_cluster_gives_operators_the_pages_that_explain_says(plan, settings, n
     executor._overview = (float("inf"), msgspec.convert(document, Overview))
 
     def table_of(_: JobGraph) -> SlotTable:
-        return SlotTable(slots, sizes.managed_pages, sizes.lent_pages)
+        return SlotTable(slots, sizes.pages, sizes.spare_pages)
 
     plan = with_parallelism(plan, number, parallelism)
     check(plan, executor.optimizer_settings(plan, configuration), table_of, machines=6)

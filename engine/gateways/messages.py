@@ -400,7 +400,7 @@ class HeartbeatReply(msgspec.Struct, frozen=True):
 
 
 class Heartbeat(Request[HeartbeatReply], frozen=True):
-    """A sign of life of ``sender`` (its address), and the wish for one."""
+    """A sign of life of ``sender`` (its address), and the request for one."""
 
     sender: str
 

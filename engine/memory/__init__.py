@@ -6,7 +6,7 @@ An operator gets a ``PagePool``, a reserved share of its process's ``MemoryManag
     segment.pyx         MemorySegment: bytes with an address, a size and checked bounds
     status.pxd          codes that kernels return, ASSERT
     page_slabs.pyx      native part of a manager: slabs mapped once and made resident beside the mutex, in huge pages
-                        where these are cheap; free list, owner of every page, large grants
+                        where these are cheap; free list, owner of every page, large pages
     page_pool.pyx       PagePool: take and give for kernels
     manager.pyx         MemoryManager: owners, reservation, leak report
     page_size.py        how large a page is for a budget

@@ -59,11 +59,11 @@ class WorkerBudget:
             is_first = not self._jobs
             self._jobs.add(job)
             if is_first and self._manager is not None and self._spare_bytes > 0:
-                self._manager.withhold(self._spare_bytes)
+                self._manager.keep_free(self._spare_bytes)
 
     def give_back(self, job: str) -> None:
         """Note that a job has ended, whether it had functions or not."""
         with self._lock:
             self._jobs.discard(job)
             if not self._jobs and self._manager is not None and not self._manager.closed:
-                self._manager.withhold(0)
+                self._manager.keep_free(0)

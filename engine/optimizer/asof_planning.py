@@ -7,7 +7,7 @@
     pair (left, right)           when
     HASH       HASH              rows of equal ``by`` columns meet; null ones match nothing and are spread
     FORWARD    BROADCAST         every subtask has all of the right; it is a left join, so each left row comes out once
-    FORWARD    FORWARD           one subtask: all that there are, or without ``by`` and a wish for more
+    FORWARD    FORWARD           one subtask: all that there are, or without ``by`` where nobody asks for more
 
 The rows of a merge come out in the order of (by, time), nulls first, so that a window by them needs no sort. Without
 ``by`` there is nothing to part rows by.

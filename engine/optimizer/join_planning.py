@@ -72,8 +72,8 @@ def join_candidates(
     pairs = None if hinted else _range_pairs(join, lefts[0], rights[0])
     offered = offered_alternatives(join, one_subtask=one_subtask, has_range=pairs is not None)
     alternatives = (hinted,) if hinted else offered
-    if not hinted and (wished := replicating(alternatives, lefts, rights)):
-        alternatives, report.hint = wished, REPLICATED_HINT
+    if not hinted and (replicated := replicating(alternatives, lefts, rights)):
+        alternatives, report.hint = replicated, REPLICATED_HINT
     found = []
     for left in lefts:
         for right in rights:

@@ -9,7 +9,7 @@ command line.
     IntermediateDataSetId one output of a vertex
     ExecutionAttemptId    one attempt of one subtask           vertex, subtask index, attempt number, random part
     ResultPartitionId     what one attempt produced            data set and subtask alone are ambiguous after a failure
-    AllocationId          one grant of one slot to one job
+    AllocationId          one allocation of one slot to one job
     ResourceId            one TaskManager process
 
 Source: the identifier classes of Apache Flink's runtime; there several are raw byte pairs, here text, because
@@ -44,7 +44,7 @@ class JobId(_HexId, frozen=True, order=True):
 
 
 class AllocationId(_HexId, frozen=True, order=True):
-    """One grant of one slot to one job."""
+    """One allocation of one slot to one job."""
 
 
 class ResourceId(_HexId, frozen=True, order=True):

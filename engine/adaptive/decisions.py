@@ -43,9 +43,9 @@ from engine.adaptive.graph_shape import (
     input_edge,
     is_divisible,
     is_plain_hash,
-    memory_minimum,
     reads_all,
     region_of,
+    region_pages,
 )
 from engine.adaptive.skew import skew_decision
 from engine.errors import PlanError
@@ -82,7 +82,7 @@ class Facts(NamedTuple):
     def memory_bytes(self) -> int:
         """Managed memory that the planner takes for one join's subtask."""
         assert self.job_graph.adaptive is not None, "the job graph is not adaptive"
-        return self.job_graph.adaptive.managed_bytes_per_slot // 2
+        return self.job_graph.adaptive.page_budget.operator_bytes
 
     def real(self, data_set: IntermediateDataSet) -> Estimates | None:
         """Return the real size of a data set, once it is finished."""
@@ -208,14 +208,13 @@ def _runnable_broadcast(
     producer = job_graph.vertex(stay.id.producer)
     if producer.id in group:
         return None
-    pages = settings.managed_bytes_per_slot // settings.segment_size_bytes
     for is_pipelined in (True, False):
         change = BroadcastInput(join.id, small, group, producer.parallelism, is_pipelined)
         changed = apply(job_graph, change)
         region = region_of(changed, join.id)
         if region is None:
             continue
-        fits = memory_minimum(changed, region) <= pages
+        fits = region_pages(changed, region) <= settings.page_budget.slot_pages
         if not is_pipelined or (fits and settings.execution_mode != ExecutionMode.BATCH_FORCED):
             return change
     return None
@@ -293,8 +292,8 @@ def _build_otherwise(facts: Facts, join: JobVertex) -> RunTimeDecision | None:
         return None
     settings = job_graph.adaptive
     assert settings is not None, "the job graph is not adaptive"
-    wish = probed.size_bytes / join.parallelism / settings.managed_bytes_per_slot
-    change = BuildSide(join.id, probe == 0, min(1.0, max(WEIGHT_MIN, wish)))
+    weight = settings.page_budget.weight(probed.size_bytes / join.parallelism, WEIGHT_MIN)
+    change = BuildSide(join.id, probe == 0, weight)
     expected = data_sets[build].expected
     return RunTimeDecision(
         "BUILD_SIDE",

@@ -5,7 +5,7 @@
     is_divisible     whether subpartitions may be put together: each row is in one of them
     followers        vertices that have the same subtasks: connected through FORWARD
     region_of        the pipelined region of a vertex, None when regions would wait for each other
-    memory_minimum   pages without which the operators of a region do not run
+    region_pages     pages without which the operators of a region do not run
     DataSetSize      what a finished data set really is
 
 Pure.
@@ -21,10 +21,10 @@ from typing import NamedTuple
 import msgspec
 
 from engine.graph.job_graph import IntermediateDataSet, JobEdge, JobGraph, JobVertex
-from engine.graph.operator_descriptor import DRIVER_PAGES_MIN
 from engine.graph.pipelined_regions import pipelined_regions
 from engine.graph.ship_strategy import PartitionerSpec
 from engine.ids import IntermediateDataSetId, JobVertexId
+from engine.memory.page_budget import pages_needed
 
 #: exchanges whose subpartitions are nothing but portions: rows with equal keys are together, more is not promised
 _PORTIONED = ("HASH", "REBALANCE", "SHUFFLE")
@@ -102,10 +102,9 @@ def region_of(job_graph: JobGraph, vertex: JobVertexId) -> tuple[JobVertexId, ..
     return next(region.vertices for region in regions if vertex in region.vertices)
 
 
-def memory_minimum(job_graph: JobGraph, vertices: Iterable[JobVertexId]) -> int:
-    """Return the pages of a slot that the operators of vertices need at least."""
-    users = sum(step.memory_weight > 0 for vertex in vertices for step in job_graph.vertex(vertex).chain)
-    return users * DRIVER_PAGES_MIN
+def region_pages(job_graph: JobGraph, region: Iterable[JobVertexId]) -> int:
+    """Return the pages of a slot without which the operators of a region do not run together."""
+    return pages_needed(step.memory_weight for vertex in region for step in job_graph.vertex(vertex).chain)
 
 
 def with_vertices(job_graph: JobGraph, vertices: Iterable[JobVertex]) -> JobGraph:

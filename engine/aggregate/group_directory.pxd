@@ -28,7 +28,7 @@ cdef inline uint8_t* directory_group(uint64_t slot) noexcept nogil:
 cdef inline int64_t directory_limit(const GroupDirectory* directory) noexcept nogil:
     return directory.slot_count // 8 * 5
 
-# An empty directory of so many slots, in one contiguous grant; False: no memory, the directory is as before.
+# An empty directory of so many slots, in one large page; False: no memory, the directory is as before.
 cdef bint directory_take(GroupDirectory* directory, PagePool pool, int64_t slot_count) noexcept nogil
 cdef void directory_give(GroupDirectory* directory, PagePool pool) noexcept nogil
 # Whether a directory of twice the slots fits in place of this one, in half of the pool, and leaves a page free.

@@ -3,7 +3,7 @@
 #     record   | size: uint32 | kind: uint32 | ... size bytes in all, a multiple of 8
 #     page     | record | record | ... | unused |          none crosses a page
 #     the first page begins with some unused bytes (page coloring)
-#     grant    | one record larger than a page |
+#     large    | one record larger than a page |
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 
@@ -25,7 +25,7 @@ cdef struct StorePage:
     int64_t begin           # offset of the first record
     int64_t used            # where the last one ends
     int64_t size            # bytes taken from the pool
-    bint is_large           # a grant for one record
+    bint is_large           # a large page for one record
 
 cdef struct GroupStore:
     StorePage* pages
@@ -41,7 +41,7 @@ cdef void store_begin(GroupStore* store, int64_t number, int64_t page_size) noex
 # Room for a record of `size` bytes (8 * n) of that kind, header written; NULL: full. With reserved, what does not fit
 # the pool lies beyond its limit.
 cdef uint8_t* store_place(GroupStore* store, PagePool pool, int64_t size, uint32_t kind, bint reserved) noexcept nogil
-# Give a record back that has a grant of its own; nothing happens for one in a page.
+# Give a record back that has a large page of its own; nothing happens for one in a page.
 cdef void store_drop_large(GroupStore* store, PagePool pool, const uint8_t* record) noexcept nogil
 # Give every page back.
 cdef void store_clear(GroupStore* store, PagePool pool) noexcept nogil

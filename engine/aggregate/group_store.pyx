@@ -2,7 +2,7 @@
 
 Two kinds of record lie side by side: groups, which never move and never grow, and the bytes of variable-size states
 (the longest string so far under max), which are replaced by a new record when they grow; the old record stays unused
-until the partition is emptied, unless it has a grant of its own. Records carry their size, so a page can be walked.
+until the partition is emptied, unless it has a large page of its own. Records carry their size: a page can be walked.
 
 Each partition has pages of its own, so that emptying it gives whole pages back. Addresses that differ by a multiple of
 4096 share a set of the first cache, and a load waits for a store to another one of them; a hundred groups in 64

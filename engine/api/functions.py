@@ -132,7 +132,7 @@ def call_policy(
 ) -> CallPolicy | None:
     """Return how a function of ``map`` or ``flat_map`` is called, None where there is nothing to say.
 
-    Raises: SchemaError for a wrong wish.
+    Raises: SchemaError for an option that does not fit the function.
     """
     check_function(kind, function)
     awaited = is_async(kind, function)

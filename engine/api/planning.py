@@ -25,6 +25,7 @@ from engine.errors import NotYetSupportedError, PlanError
 from engine.graph.exchange_mode import ExecutionMode
 from engine.graph.plan import Operator, Plan, Source
 from engine.graph.source_spec import CsvSource, JsonSource, PathSource, SourceSpec, TextSource
+from engine.memory.page_budget import PageBudget
 from engine.optimizer.explain import explain
 from engine.optimizer.optimizer import optimize
 from engine.optimizer.settings import OptimizerSettings
@@ -122,7 +123,8 @@ def _settings(plan: Plan, target: str, configuration: Configuration, parallelism
         execution_mode=ExecutionMode(mode) if mode else defaults.execution_mode,
         legacy_estimates=configuration.get(LEGACY_ESTIMATES),
         runtime_filters=configuration.get(RUNTIME_FILTERS),
-        managed_bytes_per_slot=configuration.get(MANAGED_SIZE) or defaults.managed_bytes_per_slot,
-        segment_size_bytes=configuration.get(SEGMENT_SIZE),
+        page_budget=PageBudget(
+            configuration.get(MANAGED_SIZE) or defaults.page_budget.size_bytes, configuration.get(SEGMENT_SIZE)
+        ),
         is_adaptive=configuration.get(ADAPTIVE),
     )

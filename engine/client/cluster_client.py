@@ -78,7 +78,7 @@ class Overview(msgspec.Struct, frozen=True, rename="kebab"):
     managed_bytes_per_slot: int = 0
     page_bytes: int = 0
     #: more of it for jobs without Python functions
-    lent_bytes_per_slot: int = 0
+    spare_bytes_per_slot: int = msgspec.field(default=0, name="lent-bytes-per-slot")
 
 
 class WaitingLine(msgspec.Struct, frozen=True):

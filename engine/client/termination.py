@@ -12,7 +12,7 @@ a lock of ``threading``, a ``finally``, a wait for threads that end. So code tha
 code that cleans up, must not be interrupted by a signal:
 
     signal ─► within uninterrupted()          kept; raised at the end, in place of the error it may have caused
-           ─► within _SAME_S of the last      the same wish once more (a key that bounces, a group that is signalled)
+           ─► within _SAME_S of the last      the same request once more (a key that bounces, a group that is signalled)
            ─► else                            raised here
     When cleaning up takes longer than 10 s after the first signal, the next one is raised all the same: a user who
     presses Ctrl-C then wants to leave now. While Python ends, signals are only kept.
@@ -37,7 +37,7 @@ from typing import Any, Self
 
 from engine.log_output import guard_output
 
-#: signals so close together are one wish
+#: signals so close together are one request
 _SAME_S = 0.5
 #: seconds after which a signal interrupts even cleaning up
 _PATIENCE_S = 10.0
@@ -101,7 +101,7 @@ class _Signals:
                 signal.signal(number, self.take)
 
     def let_go(self, *numbers: int) -> None:
-        """Restore the handlers, unless a signal was raised a moment ago: the next one is the same wish."""
+        """Restore the handlers, unless a signal was raised a moment ago: the next one is the same request."""
         self._wanted.subtract(numbers)
         if time.monotonic() - self._since_s < _SAME_S:
             return

@@ -118,8 +118,8 @@ class TaskManager:
             self._server.rpc,
             TaskExecutorSettings(
                 slot_count=self._slot_count,
-                managed_pages=resources.managed_pages,
-                lent_pages=resources.sizes.lent_pages,
+                pages=resources.pages,
+                spare_pages=resources.sizes.spare_pages,
                 heartbeat_interval_s=configuration.get(HEARTBEAT_INTERVAL) / 1000,
                 heartbeat_timeout_s=configuration.get(HEARTBEAT_TIMEOUT) / 1000,
                 cancellation_timeout_s=configuration.get(CANCELLATION_TIMEOUT) / 1000,
@@ -200,7 +200,7 @@ class TaskManager:
             managed_memory=sizes.managed_bytes,
             network_memory=sizes.network_bytes,
             page_bytes=sizes.page_bytes,
-            lent_memory=sizes.lent_bytes,
+            spare_memory=sizes.spare_bytes,
         )
 
     def _registered(self, leader: Leader) -> None:

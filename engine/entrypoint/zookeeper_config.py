@@ -64,7 +64,7 @@ class Quorum:
         return home_folder() / self.settings["dataDir"] / str(number)
 
     def check(self, session_timeout_ms: int) -> None:
-        """Raise ConfigurationError when sessions of that length would not be granted, or not survive an isolation."""
+        """Raise ConfigurationError when sessions of that length would not be given, or not survive an isolation."""
         tick_ms = self._number("tickTime")
         least, most = (
             self._number(key) if key in self.settings else ticks * tick_ms

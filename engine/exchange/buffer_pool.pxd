@@ -57,7 +57,7 @@ cdef class NetworkBufferPool:
 @cython.final
 cdef class LocalBufferPool(BufferRecycler):
     cdef readonly str owner                 # shown in logs and errors
-    cdef readonly int32_t required          # always granted
+    cdef readonly int32_t required          # always there for the pool
     cdef readonly int32_t maximum           # never more
     cdef readonly int32_t size              # may be held now, required <= size <= maximum
     cdef readonly int32_t in_use            # held now; above size after the pool shrank

@@ -12,7 +12,7 @@ back by not taking again. When a pool holds more than its size after shrinking, 
 (``release_memory(count)``) and may spill; a pipelined owner need not do anything, since its consumers give back.
 
 Invariants
-    a pool that holds less than ``required`` is always granted a segment, if need be beyond ``segment_count`` (others
+    a pool that holds less than ``required`` always gets a segment, if need be beyond ``segment_count`` (others
     hold more than their size at that moment): no job stands still for want of a minimum;
     required is cut to what is left when the pool is opened, but never below 1 (logged): degrade, never fail;
     in_use of the network pool is the sum over the local pools, closed ones with buffers still travelling included;
@@ -235,7 +235,7 @@ cdef class NetworkBufferPool:
         """Open a local pool and share the spare segments anew.
 
         Args:
-            required: segments that are always granted, 1 or more; cut to what is left (logged).
+            required: segments that it gets in any case, 1 or more; cut to what is left (logged).
             maximum: segments to hold at most, at least ``required``.
             owner: name for logs and errors.
         """
@@ -361,18 +361,18 @@ cdef class LocalBufferPool(BufferRecycler):
     cdef Buffer take(self, int64_t timeout_ms):
         cdef NetworkBufferPool network = self._network
         cdef int64_t until_ns, began_ns
-        cdef bint is_granted
+        cdef bint is_reserved
         cdef MemorySegment segment
         monitor_lock(&network._monitor)
-        is_granted = grant(network, self)
+        is_reserved = reserve_segment(network, self)
         monitor_unlock(&network._monitor)
-        if not is_granted and not self.is_closed and timeout_ms != 0:
+        if not is_reserved and not self.is_closed and timeout_ms != 0:
             with nogil:
                 began_ns = monotonic_ns()
                 until_ns = deadline_ns(timeout_ms)
-                is_granted = wait_for_grant(network, self, until_ns)
+                is_reserved = wait_for_segment(network, self, until_ns)
                 self.blocked_ns += monotonic_ns() - began_ns
-        if not is_granted:
+        if not is_reserved:
             if self.is_closed:
                 raise TaskCancelledError(f"the buffer pool of {self.owner!r} is closed")
             return None
@@ -443,7 +443,7 @@ cdef class LocalBufferPool(BufferRecycler):
         return f"<LocalBufferPool {self.owner!r} {self.in_use} in use, {self.required}..{self.size}..{self.maximum}>"
 
 
-cdef inline bint grant(NetworkBufferPool network, LocalBufferPool pool) noexcept nogil:
+cdef inline bint reserve_segment(NetworkBufferPool network, LocalBufferPool pool) noexcept nogil:
     """Count one segment for the pool if it may have one. Called with the monitor held."""
     if pool.is_closed:
         return False
@@ -458,16 +458,16 @@ cdef inline bint grant(NetworkBufferPool network, LocalBufferPool pool) noexcept
     return False
 
 
-cdef bint wait_for_grant(NetworkBufferPool network, LocalBufferPool pool, int64_t until_ns) noexcept nogil:
-    cdef bint is_granted = False
+cdef bint wait_for_segment(NetworkBufferPool network, LocalBufferPool pool, int64_t until_ns) noexcept nogil:
+    cdef bint is_reserved = False
     cdef bint is_late = False
     cdef int64_t look_ns
     monitor_lock(&network._monitor)
     network._waiting += 1
     pool.is_waiting = True
     while True:
-        is_granted = grant(network, pool)
-        if is_granted or is_late or pool.is_closed:
+        is_reserved = reserve_segment(network, pool)
+        if is_reserved or is_late or pool.is_closed:
             break
         look_ns = monotonic_ns() + LOOK_NS
         if until_ns >= 0 and until_ns < look_ns:
@@ -477,7 +477,7 @@ cdef bint wait_for_grant(NetworkBufferPool network, LocalBufferPool pool, int64_
     pool.is_waiting = False
     network._waiting -= 1
     monitor_unlock(&network._monitor)
-    return is_granted
+    return is_reserved
 
 
 cdef inline void uncount(NetworkBufferPool network, LocalBufferPool pool) noexcept nogil:

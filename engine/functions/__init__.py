@@ -28,7 +28,7 @@
     long_calls.py        a function that is at one row for very long is told of, or ended
     worker_excess.py     why a worker was ended: figures and the text of the error
     first_calls.py       the first rows of a function without a schema, seen in the worker
-    worker_watch.py      what all workers hold is kept within their share of the process
+    worker_watch.py      what all workers hold is kept within their budget
 
 Input is pulled by the function and results are pushed while it comes, so a function over all rows of a subtask, or over
 a group larger than memory, holds what the user's code holds and a batch besides.

@@ -1,7 +1,7 @@
 """Errors of a user's function: what it raised, where in the user's code, and the row at hand.
 
 UserFunctionError   what the job fails with; its fields travel from the worker to the task
-WorkerMemoryError   the worker held more than its share of the process's memory
+WorkerMemoryError   the workers held more than their budget, and this one most
 BadOutputError      what a function returned does not fit the schema; becomes a UserFunctionError
 FunctionStopped     raised inside a function whose results nobody wants any more; no failure
 FunctionPlace       makes UserFunctionErrors for one function

@@ -4,7 +4,7 @@
     runner.release_job(job)     all workers of a finished job end: memory given back, modules forgotten
     runner.close()
 
-What all workers hold is kept within their share of the process's memory (worker_watch.py).
+What all workers hold is kept within their budget (worker_watch.py).
 
 Nobody waits in ``open``: the worker starts and loads the function while the task opens the rest of its chain. That may
 take long (the first one imports Arrow, each one what the user imports), so whoever waits for it can be cancelled. A
@@ -24,7 +24,7 @@ from engine.config.loader import Configuration
 from engine.config.options import FUNCTIONS_TIMEOUT
 from engine.functions.worker_user import is_inline, refuse_inline
 from engine.iomanager.spill_directory import spill_directories
-from engine.memory.worker_share import WorkerShare
+from engine.memory.worker_budget import WorkerBudget
 from engine.task_log import current_task_log, json_fields
 
 if TYPE_CHECKING:
@@ -38,13 +38,13 @@ class FunctionRunner:
 
     def __init__(
         self,
-        workers_share: WorkerShare | None = None,
+        worker_budget: WorkerBudget | None = None,
         process_bytes: int = 0,
         process_for: Callable[[int], int] | None = None,
         worker_user: str = "",
     ) -> None:
         self._worker_user = worker_user
-        self._workers_share = WorkerShare() if workers_share is None else workers_share
+        self._worker_budget = WorkerBudget() if worker_budget is None else worker_budget
         self._process_bytes = process_bytes
         self._process_for = process_for
         self._watch: WorkerWatch | None = None  # guarded by: self._lock
@@ -60,7 +60,7 @@ class FunctionRunner:
 
         log_file = current_task_log()
         refuse_inline(configuration, self._worker_user)
-        self._workers_share.take(job_id)
+        self._worker_budget.take(job_id)
         plan = plan._replace(
             folder="" if self._worker_user else spill_directories(configuration)[0],
             log_file="" if log_file is None else str(log_file),
@@ -76,7 +76,7 @@ class FunctionRunner:
         with self._lock:
             workers = self._idle.pop(job_id, deque())
         settle = [] if self._watch is None else [self._watch.settle]
-        close_all([*(worker.discard for worker in workers), *settle, partial(self._workers_share.give_back, job_id)])
+        close_all([*(worker.discard for worker in workers), *settle, partial(self._worker_budget.give_back, job_id)])
 
     def close(self) -> None:
         """End all workers and the zygote; idempotent."""
@@ -117,7 +117,7 @@ class FunctionRunner:
 
         with self._lock:
             if self._watch is None:
-                self._watch = WorkerWatch(self._workers_share, self._process_bytes, process_for=self._process_for)
+                self._watch = WorkerWatch(self._worker_budget, self._process_bytes, process_for=self._process_for)
             return self._watch
 
     def _give_back(self, job_id: str, worker: Worker) -> None:

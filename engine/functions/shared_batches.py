@@ -5,7 +5,7 @@
     └────────────────────────────┴────────────┘
 
 The writer writes at 0 and tells the size through the socket; the reader maps what it needs. Writing is one pass over
-the batch's buffers. ``read`` copies out when the memory will be reused (``copy=True``), or lends a view of it.
+the batch's buffers. ``read`` copies out when the memory will be reused (``copy=True``), or gives a view of it.
 
 What is very large goes in and out by the file: a process that does not touch the mapping does not have its pages, so
 they are counted once and by nobody as his own. And they go back to the system while they are copied out.
@@ -87,7 +87,7 @@ class SharedBatches:
             done += os.preadv(self.descriptor, [target[done:]], start + done)
 
     def close(self) -> None:
-        """Drop the mapping and the descriptor; views still lent keep the memory alive."""
+        """Drop the mapping and the descriptor; views that are left keep the memory alive."""
         self._mapping = None
         if self.descriptor >= 0:
             os.close(self.descriptor)

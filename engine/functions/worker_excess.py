@@ -32,7 +32,7 @@ class WorkerExcess(NamedTuple):
 
     @property
     def is_crowded(self) -> bool:
-        """Whether the process itself holds so much that its workers have no more than their share."""
+        """Whether the process itself holds so much that its workers have no more than their budget."""
         return self.own_bytes > self.process_bytes - self.allowed_bytes
 
     def text(self, function_name: str) -> str:

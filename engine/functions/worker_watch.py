@@ -1,4 +1,4 @@
-"""WorkerWatch: Python workers stay within their share of the process's memory, or the greediest one is ended.
+"""WorkerWatch: Python workers stay within their budget, or the greediest one is ended.
 
     watch.begin(worker)        it works for a task            watch.rest(worker)     it waits for the next one
     watch.settle()             joins the thread if no worker is left that works; ``begin`` starts another
@@ -10,10 +10,10 @@
 
 What they hold: anonymous memory of every worker, pages that two of them still share from the zygote counted once, and
 the memory through which batches come and go, counted once although two processes map it. What they may hold: their
-share of the process (``worker_share``), and beyond it what the rest of the process does not use: what fits into
-``taskmanager.memory.process.size`` is not refused. So one that is ended has the largest part of a sum that is too much.
+budget (``worker_budget``), and beyond it what the rest of the process does not use: what fits into the process size
+is not refused. So one that is ended has the largest part of a sum that is too much.
 
-That share is the kind WORKER of the process's ``Budget``. Nothing is reserved of it: what a function takes is not known
+That is the kind WORKER of the process's ``Budget``. Nothing is reserved of it: what a function takes is not known
 before it has run, so memory is looked at afterwards, and no thread waits for it.
 
 Why resident memory, and not a limit of the kernel on the process: RLIMIT_AS counts addresses, of which Arrow, NumPy,
@@ -41,7 +41,7 @@ from pathlib import Path
 from engine.functions.worker_excess import WorkerExcess
 from engine.functions.worker_process import Worker
 from engine.functions.worker_trace import asked_place
-from engine.memory.worker_share import WorkerShare
+from engine.memory.worker_budget import WorkerBudget
 
 LOOK_S = 0.05
 #: a row is in a worker as Arrow's and as Python's value, coming and going, and in the memory through which it goes
@@ -60,12 +60,12 @@ class WorkerWatch:
 
     def __init__(
         self,
-        share: WorkerShare,
+        budget: WorkerBudget,
         process_bytes: int,
         look_s: float = LOOK_S,
         process_for: Callable[[int], int] | None = None,
     ) -> None:
-        self._share = share
+        self._budget = budget
         self._process_bytes = process_bytes
         #: the size of a process whose workers have so many bytes
         self._process_for = process_for
@@ -133,7 +133,7 @@ class WorkerWatch:
         sizes = {worker: anonymous_bytes(worker.pid) for worker in started}
         _hang_up_ended(sizes)
         _note_peaks(sizes)
-        total, allowed = shared + sum(sizes.values()), self._share.size
+        total, allowed = shared + sum(sizes.values()), self._budget.size
         if total > allowed:
             allowed = max(allowed, self._process_bytes - anonymous_bytes(os.getpid()))
         if total <= allowed:

@@ -177,7 +177,7 @@ class TaskExecutorHardware(msgspec.Struct, frozen=True):
     network_memory: int = 0
     page_bytes: int = 0
     #: more of managed memory that jobs without Python functions find
-    lent_memory: int = 0
+    spare_memory: int = 0
 
 
 class RegisterTaskExecutor(Request[RegistrationReply], frozen=True):
@@ -320,11 +320,11 @@ class SlotOffer(msgspec.Struct, frozen=True):
 
     index: int
     allocation_id: AllocationId
-    managed_pages: int
+    pages: int
     #: the JobMaster's request that it answers
     request_id: int
     #: more of them for a job without Python functions
-    lent_pages: int = 0
+    spare_pages: int = 0
 
 
 class SlotOfferReply(msgspec.Struct, frozen=True):
@@ -403,7 +403,7 @@ class HeartbeatReply(msgspec.Struct, frozen=True):
 
 
 class Heartbeat(Request[HeartbeatReply], frozen=True):
-    """A sign of life of ``sender`` (its address), and the wish for one."""
+    """A sign of life of ``sender`` (its address), and the request for one."""
 
     sender: str
 

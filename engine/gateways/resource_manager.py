@@ -52,7 +52,7 @@ class ResourceManagerGateway(Protocol):
         ...
 
     async def request_slots(self, request: RequestSlots) -> Acknowledge:
-        """Queue a wish for slots; they are offered by their TaskExecutors."""
+        """Queue a request for slots; they are offered by their TaskExecutors."""
         ...
 
     async def withdraw_slot_requests(self, request: WithdrawSlotRequests) -> Acknowledge:

@@ -1,7 +1,7 @@
 """What a TaskExecutor needs to run one attempt, and what it reports: plain data.
 
     TaskDeploymentDescriptor
-    ├── chain, subtask index, parallelism, assigned splits, share of the slot's managed memory
+    ├── chain, subtask index, parallelism, assigned splits, pages of each operator
     ├── InputGateDescriptor * inputs ── InputChannelDescriptor * producers (partition, where, subpartition)
     └── ResultPartitionDescriptor * outputs (id, type, subpartitions, partitioner)
 
@@ -116,8 +116,8 @@ class TaskDeploymentDescriptor(msgspec.Struct, frozen=True):
     gates: tuple[InputGateDescriptor, ...]
     partitions: tuple[ResultPartitionDescriptor, ...]
     sinks: tuple[SinkStaging, ...]
-    #: pages of managed memory for the whole chain of this attempt
-    managed_pages: int
+    #: pages of each operator of the chain
+    pages: tuple[int, ...]
     configuration: dict[str, str]
     #: modules that the job's Python functions import
     artifacts: tuple[JobArtifact, ...] = ()
@@ -175,7 +175,6 @@ class TaskCounters(msgspec.Struct, frozen=True):
     bytes_out: int = 0
     #: by its operators, see ``operators``; what it stored for others is in ``stored_bytes``
     spilled_bytes: int = 0
-    managed_pages_peak: int = 0
     bad_rows: int = 0
     #: counters of rich functions by name, known at the end of the task
     functions: dict[str, int] = {}

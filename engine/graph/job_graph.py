@@ -24,7 +24,7 @@ from functools import cached_property
 import msgspec
 
 from engine.errors import PlanError
-from engine.graph.operator_descriptor import DRIVER_PAGES_MIN, OperatorDescriptor, PythonOperator, SourceOperator
+from engine.graph.operator_descriptor import OperatorDescriptor, PythonOperator, SourceOperator
 from engine.graph.run_time_decision import AdaptiveJoin, AdaptiveSettings, ExpectedSize
 from engine.graph.ship_strategy import DistributionPattern, PartitionerSpec, ResultPartitionType, ShipStrategy
 from engine.graph.subpartition_share import SubpartitionShare, are_complete
@@ -56,7 +56,7 @@ class JobEdge(msgspec.Struct, frozen=True):
     shares: tuple[tuple[SubpartitionShare, ...], ...] = ()
 
 
-class JobVertex(msgspec.Struct, frozen=True, dict=True):
+class JobVertex(msgspec.Struct, frozen=True):
     """A chain of operators that run in one task, in ``parallelism`` subtasks."""
 
     id: JobVertexId
@@ -66,8 +66,6 @@ class JobVertex(msgspec.Struct, frozen=True, dict=True):
     inputs: tuple[JobEdge, ...]
     outputs: tuple[IntermediateDataSet, ...]
     max_parallelism: int = 128
-    #: share (0..1) of a slot's managed pages for one subtask; shares of the vertices of a pipelined region sum to <= 1
-    managed_share: float = 0.0
     #: set by the user, or by what runs in it: a source has its splits, the work of a Python function is not in bytes
     is_parallelism_fixed: bool = True
     adaptive_join: AdaptiveJoin | None = None
@@ -78,24 +76,6 @@ class JobVertex(msgspec.Struct, frozen=True, dict=True):
     def steps(self) -> tuple[OperatorDescriptor, ...]:
         """All operators of its tasks."""
         return (*self.feed, *self.chain)
-
-    def managed_pages(self, pages_per_slot: int) -> int:
-        """Return the pages of managed memory that one subtask gets in a slot of that many pages.
-
-        At least DRIVER_PAGES_MIN for each operator of the chain that uses managed memory: the planner cut the region
-        so that these minima fit together in the slot it was told of.
-        """
-        return max(self.pages_min, int(self.managed_share * pages_per_slot + 1e-6))
-
-    @cached_property
-    def pages_min(self) -> int:
-        """Pages of managed memory that a subtask needs at least."""
-        return DRIVER_PAGES_MIN * sum(step.memory_weight > 0 for step in self.chain)
-
-    @cached_property
-    def memory_weight(self) -> float:
-        """Its part of what is left of a slot's pages, beside those of others."""
-        return sum(step.memory_weight for step in self.chain)
 
     @property
     def source(self) -> SourceOperator | None:

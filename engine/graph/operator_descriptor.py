@@ -379,16 +379,9 @@ PhysicalOperator = (
     | SinkOperator
 )
 
-#: pages with which every driver runs correctly
-DRIVER_PAGES_MIN = 6
-
 
 class OperatorDescriptor(msgspec.Struct, frozen=True):
-    """One operator of a chain with its schemas and its wish for managed memory.
-
-    ``memory_weight`` 0: uses no managed memory; else the operators that run at one time in a slot share its pages in
-    proportion to their weights, each with at least DRIVER_PAGES_MIN.
-    """
+    """One operator of a chain with its schemas; ``memory_weight``: among those that divide a slot's pages."""
 
     node_id: int
     name: str

@@ -21,6 +21,7 @@ import msgspec
 
 from engine.graph.subpartition_share import SubpartitionShare
 from engine.ids import JobVertexId
+from engine.memory.page_budget import PageBudget
 
 
 class AdaptiveSettings(msgspec.Struct, frozen=True):
@@ -33,8 +34,7 @@ class AdaptiveSettings(msgspec.Struct, frozen=True):
     """
 
     execution_mode: str
-    managed_bytes_per_slot: int
-    segment_size_bytes: int
+    page_budget: PageBudget
     bytes_per_subtask: int
     skew_factor: float = 0.0
     skew_bytes: int = 0

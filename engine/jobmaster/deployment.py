@@ -1,6 +1,6 @@
 """ExecutionVertex -> TaskDeploymentDescriptor: what a TaskExecutor is told about one attempt.
 
-    slot's managed pages ── by weight ──► chains of the subtasks in the slot (each at least its operators' minimum)
+    pages of the slot    ── by weight ──► operators of the subtasks in the slot (``memory.page_budget``)
     input edges          ── one gate for each JobEdge, one channel for each producer (and subpartition, where several
                             are read): LOCAL or REMOTE
     data sets            ── one ResultPartitionDescriptor each
@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from engine.errors import MemoryBudgetError
 from engine.graph.deployment import (
     InputChannelDescriptor,
     InputGateDescriptor,
@@ -34,6 +33,7 @@ from engine.graph.ship_strategy import SORTED_RUNS
 from engine.jobmaster.execution_vertex import ExecutionEdge, ExecutionVertex, IntermediateResultPartition
 from engine.jobmaster.range_bounds import consumer_range
 from engine.jobmaster.slot_pool import AllocatedSlot
+from engine.memory.page_budget import operator_pages
 
 
 def build_descriptor(
@@ -47,8 +47,9 @@ def build_descriptor(
     slot = vertex.current.slot
     assert slot is not None, f"{vertex.name} has no slot"
     job_vertex = vertex.job_vertex
-    sharing = [neighbour.job_vertex for neighbour in neighbours if neighbour.current.slot is slot]
-    pages = slot.managed_pages + (0 if job_graph.has_functions else slot.lent_pages)
+    slot_pages = slot.pages + (0 if job_graph.has_functions else slot.spare_pages)
+    in_slot = [neighbour.job_vertex for neighbour in neighbours if neighbour.current.slot is slot]
+    weights = [step.memory_weight for each in in_slot for step in each.chain]
     return TaskDeploymentDescriptor(
         job_id=job_graph.job_id,
         job_name=job_graph.name,
@@ -78,7 +79,7 @@ def build_descriptor(
             for step in job_vertex.chain
             if isinstance(step.operator, SinkOperator)
         ),
-        managed_pages=managed_pages(pages, job_vertex, sharing),
+        pages=tuple(operator_pages(step.memory_weight, weights, slot_pages) for step in job_vertex.chain),
         configuration=job_graph.configuration,
         artifacts=job_graph.artifacts,
         feed=job_vertex.feed,
@@ -112,23 +113,6 @@ def _filters_of_consumers(
             return ()
         heads.append(head)
     return tuple(each for each in source.filters if heads and each in heads[0].filters)
-
-
-def managed_pages(slot_pages: int, job_vertex: JobVertex, sharing: Sequence[JobVertex]) -> int:
-    """Return the pages of one vertex in a slot that it shares with others (``sharing`` includes itself).
-
-    Every operator with a weight gets DRIVER_PAGES_MIN first; the rest is divided by weight.
-    """
-    minima = sum(other.pages_min for other in sharing)
-    if minima > slot_pages:
-        raise MemoryBudgetError(
-            f"a slot has {slot_pages} pages of managed memory, its operators need {minima}: "
-            "set taskmanager.memory.managed.size higher, or the parallelism lower"
-        )
-    total_weight, weight = sum(other.memory_weight for other in sharing), job_vertex.memory_weight
-    if total_weight == 0 or weight == 0:
-        return 0
-    return job_vertex.pages_min + int((slot_pages - minima) * weight / total_weight)
 
 
 def _gate(edges: Sequence[ExecutionEdge], job_graph: JobGraph, slot: AllocatedSlot) -> InputGateDescriptor:

@@ -139,8 +139,8 @@ class JobScheduling:
                 offer.resource_id,
                 offer.address,
                 offer.data_address,
-                each.managed_pages,
-                each.lent_pages,
+                each.pages,
+                each.spare_pages,
             )
             if self._facts.pool.offer(each.request_id, slot):
                 accepted.append(each.allocation_id)

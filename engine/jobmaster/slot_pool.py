@@ -1,4 +1,4 @@
-"""SlotPool: the slots that TaskExecutors granted to one job.
+"""SlotPool: the slots that TaskExecutors gave one job.
 
     open_request(4) ─► offer * 4 ─► take ─► in use ─► give_back ─► idle ─► take (the next region) | release_idle
 
@@ -23,17 +23,17 @@ from engine.ids import AllocationId, ResourceId
 
 
 class AllocatedSlot(msgspec.Struct, frozen=True):
-    """One slot of one TaskExecutor, granted to this job."""
+    """One slot of one TaskExecutor for this job. A journal has its pages under the names of the first version."""
 
     allocation_id: AllocationId
     resource_id: ResourceId
     #: address of the TaskExecutor, and where its partitions are read from ("" in one process)
     address: str
     data_address: str
-    #: pages of managed memory for everything that runs in the slot
-    managed_pages: int
-    #: more of them for a job without Python functions
-    lent_pages: int = 0
+    #: pages for everything that runs in the slot
+    pages: int = msgspec.field(name="managed_pages")
+    #: pages more for a job without Python functions
+    spare_pages: int = msgspec.field(default=0, name="lent_pages")
 
 
 class _SlotRequest(msgspec.Struct):

@@ -28,7 +28,7 @@ replicated_hashes the hashes of replicated keys, for kernels
 unmatched_rows  build rows without match, as output batches
 match_output    output batches from probe columns and build rows
 spilled_pair    a build file and its probe file: scatter again, or block-wise
-lent_build      one build side for several joins of a process
+borrowed_build  one build side for several joins of a process
 build_keys      the keys of a complete build side, for filters of the probe side
 key_part        rows of a part of the keys, for a pass over files
 build_blocks    a build file in blocks that fit memory

@@ -27,7 +27,7 @@ from engine.records.byte_kernels cimport prefetch
 from engine.records.hashing cimport rehash
 
 cdef enum:
-    ROWS_PER_WORD = 3           # more of them, and it wishes to grow
+    ROWS_PER_WORD = 3           # more of them, and it is to grow
     ROWS_PER_WORD_MAX = 25
     AHEAD = 12                  # rows whose word is on its way
     TRIAL_ROWS = 1 << 18

@@ -6,8 +6,8 @@ The last block may be empty: behind a block that is full there may be rows of ot
 none. Who wants probe rows without match gets them with it.
 
 A block takes as many rows as the pool has pages for, keeping back those of the directory over them; at least one row,
-in the process-wide grant when it is larger than the whole budget. A file that fits is one block. With ``recent`` one
-row of each key is enough, and rows that came before are left out, also when they came in an earlier block.
+in a large page beyond the limit when it is larger than the pool. A file that fits is one block. With ``recent`` one row
+of each key is enough, and rows that came before are left out, also when they came in an earlier block.
 
 Source: block nested loop join; Flink hands such partitions to a sort-merge join.
 

@@ -6,7 +6,7 @@
     a dictionary table's cells         the numbers themselves
 
 Null keys are not among them: they match nothing. A key may come several times. Files are read as a copy of the build
-side reads them (``lent_build``), so the owner's pages and files are as they were.
+side reads them (``borrowed_build``), so the owner's pages and files are as they were.
 
 Held by: tests/join/test_build_keys.py
 """

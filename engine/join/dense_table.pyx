@@ -182,11 +182,11 @@ cdef class DenseTable(BuildTable):
             _find(self, values, <uint8_t>self._cells.sign, positions, count, heads)
 
     cdef int borrow(self, BuildTable owner) except -1:
-        cdef DenseTable lender = <DenseTable?>owner
+        cdef DenseTable other = <DenseTable?>owner
         self.release()
-        self._cells.borrow(lender._cells)
-        self._origin = lender._origin
-        self._count_like(lender)
+        self._cells.borrow(other._cells)
+        self._origin = other._origin
+        self._count_like(other)
         return 0
 
     cdef void release(self) noexcept nogil:

@@ -271,12 +271,12 @@ cdef class DictionaryTable(BuildTable):
         return _find_indices(self, values, <uint8_t>self._cells.sign, count, indices)
 
     cdef int borrow(self, BuildTable owner) except -1:
-        cdef DictionaryTable lender = <DictionaryTable?>owner
+        cdef DictionaryTable other = <DictionaryTable?>owner
         self.release()
-        self._cells.borrow(lender._cells)
-        memcpy(self._rows, lender._rows, sizeof(self._rows))
-        self._distinct_count = lender._distinct_count
-        self._count_like(lender)
+        self._cells.borrow(other._cells)
+        memcpy(self._rows, other._rows, sizeof(self._rows))
+        self._distinct_count = other._distinct_count
+        self._count_like(other)
         return 0
 
     cdef void release(self) noexcept nogil:

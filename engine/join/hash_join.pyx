@@ -31,7 +31,7 @@ chain, and what does not fit is joined block-wise. A condition decides about can
 the right side is empty; the join must be given all of the right side, then. Copied rows (``replicated_keys``) count as
 matched from the start. A spilled pair is built from its smaller file (``spilled_pair``, ``join_roles``).
 
-Thread: one at a time; a build side may be lent to others (``lent_build``). Source: Flink's HybridHashTable; Graefe et
+Thread: one at a time; others may borrow a build side (``borrowed_build``). Source: Flink's HybridHashTable; Graefe et
 al., "Hash joins and hash teams in SQL Server"; the block-wise end is ours.
 """
 

@@ -2,14 +2,14 @@
 
     BUILDING ──finish_build──► PROBING ──finish_probe──► NEXT_PAIR ──no pair is left──► DONE
         └──borrow_build─────────►│                        │  ▲  │  ▲
-                                 └─lent to others─► LENT  │  │  │  │   a pair of spilled files:
+                                 └─to others─► BORROWED   │  │  │  │   a pair of spilled files:
                                                           ▼  │  ▼  │
                                                REPARTITIONING   BLOCK_WISE
     every phase ──close──► CLOSED
 
     REPARTITIONING   both files are scattered again, the partitions that fit are joined; those that do not are new pairs
     BLOCK_WISE       build rows as they fit, the probe file streamed over them
-    LENT             other joins of the process probe its table; it does not probe itself (``lent_build``)
+    BORROWED         other joins of the process probe its table; it does not probe itself (``borrowed_build``)
 
 A call in another phase than its own raises RuntimeError and changes nothing. What is not a phase: which side is built
 (``join_roles``), which partitions are spilled (``hash_partition``).
@@ -25,7 +25,7 @@ class JoinPhase(Enum):
 
     BUILDING = "building"
     PROBING = "probing"
-    LENT = "lent"
+    BORROWED = "borrowed"
     NEXT_PAIR = "next pair"
     REPARTITIONING = "repartitioning"
     BLOCK_WISE = "block-wise"
@@ -36,8 +36,8 @@ class JoinPhase(Enum):
 #: the phases that may follow each
 TRANSITIONS: dict[JoinPhase, frozenset[JoinPhase]] = {
     JoinPhase.BUILDING: frozenset({JoinPhase.PROBING, JoinPhase.CLOSED}),
-    JoinPhase.PROBING: frozenset({JoinPhase.LENT, JoinPhase.NEXT_PAIR, JoinPhase.CLOSED}),
-    JoinPhase.LENT: frozenset({JoinPhase.LENT, JoinPhase.CLOSED}),
+    JoinPhase.PROBING: frozenset({JoinPhase.BORROWED, JoinPhase.NEXT_PAIR, JoinPhase.CLOSED}),
+    JoinPhase.BORROWED: frozenset({JoinPhase.BORROWED, JoinPhase.CLOSED}),
     JoinPhase.NEXT_PAIR: frozenset({JoinPhase.REPARTITIONING, JoinPhase.BLOCK_WISE, JoinPhase.DONE, JoinPhase.CLOSED}),
     JoinPhase.REPARTITIONING: frozenset({JoinPhase.NEXT_PAIR, JoinPhase.CLOSED}),
     JoinPhase.BLOCK_WISE: frozenset({JoinPhase.NEXT_PAIR, JoinPhase.CLOSED}),
@@ -48,7 +48,7 @@ TRANSITIONS: dict[JoinPhase, frozenset[JoinPhase]] = {
 _MEANING = {
     JoinPhase.BUILDING: "it takes build rows until finish_build()",
     JoinPhase.PROBING: "it takes probe rows until finish_probe()",
-    JoinPhase.LENT: "other joins probe its table",
+    JoinPhase.BORROWED: "other joins probe its table",
     JoinPhase.NEXT_PAIR: "it joins what was spilled",
     JoinPhase.REPARTITIONING: "it joins what was spilled",
     JoinPhase.BLOCK_WISE: "it joins what was spilled",

@@ -17,8 +17,8 @@ A run is written before anything is spilled, so a page that goes to a file holds
 comes from bits 31..16 of the hash; deeper levels hash again with their number as seed.
 
 Invariants: a spilled partition holds exactly one page (its write buffer), so a pool of fan_out + 2 pages is enough: one
-for the partition of null keys, one for the directory. Larger rows take memory beside the pages, a row larger than the
-budget the process-wide grant, and only on its way to the file.
+for the partition of null keys, one for the directory. Larger rows take large pages, a row larger than the
+pool one beyond its limit, and only on its way to the file.
 
 Source: ``BinaryHashTable.spillPartition`` and ``AbstractHashTable`` of Flink's table runtime; fan-out by the pool's
 pages as there, the largest partition first.

@@ -131,5 +131,5 @@ def next_fan_out(page_limit: int, page_size: int, build_bytes: int, memories: in
 
     Args: memories: that it fills where rows are counted in place of bytes, as with debug.force-spill.
     """
-    wished = max(2 * build_bytes // (page_limit * page_size), 2 * memories) + 2
-    return max(2, min(FAN_OUT_MAX, page_limit - 3, wished))
+    wanted = max(2 * build_bytes // (page_limit * page_size), 2 * memories) + 2
+    return max(2, min(FAN_OUT_MAX, page_limit - 3, wanted))

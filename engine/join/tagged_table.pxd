@@ -38,9 +38,9 @@ cdef class TaggedTable(BuildTable):
     cdef uint8_t** _candidates
     cdef uint8_t* _flags
 
-    # Pages of a directory for that many rows: at the least, and as wished.
+    # Pages of a directory for that many rows: at the least, and for quick probing.
     cdef int64_t pages_needed(self, int64_t rows) noexcept nogil
-    cdef int64_t pages_wished(self, int64_t rows) noexcept nogil
+    cdef int64_t pages_wanted(self, int64_t rows) noexcept nogil
 
     cdef int64_t _next_block(self, const int64_t* positions, int64_t* begin, int64_t count,
                              const uint64_t* hashes) noexcept nogil

@@ -83,22 +83,22 @@ cdef class TaggedTable(BuildTable):
             return 0
         return ((rows + rows // 4) >> self._page_shift) + 1
 
-    cdef int64_t pages_wished(self, int64_t rows) noexcept nogil:
+    cdef int64_t pages_wanted(self, int64_t rows) noexcept nogil:
         if rows == 0:
             return 0
         return ((2 * rows) >> self._page_shift) + 1
 
     cdef int reserve(self, EntryPages** partitions, int32_t partition_count, int64_t rows) noexcept nogil:
         cdef int64_t needed = self.pages_needed(rows)
-        cdef int64_t wished = self.pages_wished(rows)
+        cdef int64_t wanted = self.pages_wanted(rows)
         cdef uint8_t* page
         self.release()
         if rows == 0:
             return STATUS_OK
-        self._pages = <uint64_t**>calloc(wished, sizeof(uint64_t*))
+        self._pages = <uint64_t**>calloc(wanted, sizeof(uint64_t*))
         if self._pages == NULL:
             return STATUS_FULL
-        while self._page_count < wished:
+        while self._page_count < wanted:
             page = self._pool.take()
             if page == NULL:
                 break
@@ -226,13 +226,13 @@ cdef class TaggedTable(BuildTable):
         return pending
 
     cdef int borrow(self, BuildTable owner) except -1:
-        cdef TaggedTable lender = <TaggedTable?>owner
+        cdef TaggedTable other = <TaggedTable?>owner
         self.release()
         self._is_borrowed = True
-        self._pages = lender._pages
-        self._page_count = lender._page_count
-        self._cell_count = lender._cell_count
-        self._count_like(lender)
+        self._pages = other._pages
+        self._page_count = other._page_count
+        self._cell_count = other._cell_count
+        self._count_like(other)
         return 0
 
     cdef void release(self) noexcept nogil:

@@ -6,14 +6,15 @@ An operator gets a ``PagePool``, a reserved share of its process's ``MemoryManag
     segment.pyx         MemorySegment: bytes with an address, a size and checked bounds
     status.pxd          codes that kernels return, ASSERT
     page_slabs.pyx      native part of a manager: slabs mapped once and made resident beside the mutex, in huge pages
-                        where these are cheap; free list, owner of every page, large grants
+                        where these are cheap; free list, owner of every page, large pages
     page_pool.pyx       PagePool: take and give for kernels
     manager.pyx         MemoryManager: owners, reservation, leak report
     page_size.py        how large a page is for a budget
+    page_budget.py      pages of a process, of a slot, and of each operator in it
     budget.py           what a process may hold of each kind; a Reservation is a part of it; the one place to wait
     heap.py             manners of the heap: collector, holes, allocators, in whose process
     value_stores.py     where values lie that are not in their rows, by number
     control_group.py    what the kernel allows this process
-    worker_share.py     what Python workers may hold: their share, which pages have while no function runs
+    worker_budget.py    what Python workers may hold: their budget, of which pages have a part while no function runs
     process_memory.py   from the process size to managed, network, Arrow and Python worker shares
 """

@@ -1,33 +1,33 @@
-"""Budget: what a process may hold, and who holds how much of it, one Reservation each.
+"""Budget: what a process may hold of each kind of memory, and who holds how much of it, one Reservation each.
 
-    budget.set_limit(kind, bytes)                    once, when the process is divided (``process_memory``)
+    budget.set_limit(kind, bytes)                    once, when the process size is divided (``process_memory``)
     reservation = budget.reserve(kind, bytes)        at once, or MemoryBudgetError; ends with what it is for
         reservation.resize(bytes) -> bool            at once: all of it, or False and it stays as it was
         reservation.split(bytes) -> Reservation      a part of it, which ends by itself
         reservation.part_bytes                       how large a batch of a reader, a row group of a writer may be
         reservation.close()                          idempotent
-    with budget.scratch(kind, bytes) as scratch:     for one step of work: waits until it fits beside other scratches
+    with budget.step(kind, bytes) as reservation:    for one step of work: waits until it fits beside other steps
 
     process size ├── interpreter ──┼── PAGES ──┼── IO ──┼────────────── ARROW ──────────────┼── WORKER ──┤
                                                         ├── readers: half ──┼── writers: half, divided ──┤
 
-PAGES: managed memory, which a ``MemoryManager`` gives out in pools. IO: network buffers. ARROW: batches on their way,
-files that are read and written. WORKER: processes of Python functions, whose memory is watched (``worker_watch``).
+PAGES: of which a ``MemoryManager`` reserves pools. IO: network buffers. ARROW: batches on their way, files that are
+read and written. WORKER: processes of Python functions, whose memory is watched (``worker_watch``).
 
-Waiting is here and nowhere else, and one rule keeps it from going round in a circle: **whoever has a scratch hands
-nothing on and waits for nothing in this process until it is closed.** A scratch waits for other scratches only, so:
+Waiting is here and nowhere else, and one rule keeps it from going round in a circle: **a thread in a step hands nothing
+on and waits for nothing in this process until the step is closed.** A step waits for other steps only, so:
 
-    those that hold one are never blocked by others    ─►  each of them is closed some time
-    a waiter needs nothing but that                    ─►  each waiter gets its scratch, first come, first served
+    those that are in one are never blocked by others  ─►  each of them is closed some time
+    a waiter needs nothing but that                    ─►  each waiter gets its reservation, first come, first served
 
-What is handed on, or kept while others are waited for, is reserved, split or resized: granted at once or refused, and
-waited for by nobody. So is a scratch within a scratch of the same thread: it is a part of the same step.
+What is handed on, or kept while others are waited for, is reserved, split or resized: at once, or it is refused, and
+no thread waits for it. So is a step within a step of the same thread: it is a part of the same work.
 
-A scratch that finds no room is granted as soon as no other is held: memory beyond a limit by one step of work is better
-than a job that stands still. Only a record that is larger by itself than ARROW and WORKER together is refused.
+A step that finds no room begins as soon as there is no other: memory beyond a limit by one step of work is better than
+a job that stands still. Only a record that is larger by itself than ARROW and WORKER together is refused.
 
-Invariants: what is held is the sum of the open reservations; a scratch takes the sum beyond the limit only when it is
-the only one; of what is resized by readers no more than twice LEAST_BYTES lies beyond their half.
+Invariants: what is held is the sum of the open reservations; a step takes the sum beyond the limit only when it is the
+only one; of what is resized by readers no more than twice LEAST_BYTES lies beyond their half.
 Thread: any. Source: the memory grants of SQL Server, the write buffer manager of RocksDB; ordered resources (Havender).
 """
 
@@ -43,7 +43,7 @@ from engine.config.options import PROCESS_SIZE
 from engine.config.sizes import format_size
 from engine.errors import MemoryBudgetError
 
-#: a reader's first row group is granted as much in any case
+#: a reader's first row group gets as much in any case
 LEAST_BYTES: Final = 8 << 20
 #: between two looks at whether a waiter has been cancelled
 _LOOK_S: Final = 0.1
@@ -80,11 +80,11 @@ class Budget:
         self._limits = dict.fromkeys(Kind, _UNLIMITED)  # guarded by: self._changed
         self._held = dict.fromkeys(Kind, 0)  # guarded by: self._changed
         self._roles = dict.fromkeys(Role, 0)  # guarded by: self._changed
-        self._scratches: list[Reservation] = []  # guarded by: self._changed
-        self._waiting: deque[_Wish] = deque()  # guarded by: self._changed
+        self._steps: list[Reservation] = []  # guarded by: self._changed
+        self._waiting: deque[_Waiter] = deque()  # guarded by: self._changed
 
     def set_limit(self, kind: Kind, limit_bytes: int) -> None:
-        """Change the limit of a kind for all grants to come."""
+        """Change the limit of a kind for all reservations to come."""
         with self._changed:
             self._limits[kind] = limit_bytes
             self._changed.notify_all()
@@ -115,58 +115,58 @@ class Budget:
                 self._roles[role] += 1
         return reservation
 
-    def scratch(self, kind: Kind, size: int | None, is_ended: Callable[[], bool] = lambda: False) -> Reservation:
+    def step(self, kind: Kind, size: int | None, is_ended: Callable[[], bool] = lambda: False) -> Reservation:
         """Return a reservation for one step of work, having waited until it fits beside those of other steps.
 
         Args: size: None: half of what readers have left, once no other step is at work; is_ended: ends the waiting,
-        with nothing granted.
+        with nothing reserved.
         """
-        wish = self.wish(kind, size)
+        waiter = self.queue(kind, size)
         with self._changed:
             try:
-                while (granted := self._granted(wish)) is None:
+                while (reservation := self._begun(waiter)) is None:
                     if is_ended():
                         return Reservation(self, kind)
                     self._changed.wait(_LOOK_S)
             finally:
-                if wish in self._waiting:
-                    self._waiting.remove(wish)
+                if waiter in self._waiting:
+                    self._waiting.remove(waiter)
                     self._changed.notify_all()
-        return granted
+        return reservation
 
-    def wish(self, kind: Kind, size: int | None, thread: int | None = None) -> _Wish:
-        """Stand in line for a scratch; ``granted`` says when it is there. Called by ``scratch``."""
+    def queue(self, kind: Kind, size: int | None, thread: int | None = None) -> _Waiter:
+        """Stand in line for a step; ``begun`` says when it begins. Called by ``step``."""
         thread = threading.get_ident() if thread is None else thread
         with self._changed:
-            is_within = any(scratch.thread == thread for scratch in self._scratches)
-            wish = _Wish(kind, size, thread, is_within)
+            is_within = any(step.thread == thread for step in self._steps)
+            waiter = _Waiter(kind, size, thread, is_within)
             if is_within:
-                self._waiting.appendleft(wish)
+                self._waiting.appendleft(waiter)
             else:
-                self._waiting.append(wish)
-        return wish
+                self._waiting.append(waiter)
+        return waiter
 
-    def granted(self, wish: _Wish) -> Reservation | None:
-        """Return the scratch of the first in line, when it fits; None: it does not, or others came first."""
+    def begun(self, waiter: _Waiter) -> Reservation | None:
+        """Return the reservation of the first in line, when it fits; None: it does not, or others came first."""
         with self._changed:
-            return self._granted(wish)
+            return self._begun(waiter)
 
-    def _granted(self, wish: _Wish) -> Reservation | None:
-        if self._waiting[0] is not wish:
+    def _begun(self, waiter: _Waiter) -> Reservation | None:
+        if self._waiting[0] is not waiter:
             return None
-        free = self._limits[wish.kind] - self._held[wish.kind]
-        size = wish.size
+        free = self._limits[waiter.kind] - self._held[waiter.kind]
+        size = waiter.size
         if size is None:
-            size = max(self._readers_free(wish.kind) // 2, LEAST_BYTES)
+            size = max(self._readers_free(waiter.kind) // 2, LEAST_BYTES)
             free = -1
-        if self._scratches and size > free and not wish.is_within:
+        if self._steps and size > free and not waiter.is_within:
             return None
         self._waiting.popleft()
-        scratch = Reservation(self, wish.kind, thread=wish.thread)
-        self._set_size(scratch, size)
-        self._scratches.append(scratch)
+        step = Reservation(self, waiter.kind, thread=waiter.thread)
+        self._set_size(step, size)
+        self._steps.append(step)
         self._changed.notify_all()
-        return scratch
+        return step
 
     @property
     def record_limit(self) -> int:
@@ -214,8 +214,8 @@ class Budget:
             self._set_size(reservation, 0)
             if reservation.role is not None:
                 self._roles[reservation.role] -= 1
-            if reservation in self._scratches:
-                self._scratches.remove(reservation)
+            if reservation in self._steps:
+                self._steps.remove(reservation)
 
     def _readers_free(self, kind: Kind) -> int:
         return self._limits[kind] // 2 - self._held[kind]
@@ -227,8 +227,8 @@ class Budget:
             self._changed.notify_all()
 
 
-class _Wish:
-    """One who waits for a scratch; ``is_within``: who has one already."""
+class _Waiter:
+    """A thread that waits for a step; ``is_within``: it is in one already."""
 
     def __init__(self, kind: Kind, size: int | None, thread: int, is_within: bool) -> None:
         self.kind = kind
@@ -244,7 +244,7 @@ class Reservation:
         self._budget: Budget | None = budget
         self.kind = kind
         self.role = role
-        #: of a scratch: who waits for nothing meanwhile
+        #: of a step: the thread that waits for nothing meanwhile
         self.thread = thread
         #: bytes
         self.size = 0

@@ -13,11 +13,11 @@ cdef class MemoryManager:
     cdef readonly int32_t page_size         # bytes
     cdef PageSlabs* _slabs                  # NULL after close without a leak
     cdef dict _pools                        # pool id -> PagePool, those that are open
-    cdef dict _lenders                      # pool id -> callback of on_shortage, the oldest first
+    cdef dict _keepers                      # pool id -> callback of on_shortage, the oldest first
     cdef object _reclaiming                 # lock: one thread at a time has memory given back
     cdef list _leaks                        # (owner, pages) of pools that were closed with pages out
     cdef int64_t _pages_reserved            # sum of the open pools' limits
-    cdef int64_t _pages_withheld            # what others want: reserved only when nobody has anything left to give back
+    cdef int64_t _pages_kept_free           # for others: reserved only when no owner has anything left to give back
     cdef int32_t _last_id
     cdef bint _closed
 

@@ -1,10 +1,10 @@
-"""MemoryManager: the managed memory of a process, handed out in pages to named owners.
+"""MemoryManager: the budget of pages of a process, reserved in pools by named owners.
 
     manager = MemoryManager(budget_bytes=256 << 20)              nothing is touched yet
-    pool = manager.pool("sort of v3-0", pages=256)               a share for kernels; reserves, or MemoryBudgetError
+    pool = manager.pool("sort of v3-0", pages=256)               a pool for kernels; reserves, or MemoryBudgetError
     segments = manager.allocate("buffers", 4)                    or pages as MemorySegments, for Python
     manager.release("buffers", segments)
-    manager.withhold(64 << 20)                                   somebody else wants them: reserved last, not kept warm
+    manager.keep_free(64 << 20)                                  for others: reserved last, not kept warm
     manager.leak_report()                                        [] when every owner has given everything back
     manager.close()                                              MemoryLeakError naming owners otherwise
 
@@ -14,12 +14,12 @@ their readers) gives ``on_shortage`` to get them back: it is called before a res
 the one step in which its pool closes, so that a page is always free, or held by an owner that can be asked.
 
 It is the kind PAGES of the process's ``Budget``, in accounts of its own: pools are kept for a task's whole life, by
-kernels without the GIL, and what they count is pages. ``pool`` grants or refuses at once, like ``Budget.reserve``, so
-no thread waits here, and the rule about waiting there is not touched. One record that no pool has room for is granted
-beyond the limit, also at once; a step of work on a very wide one has waited for a scratch before.
+kernels without the GIL, and what they count is pages. ``pool`` reserves or refuses at once, like ``Budget.reserve``, so
+no thread waits here, and the rule about waiting there is not touched. One record that no pool has room for is there
+beyond the limit, also at once; a step of work on a very wide one has waited for its reservation before.
 
-Memory comes from slabs of 2 MiB that are mapped when demand grows and recycled from then on (``page_slabs``); a pool
-that asks for large grants stays inside the same accounts. Pages that an owner still holds at ``close`` stay mapped
+Memory comes from slabs of 2 MiB that are mapped when more is needed and recycled from then on (``page_slabs``); large
+pages are counted in the same accounts. Pages that an owner still holds at ``close`` stay mapped
 until the manager and its pools are garbage: a late write is a reported leak and not a crash.
 
 Thread: ``pool``, ``allocate``, ``release`` and the counters from any thread.
@@ -37,7 +37,7 @@ from engine.memory.page_slabs cimport (
     slabs_create,
     slabs_destroy,
     slabs_hold_outside,
-    slabs_withhold,
+    slabs_keep_free,
 )
 from engine.memory.segment cimport MemorySegment, wrap_memory
 
@@ -66,7 +66,7 @@ cdef class MemoryManager:
         self.budget_bytes = budget_bytes
         self.page_size = <int32_t> page_size
         self._pools = {}
-        self._lenders = {}
+        self._keepers = {}
         self._reclaiming = threading.Lock()
         self._leaks = []
         self._slabs = slabs_create(budget_bytes // page_size, self.page_size)
@@ -86,14 +86,14 @@ cdef class MemoryManager:
         """Reserve pages for an owner and return its PagePool, to be closed by the owner.
 
         Args: owner: shown in reports, for example "hash join of v3-0"; pages: 1 or more.
-        Raises: MemoryBudgetError naming owner, wish, what is free and who holds the rest.
+        Raises: MemoryBudgetError naming owner, size, what is free and who holds the rest.
         """
         cdef PagePool pool
         if pages < 1:
             raise ValueError(f"a pool of {pages} pages for {owner}: at least one is needed")
         if self._closed:
             raise MemoryBudgetError(f"{owner} asks a closed memory manager for {pages} pages")
-        if self._pages_reserved + pages > self._slabs.page_count - self._pages_withheld:
+        if self._pages_reserved + pages > self._slabs.page_count - self._pages_kept_free:
             self._reclaim(pages)
         if self._pages_reserved + pages > self._slabs.page_count:
             raise MemoryBudgetError(self._refusal(owner, pages))
@@ -108,7 +108,7 @@ cdef class MemoryManager:
 
         It runs in the thread of whoever needs the memory and may write files; what it raises that thread gets.
         """
-        self._lenders[pool._id] = give_back
+        self._keepers[pool._id] = give_back
 
     def _reclaim(self, int64_t pages):
         """Have memory given back, the oldest first, until so many pages are free or everybody has been asked.
@@ -117,12 +117,12 @@ cdef class MemoryManager:
         """
         asked = set()
         with self._reclaiming:
-            while self._pages_reserved + pages > self._slabs.page_count - self._pages_withheld:
-                unasked = [pool_id for pool_id in list(self._lenders) if pool_id not in asked]
+            while self._pages_reserved + pages > self._slabs.page_count - self._pages_kept_free:
+                unasked = [pool_id for pool_id in list(self._keepers) if pool_id not in asked]
                 if not unasked:
                     return
                 asked.add(unasked[0])
-                give_back = self._lenders.get(unasked[0])
+                give_back = self._keepers.get(unasked[0])
                 if give_back is not None:
                     give_back()
 
@@ -161,15 +161,15 @@ cdef class MemoryManager:
             if pool.pages_used == 0:
                 pool.close()
 
-    def withhold(self, int64_t size):
+    def keep_free(self, int64_t size):
         """Keep so many bytes of the budget free for others, as far as owners have not reserved them; 0: none.
 
         What owners keep for later is given back before a reservation takes any of it, and free pages' memory goes back
         to the operating system. Those who may reserve are told so by their slots, so a reservation is not refused.
         """
-        self._pages_withheld = (size + self.page_size - 1) // self.page_size
+        self._pages_kept_free = (size + self.page_size - 1) // self.page_size
         pthread_mutex_lock(&self._slabs.mutex)
-        slabs_withhold(self._slabs, self._pages_withheld)
+        slabs_keep_free(self._slabs, self._pages_kept_free)
         pthread_mutex_unlock(&self._slabs.mutex)
 
     cdef void hold_outside(self, int64_t size) noexcept nogil:
@@ -182,7 +182,7 @@ cdef class MemoryManager:
         """Take a reservation back. Called by PagePool.close."""
         cdef PagePool pool = self._pools.pop(pool_id)
         self._pages_reserved -= pool.page_limit
-        self._lenders.pop(pool_id, None)
+        self._keepers.pop(pool_id, None)
         if leaked > 0:
             self._leaks.append((pool.owner, leaked))
 
@@ -217,7 +217,7 @@ cdef class MemoryManager:
 
     @property
     def pages_used(self):
-        """Pages that owners hold at this moment, large grants counted in pages."""
+        """Pages that owners hold at this moment, large ones counted in pages."""
         return self._slabs.pages_out if self._slabs != NULL else 0
 
     @property

@@ -1,4 +1,4 @@
-# PagePool: one owner's share of a MemoryManager, usable from kernels without the GIL.
+# PagePool: the pages that one owner may hold of a MemoryManager, usable from kernels without the GIL.
 #
 #     MemoryManager ── pool("sort of v3-0", pages=256) ──► PagePool ── take() ──► uint8_t* of page_size bytes
 #
@@ -15,7 +15,7 @@ cdef class PagePool:
     cdef readonly str owner             # shown in leak reports and budget errors
     cdef readonly int32_t page_size     # bytes
     cdef readonly int64_t page_limit    # pages this owner may hold at one time
-    cdef readonly int64_t pages_used    # pages held now, large grants counted in pages (rounded up)
+    cdef readonly int64_t pages_used    # pages held now, large ones counted in pages (rounded up)
     cdef readonly int64_t pages_peak    # highest pages_used so far
     cdef object _manager
     cdef void* _state                   # the manager's native part (mutex, free list, slabs)

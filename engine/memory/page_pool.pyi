@@ -3,7 +3,7 @@ from typing import Self, final
 
 @final
 class PagePool:
-    """One owner's share of a MemoryManager; its take and give are for kernels (see page_pool.pxd)."""
+    """The pages that one owner may hold; its take and give are for kernels (see page_pool.pxd)."""
 
     owner: str
     page_size: int

@@ -1,4 +1,4 @@
-"""PagePool: one owner's share of a MemoryManager.
+"""PagePool: the pages that one owner may hold of a MemoryManager.
 
     pool = manager.pool("sort of v3-0", pages=256)      reserves 256 pages of the budget
     page = pool.take() ... pool.give(page)              kernels only, from any thread, without the GIL
@@ -127,7 +127,7 @@ cdef class PagePool:
         with nogil:
             pthread_mutex_lock(&slabs.mutex)
             self._closed = True
-            leaked = slabs_take_back(slabs, self._id) if slabs.pages_out > 0 or slabs.grants != NULL else 0
+            leaked = slabs_take_back(slabs, self._id) if slabs.pages_out > 0 or slabs.large != NULL else 0
             self.pages_used = 0
             pthread_mutex_unlock(&slabs.mutex)
         manager = self._manager

@@ -5,7 +5,7 @@
 #                                         pages_mapped: grows by one slab when the free list is empty
 #
 # The range is reserved once (PROT_NONE: costs nothing) at a 2 MiB boundary, so that a page's number is a subtraction;
-# slabs become accessible and resident (on huge pages where those are cheap) one after the other as demand grows, and
+# slabs become accessible and resident (on huge pages where those are cheap) one after the other as they are needed, and
 # are recycled, last in first out: a page touched twice is warm. In a build with assertions every page is an allocation
 # of its own instead, freed when it is given back, so that the address sanitizer sees overruns and late writes.
 #
@@ -21,11 +21,11 @@ cdef extern from "<pthread.h>" nogil:
     int pthread_mutex_lock(pthread_mutex_t* mutex)
     int pthread_mutex_unlock(pthread_mutex_t* mutex)
 
-cdef struct LargeGrant:             # lies in the 64 bytes before the memory handed out
-    LargeGrant* next
-    LargeGrant* previous
+cdef struct LargePage:              # lies in the 64 bytes before the memory handed out
+    LargePage* next
+    LargePage* previous
     int64_t size                    # bytes handed out
-    int64_t pages                   # counted against the owner; 0 for a grant beyond its limit
+    int64_t pages                   # counted for the owner; 0: beyond its limit
     int32_t owner                   # pool id
 
 cdef struct PageSlabs:
@@ -35,12 +35,12 @@ cdef struct PageSlabs:
     int32_t page_size               # bytes, a power of two
     int64_t page_count              # the budget
     int64_t pages_mapped            # pages that have been accessible, <= page_count
-    int64_t pages_out               # held by owners now, large grants counted in pages
+    int64_t pages_out               # held by owners now, large pages counted in pages
     int64_t pages_peak              # highest pages_out so far
     int64_t pages_resident          # pages_mapped without those given back to the operating system
-    int64_t large_pages             # part of pages_out that is large grants
+    int64_t large_pages             # part of pages_out that is large pages
     int64_t outside_pages           # what owners hold elsewhere of what they reserved here, in pages
-    int64_t withheld_pages          # what somebody else wants of the budget, in pages
+    int64_t kept_free_pages         # kept free for others, of the budget
     int64_t free_count              # pages on the free list
     int32_t* free_pages             # page numbers, a stack: the top is warmest
     int32_t* owners                 # of every page: pool id, 0 when free
@@ -49,7 +49,7 @@ cdef struct PageSlabs:
     uint8_t* range_start            # what munmap gets
     int64_t range_bytes
     uint8_t** single_pages          # of every page: its own allocation (builds with assertions)
-    LargeGrant* grants              # those that are out
+    LargePage* large                # those that are out
     int32_t small_slabs_left        # slabs to be made of small pages before huge ones are tried again
     int32_t small_slabs_run         # how many that were last time, 0 when huge ones were cheap
 
@@ -67,7 +67,7 @@ cdef uint8_t* slabs_take_large(PageSlabs* slabs, int64_t size, int64_t pages, in
 cdef int64_t slabs_give_large(PageSlabs* slabs, uint8_t* memory, int64_t size, int32_t owner) noexcept nogil
 # Say how many pages' worth of memory owners hold elsewhere, within their reservations: as much free memory goes back.
 cdef void slabs_hold_outside(PageSlabs* slabs, int64_t pages) noexcept nogil
-# Say how many pages' worth of memory somebody else wants: as much free memory goes back, what is out stays out.
-cdef void slabs_withhold(PageSlabs* slabs, int64_t pages) noexcept nogil
-# Take back all pages and grants of an owner; returns the number of pages (a grant beyond its limit counts as one).
+# Say how many pages are kept free for others: as much free memory goes back, what is out stays out.
+cdef void slabs_keep_free(PageSlabs* slabs, int64_t pages) noexcept nogil
+# Take back all pages of an owner, large ones too; returns their number (a large one beyond its limit counts as one).
 cdef int64_t slabs_take_back(PageSlabs* slabs, int32_t owner) noexcept nogil

@@ -1,4 +1,4 @@
-"""Native memory of a MemoryManager: slabs that are mapped once, free list, large grants.
+"""Native memory of a MemoryManager: slabs that are mapped once, free list, large pages.
 
     slabs_create ─► (slabs_pop ─► slabs_push)* ─► slabs_destroy          under the mutex, without the GIL
 
@@ -7,8 +7,8 @@ The drawing and the structures are in ``page_slabs.pxd``.
 Invariants
     pages_out + free_count + (pages never mapped) + large_pages fit page_count, because owners reserve their limits;
     owners[n] is 0 exactly when page n is on the free list or never was mapped;
-    resident memory stays near the budget: when large grants (which lie beside the range), blocks of files that owners
-    read within their reservations, what is withheld for others, and resident pages exceed it together, the coldest
+    resident memory stays near the budget: when large pages (which lie beside the range), blocks of files that owners
+    read within their reservations, what is kept free for others, and resident pages exceed it together, the coldest
     free pages go back to the operating system.
 
 Huge pages save misses of the TLB (a hash join's table: a millisecond of CPU for each slab) and are cheap where memory
@@ -16,8 +16,9 @@ is there. A virtual machine that gave free memory back to its host gets it again
 are made of just that memory: 6 ms a slab, where small ones, made of remains, take 1. So each slab's time is looked at:
 after a dear one the next few are of small pages, more with each time that huge ones are tried again and still dear.
 
-A large grant that counts as no pages is for a record that no room of its owner is enough for: memory beyond the budget.
-It is granted at once, like everything here; who may wait for such memory does so before (``memory.budget``).
+A large page is contiguous memory for a record that no page holds. One that counts as no pages is for a record that the
+owner's pool has no room for: memory beyond the budget. It is there at once, like everything here; a thread that may
+wait for such memory does so before (``memory.budget``).
 
 Limits: page_count < 2**31. Source: the slabs of Flink's MemoryManager; recycling order after jemalloc's dirty pages.
 
@@ -102,8 +103,8 @@ cdef extern from *:
 
 cdef int64_t SLAB_BYTES = 2 << 20
 cdef int64_t MAPPED_STEP_BYTES = 64 << 10   # a multiple of any system's pages
-cdef int64_t PREFIX_BYTES = 64      # before a large grant and before a page that is an allocation of its own
-cdef int64_t GRANT_MAPPED_MIN = 256 << 10   # large grants are mapped, smaller ones are of the heap
+cdef int64_t PREFIX_BYTES = 64      # before a large page and before a page that is an allocation of its own
+cdef int64_t LARGE_MAPPED_MIN = 256 << 10   # large pages are mapped, smaller ones are of the heap
 cdef int64_t DEAR_SLAB_NS = 2_000_000       # to make a slab resident: of memory that is there it takes a tenth
 cdef int32_t SMALL_SLABS_MIN = 7
 cdef int32_t SMALL_SLABS_MAX = 63
@@ -138,13 +139,13 @@ cdef PageSlabs* slabs_create(int64_t page_count, int32_t page_size) noexcept nog
 
 
 cdef void slabs_destroy(PageSlabs* slabs) noexcept nogil:
-    cdef LargeGrant* grant = slabs.grants
-    cdef LargeGrant* next_grant
+    cdef LargePage* large = slabs.large
+    cdef LargePage* next_large
     cdef int64_t index
-    while grant != NULL:
-        next_grant = grant.next
-        free_grant(grant)
-        grant = next_grant
+    while large != NULL:
+        next_large = large.next
+        free_large(large)
+        large = next_large
     if slabs.single_pages != NULL:
         for index in range(slabs.page_count):
             free(slabs.single_pages[index])
@@ -219,7 +220,7 @@ cdef bint grow(PageSlabs* slabs) noexcept nogil:
 cdef void drop_cold_pages(PageSlabs* slabs, int64_t pages_wanted) noexcept nogil:
     """Give memory of free pages back to the operating system until that many more pages fit the budget."""
     cdef int64_t index
-    cdef int64_t budget = slabs.page_count - slabs.withheld_pages
+    cdef int64_t budget = slabs.page_count - slabs.kept_free_pages
     cdef int32_t page_index
     for index in range(slabs.free_count):
         if slabs.pages_resident + slabs.large_pages + slabs.outside_pages + pages_wanted <= budget:
@@ -286,8 +287,8 @@ cdef void slabs_push(PageSlabs* slabs, uint8_t* page, int32_t owner) noexcept no
 cdef int64_t slabs_take_back(PageSlabs* slabs, int32_t owner) noexcept nogil:
     cdef int64_t count = 0
     cdef int64_t index
-    cdef LargeGrant* grant = slabs.grants
-    cdef LargeGrant* next_grant
+    cdef LargePage* large = slabs.large
+    cdef LargePage* next_large
     for index in range(slabs.pages_mapped):
         if slabs.owners[index] == owner:
             if SINGLE_PAGES:
@@ -295,80 +296,80 @@ cdef int64_t slabs_take_back(PageSlabs* slabs, int32_t owner) noexcept nogil:
             else:
                 slabs_push(slabs, slabs.base + index * slabs.page_size, owner)
             count += 1
-    while grant != NULL:
-        next_grant = grant.next
-        if grant.owner == owner:
-            count += max(grant.pages, 1)
-            slabs_give_large(slabs, <uint8_t*> grant + PREFIX_BYTES, grant.size, owner)
-        grant = next_grant
+    while large != NULL:
+        next_large = large.next
+        if large.owner == owner:
+            count += max(large.pages, 1)
+            slabs_give_large(slabs, <uint8_t*> large + PREFIX_BYTES, large.size, owner)
+        large = next_large
     return count
 
 
-# ------------------------------------------------------------------------------------------------------- large grants
+# -------------------------------------------------------------------------------------------------------- large pages
 
 
-# A sorter takes such a grant for each run, aligned for huge pages. The heap would cut it out of something larger, and
-# keep what is left on both sides and between grants that come and go: up to twice the managed memory, never used again.
+# A sorter takes one for each run, aligned for huge pages. The heap would cut it out of something larger, and keep what
+# is left on both sides and between those that come and go: up to twice the budget, never used again.
 
 
 cdef inline size_t mapped_bytes(int64_t size) noexcept nogil:
-    """Return how much is mapped for a grant; 0: it is of the heap."""
-    if SINGLE_PAGES or size < GRANT_MAPPED_MIN:
+    """Return how much is mapped for a large page; 0: it is of the heap."""
+    if SINGLE_PAGES or size < LARGE_MAPPED_MIN:
         return 0
     return <size_t> ((PREFIX_BYTES + size + MAPPED_STEP_BYTES - 1) & ~(MAPPED_STEP_BYTES - 1))
 
 
 cdef uint8_t* slabs_take_large(PageSlabs* slabs, int64_t size, int64_t pages, int32_t owner) noexcept nogil:
     cdef void* memory = NULL
-    cdef LargeGrant* grant
+    cdef LargePage* large
     cdef size_t mapped = mapped_bytes(size)
     cdef bint huge = size >= 2 * SLAB_BYTES
     drop_cold_pages(slabs, pages)
     if mapped > 0:
         memory = drey_map_aligned(mapped, <size_t> (SLAB_BYTES if huge else MAPPED_STEP_BYTES))
-        if memory != NULL and huge:         # whole ones only: nothing beyond the grant becomes resident
+        if memory != NULL and huge:         # whole ones only: nothing beyond it becomes resident
             madvise(memory, mapped & ~<size_t> (SLAB_BYTES - 1), MADV_HUGEPAGE)
     elif posix_memalign(&memory, 64, <size_t> (PREFIX_BYTES + size)) != 0:
         memory = NULL
     if memory == NULL:
         return NULL
-    grant = <LargeGrant*> memory
-    grant.size = size
-    grant.pages = pages
-    grant.owner = owner
-    grant.previous = NULL
-    grant.next = slabs.grants
-    if slabs.grants != NULL:
-        slabs.grants.previous = grant
-    slabs.grants = grant
+    large = <LargePage*> memory
+    large.size = size
+    large.pages = pages
+    large.owner = owner
+    large.previous = NULL
+    large.next = slabs.large
+    if slabs.large != NULL:
+        slabs.large.previous = large
+    slabs.large = large
     slabs.large_pages += pages
     count_out(slabs, pages)
     return <uint8_t*> memory + PREFIX_BYTES
 
 
 cdef int64_t slabs_give_large(PageSlabs* slabs, uint8_t* memory, int64_t size, int32_t owner) noexcept nogil:
-    cdef LargeGrant* grant = <LargeGrant*> (memory - PREFIX_BYTES)
-    cdef int64_t pages = grant.pages
-    ASSERT(grant.size == size)
-    ASSERT(grant.owner == owner)
-    if grant.previous != NULL:
-        grant.previous.next = grant.next
+    cdef LargePage* large = <LargePage*> (memory - PREFIX_BYTES)
+    cdef int64_t pages = large.pages
+    ASSERT(large.size == size)
+    ASSERT(large.owner == owner)
+    if large.previous != NULL:
+        large.previous.next = large.next
     else:
-        slabs.grants = grant.next
-    if grant.next != NULL:
-        grant.next.previous = grant.previous
+        slabs.large = large.next
+    if large.next != NULL:
+        large.next.previous = large.previous
     slabs.large_pages -= pages
     slabs.pages_out -= pages
-    free_grant(grant)
+    free_large(large)
     return pages
 
 
-cdef inline void free_grant(LargeGrant* grant) noexcept nogil:
-    cdef size_t mapped = mapped_bytes(grant.size)
+cdef inline void free_large(LargePage* large) noexcept nogil:
+    cdef size_t mapped = mapped_bytes(large.size)
     if mapped > 0:
-        munmap(grant, mapped)
+        munmap(large, mapped)
     else:
-        free(grant)
+        free(large)
 
 
 cdef void slabs_hold_outside(PageSlabs* slabs, int64_t pages) noexcept nogil:
@@ -376,6 +377,6 @@ cdef void slabs_hold_outside(PageSlabs* slabs, int64_t pages) noexcept nogil:
     drop_cold_pages(slabs, 0)
 
 
-cdef void slabs_withhold(PageSlabs* slabs, int64_t pages) noexcept nogil:
-    slabs.withheld_pages = pages
+cdef void slabs_keep_free(PageSlabs* slabs, int64_t pages) noexcept nogil:
+    slabs.kept_free_pages = pages
     drop_cold_pages(slabs, 0)

@@ -1,9 +1,9 @@
-"""From the one number a person sets, the size of a TaskManager process, to the shares of everything in it.
+"""From the process size, the one number that a person sets, to the budget of each kind of memory in a TaskManager.
 
     taskmanager.memory.process.size                       all of it; half of the machine's memory when nobody set it
     ├── base                                              interpreter and libraries: 136 MiB or half, as measured
     └── rest
-        ├── managed      taskmanager.memory.managed.size, or .fraction (0.4) of the rest: pages of operators
+        ├── pages        taskmanager.memory.managed.size, or .fraction (0.4) of the rest: for operators
         ├── network      taskmanager.memory.network.fraction (0.1) of the rest, within .min and .max
         ├── arrow        half of what is left: record batches on their way, files that are read and written
         └── workers      the rest: Python worker processes of all slots; pages in jobs that have no Python functions
@@ -13,21 +13,21 @@
     process_bytes_for(configuration, slots, machine_bytes, bytes)    in which workers have as much
     too_large_text(configuration, machine_bytes, count)              what is told where the machine has less
 
-The network share is a wish (the pool is sized from the job and degrades), so its minimum gives way before anything
-else does. An absolute managed size wins over the fraction and may be small: every operator runs with six pages, and
-pages get smaller with it (``page_size``). Who sets one that is small wants a small process, so Arrow gets as much and
-not less than 48 MiB and 16 MiB a slot; it is what it says in every job, and the base no more than a quarter. Network
-buffers are as large as pages, so that a page of rows is taken over by an operator as it came.
+The pool of network buffers is sized from the job and works with less, so the minimum of its budget gives way before
+anything else does. An absolute size of the pages wins over the fraction and may be small: every operator runs with six
+pages, and pages get smaller with it (``page_size``). Who sets one that is small wants a small process, so Arrow gets as
+much and not less than 48 MiB and 16 MiB a slot; it is what it says in every job, and the base no more than a quarter.
+Network buffers are as large as pages, so that a page of rows is taken over by an operator as it came.
 
-Invariant: the shares and the base add up to the process size exactly, in jobs of both kinds. Pure: looks at no machine.
-The shares are the limits of the four kinds of reservations (``budget``), and each has one who keeps to it:
+Invariant: the budgets and the base add up to the process size, in jobs of both kinds. Pure: looks at no machine.
+Each budget is the limit of one kind of reservation (``budget``), and has a component that keeps to it:
 
-    PAGES     managed    MemoryManager: each operator's PagePool is reserved, and spills beyond it
-    IO        network    NetworkBufferPool: each partition's pool of buffers; a producer waits beyond it
-    ARROW     Arrow      Budget: readers and writers of files, very wide rows; batches on their way are bounded besides
-    WORKER    workers    WorkerWatch: ends the greediest where all parts together would pass the process size
+    PAGES     MemoryManager: each operator's PagePool is reserved, and spills beyond it
+    IO        NetworkBufferPool: each partition's pool of buffers; a producer waits beyond it
+    ARROW     Budget: readers and writers of files, very wide rows; batches on their way are bounded besides
+    WORKER    WorkerWatch: ends the greediest where all parts together would pass the process size
 
-What workers lend to pages is lent slot by slot (``worker_share``), so jobs of both kinds run side by side.
+What workers spare for pages goes to them slot by slot (``worker_budget``), so jobs of both kinds run side by side.
 
 The base is the resident size of a process that has run a first small job and rests: 134 to 145 MiB, half of it pages
 of libraries' files, of which a small process has less. Nothing bounds it; a script that runs embedded brings its own.
@@ -53,14 +53,15 @@ from engine.config.options import (
 from engine.config.sizes import format_size
 from engine.errors import ConfigurationError
 from engine.memory.budget import Kind
-from engine.memory.page_size import page_size_for
+from engine.memory.page_budget import OPERATOR_PAGES_MIN, PageBudget
+from engine.memory.page_size import PAGE_SIZE_MIN_BYTES, page_size_for
 
 PROCESS_SIZE_MIN_BYTES = 32 << 20
 #: sizes that are advised are multiples of it
 SIZE_STEP_BYTES = 32 << 20
 BASE_BYTES = 136 << 20
-_MANAGED_MIN_BYTES = 6 * 4096
-#: of Arrow where managed memory was set to less
+_MANAGED_MIN_BYTES = OPERATOR_PAGES_MIN * PAGE_SIZE_MIN_BYTES
+#: of Arrow where the budget of pages was set to less
 _ARROW_BYTES = 48 << 20
 _ARROW_SLOT_BYTES = 16 << 20
 
@@ -73,15 +74,15 @@ class ProcessMemory(msgspec.Struct, frozen=True):
     network_bytes: int
     managed_bytes: int
     workers_bytes: int
-    #: the part of it that is pages where no Python function runs
-    lent_bytes: int
+    #: of which pages have where no Python function runs
+    spare_bytes: int
     arrow_bytes: int
-    #: of a page of managed memory and of a network buffer
+    #: of a page and of a network buffer
     page_bytes: int
     #: network buffers that there are from the start, and that a job may have
     network_segments_min: int
     network_segments_max: int
-    #: where the managed share comes from: its key and value
+    #: where ``managed_bytes`` comes from: its key and value
     managed_source: str
 
     def of_job(self, *, has_functions: bool) -> ProcessMemory:
@@ -90,15 +91,24 @@ class ProcessMemory(msgspec.Struct, frozen=True):
             return self
         return msgspec.structs.replace(
             self,
-            managed_bytes=self.managed_bytes + self.lent_bytes,
-            workers_bytes=self.workers_bytes - self.lent_bytes,
-            lent_bytes=0,
+            managed_bytes=self.managed_bytes + self.spare_bytes,
+            workers_bytes=self.workers_bytes - self.spare_bytes,
+            spare_bytes=0,
         )
 
+    def page_budget(self, slot_count: int) -> PageBudget:
+        """Return the pages that so many slots divide."""
+        return PageBudget(self.managed_bytes, self.page_bytes, slot_count)
+
     @property
-    def lent_pages(self) -> int:
+    def pages(self) -> int:
+        """Pages of all slots together."""
+        return self.managed_bytes // self.page_bytes
+
+    @property
+    def spare_pages(self) -> int:
         """Pages that there are more where no Python function runs."""
-        return (self.managed_bytes + self.lent_bytes) // self.page_bytes - self.managed_bytes // self.page_bytes
+        return (self.managed_bytes + self.spare_bytes) // self.page_bytes - self.pages
 
     @property
     def limits(self) -> dict[Kind, int]:
@@ -111,7 +121,7 @@ class ProcessMemory(msgspec.Struct, frozen=True):
         }
 
     @property
-    def shares(self) -> tuple[tuple[str, int], ...]:
+    def parts(self) -> tuple[tuple[str, int], ...]:
         """The whole and its parts in short, name and bytes."""
         return (
             ("all", self.process_bytes),
@@ -123,7 +133,7 @@ class ProcessMemory(msgspec.Struct, frozen=True):
         )
 
     def table(self) -> str:
-        """Return the division as lines of text, one share each, with its part of the process."""
+        """Return the division as lines of text, one budget each, with its part of the process size."""
         rows = [
             ("interpreter and libraries", self.base_bytes, ""),
             ("network buffers", self.network_bytes, f"{NETWORK_FRACTION.key}, .min, .max"),
@@ -132,7 +142,7 @@ class ProcessMemory(msgspec.Struct, frozen=True):
             (
                 "Python workers",
                 self.workers_bytes,
-                "what is left" + ("; pages have it in jobs without Python functions" if self.lent_bytes else ""),
+                "what is left" + ("; pages have it in jobs without Python functions" if self.spare_bytes else ""),
             ),
             ("process", self.process_bytes, PROCESS_SIZE.key),
         ]
@@ -178,7 +188,7 @@ def process_bytes_for(configuration: Configuration, slots: int, machine_bytes: i
     """
     process = process_memory(configuration, slots, machine_bytes).process_bytes
     while True:
-        # No share grows faster than the process, so this is never too much.
+        # No budget grows faster than the process, so this is never too much.
         missing = workers_bytes - _divided(configuration, slots, process).workers_bytes
         if missing <= 0:
             return process
@@ -211,7 +221,7 @@ def _divided(configuration: Configuration, slots: int, process: int) -> ProcessM
         network_bytes=network,
         managed_bytes=managed,
         workers_bytes=workers,
-        lent_bytes=0 if is_set else workers,
+        spare_bytes=0 if is_set else workers,
         arrow_bytes=arrow,
         page_bytes=page,
         network_segments_min=max(1, min(network_min, network) // page),
@@ -229,19 +239,19 @@ def _segment_size(configuration: Configuration) -> int:
 
 
 def _network(configuration: Configuration, rest: int, managed: int) -> int:
-    """Return the bytes of the network share."""
+    """Return the budget of network buffers."""
     least: int = configuration.get(NETWORK_MIN)
     most: int = configuration.get(NETWORK_MAX)
     if least > most:
         raise ConfigurationError(
             f"{NETWORK_MIN.key}: {format_size(least)} is more than {NETWORK_MAX.key}: {format_size(most)}"
         )
-    wish = max(int(rest * _fraction(configuration, NETWORK_FRACTION)), least)
-    return min(wish, most, (rest - managed) // 2)
+    wanted = max(int(rest * _fraction(configuration, NETWORK_FRACTION)), least)
+    return min(wanted, most, (rest - managed) // 2)
 
 
 def _managed(configuration: Configuration, rest: int) -> tuple[int, str]:
-    """Return the managed bytes and where they come from."""
+    """Return the budget of pages and where it comes from."""
     managed = configuration.get(MANAGED_SIZE)
     if managed is None:
         fraction = _fraction(configuration, MANAGED_FRACTION)

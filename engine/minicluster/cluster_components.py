@@ -36,12 +36,12 @@ class ClusterResources(TaskResources, Protocol):
     """TaskResources as their owner sees them."""
 
     @property
-    def managed_pages(self) -> int:
+    def pages(self) -> int:
         """Pages for all slots together."""
         ...
 
     @property
-    def lent_pages(self) -> int:
+    def spare_pages(self) -> int:
         """More of them for jobs without Python functions."""
         ...
 
@@ -89,8 +89,8 @@ class ClusterComponents:
             rpc,
             TaskExecutorSettings(
                 slot_count=settings.slot_count,
-                managed_pages=resources.managed_pages,
-                lent_pages=resources.lent_pages,
+                pages=resources.pages,
+                spare_pages=resources.spare_pages,
                 heartbeat_interval_s=settings.heartbeat_interval_s,
                 heartbeat_timeout_s=settings.heartbeat_timeout_s,
                 cancellation_timeout_s=settings.cancellation_timeout_s,

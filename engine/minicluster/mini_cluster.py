@@ -65,7 +65,7 @@ from engine.gateways.messages import (
 from engine.graph.job_graph import JobGraph
 from engine.ids import JobId, ResourceId
 from engine.jobmaster.job_master_settings import job_master_settings, job_turn
-from engine.jobmaster.network_demand import network_segments
+from engine.jobmaster.network_buffers import network_segments
 from engine.minicluster.cluster_components import ClusterComponents, ClusterResources, ClusterSettings
 from engine.minicluster.cluster_loop import cluster_loop, run_loop
 from engine.resourcemanager.resource_manager import RESOURCE_MANAGER_ADDRESS
@@ -123,7 +123,7 @@ class MiniCluster:
         # The rest belongs to the loop.
         self._components: ClusterComponents | None = None
         #: slots of each submission that was admitted
-        self._demands: dict[object, int] = {}
+        self._slots_of: dict[object, int] = {}
         #: jobs that wait for their turn, the next one first: higher priorities, then who came first
         self._waiting: list[_InLine] = []
         self._arrivals = 0
@@ -274,7 +274,7 @@ class MiniCluster:
             return await self._answer(components, RequestJobOutcome(job_graph.job_id))
         finally:
             async with self._job_ended:
-                del self._demands[submission]
+                del self._slots_of[submission]
                 self._job_ended.notify_all()
 
     async def _answer(self, components: ClusterComponents, request: Request[R]) -> R:
@@ -300,7 +300,7 @@ class MiniCluster:
                 await self._job_ended.wait_for(lambda: self._may_begin(own))
                 self._check_failed()
                 components = await self._prepare(job_graph, parallelism)
-                self._demands[submission] = parallelism
+                self._slots_of[submission] = parallelism
                 return components
         finally:
             self._waiting.remove(own)
@@ -311,12 +311,12 @@ class MiniCluster:
         """Whether it is a job's turn, and it fits: one that does not keeps those behind it waiting."""
         if not self._slots_follow_job or self._fatal_error is not None:
             return True
-        return self._waiting[0] is job and (not self._demands or (self._fits(job.parallelism) and not self._is_full))
+        return self._waiting[0] is job and (not self._slots_of or (self._fits(job.parallelism) and not self._is_full))
 
     @property
     def _is_full(self) -> bool:
         running_max: int = self._configuration.get(RUNNING_JOBS_MAX)
-        return 0 < running_max <= len(self._demands)
+        return 0 < running_max <= len(self._slots_of)
 
     async def _prepare(self, job_graph: JobGraph, parallelism: int) -> ClusterComponents:
         slots: int = self._configuration.get(SLOTS)
@@ -325,7 +325,7 @@ class MiniCluster:
         if self._components is None:
             self._components = await self._started(slots)
         task_executor = self._components.task_executor
-        if not self._demands and task_executor.slot_table.is_idle:
+        if not self._slots_of and task_executor.slot_table.is_idle:
             self._components.resources.ensure_network(network_segments(job_graph))
             if slots != task_executor.slot_table.slot_count:
                 await task_executor.resize(slots)
@@ -344,7 +344,7 @@ class MiniCluster:
 
     def _fits(self, parallelism: int) -> bool:
         assert self._components is not None, "a job runs, so the cluster is started"
-        return parallelism + sum(self._demands.values()) <= self._components.task_executor.slot_table.slot_count
+        return parallelism + sum(self._slots_of.values()) <= self._components.task_executor.slot_table.slot_count
 
     def _check_failed(self) -> None:
         if self._fatal_error is not None:
@@ -379,7 +379,7 @@ class MiniCluster:
 
     def _progress_in_line(self, place: int, job: _InLine) -> JobProgress | None:
         """Return where in the line a job is; None while it is about to begin."""
-        if self._components is None or not self._demands:
+        if self._components is None or not self._slots_of:
             return None
         graph, slots = job.job_graph, self._components.task_executor.slot_table.slot_count
         reason = WaitingReason.LIMIT if self._is_full else WaitingReason.SLOTS
@@ -435,7 +435,7 @@ class MiniCluster:
         if self._components is not None:
             await self._components.stop()
         async with self._job_ended:
-            await self._job_ended.wait_for(lambda: not self._demands)
+            await self._job_ended.wait_for(lambda: not self._slots_of)
 
 
 def _place_of(thread: threading.Thread) -> str:

@@ -34,7 +34,7 @@
     registry.py        descriptor -> operator, driver; loaded when a task has one
     batch_task.py      the whole of one attempt
     task_inputs.py     TaskInput: one logical input, the gates behind it
-    task_services.py   what a task is lent: memory, disk, network, functions
+    task_services.py   what tasks of a process use: memory, disk, network, functions
     broadcast_driver.py    in front of a function that is told whole data sets first
     group_marker.py    where groups begin in a stream of sorted batches
     attached_column.py rows that wait for the column which a function makes of them

@@ -95,7 +95,7 @@ class BatchTask:
 
     Args:
         descriptor: what to run.
-        services: lent by the TaskExecutor.
+        services: of the TaskExecutor.
     """
 
     def __init__(
@@ -163,7 +163,6 @@ class BatchTask:
             bytes_in=0 if driver is None else driver.bytes_in,
             bytes_out=bytes_out,
             spilled_bytes=self._context.spilled_bytes + sum(partition.spilled_bytes for partition in self._partitions),
-            managed_pages_peak=self._context.pages_peak,
             bad_rows=self._context.bad_rows,
             functions=self._context.function_counters,
             managed_bytes_peak=self._context.pages_peak * self._services.memory_manager.page_size,

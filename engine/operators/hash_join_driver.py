@@ -1,7 +1,7 @@
 """HashJoinDriver: the build input to its end, then the probe input against it.
 
     build input ─► join ─┬─ for this subtask alone
-                         └─ broadcast: lent to all subtasks of the process, which drop their rows (``shared_builds``)
+                         └─ broadcast: for all subtasks of the process, which drop their rows (``shared_builds``)
     probe input ─► join ─► output, in the end what was spilled (of pages, by a SpillSieve, before they are decoded)
     or a feed: rows that this task reads itself (``chained_source``)
 
@@ -23,9 +23,9 @@ from typing import TYPE_CHECKING
 from engine.exchange.elements import OversizedRow, RowPage
 from engine.expressions.schema_bridge import to_arrow_schema
 from engine.graph.operator_descriptor import HashJoinOperator
+from engine.join.borrowed_build import borrow_build, can_be_borrowed, copy_build
 from engine.join.hash_join import HashJoin
 from engine.join.join_spec import JoinInput, JoinSpec
-from engine.join.lent_build import borrow_build, can_lend, copy_build
 from engine.join.spill_sieve import SpillSieve
 from engine.operators.chained_source import ChainedSource
 from engine.operators.heavy_copies import copied_keys
@@ -144,7 +144,7 @@ class HashJoinDriver:
     def close(self) -> None:
         """Give pages and files back."""
         seat, join = self._seat, self._join
-        if seat is not None and seat.is_builder and not seat.is_lent:
+        if seat is not None and seat.is_builder and not seat.is_shared:
             # Subtasks that copy read what the join is about to give back.
             seat.leave()
         if join is not None:
@@ -209,7 +209,7 @@ class HashJoinDriver:
             seat.fail(error)
             raise
         seat.filters = self._filters
-        if not can_lend(owner):
+        if not can_be_borrowed(owner):
             seat.offer_copy(owner)
             return owner
         pool, space = self._pool, self._space
@@ -225,7 +225,7 @@ class HashJoinDriver:
 
         self._join = None
         self._context.hand_over(pool, space)
-        seat.lend(owner, give_back)
+        seat.share(owner, give_back)
         return self._borrow(owner)
 
     def _borrow(self, owner: HashJoin) -> HashJoin:
@@ -242,7 +242,7 @@ class HashJoinDriver:
         owner = seat.wait(self._context.check_cancelled)
         self._context.waits_for = ""
         self._build_rows = owner.build_rows
-        if seat.is_lent:
+        if seat.is_shared:
             return self._borrow(owner)
         self._join = join = self._own_join()
         chunks = copy_build(join, owner)

@@ -19,9 +19,10 @@ from engine.config.debug_options import FORCE_SPILL
 from engine.config.loader import Configuration
 from engine.errors import TaskCancelledError
 from engine.graph.deployment import StagedFile, TaskDeploymentDescriptor
-from engine.graph.operator_descriptor import DRIVER_PAGES_MIN, OperatorDescriptor
+from engine.graph.operator_descriptor import OperatorDescriptor
 from engine.iomanager.spill_identity import SpillIdentity
 from engine.iomanager.value_store import CountedValues
+from engine.memory.page_budget import OPERATOR_PAGES_MIN
 from engine.operators.arrow_peak import ArrowPeak
 from engine.operators.spill_accounts import SpillAccounts
 from engine.operators.task_services import TaskServices
@@ -128,13 +129,10 @@ class TaskContext:
         return f"{self.descriptor.vertex_name} ({self.descriptor.subtask_index + 1}/{self.descriptor.parallelism})"
 
     def page_pool(self, operator: OperatorDescriptor, pages_max: int | None = None) -> PagePool:
-        """Return the operator's share of the attempt's managed pages, its minimum and a part by weight.
-
-        ``pages_max``: for an operator that has no use for more; the minimum it gets in any case.
-        """
+        """Return the pool of an operator; ``pages_max``: the pages it can use, OPERATOR_PAGES_MIN in any case."""
         pages = self._pages_of(operator)
         if pages_max is not None:
-            pages = max(DRIVER_PAGES_MIN, min(pages, pages_max))
+            pages = max(OPERATOR_PAGES_MIN, min(pages, pages_max))
         return self._pool(operator, pages)
 
     def half_page_pool(self, operator: OperatorDescriptor) -> PagePool:
@@ -142,25 +140,23 @@ class TaskContext:
         return self.page_pool(operator, self._pages_of(operator) // 2)
 
     def two_page_pools(
-        self, operator: OperatorDescriptor, first_share: float, unlent_share: int
+        self, operator: OperatorDescriptor, first_share: float, outside_part: int
     ) -> tuple[PagePool, PagePool, int]:
-        """Return the operator's pages as two pools, each at least two, and the bytes of the pages that are not lent.
+        """Return the operator's pages as two pools, each at least two, and the bytes of those that are left out.
 
-        first_share: of the first pool, 0..1; unlent_share: one page of so many, and at least one, is left for what the
+        first_share: of the first pool, 0..1; outside_part: one page of so many, and at least one, is left for what the
         operator holds outside of pages.
         """
         pages = self._pages_of(operator)
-        unlent = max(1, pages // unlent_share)
-        first = max(2, min(pages - unlent - 2, int((pages - unlent) * first_share)))
-        second = pages - unlent - first
+        outside = max(1, pages // outside_part)
+        first = max(2, min(pages - outside - 2, int((pages - outside) * first_share)))
+        second = pages - outside - first
         pools = self._pool(operator, first), self._pool(operator, second)
-        return *pools, unlent * pools[0].page_size
+        return *pools, outside * pools[0].page_size
 
     def _pages_of(self, operator: OperatorDescriptor) -> int:
-        steps = [step for step in self.descriptor.chain if step.memory_weight]
-        spare_pages = max(0, self.descriptor.managed_pages - DRIVER_PAGES_MIN * len(steps))
-        share = operator.memory_weight / sum(step.memory_weight for step in steps)
-        return DRIVER_PAGES_MIN + int(spare_pages * share)
+        chain = zip(self.descriptor.chain, self.descriptor.pages, strict=True)
+        return next(pages for step, pages in chain if step is operator)
 
     def _pool(self, operator: OperatorDescriptor, pages: int) -> PagePool:
         pool = self.services.memory_manager.pool(f"{operator.name} of {self.task_name}", pages)

@@ -6,7 +6,7 @@
                                                   └── one that holds most of what was parted, or was parted twice:
                                                       both sides sorted by (keys, time): AsofJoin
 
-The left input is taken to its end before the right one. The memory is divided before anything is taken: UNLENT_SHARE of
+The left input is taken to its end before the right one. The memory is divided before anything is taken: OUTSIDE_PART of
 the pages stands for what a partition is joined with, and for output; the rest is for rows of both sides, by what is
 expected of them. Where pages are so few that partitions would be nothing but buffers, everything is sorted.
 
@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     from engine.operators.task_inputs import TaskInput
 
 #: one page of so many is for what a partition is joined with
-UNLENT_SHARE: Final = 4
+OUTSIDE_PART: Final = 4
 #: each side has this share of the other pages at least: estimates may be wrong, and partitions have pages of their own
 SIDE_SHARE_MIN: Final = 0.1
 #: bytes that a row takes while its partition is joined
@@ -190,7 +190,7 @@ class PartitionedAsofDriver:
         operator, descriptor = self._operator, self._descriptor
         self._context, self._output = context, output
         share = min(max(operator.left_share, SIDE_SHARE_MIN), 1 - SIDE_SHARE_MIN)
-        *pools, self._unlent_bytes = context.two_page_pools(descriptor, share, UNLENT_SHARE)
+        *pools, self._outside_bytes = context.two_page_pools(descriptor, share, OUTSIDE_PART)
         schemas = [to_arrow_schema(schema) for schema in descriptor.input_schemas]
         keys = [
             tuple(schema.get_field_index(name) for name in names)
@@ -291,7 +291,7 @@ class PartitionedAsofDriver:
 
     def _scratch_bytes(self) -> int:
         """Bytes for what a partition is joined with: pages that stand for it, and those that were never taken."""
-        left = self._unlent_bytes - min(OUTPUT_BYTES, self._unlent_bytes // 2)
+        left = self._outside_bytes - min(OUTPUT_BYTES, self._outside_bytes // 2)
         return left + sum((side.pool.page_limit - side.pool.pages_peak) * side.pool.page_size for side in self._sides)
 
     def _joined(self, left: KeptRows, right: KeptRows | None) -> Iterator[pa.RecordBatch]:
@@ -348,8 +348,8 @@ class PartitionedAsofDriver:
             fill(sorter)
             sorter.finish()
         rows = FORCED_BATCH_ROWS if force_spill else BATCH_ROWS_MAX
-        size = min(BATCH_BYTES_MAX, self._unlent_bytes)
-        join = AsofJoin(self._spec, self._rule, self._unlent_bytes)
+        size = min(BATCH_BYTES_MAX, self._outside_bytes)
+        join = AsofJoin(self._spec, self._rule, self._outside_bytes)
         try:
             yield from join.join(*(sorter.row_batches(rows, size) for sorter in self._sorters))
         finally:

@@ -1,18 +1,18 @@
 """SharedBuilds: one build side for all subtasks of a join in this process, where each of them is sent the same rows.
 
     seat = builds.enter(key)                     the first one builds, the others wait; None: build for yourself
-    builder    ... fills its join ... ─┬─► seat.lend(join, close)        all rows are in memory
+    builder    ... fills its join ... ─┬─► seat.share(join, close)       all rows are in memory
                                        ├─► seat.offer_copy(join)         they are not: each has to have its own
                                        └─► seat.fail(error)
     waiter     ... drops its rows ... ──► seat.wait(check) ─┬─► the join to borrow from
                                                             └─► the join to copy from, in seat.step(...) each
     all        seat.leave()                      in the end, also after failures
 
-    BUILDING ──lend──► LENT ──the last one leaves──► closed, forgotten
+    BUILDING ──share─► SHARED ─the last one leaves──► closed, forgotten
         │ └──offer_copy──► COPIED ──the builder leaves──► FAILED for those that still copy
         └──fail, leave──► FAILED
 
-A waiter drops its rows as they come, so that it holds up no producer, and has them from the builder. What is lent
+A waiter drops its rows as they come, so that it holds up no producer, and has them from the builder. What is shared
 belongs to no subtask: its pages count for those that use it, which take none of their own, and go back with the last of
 them. A subtask that comes when copies are already made builds for itself.
 
@@ -41,7 +41,7 @@ class BuildState(Enum):
     """What has become of a shared build side."""
 
     BUILDING = "BUILDING"
-    LENT = "LENT"
+    SHARED = "SHARED"
     COPIED = "COPIED"
     FAILED = "FAILED"
 
@@ -81,7 +81,7 @@ class SharedBuilds:
             is_builder = build is None
             if build is None:
                 build = self._builds[key] = _SharedBuild()
-            if build.state not in (BuildState.BUILDING, BuildState.LENT):
+            if build.state not in (BuildState.BUILDING, BuildState.SHARED):
                 return None
             build.seats += 1
             build.waiters += not is_builder
@@ -101,9 +101,9 @@ class Seat:
         self._has_left = False
 
     @property
-    def is_lent(self) -> bool:
+    def is_shared(self) -> bool:
         """Whether the builder's rows may be probed by all."""
-        return self._build.state is BuildState.LENT
+        return self._build.state is BuildState.SHARED
 
     @property
     def filters(self) -> RuntimeFilters | None:
@@ -115,15 +115,15 @@ class Seat:
 
     @filters.setter
     def filters(self, filters: RuntimeFilters | None) -> None:
-        """Let all have them; to be called before the build side is lent or offered."""
+        """Let all have them; to be called before the build side is shared or offered."""
         with self._changed:
             self._build.filters = filters
 
-    def lend(self, join: HashJoin, close: Callable[[], None]) -> None:
+    def share(self, join: HashJoin, close: Callable[[], None]) -> None:
         """Let all borrow this build side; ``close`` gives it back after the last has left."""
         with self._changed:
             self._build.join, self._build.close = join, close
-            self._turn(BuildState.LENT)
+            self._turn(BuildState.SHARED)
 
     def offer_copy(self, join: HashJoin) -> None:
         """Let those that wait copy the rows; call wait_for_copies before they change."""
@@ -155,7 +155,7 @@ class Seat:
             while self._build.state is BuildState.BUILDING:
                 check()
                 self._changed.wait(_CHECK_EVERY_S)
-            if self._build.state is BuildState.LENT:
+            if self._build.state is BuildState.SHARED:
                 self._stop_waiting()
             return self._needed_join()
 
@@ -179,7 +179,7 @@ class Seat:
     # ------------------------------------------------------------------ all
 
     def leave(self) -> None:
-        """Need the build side no more; the last one gives back what is lent. Idempotent."""
+        """Need the build side no more; the last one gives it back. Idempotent."""
         close = None
         with self._changed:
             if self._has_left:
@@ -187,7 +187,7 @@ class Seat:
             self._has_left = True
             build = self._build
             self._stop_waiting()
-            if self.is_builder and not self.is_lent:
+            if self.is_builder and not self.is_shared:
                 self._turn(BuildState.FAILED)
                 while build.readers:
                     self._changed.wait()

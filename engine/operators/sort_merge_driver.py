@@ -6,7 +6,7 @@
 
 The left input is taken to its end before the right one. Rows stay rows until they are given out as pairs. The memory
 is divided before anything is taken: GROUP_SHARE of the pages for groups of equal keys (copies of rows that were on
-disk, of which the page pool knows by not lending those pages), the rest for the two sorters, by what is expected of
+disk, for which the pools leave out as many pages), the rest for the two sorters, by what is expected of
 the inputs.
 """
 

@@ -1,4 +1,4 @@
-"""What a TaskExecutor lends to all its tasks: memory, disk, network, functions.
+"""What all tasks of a TaskExecutor use: memory, disk, network, functions.
 
 Held by: tests/operators/test_batch_task.py
 """

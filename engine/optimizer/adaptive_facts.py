@@ -63,10 +63,9 @@ def with_adaptive_facts(job_graph: JobGraph, optimized: OptimizedPlan, chains: S
         vertices.append(changed)
     adaptive = AdaptiveSettings(
         ExecutionMode(settings.execution_mode).value,
-        settings.managed_bytes_per_slot,
-        settings.segment_size_bytes,
+        settings.page_budget,
         settings.adaptive_bytes_per_subtask,
-        0.0 if settings.legacy_estimates else settings.skew_factor,
+        settings.split_factor,
         settings.skew_bytes,
     )
     job_graph = msgspec.structs.replace(job_graph, vertices=tuple(vertices), adaptive=adaptive)
@@ -129,7 +128,7 @@ def adaptive_text(optimized: OptimizedPlan, node: PhysicalNode) -> str:
         other = node.inputs[1 - side]
         stay = optimized.nodes[other.source]
         is_open = channel.source not in certain and stay.estimates.is_size_known
-        limit = broadcast_limit(stay.estimates, node.parallelism, optimized.settings.managed_bytes_per_slot // 2)
+        limit = broadcast_limit(stay.estimates, node.parallelism, optimized.settings.page_budget.operator_bytes)
         expected = optimized.nodes[channel.source].estimates.size_bytes
         if is_open and facts.may_broadcast[side] and _are_plain(node.inputs):
             limits.append(f"broadcast when {SIDES[side]} <= {size_text(min(limit, expected / SWITCH_FACTOR))}")
@@ -148,8 +147,7 @@ def _split_text(optimized: OptimizedPlan, node: PhysicalNode, facts: AdaptiveJoi
         is_known = all(key in columns for key in keys)
         if facts.why_whole[side] == "" and not is_known and _are_plain(node.inputs):
             sides.append(SIDES[side])
-    is_on = optimized.settings.skew_factor > 0 and not optimized.settings.legacy_estimates
-    return f"split if {' or '.join(sides)} is skewed" if sides and is_on else ""
+    return f"split if {' or '.join(sides)} is skewed" if sides and optimized.settings.split_factor > 0 else ""
 
 
 def _are_plain(channels: Sequence[Channel]) -> bool:

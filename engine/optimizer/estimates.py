@@ -18,9 +18,9 @@ and by the width of its schema, which is always declared; taking over the bytes 
 estimator below might, is not offered: it is wrong wherever a function drops or adds a column, and its answer is the
 same where it does not. What is wrong all the same is seen when the result is stored (``engine.adaptive``).
 
-``legacy=True`` is the estimator of the engine this one is built after, kept to show what it does to plans: a
-projection, map or flat map leaves its size unset, a flat map makes five rows of one. Then sizes are UNKNOWN, costs
-are, and a join is repartitioned although one side is tiny.
+``flink_estimate`` is the estimator of Flink 1.x, which shows what it does to plans: projection, map or flat map leaves
+its size unset, and a flat map makes five rows of one. Costs are UNKNOWN then, and a join is repartitioned although one
+side is tiny. ``optimize`` chooses the estimator.
 
 Each operator's entry (``operators``) says what comes out of it; the constants are there.
 Source: Flink's OptimizerNode.computeOperatorSpecificDefaultEstimates and FlatMapNode.
@@ -28,20 +28,45 @@ Source: Flink's OptimizerNode.computeOperatorSpecificDefaultEstimates and FlatMa
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from operator import is_
 
-from engine.graph.plan import Plan, PlanNode
+import msgspec
+
+from engine.graph.plan import CoGroup, Explode, GroupReduce, Plan, PlanNode, Project, PythonFunction
 from engine.optimizer.logical_plan import LogicalPlan
 from engine.optimizer.operators.registry import entry_of
-from engine.statistics.estimates import Estimates
+from engine.statistics.estimates import UNKNOWN, Estimates
+
+#: from a node and the estimates of its inputs to those of its result
+Estimator = Callable[[PlanNode, Sequence[Estimates]], Estimates]
+_FLINK_FLAT_MAP_EXPANSION = 5.0
 
 
-def estimate_plan(plan: Plan, *, legacy: bool = False) -> tuple[Estimates, ...]:
+def estimate(node: PlanNode, inputs: Sequence[Estimates]) -> Estimates:
+    """Return the estimates of a node's result: those of its operator's entry."""
+    return entry_of(node.operator).estimate(node, node.operator, inputs)
+
+
+def flink_estimate(node: PlanNode, inputs: Sequence[Estimates]) -> Estimates:
+    """Return what Flink 1.x expects of a node's result."""
+    found = estimate(node, inputs)
+    match node.operator:
+        case PythonFunction(kind="flat_map"):
+            rows = max(1.0, inputs[0].rows * _FLINK_FLAT_MAP_EXPANSION)
+            return Estimates(rows, UNKNOWN, f"{_FLINK_FLAT_MAP_EXPANSION:g} * input: default for flat_map")
+        case PythonFunction(kind=kind) if kind == "filter" or kind.startswith("column"):
+            return found
+        case PythonFunction() | Project() | Explode() | GroupReduce() | CoGroup():
+            return msgspec.structs.replace(found, size_bytes=UNKNOWN)
+    return found
+
+
+def estimate_plan(plan: Plan, estimator: Estimator = estimate) -> tuple[Estimates, ...]:
     """Return the estimates of every node, by node id."""
     found: list[Estimates] = []
     for node in plan.nodes:
-        inputs = [found[source] for source in node.inputs]
-        found.append(entry_of(node.operator).estimate(node, node.operator, inputs, legacy=legacy))
+        found.append(estimator(node, [found[source] for source in node.inputs]))
     return tuple(found)
 
 
@@ -54,7 +79,6 @@ def estimate_below(plan: LogicalPlan, node: PlanNode, known: dict[int, Estimates
         inputs = [estimate_below(plan, plan.node(source), known) for source in node.inputs]
         made = plan.estimated.get(node.id)
         if made is None or made[0] is not node or not all(map(is_, made[1], inputs)):
-            found = entry_of(node.operator).estimate(node, node.operator, inputs, legacy=False)
-            made = plan.estimated[node.id] = node, inputs, found
+            made = plan.estimated[node.id] = node, inputs, estimate(node, inputs)
         known[node.id] = made[2]
     return known[node.id]

@@ -28,6 +28,7 @@ from engine.graph.exchange_mode import DataExchangeMode, ExecutionMode, exchange
 from engine.graph.operator_descriptor import JoinOperator
 from engine.graph.pipelined_regions import RegionEdge, acyclic_cuts
 from engine.graph.ship_strategy import SORTED_RUNS
+from engine.memory.page_budget import PageBudget
 from engine.optimizer.function_planning import broadcast_channels
 from engine.optimizer.memory_plan import memory_cuts
 from engine.optimizer.physical_plan import Channel, PhysicalNode
@@ -40,7 +41,7 @@ REGION_REASON = "keeps pipelined regions in order"
 
 
 def assign_exchange_modes(
-    nodes: list[PhysicalNode], mode: ExecutionMode, pages_per_slot: int, page_bytes: int
+    nodes: list[PhysicalNode], mode: ExecutionMode, budget: PageBudget
 ) -> tuple[PhysicalNode, ...]:
     """Return the nodes with the exchange mode of every channel decided; PlanError when PIPELINED_FORCED cannot run."""
     mode = ExecutionMode(mode)
@@ -63,7 +64,7 @@ def assign_exchange_modes(
     _break_waiting_cycles(planned, mode)
     while True:
         _cut_region_cycles(planned)
-        cuts = memory_cuts(planned, pages_per_slot, page_bytes)
+        cuts = memory_cuts(planned, budget)
         if not cuts:
             return tuple(planned)
         for key in cuts:

@@ -5,7 +5,7 @@
     split_lines(optimized)               heavy keys that are split, for the result of the job
 
 Per operator: algorithm and parallelism, expected rows and bytes with where the numbers come from, costs of the
-operator with its channels and of everything below it, its share of a slot's managed memory; per channel the ship
+operator with its channels and of everything below it, its pages; per channel the ship
 strategy, the exchange mode and the reason for it; per join why each alternative lost. The text is stable: same plan
 and settings, same text. An operator that is read twice is written once and referred to.
 """
@@ -27,7 +27,7 @@ SUMMARY_LINES_MAX = 3
 
 def explain(optimized: OptimizedPlan) -> str:
     """Return the plan as text, one block of lines for each sink."""
-    settings = optimized.settings
+    settings, budget = optimized.settings, optimized.settings.page_budget
     small = (
         f" (1 where up to {size_text(small_bytes(settings, is_alone=settings.is_one_process))} are read)"
         if settings.has_small_parts
@@ -35,12 +35,12 @@ def explain(optimized: OptimizedPlan) -> str:
     )
     lines = [
         f"parallelism {settings.parallelism}{small}, execution mode {ExecutionMode(settings.execution_mode).value}, "
-        f"managed memory {size_text(settings.pages_per_slot * settings.segment_size_bytes)} per slot "
-        f"({settings.pages_per_slot} pages of {settings.segment_size_bytes} bytes)"
+        f"managed memory {size_text(budget.slot_pages * budget.page_bytes)} per slot "
+        f"({budget.slot_pages} pages of {budget.page_bytes} bytes)"
     ]
-    if settings.process_shares:
-        shares = ", ".join(f"{name} {size_text(size)}" for name, size in settings.process_shares)
-        lines.append(f"memory of the process: {shares}")
+    if settings.process_parts:
+        parts = ", ".join(f"{name} {size_text(size)}" for name, size in settings.process_parts)
+        lines.append(f"memory of the process: {parts}")
     if settings.legacy_estimates:
         lines.append("legacy estimates: sizes after projections and functions are unknown")
     written: set[int] = set()
@@ -108,9 +108,9 @@ def _write(
     lines.append(f"{details}{rows_text(estimates.rows)} rows, {size_text(estimates.size_bytes)} ({estimates.origin})")
     lines.append(f"{details}cost {_cost_text(node.costs)}; cumulative {_cost_text(node.cumulative_costs)}")
     if node.uses_memory:
-        pages = int(node.managed_share * optimized.settings.pages_per_slot + 1e-6)
-        size = size_text(pages * optimized.settings.segment_size_bytes)
-        lines.append(f"{details}memory {size}, {node.managed_share:.0%} of a slot ({pages} pages)")
+        budget = optimized.settings.page_budget
+        size, part = size_text(node.pages * budget.page_bytes), node.pages / budget.slot_pages
+        lines.append(f"{details}memory {size}, {part:.0%} of a slot ({node.pages} pages)")
     entry = entry_of(optimized.plan.node(node.plan_node).operator)
     lines.extend(f"{details}{line}" for line in entry.details(node.descriptor.operator))
     if adaptive := adaptive_text(optimized, node):

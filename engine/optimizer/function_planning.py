@@ -54,7 +54,7 @@ def group_candidate(
     sources = [cheapest(candidates) for candidates in inputs[:count]]
     costs = NO_COST
     for source in sources:
-        memory = settings.managed_bytes_per_slot // 2 if operator.keys else 0
+        memory = settings.page_budget.operator_bytes if operator.keys else 0
         costs += local_cost(source.estimates, memory, parallelism, keeps_rows=bool(operator.keys))
     channels = tuple(CandidateInput(source, _shipping(operator, source, parallelism)) for source in sources)
     strategy = "SORTED_GROUPS" if operator.keys else "ONE_GROUP"

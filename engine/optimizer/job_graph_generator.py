@@ -4,7 +4,6 @@
     Channel      ─► inside a chain: a call; between chains: IntermediateDataSet + JobEdge
 
 One data set has one consumer, so a vertex with k consumers has k data sets, numbered in the order of its consumers.
-A vertex's managed share is the sum of those of its operators.
 
 Source: Flink's StreamingJobGraphGenerator and JobGraphGenerator. The StreamGraph between them, which copied what the
 optimizer had decided, does not exist here.
@@ -60,7 +59,6 @@ def _vertex(optimized: OptimizedPlan, chain: tuple[int, ...], vertex_of: dict[in
         tuple(node.descriptor for node in nodes),
         _job_edges(optimized, nodes[0], vertex_of),
         outputs,
-        managed_share=min(1.0, sum(node.managed_share for node in nodes)),
     )
 
 

@@ -72,8 +72,8 @@ def join_candidates(
     pairs = None if hinted else _range_pairs(join, lefts[0], rights[0])
     offered = offered_alternatives(join, one_subtask=one_subtask, has_range=pairs is not None)
     alternatives = (hinted,) if hinted else offered
-    if not hinted and (wished := replicating(alternatives, lefts, rights)):
-        alternatives, report.hint = wished, REPLICATED_HINT
+    if not hinted and (replicated := replicating(alternatives, lefts, rights)):
+        alternatives, report.hint = replicated, REPLICATED_HINT
     found = []
     for left in lefts:
         for right in rights:
@@ -200,7 +200,7 @@ def _local_costs(
     settings: OptimizerSettings,
     table: float | None,
 ) -> Costs:
-    memory = settings.managed_bytes_per_slot // 2
+    memory = settings.page_budget.operator_bytes
     strategy = alternative.variant.strategy
     copies = parallelism if Ship.BROADCAST in alternative.pair else 1
     if strategy in SORTING:

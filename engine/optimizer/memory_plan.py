@@ -1,10 +1,10 @@
-"""Managed memory: who runs at the same time in a slot, and what share of its pages each one gets.
+"""Regions that fit into a slot, and the pages of their operators.
 
     slot ── one subtask of every operator of one pipelined region ── pages
 
 Operators of a pipelined region run together, one subtask of each in a slot; different regions use a slot one after
-the other. So the pages of a slot are divided inside each region: every operator that uses memory gets
-DRIVER_PAGES_MIN, and what is left is divided by weight. A vertex's share is the sum over its chain.
+the other. So the pages of a slot are divided inside each region (``memory.page_budget``). A slot with fewer subtasks,
+where one operator has fewer than another, has more pages for each: what ``with_pages`` says are the fewest.
 
 A region whose operators do not fit into the slot together is cut: the first one too many (in topological order) gets
 its input through a BLOCKING exchange, so it runs in a region of its own, later. What an operator needs to fit is all
@@ -18,6 +18,7 @@ does: ten operators of one slot with six pages each and thousands of pages of ro
 Limits: a sort does not give its pages back before its consumer runs, although it could while it merges.
 Source: two-pass algorithms of external sort and Grace hash join, which need the square root of their input in memory.
 Held by: tests/optimizer/test_exchange_planning.py
+Held by: tests/targets/test_explained_pages.py
 Held by: tests/integration/test_strangers_programs.py
 """
 
@@ -28,14 +29,15 @@ from collections.abc import Sequence
 
 import msgspec
 
-from engine.graph.operator_descriptor import DRIVER_PAGES_MIN, HashAggregateOperator
+from engine.graph.operator_descriptor import HashAggregateOperator
 from engine.graph.pipelined_regions import RegionEdge, component_of
 from engine.graph.ship_strategy import ShipStrategy
+from engine.memory.page_budget import OPERATOR_PAGES_MIN, PageBudget, operator_pages
 from engine.optimizer.physical_plan import PhysicalNode
 
 
 def memory_users_by_region(nodes: Sequence[PhysicalNode]) -> list[list[PhysicalNode]]:
-    """Return the operators that use managed memory, one list per region that has any."""
+    """Return the operators that keep rows in pages, one list per region that has any."""
     edges = [RegionEdge(channel.source, node.id, channel.is_pipelined) for node in nodes for channel in node.inputs]
     regions: dict[int, list[PhysicalNode]] = {}
     for node, component in zip(nodes, component_of(len(nodes), edges), strict=True):
@@ -44,16 +46,16 @@ def memory_users_by_region(nodes: Sequence[PhysicalNode]) -> list[list[PhysicalN
     return list(regions.values())
 
 
-def memory_cuts(nodes: Sequence[PhysicalNode], pages_per_slot: int, page_bytes: int) -> list[tuple[int, int]]:
+def memory_cuts(nodes: Sequence[PhysicalNode], budget: PageBudget) -> list[tuple[int, int]]:
     """Return channels (consumer, position) to cut next so that regions fit into a slot; empty when all fit.
 
-    pages_per_slot: at least DRIVER_PAGES_MIN. To be called again after cutting, until it returns nothing.
+    budget: of at least OPERATOR_PAGES_MIN a slot. To be called again after cutting, until it returns nothing.
     """
     for users in memory_users_by_region(nodes):
         pages = 0
         for count, node in enumerate(users):
-            pages += _needed_pages(nodes, node, page_bytes)
-            if pages > pages_per_slot and count > 0:
+            pages += _needed_pages(nodes, node, budget.page_bytes)
+            if pages > budget.slot_pages and count > 0:
                 return _into(node) or _out_of(nodes, node)
     return []
 
@@ -69,7 +71,7 @@ def _needed_pages(nodes: Sequence[PhysicalNode], node: PhysicalNode, page_bytes:
     if isinstance(node.descriptor.operator, HashAggregateOperator):
         held = min(held, max(0.0, node.estimates.size_bytes) / node.parallelism)
     pages = held / page_bytes
-    return max(DRIVER_PAGES_MIN, math.ceil(min(pages, 2 * math.sqrt(pages))))
+    return max(OPERATOR_PAGES_MIN, math.ceil(min(pages, 2 * math.sqrt(pages))))
 
 
 def _into(node: PhysicalNode) -> list[tuple[int, int]]:
@@ -85,13 +87,10 @@ def _out_of(nodes: Sequence[PhysicalNode], node: PhysicalNode) -> list[tuple[int
     ]
 
 
-def with_memory_shares(nodes: Sequence[PhysicalNode], pages_per_slot: int) -> tuple[PhysicalNode, ...]:
-    """Return the nodes with their shares of a slot; those of a region sum to 1."""
-    shares: dict[int, float] = {}
+def with_pages(nodes: Sequence[PhysicalNode], slot_pages: int) -> tuple[PhysicalNode, ...]:
+    """Return the nodes with the pages of each in a slot that has one subtask of every operator of its region."""
+    pages: dict[int, int] = {}
     for users in memory_users_by_region(nodes):
-        minimum = DRIVER_PAGES_MIN / pages_per_slot
-        rest = max(0.0, 1 - minimum * len(users))
-        total_weight = sum(node.descriptor.memory_weight for node in users)
-        for node in users:
-            shares[node.id] = minimum + rest * node.descriptor.memory_weight / total_weight
-    return tuple(msgspec.structs.replace(node, managed_share=shares.get(node.id, 0.0)) for node in nodes)
+        weights = [node.descriptor.memory_weight for node in users]
+        pages.update((node.id, operator_pages(node.descriptor.memory_weight, weights, slot_pages)) for node in users)
+    return tuple(msgspec.structs.replace(node, pages=pages.get(node.id, 0)) for node in nodes)

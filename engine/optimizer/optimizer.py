@@ -13,9 +13,9 @@ from __future__ import annotations
 from engine.graph.exchange_mode import ExecutionMode
 from engine.graph.plan import Plan
 from engine.optimizer.candidates import most_subtasks
-from engine.optimizer.estimates import estimate_plan
+from engine.optimizer.estimates import estimate, estimate_plan, flink_estimate
 from engine.optimizer.exchange_planning import assign_exchange_modes
-from engine.optimizer.memory_plan import with_memory_shares
+from engine.optimizer.memory_plan import with_pages
 from engine.optimizer.operator_translation import physical_nodes
 from engine.optimizer.partition_planning import fold_partitions
 from engine.optimizer.physical_plan import OptimizedPlan
@@ -39,15 +39,14 @@ def optimize(plan: Plan, settings: OptimizerSettings) -> OptimizedPlan:
     settings.validate()
     plan.validate()
     rewritten = rewrite(plan)
-    estimates = estimate_plan(rewritten, legacy=settings.legacy_estimates)
+    estimates = estimate_plan(rewritten, flink_estimate if settings.legacy_estimates else estimate)
     roots = enumerate_plan(rewritten, estimates, settings)
-    pages, page_bytes = settings.pages_per_slot, settings.segment_size_bytes  # at least, where other jobs run, too
+    least = settings.page_budget  # the slots are as many where other jobs run, too
     settings = settings.with_slots(most_subtasks(roots))
     nodes = fuse_scans(fold_partitions(physical_nodes(rewritten, roots, settings), rewritten), rewritten)
-    planned = assign_exchange_modes(nodes, settings.execution_mode, pages, page_bytes)
+    planned = assign_exchange_modes(nodes, settings.execution_mode, least)
     if settings.execution_mode is ExecutionMode.PIPELINED:
         planned = tuple(fuse_unions(planned, rewritten))
     if settings.runtime_filters:
         planned = with_top_thresholds(with_runtime_filters(planned))
-    shared = with_memory_shares(planned, pages)
-    return OptimizedPlan(shared, rewritten, plan, settings)
+    return OptimizedPlan(with_pages(planned, settings.page_budget.slot_pages), rewritten, plan, settings)

@@ -4,7 +4,7 @@
                      ├── descriptor     what runs, with its schemas and memory weight
                      ├── Channel *      ship strategy, partitioner, exchange mode, bytes shipped
                      ├── estimates, own and cumulative costs, rejected alternatives
-                     └── managed_share  of a slot's pages
+                     └── pages          of its pool, in a slot with one subtask of each operator of its region
 
 One node of the logical plan becomes one or more physical nodes: an aggregate is a projection of its arguments, a
 partial and a final phase. ``plan_node`` says which one it came from. Frozen; ``plan`` is the rewritten plan.
@@ -68,7 +68,7 @@ class PhysicalNode(msgspec.Struct, frozen=True):
     rejected: tuple[RejectedAlternative, ...] = ()
     #: the hint that decided, or ""
     hint: str = ""
-    managed_share: float = 0.0
+    pages: int = 0
     #: first phase that runs where its input is (a projection of arguments, partial aggregate, local limit)
     is_local_phase: bool = False
 

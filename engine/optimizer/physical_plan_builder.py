@@ -87,7 +87,7 @@ class PhysicalPlanBuilder:
         """Return the wish for memory of an operator that holds so much in all its subtasks together."""
         if not held.is_size_known:
             return 1.0
-        return min(1.0, max(self.WEIGHT_MIN, held.size_bytes / parallelism / self._settings.managed_bytes_per_slot))
+        return self._settings.page_budget.weight(held.size_bytes / parallelism, self.WEIGHT_MIN)
 
     # ---- what is added
 

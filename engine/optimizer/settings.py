@@ -9,15 +9,16 @@ import msgspec
 
 from engine.errors import ConfigurationError
 from engine.graph.exchange_mode import ExecutionMode
-from engine.graph.operator_descriptor import DRIVER_PAGES_MIN
+from engine.memory.page_budget import OPERATOR_PAGES_MIN, PageBudget
 
 
 class OptimizerSettings(msgspec.Struct, frozen=True):
     """Defaults and sizes that decisions depend on.
 
     parallelism: default for sources, joins and grouped aggregates, >= 1.
-    managed_bytes_per_slot: managed memory of one slot; segment_size_bytes: size of its pages.
-    process_shares: what the memory of one process is divided into, name and bytes; for explain alone, () if not known.
+    page_budget: pages of a slot; where it is one process, of all slots that a plan may need.
+    slots_min: slots that this process has however few a plan needs.
+    process_parts: what the memory of one process is divided into, name and bytes; for explain alone, () if not known.
     has_small_parts: whether parts of a plan that read little have one subtask (``small_parts``).
     small_part_bytes: key ``debug.small-part-size``; None: as much as one subtask reads in no more time than several.
     is_one_process: whether all subtasks run in one process, and take turns wherever they run Python.
@@ -33,35 +34,34 @@ class OptimizerSettings(msgspec.Struct, frozen=True):
     small_part_bytes: int | None = None
     is_one_process: bool = False
     legacy_estimates: bool = False
-    managed_bytes_per_slot: int = 128 << 20
-    segment_size_bytes: int = 32 << 10
+    page_budget: PageBudget = PageBudget(128 << 20)
+    slots_min: int = 1
     is_adaptive: bool = True
     adaptive_bytes_per_subtask: int = 16 << 20
     skew_factor: float = 2.0
     skew_bytes: int = 1 << 20
-    process_shares: tuple[tuple[str, int], ...] = ()
+    process_parts: tuple[tuple[str, int], ...] = ()
     runtime_filters: bool = True
 
     @property
-    def pages_per_slot(self) -> int:
-        """Pages of managed memory in one slot."""
-        return self.managed_bytes_per_slot // self.segment_size_bytes
+    def split_factor(self) -> float:
+        """``skew_factor``, and 0 where plans are to be those of Flink 1.x, which splits no keys."""
+        return 0.0 if self.legacy_estimates else self.skew_factor
 
     def with_slots(self, count: int) -> OptimizerSettings:
-        """Return what holds for a plan of at most so many subtasks: in one process, these share the memory of all."""
-        if not self.is_one_process or count >= self.parallelism:
+        """Return the settings of a plan with at most so many subtasks; one process has as many slots."""
+        if not self.is_one_process:
             return self
-        return msgspec.structs.replace(
-            self, managed_bytes_per_slot=self.managed_bytes_per_slot * self.parallelism // count
-        )
+        return msgspec.structs.replace(self, page_budget=self.page_budget.with_slots(max(count, self.slots_min)))
 
     def validate(self) -> None:
         """Raise ConfigurationError when no plan could run with these settings."""
         if self.parallelism < 1:
             raise ConfigurationError(f"parallelism.default is {self.parallelism}; it must be at least 1")
-        if self.pages_per_slot < DRIVER_PAGES_MIN:
+        budget = self.page_budget
+        if budget.slot_pages < OPERATOR_PAGES_MIN:
             raise ConfigurationError(
-                f"a slot has {self.managed_bytes_per_slot} bytes of managed memory, which is {self.pages_per_slot} "
-                f"pages of {self.segment_size_bytes} bytes; an operator needs {DRIVER_PAGES_MIN}: raise "
+                f"a slot has {budget.slot_bytes} bytes of managed memory, which is {budget.slot_pages} "
+                f"pages of {budget.page_bytes} bytes; an operator needs {OPERATOR_PAGES_MIN}: raise "
                 "taskmanager.memory.managed.size or lower taskmanager.numberOfTaskSlots"
             )

@@ -100,7 +100,7 @@ def small_bytes(settings: OptimizerSettings, factor: float = 1, *, is_alone: boo
     if settings.small_part_bytes is not None:
         return factor * settings.small_part_bytes
     quick = max(_ALWAYS_SMALL_BYTES, factor * SMALL_BYTES * _MEASURED_SUBTASKS / settings.parallelism)
-    return quick if is_alone else min(quick, max(_ALWAYS_SMALL_BYTES, float(settings.managed_bytes_per_slot)))
+    return quick if is_alone else min(quick, max(_ALWAYS_SMALL_BYTES, float(settings.page_budget.slot_bytes)))
 
 
 def share_that_travels(plan: Plan, estimates: Sequence[Estimates], network_bytes: float) -> float:

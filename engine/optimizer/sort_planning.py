@@ -69,7 +69,7 @@ def sort_candidate(
     if not sort.ties and _lies_sorted(source, sort) and node.parallelism in (None, source.parallelism):
         return _as_it_lies(node, sort, estimates, source)
     parallelism = node.parallelism or settings.parallelism
-    if sort.limit is not None and parallelism > 1 and estimates.size_bytes > settings.managed_bytes_per_slot // 2:
+    if sort.limit is not None and parallelism > 1 and estimates.size_bytes > settings.page_budget.operator_bytes:
         ranges = _ranges(node, sort, estimates, source, parallelism, settings)
         top = Limit(sort.limit)
         return limit_candidate(msgspec.structs.replace(node, operator=top), top, estimates, ranges)
@@ -127,7 +127,7 @@ def _in_one(
         shipping = shipping._replace(reason=reason)
     if follows_from_files(source):
         shipping = _in_turn(source, shipping)
-    memory = settings.managed_bytes_per_slot // 2
+    memory = settings.page_budget.operator_bytes
     return Candidate(
         node,
         estimates,
@@ -151,7 +151,7 @@ def _ranges(
     partitioner = PartitionerSpec(SORTED_RUNS, tuple(key.column for key in sort.keys))
     costs = repartition_cost(source.estimates, parallelism)
     reason = "bounds from samples of the sorted runs"
-    memory = settings.managed_bytes_per_slot // 2
+    memory = settings.page_budget.operator_bytes
     return Candidate(
         node,
         estimates,

@@ -10,7 +10,7 @@ range. The form is chosen where
     nobody but the sort reads the groups, and nobody set another parallelism for them
     between the two there are filters and projections at most: they follow the merge then, and keep its order
     no call is first or last, and no string or binary in a state is wide (WIDE_BYTES): they stay in their rows
-    by the estimates, the groups do not fit in memory (MEMORY_SHARE), and rows of one group are few (GROUPS_SHARE)
+    by the estimates, the groups do not fit in memory (``operator_bytes``), rows of one group are few (GROUPS_SHARE)
 
 The last one is what was measured, in CPU time against the other form. Groups of 40 to 80 % of the rows that do not fit
 take 0.66 to 0.82 of it: they are spilled once, and not by the aggregate and the sort in turn. Of 20 % of the rows,
@@ -49,8 +49,6 @@ from engine.statistics.estimates import Estimates, row_width
 SORTED_AGGREGATE: Final = "SORTED_AGGREGATE"
 #: groups are combined from this share of the rows on
 GROUPS_SHARE: Final = 0.4
-#: groups up to this share of all managed memory fit in what aggregate and sort have of it, indexes included
-MEMORY_SHARE: Final = 0.5
 #: of strings and binaries in states, on average: where they are larger, hashing leaves them beside the rows
 WIDE_BYTES: Final = 4 << 10
 #: what explain calls the operators (before, behind the exchange)
@@ -132,7 +130,7 @@ def _why_dearer(aggregate: Aggregate, source: Candidate, settings: OptimizerSett
     if not (groups.is_size_known and rows.is_size_known):
         return "sizes are unknown"
     size = groups.rows * row_width(aggregate.state_schema, groups.columns)
-    if size <= settings.managed_bytes_per_slot * source.parallelism * MEMORY_SHARE:
+    if size <= settings.page_budget.operator_bytes * source.parallelism:
         return f"{size_text(size)} of groups fit in memory"
     share = groups.rows / max(1.0, rows.rows)
     if share < GROUPS_SHARE:
@@ -150,7 +148,7 @@ def _combined(
     partitioner = PartitionerSpec(SORTED_RUNS, tuple(key.column for key in group_order(aggregate, sort)))
     costs = repartition_cost(states, ranges.parallelism)
     shipping = Shipping(ShipStrategy.PARTITION_RANGE, partitioner, costs, "groups are combined in sorted runs")
-    memory = settings.managed_bytes_per_slot // 2
+    memory = settings.page_budget.operator_bytes
     partial = local_cost(below.estimates, memory, below.parallelism)
     return msgspec.structs.replace(
         ranges,

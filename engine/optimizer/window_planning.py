@@ -76,7 +76,7 @@ def window_candidate(
     is_sorted = order is not None
     if order is None:
         order = (*(SortKey(key) for key in window.partition_by), *window.order_by)
-    memory = settings.managed_bytes_per_slot // 2
+    memory = settings.page_budget.operator_bytes
     costs = local_cost(source.estimates, memory, parallelism, keeps_rows=not is_sorted)
     if not is_sorted and source.estimates.is_size_known:
         # written into pages and sorted, before the window reads it

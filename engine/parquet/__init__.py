@@ -1,4 +1,4 @@
-"""Parquet: row groups read within the memory that is granted, and written.
+"""Parquet: row groups read within the memory that is reserved, and written.
 
 client, when the plan is built         task, when the job runs
 source.py  sample.py  key_sample.py    reader.py  writer.py

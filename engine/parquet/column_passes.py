@@ -1,6 +1,6 @@
 """A row group that does not fit into memory beside those of others: read part by part into a file, then put together.
 
-    columns   a b c │ d e │ f ...                        parts that fit into what was granted (pages.py)
+    columns   a b c │ d e │ f ...                        parts that fit into what was reserved (pages.py)
     pass 1    batches of a b c ─► values of the space
     pass 2    batches of d e   ─► values of the space ...
     then      batch 1 of all parts, batch 2 of all parts, ...       each read back when it is asked for
@@ -55,10 +55,10 @@ def read_in_passes(
     with decay_at_once(), contextlib.closing(new_space()) as space:
         schemas: list[pa.Schema] = []
         places: list[list[Written]] = []
-        with budget.scratch(Kind.ARROW, None, lambda: space.is_cancelled) as granted:
+        with budget.step(Kind.ARROW, None, lambda: space.is_cancelled) as reservation:
             if space.is_cancelled:
                 raise TaskCancelledError("cancelled before a row group was read")
-            for columns in parts(list(sizes), sizes, granted.size):
+            for columns in parts(list(sizes), sizes, reservation.size):
                 schema, written = _write(space, regular_batches(read(columns, rows), rows))
                 if schema is None:
                     return

@@ -314,10 +314,10 @@ class ParquetReader:
         sizes = self._reserved_sizes(group, held)
         # A page that is opened is there twice for a moment.
         wanted = sum(sizes.values()) + max(sizes.values(), default=0)
-        is_granted = self._reserved.resize(wanted)
-        if not is_granted:
+        is_reserved = self._reserved.resize(wanted)
+        if not is_reserved:
             self._reserved.resize(0)  # what the last row group had
-        if not is_granted and self._new_space is not None and columns:
+        if not is_reserved and self._new_space is not None and columns:
             read = partial(self._passed, group)
             yield from self._whole(read_in_passes(read, sizes, rows, self._new_space, process_budget))
         elif self._filter is None:
@@ -406,8 +406,8 @@ class ParquetReader:
 
     def _batch_bytes_max(self, row_bytes: float) -> int:
         """Return how large a batch is. Where many read at a time it is smaller: several of each are on their way."""
-        wished = NARROW_BATCH_BYTES_MAX if row_bytes <= _NARROW_ROW_BYTES else BATCH_BYTES_MAX
-        return max(BATCH_BYTES_MIN, min(wished, self._reserved.part_bytes))
+        wanted = NARROW_BATCH_BYTES_MAX if row_bytes <= _NARROW_ROW_BYTES else BATCH_BYTES_MAX
+        return max(BATCH_BYTES_MIN, min(wanted, self._reserved.part_bytes))
 
     def _seen_row_bytes(self) -> float:
         """Return how wide rows were, decoded or as they came out; 0.0 before the first one."""

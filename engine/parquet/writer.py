@@ -92,7 +92,7 @@ class ParquetWriter:
         wanted_bytes: int = 0,
         former: ParquetWriter | None = None,
     ) -> None:
-        self._group_bytes_wished = min(ROW_GROUP_BYTES, wanted_bytes // 2 or ROW_GROUP_BYTES)
+        self._group_bytes_wanted = min(ROW_GROUP_BYTES, wanted_bytes // 2 or ROW_GROUP_BYTES)
         self._schema = schema
         self._path = path
         self._compression = compression
@@ -160,7 +160,7 @@ class ParquetWriter:
     @property
     def _group_bytes_max(self) -> int:
         """Bytes of a row group: less where many are open, or there is little memory."""
-        return max(ROW_GROUP_BYTES_MIN, min(self._group_bytes_wished, self._reserved.part_bytes))
+        return max(ROW_GROUP_BYTES_MIN, min(self._group_bytes_wanted, self._reserved.part_bytes))
 
     @property
     def _dictionary_bytes_max(self) -> int:

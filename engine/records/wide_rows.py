@@ -7,9 +7,9 @@
     average_width(batch)                              how wide the rows of a batch are
 
 There are several copies of a row of 64 MB while it is read or written: the page of the file, the array, the bytes for
-the next file. So each of these steps has a scratch, a reservation for one step of work, from the process's budget
-(``memory.budget``), and two slots do it at the same time only where there is memory for both. Between the steps a slot
-holds one row, and a reader what it has read.
+the next file. So each of these steps has a reservation from the process's budget (``memory.budget``), and two
+slots do it at the same time only where there is memory for both. Between the steps a slot holds one row, and a reader
+what it has read.
 
 A row that is larger than all memory for batches is refused with an error that names the setting.
 """
@@ -70,7 +70,7 @@ def room_for(
         return _NO_ROOM
     process_budget.check_record(int(row_bytes))
     _share_one_pool()
-    return process_budget.scratch(Kind.ARROW, int(copies * row_bytes), is_ended)
+    return process_budget.step(Kind.ARROW, int(copies * row_bytes), is_ended)
 
 
 def one_by_one(batches: Iterator[pa.RecordBatch], row_bytes: float) -> Iterator[pa.RecordBatch]:

@@ -1,4 +1,4 @@
-"""JobQueue: the wishes for slots of all jobs, in the order in which they are served.
+"""JobQueue: the requests for slots of all jobs, in the order in which they are served.
 
     add(request) ─► next_served(free, total) ─► the request whose turn it is, when it fits; else None
                  ─► waiting(...)             ─► place and reason of each job without a slot

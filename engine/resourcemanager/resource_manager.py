@@ -243,7 +243,7 @@ class ResourceManager(RpcEndpoint):
                 return
 
     async def request_slots(self, request: RequestSlots) -> Acknowledge:
-        """Queue a wish for slots."""
+        """Queue a request for slots."""
         self._job_masters[request.job_id] = request.job_master_address
         self._slots.request(request)
         self._assign()

@@ -17,7 +17,14 @@ from collections import Counter
 
 from engine import __version__
 from engine.config.options import HA_TYPE
-from engine.gateways.messages import EndTaskExecutors, JobList, ListJobs, ListTaskExecutors, TaskExecutorList
+from engine.gateways.messages import (
+    EndTaskExecutors,
+    JobList,
+    ListJobs,
+    ListTaskExecutors,
+    TaskExecutorHardware,
+    TaskExecutorList,
+)
 from engine.gateways.protocol import protocol
 from engine.rest.services import RestServices, answer
 from engine.rpc.http_messages import Access, HttpError, HttpRequest, HttpResponse, Route
@@ -86,6 +93,11 @@ def overview_document(registered: TaskExecutorList, jobs: JobList) -> dict[str, 
         "flink-commit": "",
         "protocol": protocol(),
         "managed-bytes-per-slot": min((each.managed_memory // slots for each, slots in hardware), default=0),
-        "lent-bytes-per-slot": min((each.lent_memory // slots for each, slots in hardware), default=0),
+        "lent-bytes-per-slot": min((_spare_bytes(each, slots) for each, slots in hardware), default=0),
         "page-bytes": min((each.page_bytes for each, _ in hardware), default=0),
     }
+
+
+def _spare_bytes(hardware: TaskExecutorHardware, slots: int) -> int:
+    """Return the bytes that a slot has more in a job without Python functions: so that the sum is what it has there."""
+    return (hardware.managed_memory + hardware.spare_memory) // slots - hardware.managed_memory // slots

@@ -3,7 +3,7 @@
 request.py        Request: the base of all messages, which names its reply
 gateway.py        Gateway, RpcService: what callers see, whatever the transport
 endpoint.py       RpcEndpoint: handlers by message type, one loop, no locks
-leadership.py     Leadership: what a process lends to the components that act while it leads
+leadership.py     Leadership: what a process gives the components that act while it leads
 fencing.py        LeaderFence, FollowerFence: the epoch of a message against the one in force
 codec.py          MessageCodec: messages, replies and errors as msgpack
 fingerprint.py    digits that tell messages of one form from those of another

@@ -1,4 +1,4 @@
-"""Leadership: what a process lends to the components that act while it leads, under one epoch.
+"""Leadership: what a process gives the components that act while it leads, under one epoch.
 
     Leadership(rpc, epoch, clock, blocking_work, is_leading, on_fatal) ─► Dispatcher, ResourceManager, JobMasters
 

@@ -24,8 +24,8 @@ Values that a combiner may exchange stay in their rows, however wide they are.
 
 Memory: while filling, rows and index fill the pool: in two halves, one being filled while the other is sorted and
 spilled, from 2 * HALF_PAGES_MIN pages and without a limit, else in one. While merging, half of the pool's bytes are
-blocks of runs (memory of their readers, of small pools 2 MiB) and up to a quarter is a grant into which rows are copied
-for decoding. A row larger than that is decoded where it lies in its block. A row larger than the whole pool lies
+blocks of runs (memory of their readers, of small pools 2 MiB) and up to a quarter is a large page to which rows are
+copied for decoding. A row larger than that is decoded where it lies in its block. A row larger than the whole pool lies
 beside it, alone, and becomes a run of its own.
 
 Spilled bytes: the input once with up to fan-in runs (128 and more; a sort for several readers divides them), of more

@@ -18,7 +18,7 @@ cdef struct RowPage:
     uint8_t* memory
     int64_t used            # bytes of rows
     int64_t size            # bytes taken from the pool
-    bint is_large           # a grant for one row
+    bint is_large           # a large page for one row
 
 cdef struct Scratch:
     uint8_t* memory
@@ -39,7 +39,7 @@ cdef class RecordSorter:
     cdef int64_t _page_budget           # pages of the pool that this sorter may hold
     cdef int64_t _pages_held
     cdef bint _is_beyond_limit       # of the one row there is
-    cdef int64_t _index_size            # bytes of the grant in entries, 0: inline
+    cdef int64_t _index_size            # bytes of the large page in entries, 0: inline
     cdef IndexEntry _inline[2 * INLINE_ENTRIES]
     cdef IndexEntry* entries            # sorted after sort(), row_count of them
     cdef int64_t row_count

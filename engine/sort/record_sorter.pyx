@@ -6,8 +6,8 @@
     clear()                                      every page back
 
     page   │ row │ row │ row │ unused │           rows in order of arrival, none crosses a page
-    grant  │ one row larger than a page │
-    index  │ entry * n │ scratch entry * n │      one contiguous grant, taken by sort(): 32 bytes a row
+    large  │ one row larger than a page │
+    index  │ entry * n │ scratch entry * n │      one large page, taken by sort(): 32 bytes a row
 
 The index is not built while rows arrive: rows carry their own size, so the pages are walked once at the end. What the
 index will need is kept free all the time: a row is only placed when the free pages can index it. Few rows

@@ -22,7 +22,7 @@ GROUP_EXPONENT = 0.75
 
 
 class Estimates(msgspec.Struct, frozen=True):
-    """What is expected of one operator's output. ``size_bytes`` is UNKNOWN only under legacy estimates."""
+    """What is expected of one operator's output. ``size_bytes`` is UNKNOWN in those of Flink 1.x alone."""
 
     rows: float
     size_bytes: float

@@ -38,6 +38,7 @@ from engine.graph.job_graph import JobArtifact, JobGraph
 from engine.graph.plan import Plan, Source
 from engine.graph.source_spec import ArrowSource
 from engine.ids import JobId
+from engine.memory.page_budget import PageBudget
 from engine.optimizer.settings import OptimizerSettings
 from engine.targets.planned_job import plan_job, planner_settings, run_to_end
 from engine.targets.shipped_modules import shipped_modules
@@ -74,16 +75,13 @@ class ClusterExecutor:
     def optimizer_settings(self, plan: Plan, configuration: Configuration) -> OptimizerSettings:
         """Return what the planner of this plan needs to know of the cluster."""
         overview = self._slots(configuration)
-        slot_bytes, page_bytes = overview.managed_bytes_per_slot, overview.page_bytes
-        if not plan.has_functions:
-            slot_bytes += overview.lent_bytes_per_slot
-        if slot_bytes == 0 or page_bytes == 0:  # no TaskManager yet: what one with these settings would have
+        slot_bytes = overview.managed_bytes_per_slot + (0 if plan.has_functions else overview.spare_bytes_per_slot)
+        if slot_bytes and overview.page_bytes:
+            budget = PageBudget(slot_bytes, overview.page_bytes)
+        else:  # no TaskManager yet: what one with these settings would have
             slots = configuration.get(SLOTS)
-            sizes = configured_sizes(configuration, slots).of_job(has_functions=plan.has_functions)
-            slot_bytes, page_bytes = sizes.managed_bytes // slots, sizes.page_bytes
-        return planner_settings(
-            configuration, self.default_parallelism(configuration), ExecutionMode.BATCH, slot_bytes, page_bytes
-        )
+            budget = configured_sizes(configuration, slots).of_job(has_functions=plan.has_functions).page_budget(slots)
+        return planner_settings(configuration, self.default_parallelism(configuration), ExecutionMode.BATCH, budget)
 
     def execute(self, plan: Plan, configuration: Configuration) -> JobResult:
         """Run a plan to its end, or (detached) hand it over; the process's listener is told what happens."""

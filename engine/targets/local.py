@@ -2,7 +2,10 @@
 
 Plan ─► optimizer ─► JobGraph ─► MiniCluster ─► JobResult, or the job's error
 
+Limits: an embedded cluster keeps the size of pages that its first job has led to; another one is planned with its own.
+
 Held by: tests/integration/test_command_line.py
+Held by: tests/targets/test_explained_pages.py
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ from engine.api.unwritten_outputs import UNWRITTEN
 from engine.client.job_listener import ProgressTeller
 from engine.client.job_result import JobResult
 from engine.config.loader import Configuration
-from engine.config.options import PARALLELISM_DEFAULT, RESTART_STRATEGY
+from engine.config.options import PARALLELISM_DEFAULT, RESTART_STRATEGY, SLOTS
 from engine.graph.exchange_mode import ExecutionMode
 from engine.graph.plan import Plan
 from engine.minicluster.mini_cluster import mini_cluster, release_mini_clusters
@@ -45,11 +48,11 @@ class LocalExecutor:
     def optimizer_settings(self, plan: Plan, configuration: Configuration) -> OptimizerSettings:
         """Return what the planner of this plan needs to know of the embedded cluster."""
         parallelism = self.default_parallelism(configuration)
-        sizes = configured_sizes(configuration, parallelism).of_job(has_functions=plan.has_functions)
-        settings = planner_settings(
-            configuration, parallelism, ExecutionMode.PIPELINED, sizes.managed_bytes // parallelism, sizes.page_bytes
-        )
-        return msgspec.structs.replace(settings, process_shares=sizes.shares, is_one_process=True)
+        slots_min = configuration.get(SLOTS)
+        slots = max(parallelism, slots_min, *(node.parallelism or 1 for node in plan.nodes))
+        sizes = configured_sizes(configuration, slots).of_job(has_functions=plan.has_functions)
+        settings = planner_settings(configuration, parallelism, ExecutionMode.PIPELINED, sizes.page_budget(slots))
+        return msgspec.structs.replace(settings, process_parts=sizes.parts, is_one_process=True, slots_min=slots_min)
 
     def execute(self, plan: Plan, configuration: Configuration) -> JobResult:
         """Run a plan to its end; the process's listener is told what happens."""

@@ -40,6 +40,7 @@ from engine.graph.exchange_mode import ExecutionMode
 from engine.graph.job_graph import JobGraph
 from engine.graph.plan import Plan
 from engine.ids import JobId
+from engine.memory.page_budget import PageBudget
 from engine.optimizer.explain import split_lines
 from engine.optimizer.job_graph_generator import generate_job_graph
 from engine.optimizer.optimizer import optimize
@@ -57,8 +58,7 @@ def planner_settings(
     configuration: Configuration,
     parallelism: int,
     default_mode: ExecutionMode,
-    managed_bytes_per_slot: int,
-    segment_size_bytes: int,
+    page_budget: PageBudget,
 ) -> OptimizerSettings:
     """Return what the planner needs to know: the configuration's part, and the target's."""
     is_free = configuration.get(PARALLELISM_DEFAULT) is None and configuration.get(ADAPTIVE_PARALLELISM)
@@ -70,8 +70,7 @@ def planner_settings(
         small_part_bytes=small_part_bytes,
         legacy_estimates=configuration.get(LEGACY_ESTIMATES),
         runtime_filters=configuration.get(RUNTIME_FILTERS),
-        managed_bytes_per_slot=managed_bytes_per_slot,
-        segment_size_bytes=segment_size_bytes,
+        page_budget=page_budget,
         is_adaptive=configuration.get(ADAPTIVE),
         adaptive_bytes_per_subtask=(
             configuration.get(ADAPTIVE_BYTES_PER_TASK) if configuration.get(ADAPTIVE_PARALLELISM) else 0

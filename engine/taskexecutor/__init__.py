@@ -9,5 +9,5 @@ task_state.py     states of a task, as a table (pure)
 task_notes.py     what an ended attempt spilled and waited for, as a line for the log (pure)
 slot_table.py     slots, their jobs and their pages (pure)
 job_table.py      JobTable: the attempts of each job with their last reports, until it is released
-task_resources.py ProcessResources: builds and closes what tasks are lent (memory, disk, network, functions)
+task_resources.py ProcessResources: builds and closes what tasks use (memory, disk, network, functions)
 """

@@ -1,4 +1,4 @@
-"""SlotTable: the slots of one TaskExecutor, and their pages of managed memory.
+"""SlotTable: the slots of one TaskExecutor, and their pages.
 
     free ─ allocate(job) ─► ALLOCATED ─ activate ─► ACTIVE ─ release ─► RELEASING ─ (last task ended) remove ─► free
 
@@ -35,9 +35,9 @@ class TaskSlot(msgspec.Struct):
     allocation_id: AllocationId
     job_id: JobId
     job_master_address: str
-    managed_pages: int
+    pages: int
     #: more of them for a job without Python functions
-    lent_pages: int = 0
+    spare_pages: int = 0
     state: SlotState = SlotState.ALLOCATED
     attempts: set[ExecutionAttemptId] = msgspec.field(default_factory=set)
 
@@ -48,12 +48,12 @@ class TaskSlot(msgspec.Struct):
 
 
 class SlotTable:
-    """``slot_count`` slots that share ``pages_total`` pages, and ``lent_total`` where no Python functions run."""
+    """``slot_count`` slots of ``pages_total`` pages, and of ``spare_total`` more where no Python functions run."""
 
-    def __init__(self, slot_count: int, pages_total: int, lent_total: int = 0) -> None:
+    def __init__(self, slot_count: int, pages_total: int, spare_total: int = 0) -> None:
         self._count = slot_count
         self._pages_total = pages_total
-        self._lent_total = lent_total
+        self._spare_total = spare_total
         self._slots: dict[int, TaskSlot] = {}
 
     @property
@@ -90,8 +90,9 @@ class SlotTable:
             return slot
         if slot is not None or not 0 <= index < self._count:
             raise ResourceError(f"slot {index} of {self._count} is not free")
-        pages, lent = self._pages_total // self._count, self._lent_total // self._count
-        slot = TaskSlot(index, allocation_id, job_id, job_master_address, pages, lent)
+        pages = self._pages_total // self._count
+        spare_pages = (self._pages_total + self._spare_total) // self._count - pages
+        slot = TaskSlot(index, allocation_id, job_id, job_master_address, pages, spare_pages)
         self._slots[index] = slot
         return slot
 

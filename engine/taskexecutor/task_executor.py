@@ -71,7 +71,7 @@ _IDLE_S = 0.25
 
 
 class TaskResources(Protocol):
-    """What tasks are lent, seen from the endpoint (``task_resources.py``)."""
+    """What tasks use, seen from the endpoint (``task_resources.py``)."""
 
     def create_invokable(self, descriptor: TaskDeploymentDescriptor) -> Invokable:
         """Make what a task runs; called in the task's thread."""
@@ -94,7 +94,7 @@ class TaskExecutorSettings(msgspec.Struct, frozen=True):
     """What a TaskExecutor is configured with. Times in seconds."""
 
     slot_count: int
-    managed_pages: int
+    pages: int
     heartbeat_interval_s: float
     heartbeat_timeout_s: float
     cancellation_timeout_s: float
@@ -103,8 +103,8 @@ class TaskExecutorSettings(msgspec.Struct, frozen=True):
     hardware: TaskExecutorHardware = msgspec.field(default_factory=TaskExecutorHardware)
     #: what runs and lies here is kept so long for the JobMaster of a new leader; 0: jobs end with their JobMaster
     reattach_timeout_s: float = 0.0
-    #: more of managed pages, for all slots together, where no Python functions run
-    lent_pages: int = 0
+    #: more pages, for all slots together, where no Python functions run
+    spare_pages: int = 0
     #: what the process says of itself
     program: Program = Program()
 
@@ -131,7 +131,7 @@ class TaskExecutor(RpcEndpoint):
         #: begins to end this process; None: it is not the cluster's to end
         self._end_process = end_process
         self.resource_id = resource_id
-        self.slot_table = SlotTable(settings.slot_count, settings.managed_pages, settings.lent_pages)
+        self.slot_table = SlotTable(settings.slot_count, settings.pages, settings.spare_pages)
         self._rpc = rpc
         self._settings = settings
         self._resources = resources
@@ -201,7 +201,7 @@ class TaskExecutor(RpcEndpoint):
         return ACKNOWLEDGE
 
     async def _offer(self, slot: TaskSlot, request_id: int) -> None:
-        offer = SlotOffer(slot.index, slot.allocation_id, slot.managed_pages, request_id, slot.lent_pages)
+        offer = SlotOffer(slot.index, slot.allocation_id, slot.pages, request_id, slot.spare_pages)
         address = self._rpc.address_of(self.address)
         request = OfferSlots(self.resource_id, address, self._settings.data_address, (offer,))
         try:

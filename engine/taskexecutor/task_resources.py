@@ -1,6 +1,6 @@
-"""ProcessResources: what the tasks of one process are lent, built from the configuration and closed in reverse.
+"""ProcessResources: what the tasks of one process use, built from the configuration and closed in reverse.
 
-    managed memory ── MemoryManager (one budget for all slots)
+    pages          ── MemoryManager (one budget for all slots)
     disk           ── IOManager (spill files, files of BLOCKING results)
     network        ── NetworkBufferPool (sized from the jobs; grows while no task runs), ResultPartitionManager,
                       OutputFlusher; between TaskManagers a DataPlane
@@ -8,8 +8,8 @@
     Arrow          ── its buffers come from jemalloc, which recycles them and gives back what is not used again within
                       500 ms; Arrow's own default keeps half as much again (ARROW_DEFAULT_MEMORY_POOL still wins)
 
-The process size is the number a person sets (half of the machine's memory by default); managed and network memory
-follow from it, or are set themselves (``engine.memory.process_memory``).
+The process size is the number a person sets (half of the machine's memory by default); the budgets of pages and network
+buffers follow from it, or are set themselves (``engine.memory.process_memory``).
 
 Held by: tests/integration/test_way_of_a_task.py
 """
@@ -42,7 +42,7 @@ from engine.memory.control_group import machine_bytes
 from engine.memory.heap import choose_arrow_pool
 from engine.memory.manager import MemoryManager
 from engine.memory.process_memory import ProcessMemory, process_bytes_for, process_memory, too_large_text
-from engine.memory.worker_share import WorkerShare
+from engine.memory.worker_budget import WorkerBudget
 from engine.operators.batch_task import BatchTask
 from engine.operators.task_services import ModuleStore, TaskServices
 from engine.taskexecutor.task import Invokable
@@ -84,7 +84,7 @@ class ProcessResources:
         too_large = too_large_text(configuration, _machine_bytes())
         if too_large is not None:
             _log.warning("%s", too_large)
-        memory_manager = MemoryManager(self.sizes.managed_bytes + self.sizes.lent_bytes, self.sizes.page_bytes)
+        memory_manager = MemoryManager(self.sizes.managed_bytes + self.sizes.spare_bytes, self.sizes.page_bytes)
         io_manager = IOManager(spill_directories(configuration), memory_manager=memory_manager)
         partition_manager = ResultPartitionManager()
         segments, plane = self.sizes.network_segments_min, None
@@ -104,7 +104,7 @@ class ProcessResources:
             partition_manager=partition_manager,
             output_flusher=OutputFlusher(),
             function_runner=FunctionRunner(
-                WorkerShare(self.sizes.workers_bytes, self.sizes.lent_bytes, memory_manager),
+                WorkerBudget(self.sizes.workers_bytes, self.sizes.spare_bytes, memory_manager),
                 self.sizes.process_bytes,
                 partial(process_bytes_for, configuration, slot_count, _machine_bytes()),
                 configured_worker_user(configuration),
@@ -121,18 +121,18 @@ class ProcessResources:
         return "" if self._services.data_plane is None else self._services.data_plane.address
 
     @property
-    def managed_pages(self) -> int:
-        """Pages of managed memory for all slots together."""
-        return self._services.memory_manager.pages_total - self.lent_pages
+    def pages(self) -> int:
+        """Pages for all slots together."""
+        return self.sizes.pages
 
     @property
-    def lent_pages(self) -> int:
+    def spare_pages(self) -> int:
         """More of them for jobs without Python functions."""
-        return self.sizes.lent_pages
+        return self.sizes.spare_pages
 
     @property
     def services(self) -> TaskServices:
-        """What a task that starts now is lent."""
+        """What a task that starts now uses."""
         return self._services
 
     def ensure_network(self, segment_count: int) -> None:

@@ -26,6 +26,7 @@ from engine.graph.plan import JoinHint, JoinType
 from engine.graph.run_time_decision import BroadcastInput, RunTimeDecision, SubtaskRanges
 from engine.graph.ship_strategy import HeavyKeys, PartitionerSpec, ResultPartitionType
 from engine.ids import JobId, JobVertexId
+from engine.memory.page_budget import PageBudget
 from engine.optimizer.explain import explain
 from engine.optimizer.job_graph_generator import generate_job_graph
 from engine.optimizer.optimizer import optimize
@@ -138,7 +139,7 @@ def test_what_cannot_run_together_is_stored_all_the_same(mode, pages, result_typ
     groups = builder.aggregate(table, ("k", "g"), ("sum", "v"))
     small = builder.python(builder.source(schema(k="int64", w="int64"), rows=1e7), "filter")
     builder.sink(builder.join(groups, small, on="k"))
-    graph = graph_of(builder.plan(), joins_only(execution_mode=mode, managed_bytes_per_slot=pages << 15))
+    graph = graph_of(builder.plan(), joins_only(execution_mode=mode, page_budget=PageBudget(pages << 15)))
     join = next(vertex for vertex in graph.vertices if isinstance(vertex.chain[0].operator, HashJoinOperator))
     guessed = input_edge(join, 1).data_set
     (decision,) = decide(graph, {guessed: size(10 * KB)}, {guessed.producer})
@@ -321,7 +322,7 @@ def test_nobody_waits_for_what_it_makes_itself():
 
 def test_explain_says_what_real_sizes_may_change():
     text = explain(optimize(join_plan(), BATCH))
-    limit = broadcast_limit(Estimates(1e6, 16e6, ""), 4, BATCH.managed_bytes_per_slot // 2)
+    limit = broadcast_limit(Estimates(1e6, 16e6, ""), 4, BATCH.page_budget.operator_bytes)
     assert 4e6 < limit < 8e6
     assert "may become broadcast when right <= 4 MB" in text
     assert "may become repartitioned when right > " in explain(optimize(join_plan(right_rows=2000), BATCH))

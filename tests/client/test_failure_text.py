@@ -166,7 +166,7 @@ def test_what_others_caused_is_not_the_root():
 
 
 def test_the_result_has_flat_counters_and_the_json_of_the_contract():
-    counters = TaskCounters(1, 2, 3, 4, 5, 6, 7)
+    counters = TaskCounters(1, 2, 3, 4, 5, 7)
     vertices = (VertexResult("scan", (SubtaskResult(0, counters, 2),)),)
     result = job_result(JobOutcome(JOB, "prices", "FINISHED", 12, vertices))
     subtask = result.vertices[0].subtasks[0]

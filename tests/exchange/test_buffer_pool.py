@@ -76,7 +76,7 @@ def test_a_shrunk_pool_gives_back_to_the_network_pool() -> None:
     network.close()
 
 
-def test_the_required_minimum_is_granted_even_when_others_hold_everything() -> None:
+def test_the_required_minimum_is_there_even_when_others_hold_everything() -> None:
     network = NetworkBufferPool(4, 4096)
     greedy = network.local_pool(1, 4)
     held = take(greedy, 4)

@@ -20,16 +20,16 @@ from engine.functions.worker_trace import _innermost
 from engine.functions.worker_watch import WorkerWatch, anonymous_bytes, proportional_bytes
 from engine.gateways.failure_info import failure_info
 from engine.graph.operator_descriptor import PythonOperator
-from engine.memory.worker_share import WorkerShare
+from engine.memory.worker_budget import WorkerBudget
 
 MIB = 1 << 20
 SCHEMA = pa.schema({"x": pa.int64()})
 
 
 @contextmanager
-def running(share_bytes):
+def running(limit_bytes):
     before = set(threading.enumerate())
-    with closing(FunctionRunner(WorkerShare(share_bytes), 0)) as runner:
+    with closing(FunctionRunner(WorkerBudget(limit_bytes), 0)) as runner:
         yield runner
     assert set(threading.enumerate()) <= before
 
@@ -87,7 +87,7 @@ def test_what_the_rest_of_the_process_leaves_may_be_used_too():
 
     process_bytes = anonymous_bytes(os.getpid()) + (1 << 30)
     with (
-        closing(FunctionRunner(WorkerShare(1 * MIB), process_bytes)) as runner,
+        closing(FunctionRunner(WorkerBudget(1 * MIB), process_bytes)) as runner,
         closing(open_session(runner, "map", grows)) as one,
     ):
         assert results_of(one, (1,)) == [150]
@@ -182,7 +182,7 @@ def test_the_thread_ends_when_no_worker_works_and_comes_back():
 def test_looking_at_processes_that_are_gone_sees_nothing():
     assert anonymous_bytes(1 << 30) == proportional_bytes(1 << 30) == 0
     assert anonymous_bytes(os.getpid()) > 1 * MIB
-    watch = WorkerWatch(WorkerShare(1), 1)
+    watch = WorkerWatch(WorkerBudget(1), 1)
     watch.look()
     watch.settle()
     watch.close()

@@ -1,4 +1,4 @@
-"""Job graphs: byte form, shares of memory, edges, and what is refused."""
+"""Job graphs: byte form, edges, and what is refused."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import pytest
 
 from engine.errors import PlanError
 from engine.graph.job_graph import JobGraph
-from engine.graph.operator_descriptor import DRIVER_PAGES_MIN
 from engine.ids import JobId
 from engine.optimizer.job_graph_generator import generate_job_graph
 from engine.optimizer.optimizer import optimize
@@ -22,14 +21,6 @@ def job_graph() -> JobGraph:
 def test_a_job_graph_survives_its_byte_form():
     graph = job_graph()
     assert msgspec.msgpack.decode(msgspec.msgpack.encode(graph), type=JobGraph) == graph
-
-
-def test_a_vertex_gets_its_share_and_never_less_than_the_least():
-    *_, join = job_graph().vertices
-    assert join.managed_share == 1.0
-    assert join.managed_pages(1000) == 1000
-    assert join.managed_pages(2) == DRIVER_PAGES_MIN
-    assert job_graph().vertices[0].managed_pages(1000) == 0
 
 
 def test_edges_are_found_by_their_data_sets():

@@ -35,7 +35,15 @@ SizeOf = Callable[[IntermediateDataSetId, list[int]], list[int]]
 class Simulation:
     """One job on so many slots; ``run`` it once."""
 
-    def __init__(self, job_graph: JobGraph, tables: Tables, slot_count: int, size_of: SizeOf, pages: int = 10_000):
+    def __init__(
+        self,
+        job_graph: JobGraph,
+        tables: Tables,
+        slot_count: int,
+        size_of: SizeOf,
+        pages: int = 10_000,
+        spare_pages: int = 0,
+    ):
         self.graph = build_execution_graph(job_graph)
         self.planner = RunTimePlanner(self.graph)
         self.scheduler = Scheduler(self.graph)
@@ -44,7 +52,7 @@ class Simulation:
         resource = ResourceId("a" * 32)
         for _ in range(slot_count):
             request = self.pool.open_request(1)
-            self.pool.offer(request, AllocatedSlot(AllocationId.random(), resource, "here", "", pages))
+            self.pool.offer(request, AllocatedSlot(AllocationId.random(), resource, "here", "", pages, spare_pages))
             self.pool.close_request(request)
         self.stored: dict[ResultPartitionId, list[Rows]] = {}
         self.sinks: dict[int, dict[int, Rows]] = defaultdict(dict)

@@ -178,7 +178,7 @@ def test_attempts_that_share_a_slot_share_one_object():
     state = rebuilt(graph, [Scheduled((ScheduledAttempt(first, slot()),) * 1, 0)])
     assert {vertex.current.state for vertex in state.graph} == {ExecutionState.CREATED}, "half a region is none"
     place = slot()
-    copy = AllocatedSlot(place.allocation_id, place.resource_id, place.address, place.data_address, place.managed_pages)
+    copy = AllocatedSlot(place.allocation_id, place.resource_id, place.address, place.data_address, place.pages)
     state = rebuilt(graph, [Scheduled((ScheduledAttempt(first, place), ScheduledAttempt(second, copy)), 0)])
     one, other = (vertex.current.slot for vertex in state.graph)
     assert one is other and len(state.pool.slots) == 1

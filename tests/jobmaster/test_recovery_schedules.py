@@ -12,6 +12,7 @@ from engine.graph.exchange_mode import ExecutionMode
 from engine.graph.plan import JoinHint, JoinType
 from engine.ids import JobId
 from engine.jobmaster.job_event import CancelAsked
+from engine.memory.page_budget import PageBudget
 from engine.optimizer.job_graph_generator import generate_job_graph
 from engine.optimizer.optimizer import optimize
 from engine.optimizer.settings import OptimizerSettings
@@ -55,7 +56,7 @@ def adaptive_job(chance):
     settings = OptimizerSettings(
         parallelism=chance.choice([2, 4]),
         execution_mode=ExecutionMode.BATCH,
-        managed_bytes_per_slot=16 << 20,
+        page_budget=PageBudget(16 << 20),
         adaptive_bytes_per_subtask=chance.choice([0, 1000]),
         skew_bytes=100,
     )
@@ -77,7 +78,7 @@ def skewed_job(chance):
     settings = OptimizerSettings(
         parallelism=chance.choice([2, 3, 4]),
         execution_mode=ExecutionMode.BATCH,
-        managed_bytes_per_slot=16 << 20,
+        page_budget=PageBudget(16 << 20),
         adaptive_bytes_per_subtask=0,
         skew_bytes=100,
     )

@@ -19,6 +19,7 @@ from engine.ids import JobId
 from engine.jobmaster.execution_graph import build_execution_graph
 from engine.jobmaster.job_event import Replanned, decode_event, encode_event
 from engine.jobmaster.scheduler import Scheduler
+from engine.memory.page_budget import PageBudget
 from engine.optimizer.job_graph_generator import generate_job_graph
 from engine.optimizer.optimizer import optimize
 from engine.optimizer.planner import rewrite
@@ -33,7 +34,7 @@ SETTINGS = st.builds(
     OptimizerSettings,
     parallelism=st.sampled_from([2, 3, 4, 6]),
     execution_mode=st.sampled_from([ExecutionMode.BATCH, ExecutionMode.BATCH, *ExecutionMode]),
-    managed_bytes_per_slot=st.sampled_from([13 << 15, 16 << 20]),
+    page_budget=st.sampled_from([13 << 15, 16 << 20]).map(lambda slot_bytes: PageBudget(6 * slot_bytes, slot_count=6)),
     adaptive_bytes_per_subtask=st.sampled_from([0, 1000, 1000, 1 << 20]),
     skew_factor=st.sampled_from([0.0, 1.0, 2.0]),
     skew_bytes=st.sampled_from([1, 1000]),
@@ -156,7 +157,7 @@ def test_decisions_never_change_what_a_job_returns(
         scale = scales.setdefault(data_set, random.choice([1, 50, 10_000, 10_000_000]))
         return [scale * count for count in rows]
 
-    job = Simulation(submitted, data, max(slots, widest), size_of, settings.pages_per_slot)
+    job = Simulation(submitted, data, max(slots, widest), size_of, settings.page_budget.slot_pages)
     try:
         actual = job.run()
     except RaisedError:

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from engine.clock import ManualClock
-from engine.errors import MemoryBudgetError
 from engine.graph.deployment import PartitionLocation
 from engine.graph.operator_descriptor import HashJoinOperator, PythonOperator, SourceOperator
 from engine.graph.plan import JoinType
@@ -16,7 +13,7 @@ from engine.graph.runtime_filter import RuntimeFilter
 from engine.graph.ship_strategy import ResultPartitionType
 from engine.graph.source_spec import TextSource
 from engine.ids import AllocationId, ResourceId
-from engine.jobmaster.deployment import build_descriptor, managed_pages
+from engine.jobmaster.deployment import build_descriptor
 from engine.jobmaster.execution_graph import build_execution_graph
 from engine.jobmaster.execution_state import ExecutionState
 from engine.jobmaster.graph_revision import revise
@@ -145,7 +142,7 @@ def test_a_tdd_has_gates_channels_partitions_and_pages():
         (PartitionLocation.LOCAL, "", 0),
         (PartitionLocation.REMOTE, "data:1", 0),
     ]
-    assert descriptor.managed_pages == 6 + (100 - 12) * 3 // 4
+    assert descriptor.pages == (6 + (100 - 12) * 3 // 4,)
     producer = graph.vertices[0].subtasks[1]
     descriptor = build_descriptor(producer, graph.job_graph, scheduler.region_of(producer).subtasks, {})
     assert [(p.id, p.subpartition_count, p.consumer_parallelism) for p in descriptor.partitions] == [
@@ -216,8 +213,8 @@ def test_pages_that_workers_do_not_need_go_to_the_operators_of_a_slot(has_functi
         vertex = msgspec.structs.replace(vertex, chain=(*vertex.chain, step))
     described = msgspec.structs.replace(graph.job_graph, vertices=(vertex,))
     (subtask,) = graph.vertices[0].subtasks
-    subtask.current.slot = msgspec.structs.replace(slot(), lent_pages=60)
-    assert build_descriptor(subtask, described, [subtask], {}).managed_pages == (100 if has_functions else 160)
+    subtask.current.slot = msgspec.structs.replace(slot(), spare_pages=60)
+    assert build_descriptor(subtask, described, [subtask], {}).pages[0] == (100 if has_functions else 160)
 
 
 def test_a_consumer_is_not_described_before_its_producer_has_a_slot():
@@ -226,20 +223,6 @@ def test_a_consumer_is_not_described_before_its_producer_has_a_slot():
     consumer.current.slot = slot()
     with pytest.raises(AssertionError, match="is read before it has a slot"):
         build_descriptor(consumer, graph.job_graph, [consumer], {})
-
-
-@given(st.lists(st.sampled_from([0.0, 0.5, 1.0, 10.0, 1000.0]), min_size=1, max_size=6), st.integers(36, 10_000))
-def test_pages_of_a_slot_are_never_given_twice_and_every_operator_has_its_minimum(weights, pages):
-    graph = job_graph([1] * len(weights), weights=dict(enumerate(weights)))
-    shares = [managed_pages(pages, vertex, graph.vertices) for vertex in graph.vertices]
-    assert sum(shares) <= pages
-    assert all((share >= 6) if weight else (share == 0) for share, weight in zip(shares, weights, strict=True))
-
-
-def test_a_slot_with_fewer_pages_than_its_operators_need_is_an_error_that_says_what_to_do():
-    graph = job_graph([1, 1], weights={0: 1.0, 1: 1.0})
-    with pytest.raises(MemoryBudgetError, match=r"has 11 pages.*need 12.*taskmanager\.memory\.managed\.size"):
-        managed_pages(11, graph.vertices[0], graph.vertices)
 
 
 def test_the_pool_keeps_slots_of_a_request_for_it_and_refuses_what_is_too_much():

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from engine.graph.plan import JoinType
-from engine.join.lent_build import borrow_build, can_lend
+from engine.join.borrowed_build import borrow_build, can_be_borrowed
 from tests.join.join_oracle import assert_joins_like_oracle, hash_join, join_memory, rows_of
 
 KEYED = [how for how in JoinType if how is not JoinType.CROSS]
@@ -163,7 +163,7 @@ def test_build_rows_without_key_come_out_beside_dense_ones(tmp_path, how):
     assert joined(tmp_path, build, table_of(range(500), tag="p"), how, pages=300, batch_rows=64)[0]
 
 
-def test_dense_keys_are_lent(tmp_path):
+def test_dense_keys_are_borrowed(tmp_path):
     build, probe = table_of([n // 2 for n in range(1500)]), table_of(range(-9, 900), tag="p")
     schema = pa.schema([probe.schema.field(0), build.schema.field(1).with_name("m"), build.schema.field(2)])
     arguments = (JoinType.INNER, build.schema, probe.schema, [0], [0], False, [(0, 0), (1, 1), (1, 2)], schema)
@@ -171,7 +171,7 @@ def test_dense_keys_are_lent(tmp_path):
         owner, borrower = hash_join(*arguments, pool, space), hash_join(*arguments, pool, space)
         owner.add_build_batch(build.to_batches()[0])
         owner.finish_build()
-        assert can_lend(owner)
+        assert can_be_borrowed(owner)
         borrow_build(borrower, owner)
         assert borrower.table_kind == "dense"
         rows = rows_of([*borrower.probe(probe.to_batches()[0]), *borrower.finish_probe()])

@@ -6,7 +6,7 @@ import pyarrow.compute as pc
 import pytest
 
 from engine.graph.plan import JoinType
-from engine.join.lent_build import borrow_build, can_lend
+from engine.join.borrowed_build import borrow_build, can_be_borrowed
 from engine.records.row_codec import RowCodec
 from tests.join.join_oracle import hash_join, join_memory, pair_condition
 
@@ -197,14 +197,14 @@ def test_a_small_build_side_goes_its_own_way(tmp_path):
     assert_like_oracle(found, JoinType.INNER, build, probe)
 
 
-def test_a_dictionary_table_is_lent(tmp_path):
+def test_a_dictionary_table_is_borrowed(tmp_path):
     build, probe = build_of(ORDERS["ascending"]), probe_of(-500, ROWS)
     arguments = arguments_of(JoinType.INNER, build, probe)
     with join_memory(tmp_path, 2000, 4096) as (pool, space):
         owner, borrower = hash_join(*arguments, pool, space), hash_join(*arguments, pool, space)
         owner.add_build_batch(build.combine_chunks().to_batches()[0])
         owner.finish_build()
-        assert can_lend(owner)
+        assert can_be_borrowed(owner)
         borrow_build(borrower, owner)
         assert borrower.distinct_rows == 20
         found = [*borrower.probe(probe.to_batches()[0]), *borrower.finish_probe()]

@@ -135,9 +135,7 @@ def test_a_very_wide_row_on_its_way_to_disk_waits_for_its_room(tmp_path, monkeyp
     rooms = []
     monkeypatch.setattr(wide_rows, "WIDE_BYTES", 30_000)
     monkeypatch.setattr(wide_rows, "process_budget", budget := Budget())
-    monkeypatch.setattr(
-        budget, "scratch", lambda kind, size, _: rooms.append(size) or Budget.scratch(budget, kind, size)
-    )
+    monkeypatch.setattr(budget, "step", lambda kind, size, _: rooms.append(size) or Budget.step(budget, kind, size))
     table = pa.table({"k": range(20), "t": ["a" * (60_000 if k % 4 == 0 else 9000) for k in range(20)]})
     assert_joins_like_oracle(tmp_path, JoinType.INNER, table, table, [0], [0], pages=6)
     assert len(rooms) >= 10 and min(rooms) > 60_000, "five rows of each side, and those only"

@@ -4,8 +4,8 @@ import pyarrow as pa
 import pytest
 
 from engine.graph.plan import JoinType
+from engine.join.borrowed_build import borrow_build, can_be_borrowed
 from engine.join.join_phase import TRANSITIONS, JoinPhase, advanced, refusal
-from engine.join.lent_build import borrow_build, can_lend
 from tests.join.join_oracle import hash_join, join_memory
 
 TABLE = pa.table({"k": [n * 7919 % 900 for n in range(2000)], "n": range(2000)}).combine_chunks()
@@ -76,8 +76,8 @@ def test_a_call_in_another_phase_than_its_own_is_refused(tmp_path, call):
             with pytest.raises(RuntimeError, match="this one is probing"):
                 CALLS[call](join)
         borrow_build(borrower, join)
-        assert (join.phase, borrower.phase) == (JoinPhase.LENT, JoinPhase.PROBING)
-        with pytest.raises(RuntimeError, match="this one is lent"):
+        assert (join.phase, borrower.phase) == (JoinPhase.BORROWED, JoinPhase.PROBING)
+        with pytest.raises(RuntimeError, match="this one is borrowed"):
             CALLS[call](join)
         list(borrower.finish_probe())
         with pytest.raises(RuntimeError, match="this one is done"):
@@ -105,7 +105,7 @@ def test_spilled_pairs_are_scattered_again_or_joined_block_wise(tmp_path, monkey
         join = new_join(pool, space, **options)
         fill(join, table)
         list(join.probe(table.slice(0, 1000).to_batches()[0]))
-        assert not can_lend(join)
+        assert not can_be_borrowed(join)
         assert all(join.phase is seen[-1] for _ in join.finish_probe())
         assert (JoinPhase.REPARTITIONING in seen) == (join.repartition_count > 0) == repartitions
         assert JoinPhase.BLOCK_WISE in seen
@@ -115,16 +115,16 @@ def test_spilled_pairs_are_scattered_again_or_joined_block_wise(tmp_path, monkey
         assert join.phase is JoinPhase.CLOSED
 
 
-def test_a_join_that_is_not_ready_or_gone_lends_nothing(tmp_path):
+def test_a_join_that_is_not_ready_or_gone_is_not_borrowed(tmp_path):
     with join_memory(tmp_path, 64, 4096) as (pool, space):
         owner, other = new_join(pool, space), new_join(pool, space)
-        assert not can_lend(owner)
-        with pytest.raises(RuntimeError, match="building cannot be lent"):
+        assert not can_be_borrowed(owner)
+        with pytest.raises(RuntimeError, match="building cannot be borrowed"):
             borrow_build(other, owner)
         fill(owner)
-        assert can_lend(owner)
+        assert can_be_borrowed(owner)
         borrow_build(other, owner)
-        assert can_lend(owner), "to others as well"
+        assert can_be_borrowed(owner), "to others as well"
         other.close()
         owner.close()
-        assert not can_lend(owner)
+        assert not can_be_borrowed(owner)

@@ -1,4 +1,4 @@
-"""What is granted and refused, who waits for whom, and that no wait goes round in a circle."""
+"""What is reserved and refused, who waits for whom, and that no wait goes round in a circle."""
 
 import threading
 from collections import deque
@@ -54,9 +54,9 @@ def test_a_record_larger_than_arrow_and_workers_together_is_refused() -> None:
 
 def test_a_part_that_is_split_off_ends_by_itself() -> None:
     budget = budget_of(100 * MIB)
-    with budget.scratch(Kind.ARROW, 30 * MIB) as scratch:
-        part = scratch.split(10 * MIB)
-        assert (scratch.size, part.size, budget.held(Kind.ARROW)) == (20 * MIB, 10 * MIB, 30 * MIB)
+    with budget.step(Kind.ARROW, 30 * MIB) as step:
+        part = step.split(10 * MIB)
+        assert (step.size, part.size, budget.held(Kind.ARROW)) == (20 * MIB, 10 * MIB, 30 * MIB)
     assert budget.held(Kind.ARROW) == 10 * MIB
     part.close()
     assert budget.held(Kind.ARROW) == 0
@@ -64,14 +64,14 @@ def test_a_part_that_is_split_off_ends_by_itself() -> None:
 
 def test_a_part_may_be_more_than_was_expected() -> None:
     budget = budget_of(100 * MIB)
-    with budget.scratch(Kind.ARROW, 30 * MIB) as scratch:
-        part = scratch.split(40 * MIB)
-        assert (scratch.size, part.size) == (0, 40 * MIB)
+    with budget.step(Kind.ARROW, 30 * MIB) as step:
+        part = step.split(40 * MIB)
+        assert (step.size, part.size) == (0, 40 * MIB)
     part.close()
     assert budget.held(Kind.ARROW) == 0
 
 
-def test_readers_are_granted_what_fits_their_half_or_nothing() -> None:
+def test_readers_get_what_fits_their_half_or_nothing() -> None:
     budget = budget_of(100 * MIB)
     first, second, third = reader_of(budget), reader_of(budget), reader_of(budget)
     assert [first.resize(30 * MIB), second.resize(21 * MIB), third.resize(20 * MIB)] == [True, False, True]
@@ -108,27 +108,27 @@ def test_readers_and_writers_divide_the_half_of_their_role() -> None:
 
 def test_a_step_waits_until_it_fits_beside_those_that_came_before_it() -> None:
     budget = budget_of(100 * MIB)
-    first, second = budget.scratch(Kind.ARROW, 40 * MIB), budget.wish(Kind.ARROW, 60 * MIB, thread=2)
-    assert budget.granted(second) is not None
-    third, fourth = (budget.wish(Kind.ARROW, size, thread=size) for size in (1 * MIB, 0))
-    assert budget.granted(third) is None
-    assert budget.granted(fourth) is None, "it would fit, and others came first"
+    first, second = budget.step(Kind.ARROW, 40 * MIB), budget.queue(Kind.ARROW, 60 * MIB, thread=2)
+    assert budget.begun(second) is not None
+    third, fourth = (budget.queue(Kind.ARROW, size, thread=size) for size in (1 * MIB, 0))
+    assert budget.begun(third) is None
+    assert budget.begun(fourth) is None, "it would fit, and others came first"
     first.close()
-    assert budget.granted(third) is not None
-    assert budget.granted(fourth) is not None
+    assert budget.begun(third) is not None
+    assert budget.begun(fourth) is not None
 
 
 def test_a_step_that_fits_never_runs_alone_and_what_travels_is_waited_for_by_nobody() -> None:
     budget = budget_of(10 * MIB)
     travelling = budget.reserve(Kind.ARROW, 10 * MIB)
-    first, second = (budget.wish(Kind.ARROW, 64 * MIB, thread=thread) for thread in (1, 2))
-    scratch = budget.granted(first)
-    assert scratch is not None
-    assert budget.granted(second) is None
-    scratch.close()
-    scratch = budget.granted(second)
-    assert scratch is not None
-    scratch.close()
+    first, second = (budget.queue(Kind.ARROW, 64 * MIB, thread=thread) for thread in (1, 2))
+    step = budget.begun(first)
+    assert step is not None
+    assert budget.begun(second) is None
+    step.close()
+    step = budget.begun(second)
+    assert step is not None
+    step.close()
     travelling.close()
     assert budget.held(Kind.ARROW) == 0
 
@@ -137,27 +137,27 @@ def test_a_step_without_a_size_is_the_only_one_and_gets_half_of_what_readers_hav
     budget = budget_of(100 * MIB)
     reader = reader_of(budget)
     assert reader.resize(10 * MIB)
-    first, second = (budget.wish(Kind.ARROW, None, thread=thread) for thread in (1, 2))
-    scratch = budget.granted(first)
-    assert scratch is not None
-    assert scratch.size == 20 * MIB
-    assert budget.granted(second) is None
+    first, second = (budget.queue(Kind.ARROW, None, thread=thread) for thread in (1, 2))
+    step = budget.begun(first)
+    assert step is not None
+    assert step.size == 20 * MIB
+    assert budget.begun(second) is None
     budget.set_limit(Kind.ARROW, 20 * MIB)
-    scratch.close()
-    scratch = budget.granted(second)
-    assert scratch is not None
-    assert scratch.size == LEAST_BYTES
+    step.close()
+    step = budget.begun(second)
+    assert step is not None
+    assert step.size == LEAST_BYTES
 
 
 def test_a_step_within_a_step_of_the_same_thread_waits_for_nobody() -> None:
     budget = budget_of(10 * MIB)
-    with budget.scratch(Kind.ARROW, 10 * MIB) as scratch:
-        waiting = budget.wish(Kind.ARROW, 1, thread=-1)
-        with budget.scratch(Kind.ARROW, 10 * MIB) as inner, budget.scratch(Kind.ARROW, None) as innermost:
+    with budget.step(Kind.ARROW, 10 * MIB) as step:
+        waiting = budget.queue(Kind.ARROW, 1, thread=-1)
+        with budget.step(Kind.ARROW, 10 * MIB) as inner, budget.step(Kind.ARROW, None) as innermost:
             assert (inner.size, innermost.size) == (10 * MIB, LEAST_BYTES)
-            assert budget.granted(waiting) is None
-        scratch.close()
-        assert budget.granted(waiting) is not None
+            assert budget.begun(waiting) is None
+        step.close()
+        assert budget.begun(waiting) is not None
 
 
 def test_threads_wait_for_each_others_steps() -> None:
@@ -165,10 +165,10 @@ def test_threads_wait_for_each_others_steps() -> None:
     order: list[str] = []
 
     def second() -> None:
-        with budget.scratch(Kind.ARROW, 8 * MIB):
+        with budget.step(Kind.ARROW, 8 * MIB):
             order.append("second")
 
-    with budget.scratch(Kind.ARROW, 8 * MIB):
+    with budget.step(Kind.ARROW, 8 * MIB):
         thread = threading.Thread(target=second)
         thread.start()
         order.append("first")
@@ -178,19 +178,19 @@ def test_threads_wait_for_each_others_steps() -> None:
 
 def test_who_is_cancelled_while_it_waits_gets_nothing_and_leaves_the_line() -> None:
     budget = budget_of(10 * MIB)
-    granted: list[int] = []
+    found: list[int] = []
 
     def wait() -> None:
-        with budget.scratch(Kind.ARROW, 8 * MIB, lambda: True) as scratch:
-            granted.append(scratch.size)
+        with budget.step(Kind.ARROW, 8 * MIB, lambda: True) as step:
+            found.append(step.size)
 
-    with budget.scratch(Kind.ARROW, 8 * MIB):
+    with budget.step(Kind.ARROW, 8 * MIB):
         thread = threading.Thread(target=wait)
         thread.start()
         thread.join(60)
-    assert granted == [0]
-    with budget.scratch(Kind.ARROW, 8 * MIB) as scratch:
-        assert scratch.size == 8 * MIB
+    assert found == [0]
+    with budget.step(Kind.ARROW, 8 * MIB) as step:
+        assert step.size == 8 * MIB
     assert budget.held(Kind.ARROW) == 0
 
 
@@ -227,19 +227,19 @@ class Task:
                 while not self.source:
                     yield False
                 taken = self.budget.reserve(Kind.IO, size)
-            wish = self.budget.wish(Kind.ARROW, size, thread=self.number)
-            while (scratch := self.budget.granted(wish)) is None:
+            waiter = self.budget.queue(Kind.ARROW, size, thread=self.number)
+            while (step := self.budget.begun(waiter)) is None:
                 yield False
             yield True
-            part = scratch.split(size // 2)
+            part = step.split(size // 2)
             if not self.breaks_the_rule:
-                scratch.close()
+                step.close()
             while self.target is not None and self.target:  # one record is on its way at most
                 yield False
             if self.target is not None:
                 self.target.append(size)
             yield True
-            scratch.close()
+            step.close()
             part.close()
             if self.source is not None and taken is not None:
                 self.source.popleft()  # it makes room when it has been handled

@@ -1,4 +1,4 @@
-"""The memory manager: pools and their limits, leaks by owner, large grants, threads that share it."""
+"""The memory manager: pools and their limits, leaks by owner, large pages, threads that share it."""
 
 import random
 import threading
@@ -16,11 +16,11 @@ from tests.heap import heap_bytes, resident_bytes
 from tests.native import _memory_probe as probe
 
 PAGE = 4096
-#: from this size on a grant is mapped
-GRANT_MAPPED_BYTES = 256 << 10
+#: from this size on a large page is mapped
+LARGE_MAPPED_BYTES = 256 << 10
 
 
-def test_pools_reserve_and_the_refusal_names_owner_wish_rest_and_holders() -> None:
+def test_pools_reserve_and_the_refusal_names_owner_size_rest_and_holders() -> None:
     with MemoryManager(100 * PAGE, PAGE) as manager:
         with manager.pool("sort of v3-0", 60), manager.pool("join of v4-0", 30):
             with pytest.raises(MemoryBudgetError) as caught:
@@ -101,7 +101,7 @@ def test_a_leak_does_not_hide_the_error_that_caused_it() -> None:
         raise KeyError("the cause")
 
 
-def test_large_grants_count_in_pages_and_respect_the_limit() -> None:
+def test_large_pages_count_in_pages_and_respect_the_limit() -> None:
     with MemoryManager(100 * PAGE, PAGE) as manager, manager.pool("a", 10) as pool:
         size = 5 * PAGE + 1
         memory = probe.take_large(pool, size)
@@ -118,7 +118,7 @@ def test_large_grants_count_in_pages_and_respect_the_limit() -> None:
 
 
 @pytest.mark.skipif(not probe.pages_lie_in_slabs(), reason="pages are allocations of their own in this build")
-def test_free_pages_go_back_to_the_system_when_large_grants_need_the_room() -> None:
+def test_free_pages_go_back_to_the_system_when_large_pages_need_the_room() -> None:
     with MemoryManager(64 << 20) as manager, manager.pool("a", 2048) as pool:
         pages = [probe.take(pool) for _ in range(2048)]
         for page in pages:
@@ -137,9 +137,9 @@ def test_free_pages_go_back_to_the_system_when_large_grants_need_the_room() -> N
             probe.give(pool, page)
 
 
-@pytest.mark.skipif(not probe.pages_lie_in_slabs(), reason="grants are of the heap in this build")
-@pytest.mark.parametrize("size", [GRANT_MAPPED_BYTES, (1 << 20) + 5, 4 << 20, (5 << 20) - 64])
-def test_large_grants_are_not_of_the_heap_and_go_back_whole(size: int) -> None:
+@pytest.mark.skipif(not probe.pages_lie_in_slabs(), reason="large pages are of the heap in this build")
+@pytest.mark.parametrize("size", [LARGE_MAPPED_BYTES, (1 << 20) + 5, 4 << 20, (5 << 20) - 64])
+def test_large_pages_are_not_of_the_heap_and_go_back_whole(size: int) -> None:
     with MemoryManager(64 << 20) as manager, manager.pool("a", manager.pages_total) as pool:
         before_heap, before_mapped = heap_bytes(), _mapped_bytes()
         for _ in range(100):
@@ -156,7 +156,7 @@ def _mapped_bytes() -> int:
     return int(Path("/proc/self/statm").read_text().split()[0]) * 4096
 
 
-def test_a_grant_beyond_the_limit_counts_as_no_page_and_waits_for_nobody() -> None:
+def test_a_large_page_beyond_the_limit_counts_as_no_page_and_waits_for_nobody() -> None:
     with MemoryManager(10 * PAGE, PAGE) as manager, manager.pool("a", 3) as first, manager.pool("b", 3) as second:
         size = 100 * PAGE
         assert probe.take_large(first, size) == 0
@@ -167,7 +167,7 @@ def test_a_grant_beyond_the_limit_counts_as_no_page_and_waits_for_nobody() -> No
             probe.give_large(pool, memory, size)
 
 
-def test_a_grant_beyond_the_limit_that_leaks_is_reported_and_taken_back() -> None:
+def test_a_large_page_beyond_the_limit_that_leaks_is_reported_and_taken_back() -> None:
     manager = MemoryManager(10 * PAGE, PAGE)
     pool = manager.pool("a", 3)
     assert probe.take_large(pool, 50 * PAGE, True)
@@ -337,7 +337,7 @@ def test_who_keeps_pages_is_asked_for_them_before_a_pool_is_refused() -> None:
     manager = MemoryManager(10 * 4096, 4096)
     asked: list[str] = []
 
-    def lender(name: str, pages: int) -> PagePool:
+    def keeper(name: str, pages: int) -> PagePool:
         pool = manager.pool(name, pages)
 
         def give_back() -> None:
@@ -347,9 +347,9 @@ def test_who_keeps_pages_is_asked_for_them_before_a_pool_is_refused() -> None:
         manager.on_shortage(pool, give_back)
         return pool
 
-    lender("old", 4)
-    lender("new", 4)
-    gone = lender("gone", 1)
+    keeper("old", 4)
+    keeper("new", 4)
+    gone = keeper("gone", 1)
     gone.close()
     with manager.pool("small", 1):
         assert asked == []

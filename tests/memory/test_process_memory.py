@@ -1,4 +1,4 @@
-"""The shares of a process size, and settings that do not fit it."""
+"""The parts of a process size, and settings that do not fit it."""
 
 import pytest
 from hypothesis import given
@@ -33,7 +33,7 @@ def process_memory(settings: dict[str, object], slots: int = 1, machine_bytes: i
     st.integers(0, 1 << 30),
     st.integers(1 << 30, 1 << 40),
 )
-def test_the_shares_add_up_to_the_process(
+def test_the_parts_add_up_to_the_process(
     size: int, managed: float, network: float, network_min: int, network_max: int
 ) -> None:
     memory = process_memory(
@@ -50,9 +50,9 @@ def test_the_shares_add_up_to_the_process(
     assert all(share >= 0 for share in shares)
     assert memory.network_bytes <= network_max
     alone = memory.of_job(has_functions=False)
-    assert sum(share for name, share in alone.shares if name != "all") == size
+    assert sum(share for name, share in alone.parts if name != "all") == size
     assert (alone.managed_bytes, alone.workers_bytes) == (memory.managed_bytes + memory.workers_bytes, 0)
-    assert alone.managed_bytes // memory.page_bytes == memory.managed_bytes // memory.page_bytes + memory.lent_pages
+    assert alone.managed_bytes // memory.page_bytes == memory.managed_bytes // memory.page_bytes + memory.spare_pages
 
 
 @given(
@@ -103,7 +103,7 @@ def test_an_absolute_managed_size_wins_over_the_fraction() -> None:
 def test_the_defaults_and_their_table() -> None:
     memory = process_memory({"taskmanager.memory.process.size": "1216m"})
     assert (memory.base_bytes, memory.managed_bytes) == (BASE_BYTES, int(((1216 << 20) - BASE_BYTES) * 0.4))
-    assert sum(size for name, size in memory.shares if name != "all") == dict(memory.shares)["all"] == 1216 << 20
+    assert sum(size for name, size in memory.parts if name != "all") == dict(memory.parts)["all"] == 1216 << 20
     table = memory.table().splitlines()
     assert table[0].split() == ["interpreter", "and", "libraries", "136mb", "11%"]
     assert table[2].endswith("432mb    36%  taskmanager.memory.managed.fraction: 0.4")

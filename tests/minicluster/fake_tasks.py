@@ -71,8 +71,8 @@ class FakeResources:
     """Stands in for the memory, disk and network of a process."""
 
     def __init__(self, pages: int = 4096) -> None:
-        self.managed_pages = pages
-        self.lent_pages = 0
+        self.pages = pages
+        self.spare_pages = 0
         self.bodies: dict[str, Callable[[FakeTask], None]] = {}
         self.events: list[tuple[str, str, int]] = []
         self.descriptors: list[TaskDeploymentDescriptor] = []

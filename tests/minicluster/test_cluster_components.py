@@ -24,8 +24,8 @@ SETTINGS = ClusterSettings(2, 5.0, 20.0, 5.0, JobMasterSettings(10.0, 5.0, 20.0,
 class Resources(FakeResources):
     """Know whether they were given back."""
 
-    managed_pages = 100
-    lent_pages = 0
+    pages = 100
+    spare_pages = 0
     is_closed = False
 
     def close(self):

@@ -138,11 +138,11 @@ def test_jobs_that_do_not_fit_stand_in_line_by_priority_and_none_passes(cluster,
 
 def test_slots_follow_the_largest_parallelism_and_share_all_pages(cluster, resources):
     cluster.submit(job_graph([2], weights={0: 1.0}))
-    assert {descriptor.managed_pages for descriptor in resources.descriptors} == {2048}
+    assert {descriptor.pages for descriptor in resources.descriptors} == {(2048,)}
     resources.descriptors.clear()
     cluster.submit(job_graph([8, 1], [Edge(0, 1)], weights={0: 1.0, 1: 1.0}))
-    pages = {(d.vertex_name, d.subtask_index): d.managed_pages for d in resources.descriptors}
-    assert pages["vertex 0", 3] == 512 and pages["vertex 0", 0] == 256 and pages["vertex 1", 0] == 256
+    pages = {(d.vertex_name, d.subtask_index): d.pages for d in resources.descriptors}
+    assert pages["vertex 0", 3] == (512,) and pages["vertex 0", 0] == pages["vertex 1", 0] == (256,)
 
 
 def test_slots_follow_a_job_that_comes_right_after_one_that_failed(cluster, resources):

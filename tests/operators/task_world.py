@@ -1,4 +1,4 @@
-"""What a TaskExecutor lends to tasks, in small, and descriptors of single attempts."""
+"""What tasks of a TaskExecutor use, in small, and descriptors of single attempts."""
 
 from __future__ import annotations
 
@@ -41,6 +41,7 @@ from engine.ids import (
     ResourceId,
     ResultPartitionId,
 )
+from engine.memory.page_budget import operator_pages
 from engine.operators.batch_task import BatchTask
 from engine.taskexecutor.task_resources import ProcessResources
 
@@ -90,10 +91,13 @@ class TaskWorld:
         gates: Sequence[InputGateDescriptor] = (),
         partitions: Sequence[ResultPartitionDescriptor] = (),
         attempt: ExecutionAttemptId | None = None,
+        slot_pages: int | None = None,
         fields: dict[str, Any] | None = None,
         **configuration: str,
     ) -> BatchTask:
-        """Return an attempt of a chain; ``fields`` of its descriptor as told, configuration by keywords."""
+        """Return an attempt of a chain alone in a slot; ``fields`` of its descriptor, configuration by keywords."""
+        weights = [step.memory_weight for step in chain]
+        pages = slot_pages or self.resources.pages
         descriptor = TaskDeploymentDescriptor(
             JobId.random(),
             "job",
@@ -108,7 +112,7 @@ class TaskWorld:
             tuple(gates),
             tuple(partitions),
             (SinkStaging(0, str(self.staging)),),
-            self.resources.managed_pages,
+            tuple(operator_pages(weight, weights, pages) for weight in weights),
             {key.replace("__", ".").replace("_", "-"): value for key, value in configuration.items()},
         )
         return BatchTask(msgspec.structs.replace(descriptor, **(fields or {})), self.services)
@@ -118,7 +122,7 @@ class TaskWorld:
         return sorted(self.staging.iterdir())
 
     def close(self) -> None:
-        """Check that tasks gave back what they were lent, and close."""
+        """Check that tasks gave back what they took, and close."""
         services = self.services
         assert services.network_pool.pools == ()
         assert services.network_pool.in_use == 0

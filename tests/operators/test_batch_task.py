@@ -1,4 +1,4 @@
-"""Attempts that finish, fail and are cancelled wherever they are; nothing that was lent is kept."""
+"""Attempts that finish, fail and are cancelled wherever they are; nothing that was taken is kept."""
 
 import threading
 import time

@@ -8,10 +8,10 @@ import pytest
 
 from engine.errors import TaskCancelledError
 from engine.expressions.schema_bridge import to_plan_schema
-from engine.graph.operator_descriptor import DRIVER_PAGES_MIN, OperatorDescriptor, PartitionedAsofOperator
+from engine.graph.operator_descriptor import OperatorDescriptor, PartitionedAsofOperator
 from engine.graph.plan import AsofDirection
+from engine.memory.page_budget import OPERATOR_PAGES_MIN
 from engine.operators import partitioned_asof_driver
-from engine.operators.batch_task import BatchTask
 from engine.operators.partitioned_asof_driver import PartitionedAsofDriver
 from tests.operators.test_drivers import finish, produce, world, written
 
@@ -65,10 +65,8 @@ def asof(left, right):
 def joining(world, left, right, kind="HASH", result_type="PIPELINED", pages=None, **configuration):
     produced = produce(world, left, 1, kind, result_type), produce(world, right, 2, kind, result_type)
     gates = (produced[0][2], msgspec.structs.replace(produced[1][2], input_index=1))
-    task = world.task((asof(left, right), world.sink(JOINED)), gates=gates, **configuration)
-    if pages is not None:
-        task = BatchTask(msgspec.structs.replace(task._descriptor, managed_pages=pages), world.services)
-    return task, produced
+    chain = (asof(left, right), world.sink(JOINED))
+    return world.task(chain, gates=gates, slot_pages=pages, **configuration), produced
 
 
 @pytest.fixture
@@ -100,7 +98,7 @@ def assert_joined(world, task, produced, left, right):
     counters = task.counters()
     assert (counters.rows_in, counters.rows_out) == (left.num_rows + right.num_rows, left.num_rows)
     assert counters.bytes_in > 0
-    assert counters.managed_pages_peak <= world.resources.managed_pages
+    assert counters.managed_bytes_peak <= world.resources.pages * world.resources.sizes.page_bytes
     return counters
 
 
@@ -115,7 +113,7 @@ def test_what_fits_stays_in_memory(world, kind, result_type, ways):
 
 def test_few_pages_are_for_a_sort(world, ways):
     left, right = sides(2000, 3000, range(40))
-    task, produced = joining(world, left, right, pages=DRIVER_PAGES_MIN)
+    task, produced = joining(world, left, right, pages=OPERATOR_PAGES_MIN)
     assert assert_joined(world, task, produced, left, right).spilled_bytes > 0
     assert ways == ["_sorted"]
 

@@ -1,4 +1,4 @@
-"""One build side for the subtasks of a broadcast join: lent, copied, and what happens when one of them ends early."""
+"""One build side for the subtasks of a broadcast join: shared, copied, and what happens when one of them ends early."""
 
 import threading
 import time
@@ -69,12 +69,8 @@ class JoinWorld:
             (join, self.world.sink(output)),
             gates=(gate(probe), build_gate),
             attempt=ExecutionAttemptId.create(JobVertexId(3), index, 0),
-            fields={
-                "job_id": self.job_id,
-                "subtask_index": index,
-                "parallelism": SUBTASKS,
-                "managed_pages": self.world.resources.managed_pages // SUBTASKS,
-            },
+            slot_pages=self.world.resources.pages // SUBTASKS,
+            fields={"job_id": self.job_id, "subtask_index": index, "parallelism": SUBTASKS},
             **configuration,
         )
 
@@ -128,7 +124,7 @@ def test_subtasks_of_a_process_build_once(join_world, how):
     table = right(3000, 20)
     build = join_world.produced(table, 2, SUBTASKS, "BROADCAST", run=False)
     counters = run_all(join_world, [join_world.subtask(index, build, index) for index in range(SUBTASKS)])
-    assert sorted(each.managed_pages_peak > 0 for each in counters) == [False, False, True]
+    assert sorted(each.managed_bytes_peak > 0 for each in counters) == [False, False, True]
     assert [each.spilled_bytes for each in counters] == [0] * SUBTASKS
     assert [each.rows_in for each in counters] == [9000 + 3000] * SUBTASKS
     texts = table.column("w").to_pylist()
@@ -186,12 +182,12 @@ def nothing():
     """A check that finds nothing."""
 
 
-def test_what_is_lent_goes_back_with_the_last_one():
+def test_what_is_shared_goes_back_with_the_last_one():
     builds = SharedBuilds()
     first, second = builds.enter("key"), builds.enter("key")
     assert (first.is_builder, second.is_builder) == (True, False)
     closed = []
-    first.lend("join", lambda: closed.append(True))
+    first.share("join", lambda: closed.append(True))
     assert second.wait(nothing) == "join"
     late = builds.enter("key")
     assert not late.is_builder

@@ -6,9 +6,9 @@ import pytest
 
 from engine.expressions.schema_bridge import to_plan_schema
 from engine.graph.expression import Call, ColumnRef
-from engine.graph.operator_descriptor import DRIVER_PAGES_MIN, LimitOperator, OperatorDescriptor, SortMergeJoinOperator
+from engine.graph.operator_descriptor import LimitOperator, OperatorDescriptor, SortMergeJoinOperator
 from engine.graph.plan import JoinType
-from engine.operators.batch_task import BatchTask
+from engine.memory.page_budget import OPERATOR_PAGES_MIN
 from tests.operators.task_world import described
 from tests.operators.test_drivers import END_S, finish, produce, world, written
 
@@ -30,15 +30,12 @@ def sort_merge(
 
 def merging(world, chain, left, right, pages=None, **configuration):
     gates = (left[2], msgspec.structs.replace(right[2], input_index=1))
-    task = world.task(chain, gates=gates, **configuration)
-    if pages is None:
-        return task
-    return BatchTask(msgspec.structs.replace(task._descriptor, managed_pages=pages), world.services)
+    return world.task(chain, gates=gates, slot_pages=pages, **configuration)
 
 
 @pytest.mark.parametrize("kind", ["HASH", "FORWARD"])
 @pytest.mark.parametrize("result_type", ["PIPELINED", "BLOCKING"])
-@pytest.mark.parametrize(("pages", "force_spill"), [(None, "false"), (DRIVER_PAGES_MIN, "false"), (None, "true")])
+@pytest.mark.parametrize(("pages", "force_spill"), [(None, "false"), (OPERATOR_PAGES_MIN, "false"), (None, "true")])
 def test_both_inputs_are_sorted_and_merged(world, kind, result_type, pages, force_spill):
     left = produce(world, LEFT, 1, kind, result_type)
     right = produce(world, RIGHT, 2, kind, result_type)
@@ -51,14 +48,14 @@ def test_both_inputs_are_sorted_and_merged(world, kind, result_type, pages, forc
     counters = task.counters()
     assert (counters.rows_in, counters.rows_out) == (9052, len(PAIRS))
     assert counters.bytes_in > 0
-    assert counters.managed_pages_peak <= (pages or world.resources.managed_pages)
+    assert counters.managed_bytes_peak <= (pages or world.resources.pages) * world.resources.sizes.page_bytes
     assert (counters.spilled_bytes > 0) is (pages is not None or force_spill == "true")
 
 
 def test_a_full_join_with_a_condition_returns_what_has_no_match(world):
     left, right = produce(world, LEFT, 1), produce(world, RIGHT, 2)
     condition = Call("less", (ColumnRef("v"), ColumnRef("k2")))
-    task = merging(world, (sort_merge(JoinType.FULL, condition), world.sink(JOINED)), left, right, DRIVER_PAGES_MIN)
+    task = merging(world, (sort_merge(JoinType.FULL, condition), world.sink(JOINED)), left, right, OPERATOR_PAGES_MIN)
     task.run()
     finish(left, right)
     rows = list(zip(*(column.to_pylist() for column in written(world, JOINED).columns), strict=True))
@@ -75,7 +72,7 @@ def test_rows_larger_than_all_pages_are_sorted_and_joined(world):
     joined = pa.schema([("v", pa.int64()), ("w", pa.string())])
     left, right = produce(world, left_table, 1), produce(world, right_table, 2)
     join = sort_merge(output=((0, 1), (1, 1)), left=left_table, right=right_table, joined=joined)
-    merging(world, (join, world.sink(joined)), left, right, DRIVER_PAGES_MIN).run()
+    merging(world, (join, world.sink(joined)), left, right, OPERATOR_PAGES_MIN).run()
     finish(left, right)
     rows = written(world, joined)
     assert sorted(zip(*(column.to_pylist() for column in rows.columns), strict=True)) == [
@@ -84,7 +81,7 @@ def test_rows_larger_than_all_pages_are_sorted_and_joined(world):
 
 
 @pytest.mark.parametrize("share", [0.0, 0.8, 1.0])
-@pytest.mark.parametrize("pages", [DRIVER_PAGES_MIN, 20])
+@pytest.mark.parametrize("pages", [OPERATOR_PAGES_MIN, 20])
 def test_each_sort_gets_at_least_two_pages(world, share, pages):
     left, right = produce(world, LEFT, 1), produce(world, RIGHT, 2)
     join = sort_merge()
@@ -93,13 +90,13 @@ def test_each_sort_gets_at_least_two_pages(world, share, pages):
     task.run()
     finish(left, right)
     assert written(world, JOINED).num_rows == len(PAIRS)
-    assert task.counters().managed_pages_peak <= pages
+    assert task.counters().managed_bytes_peak <= pages * world.resources.sizes.page_bytes
 
 
 def test_a_satisfied_limit_ends_the_merge(world):
     left, right = produce(world, LEFT, 1), produce(world, RIGHT, 2)
     limit = described(LimitOperator(5), JOINED)
-    task = merging(world, (sort_merge(), limit, world.sink(JOINED)), left, right, DRIVER_PAGES_MIN)
+    task = merging(world, (sort_merge(), limit, world.sink(JOINED)), left, right, OPERATOR_PAGES_MIN)
     task.run()
     finish(left, right)
     assert written(world, JOINED).num_rows == 5
@@ -109,7 +106,7 @@ def test_an_error_of_the_condition_gives_everything_back(world):
     left, right = produce(world, LEFT, 1), produce(world, RIGHT, 2)
     remainder = Call("modulo", (ColumnRef("v"), Call("subtract", (ColumnRef("k2"), ColumnRef("k2")))))
     condition = Call("equal", (remainder, ColumnRef("v")))
-    task = merging(world, (sort_merge(condition=condition), world.sink(JOINED)), left, right, DRIVER_PAGES_MIN)
+    task = merging(world, (sort_merge(condition=condition), world.sink(JOINED)), left, right, OPERATOR_PAGES_MIN)
     with pytest.raises(Exception, match="divide by zero"):
         task.run()
     for thread, _, _ in (left, right):

@@ -4,6 +4,7 @@ import pytest
 
 from engine.graph.plan import Join, JoinType
 from engine.graph.source_spec import ColumnStatistics
+from engine.memory.page_budget import PageBudget
 from engine.optimizer.dictionary_builds import table_bytes
 from engine.optimizer.explain import explain
 from engine.optimizer.optimizer import optimize
@@ -88,7 +89,7 @@ def test_a_side_whose_table_fits_is_broadcast_and_explained():
         facts = builder.source(schema(k="int64", a="double"), rows=40_000_000)
         dimension = builder.source(schema(k="int64", kind="string"), rows=ROWS, columns={"k": KEY, "kind": few})
         builder.sink(builder.join(facts, dimension, on="k"))
-        return optimize(builder.plan(), OptimizerSettings(parallelism=2, managed_bytes_per_slot=25_000_000))
+        return optimize(builder.plan(), OptimizerSettings(parallelism=2, page_budget=PageBudget(25_000_000)))
 
     reason = "(dictionary-encoded build side: rows differ in k alone, a table of 4 MB)"
     ways = [next(node.alternative for node in plan(few).nodes if node.alternative) for few in (FEW, ColumnStatistics())]

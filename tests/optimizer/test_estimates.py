@@ -8,7 +8,7 @@ from engine.graph.expression import ColumnRef, Literal
 from engine.graph.plan import CoGroup, Filter, GroupReduce, JoinType, PythonFunction
 from engine.graph.source_spec import ColumnStatistics, ComputedStatistics
 from engine.optimizer import column_lineage
-from engine.optimizer.estimates import estimate_below, estimate_plan
+from engine.optimizer.estimates import estimate, estimate_below, estimate_plan, flink_estimate
 from engine.optimizer.key_ranges import values_met
 from engine.optimizer.logical_plan import LogicalPlan
 from engine.optimizer.operators.filter import FilterEntry
@@ -20,9 +20,9 @@ from tests.optimizer.plan_building import Builder, call, column, lit, schema
 PAIR = schema(k="int64", v="int64")
 
 
-def last(builder: Builder, legacy: bool = False) -> Estimates:
+def last(builder: Builder) -> Estimates:
     builder.sink(len(builder.nodes) - 1)
-    return estimate_plan(builder.plan(), legacy=legacy)[-1]
+    return estimate_plan(builder.plan())[-1]
 
 
 def test_a_source_without_rows_has_them_from_its_bytes():
@@ -57,7 +57,7 @@ def test_functions_and_projections_have_sizes_unless_legacy(legacy):
     source = builder.source(PAIR, rows=1000)
     projected = builder.project(source, "k", (column("d"), call("add", "k", "v")))
     builder.python(projected, "flat_map", schema(a="double", b="string"))
-    found = estimate_plan(builder.plan(), legacy=legacy)
+    found = estimate_plan(builder.plan(), flink_estimate if legacy else estimate)
     sizes = [each.size_bytes for each in found]
     assert sizes == ([16_000, UNKNOWN, UNKNOWN] if legacy else [16_000, 16_000, 2000 * 24])
     assert [each.rows for each in found] == [1000, 1000, 5000 if legacy else 2000]
@@ -235,7 +235,7 @@ def test_a_function_over_groups_makes_a_row_for_each(keys, rows):
     function = PythonFunction("reduce", b"pickle", "fn", "job.py", 7)
     builder.add(GroupReduce(keys, function), (source,), schema(a="int64"))
     for legacy, size in ((False, rows * 8), (True, UNKNOWN)):
-        found = estimate_plan(builder.plan(), legacy=legacy)[1]
+        found = estimate_plan(builder.plan(), flink_estimate if legacy else estimate)[1]
         assert (found.rows, found.size_bytes) == (pytest.approx(rows), size)
         assert found.origin == "a row for each group: default for a function"
 
@@ -257,7 +257,8 @@ def test_legacy_estimates_leave_what_is_made_of_a_function_unknown():
     builder.join(kept, lookup, on="k")
     builder.join(lookup, kept, on="k")
     builder.union(kept, mapped)
-    unknown = [index for index, each in enumerate(estimate_plan(builder.plan(), legacy=True)) if not each.is_size_known]
+    found = estimate_plan(builder.plan(), flink_estimate)
+    unknown = [index for index, each in enumerate(found) if not each.is_size_known]
     assert unknown == [mapped, kept, grouped, 5, 6, 7]
     found = estimate_plan(builder.plan())
     assert all(each.is_size_known for each in found)

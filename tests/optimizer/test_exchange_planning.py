@@ -7,10 +7,11 @@ import pytest
 
 from engine.errors import ConfigurationError, PlanError
 from engine.graph.exchange_mode import DataExchangeMode, ExecutionMode
-from engine.graph.operator_descriptor import DRIVER_PAGES_MIN, HashJoinOperator
+from engine.graph.operator_descriptor import HashJoinOperator
 from engine.graph.pipelined_regions import pipelined_regions
 from engine.graph.plan import JoinHint, Plan
 from engine.ids import JobId
+from engine.memory.page_budget import OPERATOR_PAGES_MIN, PageBudget
 from engine.optimizer.job_graph_generator import generate_job_graph
 from engine.optimizer.memory_plan import memory_users_by_region
 from engine.optimizer.optimizer import optimize
@@ -167,10 +168,10 @@ def test_three_blocking_operators_share_a_small_slot():
     joined = builder.join(source, builder.source(schema(k="int64", w="int64"), rows=1e7), on="k")
     summed = builder.aggregate(joined, ("w",), ("sum", "v"))
     builder.sink(builder.sort(summed, "w"))
-    plan = optimized(builder.plan(), managed_bytes_per_slot=16 << 20)
+    plan = optimized(builder.plan(), page_budget=PageBudget(16 << 20))
     for users in memory_users_by_region(plan.nodes):
-        assert sum(node.managed_share for node in users) == pytest.approx(1.0)
-        assert all(node.managed_share * 512 >= DRIVER_PAGES_MIN for node in users)
+        assert 512 - len(users) < sum(node.pages for node in users) <= 512
+        assert all(node.pages >= OPERATOR_PAGES_MIN for node in users)
     assert set(modes(plan).values()) == {"P"}
 
 
@@ -180,20 +181,18 @@ def test_three_blocking_operators_share_a_small_slot():
     [(100, 6, 3), (100, 11, 3), (100, 12, 2), (100, 18, 1), (1e7, 18, 3), (1e7, 279, 3), (1e7, 280, 2), (1e7, 420, 1)],
 )
 def test_operators_that_do_not_fit_together_run_one_after_another(rows, pages, region_count):
-    plan = optimized(blocking_chain(3, rows), parallelism=1, managed_bytes_per_slot=pages * PAGE)
+    plan = optimized(blocking_chain(3, rows), parallelism=1, page_budget=PageBudget(pages * PAGE))
     graph = generate_job_graph(plan, JobId.random(), "job")
     regions = pipelined_regions(graph)
     assert len(regions) == region_count
-    for region in regions:
-        assert sum(graph.vertex(vertex).managed_pages(pages) for vertex in region.vertices) <= pages
-    for vertex in graph.vertices:
-        users = sum(descriptor.memory_weight > 0 for descriptor in vertex.chain)
-        assert vertex.managed_pages(pages) >= users * DRIVER_PAGES_MIN
+    for users in memory_users_by_region(plan.nodes):
+        assert sum(node.pages for node in users) <= pages
+        assert all(node.pages >= OPERATOR_PAGES_MIN for node in users)
 
 
 def test_a_slot_with_less_than_the_least_pages_is_a_configuration_error():
     with pytest.raises(ConfigurationError, match="5 pages of 32768 bytes; an operator needs 6"):
-        optimized(skew_join(), managed_bytes_per_slot=5 * PAGE)
+        optimized(skew_join(), page_budget=PageBudget(5 * PAGE))
 
 
 def test_a_small_build_side_leaves_memory_to_the_others():
@@ -202,5 +201,5 @@ def test_a_small_build_side_leaves_memory_to_the_others():
     joined = builder.join(large, small, on="k")
     builder.sink(builder.sort(builder.filter(joined, call("greater", "w", lit(1))), "w"))
     plan = optimized(builder.plan())
-    shares = {type(node.descriptor.operator): node.managed_share for node in plan.nodes if node.uses_memory}
-    assert shares.pop(HashJoinOperator) < min(shares.values()) / 2
+    kept = {type(node.descriptor.operator): node.pages for node in plan.nodes if node.uses_memory}
+    assert kept.pop(HashJoinOperator) < min(kept.values()) / 2

@@ -95,6 +95,6 @@ def test_the_optimizer_imports_no_pyarrow():
 
 
 def test_the_memory_of_the_process_is_shown_where_it_is_known():
-    shares = (("all", 2 << 30), ("managed", 700 << 20), ("Arrow", 300 << 20))
-    text = explain(optimize(report_plan(), OptimizerSettings(process_shares=shares)))
+    parts = (("all", 2 << 30), ("managed", 700 << 20), ("Arrow", 300 << 20))
+    text = explain(optimize(report_plan(), OptimizerSettings(process_parts=parts)))
     assert text.splitlines()[1] == "memory of the process: all 2.1 GB, managed 734 MB, Arrow 315 MB"

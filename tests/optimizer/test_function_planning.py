@@ -6,12 +6,13 @@ import pytest
 
 from engine.graph.exchange_mode import DataExchangeMode, ExecutionMode
 from engine.graph.expression import ColumnRef, NamedExpression
-from engine.graph.operator_descriptor import DRIVER_PAGES_MIN, PythonOperator, SortOperator
+from engine.graph.operator_descriptor import PythonOperator, SortOperator
 from engine.graph.pipelined_regions import pipelined_regions
 from engine.graph.plan import CoGroup, GroupReduce, PythonFunction, decode_plan, encode_plan
 from engine.graph.plan_schema import PlanSchema
 from engine.graph.ship_strategy import ShipStrategy
 from engine.ids import JobId
+from engine.memory.page_budget import OPERATOR_PAGES_MIN, PageBudget
 from engine.optimizer.explain import explain
 from engine.optimizer.job_graph_generator import generate_job_graph
 from engine.optimizer.optimizer import optimize
@@ -135,7 +136,7 @@ def test_two_sorts_that_do_not_fit_into_a_slot_run_one_after_the_other() -> None
     builder = Builder()
     first = reduced(builder, builder.source(PAIR), "k")
     builder.sink(reduced(builder, first, "v"))
-    plan = optimized(builder, managed_bytes_per_slot=DRIVER_PAGES_MIN * PAGE, segment_size_bytes=PAGE)
+    plan = optimized(builder, page_budget=PageBudget(OPERATOR_PAGES_MIN * PAGE, PAGE))
     second = by_operator(plan, SortOperator)[1]
     assert second.inputs[0].exchange_mode is DataExchangeMode.BATCH
 

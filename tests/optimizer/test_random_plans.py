@@ -7,10 +7,12 @@ from collections import Counter
 import hypothesis
 from hypothesis import strategies as st
 
+from engine.adaptive.graph_shape import region_pages
 from engine.graph.exchange_mode import ExecutionMode
 from engine.graph.pipelined_regions import pipelined_regions
 from engine.graph.plan import Filter, Limit, Plan, Project, Sort, decode_plan, encode_plan
 from engine.ids import JobId
+from engine.memory.page_budget import PageBudget
 from engine.optimizer.explain import explain, summary
 from engine.optimizer.job_graph_generator import generate_job_graph
 from engine.optimizer.optimizer import optimize
@@ -25,7 +27,9 @@ SETTINGS = st.builds(
     parallelism=st.sampled_from([1, 3]),
     execution_mode=st.sampled_from([ExecutionMode.PIPELINED, ExecutionMode.BATCH, ExecutionMode.BATCH_FORCED]),
     legacy_estimates=st.booleans(),
-    managed_bytes_per_slot=st.sampled_from([6 << 15, 13 << 15, 16 << 20]),
+    page_budget=st.sampled_from([6 << 15, 13 << 15, 16 << 20]).map(
+        lambda slot_bytes: PageBudget(6 * slot_bytes, slot_count=6)
+    ),
     has_small_parts=st.booleans(),
     small_part_bytes=st.sampled_from(SMALL_PART_BYTES),
     is_one_process=st.booleans(),
@@ -99,8 +103,7 @@ def assert_regions_run(graph, settings: OptimizerSettings) -> None:
     assert len(region_of) == len(graph.vertices)
     for region in regions:
         assert all(producer < region.index for producer in region.inputs)
-        pages = sum(graph.vertex(each).managed_pages(settings.pages_per_slot) for each in region.vertices)
-        assert pages <= settings.pages_per_slot
+        assert region_pages(graph, region.vertices) <= settings.page_budget.slot_pages
     for vertex in graph.vertices:
         for edge in vertex.inputs:
             if not graph.data_set(edge.data_set).result_type.is_pipelined:

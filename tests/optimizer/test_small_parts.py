@@ -9,6 +9,7 @@ from engine.graph.plan import AsofJoin, JoinHint, JoinType, Partition, PlanNode,
 from engine.graph.ship_strategy import ShipStrategy
 from engine.graph.sort_key import SortKey
 from engine.graph.source_spec import ColumnStatistics
+from engine.memory.page_budget import PageBudget
 from engine.optimizer import small_parts
 from engine.optimizer.explain import explain
 from engine.optimizer.optimizer import optimize
@@ -16,7 +17,15 @@ from engine.optimizer.settings import OptimizerSettings
 from tests.optimizer.plan_building import Builder, call, lit, schema
 
 KEYED = schema(k="int64", a="int64")
-SETTINGS = OptimizerSettings(parallelism=4, has_small_parts=True, is_one_process=True, managed_bytes_per_slot=1 << 30)
+SETTINGS = OptimizerSettings(
+    parallelism=4, has_small_parts=True, is_one_process=True, page_budget=PageBudget(4 << 30, slot_count=4)
+)
+
+
+def with_slots_of(slot_bytes: int, **changes: bool) -> OptimizerSettings:
+    """The same with four slots of so many bytes."""
+    budget = PageBudget(4 * slot_bytes, slot_count=4)
+    return msgspec.structs.replace(SETTINGS, page_budget=budget, **changes)
 
 
 @pytest.fixture(autouse=True)
@@ -161,7 +170,7 @@ def test_parts_are_larger_where_many_rows_would_travel_within_a_process(rows, is
     builder = Builder()
     columns = {"k": ColumnStatistics(distinct_count=rows / 4)}
     grouped(builder, builder.source(KEYED, rows=rows, columns=columns))
-    settings = msgspec.structs.replace(SETTINGS, managed_bytes_per_slot=8 << 30, is_one_process=is_one_process)
+    settings = with_slots_of(8 << 30, is_one_process=is_one_process)
     assert set(parallelisms(builder, settings)) == {subtasks}
 
 
@@ -176,14 +185,14 @@ def test_what_sorts_many_rows_is_not_in_a_larger_part():
 def test_a_small_part_is_no_larger_than_the_memory_of_its_slot(managed_mb, subtasks):
     builder = Builder()
     grouped(builder, builder.source(KEYED, rows=10_000_000))
-    settings = msgspec.structs.replace(SETTINGS, managed_bytes_per_slot=managed_mb << 20, is_one_process=False)
+    settings = with_slots_of(managed_mb << 20, is_one_process=False)
     assert set(parallelisms(builder, settings)) == {subtasks}
 
 
 def test_a_plan_of_one_subtask_has_the_memory_of_its_process():
     builder = Builder()
     grouped(builder, builder.source(KEYED, rows=10_000_000))
-    settings = msgspec.structs.replace(SETTINGS, managed_bytes_per_slot=8 << 20)
+    settings = with_slots_of(8 << 20)
     assert set(parallelisms(builder, settings)) == {1}
     assert "managed memory 33.6 MB per slot" in explain(optimize(builder.plan(), settings))
     beside = Builder()
@@ -198,7 +207,7 @@ def test_a_sort_that_does_not_fit_is_divided_in_one_process_too():
     builder = Builder()
     builder.sink(builder.sort(builder.source(KEYED, rows=10_000_000), "k"))
     for managed_mb, subtasks in ((64, 1), (8, 4)):
-        settings = msgspec.structs.replace(SETTINGS, managed_bytes_per_slot=managed_mb << 20)
+        settings = with_slots_of(managed_mb << 20)
         assert set(parallelisms(builder, settings)) == {subtasks}, managed_mb
 
 
@@ -209,13 +218,13 @@ def test_parts_are_not_larger_where_half_of_the_rows_would_travel():
     few = builder.source(KEYED, rows=90_000_000, path="few.parquet", columns=columns)
     beside = builder.aggregate(builder.filter(few, call("equal", "a", lit(7))), ("k",), ("sum", "a"))
     builder.sink(builder.join(source, beside, left_on="k", right_on="k"))
-    assert set(parallelisms(builder, msgspec.structs.replace(SETTINGS, managed_bytes_per_slot=8 << 30))) == {4}
+    assert set(parallelisms(builder, with_slots_of(8 << 30))) == {4}
 
 
 def test_some_megabytes_are_small_in_little_memory_too():
     builder = Builder()
     grouped(builder, builder.source(KEYED, rows=2_000_000))
-    assert set(parallelisms(builder, msgspec.structs.replace(SETTINGS, managed_bytes_per_slot=8 << 20))) == {1}
+    assert set(parallelisms(builder, with_slots_of(8 << 20))) == {1}
 
 
 def test_what_reads_a_window_of_few_rows_is_small():

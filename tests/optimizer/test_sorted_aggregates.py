@@ -6,6 +6,7 @@ from engine.graph.expression import ColumnRef
 from engine.graph.operator_descriptor import HashAggregateOperator, MergeRunsOperator, SortRunsOperator
 from engine.graph.ship_strategy import SORTED_RUNS, ShipStrategy
 from engine.graph.source_spec import ColumnStatistics
+from engine.memory.page_budget import PageBudget
 from engine.optimizer.explain import explain
 from engine.optimizer.optimizer import optimize
 from engine.optimizer.settings import OptimizerSettings
@@ -91,7 +92,7 @@ def test_a_sort_by_what_a_projection_computes_stays_apart():
     ],
 )
 def test_groups_that_stay_apart_say_why(build, reason):
-    optimized = planned(build, managed_bytes_per_slot=4 << 30)
+    optimized = planned(build, page_budget=PageBudget(4 << 30))
     assert phases(optimized) == APART
     assert "not SORTED_AGGREGATE: " + reason in explain(optimized)
 
@@ -126,11 +127,11 @@ def test_groups_are_combined_where_they_are_many_and_larger_than_the_memory(key)
     def build(builder, source):
         return builder.sort(builder.aggregate(source, (key,), ("sum", "b")), key)
 
-    assert phases(planned(build, distinct=ROWS // 2, managed_bytes_per_slot=40 << 20)) == COMBINED
-    fitting = planned(build, distinct=ROWS // 2, managed_bytes_per_slot=4 << 30)
+    assert phases(planned(build, distinct=ROWS // 2, page_budget=PageBudget(40 << 20))) == COMBINED
+    fitting = planned(build, distinct=ROWS // 2, page_budget=PageBudget(4 << 30))
     assert phases(fitting) == APART
     assert "B of groups fit in memory" in explain(fitting)
-    few = planned(build, distinct=ROWS // 5, managed_bytes_per_slot=4 << 20)
+    few = planned(build, distinct=ROWS // 5, page_budget=PageBudget(4 << 20))
     assert phases(few) == APART
     assert "not SORTED_AGGREGATE: groups are only 20% of the rows" in explain(few)
 

@@ -102,7 +102,7 @@ def test_sorted_groups_over_rows_in_their_order_are_not_sorted_again(data):
     assert by_number.agg(a=collect_list("x", order_by="k")).explain().count("SORT,") == 2
 
 
-def test_functions_that_keep_rows_wish_for_memory(data):
+def test_functions_that_keep_rows_have_a_weight(data):
     def weight(expression):
         (window,) = [node for node in _nodes(data.select(expression.alias("a"))) if hasattr(node.operator, "calls")]
         return window_planning.window_weight(window.operator.calls, 1.0)

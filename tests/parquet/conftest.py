@@ -1,4 +1,4 @@
-"""What readers of wide and many columns are lent."""
+"""What readers of wide and many columns use."""
 
 import pytest
 

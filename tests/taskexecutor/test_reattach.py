@@ -197,7 +197,7 @@ class House:
         await asyncio.wait_for(master.slots.get(), WAIT_S)
         attempt = ExecutionAttemptId.create(JobVertexId(0), index, 0)
         descriptor = TaskDeploymentDescriptor(
-            job_id, "job", attempt, allocation, "v", index, 4, 128, (), (), (), (), (), 0, {}
+            job_id, "job", attempt, allocation, "v", index, 4, 128, (), (), (), (), (), (), {}
         )
         await gateway.ask(SubmitTask(descriptor, master.address))
         await master.heard(attempt, "RUNNING")

@@ -63,21 +63,21 @@ def test_pages_of_all_slots_together_are_never_more_than_there_are(count, pages,
             table.remove(taken.pop(index))
         else:
             taken[index] = table.allocate(index, JOB, AllocationId.random(), "jm")
-        assert sum(slot.managed_pages for slot in taken.values()) <= pages
+        assert sum(slot.pages for slot in taken.values()) <= pages
     for slot in taken.values():
         table.remove(slot)
     table.resize(count)
-    shares = [table.allocate(index, JOB, AllocationId.random(), "jm").managed_pages for index in range(count)]
+    shares = [table.allocate(index, JOB, AllocationId.random(), "jm").pages for index in range(count)]
     assert sum(shares) <= pages < sum(shares) + count
 
 
-def test_a_slot_has_its_part_of_what_workers_lend():
+def test_a_slot_has_its_part_of_what_workers_spare():
     table = SlotTable(4, 100, 42)
     slot = table.allocate(0, JOB, AllocationId.random(), "jm")
-    assert (slot.managed_pages, slot.lent_pages) == (25, 10)
+    assert (slot.pages, slot.spare_pages) == (25, 10)
 
 
 @given(st.integers(1, 20), st.integers(0, 10_000))
 def test_a_table_that_one_slot_built_fits_in_the_place_of_any_other_slots(count, pages):
     table = SlotTable(count, pages)
-    assert len({table.allocate(index, JOB, AllocationId.random(), "jm").managed_pages for index in range(count)}) == 1
+    assert len({table.allocate(index, JOB, AllocationId.random(), "jm").pages for index in range(count)}) == 1

@@ -56,7 +56,7 @@ def run_task(invokable, on_ended=lambda task: None):
     async def run():
         attempt = ExecutionAttemptId.create(JobVertexId(0), 0, 0)
         descriptor = TaskDeploymentDescriptor(
-            JobId.random(), "job", attempt, AllocationId.random(), "v", 0, 1, 128, (), (), (), (), (), 0, {}
+            JobId.random(), "job", attempt, AllocationId.random(), "v", 0, 1, 128, (), (), (), (), (), (), {}
         )
         task = Task(
             descriptor,

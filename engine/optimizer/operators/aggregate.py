@@ -89,7 +89,7 @@ class AggregateEntry(OperatorEntry[Aggregate]):
         sees = any(call.function in ORDER_DEPENDENT_AGGREGATES for call in operator.calls)
         return OrderUse.SEEN if sees else OrderUse.LOST
 
-    def estimate(self, node: PlanNode, operator: Aggregate, inputs: Sequence[Estimates], *, legacy: bool) -> Estimates:
+    def estimate(self, node: PlanNode, operator: Aggregate, inputs: Sequence[Estimates]) -> Estimates:
         """Return a row for each group."""
         return groups_of(node, operator.keys, inputs[0])
 
@@ -186,7 +186,7 @@ def _candidate(
     parallelism = (node.parallelism or settings.parallelism) if aggregate.keys else 1
     if not is_grouped and node.parallelism is None and settings.has_small_parts:
         parallelism = 1 if _has_few_states(aggregate, estimates, source) else parallelism
-    memory = settings.managed_bytes_per_slot // 2
+    memory = settings.page_budget.operator_bytes
     properties = hashed_by(aggregate.keys) if aggregate.keys else RANDOM
     costs = local_cost(estimates, memory, parallelism, keeps_rows=True)
     if source.parallelism == parallelism and is_grouped:

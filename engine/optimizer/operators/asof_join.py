@@ -86,7 +86,7 @@ class AsofJoinEntry(OperatorEntry[AsofJoin]):
         """Of rows at one time the order of the input decides."""
         return OrderUse.SEEN
 
-    def estimate(self, node: PlanNode, operator: AsofJoin, inputs: Sequence[Estimates], *, legacy: bool) -> Estimates:
+    def estimate(self, node: PlanNode, operator: AsofJoin, inputs: Sequence[Estimates]) -> Estimates:
         """Return the rows of the left, with more columns."""
         left, right = inputs
         columns = {**right.columns, **left.columns}

@@ -95,11 +95,8 @@ class OperatorEntry(ABC, Generic[Op]):
     # ---- estimates
 
     @abstractmethod
-    def estimate(self, node: PlanNode, operator: Op, inputs: Sequence[Estimates], *, legacy: bool) -> Estimates:
-        """Return rows, bytes and columns of a node's result.
-
-        legacy: as the engine did that this one is built after (``engine.optimizer.estimates``).
-        """
+    def estimate(self, node: PlanNode, operator: Op, inputs: Sequence[Estimates]) -> Estimates:
+        """Return rows, bytes and columns of a node's result."""
 
     def origins(self, operator: Op, key: Expression, inputs: Sequence[PlanSchema]) -> Sequence[tuple[int, Expression]]:
         """Return where the values of a key over the result come from: (input, expression over it) each."""

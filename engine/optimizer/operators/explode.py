@@ -77,12 +77,12 @@ class ExplodeEntry(RowWiseEntry[Explode]):
         """Rows of a row stand in its place."""
         return OrderUse.PASSED_ON
 
-    def estimate(self, node: PlanNode, operator: Explode, inputs: Sequence[Estimates], *, legacy: bool) -> Estimates:
+    def estimate(self, node: PlanNode, operator: Explode, inputs: Sequence[Estimates]) -> Estimates:
         """Return some rows for each."""
         source = inputs[0]
         columns = {name: known for name, known in source.columns.items() if name != operator.column}
         origin = f"{LIST_LENGTH:g} * input: default for a list"
-        return sized(node.schema, source.rows * LIST_LENGTH, columns, origin, unset=legacy)
+        return sized(node.schema, source.rows * LIST_LENGTH, columns, origin)
 
     def origins(
         self, operator: Explode, key: Expression, inputs: Sequence[PlanSchema]

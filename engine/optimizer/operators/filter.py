@@ -56,7 +56,7 @@ class FilterEntry(RowWiseEntry[Filter]):
         """Rows stay in their order."""
         return OrderUse.PASSED_ON
 
-    def estimate(self, node: PlanNode, operator: Filter, inputs: Sequence[Estimates], *, legacy: bool) -> Estimates:
+    def estimate(self, node: PlanNode, operator: Filter, inputs: Sequence[Estimates]) -> Estimates:
         """Return the share of the rows that the predicate keeps."""
         source = inputs[0]
         share, origin = selectivity(operator.predicate, source.columns, source.computed)

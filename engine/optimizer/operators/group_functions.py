@@ -38,14 +38,14 @@ class _GroupFunctionEntry(OperatorEntry[G]):
         """Return all columns: nobody knows which of them a function reads."""
         return set(plan.node(node.inputs[input_index]).schema.names)
 
-    def estimate(self, node: PlanNode, operator: G, inputs: Sequence[Estimates], *, legacy: bool) -> Estimates:
+    def estimate(self, node: PlanNode, operator: G, inputs: Sequence[Estimates]) -> Estimates:
         """Return one row for each group of each input."""
         rows = 0.0
         for source in inputs[: input_count(operator)]:
             counts = [source.distinct(key) for key in operator.keys]
             known = math.prod(count for count in counts if count is not None)
             rows += min(source.rows, known if None not in counts else source.rows**GROUP_EXPONENT)
-        return sized(node.schema, rows, {}, "a row for each group: default for a function", unset=legacy)
+        return sized(node.schema, rows, {}, "a row for each group: default for a function")
 
     def candidates(
         self, planning: Planning, node: PlanNode, operator: G, estimates: Estimates, inputs: list[list[Candidate]]

@@ -102,7 +102,7 @@ class JoinEntry(OperatorEntry[Join]):
         """Rows come out as they are matched."""
         return OrderUse.LOST
 
-    def estimate(self, node: PlanNode, operator: Join, inputs: Sequence[Estimates], *, legacy: bool) -> Estimates:
+    def estimate(self, node: PlanNode, operator: Join, inputs: Sequence[Estimates]) -> Estimates:
         """Return the pairs, and the rows that come out without one."""
         left, right = inputs
         columns = column_lineage.joined(operator, left.columns, right.columns, left.rows, right.rows)

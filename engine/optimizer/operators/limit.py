@@ -46,7 +46,7 @@ class LimitEntry(OperatorEntry[Limit]):
         plan.replace(node, operator=Limit(count, is_first))
         plan.redirect(limit.id, node.id)
 
-    def estimate(self, node: PlanNode, operator: Limit, inputs: Sequence[Estimates], *, legacy: bool) -> Estimates:
+    def estimate(self, node: PlanNode, operator: Limit, inputs: Sequence[Estimates]) -> Estimates:
         """Return the rows of the input, at most that many."""
         return limited(inputs[0], operator.count, f"limit {operator.count}")
 

@@ -49,9 +49,7 @@ class PartialAggregateEntry(RowWiseEntry[PartialAggregate]):
         """Rows lose their order."""
         return OrderUse.LOST
 
-    def estimate(
-        self, node: PlanNode, operator: PartialAggregate, inputs: Sequence[Estimates], *, legacy: bool
-    ) -> Estimates:
+    def estimate(self, node: PlanNode, operator: PartialAggregate, inputs: Sequence[Estimates]) -> Estimates:
         """Return a row for each group, and what that is good for."""
         groups = groups_of(node, operator.keys, inputs[0])
         return msgspec.structs.replace(groups, origin=f"{groups.origin}; {operator.why}")

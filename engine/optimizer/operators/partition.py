@@ -49,7 +49,7 @@ class PartitionEntry(OperatorEntry[Partition]):
         narrow_input(plan, node, 0, used | set(operator.keys))
         follow_input(plan, plan.node(node.id))
 
-    def estimate(self, node: PlanNode, operator: Partition, inputs: Sequence[Estimates], *, legacy: bool) -> Estimates:
+    def estimate(self, node: PlanNode, operator: Partition, inputs: Sequence[Estimates]) -> Estimates:
         """Return the rows of the input; those of a broadcast follow with its parallelism."""
         return msgspec.structs.replace(inputs[0], origin="rows of the input")
 

@@ -78,11 +78,11 @@ class ProjectEntry(RowWiseEntry[Project]):
         is_by_value = all(is_deterministic(named.expression) for named in operator.expressions)
         return OrderUse.PASSED_ON if is_by_value else OrderUse.SEEN
 
-    def estimate(self, node: PlanNode, operator: Project, inputs: Sequence[Estimates], *, legacy: bool) -> Estimates:
+    def estimate(self, node: PlanNode, operator: Project, inputs: Sequence[Estimates]) -> Estimates:
         """Return the rows of the input, at the width of the columns."""
         source = inputs[0]
         columns = column_lineage.projected(operator.expressions, source.columns, source.computed)
-        estimates = sized(node.schema, source.rows, columns, "rows of the input", unset=legacy)
+        estimates = sized(node.schema, source.rows, columns, "rows of the input")
         computed = column_lineage.carried(operator.expressions, source.computed)
         return msgspec.structs.replace(estimates, computed=computed)
 

@@ -32,7 +32,6 @@ from engine.optimizer.properties import RANDOM, GlobalProperties
 from engine.statistics.estimates import Estimates, scaled, sized
 
 FLAT_MAP_EXPANSION = 2.0
-LEGACY_FLAT_MAP_EXPANSION = 5.0
 PYTHON_FILTER_SHARE = 0.5
 
 
@@ -85,9 +84,7 @@ class PythonFunctionEntry(RowWiseEntry[PythonFunction]):
         filter_input(plan, node, 0, passing)
         return passing
 
-    def estimate(
-        self, node: PlanNode, operator: PythonFunction, inputs: Sequence[Estimates], *, legacy: bool
-    ) -> Estimates:
+    def estimate(self, node: PlanNode, operator: PythonFunction, inputs: Sequence[Estimates]) -> Estimates:
         """Return rows by the kind of the function."""
         source, kind = inputs[0], operator.kind
         if kind == "filter":
@@ -96,10 +93,9 @@ class PythonFunctionEntry(RowWiseEntry[PythonFunction]):
             columns = dict(source.columns)
             return sized(node.schema, source.rows, columns, "rows of the input", unset=not source.is_size_known)
         if kind == "flat_map":
-            factor = LEGACY_FLAT_MAP_EXPANSION if legacy else FLAT_MAP_EXPANSION
-            origin = f"{factor:g} * input: default for flat_map"
-            return sized(node.schema, source.rows * factor, {}, origin, unset=legacy)
-        return sized(node.schema, source.rows, {}, f"rows of the input ({kind})", unset=legacy)
+            origin = f"{FLAT_MAP_EXPANSION:g} * input: default for flat_map"
+            return sized(node.schema, source.rows * FLAT_MAP_EXPANSION, {}, origin)
+        return sized(node.schema, source.rows, {}, f"rows of the input ({kind})")
 
     def origins(
         self, operator: PythonFunction, key: Expression, inputs: Sequence[PlanSchema]

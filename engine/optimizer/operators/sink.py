@@ -35,7 +35,7 @@ class SinkEntry(RowWiseEntry[Sink]):
         """Return all columns."""
         return set(plan.node(node.inputs[input_index]).schema.names)
 
-    def estimate(self, node: PlanNode, operator: Sink, inputs: Sequence[Estimates], *, legacy: bool) -> Estimates:
+    def estimate(self, node: PlanNode, operator: Sink, inputs: Sequence[Estimates]) -> Estimates:
         """Return the rows of the input."""
         return msgspec.structs.replace(inputs[0], origin="rows of the input")
 

@@ -70,7 +70,7 @@ class SortEntry(OperatorEntry[Sort]):
         """Return whether there is a limit: which rows of equal keys it takes depends on the order they had."""
         return OrderUse.LOST if operator.limit is None else OrderUse.SEEN
 
-    def estimate(self, node: PlanNode, operator: Sort, inputs: Sequence[Estimates], *, legacy: bool) -> Estimates:
+    def estimate(self, node: PlanNode, operator: Sort, inputs: Sequence[Estimates]) -> Estimates:
         """Return the rows of the input, at most the limit."""
         if operator.limit is not None:
             return limited(inputs[0], operator.limit, f"top {operator.limit}")

@@ -81,9 +81,7 @@ class SortedAggregateEntry(OperatorEntry[SortedAggregate]):
         filter_input(plan, node, 0, passing)
         return passing
 
-    def estimate(
-        self, node: PlanNode, operator: SortedAggregate, inputs: Sequence[Estimates], *, legacy: bool
-    ) -> Estimates:
+    def estimate(self, node: PlanNode, operator: SortedAggregate, inputs: Sequence[Estimates]) -> Estimates:
         """Return a row for each group."""
         return groups_of(node, operator.keys, inputs[0])
 

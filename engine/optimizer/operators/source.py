@@ -97,7 +97,7 @@ class SourceEntry(OperatorEntry[Source]):
         if kept != node.schema:
             plan.replace(node, operator=_with_columns(operator, node.schema, kept), schema=kept)
 
-    def estimate(self, node: PlanNode, operator: Source, inputs: Sequence[Estimates], *, legacy: bool) -> Estimates:
+    def estimate(self, node: PlanNode, operator: Source, inputs: Sequence[Estimates]) -> Estimates:
         """Return the statistics of a source, completed."""
         statistics = operator.statistics
         rows, size, origin = statistics.row_count, statistics.size_bytes, statistics.origin

@@ -57,7 +57,7 @@ class UnionEntry(OperatorEntry[Union]):
         """Rows of its inputs mix."""
         return OrderUse.LOST
 
-    def estimate(self, node: PlanNode, operator: Union, inputs: Sequence[Estimates], *, legacy: bool) -> Estimates:
+    def estimate(self, node: PlanNode, operator: Union, inputs: Sequence[Estimates]) -> Estimates:
         """Return the sum of the inputs."""
         rows = sum(each.rows for each in inputs)
         unset = any(not each.is_size_known for each in inputs)

@@ -73,7 +73,7 @@ class WindowEntry(OperatorEntry[Window]):
         filter_input(plan, node, 0, passing)
         return passing
 
-    def estimate(self, node: PlanNode, operator: Window, inputs: Sequence[Estimates], *, legacy: bool) -> Estimates:
+    def estimate(self, node: PlanNode, operator: Window, inputs: Sequence[Estimates]) -> Estimates:
         """Return the rows of the input, with more columns."""
         source = inputs[0]
         return sized(

@@ -73,7 +73,7 @@ def _pays(plan: LogicalPlan, node: PlanNode, below: PlanNode, side: int) -> bool
     asked = estimate_below(plan, below, known)
     inputs = [estimate_below(plan, plan.node(source), known) for source in node.inputs]
     inputs[side] = left
-    joined = entry_of(node.operator).estimate(node, node.operator, inputs, legacy=False)
+    joined = entry_of(node.operator).estimate(node, node.operator, inputs)
     return joined.rows <= PULLS * asked.rows
 
 

@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 import pytest
 
 from engine.graph.plan import JoinType
-from engine.join.lent_build import borrow_build, can_lend, copy_build
+from engine.join.borrowed_build import borrow_build, can_be_borrowed, copy_build
 from tests.join.join_oracle import (
     hash_join,
     join_memory,
@@ -71,7 +71,7 @@ def expected(how, with_condition):
 def test_joins_in_several_threads_probe_one_build_side(tmp_path, how, with_condition, pages):
     with join_memory(tmp_path, pages, 4096) as (pool, space):
         owner = fill(new_join(how, pool, space, with_condition), RIGHT)
-        assert can_lend(owner)
+        assert can_be_borrowed(owner)
         used = pool.pages_used
         borrowers = [new_join(how, pool, space, with_condition) for _ in range(3)]
         results = {}
@@ -101,7 +101,7 @@ def test_a_copy_is_a_build_side_of_its_own(tmp_path, how, pages, own_pages):
             (tmp_path / name).mkdir()
             memories.append(stack.enter_context(join_memory(tmp_path / name, size, 4096)))
         owner = fill(new_join(how, *memories[0], False), RIGHT)
-        assert can_lend(owner) == (pages == 512)
+        assert can_be_borrowed(owner) == (pages == 512)
         batches = LEFT.to_batches(max_chunksize=1500)
         # the owner probes while it is copied
         owned = list(owner.probe(batches[0]))
@@ -134,8 +134,8 @@ def test_not_in_knows_what_the_owner_knows(tmp_path, way, right):
 
 
 @pytest.mark.parametrize("how", [JoinType.RIGHT, JoinType.FULL])
-def test_build_rows_that_are_marked_are_not_lent(tmp_path, how):
+def test_build_rows_that_are_marked_are_not_borrowed(tmp_path, how):
     with join_memory(tmp_path, 512, 4096) as (pool, space):
         owner = fill(new_join(how, pool, space, False), RIGHT)
-        assert not can_lend(owner)
+        assert not can_be_borrowed(owner)
         owner.close()

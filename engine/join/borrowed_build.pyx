@@ -1,13 +1,13 @@
-"""One build side for several joins of a process: lent where it is whole in memory, copied where it is not.
+"""One build side for several joins of a process: borrowed where it is whole in memory, else copied.
 
-    owner.add_build... ─► owner.finish_build() ─┬─ can_lend(owner)   borrow_build(join, owner): none is built again
-                                                └─ not               for _ in copy_build(join, owner): ...
-                                                                     join.finish_build()
+    owner.add_build... ─► owner.finish_build() ─┬─ can_be_borrowed(owner)   borrow_build(join, owner): nothing is built
+                                                └─ not                      for _ in copy_build(join, owner): ...
+                                                                            join.finish_build()
 
 A borrowing join reads the owner's directory, rows and Arrow columns, which no probe changes: build rows that carry a
-matched bit are not lent (``can_lend``). The owner stays open, in the phase LENT in which it does not probe itself,
-until all borrowers are closed. Each borrower has scratch memory of its own, so that they may probe in different
-threads.
+matched bit are not borrowed (``can_be_borrowed``). The owner stays open, in the phase BORROWED in which it does not
+probe itself, until all borrowers are closed. Each borrower has scratch arrays of its own, so that they may probe in
+different threads.
 
 A copy reads what the owner has in pages and in build files, while the owner may probe (its pages and build files stay
 as they are until its finish_probe). It takes one step for each chunk of rows.
@@ -26,16 +26,16 @@ from engine.join.row_stream cimport RowStream
 from engine.join.join_phase import JoinPhase
 
 
-def can_lend(HashJoin owner not None):
+def can_be_borrowed(HashJoin owner not None):
     """Return whether all build rows are in the table, and stay as they are while they are probed."""
     if owner.phase is JoinPhase.PROBING:
         return owner._level.spilled_count == 0 and not owner._roles.marks_build()
-    return owner.phase is JoinPhase.LENT
+    return owner.phase is JoinPhase.BORROWED
 
 
 def borrow_build(HashJoin join not None, HashJoin owner not None):
     """Let a join without build rows probe the owner's; both were made with the same arguments."""
-    owner._advance(JoinPhase.LENT)
+    owner._advance(JoinPhase.BORROWED)
     join._drop_level()
     join._roles.tables.borrow(owner._roles.tables)
     join._roles.output.share_columns(owner._roles.output)

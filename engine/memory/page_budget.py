@@ -1,0 +1,92 @@
+"""PageBudget: the pages of a process, what a slot has of them, and what each operator in the slot.
+
+    process size ─► ProcessMemory ─► PageBudget ─┬─ slot_pages ─► operator_pages(weight, weights, slot_pages)
+                                                 │                ├─► explain
+                                                 │                └─► deployment ─► the task's pools ─► accounts, REST
+                                                 └─ operator_bytes, weight(bytes, least)      while plans are compared
+
+The operators that run in a slot at the same time divide its pages: each that keeps rows has OPERATOR_PAGES_MIN, and a
+part of the rest by its weight. A weight is the part of a slot that the operator would fill alone, 0 of one that keeps
+no rows.
+
+    a slot of 64 pages     join, weight 0.75   6 + 45 = 51
+                           sort, weight 0.125  6 +  7 = 13 (7.4 rounded down)      52 pages are divided by weight
+
+A planner compares plans before it knows which operators run beside each other. It takes OPERATORS_PER_SLOT for each
+slot, so ``operator_bytes`` is half of one.
+
+Invariant: the pages of all operators of a slot are at most the slot's, those of all slots at most the process's. Pure.
+
+Source: the managed memory fractions of Flink's slot sharing groups.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+import msgspec
+
+from engine.errors import MemoryBudgetError
+from engine.memory.page_size import PAGE_SIZE_DEFAULT_BYTES
+
+#: pages with which every operator that keeps rows runs correctly
+OPERATOR_PAGES_MIN: Final = 6
+#: operators that keep rows, for each slot, in the planner's costs
+OPERATORS_PER_SLOT: Final = 2
+#: floating-point error that is not to cost a page
+_ROUNDING: Final = 1e-6
+
+
+def pages_needed(weights: Iterable[float]) -> int:
+    """Return the pages without which operators of these weights do not run in one slot."""
+    return OPERATOR_PAGES_MIN * sum(weight > 0 for weight in weights)
+
+
+def operator_pages(weight: float, weights: Sequence[float], slot_pages: int) -> int:
+    """Return the pages of one operator in a slot; 0 of one that keeps no rows.
+
+    Args: weight: of the operator; weights: of all operators in the slot, this one among them.
+    Raises: MemoryBudgetError: the slot has fewer pages than its operators need.
+    """
+    least = pages_needed(weights)
+    if least > slot_pages:
+        raise MemoryBudgetError(
+            f"a slot has {slot_pages} pages of managed memory, its operators need {least}: "
+            "set taskmanager.memory.managed.size higher, or the parallelism lower"
+        )
+    if weight == 0:
+        return 0
+    return OPERATOR_PAGES_MIN + int((slot_pages - least) * weight / sum(weights) + _ROUNDING)
+
+
+class PageBudget(msgspec.Struct, frozen=True):
+    """The pages that the slots of one process divide."""
+
+    #: of all slots together
+    size_bytes: int
+    page_bytes: int = PAGE_SIZE_DEFAULT_BYTES
+    slot_count: int = 1
+
+    @property
+    def slot_bytes(self) -> int:
+        """Bytes of one slot."""
+        return self.size_bytes // self.slot_count
+
+    @property
+    def slot_pages(self) -> int:
+        """Pages of one slot."""
+        return self.slot_bytes // self.page_bytes
+
+    @property
+    def operator_bytes(self) -> int:
+        """Bytes that a planner takes for one subtask of an operator that keeps rows."""
+        return self.slot_bytes // OPERATORS_PER_SLOT
+
+    def weight(self, size_bytes: float, least: float) -> float:
+        """Return the weight of an operator that keeps so many bytes in one subtask: from ``least`` to 1."""
+        return min(1.0, max(least, size_bytes / self.slot_bytes))
+
+    def with_slots(self, count: int) -> PageBudget:
+        """Return the same pages divided among so many slots."""
+        return msgspec.structs.replace(self, slot_count=count)

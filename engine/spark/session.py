@@ -65,12 +65,16 @@ def _present_session() -> SparkSession | None:
 
 def _warn_of_another(there: SparkSession, remote: str) -> None:
     """Tell the author of a program whose own session is not at the server that a setting names."""
-    from pyspark.sql.connect.client import DefaultChannelBuilder  # noqa: PLC0415 - Spark Connect is an extra
+    where = "with a JVM of its own"
+    if is_remote():
+        from pyspark.sql.connect.client import DefaultChannelBuilder  # noqa: PLC0415 - Spark Connect is an extra
 
-    known = getattr(getattr(getattr(there, "client", None), "_builder", None), "endpoint", None)
-    if known != DefaultChannelBuilder(remote).endpoint:
-        where = f"at {_SCHEME}{known}" if known else "with a JVM of its own"
-        warn_user(f"Spark at {remote} is not asked: this program has a session of Spark {where} already, which is used")
+        own = getattr(getattr(there.client, "_builder", None), "endpoint", None)
+        # else it is a server within this process, as local[2] is
+        if not remote.startswith(_SCHEME) or own == DefaultChannelBuilder(remote).endpoint:
+            return
+        where = f"at {_SCHEME}{own}"
+    warn_user(f"Spark at {remote} is not asked: this program has a session of Spark {where} already, which is used")
 
 
 def _connect(name: str, remote: str) -> SparkSession:

@@ -26,7 +26,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from engine import DreyWarning, Environment, EngineError, col, sum_
-from engine.spark import export_data, frames, read_dataframe, register
+from engine.spark import export_command, export_data, frames, read_dataframe, register
 
 server = os.environ.pop("SPARK_REMOTE")
 spark = SparkSession.builder.remote(server).getOrCreate()
@@ -92,6 +92,11 @@ with Environment(target="spark") as env:
 os.environ["SPARK_REMOTE"] = server
 with Environment(target="spark") as env:
     assert env.from_rows([(1, 1)], schema).count() == 1
+(folder / "in.csv").write_text("1,a\\nx,b\\n")
+words = ["--input", str(folder / "in.csv"), "--format", "csv", "--schema", "id BIGINT, t STRING", "--quiet"]
+assert export_command.main([*words, "--output", str(folder / "exported")]) == 0
+with Environment() as env:
+    assert env.read_records(folder / "exported").collect() == [(1, "a")]
 """
 
 
@@ -123,4 +128,5 @@ def test_a_session_of_spark_connect_does_the_same(tmp_path):
         "ConfigurationError: this program's session of Spark Connect was stopped, and Spark starts no other kind in "
         "the same process: make another with SparkSession.builder.remote(...), or name its server in spark.remote "
         "True False",
+        f"1 bad row was set aside in {folder}/exported.rejected",
     ]

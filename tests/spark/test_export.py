@@ -10,7 +10,7 @@ from pyspark import SparkContext
 from pyspark.errors import utils as pyspark_errors
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
-from engine import Environment
+from engine import DreyWarning, Environment
 from engine.connectors.records_manifest import MANIFEST_NAME, read_manifest
 from engine.spark import export_command
 from engine.spark.session import open_session
@@ -155,6 +155,9 @@ def test_a_session_that_is_there_is_used_as_it_is(spark):
     with with_settings(spark, {"spark.sql.session.timeZone": "America/New_York"}):
         assert open_session("another", "local[7]").sparkContext is spark.sparkContext
         assert spark.conf.get("spark.sql.session.timeZone") == "America/New_York"
+    for master, remote in (("sc://127.0.0.1:1", None), (None, "sc://127.0.0.1:1")):
+        with pytest.warns(DreyWarning, match="at sc://127.0.0.1:1 is not asked: .* with a JVM of its own already"):
+            assert open_session("another", master, remote).sparkContext is spark.sparkContext
 
 
 def test_a_column_is_one_question_of_a_session_of_ours(spark, monkeypatch):

@@ -50,7 +50,11 @@ _CLASS: Final = re.compile(r"^(?:org\.apache\.spark\.[\w.$]+|(?:[a-z]\w*\.)+([A-
 #: a worker that ends takes its connection along
 _ENDED: Final = ("java.io.EOFException", "java.net.SocketException: Connection reset", "Python worker exited unexp")
 #: what a worker without our packages, or of another version of Python, says first
-_ANOTHER_PYTHON: Final = ("ModuleNotFoundError: No module named 'engine'", "[PYTHON_VERSION_MISMATCH]")
+_ANOTHER_PYTHON: Final = (
+    "ModuleNotFoundError: No module named 'engine'",
+    "ModuleNotFoundError: No module named 'drey'",
+    "[PYTHON_VERSION_MISMATCH]",
+)
 _LOGGERS: Final = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 #: said further up, where a file does not read
 _FILE: Final = re.compile(r"while reading file (?:file:(?://)?)?(/.+?)\.(?=\s|\Z)")

@@ -93,6 +93,7 @@ def test_a_worker_that_ended_is_no_error_of_files(cause):
     "said",
     [
         "pickle.loads(obj)\nModuleNotFoundError: No module named 'engine'\n",
+        "in beside\nModuleNotFoundError: No module named 'drey'\n",
         "PySparkRuntimeError: [PYTHON_VERSION_MISMATCH] Python in worker has different version: 3.9",
     ],
 )

@@ -15,8 +15,8 @@ from typing import Any, Self
 
 from engine.api.calls import Calls, row_count
 from engine.api.expression import Expr
-from engine.api.other_options import with_other_options
 from engine.api.logical_node import LogicalNode
+from engine.api.other_options import with_other_options
 from engine.api.projections import (
     check_columns,
     column_name,

@@ -1,7 +1,8 @@
-"""Malformed rows that a job leaves out: kept where a source says so, warned of where no job's result says it.
+"""What a job leaves out of its input: kept where a source says so, told to the author of the program.
 
 bad_row_sinks(sinks, written)     a sink for each source with ``bad_rows_path``: its malformed records as CSV
 warn_of_bad_rows(result)          of collect, count and the like, whose JobResult the script does not get
+warn_of_notes(result)             what readers of any job have found, such as members of JSON that were not read
 
 Held by: tests/integration/test_bad_rows.py
 """
@@ -43,3 +44,9 @@ def warn_of_bad_rows(result: JobResult) -> None:
             f"{result.bad_rows:,} malformed rows were left out (on_bad_row='skip'); read_csv(..., bad_rows_path=...)"
             " keeps those of CSV with file, line and reason"
         )
+
+
+def warn_of_notes(result: JobResult) -> None:
+    """Tell the author of a program what readers have found."""
+    for note in result.notes:
+        warn_user(note)

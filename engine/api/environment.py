@@ -26,7 +26,7 @@ from typing import Any, Final, Self
 import pyarrow as pa
 from msgspec.structs import replace
 
-from engine.api.bad_rows import bad_row_sinks, warn_of_bad_rows
+from engine.api.bad_rows import bad_row_sinks, warn_of_bad_rows, warn_of_notes
 from engine.api.cached_rows import above_cached, first_to_cache, with_cached
 from engine.api.data_set import DataSet
 from engine.api.executor import check_target, executor_of
@@ -184,7 +184,9 @@ class Environment(SourceCalls):
     def _planned_and_run(self, sinks: Sequence[LogicalNode], name: str) -> tuple[Plan, JobResult]:
         plan = self._planned(sinks, name)
         with beside_streams():
-            return plan, executor_of(self._target).execute(plan, self._configuration)
+            result = executor_of(self._target).execute(plan, self._configuration)
+        warn_of_notes(result)
+        return plan, result
 
     def _planned(self, sinks: Sequence[LogicalNode], name: str) -> Plan:
         """Return the plan of a job, of files as they are now."""
@@ -244,6 +246,7 @@ class Environment(SourceCalls):
             try:
                 result = executor.execute(plan, self._configuration)
                 warn_of_bad_rows(result)
+                warn_of_notes(result)
                 return result
             finally:
                 shutil.rmtree(target, ignore_errors=True)

@@ -51,6 +51,8 @@ class SubtaskResult(msgspec.Struct, frozen=True):
     stored_bytes: int = 0
     #: time of handing rows to other tasks, without waiting for room
     output_us: int = 0
+    #: what the author of the program is to be told, by what it is about
+    notes: dict[str, str] = {}
 
 
 class VertexResult(msgspec.Struct, frozen=True):
@@ -113,6 +115,14 @@ class JobResult(msgspec.Struct, frozen=True):
     def bad_rows(self) -> int:
         """Malformed rows of the input that were left out (``on_bad_row="skip"``), of all sources."""
         return sum(subtask.bad_rows for vertex in self.vertices for subtask in vertex.subtasks)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the author of the program is to be told of the input, such as members of JSON that were not read."""
+        found: dict[str, str] = {}
+        for subtask in (subtask for vertex in self.vertices for subtask in vertex.subtasks):
+            found = {**subtask.notes, **found}
+        return tuple(found[subject] for subject in sorted(found))
 
     def __repr__(self) -> str:
         return f"<JobResult {self._head}>"
@@ -258,6 +268,7 @@ def job_result(outcome: JobOutcome) -> JobResult:
                     subtask.counters.operators,
                     subtask.counters.stored_bytes,
                     subtask.counters.output_us,
+                    subtask.counters.notes,
                 )
                 for subtask in vertex.subtasks
             ),

@@ -3,13 +3,14 @@
     JsonParser(schema).parse(block) -> pa.Table             pa.ArrowInvalid: some line is malformed
     JsonParser(schema).parse_good(block, before, behind) -> (tables, count of malformed lines)
     JsonParser(schema).first_bad(block) -> (line, reason)   halves the block until one line is left
+    JsonParser(schema, ...).new_members() -> paths          members that the schema does not name, each once
     inferred_table(block) -> pa.Table                       names and types by what is there
 
-Members that the schema does not name are passed over; one that is missing is null. Days, times of day and the like,
-which Arrow's JSON does not have, are read as texts or numbers and cast. A column of texts has the JSON text of numbers,
-objects and other values that are none, a map the members of an object. Ordinary blocks are read by ``json_columns``,
-with what Arrow would say of them. One that Arrow refuses, as it does one with objects for maps, is looked at line by
-line (``json_lines``).
+Members that the schema does not name are passed over; one that is missing is null. Days, times and the like, wherever
+they are, are read as texts or numbers and cast (``json_types``): a text with an offset from UTC is no timestamp
+without a zone, as in CSV. Where a text is wanted, there is the JSON text of numbers, objects and other values that are
+none; where a map is, the members of an object. Ordinary blocks are read by ``json_columns``, with what Arrow would say
+of them. One that Arrow refuses, as it does one with objects for maps, is looked at line by line (``json_lines``).
 
 Held by: tests/connectors/test_json.py
 """
@@ -19,7 +20,7 @@ from __future__ import annotations
 import contextlib
 import re
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 import pyarrow as pa
@@ -35,8 +36,7 @@ from engine.connectors.json_lines import (
     is_one_value,
     objects_over_lines,
 )
-from engine.records.arrow_functions import pc
-from engine.records.plain_scalars import scalar_of
+from engine.connectors.json_types import readable, values_of
 
 _ONE: Final = "JSON lines has one object a line: jq -c . FILE > NEW"
 OVER_LINES: Final = f"the object is not whole on its line; {_ONE}"
@@ -67,6 +67,23 @@ def inferred_table(block: bytes) -> pa.Table:
     return table
 
 
+def member_paths(schema: Iterable[pa.Field], before: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """Yield the paths of all members of columns; elements of lists and values of maps have no part of their own."""
+    for field in schema:
+        path = (*before, field.name)
+        yield path
+        yield from _paths_within(field.type, path)
+
+
+def _paths_within(data_type: pa.DataType, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    if pa.types.is_struct(data_type):
+        yield from member_paths(data_type, path)
+    elif pa.types.is_map(data_type):
+        yield from _paths_within(data_type.item_type, path)
+    elif pa.types.is_nested(data_type):
+        yield from _paths_within(data_type.value_type, path)
+
+
 def _read(block: bytes, options: pajson.ParseOptions) -> pa.Table:
     # Arrow takes such a line for an object without members, and a block of nothing else ends the process.
     if _NULL_LINE.search(block):
@@ -76,18 +93,23 @@ def _read(block: bytes, options: pajson.ParseOptions) -> pa.Table:
 
 
 class JsonParser:
-    """Parses blocks of whole lines into the columns of a schema."""
+    """Parses blocks of whole lines into the columns of a schema; ``tells``: says which other members there are."""
 
-    def __init__(self, schema: pa.Schema) -> None:
+    def __init__(self, schema: pa.Schema, *, tells: bool = False) -> None:
         self._schema = schema
+        self._tells = tells
+        #: members that Arrow's parser has met, and those of them that were not told yet
+        self._told: set[tuple[str, ...]] = set()
+        self._untold: list[tuple[str, ...]] = []
         self._lines = LineReader(schema)
         # Without columns there are rows all the same, and Arrow counts them by one that is nowhere.
-        self._read_as = pa.schema([pa.field(field.name, _readable(field.type)) for field in schema])
+        self._read_as = pa.schema([pa.field(field.name, readable(field.type)) for field in schema])
         is_native = all(parses_natively(field.type) for field in self._read_as)
         self._native = JsonColumns(schema, self._read_as) if is_native else None
         asked = self._read_as if len(schema) else pa.schema([("", pa.null())])
-        self._options = pajson.ParseOptions(
-            explicit_schema=asked, newlines_in_values=False, unexpected_field_behavior="ignore"
+        self._options, self._all = (
+            pajson.ParseOptions(explicit_schema=asked, newlines_in_values=False, unexpected_field_behavior=behavior)
+            for behavior in ("ignore", "infer")
         )
 
     def parse(self, block: bytes) -> pa.Table:
@@ -110,14 +132,32 @@ class JsonParser:
         table = None if self._native is None else self._native.parse(block)
         if table is None:
             table = _read(block, self._options)
+            self._look(block)
             if not is_one_a_line(block, table.num_rows):
                 raise pa.ArrowInvalid(SEVERAL)
         if table.schema.names != self._schema.names:
             table = table.select(self._schema.names)
         if table.schema == self._schema:
             return table
-        columns = [_as(column, field.type) for column, field in zip(table.columns, self._schema, strict=True)]
+        columns = [values_of(column, field.type) for column, field in zip(table.columns, self._schema, strict=True)]
         return pa.Table.from_arrays(columns, schema=self._schema)
+
+    def _look(self, block: bytes) -> None:
+        """Find out which members a block has that Arrow's parser has read."""
+        if self._tells:
+            with contextlib.suppress(pa.ArrowInvalid):
+                found = [path for path in member_paths(_read(block, self._all).schema) if path not in self._told]
+                self._told.update(found)
+                self._untold += found
+
+    def new_members(self) -> list[tuple[str, ...]]:
+        """Return the paths of members that were met since the last call, and are not in the schema."""
+        found, self._untold = self._untold, []
+        known = set(member_paths(self._read_as))
+        return [
+            *([] if self._native is None else self._native.new_members()),
+            *(path for path in found if path not in known),
+        ]
 
     def parses(self, block: bytes) -> bool:
         """Return whether no line is malformed."""
@@ -183,41 +223,17 @@ class JsonParser:
         try:
             self._parse(lines[first])
         except pa.ArrowInvalid as error:
-            reason = str(error).partition("\n")[0].removeprefix("JSON parse error: ")
-            return first, reason.removesuffix(" in row 0").rstrip(".")
+            reason = (
+                str(error).partition("\n")[0].removeprefix("JSON parse error: ").partition(" If these timestamps")[0]
+            )
+            return first, reason.removesuffix(" in row 0").rstrip(".") + _offset_advice(reason)
         return first, "malformed"
 
 
-def _as(column: pa.ChunkedArray, data_type: pa.DataType) -> pa.ChunkedArray:
-    """Return a column as the type it becomes; a time of day is that of a moment, which Arrow reads."""
-    if pa.types.is_time(data_type):
-        moments = pc.binary_join_element_wise(scalar_of("1970-01-01"), column, scalar_of(" "))
-        return moments.cast(pa.timestamp(data_type.unit)).cast(data_type)
-    if pa.types.is_map(data_type):
-        return pa.chunked_array([_maps(chunk, data_type) for chunk in column.chunks], data_type)
-    return column if column.type == data_type else column.cast(data_type)
-
-
-def _maps(column: pa.ListArray, data_type: pa.MapType) -> pa.MapArray:
-    """Return lists of keys and values as maps."""
-    keys, values = column.values.flatten()
-    ends, nulls = column.offsets, column.is_null()
-    return pa.MapArray.from_arrays(ends, keys, values.cast(data_type.item_type), data_type, mask=nulls)
-
-
-def _readable(data_type: pa.DataType) -> pa.DataType:
-    """Return the type as which Arrow's JSON reads what becomes another one."""
-    types = pa.types
-    if types.is_date(data_type) or types.is_time(data_type):
-        return pa.string()
-    if types.is_duration(data_type):
-        return pa.int64()
-    if types.is_fixed_size_binary(data_type):
-        return pa.binary()
-    if types.is_map(data_type) and types.is_string(data_type.key_type):
-        return pa.list_(pa.struct([("key", pa.string()), ("value", _readable(data_type.item_type))]))
-    if types.is_list(data_type) or types.is_large_list(data_type) or types.is_fixed_size_list(data_type):
-        return pa.list_(_readable(data_type.value_type))
-    if types.is_struct(data_type):
-        return pa.struct([pa.field(each.name, _readable(each.type)) for each in data_type])
-    return data_type
+def _offset_advice(reason: str) -> str:
+    """Return what to do about a timestamp that is none because of its offset from UTC; "" for other reasons."""
+    if "expected no zone offset" in reason:
+        return "; it has an offset from UTC, which a type such as timestamp[us, tz=UTC] takes"
+    if "expected a zone offset" in reason:
+        return "; it has no offset from UTC: a type such as timestamp[us] takes it, and .dt.with_timezone(zone) goes on"
+    return ""

@@ -4,13 +4,14 @@
     JsonColumns(schema, read_as)         ``read_as``: each column as Arrow's parser would be asked for it
         .parse(block) -> pa.Table        of ``read_as``
                       -> None            not ordinary, nothing was done
+        .new_members() -> [("a", "b")]   members that were met and are none of the schema's, each once, as paths
 
     block ──walk_lines──► places of values, node by node ──node by node──► validity, offsets, texts, numbers ──► columns
 
 What is ordinary ``json_tree`` says; besides, numbers fit their column, and Arrow casts texts to timestamps and to
 floats of more than fifteen digits. So what comes out is what Arrow's JSON reader would have returned, only sooner;
 where it would raise, this module returns None and lets it. But for two things, for which Arrow's reader must be given
-other lines (``json_lines``): a column of texts has the JSON text of what is no text, and an object may be a map.
+other lines (``json_lines``): where a text is wanted there is the JSON text of what is none, and an object may be a map.
 
 The places of values are kept from call to call, with the names of members. Used by one thread; kernels run without the
 GIL.
@@ -29,8 +30,8 @@ from engine.records.arrow_functions import pc
 
 from engine.connectors.json_text cimport unescape
 from engine.connectors.json_tree cimport (
-    BLOCK_BYTES_MAX, ESCAPED_TEXT, LEAF, LIST, MAP, NESTED, NULL_VALUE, NUMBER, OBJECT, TEXT, TRUTH, Node, Value, Walk,
-    kind_of, size_of, walk_lines,
+    BLOCK_BYTES_MAX, ESCAPED_TEXT, LEAF, LIST, MAP, NESTED, NULL_VALUE, NUMBER, OBJECT, TEXT, TRUTH, Member, Node,
+    Value, Walk, kind_of, size_of, walk_lines,
 )
 from engine.csv.field_numbers cimport parse_decimal, parse_integer, put_integer
 
@@ -151,18 +152,20 @@ cdef void read_ends(const Node* node, int32_t* offsets) noexcept nogil:
         offsets[row_index + 1] = node.values[row_index].begin
 
 
-# A column (name, Arrow type, what a leaf takes, whether it is a map) as a node: name, kind, what it takes, children.
+# A column (name, type as it is read, type that is wanted) as a node: name, kind, what it takes, columns within it. The
+# key of a map has no wanted type: it is a text without escapes.
 cdef tuple node_of(tuple column):
-    name, data_type, takes, is_map = column
-    if pa.types.is_struct(data_type):
-        return name, OBJECT, 0, [(field.name, field.type, takes_of(field.type), False) for field in data_type]
-    if is_map:
-        key, item = data_type.value_type
-        item_takes = TAKES_ALL if is_text(item.type) else takes_of(item.type)
-        return name, MAP, 0, [("", key.type, 1 << TEXT, False), ("", item.type, item_takes, False)]
-    if pa.types.is_list(data_type):
-        return name, LIST, 0, [("", data_type.value_type, takes_of(data_type.value_type), False)]
-    return name, LEAF, takes, []
+    name, read, wanted = column
+    if pa.types.is_struct(read):
+        return name, OBJECT, 0, [(field.name, field.type, wanted.field(field.name).type) for field in read]
+    if wanted is not None and pa.types.is_map(wanted):
+        key, item = read.value_type
+        return name, MAP, 0, [("", key.type, None), ("", item.type, wanted.item_type)]
+    if pa.types.is_list(read):
+        return name, LIST, 0, [("", read.value_type, wanted.value_type)]
+    if wanted is None:
+        return name, LEAF, 1 << TEXT, []
+    return name, LEAF, TAKES_ALL if is_text(wanted) else takes_of(read), []
 
 
 cdef bint is_text(object data_type):
@@ -180,21 +183,24 @@ cdef class JsonColumns:
     cdef Walk _walk
     cdef int32_t _node_count
     cdef object _schema
+    cdef list _paths             # of the nodes
+    cdef int64_t _seen           # members that all nodes had when they were looked at
+    cdef set _told
 
     def __cinit__(self, schema not None, read_as not None):
         self._schema = read_as
-        columns = [
-            (read.name, read.type, TAKES_ALL if is_text(field.type) else takes_of(read.type),
-             pa.types.is_map(field.type))
-            for field, read in zip(schema, read_as, strict=True)
-        ]
+        columns = [(read.name, read.type, field.type) for field, read in zip(schema, read_as, strict=True)]
         # Level by level, so that the children of a node lie together.
         nodes = [("", OBJECT, 0, columns)]
-        waiting = list(columns)
+        self._paths = [()]
+        self._told = set()
+        waiting = [((), each) for each in columns]
         while waiting:
-            made = [node_of(each) for each in waiting]
+            made = [node_of(each) for _, each in waiting]
+            paths = [(*path, each[0]) if each[0] else path for path, each in waiting]
             nodes += made
-            waiting = [child for _, _, _, children in made for child in children]
+            self._paths += paths
+            waiting = [(path, child) for path, node in zip(paths, made) for child in node[3]]
         self._walk.nodes = <Node*>calloc(len(nodes), sizeof(Node))
         if self._walk.nodes == NULL:
             raise MemoryError("no memory for the columns of JSON lines")
@@ -252,6 +258,27 @@ cdef class JsonColumns:
         except pa.ArrowInvalid:
             return None
         return pa.Table.from_arrays(arrays, schema=self._schema)
+
+    def new_members(self):
+        """Return the paths of members that are none of the schema's, of those that were met since the last call."""
+        cdef int32_t index, member
+        cdef int64_t seen = 0
+        cdef Member* found
+        for index in range(self._node_count):
+            seen += self._walk.nodes[index].member_count
+        if seen == self._seen:
+            return []
+        self._seen = seen
+        paths = []
+        for index in range(self._node_count):
+            for member in range(self._walk.nodes[index].member_count):
+                found = &self._walk.nodes[index].members[member]
+                if found.child < 0:
+                    name = (<const char*>found.name)[1:found.size - 1].decode("utf-8", "replace")
+                    paths.append((*self._paths[index], name))
+        fresh = [path for path in paths if path not in self._told]
+        self._told.update(fresh)
+        return fresh
 
     # Raises pa.ArrowInvalid: a value does not fit.
     cdef object _array(self, int32_t index, object data_type):

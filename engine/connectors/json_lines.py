@@ -1,7 +1,7 @@
 """Lines of JSON one by one, for blocks that Arrow's parser refuses: which are bad, and values that are to be texts.
 
     LineReader(schema).read(line) -> line, with texts in place of what is a text in the schema, and entries in place of
-                                     what is a map; None: certainly bad
+                                     what is a map, wherever they are; None: certainly bad
     objects_over_lines(lines) -> [(first, last)]       the lines of objects that go over line ends, each with its places
     goes_over(line) -> bool                            whether the line ends within an object, or ends another line's
 
@@ -25,7 +25,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 import pyarrow as pa
@@ -49,13 +50,13 @@ class LineReader:
 
     def __init__(self, schema: pa.Schema) -> None:
         self._kinds = {field.name: kind for field in schema if (kind := _kind(field.type))}
-        self._map_kinds = {field.name: _kind(field.type.item_type) for field in schema if pa.types.is_map(field.type)}
+        self._rewriters = {field.name: each for field in schema if (each := _rewriter(field.type)) is not None}
         self._bounds = {field.name: _bounds(field.type) for field in schema if pa.types.is_integer(field.type)}
 
     @property
     def rewrites(self) -> bool:
         """Whether a line may be read as another one."""
-        return not {"text", "map"}.isdisjoint(self._kinds.values())
+        return bool(self._rewriters)
 
     def read(self, line: bytes) -> bytes | None:
         """Return the line as Arrow is to read it; None where it would refuse it."""
@@ -89,26 +90,21 @@ class LineReader:
             return line if b"Inf" in line or line.startswith(b"\xef\xbb\xbf") else None
         if refuses and not all_fit:
             return None
-        for begin, end, other in reversed(found):
-            text = f"{text[:begin]}{other}{text[end:]}"
-        return text.encode() if found else line
+        return _replaced(text, 0, len(text), found).encode() if found else line
 
-    def _changes(self, text: str) -> tuple[list[tuple[int, int, str]], bool]:
+    def _changes(self, text: str) -> tuple[list[_Change], bool]:
         """Return where values are that become others, and these, and whether all fit. ValueError: no object."""
-        found: list[tuple[int, int, str]] = []
+        found: list[_Change] = []
         all_fit = True
         for name, value, begin, end in _members(text, 0):
-            kind = self._kinds.get(name)
-            if kind is None or value is None:
+            if value is None:
                 continue
-            if kind == "text":
-                if not isinstance(value, str):
-                    found.append((begin, end, _quoted(text[begin:end])))
-            elif kind == "map":
-                if isinstance(value, dict):
-                    found.append((begin, end, _entries(text, begin, self._map_kinds[name])))
-            else:
-                all_fit = all_fit and self._fits(name, kind, value)
+            rewriter = self._rewriters.get(name)
+            other = None if rewriter is None else rewriter(text, begin, end, value)
+            if other is not None:
+                found.append((begin, end, other))
+            kind = self._kinds.get(name)
+            all_fit = all_fit and (kind is None or self._fits(name, kind, value))
         return found, all_fit
 
     def _fits(self, name: str, kind: str, value: Any) -> bool:
@@ -123,17 +119,78 @@ class LineReader:
 def _kind(data_type: pa.DataType) -> str:
     """Return what JSON must have for a column; empty: Arrow is asked."""
     types = pa.types
-    if types.is_string(data_type) or types.is_large_string(data_type):
-        return "text"
     if types.is_integer(data_type):
         return "whole"
     if types.is_floating(data_type):
         return "number"
     if types.is_boolean(data_type):
         return "truth"
-    if types.is_map(data_type):
-        return "map"
     return "moment" if types.is_date(data_type) or types.is_time(data_type) or types.is_timestamp(data_type) else ""
+
+
+#: returns what a value at a place of a text, as Python has it, becomes; None: it stays
+_Rewriter = Callable[[str, int, int, Any], "str | None"]
+#: begin, end and what comes there
+_Change = tuple[int, int, str]
+
+
+def _rewriter(data_type: pa.DataType) -> _Rewriter | None:
+    """Return what rewrites values of a type; None where all stay as they are."""
+    types = pa.types
+    if types.is_string(data_type) or types.is_large_string(data_type):
+        return _text
+    if types.is_map(data_type):
+        return partial(_entries, _rewriter(data_type.item_type))
+    if types.is_struct(data_type):
+        within = {each.name: found for each in data_type if (found := _rewriter(each.type)) is not None}
+        return partial(_object, within) if within else None
+    if types.is_nested(data_type):
+        element = _rewriter(data_type.value_type)
+        return None if element is None else partial(_list, element)
+    return None
+
+
+def _text(text: str, begin: int, end: int, value: Any) -> str | None:
+    return None if value is None or isinstance(value, str) else _quoted(text[begin:end])
+
+
+def _object(within: Mapping[str, _Rewriter], text: str, begin: int, end: int, value: Any) -> str | None:
+    if not isinstance(value, dict):
+        return None
+    members = (each for each in _members(text, begin) if each[0] in within)
+    changed = ((first, last, within[name](text, first, last, each)) for name, each, first, last in members)
+    found = [(first, last, other) for first, last, other in changed if other is not None]
+    return _replaced(text, begin, end, found) if found else None
+
+
+def _list(element: _Rewriter, text: str, begin: int, end: int, value: Any) -> str | None:
+    if not isinstance(value, list):
+        return None
+    changed = ((first, last, element(text, first, last, each)) for each, first, last in _elements(text, begin))
+    found = [(first, last, other) for first, last, other in changed if other is not None]
+    return _replaced(text, begin, end, found) if found else None
+
+
+def _entries(item: _Rewriter | None, text: str, begin: int, _end: int, value: Any) -> str | None:
+    """Return an object as a list of its keys and values."""
+    if not isinstance(value, dict):
+        return None
+    entries: dict[str, str] = {}
+    for name, each, first, last in _members(text, begin):
+        if name in entries:
+            raise _RepeatedKeyError(f"the map has the key {name!r} twice")
+        other = None if item is None else item(text, first, last, each)
+        entries[name] = text[first:last] if other is None else other
+    return "[" + ",".join(f'{{"key":{_quoted(name)},"value":{each}}}' for name, each in entries.items()) + "]"
+
+
+def _replaced(text: str, begin: int, end: int, changes: Sequence[_Change]) -> str:
+    """Return a part of a text with others in place of parts of it, which come in order."""
+    pieces, at = [], begin
+    for first, last, other in changes:
+        pieces += [text[at:first], other]
+        at = last
+    return "".join([*pieces, text[at:end]])
 
 
 def _bounds(data_type: pa.DataType) -> tuple[int, int]:
@@ -169,21 +226,43 @@ def _quoted(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
 
 
-def _entries(text: str, at: int, kind: str) -> str:
-    """Return the object at a place as a list of its keys and values, which are texts where the kind says so."""
-    entries: dict[str, str] = {}
-    for name, value, begin, end in _members(text, at):
-        if name in entries:
-            raise _RepeatedKeyError(f"the map has the key {name!r} twice")
-        is_other = kind == "text" and not isinstance(value, str | None)
-        entries[name] = _quoted(text[begin:end]) if is_other else text[begin:end]
-    return "[" + ",".join(f'{{"key":{_quoted(name)},"value":{value}}}' for name, value in entries.items()) + "]"
+def _elements(text: str, at: int) -> Iterator[tuple[Any, int, int]]:
+    """Yield value and place of each element of the list at a place, which was read before."""
+    at = _behind_space(text, at + 1)
+    while text[at] != "]":
+        value, end = _DECODER.raw_decode(text, at)
+        yield value, at, end
+        at = _behind_space(text, end)
+        if text[at] == ",":
+            at = _behind_space(text, at + 1)
 
 
 def _behind_space(text: str, at: int) -> int:
     match = _SPACE.match(text, at)
     assert match is not None, "no space is space too"
     return match.end()
+
+
+def line_with(path: Sequence[str], block: bytes) -> int | None:
+    """Return the first line of a block, from 0, whose object has a member at a path; None where it is not found."""
+    for index, line in enumerate(block.split(b"\n")):
+        try:
+            if line.strip() and _has(json.loads(line), path):
+                return index
+        except (ValueError, RecursionError):
+            continue
+    return None
+
+
+def _has(value: Any, path: Sequence[str]) -> bool:
+    """Return whether a value has a member at a path, in which elements of lists and values of maps are no part."""
+    if isinstance(value, list):
+        return any(_has(each, path) for each in value)
+    if not isinstance(value, dict):
+        return False
+    if path[0] in value:
+        return len(path) == 1 or _has(value[path[0]], path[1:])
+    return any(_has(each, path) for each in value.values())
 
 
 def _open_ends(line: bytes) -> tuple[int, int]:

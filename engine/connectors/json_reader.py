@@ -2,6 +2,8 @@
 
     split [start, end) ──► blocks of whole lines, up to 1 MiB (``files.line_blocks``) ──► JsonParser ──► batches
 
+A member that an inferred schema lacks is noted with its file and line, for the author of the program.
+
 A line that is no object, or has a value of another type, is a DataError that names file, line and what is wrong, or is
 left out and counted (``on_bad_row="skip"``). Then all members of the schema are read, wanted or not, so that which rows
 are there does not depend on what is asked for; and each block is looked at with the lines around it, so that it does
@@ -13,14 +15,14 @@ Held by: tests/connectors/test_json.py
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
 import pyarrow as pa
 
-from engine.connectors.json_blocks import JsonParser
-from engine.connectors.json_lines import SPAN_BYTES
+from engine.connectors.json_blocks import JsonParser, member_paths
+from engine.connectors.json_lines import SPAN_BYTES, line_with
 from engine.errors import DataError
 from engine.files.compression import codec_of, open_text
 from engine.files.line_blocks import BYTE_ORDER_MARK, count_line_ends_before, line_blocks, line_start
@@ -31,6 +33,8 @@ from engine.records.bounded_batches import bounded_batches
 BLOCK_BYTES = 1 << 20
 #: bytes of a block when there is very little memory for each reader
 BLOCK_BYTES_MIN = 128 << 10
+#: members that are told of, of one task
+_NOTES_MAX = 20
 
 
 class JsonReader:
@@ -42,7 +46,12 @@ class JsonReader:
         schema = pa.ipc.read_schema(pa.py_buffer(spec.file_schema_ipc))
         self._columns = list(spec.columns)
         self._skips = spec.on_bad_row == "skip"
-        self._parser = JsonParser(schema if self._skips else pa.schema([schema.field(name) for name in self._columns]))
+        read = schema if self._skips else pa.schema([schema.field(name) for name in self._columns])
+        self._parser = JsonParser(read, tells=spec.is_inferred)
+        #: members that the schema names; None: what it does not name is not wanted
+        self._known = set(member_paths(schema)) if spec.is_inferred else None
+        #: of other members, where they are
+        self._notes: dict[str, str] = {}
         #: lines left out so far
         self.bad_rows = 0
         self._splits = splits
@@ -51,6 +60,11 @@ class JsonReader:
         self._file: BinaryIO | None = None
         self._member = process_budget.reserve(Kind.ARROW, role=Role.READER)
         self.bytes_read = 0
+
+    @property
+    def notes(self) -> Mapping[str, str]:
+        """Members that an inferred schema lacks, and where they are."""
+        return self._notes
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows of all splits; DataError for a malformed line."""
@@ -79,9 +93,27 @@ class JsonReader:
     def _all(self, path: str, codec: str, blocks: Iterator[tuple[int, bytes]]) -> Iterator[pa.Table]:
         for position, block in blocks:
             try:
-                yield self._parser.parse(block)
+                table = self._parser.parse(block)
             except pa.ArrowInvalid:
                 raise self._error(path, codec, position, block) from None
+            self._note_members(path, codec, position, block)
+            yield table
+
+    def _note_members(self, path: str, codec: str, position: int, block: bytes) -> None:
+        """Take note of members of a block that an inferred schema lacks: they are in no line of its sample."""
+        if self._known is None:
+            return
+        for member in self._parser.new_members():
+            is_within = len(member) > 1 and member[:-1] not in self._known  # a member that is not read
+            if member in self._known or is_within or len(self._notes) == _NOTES_MAX:
+                continue
+            index = line_with(member, block)
+            line = 0 if index is None else count_line_ends_before(path, codec, position) + index + 1
+            name = ".".join(member)
+            self._notes[f"read_json {name}"] = (
+                f"read_json: the member {name!r} is not read: no line of the sample that the schema comes from has it;"
+                f" it is in {path}{f', line {line}' if line else ''}; pass schema= with it"
+            )
 
     def _error(self, path: str, codec: str, position: int, block: bytes) -> DataError:
         """Return what is wrong with a block; with the begin of the file, where that is malformed as well.
@@ -109,6 +141,7 @@ class JsonReader:
             behind = _lines_behind(path, codec, position + len(block)) if following is None else following[1]
             tables, bad_rows = self._parser.parse_good(block, before, behind[:SPAN_BYTES])
             self.bad_rows += bad_rows
+            self._note_members(path, codec, position, block)
             yield pa.concat_tables(tables or [self._parser.parse(b"")]).select(self._columns)
             before = _last_lines(before + block)
             current = following

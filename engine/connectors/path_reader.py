@@ -8,7 +8,7 @@ Held by: tests/connectors/test_path_columns.py
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -37,6 +37,12 @@ class PathReader:
         self.bad_rows = 0
         self.bytes_read = 0
         self.pruned_groups = 0
+        self._notes: dict[str, str] = {}
+
+    @property
+    def notes(self) -> Mapping[str, str]:
+        """What readers of files have found for the author of the program, by what it is about."""
+        return {**getattr(self._reader, "notes", {}), **self._notes}
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows of all splits; those of many small files together."""
@@ -89,6 +95,7 @@ class PathReader:
 
     def _end_reader(self) -> None:
         if self._reader is not None:
+            self._notes = dict(self.notes)
             reader, self._reader = self._reader, None
             self.bad_rows += reader.bad_rows
             self.bytes_read += reader.bytes_read

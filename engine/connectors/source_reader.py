@@ -12,7 +12,7 @@ Held by: tests/connectors/test_sinks.py
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Protocol, TypeGuard
 
@@ -92,6 +92,15 @@ class CompactReader(Protocol):
         ...
 
 
+class NotingReader(Protocol):
+    """One that finds what the author of the program is to be told."""
+
+    @property
+    def notes(self) -> Mapping[str, str]:
+        """Sentences, by what they are about."""
+        ...
+
+
 @cache
 def _has(reader: type, method: str) -> bool:
     return hasattr(reader, method)
@@ -113,6 +122,11 @@ def is_sharing(reader: SourceReader) -> TypeGuard[SharingReader]:
 def is_compact(reader: SourceReader) -> TypeGuard[CompactReader]:
     """Whether a reader finds texts as codes and decimals in 64 bits."""
     return _has(type(reader), "keep_compact")
+
+
+def is_noting(reader: SourceReader) -> TypeGuard[NotingReader]:
+    """Whether a reader finds what the author of the program is to be told."""
+    return _has(type(reader), "notes")
 
 
 def open_source(

@@ -25,17 +25,13 @@ from engine.csv.parse import BlockParser, header_fields
 from engine.csv.scan import first_record_end, last_record_end
 from engine.csv.text import begin_of, begins, is_stream, open_csv
 from engine.errors import DataError
-from engine.files.compression import TextSizes, text_sizes
+from engine.files.compression import TextSizes, begins_of, text_sizes
 from engine.graph.source_spec import CsvSource, SourceStatistics
 from engine.statistics.column_statistics import SampledPlaces, sample_statistics
 
 HEAD_BYTES = 1 << 20
 _BLOCK_BYTES = 64 << 10
 _BLOCK_COUNT = 12
-#: files whose begin is looked at for types, beside the first one
-_BEGINS_COUNT = 31
-_BEGINS_BYTES = 1 << 20
-_BEGIN_BYTES_MIN = 8 << 10
 #: of a first record that is longer than the head
 _COMPRESSED_HEAD_MAX = 64 << 20
 
@@ -94,9 +90,8 @@ def first_head(spec: CsvSource) -> Head:
 def file_begins(spec: CsvSource, head: Head) -> list[Block]:
     """Return how other files begin than the one that the head is of: of a few, spread over all."""
     others = [path for path in spec.paths if path != head.path]
-    count = min(len(others), _BEGINS_COUNT)
-    size = max(_BEGIN_BYTES_MIN, min(_BLOCK_BYTES, _BEGINS_BYTES // max(1, count)))
-    found = [_begin(spec, path, data, size) for path, data in begins(spec, others, size, count)] if count else []
+    chosen, size = begins_of(others, _BLOCK_BYTES)
+    found = [_begin(spec, path, data, size) for path, data in begins(spec, chosen, size)]
     return [block for block in found if block.data]
 
 

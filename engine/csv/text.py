@@ -26,7 +26,7 @@ from typing import Any, BinaryIO, Final, cast
 
 from engine.csv.dialect import BYTE_ORDER_MARK, CsvDialect
 from engine.csv.scan import RecordScanner
-from engine.files.compression import ReadableText, codec_of, open_text, spread_over
+from engine.files.compression import ReadableText, codec_of, open_text
 from engine.graph.source_spec import CsvSource
 from engine.memory.budget import process_budget
 
@@ -71,10 +71,10 @@ def _behind_lines(file: BinaryIO, position: int, count: int) -> int:
     return position
 
 
-def begins(spec: CsvSource, paths: Sequence[str], size: int, count: int) -> list[tuple[str, bytes]]:
-    """Return path and begin of the text of ``count`` files at most, spread over all of them."""
+def begins(spec: CsvSource, paths: Sequence[str], size: int) -> list[tuple[str, bytes]]:
+    """Return path and begin of the text of each file."""
     found = []
-    for path in spread_over(paths, count):
+    for path in paths:
         with open_csv(spec, path) as file:
             begin_of(spec, file)
             found.append((path, file.read(size)))

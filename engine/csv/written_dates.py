@@ -9,6 +9,7 @@ A format with hours, minutes or seconds makes timestamp[us], one with %z a momen
 those of ``.str.to_date`` and ``.str.to_timestamp``. One format for all columns goes for those that a schema has as
 dates and times, else for columns of texts that are all of it.
 
+``moment_type(texts)``: the type of texts that all are dates or timestamps in ISO 8601, as Arrow infers it from CSV.
 ``has_mixed_offsets(texts)``: of timestamps in ISO 8601 some have an offset from UTC and some have none: they are no
 moments together, and Arrow infers text.
 
@@ -17,6 +18,8 @@ Held by: tests/integration/test_csv_options.py
 
 from __future__ import annotations
 
+import contextlib
+import re
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any, Final
@@ -32,7 +35,16 @@ from engine.records.plain_scalars import scalar_of
 #: directives of a time of day; %% is none
 _TIME_DIRECTIVES: Final = "HIMSfpTRXcrLkls"
 _OFFSET: Final = "z"
-_MOMENT: Final = r"^\d{4}-\d{2}-\d{2}[T ]\d{2}(:?\d{2}){0,2}([.,]\d+)?(Z|[+-]\d{2}(:?\d{2})?)?$"
+#: in the order in which Arrow tries them
+_MOMENT_TYPES: Final = (
+    pa.date32(),
+    pa.timestamp("s"),
+    pa.timestamp("s", "UTC"),
+    pa.timestamp("ns"),
+    pa.timestamp("ns", "UTC"),
+)
+_DAY: Final = re.compile(r"\d{4}-\d{2}-\d{2}([T ]|$)")
+_MOMENT: Final = r"^\d{4}-\d{2}-\d{2}([T ]\d{2}(:?\d{2}){0,2}([.,]\d+)?(Z|[+-]\d{2}(:?\d{2})?)?)?$"
 _WITH_OFFSET: Final = r"(Z|[T ].*[+-]\d{2}(:?\d{2})?)$"
 
 
@@ -113,6 +125,18 @@ class _Parser:
             raise ConfigurationError(
                 f"date_format={self.text!r} makes {self.type}, which cannot be {data_type}"
             ) from None
+
+
+def moment_type(texts: pa.ChunkedArray) -> pa.DataType | None:
+    """Return the type that texts have as Arrow reads them from CSV, if all of them are dates or timestamps; or None."""
+    first = next((text.as_py() for text in texts if text.is_valid), None)
+    if first is None or _DAY.match(first) is None:
+        return None
+    for data_type in _MOMENT_TYPES:
+        with contextlib.suppress(pa.ArrowInvalid):
+            pc.cast(texts, data_type)
+            return data_type
+    return None
 
 
 def has_mixed_offsets(texts: pa.ChunkedArray) -> bool:

@@ -40,6 +40,11 @@ CODECS: Final = tuple(ENDING_OF)
 #: text of a compressed file, in bytes of the file, where nothing is known of it
 GUESSED_RATIO: Final = 4.0
 _SKIP_BYTES: Final = 1 << 20
+#: files whose begin is looked at when a plan is built, where they are large and small ones; bytes of all, and of each
+_BEGINS_COUNT: Final = 31
+_BEGINS_MAX: Final = 511
+_BEGINS_BYTES: Final = 1 << 20
+_BEGIN_BYTES_MIN: Final = 8 << 10
 #: compressed files that are looked into when a plan is built
 _LOOKED_FILES: Final = 4
 #: how compressed files begin, and no text does
@@ -309,6 +314,17 @@ def spread_over(paths: Sequence[str], count: int) -> list[str]:
     if len(paths) <= count:
         return list(paths)
     return [paths[index * (len(paths) - 1) // max(1, count - 1)] for index in range(count)]
+
+
+def begins_of(paths: Sequence[str], block_bytes: int) -> tuple[list[str], int]:
+    """Return the files whose begin is looked at, and how much of each: a few, spread over all, or all of few bytes."""
+    total = 0
+    for path in paths:
+        total += Path(path).stat().st_size
+        if total > _BEGINS_BYTES:
+            break
+    chosen = spread_over(paths, _BEGINS_MAX if total <= _BEGINS_BYTES else _BEGINS_COUNT)
+    return chosen, max(_BEGIN_BYTES_MIN, min(block_bytes, _BEGINS_BYTES // max(1, min(len(chosen), _BEGINS_COUNT))))
 
 
 def heads(paths: Sequence[str], compression: str, size: int, count: int) -> list[bytes]:

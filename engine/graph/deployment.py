@@ -193,6 +193,8 @@ class TaskCounters(msgspec.Struct, frozen=True):
     stored_bytes: int = 0
     #: making rows of batches for other tasks and handing them over, without waiting for room
     output_us: int = 0
+    #: what the author of the program is to be told, by what it is about: of a subject one is told
+    notes: dict[str, str] = {}
 
 
 _ADDED = tuple(name for name in OperatorCounters.__struct_fields__ if name not in ("name", "node_id"))

@@ -120,6 +120,8 @@ class JsonSource(msgspec.Struct, frozen=True, tag="json"):
     compression: str = ""
     #: as of ``CsvSource``
     on_bad_row: str = "fail"
+    #: whether the schema comes from a sample: other members are told of
+    is_inferred: bool = False
 
 
 class BlockSource(msgspec.Struct, frozen=True, tag="blocks"):

@@ -13,13 +13,14 @@ from engine.gateways.messages import VertexProgress
 from engine.graph.deployment import SubtaskResult, TaskCounters, VertexResult, operator_totals
 from engine.jobmaster.execution_graph import ExecutionGraph
 
-_NUMBERS = tuple(name for name in TaskCounters.__struct_fields__ if name not in ("functions", "operators"))
+_NUMBERS = tuple(name for name in TaskCounters.__struct_fields__ if name not in ("functions", "operators", "notes"))
 
 
 def add_counters(counters: Iterable[TaskCounters]) -> TaskCounters:
-    """Return the sum of counters, field by field; of peaks the largest."""
+    """Return the sum of counters, field by field; of peaks the largest, and of notes about one subject the first."""
     listed = list(counters)
     totals: dict[str, Any] = {"functions": sum((Counter(each.functions) for each in listed), Counter())}
+    totals["notes"] = {subject: note for each in reversed(listed) for subject, note in each.notes.items()}
     for name in _NUMBERS:
         values = [getattr(each, name) for each in listed]
         totals[name] = max(values, default=0) if name.endswith("_peak") else sum(values)

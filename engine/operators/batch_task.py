@@ -165,6 +165,7 @@ class BatchTask:
             spilled_bytes=self._context.spilled_bytes + sum(partition.spilled_bytes for partition in self._partitions),
             bad_rows=self._context.bad_rows,
             functions=self._context.function_counters,
+            notes=self._context.notes,
             managed_bytes_peak=self._context.pages_peak * self._services.memory_manager.page_size,
             network_buffers_peak=sum(partition.buffers_peak for partition in self._partitions),
             arrow_bytes_peak=self._context.arrow_peak.bytes,

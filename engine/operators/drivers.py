@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Protocol, cast
 
 import pyarrow as pa
 
-from engine.connectors.source_reader import is_compact, is_filtering, is_sharing, open_source
+from engine.connectors.source_reader import is_compact, is_filtering, is_noting, is_sharing, open_source
 from engine.exchange.elements import OversizedRow, RowPage
 from engine.graph.operator_descriptor import SourceOperator
 from engine.graph.source_spec import ParquetSource
@@ -183,6 +183,8 @@ class SourceDriver:
 
     def _count_left_out(self) -> None:
         self._context.bad_rows = self._reader.bad_rows
+        if is_noting(self._reader):
+            self._context.notes = dict(self._reader.notes)
         self._context.pruned_groups = self._reader.pruned_groups
         dropped = 0 if self._top is None else self._top.rows_dropped
         self._context.filtered_rows = dropped + sum(test.rows_dropped for test in self._tests)

@@ -110,6 +110,8 @@ class TaskContext:
         self.arrow_peak = ArrowPeak()
         #: most that one of its Python workers held
         self.worker_bytes_peak = 0
+        #: as of ``TaskCounters``; replaced, never changed
+        self.notes: dict[str, str] = {}
         #: what rich functions of this attempt have counted
         self.function_counters: dict[str, int] = {}
         self.is_cancelled = False

@@ -173,7 +173,7 @@ class Environment(SourceCalls):
         chosen = current_command_line().job_name or name or _script_name()
         if not sinks:
             raise PlanError("there is nothing to execute: call write_csv, write_parquet or another write_* first")
-        sinks = self._with_bad_rows(sinks)
+        sinks = self._with_bad_rows([_as_files_are_now(sink) for sink in sinks])
         if not executor_of(self._target).is_dry:
             check_outputs([sink.operator.spec for sink in sinks if isinstance(sink.operator, Sink)])
         return self._run(sinks, chosen)
@@ -362,6 +362,19 @@ class _Elsewhere:
         raise PlanError(
             "a data set or Environment cannot be used inside a function; use .with_broadcast(name=data_set)"
         )
+
+
+def _as_files_are_now(sink: LogicalNode) -> LogicalNode:
+    """Return a sink that adds files, once more held against those that are there."""
+    if not isinstance(sink.operator, Sink) or not sink.operator.spec.mode:
+        return sink
+    from engine.api.added_files import like_what_is_there  # noqa: PLC0415 - start-up time
+
+    spec = sink.operator.spec
+    writer = f"write_{spec.format.partition('_')[0]}"
+    return replace(
+        sink, operator=replace(sink.operator, spec=like_what_is_there(spec, sink.schema, writer, warns=False))
+    )
 
 
 def _script_name() -> str:

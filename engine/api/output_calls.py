@@ -52,7 +52,8 @@ class OutputCalls(Calls):
 
         ``options``, of every format but records: ``mode`` "error", "overwrite", "append" or "overwrite_partitions";
         ``partition_by``, columns that become folders such as ``year=2024/``; ``sort_by``, the order of rows in the
-        files; ``target_file_size`` such as "128mb", after which the next file begins.
+        files; ``target_file_size`` such as "128mb", after which the next file begins; ``schema_mode`` "strict" or
+        "union", which adds rows whose types differ from those that are there.
         """
         from engine.csv.writer import check_csv_sink
         from engine.files.compression import written_codec

@@ -4,6 +4,7 @@
     partition_by       columns that become folders: year=2024/
     sort_by            order of the rows in the files, within each partition
     target_file_size   "128mb": a file that has so much is followed by another one
+    schema_mode        "strict", or "union": rows that are added may be others than those that are there
 
 Rows of a partitioned output are sorted by the columns of ``partition_by``, then ``sort_by``, in ranges: what a subtask
 writes is a run of partitions, one file after the other, however many there are. With a target size, where a partition
@@ -38,6 +39,7 @@ class SinkOptions(TypedDict, total=False):
     partition_by: str | Sequence[str]
     sort_by: str | Sequence[str]
     target_file_size: int | str
+    schema_mode: str
 
 
 def with_options(
@@ -65,6 +67,9 @@ def with_options(
     for name in order:
         if not is_key_type(schema.field(name).type):
             raise SchemaError(f"{writer}: sort_by: column {name!r} is {schema.field(name).type}, which has no order")
+    schema_mode = options.get("schema_mode", "strict")
+    if schema_mode not in ("strict", "union"):
+        raise ConfigurationError(f"{writer}: schema_mode={schema_mode!r}: choose strict or union")
     size = options.get("target_file_size", 0)
     size_bytes = parse_size(size, "target_file_size") if size else 0
     changed = msgspec.structs.replace(
@@ -73,15 +78,16 @@ def with_options(
         mode=mode if mode in ("append", "overwrite_partitions") else "",
         partition_by=keys,
         target_file_bytes=size_bytes,
+        schema_mode=schema_mode,
     )
     if mode != "error":
         from engine.files.table_formats import check_not_added  # noqa: PLC0415 - start-up time
 
         check_not_added(changed.path, mode, writer)
     if changed.mode:
-        from engine.api.added_files import check_added  # noqa: PLC0415 - start-up time
+        from engine.api.added_files import like_what_is_there  # noqa: PLC0415 - start-up time
 
-        check_added(changed, schema, writer)
+        changed = like_what_is_there(changed, schema, writer)
     return changed, tuple(SortKey(name) for name in dict.fromkeys((*keys, *order)))
 
 

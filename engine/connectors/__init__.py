@@ -20,6 +20,7 @@ records_layout.py      in which order its rows are proven to lie
 computed_keys.py       samples of keys that are expressions
 source_reader.py       the interface of readers, ``open_source``
 sink_writer.py         the interface of writers, ``open_sink_writer``
+checked_texts.py       texts that are added to files are to be of the type that these are read as
 partition_runs.py      where one partition of an output ends, and the folder of each
 stream_writer.py       rows for a client that takes them while the job runs
 discard_writer.py      no rows at all, for jobs that are measured

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from engine.errors import ConfigurationError, DataError, SchemaError
 from engine.records.arrow_functions import pc
+from engine.records.plain_types import plain_schema
 
 _STRIPE_BYTES: Final = 16 << 20
 #: readers have ORC's timestamps in nanoseconds: the years from 1677 to 2262
@@ -32,6 +33,18 @@ def check_orc_sink(schema: pa.Schema, compression: str) -> None:
             raise SchemaError(
                 f"write_orc: column {field.name!r} is {field.type}, which ORC cannot store ({reason}); drop or cast it"
             ) from None
+
+
+def stored_orc_schema(schema: pa.Schema, compression: str) -> pa.Schema:
+    """Return the schema that rows have when they come back from ORC."""
+    from pyarrow import orc  # noqa: PLC0415 - start-up time
+
+    sink = pa.BufferOutputStream()
+    writer = _writer(sink, compression)
+    writer.write(schema.empty_table())
+    writer.close()
+    stored: pa.Schema = orc.ORCFile(pa.BufferReader(sink.getvalue())).schema
+    return plain_schema(pa.schema([pa.field(field.name, field.type) for field in stored]))
 
 
 def _writer(where: Any, compression: str) -> Any:

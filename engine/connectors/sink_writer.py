@@ -67,6 +67,15 @@ def open_sink_writer(spec: SinkSpec, schema: pa.Schema, path: Path, former: Sink
 
     former: of the sink's file before it, which has the same schema: what is known of its columns goes on.
     """
+    writer = _open(spec, schema, path, former)
+    if not spec.text_types_ipc:
+        return writer
+    from engine.connectors.checked_texts import CheckedTexts  # noqa: PLC0415 - start-up time
+
+    return CheckedTexts(writer, f"write_{spec.format}", pa.ipc.read_schema(pa.py_buffer(spec.text_types_ipc)))
+
+
+def _open(spec: SinkSpec, schema: pa.Schema, path: Path, former: SinkWriter | None) -> SinkWriter:
     # Loaded when there is a sink of the format: most jobs have one.
     if spec.format == "csv":
         from engine.csv.writer import CsvWriter  # noqa: PLC0415

@@ -224,6 +224,10 @@ class SinkSpec(msgspec.Struct, frozen=True):
     partition_by: tuple[str, ...] = ()
     #: a file that has so many bytes is followed by another one; 0: as the format likes
     target_file_bytes: int = 0
+    #: of rows that are added to others: strict, or union, which takes what readers take with ``schema_mode="union"``
+    schema_mode: str = "strict"
+    #: columns of texts, and the types as which they are to be read, as an Arrow IPC schema; b"": texts may be anything
+    text_types_ipc: bytes = b""
 
     @property
     def is_passing(self) -> bool:

@@ -19,6 +19,7 @@ from engine.api.environment import Environment
 from engine.connectors.records_manifest import MANIFEST_NAME
 from engine.errors import EngineError, NotYetSupportedError, PlanError
 from engine.files.compression import plain_ending
+from engine.files.paths import is_hidden
 from engine.sql.constants import NoFunctionError, NoValueError
 from engine.sql.lost_meaning import plain_words
 from engine.sql.planner import plan_query
@@ -96,11 +97,27 @@ def paths_in(text: str) -> list[str]:
 
 
 def format_at(path: str) -> str:
-    """Return the format of what lies at a path: by its ending, records by their manifest, else parquet."""
-    for name, endings in _ENDINGS.items():
-        if plain_ending(path) in endings:
-            return name
-    return "records" if (Path(path) / MANIFEST_NAME).is_file() else "parquet"
+    """Return the format of what lies at a path: by its ending, or that of a file in it; records by their manifest."""
+    folder = Path(path)
+    if (folder / MANIFEST_NAME).is_file():
+        return "records"
+    named = _format_of(path)
+    if named or not folder.is_dir():
+        return named or "parquet"
+    return _format_of(_first_file(folder)) or "parquet"
+
+
+def _format_of(path: str) -> str:
+    """Return the format that a name says, "" for none or for Parquet."""
+    return next((name for name, endings in _ENDINGS.items() if plain_ending(path) in endings), "")
+
+
+def _first_file(folder: Path) -> str:
+    """Return the name of a file that readers find in a folder, or in folders of values within it; "" for none."""
+    entries = sorted(each for each in folder.iterdir() if not is_hidden(each.name))
+    file = next((each.name for each in entries if each.is_file()), "")
+    inner = next((each for each in entries if "=" in each.name and each.is_dir()), None)
+    return file or ("" if inner is None else _first_file(inner))
 
 
 def read_table(environment: Environment, path: str) -> DataSet:

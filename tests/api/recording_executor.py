@@ -30,7 +30,7 @@ class RecordingExecutor:
             operator = plan.node(sink).operator
             assert isinstance(operator, Sink)
             Path(operator.spec.path).mkdir()
-        return SimpleNamespace(job_id="0" * 32, state="FINISHED", runtime_ms=1, vertices=(), bad_rows=0)
+        return SimpleNamespace(job_id="0" * 32, state="FINISHED", runtime_ms=1, vertices=(), bad_rows=0, notes=())
 
 
 @pytest.fixture

@@ -158,16 +158,11 @@ def test_what_is_appended_is_beside_what_was_there_and_partitions_are_replaced(e
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
-def other_type(data):
-    return data.with_columns(n=col("n").cast("string"))
-
-
 @pytest.mark.parametrize(
     ("change", "text"),
     [
         (lambda data: data.drop("n"), "has other columns: n; select those that are there"),
         (lambda data: data.with_columns(m=1), "has other columns: m"),
-        (other_type, "has 'n' as int64, these rows as string: cast it"),
     ],
 )
 def test_who_adds_what_does_not_fit_is_warned(env, tmp_path, change, text):
@@ -215,7 +210,7 @@ def test_a_header_is_in_all_csv_files_of_a_folder_or_in_none(env, tmp_path, opti
 
 
 def test_a_job_that_fails_adds_nothing(env, tmp_path):
-    env.from_arrow(TABLE).write_csv(tmp_path / "out")
+    env.from_arrow(TABLE.select(["n"])).write_csv(tmp_path / "out")
     env.execute()
     before = sorted(path.name for path in (tmp_path / "out").iterdir())
     schema = pa.schema([("n", pa.int64())])

@@ -362,8 +362,8 @@ class StringExpressions(HasOtherNames, Generic[ExprT]):
         """Return the value of a JSON text as a type: a pyarrow type, a name such as "int64", or a schema for a struct.
 
         Null where the text is no JSON or does not fit. Fields that the type has not are left out, those that the text
-        has not are null. Types are bool, numbers, decimals, string, date32, timestamps (dates and times in ISO 8601),
-        and lists and structs of them.
+        has not are null. Types are bool, numbers, decimals, string, date32, timestamps (in ISO 8601, with an
+        offset if the type has a zone and without one else), and lists and structs of them.
 
         >>> point = pa.schema([("x", pa.int64()), ("tags", pa.list_(pa.string()))])
         >>> values(col("t").str.json_parse(point), t=['{"x": 1, "tags": ["a"]}', "no JSON"])

@@ -105,11 +105,13 @@ def _offset_text(offsets: pa.Array, per_minute: int, target: pa.DataType) -> pa.
     return pc.binary_join_element_wise(sign, padded, scalar_of("", target))
 
 
-#: texts with other characters are no value of the type, so nobody needs to try them
+#: other texts are no value of the type, so nobody needs to try them
 _POSSIBLE = (
     (pa.types.is_integer, "^[-+0-9a-fA-FxX]+$"),
     (pa.types.is_floating, "^[-+0-9.eEinfatyINFATY]+$"),
     (pa.types.is_decimal, "^[-+0-9.eE]+$"),
+    (lambda target: pa.types.is_timestamp(target) and target.tz, "[T ][0-9:.]+(Z|[-+][0-9:]+)$"),
+    (pa.types.is_timestamp, "^[-0-9]+([T ][0-9:.]+)?$"),
     (pa.types.is_temporal, "^[-+0-9:.TZ ]+$"),
 )
 
@@ -125,6 +127,18 @@ def bind_try_cast(operands: Sequence[Operand], _options: Options) -> Binding:
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, UnknownZoneError) as error:
         what = f"which cannot be cast to {target}" if isinstance(error, pa.ArrowException) else str(error)
         raise NoMatchError(what) from None
+    possible = tried_by(kernel, source, target)
+
+    def of_datum(values: Datum, _type: Datum) -> Datum:
+        return possible(pa.repeat(values, 1))[0] if isinstance(values, pa.Scalar) else possible(values)
+
+    return Binding(of_datum, (None, None))
+
+
+def tried_by(
+    kernel: Callable[[Datum], Datum], source: pa.DataType, target: pa.DataType
+) -> Callable[[pa.Array], pa.Array]:
+    """Return what casts values by a kernel, and gives null for those that it refuses."""
     is_text = pa.types.is_string(source) or pa.types.is_large_string(source)
     pattern = next((pattern for is_of, pattern in _POSSIBLE if is_text and is_of(target)), None)
 
@@ -146,7 +160,4 @@ def bind_try_cast(operands: Sequence[Operand], _options: Options) -> Binding:
                 values = pc.if_else(fits, values, scalar_of(None, source))
             return tried(values)
 
-    def of_datum(values: Datum, _type: Datum) -> Datum:
-        return possible(pa.repeat(values, 1))[0] if isinstance(values, pa.Scalar) else possible(values)
-
-    return Binding(of_datum, (None, None))
+    return possible

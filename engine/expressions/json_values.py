@@ -4,8 +4,8 @@
     no JSON           {"v":[no JSON]}      fails: such texts are found in pieces of the batch, and null
 
 Null is what is null, no JSON, or does not fit the type; fields of a struct that are not there are null, others are left
-out. A text that is two values, or none, has a list of another length and is null. Dates are read as timestamps, which
-Arrow knows in ISO 8601.
+out. A text that is two values, or none, has a list of another length and is null. Dates and timestamps are read as
+texts, and are those that ``try_cast`` finds in them: Arrow's reader of JSON moves the clock by an offset in silence.
 
 Limits: a text that looks like a value and is none costs a hundred times one that is. A text that is written to close
 the list and to open another one, ``1],"v2":[2``, is taken for its first value.
@@ -23,10 +23,11 @@ import pyarrow as pa
 
 from engine.expressions.argument_kinds import text
 from engine.expressions.binding import Binding, NoMatchError, Operand, Options
+from engine.expressions.casting import cast_kernel, tried_by
 from engine.expressions.number_functions import of_array
 from engine.records.arrow_functions import pc
+from engine.records.plain_scalars import scalar_of
 
-_DATES: Final = pa.timestamp("s")
 #: texts that are looked at one by one where one of them is bad
 _PIECE_ROWS: Final = 256
 _PLACE: Final = re.compile(r"in row (\d+)$")
@@ -38,7 +39,6 @@ _LEAVES: Final = (
     pa.types.is_string,
     pa.types.is_large_string,
     pa.types.is_decimal,
-    pa.types.is_timestamp,
 )
 
 
@@ -49,7 +49,8 @@ def bind_json_parse(operands: Sequence[Operand], _options: Options) -> Binding:
     data_type = text(operands[0].type)
 
     def parsed(texts: pa.Array) -> pa.Array:
-        return _parsed(texts, read_as).cast(target)
+        found, lost = _of_type(_parsed(texts, read_as), target)
+        return found if lost is None else pc.if_else(lost, scalar_of(None, target), found)
 
     of_texts = of_array(parsed)
     return Binding(lambda texts, _type: of_texts(texts), (data_type, None))
@@ -61,8 +62,8 @@ def _read_type(target: pa.DataType) -> pa.DataType:
         return pa.list_(target.value_field.with_type(_read_type(target.value_type)))
     if pa.types.is_struct(target):
         return pa.struct([field.with_type(_read_type(field.type)).with_nullable(True) for field in target])
-    if pa.types.is_date32(target):
-        return _DATES
+    if pa.types.is_date32(target) or pa.types.is_timestamp(target):
+        return pa.string()
     if any(is_kind(target) for is_kind in _LEAVES):
         return target
     raise NoMatchError(f"JSON has no {target}; bool, numbers, string, date32, timestamps, decimals, lists and structs")
@@ -124,3 +125,42 @@ def _read(texts: pa.Array, read_as: pa.DataType) -> tuple[pa.Array | None, int |
     if len(lists) != len(texts) or not pc.all(pc.equal(pc.list_value_length(lists), 1)).as_py():
         return None, None
     return lists.flatten(), None
+
+
+def _of_type(values: pa.Array, target: pa.DataType) -> tuple[pa.Array, pa.Array | None]:
+    """Return values that were read as ``_read_type`` says as those of a type, and which have a text that is none.
+
+    None: all are of the type. In place of what has such a text within is a value that nobody is to see.
+    """
+    if values.type == target:
+        return values, None
+    if pa.types.is_struct(target):
+        return _structs(values, target)
+    if pa.types.is_list(target):
+        return _lists(values, target)
+    found = tried_by(cast_kernel(values.type, target), values.type, target)(values)
+    return found, None if found.null_count == values.null_count else pc.and_(pc.is_null(found), pc.is_valid(values))
+
+
+def _structs(values: pa.StructArray, target: pa.StructType) -> tuple[pa.Array, pa.Array | None]:
+    children, lost = [], None
+    for index, field in enumerate(target):
+        child, child_lost = _of_type(pc.struct_field(values, [index]), field.type)
+        children.append(child)
+        if child_lost is not None:
+            lost = child_lost if lost is None else pc.or_(lost, child_lost)
+    return pa.StructArray.from_arrays(children, fields=list(target), mask=pc.is_null(values)), lost
+
+
+def _lists(values: pa.ListArray, target: pa.ListType) -> tuple[pa.Array, pa.Array | None]:
+    offsets = values.offsets
+    within = values.values.slice(offsets[0].as_py(), offsets[-1].as_py() - offsets[0].as_py())
+    offsets = pc.subtract(offsets, offsets[0])
+    elements, lost = _of_type(within, target.value_type)
+    lists = pa.ListArray.from_arrays(offsets, elements, target, mask=pc.is_null(values))
+    if lost is None:
+        return lists, None
+    # The sum up to the end of a list is another one than up to its begin where it has an element that is lost.
+    counts = pa.concat_arrays([pa.array([0], pa.int64()), pc.cumulative_sum(pc.cast(lost, pa.int64()))])
+    at_places = counts.take(offsets)
+    return lists, pc.not_equal(at_places.slice(0, len(values)), at_places.slice(1))

@@ -92,6 +92,12 @@ def test_texts_that_are_no_such_value_are_null_and_all_others_are_not(share):
         (pa.decimal128(5, 2), '"1.50"', Decimal("1.50")),
         (pa.date32(), '"2024-02-29"', datetime.date(2024, 2, 29)),
         (pa.timestamp("us", "UTC"), '"2024-02-29T12:00:00Z"', datetime.datetime(2024, 2, 29, 12, tzinfo=datetime.UTC)),
+        (pa.timestamp("us"), '"2024-02-29 12:00:00.5"', datetime.datetime(2024, 2, 29, 12, 0, 0, 500_000)),
+        (
+            pa.timestamp("us", "UTC"),
+            '"2024-02-29T12:00:00+05:00"',
+            datetime.datetime(2024, 2, 29, 7, tzinfo=datetime.UTC),
+        ),
         (pa.list_(pa.date32()), '["2024-02-29", null]', [datetime.date(2024, 2, 29), None]),
         (pa.list_(pa.list_(pa.int8())), "[[1], []]", [[1], []]),
         (int, "1, 2", None),
@@ -101,6 +107,34 @@ def test_texts_that_are_no_such_value_are_null_and_all_others_are_not(share):
 def test_every_kind_of_value_is_read(data_type, text, value):
     assert values(S.json_parse(data_type), x=[text, None]) == [value, None]
     assert infer_type(S.json_parse(data_type).expression, pa.schema({"x": pa.string()})) is not None
+
+
+AT = "2024-02-29T12:00:00"
+
+
+@pytest.mark.parametrize(
+    ("data_type", "right", "wrong"),
+    [
+        (pa.timestamp("us"), AT, [f"{AT}+05:00", f"{AT}Z", f"{AT}-0500", "2024-02-30", "no"]),
+        (pa.timestamp("us", "UTC"), f"{AT}Z", [AT, "2024-02-29", "no"]),
+        (pa.timestamp("s"), AT, [f"{AT}.5"]),
+        (pa.date32(), "2024-02-29", [AT, f"{AT}Z", "2024-02-30"]),
+    ],
+)
+def test_a_text_that_is_no_such_moment_is_null_wherever_it_is_and_no_other_one(data_type, right, wrong):
+    shape = pa.list_(pa.struct([("at", data_type), ("n", pa.int64())]))
+    is_right = [index % 3 > 0 for index in range(600)]
+    written = [right if is_one else wrong[index % len(wrong)] for index, is_one in enumerate(is_right)]
+    moment = pa.array([right]).cast(data_type)[0].as_py()
+    found = values(S.json_parse(data_type), x=[f'"{each}"' for each in written])
+    assert found == [moment if is_one else None for is_one in is_right]
+    texts = [f'[{{"at": "{right}", "n": 1}}, null, {{"n": 2, "at": "{each}"}}, {{}}]' for each in written]
+    texts[1:2] = [None, "null", "[]"]
+    found = values(S.json_parse(shape), x=texts)
+    one, other, none = ({"at": moment, "n": 1}, {"at": moment, "n": 2}, {"at": None, "n": None})
+    expected = [[one, None, other, none] if is_one else None for is_one in is_right]
+    expected[1:2] = [None, None, []]
+    assert found == expected
 
 
 def test_a_type_that_json_has_not_is_refused():

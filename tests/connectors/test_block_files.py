@@ -194,7 +194,7 @@ def test_avro_says_what_has_no_column_and_what_is_missing(tmp_path, monkeypatch)
     with pytest.raises(SchemaError, match="column 'x': a union of 2 types has no column"):
         block_source("avro", path)
     monkeypatch.setitem(sys.modules, "fastavro", None)
-    with pytest.raises(NotYetSupportedError, match=r"pip install 'drey\[avro\]'"):
+    with pytest.raises(NotYetSupportedError, match=r"pip install 'drey-engine\[avro\]'"):
         block_source("avro", path)
 
 

@@ -363,11 +363,15 @@ class JobState:
         self._write(FailingBegun(self._clock.wall_ms()))
 
     def _run_again(self) -> None:
-        """Begin new attempts of the regions that have ended, or end the job when that makes no sense."""
-        failure = self._mending.finish()
+        """Begin new attempts of the regions that have ended when the pause is over, or end the job."""
+        failure = self._mending.judge()
         if failure is not None:
             self._fail(failure)
-        self._advance()
+        elif self._timers.is_running(Timer.PAUSE):
+            self._schedule()  # what else there is
+        else:
+            self._mending.finish()
+            self._advance()
 
     def _cancel(self) -> None:
         """Cancel all tasks; a job that ends already goes on to its end."""
@@ -412,7 +416,7 @@ class JobState:
         match self.status:
             case JobStatus.RUNNING if facts.graph.is_finished:
                 self._ending.commit(file for vertex in facts.graph for file in vertex.current.staged_files)
-            case JobStatus.RESTARTING if facts.failover.is_quiet and not self._timers.is_running(Timer.PAUSE):
+            case JobStatus.RESTARTING if facts.failover.is_quiet:
                 self._run_again()
             case JobStatus.RUNNING | JobStatus.RESTARTING:
                 self._schedule()

@@ -14,6 +14,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
+from engine.errors import PartitionConnectionError
 from engine.graph.deployment import FailureInfo
 from engine.ids import ResultPartitionId
 from engine.jobmaster.execution_vertex import ExecutionVertex
@@ -21,6 +22,7 @@ from engine.jobmaster.failure_history import is_final
 from engine.jobmaster.job_event import FailureNoted, Restarted
 from engine.jobmaster.job_facts import JobFacts
 from engine.jobmaster.job_instruction import Instruction, LookAfter, Timer, WriteDown
+from engine.jobmaster.job_links import JobLinks
 from engine.jobmaster.job_scheduling import JobScheduling
 from engine.jobmaster.job_status import JobStatus
 from engine.jobmaster.job_tasks import JobTasks
@@ -43,7 +45,9 @@ class JobMending:
         tasks: JobTasks,
         scheduling: JobScheduling,
         repeated: RepeatedFailure,
+        links: JobLinks,
     ) -> None:
+        self._links = links
         self._facts = facts
         self._out = out
         self._timers = timers
@@ -66,7 +70,8 @@ class JobMending:
         facts = self._facts
         if not failure.retryable:
             return not is_final(failure) and all(map(facts.failover.covers, subtasks))
-        facts.graph.note_damage(failure.partition)
+        if failure.type_name != PartitionConnectionError.__name__:  # which says nothing about what lies there
+            facts.graph.note_damage(failure.partition)
         self._look_after(failure.partition)
         pause_s = facts.failover.begin(subtasks, facts.clock.monotonic_s())
         if pause_s is None:
@@ -128,4 +133,5 @@ class JobMending:
         self._tasks.release(facts.failover.finish())
         self._out.append(WriteDown(Restarted(attempts, self._failed_ms)))
         facts.failures.mended()
+        self._links.next_attempts()
         self._history.enter(JobStatus.RUNNING)

@@ -27,7 +27,7 @@ from engine.jobmaster.job_input import (
     TaskUnanswered,
 )
 from engine.jobmaster.job_instruction import Cancel, Deploy
-from engine.rpc.errors import REFUSALS, EndpointUnreachableError, RpcTimeoutError
+from engine.rpc.errors import REFUSES_ALL, EndpointUnreachableError, RpcTimeoutError
 from engine.rpc.gateway import RpcService
 from engine.rpc.request import Acknowledge, Request
 
@@ -58,7 +58,7 @@ class JobCalls:
                 return None
             try:
                 await self._rpc.connect(task.address, self._epoch).ask(task.request)
-            except (RpcTimeoutError, EndpointUnreachableError, *REFUSALS) as error:
+            except (RpcTimeoutError, EndpointUnreachableError, *REFUSES_ALL) as error:
                 reason = str(error)
             except EngineError as error:
                 return TaskRefused(task.attempt, error)

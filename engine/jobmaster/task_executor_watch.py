@@ -18,7 +18,7 @@ from engine.clock import Clock
 from engine.errors import EngineError
 from engine.gateways.messages import Heartbeat
 from engine.ids import ResourceId
-from engine.rpc.errors import REFUSALS, EndpointUnreachableError, UntrustedReplyError
+from engine.rpc.errors import REFUSES_ALL, EndpointUnreachableError, UntrustedReplyError
 from engine.rpc.gateway import RpcService
 from engine.rpc.heartbeat import HeartbeatMonitor
 
@@ -109,7 +109,7 @@ class TaskExecutorWatch:
                 return False  # somebody listens; an answer that cannot be trusted is no sign of life either
             except EndpointUnreachableError:
                 reason = "nothing answers at its address"
-            except REFUSALS as error:
+            except REFUSES_ALL as error:
                 reason = str(error)
             except EngineError:
                 return False

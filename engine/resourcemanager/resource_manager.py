@@ -55,7 +55,7 @@ from engine.gateways.resource_manager import ResourceManagerGateway
 from engine.ids import JobId, ResourceId
 from engine.resourcemanager.slot_manager import SlotAssignment, SlotManager
 from engine.rpc.endpoint import RpcEndpoint
-from engine.rpc.errors import ACCEPTED_MS, REFUSALS, EndpointUnreachableError, RpcTimeoutError
+from engine.rpc.errors import ACCEPTED_MS, REFUSES_ALL, EndpointUnreachableError, RpcTimeoutError
 from engine.rpc.fencing import LeaderFence
 from engine.rpc.gateway import RpcService
 from engine.rpc.heartbeat import HeartbeatMonitor
@@ -329,7 +329,7 @@ class ResourceManager(RpcEndpoint):
             _log.warning("slot %d of %s was refused: %s", assignment.index, assignment.resource_id, error)
             self._slots.reject(assignment.allocation_id)
             self._assign()
-            if isinstance(error, (EndpointUnreachableError, *REFUSALS)):
+            if isinstance(error, (EndpointUnreachableError, *REFUSES_ALL)):
                 await self._look_after(assignment.resource_id)
         else:
             self._slots.confirm(assignment.allocation_id)
@@ -366,7 +366,7 @@ class ResourceManager(RpcEndpoint):
                 return  # it is silent, which is not yet a loss
             except EndpointUnreachableError:
                 reason = "nothing answers at its address"
-            except REFUSALS as error:
+            except REFUSES_ALL as error:
                 reason = str(error)
             except EngineError as error:  # whatever is wrong with one TaskExecutor is nothing to the others
                 _log.warning("TaskManager %s does not take a heartbeat: %s", resource_id, error)

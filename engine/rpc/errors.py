@@ -40,7 +40,7 @@ class ClockDifferenceError(AccessDeniedError):
 
 
 #: what another process raises that takes no message of this one, now or later: nothing can be asked of it
-REFUSALS = (AccessDeniedError, VersionMismatchError)
+REFUSES_ALL = (AccessDeniedError, VersionMismatchError)
 
 
 class UntrustedReplyError(AccessDeniedError, EndpointUnreachableError):

@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterable
 from engine.errors import EngineError, FencedError
 from engine.gateways.messages import ReportProgress, TaskProgress, UpdateTaskState
 from engine.graph.deployment import TaskCounters, TaskReport
-from engine.rpc.errors import REFUSALS, EndpointUnreachableError, RpcTimeoutError
+from engine.rpc.errors import REFUSES_ALL, EndpointUnreachableError, RpcTimeoutError
 from engine.rpc.gateway import Gateway
 from engine.rpc.request import Acknowledge, Request
 from engine.taskexecutor.task import Task
@@ -102,7 +102,7 @@ class TaskReporter:
             try:
                 await self._gateway_of(address).ask(request)
                 return
-            except (RpcTimeoutError, EndpointUnreachableError, FencedError, *REFUSALS) as error:
+            except (RpcTimeoutError, EndpointUnreachableError, FencedError, *REFUSES_ALL) as error:
                 if told != address:
                     _log.warning("%s does not take %s: %s", address, type(request).__name__, error)
                 told = address

@@ -337,6 +337,19 @@ def test_the_pause_goes_no_further_than_to_the_moment_when_the_job_is_given_up()
     assert world.state.status is JobStatus.FAILING and "given up" in world.state.facts.failures.root.message
 
 
+def test_the_time_out_of_slots_does_not_run_while_tasks_of_the_job_do():
+    world = begun(job_graph([1, 2, 2], [Edge(1, 2)]))
+    world.offer(world.executors[0], next(each for each, count in world.requests.items() if count == 1))
+    write(world)
+    (task,) = world.running
+    world.hear(SlotsShort(world.graph.job_id, is_short=True))
+    assert world.timers == {}, "it gives its slot back"
+    world.hear(UpdateTaskState(TaskReport(task, "RUNNING")))
+    assert world.timers == {}
+    world.hear(world.end_of_task(task))
+    assert world.timers == {Timer.SLOTS: "runs"}, "nothing runs any more, and the rest waits"
+
+
 def test_slots_that_the_cluster_does_not_have_are_waited_for_by_a_timer_and_then_counted():
     world = begun()
     world.hear(SlotsShort(world.graph.job_id, is_short=True))

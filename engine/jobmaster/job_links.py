@@ -6,7 +6,7 @@
 
 Which ones is decided in ``broken_links``. Pure.
 
-Held by: tests/jobmaster/test_broken_links.py
+Held by: tests/jobmaster/test_job_links.py
 """
 
 from __future__ import annotations

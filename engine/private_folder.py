@@ -6,7 +6,8 @@
     <temporary folder>/drey-<uid>[-n]/        the same where this user has no home that can be written
 
     make_private(path)      a folder that only this user can enter; an error when somebody else had a hand in it
-    make_closed(path)       the same where a person named it: one that is there keeps its mode
+    make_closed(path)       the same where a person named it: one that is there keeps its mode, and may not be another
+                            user's to which everybody can write
     append_privately(path)  a text file of mode 0600, for logs: there are rows in messages
 
 Nothing here lies under a name that another user can take first: a home is this user's, and in the common temporary
@@ -74,9 +75,28 @@ def make_private(path: Path) -> Path:
 
 
 def make_closed(path: Path) -> None:
-    """Make a folder of mode 0700 where there is none; one that is there is as its owner wants it. Raises: OSError."""
+    """Make a folder of mode 0700 where there is none, else check the one that is there.
+
+    Raises: NotPrivateError, see ``check_place``; OSError.
+    """
     with contextlib.suppress(FileExistsError):
         path.mkdir(mode=0o700, parents=True)
+    check_place(path)
+
+
+def check_place(path: Path) -> None:
+    """Raise NotPrivateError for a folder of another user to which everybody can write; OSError where there is none.
+
+    Its owner, and where it is not sticky everybody, could put something of their own in the place of what this user
+    keeps there, and read it. A folder of root's is taken as it is: ``/tmp``, volumes of containers.
+    """
+    status = path.stat()
+    if status.st_mode & stat.S_IWOTH and status.st_uid not in (os.geteuid(), 0):
+        mode = stat.S_IMODE(status.st_mode)
+        raise NotPrivateError(
+            f"{path} is {_of_whom(status.st_uid)} and open to everybody (mode {mode:04o}): name another place, "
+            f"or have its owner run chmod o-w {path}"
+        )
 
 
 def append_privately(path: Path, buffering: int = -1) -> TextIO:
@@ -110,7 +130,9 @@ def scratch_folder() -> Path:
     Raises: NotPrivateError, OSError.
     """
     if any(os.environ.get(name) for name in _TEMPORARY_VARIABLES):
-        return Path(tempfile.gettempdir())
+        chosen = Path(tempfile.gettempdir())
+        check_place(chosen)
+        return chosen
     return own_folder("tmp")
 
 

@@ -5,7 +5,7 @@
     embedded.py     one process: grants at once, with an epoch that only grows
     standalone.py   one fixed leader at a known address
     zookeeper_*.py  several processes: _session (connection, thread, lease), _election, _retrieval, _state, _record,
-                    _settings, _hosts, _preflight (why there is no session)
+                    _settings, _hosts, _preflight (why there is no session), _close (the end of kazoo's client)
     session_end.py  the session of a process that died, closed by one that knows it
     memory_state.py, zookeeper_state.py   what leaders keep for the next leaders; state_limits.py
     services.py     HaServices by type

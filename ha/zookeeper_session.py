@@ -29,12 +29,13 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from kazoo.client import KazooClient, KazooState
-from kazoo.exceptions import AuthFailedError, ConnectionClosedError, KazooException, NoAuthError
+from kazoo.exceptions import AuthFailedError, ConnectionClosedError, NoAuthError
 from kazoo.exceptions import ConnectionLoss as ConnectionLossError
 from kazoo.exceptions import SessionExpiredError as ExpiredError
 from kazoo.security import CREATOR_ALL_ACL, OPEN_ACL_UNSAFE
 
 from ha.session_end import SessionHandle
+from ha.zookeeper_close import close_client
 from ha.zookeeper_hosts import parse_hosts
 from ha.zookeeper_preflight import ServerState, examine, limits
 from ha.zookeeper_settings import ZooKeeperSettings
@@ -45,6 +46,8 @@ _LEASE_SHARE = 0.75
 _HEARTBEATS = 6
 _PAUSE_MAX_S = 0.5
 _JOIN_S = 10.0
+#: in which a session is closed; a process has ten to end in
+_CLOSE_S = 5.0
 #: after so long without a session the servers are asked what is wrong; and how long they may take
 _LOOK_AFTER_S = 1.0
 _LOOK_S = 2.0
@@ -235,14 +238,10 @@ class ZooKeeperSession:
     def _close(self) -> None:
         self._inbox.put(None)
         assert self._thread is not None, "an open session has a thread"
-        self._thread.join()
-        try:
-            self._client.stop()
-        except KazooException as error:  # its thread waits for a server that does not answer, and ends by itself
-            _log.warning("the connection to ZooKeeper does not close: %r", error)
-        self._client.close()
+        self._thread.join(_JOIN_S)
+        close_client(self._client, _CLOSE_S)
         if self._looking is not None:
-            self._looking.join()
+            self._looking.join(_JOIN_S)
         self._client = self._thread = self._looking = None
         self.is_connected, self.session_id, self._lease_end_s = False, 0, 0.0
         self._inbox = queue.SimpleQueue()

@@ -6,12 +6,22 @@ import pwd
 import shutil
 import stat
 import tempfile
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from engine.private_folder import NotPrivateError, make_private, own_folder, scratch_folder
-from engine.process_folder import FolderPrefix, sweep
+from engine.dispatcher.job_archive import JobArchive
+from engine.iomanager.spill_directory import SpillDirectory
+from engine.private_folder import (
+    NotPrivateError,
+    check_place,
+    make_closed,
+    make_private,
+    own_folder,
+    scratch_folder,
+)
+from engine.process_folder import FolderPrefix, ProcessFolder, sweep
 
 
 @pytest.fixture
@@ -47,6 +57,41 @@ def of_another(monkeypatch, *paths):
         return
     mine = os.geteuid()
     monkeypatch.setattr(os, "geteuid", lambda: mine + 1)
+
+
+@pytest.mark.parametrize("mode_of_it", [0o777, 0o1777])
+@pytest.mark.parametrize("how", ["make_closed", "TMPDIR", "a process", "spilled rows", "a record of ended jobs"])
+def test_a_place_of_another_user_to_which_everybody_can_write_is_refused(home, tmp_path, monkeypatch, mode_of_it, how):
+    place = tmp_path / "place"
+    place.mkdir()
+    place.chmod(mode_of_it)
+    of_another(monkeypatch, place)
+    with pytest.raises(NotPrivateError, match=rf"place is of another user, .*\(mode {mode_of_it:04o}\): name"):
+        match how:
+            case "make_closed":
+                make_closed(place)
+            case "TMPDIR":
+                monkeypatch.setenv("TMPDIR", str(place))
+                monkeypatch.setattr(tempfile, "tempdir", None)
+                scratch_folder()
+            case "a process":
+                ProcessFolder.create(place, FolderPrefix.BLOBS)
+            case "spilled rows":
+                SpillDirectory.create(place, 0, 1)
+            case _:
+                JobArchive(place)
+    assert list(place.iterdir()) == []
+
+
+def test_a_place_that_another_user_opened_to_some_or_that_is_roots_or_ones_own_is_taken(tmp_path, monkeypatch):
+    own, given = tmp_path / "own", tmp_path / "given"
+    for place, mode_of_it in ((own, 0o777), (given, 0o775)):
+        place.mkdir()
+        place.chmod(mode_of_it)
+    make_closed(own)
+    of_another(monkeypatch, given)
+    make_closed(given)
+    check_place(Path("/tmp"))
 
 
 def test_folders_are_made_for_their_owner_only_whatever_the_mask_is(home):

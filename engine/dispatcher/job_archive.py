@@ -28,6 +28,7 @@ from engine.commit.durable_file import fsync_folder
 from engine.gateways.job_details import JobDetails
 from engine.gateways.messages import JobOutcome, JobOverview
 from engine.ids import JobId
+from engine.private_folder import check_place
 
 T = TypeVar("T")
 
@@ -65,12 +66,13 @@ def _decoded(content: bytes, checksum: int, kind: type[T]) -> T:
 
 
 class JobArchive:
-    """A folder of ended jobs; made when it is not there."""
+    """A folder of ended jobs; made when it is not there. Raises: NotPrivateError."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         try:
             self._make_folder()
+            check_place(folder)
         except OSError as error:
             _log.warning("ended jobs cannot be kept in %s at present: %s", folder, error)
 

@@ -102,7 +102,7 @@ def run_daemon(
         return EXIT_MISCONFIGURED
     _log.info("starting %s, process %d", name, os.getpid())
     log_configuration(configuration)
-    life = _Life(name, readiness)
+    life = _Life(name, readiness, arguments.parent)
     context = DaemonContext(
         configuration, find_places(), readiness, arguments.log_file, life.fail, _own(arguments.session_fd)
     )
@@ -131,8 +131,9 @@ def _key_and_value(text: str) -> tuple[str, str]:
 class _Life:
     """From start to end, whatever happens in between."""
 
-    def __init__(self, name: str, readiness: Readiness) -> None:
+    def __init__(self, name: str, readiness: Readiness, supervisor: int | None = None) -> None:
         self._name = name
+        self._supervisor = supervisor
         self._readiness = readiness
         self._end: asyncio.Event
         self._failure: BaseException | None = None
@@ -209,7 +210,15 @@ class _Life:
         if self._is_ending or self._end.is_set():
             _log.warning("%s again: %s is ended by force", signal_name, self._name)
             _end_by_force()
-        _log.info("%s: %s stops", signal_name, self._name)
+        if self._supervisor is not None and os.getppid() != self._supervisor:
+            _log.error(
+                "%s stops with its supervisor, process %d, which has ended; nothing in this installation starts either "
+                "again: have systemd or the like supervise it",
+                self._name,
+                self._supervisor,
+            )
+        else:
+            _log.info("%s: %s stops", signal_name, self._name)
         self._end.set()
 
     def _loop_failed(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:

@@ -72,7 +72,7 @@ class HistoryServer:
         for endpoint in (self._dispatcher, self._resource_manager):
             rpc.start(endpoint)
         host = configuration.get(HISTORY_ADDRESS)
-        credentials = load_credentials(configuration)
+        credentials = load_credentials(configuration, host)
         ports, readers = configuration.get(HISTORY_PORT), load_readers(configuration, host)
         program = this_program("HistoryServer")
         self._server = ProcessServer(program, configuration, credentials, host, ports, host, readers=readers)

@@ -89,7 +89,7 @@ class JobManager:
         self._storage = storage_places(context.configuration, context.places, self._own_folder.path)
         # Several of them may wait for a slow disk, or for ZooKeeper.
         self._blocking_work = ThreadPoolExecutor(max_workers=16, thread_name_prefix="drey-blocking")
-        self._credentials = load_credentials(context.configuration)
+        self._credentials = load_credentials(context.configuration, context.configuration.get(JOB_MANAGER_BIND_HOST))
         self._server = ProcessServer(
             this_program("JobManager"),
             context.configuration,

@@ -16,7 +16,7 @@ from functools import partial
 from engine.closing import close_all_async
 from engine.config.debug_options import CHECK_GATEWAYS
 from engine.config.loader import Configuration
-from engine.config.options import WEB_CANCEL
+from engine.config.options import SSL_ENABLED, WEB_CANCEL
 from engine.errors import ConfigurationError
 from engine.gateways.messages import MESSAGE_TYPES
 from engine.rpc.codec import MessageCodec
@@ -31,11 +31,21 @@ from engine.rpc.tls import tls_contexts
 _log = logging.getLogger(__name__)
 
 
-def load_credentials(configuration: Configuration) -> Credentials:
-    """Return the cluster's secret; the first process of a cluster makes its file."""
+def load_credentials(configuration: Configuration, bind_host: str = "localhost") -> Credentials:
+    """Return the cluster's secret; the first process of a cluster makes its file, unless others may reach it.
+
+    Beyond this machine the others have to know it, and who may come in is to be decided before anybody can knock.
+    Mutual TLS decides it, too.
+    """
     path = secret_file(configuration)
     if path is None:
         raise ConfigurationError("there is no conf folder, where the cluster's secret lies: set DREY_CONF_DIR")
+    if not path.exists() and not is_loopback(bind_host) and not configuration.get(SSL_ENABLED):
+        raise ConfigurationError(
+            f"no process listens on {bind_host}, beyond this machine, without the cluster's secret: make it once, "
+            f"(umask 077; openssl rand -hex 32 > {path}), copy it to all machines of the cluster, and start again; or "
+            "set security.ssl.enabled"
+        )
     return Credentials.load_or_create(path)
 
 

@@ -18,6 +18,7 @@ from engine.config.loader import Configuration
 from engine.config.options import HA_CLUSTER_ID, HA_STORAGE_FOLDER, HA_TYPE, JOB_STORE_FOLDER
 from engine.entrypoint.places import Places, home_folder
 from engine.errors import ConfigurationError
+from engine.private_folder import NotPrivateError, make_closed
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,10 @@ def storage_places(configuration: Configuration, places: Places, own: Path) -> S
     if shared is None:
         return StoragePlaces(own, history, is_durable=False)
     try:
-        shared.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_closed(shared.parent)
+        make_closed(shared)
+    except NotPrivateError as error:
+        raise ConfigurationError(f"{HA_STORAGE_FOLDER.key}: {error}") from error
     except OSError as error:
         raise ConfigurationError(
             f"{HA_STORAGE_FOLDER.key}: {shared} cannot be made: {error.strerror or error}"

@@ -77,7 +77,7 @@ class TaskManager:
         self._slot_count: int = configuration.get(SLOTS)
         self._resource_id = ResourceId.random()
         self._blocking_work = ThreadPoolExecutor(max_workers=4, thread_name_prefix="drey-blocking")
-        credentials = self._credentials = load_credentials(configuration)
+        credentials = self._credentials = load_credentials(configuration, configuration.get(TASK_MANAGER_BIND_HOST))
         self._program = this_program("TaskManager")
         self._server = ProcessServer(
             self._program,

@@ -85,7 +85,7 @@ class JobDetails(msgspec.Struct, frozen=True):
     timestamps_ms: dict[str, int]
     vertices: tuple[VertexDetails, ...]
     decisions: tuple[RunTimeDecision, ...] = ()
-    #: latest first
+    #: latest first, of those that came together the cause
     failures: tuple[JobFailure, ...] = ()
     #: what was set for this job, by key; secrets are not hidden here
     configuration: dict[str, str] = {}
@@ -100,7 +100,7 @@ class RequestJobDetails(Request[JobDetails], frozen=True):
 
 
 class JobExceptions(msgspec.Struct, frozen=True):
-    """The failures of a job, latest first; ``is_truncated`` when there were more."""
+    """The failures of a job, latest first, of those that came together the cause; is_truncated: there were more."""
 
     failures: tuple[JobFailure, ...]
     is_truncated: bool = False

@@ -5,7 +5,7 @@
         job_scheduling.py   regions start, tasks are sent      job_tasks.py     reports, cancellation, real sizes
         job_mending.py      failures and restarts              job_holders.py   TaskExecutors that have something of it
         job_ending.py       the phases of the end              job_timers.py    which timers run
-        status_history.py   status, times, restarts
+        status_history.py   status, times, restarts            job_links.py     results that could not be read elsewhere
     job_input.py        what a JobMaster hears                 job_instruction.py what it has to do, as plain data
     job_calls.py        calls to TaskExecutors and the ResourceManager, asked again where nobody answers
     output_steps.py     outputs and the record of the end, against a storage that may not answer
@@ -27,6 +27,7 @@
     region_failover.py  which regions run again                failure_history.py which failure caused the others
     restart_strategy.py whether and when what failed is tried again
     repeated_failure.py giving up: the same cause everywhere, and nothing done in between
+    broken_links.py     TaskManagers that cannot read from each other, and which of them to do without
     job_event.py        what was decided and learned           job_journal.py     the same as a file
     job_facts.py        JobFacts: what is known of the job; rebuilt from the events of earlier leaders
     expectations.py     what TaskExecutors should have of it   reattachment.py    they are asked

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
+from itertools import groupby
 from typing import NamedTuple
 
 from engine.clock import Clock
@@ -53,10 +54,11 @@ def is_final(failure: FailureInfo) -> bool:
 
 
 class PastFailure(NamedTuple):
-    """A failure and when it came, in milliseconds since 1970."""
+    """A failure and when it came, in milliseconds since 1970. ``round``: the same of those that were open together."""
 
     time_ms: int
     failure: FailureInfo
+    round: int = 0
 
 
 class FailureHistory:
@@ -68,16 +70,18 @@ class FailureHistory:
         self._end: FailureInfo | None = None
         self._kept: deque[PastFailure] = deque(maxlen=KEPT_MAX)
         self._count = 0
+        self._round = 0
 
     def add(self, failure: FailureInfo, time_ms: int | None = None) -> None:
         """Take note of a failure, which came now or at a time."""
         self._open.append(failure)
         self._count += 1
-        self._kept.append(PastFailure(self._clock.wall_ms() if time_ms is None else time_ms, failure))
+        self._kept.append(PastFailure(self._clock.wall_ms() if time_ms is None else time_ms, failure, self._round))
 
     def mended(self) -> None:
         """Take note that a restart overcame what was open."""
         self._open.clear()
+        self._round += 1
 
     def end_job(self) -> None:
         """Take note that what is open so far ends the job."""
@@ -101,5 +105,11 @@ class FailureHistory:
 
     @property
     def latest(self) -> tuple[PastFailure, ...]:
-        """The latest failures, mended or not, oldest first."""
-        return tuple(self._kept)
+        """The latest failures, mended or not, newest first; of those that were open together the cause comes first."""
+        told: list[PastFailure] = []
+        for _, together in groupby(reversed(self._kept), key=lambda past: past.round):
+            newest_first = list(together)
+            root = root_failure([past.failure for past in reversed(newest_first)])
+            cause = next(past for past in reversed(newest_first) if past.failure is root)
+            told += [cause, *(past for past in newest_first if past is not cause)]
+        return tuple(told)

@@ -27,7 +27,7 @@ from engine.jobmaster.job_input import (
     TaskUnanswered,
 )
 from engine.jobmaster.job_instruction import Cancel, Deploy
-from engine.rpc.errors import EndpointUnreachableError, RpcTimeoutError
+from engine.rpc.errors import REFUSES_ALL, EndpointUnreachableError, RpcTimeoutError
 from engine.rpc.gateway import RpcService
 from engine.rpc.request import Acknowledge, Request
 
@@ -48,14 +48,17 @@ class JobCalls:
         self._resource_manager_address = resource_manager_address
 
     async def deploy(self, task: Deploy, has_to_run: Callable[[ExecutionAttemptId], bool]) -> JobInput | None:
-        """Send a task. One that was not answered may run: it is sent again as long as it has to run."""
+        """Send a task. One that was not answered may run: it is sent again as long as it has to run.
+
+        A TaskExecutor that refuses the JobMaster itself (its clock differs) says nothing about the task.
+        """
         reason = ""
         for _ in range(_TRIES):
             if not has_to_run(task.attempt):
                 return None
             try:
                 await self._rpc.connect(task.address, self._epoch).ask(task.request)
-            except (RpcTimeoutError, EndpointUnreachableError) as error:
+            except (RpcTimeoutError, EndpointUnreachableError, *REFUSES_ALL) as error:
                 reason = str(error)
             except EngineError as error:
                 return TaskRefused(task.attempt, error)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from engine.gateways.messages import FreeSlot
+from engine.gateways.messages import FreeSlot, ReleaseJob
 from engine.ids import AllocationId, ResourceId
 from engine.jobmaster.job_facts import JobFacts
 from engine.jobmaster.job_instruction import Forget, Instruction, Tell, Watch
@@ -53,6 +53,12 @@ class JobHolders:
         """Have a TaskExecutor end what it ran when it was lost: its slots can be used again."""
         for allocation_id in self._lost.pop(resource_id, ()):
             self._out.append(Tell(address, FreeSlot(allocation_id)))
+
+    def leave(self, resource_id: ResourceId) -> None:
+        """Have a TaskExecutor that is there drop what it has of the job."""
+        address = self._watched.get(resource_id)
+        if address is not None:
+            self._out.append(Tell(address, ReleaseJob(self._facts.graph.job_graph.job_id)))
 
     def lose(self, resource_id: ResourceId) -> frozenset[int]:
         """Take note of a loss; return the slot requests that are to be asked anew."""

@@ -129,6 +129,12 @@ class TaskExecutorSilent(msgspec.Struct, frozen=True):
     reason: str
 
 
+class TaskExecutorAnswered(msgspec.Struct, frozen=True):
+    """A TaskExecutor that was looked after has answered."""
+
+    resource_id: ResourceId
+
+
 JobInput = (
     Begin
     | Suspend
@@ -152,4 +158,5 @@ JobInput = (
     | TaskSentLate
     | TaskUnanswered
     | TaskExecutorSilent
+    | TaskExecutorAnswered
 )

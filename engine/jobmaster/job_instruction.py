@@ -147,7 +147,7 @@ class Watch(msgspec.Struct, frozen=True):
 
 
 class LookAfter(msgspec.Struct, frozen=True):
-    """Ask a TaskExecutor for a sign of life at once: something speaks against its being there."""
+    """Ask a TaskExecutor for a sign of life at once: something speaks against it (TaskExecutorAnswered, or nothing)."""
 
     resource_id: ResourceId
 

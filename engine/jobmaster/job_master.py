@@ -208,7 +208,7 @@ class JobMaster(RpcEndpoint):
             case do.Watch():
                 self._task_executors.watch(instruction.resource_id, instruction.address)
             case do.LookAfter():
-                self._task_executors.look_after(instruction.resource_id)
+                self._begin(f"suspicion of {instruction.resource_id}", self._look_after, instruction.resource_id)
             case do.Forget():
                 self._forget(instruction.resource_id)
             case do.SetTimer() | do.StopTimer():
@@ -268,6 +268,10 @@ class JobMaster(RpcEndpoint):
             return job_input.Deposed(EndPhase.NOT_BEGUN, str(error))
         reach("job.reattached")
         return job_input.Reattached(answers)
+
+    async def _look_after(self, resource_id: ResourceId) -> JobInput | None:
+        has_answered = await self._task_executors.look_after(resource_id)
+        return job_input.TaskExecutorAnswered(resource_id) if has_answered else None
 
     def _forget(self, resource_id: ResourceId) -> None:
         self._task_executors.forget(resource_id)

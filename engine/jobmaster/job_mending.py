@@ -1,6 +1,7 @@
 """JobMending: failures of a job, and the attempts to mend them. A part of ``JobState``.
 
-    note(failure) ─► begin: regions are chosen, their tasks end, a pause ─► finish: new attempts, or given up
+    note(failure) ─► begin: regions are chosen, their tasks end, a pause
+                  ─► judge, when they have ended: why, and whether another attempt makes sense ─► finish: new attempts
 
 Which regions run again is decided in ``region_failover``, whether and when by the restart strategy, and whether trying
 makes sense by ``repeated_failure``. Pure.
@@ -13,6 +14,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
+from engine.errors import PartitionConnectionError
 from engine.graph.deployment import FailureInfo
 from engine.ids import ResultPartitionId
 from engine.jobmaster.execution_vertex import ExecutionVertex
@@ -20,6 +22,7 @@ from engine.jobmaster.failure_history import is_final
 from engine.jobmaster.job_event import FailureNoted, Restarted
 from engine.jobmaster.job_facts import JobFacts
 from engine.jobmaster.job_instruction import Instruction, LookAfter, Timer, WriteDown
+from engine.jobmaster.job_links import JobLinks
 from engine.jobmaster.job_scheduling import JobScheduling
 from engine.jobmaster.job_status import JobStatus
 from engine.jobmaster.job_tasks import JobTasks
@@ -42,7 +45,9 @@ class JobMending:
         tasks: JobTasks,
         scheduling: JobScheduling,
         repeated: RepeatedFailure,
+        links: JobLinks,
     ) -> None:
+        self._links = links
         self._facts = facts
         self._out = out
         self._timers = timers
@@ -50,8 +55,10 @@ class JobMending:
         self._tasks = tasks
         self._scheduling = scheduling
         self._repeated = repeated
-        #: when the failure came that is being mended
+        #: when the failure came that is being mended, and when the pause ends
         self._failed_ms = 0
+        self._pause_end_s = 0.0
+        self._is_judged = False
 
     def note(self, failure: FailureInfo) -> None:
         """Take note of a failure."""
@@ -63,20 +70,19 @@ class JobMending:
         facts = self._facts
         if not failure.retryable:
             return not is_final(failure) and all(map(facts.failover.covers, subtasks))
-        facts.graph.note_damage(failure.partition)
+        if failure.type_name != PartitionConnectionError.__name__:  # which says nothing about what lies there
+            facts.graph.note_damage(failure.partition)
         self._look_after(failure.partition)
         pause_s = facts.failover.begin(subtasks, facts.clock.monotonic_s())
         if pause_s is None:
             return False
         self._scheduling.withdraw_requests(facts.scheduler.withdraw_requests())
         if self._history.status is JobStatus.RUNNING:
-            job_id = facts.graph.job_graph.job_id
-            _log.info("job %s: restart in %.1f s: %s: %s", job_id, pause_s, failure.type_name, failure.message)
             self._timers.stop(Timer.SLOTS)
             self._timers.watch(Timer.PAUSE, pause_s, is_wanted=True)
             self._history.enter(JobStatus.RESTARTING)
-            self._history.note_restart(facts.failover.restart_count, facts.failures.root, pause_s)
-            self._failed_ms = facts.clock.wall_ms()
+            self._failed_ms, self._pause_end_s = facts.clock.wall_ms(), facts.clock.monotonic_s() + pause_s
+            self._is_judged = False
         self._tasks.cancel(facts.failover.subtasks)
         return True
 
@@ -96,17 +102,36 @@ class JobMending:
         if vertex is not None and vertex.current.slot is not None:
             self._out.append(LookAfter(vertex.current.slot.resource_id))
 
-    def finish(self) -> FailureInfo | None:
-        """Begin new attempts of the regions that have ended; return why the job ends instead, when it does."""
-        facts = self._facts
-        subtasks = facts.failover.subtasks
-        failure = self._repeated.verdict(facts.failures, subtasks, facts.graph, facts.clock.monotonic_s())
+    def judge(self) -> FailureInfo | None:
+        """Say once, when all that runs again has ended, why it does; return why the job ends instead, when it does.
+
+        Not before: the first report may be of what the cause has torn down.
+        """
+        if self._is_judged:
+            return None
+        self._is_judged = True
+        facts, now_s = self._facts, self._facts.clock.monotonic_s()
+        failure = self._repeated.verdict(facts.failures, facts.failover.subtasks, facts.graph, now_s)
         if failure is not None:
             facts.failures.mended()  # by this one, which says more
             return failure
+        pause_s = max(0.0, self._pause_end_s - now_s)
+        left_s = self._repeated.left_s(now_s)
+        if left_s is not None and left_s < pause_s:
+            pause_s = left_s
+            self._timers.stop(Timer.PAUSE)
+            self._timers.watch(Timer.PAUSE, pause_s, is_wanted=True)
+        root, job_id = facts.failures.root, facts.graph.job_graph.job_id
+        _log.info("job %s: restart in %.1f s: %s: %s", job_id, pause_s, root.type_name, root.message)
+        self._history.note_restart(facts.failover.restart_count, root, pause_s)
+        return None
+
+    def finish(self) -> None:
+        """Begin new attempts of the regions that have ended."""
+        facts = self._facts
+        attempts = tuple(each.current.attempt for each in facts.failover.subtasks)
         self._tasks.release(facts.failover.finish())
-        attempts = tuple(each.current.attempt for each in subtasks)
         self._out.append(WriteDown(Restarted(attempts, self._failed_ms)))
         facts.failures.mended()
+        self._links.next_attempts()
         self._history.enter(JobStatus.RUNNING)
-        return None

@@ -123,5 +123,5 @@ class JobReport:
     def exceptions(self) -> JobExceptions:
         """What went wrong so far."""
         failures = self._facts.failures
-        latest = reversed(failures.latest)
-        return JobExceptions(tuple(JobFailure(past.time_ms, past.failure) for past in latest), failures.is_truncated)
+        latest = tuple(JobFailure(past.time_ms, past.failure) for past in failures.latest)
+        return JobExceptions(latest, failures.is_truncated)

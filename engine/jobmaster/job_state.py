@@ -25,6 +25,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 
+import msgspec
+
 from engine.clock import Moment, StoppedClock
 from engine.errors import JobStalledError, PlanError
 from engine.gateways.failure_info import cancelled_elsewhere, failure_info, lost_task_executor
@@ -66,6 +68,7 @@ from engine.jobmaster.job_input import (
     SlotsTaken,
     StepDone,
     Suspend,
+    TaskExecutorAnswered,
     TaskExecutorSilent,
     TaskRefused,
     TaskSentLate,
@@ -83,6 +86,7 @@ from engine.jobmaster.job_instruction import (
     Timer,
     WriteDown,
 )
+from engine.jobmaster.job_links import JobLinks
 from engine.jobmaster.job_master_settings import JobMasterSettings
 from engine.jobmaster.job_mending import JobMending
 from engine.jobmaster.job_scheduling import JobScheduling, refused
@@ -132,9 +136,10 @@ class JobState:
         self._holders = JobHolders(facts, self._out)
         repeated = RepeatedFailure(settings.give_up_s(job_graph))
         stall = StallWatch(facts.graph, settings.stalled_timeout_s(job_graph))
-        self._tasks = JobTasks(facts, self._out, stall, repeated)
+        self._links = JobLinks(facts)
+        self._tasks = JobTasks(facts, self._out, stall, repeated, self._links)
         self._mending = JobMending(
-            facts, self._out, self._timers, self.history, self._tasks, self._scheduling, repeated
+            facts, self._out, self._timers, self.history, self._tasks, self._scheduling, repeated, self._links
         )
         #: what TaskExecutors were asked for, and what came while they were
         self._expected: Mapping[ResourceId, Expectation] = {}
@@ -192,6 +197,8 @@ class JobState:
                 self._lose_task_executor(happened.resource_id, happened.reason)
             case TaskExecutorSilent():
                 self._give_up_task_executor(happened.resource_id, happened.reason)
+            case TaskExecutorAnswered():
+                self._links.answered(happened.resource_id)
             case TimerFired():
                 self._timer_fired(happened.timer)
             case CancelJob():
@@ -311,7 +318,10 @@ class JobState:
             return
         match vertex.current.state:
             case ExecutionState.FAILED:
+                avoided = self.facts.pool.avoided
                 self._fail(self._tasks.why_failed(vertex, report), [vertex])
+                if self.facts.pool.avoided != avoided:
+                    self._leave_unreached()
             case ExecutionState.CANCELED if self.status in _GOING_ON and not self.facts.failover.covers(vertex):
                 self._fail(cancelled_elsewhere(vertex.name), [vertex])
             case ExecutionState.FINISHED:
@@ -363,11 +373,15 @@ class JobState:
         self._write(FailingBegun(self._clock.wall_ms()))
 
     def _run_again(self) -> None:
-        """Begin new attempts of the regions that have ended, or end the job when that makes no sense."""
-        failure = self._mending.finish()
+        """Begin new attempts of the regions that have ended when the pause is over, or end the job."""
+        failure = self._mending.judge()
         if failure is not None:
             self._fail(failure)
-        self._advance()
+        elif self._timers.is_running(Timer.PAUSE):
+            self._schedule()  # what else there is
+        else:
+            self._mending.finish()
+            self._advance()
 
     def _cancel(self) -> None:
         """Cancel all tasks; a job that ends already goes on to its end."""
@@ -391,6 +405,17 @@ class JobState:
         self._lose_task_executor(resource_id, reason)
 
     def _lose_task_executor(self, resource_id: ResourceId, reason: str) -> None:
+        self._links.lost(resource_id)
+        self._do_without(lost_task_executor(str(resource_id), reason), resource_id)
+
+    def _leave_unreached(self) -> None:
+        """Ask for slots anew, and do without TaskExecutors that others cannot read from: what is there is made anew."""
+        self._scheduling.close_requests(self.facts.pool.outstanding)
+        for resource_id, failure in self._links.to_leave():
+            self._holders.leave(resource_id)
+            self._do_without(failure, resource_id)
+
+    def _do_without(self, failure: FailureInfo, resource_id: ResourceId) -> None:
         facts = self.facts
         self._scheduling.close_requests(self._holders.lose(resource_id))
         if self.status is JobStatus.RECONCILING:
@@ -399,7 +424,7 @@ class JobState:
         for vertex in hurt:
             facts.scheduler.subtask_ended(vertex, facts.pool)
         if hurt:
-            self._fail(lost_task_executor(str(resource_id), reason, hurt[0].name), hurt)
+            self._fail(msgspec.structs.replace(failure, task=hurt[0].name), hurt)
         self._advance()
 
     # ---- the way to the end ----
@@ -412,7 +437,7 @@ class JobState:
         match self.status:
             case JobStatus.RUNNING if facts.graph.is_finished:
                 self._ending.commit(file for vertex in facts.graph for file in vertex.current.staged_files)
-            case JobStatus.RESTARTING if facts.failover.is_quiet and not self._timers.is_running(Timer.PAUSE):
+            case JobStatus.RESTARTING if facts.failover.is_quiet:
                 self._run_again()
             case JobStatus.RUNNING | JobStatus.RESTARTING:
                 self._schedule()

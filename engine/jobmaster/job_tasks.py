@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from engine.errors import DiskFullError
+from engine.errors import DiskFullError, PartitionConnectionError
 from engine.gateways.messages import ReleasePartitions, ReportProgress
 from engine.graph.deployment import FailureInfo, TaskReport
 from engine.ids import ResultPartitionId
@@ -25,6 +25,7 @@ from engine.jobmaster.execution_vertex import ExecutionVertex
 from engine.jobmaster.job_event import Replanned, TaskEnded
 from engine.jobmaster.job_facts import JobFacts
 from engine.jobmaster.job_instruction import Cancel, Instruction, ReviseOutputs, Tell, WriteDown
+from engine.jobmaster.job_links import JobLinks
 from engine.jobmaster.partition_tracker import partitions_to_release
 from engine.jobmaster.repeated_failure import RepeatedFailure
 from engine.jobmaster.stall_watch import StallWatch
@@ -35,7 +36,15 @@ _log = logging.getLogger(__name__)
 class JobTasks:
     """Attempts of one job. ``out`` takes the instructions."""
 
-    def __init__(self, facts: JobFacts, out: list[Instruction], stall: StallWatch, repeated: RepeatedFailure) -> None:
+    def __init__(
+        self,
+        facts: JobFacts,
+        out: list[Instruction],
+        stall: StallWatch,
+        repeated: RepeatedFailure,
+        links: JobLinks,
+    ) -> None:
+        self._links = links
         self._facts = facts
         self._out = out
         self._stall = stall
@@ -59,10 +68,13 @@ class JobTasks:
         """Return why an attempt failed; the TaskExecutor is avoided where it may be the cause."""
         failure = report.failure or FailureInfo("JobExecutionError", "the task failed without a reason")
         slot = vertex.current.slot
-        if slot is not None:
-            is_again = self._repeated.failed(failure, slot.resource_id)
-            if is_again or failure.type_name == DiskFullError.__name__:
-                self._facts.pool.avoided.add(slot.resource_id)
+        if slot is None:
+            return failure
+        if failure.type_name == PartitionConnectionError.__name__:
+            return self._links.why_failed(failure, slot)
+        is_again = self._repeated.failed(failure, slot.resource_id)
+        if is_again or failure.type_name == DiskFullError.__name__:
+            self._facts.pool.suspected.add(slot.resource_id)
         return failure
 
     def progressed(self, progress: ReportProgress) -> str | None:

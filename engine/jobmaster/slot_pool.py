@@ -49,8 +49,14 @@ class SlotPool:
         self._last_request_id = last_request_id
         self._idle: dict[AllocationId, AllocatedSlot] = {}
         self._used: dict[AllocationId, AllocatedSlot] = {}
-        #: TaskExecutors whose idle slots are rather given back than used again
-        self.avoided: set[ResourceId] = set()
+        #: TaskExecutors that may be why tasks fail there, and those that others cannot read from
+        self.suspected: set[ResourceId] = set()
+        self.unreached: frozenset[ResourceId] = frozenset()
+
+    @property
+    def avoided(self) -> frozenset[ResourceId]:
+        """TaskExecutors whose idle slots are rather given back than used again."""
+        return self.unreached | self.suspected
 
     @property
     def slots(self) -> tuple[AllocatedSlot, ...]:
@@ -64,6 +70,11 @@ class SlotPool:
         return frozenset(
             request_id for request_id, request in self._requests.items() if 0 < len(request.collected) < request.count
         )
+
+    @property
+    def outstanding(self) -> frozenset[int]:
+        """Requests of whose slots some have not come."""
+        return frozenset(each for each, request in self._requests.items() if len(request.collected) < request.count)
 
     def open_request(self, count: int) -> int:
         """Begin to collect slots; return the request's id."""
@@ -92,7 +103,8 @@ class SlotPool:
     def take(self, count: int, request_id: int | None) -> tuple[AllocatedSlot, ...] | None:
         """Return ``count`` slots, now in use: those of the request when it has them all, else idle ones; or None."""
         request = self._requests.get(request_id) if request_id is not None else None
-        source, usable = self._idle, [slot for slot in self._idle.values() if slot.resource_id not in self.avoided]
+        avoided = self.avoided
+        source, usable = self._idle, [slot for slot in self._idle.values() if slot.resource_id not in avoided]
         if request is not None and len(request.collected) == request.count == count:
             source, usable = request.collected, list(request.collected.values())
         elif len(usable) < count:

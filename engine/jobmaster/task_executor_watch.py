@@ -1,9 +1,10 @@
 """TaskExecutorWatch: the TaskExecutors that ever gave a job a slot, and their signs of life.
 
     watch(resource_id, address) ─► run(): asks every one of them again and again ─► on_lost(resource_id, reason)
-        look_after(resource_id) ─► asks one at once     forget(resource_id)
+        look_after(resource_id) ─► asks one at once: does it answer?     forget(resource_id)
 
-Where nobody listens, twice, a TaskExecutor is lost at once; one that is silent has until the time-out. On the
+Where nobody listens, twice, a TaskExecutor is lost at once, and one that refuses the JobMaster (its clock, its secret,
+its version is another one) is, too: neither can be told anything. One that is silent has until the time-out. On the
 JobMaster's loop.
 """
 
@@ -17,7 +18,7 @@ from engine.clock import Clock
 from engine.errors import EngineError
 from engine.gateways.messages import Heartbeat
 from engine.ids import ResourceId
-from engine.rpc.errors import EndpointUnreachableError, UntrustedReplyError
+from engine.rpc.errors import REFUSES_ALL, EndpointUnreachableError, UntrustedReplyError
 from engine.rpc.gateway import RpcService
 from engine.rpc.heartbeat import HeartbeatMonitor
 
@@ -68,15 +69,13 @@ class TaskExecutorWatch:
             self._addresses[resource_id] = address
             self._monitor.watch(resource_id)
 
-    def look_after(self, resource_id: ResourceId) -> None:
-        """Ask a TaskExecutor at once, unless that is being done: something speaks against its being there."""
-        if resource_id in self._addresses and resource_id not in self._suspected:
-            self._suspected.add(resource_id)
-            self._spawn(self._ask_suspect(resource_id), f"suspicion of {resource_id}")
-
-    async def _ask_suspect(self, resource_id: ResourceId) -> None:
+    async def look_after(self, resource_id: ResourceId) -> bool:
+        """Ask a TaskExecutor at once, unless that is being done, whether it answers: something speaks against it."""
+        if resource_id not in self._addresses or resource_id in self._suspected:
+            return False
+        self._suspected.add(resource_id)
         try:
-            await self._ask(resource_id)
+            return await self._ask(resource_id)
         finally:
             self._suspected.discard(resource_id)
 
@@ -92,24 +91,31 @@ class TaskExecutorWatch:
             for resource_id in self._monitor.poll():
                 self._on_lost(resource_id, "it has not answered heartbeats")
             for resource_id in self._monitor.targets:
-                self._spawn(self._ask(resource_id), f"heartbeat to {resource_id}")
+                self._spawn(self._heartbeat(resource_id), f"heartbeat to {resource_id}")
 
-    async def _ask(self, resource_id: ResourceId) -> None:
+    async def _heartbeat(self, resource_id: ResourceId) -> None:
+        await self._ask(resource_id)
+
+    async def _ask(self, resource_id: ResourceId) -> bool:
+        """Ask a TaskExecutor; where nobody can be told anything, twice, it is lost. Return whether it answers."""
+        reason = ""
         for _ in range(_UNREACHABLE_MAX):
-            if resource_id not in self._addresses or await self._is_listening(resource_id):
-                return
+            if resource_id not in self._addresses:
+                return False
+            try:
+                gateway = self._rpc.connect(self._addresses[resource_id], self._epoch)
+                await gateway.ask(Heartbeat(self._sender), self._timeout_s)
+            except UntrustedReplyError:
+                return False  # somebody listens; an answer that cannot be trusted is no sign of life either
+            except EndpointUnreachableError:
+                reason = "nothing answers at its address"
+            except REFUSES_ALL as error:
+                reason = str(error)
+            except EngineError:
+                return False
+            else:
+                self._monitor.received(resource_id)
+                return True
         if resource_id in self._addresses:
-            self._on_lost(resource_id, "nothing answers at its address")
-
-    async def _is_listening(self, resource_id: ResourceId) -> bool:
-        gateway = self._rpc.connect(self._addresses[resource_id], self._epoch)
-        try:
-            await gateway.ask(Heartbeat(self._sender), self._timeout_s)
-        except UntrustedReplyError:
-            return True  # somebody listens; an answer that cannot be trusted is no sign of life either
-        except EndpointUnreachableError:
-            return False
-        except EngineError:
-            return True
-        self._monitor.received(resource_id)
-        return True
+            self._on_lost(resource_id, reason)
+        return False

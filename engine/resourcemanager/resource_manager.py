@@ -5,8 +5,9 @@
     (6) TaskExecutor ── slot free ──► here: the next request is served
 
 A TaskExecutor that is lost is forgotten, and every JobMaster is told: what it has stored there is gone, also where it
-has no slot. It is lost at once when it says goodbye, when another one registers from its place, and when nobody listens
-there; only who is silent has until the time-out. Whether somebody listens is asked when something speaks against it:
+has no slot. It is lost at once when it says goodbye, when another one registers from its place, when nobody listens
+there, and when it takes no message of this process (its clock or secret is another one); only one that is silent has
+until the time-out. Whether somebody listens is asked when something speaks against it:
 
     its held call (StayConnected) broke, or the next one does not come; a JobMaster, or a slot, did not reach it
 
@@ -54,7 +55,7 @@ from engine.gateways.resource_manager import ResourceManagerGateway
 from engine.ids import JobId, ResourceId
 from engine.resourcemanager.slot_manager import SlotAssignment, SlotManager
 from engine.rpc.endpoint import RpcEndpoint
-from engine.rpc.errors import ACCEPTED_MS, EndpointUnreachableError, RpcTimeoutError
+from engine.rpc.errors import ACCEPTED_MS, REFUSES_ALL, EndpointUnreachableError, RpcTimeoutError
 from engine.rpc.fencing import LeaderFence
 from engine.rpc.gateway import RpcService
 from engine.rpc.heartbeat import HeartbeatMonitor
@@ -328,7 +329,7 @@ class ResourceManager(RpcEndpoint):
             _log.warning("slot %d of %s was refused: %s", assignment.index, assignment.resource_id, error)
             self._slots.reject(assignment.allocation_id)
             self._assign()
-            if isinstance(error, EndpointUnreachableError):
+            if isinstance(error, (EndpointUnreachableError, *REFUSES_ALL)):
                 await self._look_after(assignment.resource_id)
         else:
             self._slots.confirm(assignment.allocation_id)
@@ -353,28 +354,30 @@ class ResourceManager(RpcEndpoint):
                 self._looked_after.discard(resource_id)
 
     async def _heartbeat(self, resource_id: ResourceId) -> None:
-        """Ask a TaskExecutor for a sign of life; where nobody listens, twice, it is lost."""
+        """Ask a TaskExecutor for a sign of life; where nobody can be told anything, twice, it is lost."""
+        reason = ""
         for _ in range(_UNREACHABLE_MAX):
-            if resource_id not in self._addresses or await self._is_listening(resource_id):
+            if resource_id not in self._addresses:
+                return
+            try:
+                gateway = self._rpc.connect(self._addresses[resource_id], self._epoch)
+                await gateway.ask(Heartbeat(self._rpc.address_of(self.address)))
+            except RpcTimeoutError:
+                return  # it is silent, which is not yet a loss
+            except EndpointUnreachableError:
+                reason = "nothing answers at its address"
+            except REFUSES_ALL as error:
+                reason = str(error)
+            except EngineError as error:  # whatever is wrong with one TaskExecutor is nothing to the others
+                _log.warning("TaskManager %s does not take a heartbeat: %s", resource_id, error)
+                return
+            else:
+                self._heartbeats.received(resource_id)
+                if resource_id in self._seen_ms:
+                    self._seen_ms[resource_id] = self._clock.wall_ms()
                 return
         if resource_id in self._addresses:
-            self._lose(resource_id, "nothing answers at its address")
-
-    async def _is_listening(self, resource_id: ResourceId) -> bool:
-        gateway = self._rpc.connect(self._addresses[resource_id], self._epoch)
-        try:
-            await gateway.ask(Heartbeat(self._rpc.address_of(self.address)))
-        except RpcTimeoutError:
-            return True  # it is silent, which is not yet a loss
-        except EndpointUnreachableError:
-            return False
-        except EngineError as error:  # whatever is wrong with one TaskExecutor is nothing to the others
-            _log.warning("TaskManager %s does not take a heartbeat: %s", resource_id, error)
-            return True
-        self._heartbeats.received(resource_id)
-        if resource_id in self._seen_ms:
-            self._seen_ms[resource_id] = self._clock.wall_ms()
-        return True
+            self._lose(resource_id, reason)
 
     def _lose(self, resource_id: ResourceId, reason: str) -> None:
         _log.warning("TaskManager %s is given up: %s", resource_id, reason)

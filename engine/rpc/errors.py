@@ -5,7 +5,7 @@ Held by: tests/rpc/test_http_service.py
 
 from __future__ import annotations
 
-from engine.errors import EngineError, ResourceError
+from engine.errors import EngineError, ResourceError, VersionMismatchError
 
 #: how far the clocks of two machines may differ, plus the time on the way
 ACCEPTED_MS = 60_000
@@ -37,6 +37,10 @@ class MissingCredentialError(AccessDeniedError):
 
 class ClockDifferenceError(AccessDeniedError):
     """A credential that is valid at another time: the clocks of two machines differ, or it is repeated."""
+
+
+#: what another process raises that takes no message of this one, now or later: nothing can be asked of it
+REFUSES_ALL = (AccessDeniedError, VersionMismatchError)
 
 
 class UntrustedReplyError(AccessDeniedError, EndpointUnreachableError):

@@ -21,7 +21,7 @@ import traceback
 from collections.abc import Callable
 from typing import Protocol
 
-from engine.errors import JobExecutionError, TaskCancelledError
+from engine.errors import JobExecutionError, PartitionReleasedError, ProducerFailedError, TaskCancelledError
 from engine.fault_points import reach
 from engine.gateways.failure_info import failure_info
 from engine.gateways.insight import TaskActivity
@@ -87,6 +87,8 @@ class Invokable(Protocol):
         ...
 
 
+#: what a task meets that is being cancelled: itself, its own results, those of others that end with it
+_OF_CANCELLATION = (TaskCancelledError, PartitionReleasedError, ProducerFailedError)
 #: makes the invokable, in the task's thread
 InvokableFactory = Callable[[TaskDeploymentDescriptor], Invokable]
 
@@ -212,7 +214,7 @@ class Task:
         with self._lock:
             is_cancelled = self._is_cancelled
         # Whatever else it is was there before the cancellation, and may be why the job is being cancelled.
-        if is_cancelled and isinstance(error, TaskCancelledError):
+        if is_cancelled and isinstance(error, _OF_CANCELLATION):
             self._send_last(self._report_of(TaskState.CANCELED))
         else:
             _log.info("%s failed", self.name, exc_info=error)

@@ -5,7 +5,9 @@
                                  has done nothing since the last time
 
 A report is tried again until a JobMaster has it: the one that began the task, or the next leader's that goes on with
-it, to which the task's address is changed meanwhile. When the job is released here, nobody waits for reports.
+it, to which the task's address is changed meanwhile. Where the JobManager takes no message of this process, as their
+clocks differ, that may be over before this process counts as lost. When the job is released here, nobody waits for
+reports.
 
 Held by: tests/minicluster/test_minicluster.py
 """
@@ -20,7 +22,7 @@ from collections.abc import Callable, Iterable
 from engine.errors import EngineError, FencedError
 from engine.gateways.messages import ReportProgress, TaskProgress, UpdateTaskState
 from engine.graph.deployment import TaskCounters, TaskReport
-from engine.rpc.errors import EndpointUnreachableError, RpcTimeoutError
+from engine.rpc.errors import REFUSES_ALL, EndpointUnreachableError, RpcTimeoutError
 from engine.rpc.gateway import Gateway
 from engine.rpc.request import Acknowledge, Request
 from engine.taskexecutor.task import Task
@@ -100,7 +102,7 @@ class TaskReporter:
             try:
                 await self._gateway_of(address).ask(request)
                 return
-            except (RpcTimeoutError, EndpointUnreachableError, FencedError) as error:
+            except (RpcTimeoutError, EndpointUnreachableError, FencedError, *REFUSES_ALL) as error:
                 if told != address:
                     _log.warning("%s does not take %s: %s", address, type(request).__name__, error)
                 told = address

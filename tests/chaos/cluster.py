@@ -92,6 +92,8 @@ class ChaosCluster:
         self.settings |= {key.replace("__", "."): str(value) for key, value in settings.items()}
         lines = [f"{key}: {value}" for key, value in self.settings.items()]
         (self.folder / "conf" / "config.yaml").write_text("\n".join([*lines, ""]))
+        # Processes that listen on machines of their own make none.
+        Credentials.load_or_create(self.folder / "conf" / "cluster.secret")
         self.environment = {
             **{key: value for key, value in os.environ.items() if not key.startswith("DREY_")},
             "DREY_CONF_DIR": str(self.folder / "conf"),

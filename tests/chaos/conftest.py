@@ -19,7 +19,7 @@ IS_FULL = os.environ.get("CHAOS") == "full"
 IS_SHORT = os.environ.get("CHAOS") == "short"
 collect_ignore_glob = [] if os.environ.get("CHAOS") else ["test_*.py"]
 #: only with CHAOS=all
-ONLY_LONG = ["flipped_bits", "many_task_managers", "network", "proxies", "soak"]
+ONLY_LONG = ["cut_task_managers", "flipped_bits", "many_task_managers", "network", "proxies", "soak"]
 collect_ignore = [f"test_{name}.py" for name in ONLY_LONG] if IS_SHORT else []
 
 

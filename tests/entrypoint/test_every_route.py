@@ -45,6 +45,7 @@ def daemon_of(kind, tmp_path, bind_host, further=None):
         "taskmanager.memory.process.size": "256mb",
         **(further or {}),
     }
+    Credentials.load_or_create(tmp_path / "cluster.secret")
     context = SimpleNamespace(
         configuration=configuration_from_texts(settings, "test"),
         places=Places(tmp_path, tmp_path, tmp_path, "tester", "host"),

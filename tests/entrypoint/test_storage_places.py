@@ -8,6 +8,7 @@ from engine.config.loader import configuration_from_texts
 from engine.entrypoint.places import Places, home_folder
 from engine.entrypoint.storage_places import history_folder, shared_folder, storage_places
 from engine.errors import ConfigurationError
+from tests.test_private_folder import of_another
 
 STORAGE = "high-availability.storageDir"
 
@@ -51,6 +52,16 @@ def test_history_lies_where_it_is_told(places):
 def test_what_is_no_folder_is_refused(places, text):
     with pytest.raises(ConfigurationError, match="is not a folder of this machine"):
         shared_folder(configured(**{STORAGE: text}), places)
+
+
+def test_a_folder_of_another_user_to_which_everybody_can_write_is_refused(places, tmp_path, monkeypatch):
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    shared.chmod(0o777)
+    of_another(monkeypatch, shared)
+    with pytest.raises(ConfigurationError, match=r"storageDir: .*shared is of another user, .*\(mode 0777\)"):
+        storage_places(configured(**{STORAGE: str(shared)}), places, tmp_path / "own")
+    assert list(shared.iterdir()) == []
 
 
 def test_a_folder_that_cannot_be_made_is_refused_with_the_reason(places, tmp_path):

@@ -2,14 +2,17 @@
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import psutil
 import pytest
 
 from engine.entrypoint.pid_file import PidFile, process_identity
+from engine.rpc.credentials import Credentials
 from tests.entrypoint.conftest import ROOT, WAIT_S, until
 from tests.entrypoint.test_high_availability import leader_of, overview, pid_at
 from tests.ha.quorum import Quorum, free_ports, needs_quorum
@@ -96,9 +99,30 @@ def test_stop_during_the_pause_ends_the_supervisor_and_a_start_counts_it(install
 
 def test_the_child_ends_with_a_supervisor_that_was_killed(supervised):
     pid = start(supervised)
-    os.kill(line_of(supervised).supervisor, signal.SIGKILL)
+    supervisor = line_of(supervised).supervisor
+    os.kill(supervisor, signal.SIGKILL)
     until(lambda: process_identity(pid) == "", "the end of the child")
-    assert "ends with exit code 0" in supervised.log_text("jobmanager")
+    log = supervised.log_text("jobmanager")
+    assert "ends with exit code 0" in log
+    assert f"jobmanager stops with its supervisor, process {supervisor}, which has ended" in log
+
+
+@pytest.mark.parametrize("name", ["jobmanager", "taskmanager"])
+def test_the_units_for_systemd_are_right_and_run_what_is_there(name, tmp_path):
+    unit = ROOT / "conf" / "systemd" / f"drey-{name}.service"
+    lines = dict(line.split("=", 1) for line in unit.read_text().splitlines() if "=" in line and line[0] != "#")
+    command, verb = lines["ExecStart"].split()
+    assert (ROOT / "bin" / Path(command).name).is_file() and verb == "start-foreground"
+    assert lines["Restart"] == "on-failure" and lines["RestartPreventExitStatus"] == "3"
+    if shutil.which("systemd-analyze") is None:
+        return
+    # With paths that are there: what remains is what systemd does not understand.
+    text = unit.read_text().replace(command, "/bin/true").replace("User=drey", f"User={os.environ.get('USER', 'root')}")
+    (tmp_path / unit.name).write_text(text)
+    done = subprocess.run(
+        ["systemd-analyze", "verify", tmp_path / unit.name], capture_output=True, text=True, check=False
+    )
+    assert unit.name not in done.stderr, done.stderr
 
 
 def test_one_that_dies_too_often_is_given_up(supervised):
@@ -110,6 +134,7 @@ def test_one_that_dies_too_often_is_given_up(supervised):
 
 
 def test_a_start_that_fails_shows_why_and_is_not_repeated(supervised):
+    Credentials.load_or_create(supervised.conf / "cluster.secret")
     done = supervised.run("jobmanager", "start", "-D", "jobmanager.bind-host=no-such-host.invalid")
     assert done.returncode == 1
     assert "did not start: cannot listen on no-such-host.invalid" in done.stderr

@@ -374,3 +374,16 @@ def test_rows_that_have_a_place_but_no_bytes_are_never_handed_over(
     assert partition.pool.in_use == 0
     assert partition.total_buffers == 0
     writer.close()
+
+
+@pytest.mark.parametrize("timeout_ms", [0, 1, 100])
+def test_a_writer_of_a_stored_result_never_flushes_by_time(world: World, timeout_ms: int) -> None:
+    stored = world.partition(descriptor(2, "REBALANCE", result_type=BLOCKING, identity=partition_id(1)))
+    streamed = world.partition(descriptor(2, "REBALANCE", identity=partition_id(2)))
+    writers = [world.writer(each, SCHEMA, timeout_ms=timeout_ms) for each in (stored, streamed)]
+    assert [writer.timeout_ms for writer in writers] == [-1, timeout_ms]
+    for writer in writers:
+        writer.emit(batch_of([(1, "x"), (2, "y")]))
+    assert (stored.total_buffers, streamed.total_buffers > 0) == (0, timeout_ms == 0)
+    for writer in writers:
+        writer.close()

@@ -5,6 +5,8 @@ After every input it is checked that the instructions keep their promises (``do`
 
 from __future__ import annotations
 
+import msgspec
+
 from engine.clock import Moment, StoppedClock
 from engine.commit.decision import Decision
 from engine.errors import ResourceError
@@ -46,8 +48,11 @@ FINAL = FailureInfo("ValueError", "the user's own")
 class StateWorld:
     """One job, three TaskExecutors, leader after leader."""
 
-    def __init__(self, graph):
+    def __init__(self, graph, give_up_s=0.0):
         self.graph = graph
+        self.settings = msgspec.structs.replace(SETTINGS, give_up_s=lambda _: give_up_s)
+        #: that timers were set for
+        self.seconds = {}
         self.epoch, self.now = 0, Moment(0.0, 0)
         self.executors = [ResourceId.random() for _ in range(3)]
         #: slots that the job holds and partitions, with their place; tasks that run; last reports of all that ran
@@ -71,7 +76,7 @@ class StateWorld:
                 facts.apply(event)  # every beginning of what was written fits
             facts = JobFacts.rebuild(self.graph, lambda: FixedDelayRestart(1000, 1.0), clock, events)
             self.written, self.durable = list(events), len(events)
-        self.state = JobState(facts, clock, self.epoch, f"jobmaster-{self.epoch}", SETTINGS)
+        self.state = JobState(facts, clock, self.epoch, f"jobmaster-{self.epoch}", self.settings)
         self.pending, self.batches, self.requests = [], [], {}
         self.timers, self.deployed = {}, set()
         self.end, self.is_deposed = None, False
@@ -129,6 +134,7 @@ class StateWorld:
             case told.SetTimer():
                 assert self.timers.get(instruction.timer) != "runs"
                 self.timers[instruction.timer] = "runs"
+                self.seconds[instruction.timer] = instruction.seconds
             case told.StopTimer():
                 del self.timers[instruction.timer]
             case told.TellEnd():

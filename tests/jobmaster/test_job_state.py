@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from engine.gateways.job_queue import SlotsShort
 from engine.gateways.messages import CancelJob, TaskExecutorLost, UpdateTaskState
-from engine.graph.deployment import TaskReport
+from engine.graph.deployment import FailureInfo, TaskReport
 from engine.ids import ExecutionAttemptId, JobVertexId
 from engine.jobmaster import job_input as heard
 from engine.jobmaster import job_instruction as told
@@ -300,6 +300,54 @@ def test_the_error_that_ends_a_job_is_told_although_a_task_manager_was_lost_befo
     assert world.state.status is JobStatus.FAILING
     (step,) = world.pending
     assert isinstance(step, told.Record) and step.failure == FINAL
+
+
+def test_a_restart_is_told_with_its_cause_also_where_what_that_tore_down_was_reported_first():
+    world = begun(job_graph([1, 1], [Edge(0, 1)]))
+    with_slots(world, 1)
+    write(world)
+    (producer,) = world.running
+    world.hear(UpdateTaskState(TaskReport(producer, "RUNNING")))
+    (consumer,) = world.running.keys() - {producer}
+    torn = FailureInfo("ProducerFailedError", "the producer failed: ResourceError: a disk", retryable=True)
+    world.hear(world.stop(consumer, "FAILED", failure=torn))
+    assert world.state.status is JobStatus.RESTARTING and not world.state.history.restarts
+    world.hear(world.stop(producer, "FAILED", failure=RETRYABLE))
+    (restart,) = world.state.history.restarts
+    assert (restart.number, restart.cause) == (1, "ResourceError: a disk") and 900 < restart.pause_ms < 1000
+    assert [past.failure for past in world.state.facts.failures.latest] == [RETRYABLE, torn]
+    world.hear(heard.TimerFired(Timer.PAUSE))
+    assert world.state.status is JobStatus.RUNNING and len(world.state.history.restarts) == 1
+
+
+def test_the_pause_goes_no_further_than_to_the_moment_when_the_job_is_given_up():
+    world = StateWorld(job_graph([1]), give_up_s=0.5)
+    world.hear(world.answer(world.pending.pop()))
+    for _ in range(20):
+        if world.state.status is not JobStatus.RUNNING:
+            break
+        with_slots(world, 1)
+        write(world)
+        (task,) = world.running
+        world.hear(world.stop(task, "FAILED", failure=RETRYABLE))
+        pause_s = world.seconds.get(Timer.PAUSE, 0)
+        assert pause_s == 1.0 or pause_s <= 0.5
+        if world.state.status is JobStatus.RESTARTING:
+            world.hear(heard.TimerFired(Timer.PAUSE))
+    assert world.state.status is JobStatus.FAILING and "given up" in world.state.facts.failures.root.message
+
+
+def test_the_time_out_of_slots_does_not_run_while_tasks_of_the_job_do():
+    world = begun(job_graph([1, 2, 2], [Edge(1, 2)]))
+    world.offer(world.executors[0], next(each for each, count in world.requests.items() if count == 1))
+    write(world)
+    (task,) = world.running
+    world.hear(SlotsShort(world.graph.job_id, is_short=True))
+    assert world.timers == {}, "it gives its slot back"
+    world.hear(UpdateTaskState(TaskReport(task, "RUNNING")))
+    assert world.timers == {}
+    world.hear(world.end_of_task(task))
+    assert world.timers == {Timer.SLOTS: "runs"}, "nothing runs any more, and the rest waits"
 
 
 def test_slots_that_the_cluster_does_not_have_are_waited_for_by_a_timer_and_then_counted():

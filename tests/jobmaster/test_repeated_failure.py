@@ -42,10 +42,43 @@ class Job:
 
 def test_the_same_cause_everywhere_ends_the_job_and_numbers_in_it_do_not_matter():
     job = Job()
-    verdicts = [job.fails(spill_failure(number)) for number in range(ATTEMPTS_MIN)]
-    assert verdicts[:-1] == [None] * (ATTEMPTS_MIN - 1)
+    verdicts = [job.fails(spill_failure(number)) for number in range(4)]
+    assert verdicts[:-1] == [None] * 3
     assert not verdicts[-1].retryable
-    assert "No such file or directory (given up: the same cause in 5 attempts within 40 s" in verdicts[-1].message
+    assert "No such file or directory (given up: the same cause in 4 attempts within 30 s" in verdicts[-1].message
+
+
+def test_two_attempts_are_too_few_however_long_they_take():
+    job = Job(5.0)
+    verdicts = [job.fails(spill_failure()) for _ in range(ATTEMPTS_MIN)]
+    assert verdicts[:-1] == [None] * (ATTEMPTS_MIN - 1) and verdicts[-1] is not None
+
+
+def test_a_full_disk_is_one_cause_whatever_is_written_to_it():
+    texts = [
+        "no room for 9338864 bytes of v1.0@v1-2-0-f992e40270c0a394.shuffle.data in /tmp/a (at most 0 free)",
+        "no room for 64 bytes in /tmp/a (0 free) for v1.0@v1-2-5-d7e73323d5e77e90.shuffle.data",
+        "no room for 4096 bytes of sort-1 in /tmp/b (at most 12 free)",
+        "no room for 4097 bytes of sort-2 in /tmp/b (at most 0 free)",
+    ]
+    job = Job()
+    verdicts = [job.fails(FailureInfo("DiskFullError", text, retryable=True)) for text in texts]
+    assert verdicts[:-1] == [None] * 3 and verdicts[-1].message.startswith(texts[-1])
+
+
+def test_a_cause_that_repeats_everywhere_says_when_it_would_be_given_up():
+    job = Job()
+    lefts = []
+    for _ in range(3):
+        job.fails(spill_failure())
+        lefts.append(job.repeated.left_s(job.now_s))
+    assert lefts == [None, 20.0, 10.0]
+    job.fails(FailureInfo("ResourceError", "no memory", retryable=True))
+    assert job.repeated.left_s(job.now_s) is None
+    elsewhere = Job()
+    for _ in range(3):
+        elsewhere.fails(spill_failure(), used=(HERE, THERE))
+    assert elsewhere.repeated.left_s(elsewhere.now_s) is None
 
 
 @pytest.mark.parametrize(
@@ -68,6 +101,17 @@ def test_whoever_gets_on_or_fails_otherwise_begins_anew():
     other = Job()
     failures = [spill_failure(), FailureInfo("ResourceError", "no memory", retryable=True)]
     assert [other.fails(failures[number % 2]) for number in range(50)] == [None] * 50
+
+
+def test_some_progress_delays_the_end_by_few_attempts_and_no_pauses():
+    job = Job()
+    verdicts = [job.fails(spill_failure(), finished=finished) for finished in (0, 0, 1, 1, 2)]
+    assert verdicts == [None] * 5 and job.repeated.left_s(job.now_s) == 0
+    assert job.fails(spill_failure(), finished=2) is None and job.repeated.left_s(job.now_s) == 0
+    verdict = job.fails(spill_failure(), finished=2)
+    assert "the same cause in 7 attempts within 1 min on its TaskManager, and nothing was finished in the last 3" in (
+        verdict.message
+    )
 
 
 def test_a_time_of_zero_never_gives_up_and_a_short_trouble_is_waited_for():

@@ -283,3 +283,34 @@ def test_an_attempt_that_fails_while_it_opens_keeps_nothing(world):
     with pytest.raises(Exception, match="no such column"):
         task.run()
     world.services.partition_manager.release(produced.id)
+
+
+class Flusher:
+    """Notes what it is to flush."""
+
+    def __init__(self):
+        self.registered, self.unregistered = [], []
+
+    def register(self, writer, timeout_ms):
+        self.registered.append((writer, timeout_ms))
+
+    def unregister(self, writer):
+        self.unregistered.append(writer)
+
+
+@pytest.mark.parametrize("result_type", ["PIPELINED", "BLOCKING"])
+def test_only_what_is_read_while_it_is_written_is_flushed_by_time(world, result_type):
+    flusher = Flusher()
+    world.services = msgspec.structs.replace(world.services, output_flusher=flusher)
+    head, splits = world.source(TABLE)
+    produced, attempt = partition(SCHEMA, 1, "HASH", result_type)
+    task = world.task([head], splits, partitions=[produced], attempt=attempt, execution__buffer_timeout="77 ms")
+    thread, errors = in_thread(task.run)
+    if result_type == "PIPELINED":
+        reader = world.task([described(IdentityOperator(), SCHEMA), world.sink(SCHEMA)], gates=[gate(produced)])
+        reader.run()
+    thread.join(END_S)
+    assert not errors and not thread.is_alive()
+    assert [timeout_ms for _, timeout_ms in flusher.registered] == ([77] if result_type == "PIPELINED" else [])
+    if result_type == "BLOCKING":
+        world.services.partition_manager.release(produced.id)

@@ -1,11 +1,15 @@
 """Pacing against a clock of the test's own."""
 
+import msgspec
 import pyarrow as pa
 import pytest
 
 from engine.errors import TaskCancelledError
+from engine.graph.operator_descriptor import SourceOperator
 from engine.graph.source_spec import SourceSplit
+from engine.operators import drivers
 from engine.operators.source_pacing import paced, share_of
+from tests.operators.task_world import TaskWorld
 
 
 class Clock:
@@ -82,3 +86,32 @@ def test_shares_are_by_rows_or_else_by_bytes_and_sum_to_one():
     unknown = [SourceSplit("x", 0, 1, 10), SourceSplit("x", 1, 2, 30)]
     assert [share_of(unknown, [split]) for split in unknown] == [0.25, 0.75]
     assert share_of(known, []) == 1.0
+
+
+@pytest.mark.parametrize(("splits", "subtasks"), [(1, 1), (3, 3), (6, 3)])
+@pytest.mark.parametrize("is_replicated", [False, True])
+def test_the_rates_of_all_subtasks_are_the_limit_together(tmp_path, monkeypatch, splits, subtasks, is_replicated):
+    rates = []
+
+    def noted(batches, rows_per_second, check_cancelled):
+        rates.append(rows_per_second)
+        return batches
+
+    monkeypatch.setattr(drivers, "paced", noted)
+    world = TaskWorld(tmp_path)
+    try:
+        tables = [pa.table({"k": range(100 * (index + 1))}) for index in range(splits)]
+        specs = [world.source(table) for table in tables]
+        head, _ = specs[0]
+        all_splits = tuple(split for _, own in specs for split in own)
+        spec = msgspec.structs.replace(head.operator.spec, splits=all_splits)
+        operator = SourceOperator(spec, rate_limit=600.0, is_replicated=is_replicated)
+        head = msgspec.structs.replace(head, operator=operator)
+        for subtask in range(subtasks):
+            own = all_splits if is_replicated else all_splits[subtask::subtasks]
+            fields = {"parallelism": subtasks, "subtask_index": subtask}
+            world.task([head, world.sink(tables[0].schema)], own, fields=fields).run()
+    finally:
+        world.close()
+    assert len(rates) == subtasks and sum(rates) == pytest.approx(600.0)
+    assert is_replicated or subtasks == 1 or len(set(rates)) == subtasks, "each has the part that it reads"

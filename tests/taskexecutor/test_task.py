@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from engine.errors import CorruptBlockError, TaskCancelledError
+from engine.errors import CorruptBlockError, PartitionReleasedError, ProducerFailedError, TaskCancelledError
 from engine.graph.deployment import TaskCounters, TaskDeploymentDescriptor
 from engine.ids import AllocationId, ExecutionAttemptId, JobId, JobVertexId, ResourceId
 from engine.taskexecutor import task_executor
@@ -76,7 +76,13 @@ def run_task(invokable, on_ended=lambda task: None):
 
 
 @pytest.mark.parametrize(
-    ("error", "state"), [(ValueError("the cause"), "FAILED"), (TaskCancelledError("told to"), "CANCELED")]
+    ("error", "state"),
+    [
+        (ValueError("the cause"), "FAILED"),
+        (TaskCancelledError("told to"), "CANCELED"),
+        (PartitionReleasedError("its own results, by its end"), "CANCELED"),
+        (ProducerFailedError("another one, whose report says why"), "CANCELED"),
+    ],
 )
 def test_a_failure_is_reported_also_when_the_task_is_cancelled_meanwhile(error, state):
     reports = run_task(CancelledWhile(error))

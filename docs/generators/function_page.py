@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+from docs.generators.directives import directives
 from docs.generators.function_places import NAMESPACES, OPERATORS, face_of, faces
 from engine.graph.function_table import FUNCTION_TABLE
 
@@ -114,4 +115,5 @@ def function_page() -> str:
         for face, function in sorted(found.items()):
             if face.startswith(namespace) if namespace else "." not in face:
                 lines += _entry(face, function, known.get(face, face))
+    lines.append(directives())
     return "\n".join(lines)

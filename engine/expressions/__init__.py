@@ -17,7 +17,9 @@ conditional_functions.py number_functions.py text_patterns.py   more of them
 calendar_functions.py   intervals and differences on the calendar; calendar_kernels has its loops
 text_slices          parts of texts by positions of characters
 digest_functions.py  hashes, digests, encodings; byte_transforms has their loops, digest_kernels.pxd the digests
-time_texts.py      dates and timestamps from texts by a format
+time_texts.py      dates and timestamps as texts by a format, and from them
+time_directives.py  what a format is made of; moment_writer and moment_reader have the loops
+civil_days.pxd     days as dates of the calendar and back
 random_numbers.py  rand, row_place
 json_texts.py      values out of JSON texts by a path; json_values.py: as a type
 text_moments.py    constant texts beside dates and times

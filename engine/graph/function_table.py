@@ -148,7 +148,7 @@ _TIMES: Final = (
     Row("dt_month_name", ("moment",), "time_functions:names:month", "string"),
     Row("dt_day_name", ("moment",), "time_functions:names:day", "string"),
     Row("dt_epoch", ("moment",), "time_functions:bind_epoch", "int64", VALUES),
-    Row("dt_strftime", ("moment",), "time_functions:bind_strftime", "string", VALUES),
+    Row("dt_strftime", ("moment",), "time_texts:bind_strftime", "string", VALUES),
     Row("dt_date", ("moment",), "time_functions:casting_to:date", "date32[day]", VALUES),
     Row("dt_time", ("moment",), "time_functions:casting_to:time", "-", VALUES),
     Row("dt_with_timezone", ("moment",), "time_functions:bind_with_timezone", "-", VALUES),

@@ -45,6 +45,7 @@ _NULLS: Final = (
     Row("is_null", ("any",), "arrow:is_null", "bool", nulls="own"),
     Row("is_not_null", ("any",), "arrow:is_valid", "bool", nulls="own"),
     Row("coalesce", ("same", "same*"), "conditional_functions:bind_coalesce", "same", VALUES, "own"),
+    Row("fill_null", ("same", "same"), "conditional_functions:bind_fill_null", "-", VALUES, "own"),
     Row("nullif", ("same", "same"), "conditional_functions:bind_nullif", "first", VALUES, "own"),
     Row("least", ("same", "same*"), "conditional_functions:extreme:less_equal", "same", VALUES, "own"),
     Row("greatest", ("same", "same*"), "conditional_functions:extreme:greater_equal", "same", VALUES, "own"),

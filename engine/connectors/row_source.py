@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from engine.errors import DataError, SchemaError
 from engine.records.plain_scalars import array_of
-from engine.records.value_check import MisfitError, check_values
+from engine.records.value_check import MisfitError, check_values, check_zeros
 
 _TEXT_MAX = 100
 _CONVERSION_ERRORS = (
@@ -62,6 +62,8 @@ def _to_array(values: Sequence[Any], field: pa.Field) -> pa.Array:
     try:
         check_values(values, field.type)
         array = array_of(values, field.type)
+        if pa.types.is_decimal(field.type):
+            check_zeros(values, array)
     except _CONVERSION_ERRORS:
         raise _bad_value(values, field) from None
     if not field.nullable and array.null_count:
@@ -73,7 +75,9 @@ def _bad_value(values: Sequence[Any], field: pa.Field) -> DataError:
     for index, value in enumerate(values):
         try:
             check_values([value], field.type)
-            pa.array([value], field.type, from_pandas=False)
+            array = pa.array([value], field.type, from_pandas=False)
+            if pa.types.is_decimal(field.type):
+                check_zeros([value], array)
         except _CONVERSION_ERRORS as error:
             text = repr(value)
             shown = text if len(text) <= _TEXT_MAX else f"{text[:_TEXT_MAX]}..."

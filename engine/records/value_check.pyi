@@ -1,4 +1,4 @@
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -12,6 +12,9 @@ class MisfitError(pa.ArrowInvalid):  # type: ignore[misc]
 
 def may_lose(data_type: pa.DataType) -> bool:
     """Whether Arrow takes values for the type that lose a part."""
+
+def check_zeros(values: Sequence[Any], array: pa.Array) -> None:
+    """Raise MisfitError for the first decimal that Arrow has made 0 of and that is none."""
 
 def check_values(values: Iterable[Any], data_type: pa.DataType) -> None:
     """Raise MisfitError for the first value that would lose something as one of the type."""

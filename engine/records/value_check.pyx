@@ -49,6 +49,8 @@ from functools import lru_cache
 
 import pyarrow as pa
 
+from engine.records.arrow_functions import pc
+
 import_datetime()
 
 cdef enum:
@@ -289,3 +291,16 @@ def check_values(values, data_type):
         if reason is not None:
             raise MisfitError(reason, index)
         index += 1
+
+
+def check_zeros(values, array):
+    """Raise MisfitError for the first decimal that Arrow has made 0 of and that is none.
+
+    It does so where a value has 39 digits more behind the point than the type, and some other numbers of them.
+    """
+    zeros = pc.equal(array, 0)
+    if not pc.any(zeros).as_py():
+        return
+    for index, is_zero in enumerate(zeros.to_pylist()):
+        if is_zero and values[index] != 0:
+            raise MisfitError(f"the type has no more than {array.type.scale} digits behind the point", index)

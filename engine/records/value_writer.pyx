@@ -53,7 +53,7 @@ from libc.string cimport memcpy, memset
 
 import pyarrow as pa
 
-from engine.records.value_check import MisfitError, check_values
+from engine.records.value_check import MisfitError, check_values, check_zeros
 
 import_datetime()
 
@@ -98,7 +98,10 @@ def array_of(values, field):
     if not field.nullable and any(value is None for value in values):
         raise MisfitError("it is null", next(index for index, value in enumerate(values) if value is None))
     check_values(values, field.type)
-    return pa.array(values, field.type, from_pandas=False)
+    array = pa.array(values, field.type, from_pandas=False)
+    if pa.types.is_decimal(field.type):
+        check_zeros(values, array)
+    return array
 
 
 @cython.final

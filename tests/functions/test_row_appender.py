@@ -51,7 +51,7 @@ _VALUES = {
     pa.time64("ns"): ([datetime.time.max], ["x"]),
     pa.duration("us"): ([datetime.timedelta(days=-1, microseconds=1)], ["x"]),
     pa.duration("s"): ([datetime.timedelta(days=3)], ["x", datetime.timedelta(microseconds=5)]),
-    pa.decimal128(9, 2): ([decimal.Decimal("1.50"), 3], [decimal.Decimal("1.555"), "x"]),
+    pa.decimal128(9, 2): ([decimal.Decimal("1.50"), 3], [decimal.Decimal("1.555"), "x", decimal.Decimal("1e-41")]),
     pa.list_(pa.int64()): ([[], [1, None], np.array([1, 2])], [5, ["x"], [1.5], np.array([0.5])]),
     pa.list_(pa.string()): ([[], ["ab"]], [5, "ab"]),
     pa.struct([("a", pa.int64())]): ([{"a": 1}, {"a": None}, {}], [5, {"a": 1, "b": 2}, {"a": 1.5}, (1, 2)]),

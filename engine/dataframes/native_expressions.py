@@ -41,9 +41,7 @@ from engine.dataframes.native_numbers import (
     comparable,
     divided,
     is_known,
-    product_digits,
     spark_type,
-    sum_digits,
     typed_literals,
 )
 from engine.dataframes.native_texts import java_pattern
@@ -243,9 +241,9 @@ def _of_date(of: Callable[[Column], Column]) -> Callable[[Sequence[Typed]], Type
 
 
 _CALLS: Final[Mapping[str, Callable[[Sequence[Typed]], Typed]]] = {
-    "add": arithmetic(lambda left, right: left + right, sum_digits),
-    "subtract": arithmetic(lambda left, right: left - right, sum_digits),
-    "multiply": arithmetic(lambda left, right: left * right, product_digits),
+    "add": arithmetic(lambda left, right: left + right),
+    "subtract": arithmetic(lambda left, right: left - right),
+    "multiply": arithmetic(lambda left, right: left * right, is_product=True),
     "divide": divided,
     "equal": _comparison(lambda left, right: left == right),
     "not_equal": _comparison(lambda left, right: left != right),

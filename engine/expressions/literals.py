@@ -77,7 +77,7 @@ def make_literal(value: Any, data_type: pa.DataType | None = None) -> Literal:
         scalar = _infer_scalar(value)
     else:
         try:
-            if not isinstance(value, pa.Scalar):
+            if not isinstance(value, pa.Scalar | datetime.timedelta):  # a coarser unit is what helps with large ones
                 check_values([value], data_type)
             scalar = scalar_of(value, data_type)
         except _UNFIT as error:

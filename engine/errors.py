@@ -176,8 +176,9 @@ class JobStalledError(EngineError):
 class JobExecutionError(EngineError):
     """A job failed.
 
-    ``str()`` begins with type and message of the root cause, then the user's function with file and line, the
-    row, the task and its TaskManager; at most 15 lines. ``details`` holds the rest (the whole traceback).
+    ``str()`` begins with type and message of the root cause, of a subclass, which is that type, with the message; then
+    come the user's function with file and line, the row, the task and its TaskManager; at most 15 lines. ``details``
+    holds the rest (the whole traceback).
     """
 
     def __init__(self, message: str, *, details: str = "", job_id: str | None = None) -> None:

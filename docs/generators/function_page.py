@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+from docs.generators.directives import directives
 from docs.generators.function_places import NAMESPACES, OPERATORS, face_of, faces
 from engine.graph.function_table import FUNCTION_TABLE
 
@@ -33,7 +34,8 @@ before anything runs; the error names the expression, the types it met and what 
 | `sqrt(-1)`, `ln(-1)` | NaN | Polars, Spark (`sqrt`) | DuckDB: an error; Spark's `ln`: null |
 | `ln(0)` | -inf | Polars, NumPy | DuckDB: an error; Spark: null |
 | `power` of integers | float64 | Spark, DuckDB | Python, Polars: an integer |
-| `floor`, `ceil` | the type stays | Polars | DuckDB: integers become floats, decimals lose their scale |
+| `floor`, `round(1)` of decimals | the scale is what was asked for | Spark, DuckDB | Polars: the type stays |
+| `floor`, `ceil` of integers | they stay | Polars | DuckDB: floats |
 | integers that overflow | an error | DuckDB, Spark's ANSI mode | Polars: wrap around |
 | `extract` without a match | null | Polars | DuckDB, Spark: the empty text |
 | a group of `extract` that took no part | the empty text | DuckDB, Spark | Polars: null |
@@ -114,4 +116,5 @@ def function_page() -> str:
         for face, function in sorted(found.items()):
             if face.startswith(namespace) if namespace else "." not in face:
                 lines += _entry(face, function, known.get(face, face))
+    lines.append(directives())
     return "\n".join(lines)

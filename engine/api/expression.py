@@ -218,12 +218,15 @@ class Expr(NumberFunctions, RowValue, HasOtherNames):
         return self.call("coalesce", other)
 
     def fill_null(self, value: Any) -> Expr:
-        """Return the value, and another one where it is null: ``if_null`` under the name that pandas and Polars have.
+        """Return the value, and another one where it is null; a constant gets the type of the value.
+
+        A constant that does not fit into that type is an error: ``cast`` first. With an expression both widen to their
+        common type, as in ``if_null``.
 
         >>> values(col("x").fill_null(0), x=[1, None])
         [1, 0]
         """
-        return self.call("coalesce", value)
+        return self.call("fill_null", value)
 
     def nullif(self, other: Any) -> Expr:
         """Return the value, null where it equals another one.

@@ -20,7 +20,7 @@ from engine.api.logical_node import LogicalNode
 from engine.api.null_aware_joins import not_in_node
 from engine.api.projections import cast_node, project_node
 from engine.errors import SchemaError
-from engine.expressions.common_type import common_type_of
+from engine.expressions.common_type import result_type_of
 from engine.expressions.infer import check_predicate, with_constants, with_typed_texts
 from engine.graph.expression import ColumnRef, Expression, NamedExpression, columns_of
 from engine.graph.plan import Join, JoinHint, JoinType, Union
@@ -154,7 +154,7 @@ def union_node(nodes: Sequence[LogicalNode], what: str = "union") -> LogicalNode
 
 def _common_column(name: str, nodes: Sequence[LogicalNode], what: str) -> pa.DataType:
     found = [node.schema.field(name).type for node in nodes]
-    wanted = common_type_of(found)
+    wanted = result_type_of(found)
     if wanted is None:
         raise SchemaError(f"{what}: column {name!r} is {', '.join(map(str, found))}; no common type: cast it")
     return wanted

@@ -112,7 +112,8 @@ class RowCalls(RelationalCalls):
     def fill_null(self, values: Any) -> Self:
         """Return the rows with values in place of nulls: by name of the column, or one for all columns of its kind.
 
-        A value may be an expression. One value for all goes to the columns that can hold it and keep their type.
+        A value may be an expression. One value for all goes to the columns that can hold it. A constant gets the type
+        of its column; one that does not fit, such as 0.5 for integers, is an error: cast the column first.
 
         >>> rows({"x": [1, None], "y": ["a", None]}).fill_null({"x": 0}).to_arrow().to_pylist()
         [{'x': 1, 'y': 'a'}, {'x': 0, 'y': None}]

@@ -93,7 +93,7 @@ class ShapeCalls(GroupCalls):
         """
         from engine.api.expressions import col, lit
         from engine.api.row_functions import array, struct
-        from engine.expressions.common_type import common_type_of
+        from engine.expressions.common_type import result_type_of
 
         names = self.schema.names
         given_on = None if on is None else column_names(on, "unpivot")
@@ -106,7 +106,7 @@ class ShapeCalls(GroupCalls):
         if not wanted:
             raise SchemaError("unpivot: no column is left to make rows of")
         types = [self.schema.field(name).type for name in wanted]
-        shared = common_type_of(types)
+        shared = result_type_of(types)
         if shared is None:
             shown = ", ".join(f"{name} {data_type}" for name, data_type in zip(wanted, types, strict=True))
             raise SchemaError(f"unpivot: {shown}: no common type; cast them, or name fewer columns in on=")

@@ -4,7 +4,7 @@
     any_values_node(source, keys, columns)     of each column any value that is not null, whatever its type
 
     median(x), quantile(z, 0.9), list(y order by t)
-        ──► keys, x, z ──► grouped, in any order ──► both quantiles         numbers as float64, dates as timestamps
+        ──► keys, x, z ──► grouped, in any order ──► both quantiles         integers as int64, dates as timestamps
         ──► keys, t, y ──► grouped, in the order of t ──► the list
 
 Held by: tests/integration/test_aggregate_functions.py
@@ -98,7 +98,13 @@ def _ordered_value(one: Aggregated, schema: pa.Schema) -> Expression:
     """Return the value of a quantile as what it is computed in, null where a filter is not true."""
     value = one.arguments[0]
     data_type = infer_type(value, schema)
-    if types.is_integer(data_type) or types.is_floating(data_type) or types.is_decimal(data_type):
+    if types.is_uint64(data_type):
+        wanted = pa.decimal128(20, 0)
+    elif types.is_integer(data_type):
+        wanted = pa.int64()
+    elif types.is_decimal(data_type):
+        wanted = data_type
+    elif types.is_floating(data_type):
         wanted = pa.float64()
     elif types.is_date32(data_type):
         wanted = pa.timestamp("us")

@@ -333,15 +333,18 @@ class StringExpressions(HasOtherNames, Generic[ExprT]):
     def to_date(self, format: str = "%Y-%m-%d", strict: bool = True) -> ExprT:  # noqa: A002 - as in Polars
         """Return the date that it is by a format of strptime; what is none fails the job, or is null if not strict.
 
+        What is no directive is an error when the plan is made.
+
         >>> values(col("x").str.to_date("%d.%m.%Y", strict=False), x=["29.2.2024", "29.2.2023"])
         [datetime.date(2024, 2, 29), None]
         """
         return self._value.call("str_to_date", format=format, strict=strict)
 
     def to_timestamp(self, format: str = "%Y-%m-%d %H:%M:%S", strict: bool = True) -> ExprT:  # noqa: A002
-        """Return the timestamp that it is by a format of strptime, in which %f at the end are digits of a fraction.
+        """Return the timestamp that it is by a format of strptime, in which %f are one to six digits of a fraction.
 
-        With %z behind it, an offset such as +0130, +01:30 or Z, it is a timestamp of UTC.
+        With %z, an offset such as +0130, +01:30 or Z, it is a timestamp of UTC. What is no directive is an error when
+        the plan is made.
 
         >>> values(col("x").str.to_timestamp("%Y%m%d %H:%M:%S.%f"), x=["20240229 12:30:00.25"])
         [datetime.datetime(2024, 2, 29, 12, 30, 0, 250000)]

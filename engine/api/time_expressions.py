@@ -203,10 +203,12 @@ class TimeExpressions(HasOtherNames, Generic[ExprT]):
         return self._value.call("dt_epoch", unit=unit)
 
     def strftime(self, format: str) -> ExprT:  # noqa: A002 - as in Python
-        """Return it as text by Python's directives: ``%Y-%m-%d %H:%M:%S.%f``; names are English.
+        """Return it as text by Python's directives, ``%Y-%m-%d %H:%M:%S.%f``, also of a time of day; names are English.
 
-        >>> values(col("x").dt.strftime("%d.%m.%Y"), x=[datetime.date(2024, 2, 29)])
-        ['29.02.2024']
+        What is no directive is an error when the plan is made.
+
+        >>> values(col("x").dt.strftime("%-d.%-m.%Y, %a"), x=[datetime.date(2024, 2, 9)])
+        ['9.2.2024, Fri']
         """
         if not isinstance(format, str):
             raise SchemaError(f"dt.strftime({format!r}): the format is a string such as '%Y-%m-%d'")

@@ -45,9 +45,10 @@ def quantile(
 ) -> Aggregate:
     """Return what a share ``q`` of the values lies below, on the way between the two nearest values.
 
-    Of numbers it is float64, of dates a timestamp, of times and timestamps their own type. NaN is the
-    largest number. ``exact=False`` is ``approx_quantile``. As DuckDB's ``quantile_cont``, Spark's ``percentile`` and
-    pandas; Polars takes the nearest value unless it is told to interpolate.
+    Of numbers it is float64, of integers and decimals the one nearest to the exact number, of dates a timestamp, of
+    times and timestamps their own type. NaN is the largest number. ``exact=False`` is ``approx_quantile``. As DuckDB's
+    ``quantile_cont``, Spark's ``percentile`` and pandas; Polars takes the nearest value unless it is told to
+    interpolate.
 
     >>> groups(x=[1.0, 2.0, 3.0, 4.0, 5.0]).agg(low=quantile("x", 0.1))
     [Row(low=1.4)]

@@ -23,6 +23,7 @@ import pyarrow as pa
 from pyarrow import types
 
 from engine.errors import SchemaError
+from engine.expressions.common_type import DECIMAL_DIGITS_MAX
 from engine.expressions.infer import infer_type
 from engine.expressions.text import expression_text
 from engine.graph.expression import Over
@@ -44,10 +45,12 @@ _UNITS: Final = {
     "week": 7 * _DAY,
 }
 _PART: Final = re.compile(r"\s*([+-]?\d+)\s*([a-z]+)\s*", re.IGNORECASE)
-#: kernels add distances to keys in 128 bits
+#: floats
 _MOST: Final = 2**100
-#: ... and plans hold whole numbers of 64
+#: whole numbers that plans and tolerances hold
 _MOST_WHOLE: Final = 2**63
+#: kernels add distances to decimals of 38 digits in 128 bits
+_MOST_OF_DECIMALS: Final = 2**125
 
 
 def frame_distances(frame: WindowFrame, over: Over, schema: pa.Schema) -> WindowFrame:
@@ -61,20 +64,30 @@ def frame_distances(frame: WindowFrame, over: Over, schema: pa.Schema) -> Window
     if len(over.order_by) != 1:
         raise SchemaError(f"{text}: distances of range= are those of one order key, here are {len(over.order_by)}")
     data_type = infer_type(over.order_by[0].expression, schema)
-    start, end = (None if bound is None else distance(bound, data_type, text) for bound in (frame.start, frame.end))
+    if types.is_decimal(data_type) and data_type.scale > DECIMAL_DIGITS_MAX:
+        raise SchemaError(f"{text}: the order key is {data_type}, in which no distances are measured; cast it")
+    most = _MOST_OF_DECIMALS if types.is_decimal(data_type) else _MOST_WHOLE
+    start, end = (
+        None if bound is None else distance(bound, data_type, text, most) for bound in (frame.start, frame.end)
+    )
     if start is not None and end is not None and start > end:
         raise SchemaError(f"{text}: the range begins behind its end")
-    return WindowFrame("range", start, end)
+    return WindowFrame("range", _planned(start), _planned(end))
 
 
-def distance(bound: float | str, data_type: pa.DataType, text: str) -> int | float:
+def _planned(found: float | None) -> int | float | str | None:
+    """Return a distance as plans hold it: a whole number of more than 64 bits as text."""
+    return str(found) if isinstance(found, int) and abs(found) >= _MOST_WHOLE else found
+
+
+def distance(bound: float | str, data_type: pa.DataType, text: str, most_whole: int = _MOST_WHOLE) -> int | float:
     """Return a distance in units of a type; text: what the SchemaError is about where it has none such."""
     found: int | float
     if types.is_temporal(data_type) and not types.is_interval(data_type):
         found = _ticks(bound, data_type, text)
     else:
         found = _number(bound, data_type, text)
-    if not abs(found) < (_MOST_WHOLE if isinstance(found, int) else _MOST):
+    if not abs(found) < (most_whole if isinstance(found, int) else _MOST):
         raise SchemaError(f"{text}: {bound!r} is too far; leave it out where any distance will do")
     return found
 

@@ -25,7 +25,7 @@ from engine.api.projections import project_node
 from engine.api.window_distances import frame_distances
 from engine.api.window_rewrites import OF_TWO, with_plain_windows
 from engine.errors import SchemaError
-from engine.expressions.common_type import common_type
+from engine.expressions.common_type import DECIMAL_DIGITS_MAX, common_type
 from engine.expressions.infer import check_depth, check_predicate, infer_type
 from engine.expressions.schema_bridge import is_key_type, type_to_ipc
 from engine.expressions.text import expression_text
@@ -87,6 +87,14 @@ def _collect(expression: Expression, overs: list[Over]) -> None:
         _collect(child, overs)
 
 
+def _narrow(value: Expression, data_type: pa.DataType | None) -> tuple[Expression, pa.DataType | None]:
+    """Return a decimal as one of 38 digits, which kernels of windows read; where it has more, the job fails with it."""
+    if data_type is None or not pa.types.is_decimal256(data_type) or data_type.scale > DECIMAL_DIGITS_MAX:
+        return value, data_type
+    wanted = pa.decimal128(DECIMAL_DIGITS_MAX, data_type.scale)
+    return Cast(value, type_to_ipc(wanted), str(wanted), widens=True), wanted
+
+
 class _Windows:
     """The Windows above one node."""
 
@@ -125,8 +133,11 @@ class _Windows:
         text = expression_text(over)
         partition = frozenset(self._key(key, text) for key in over.partition_by)
         order: list[SortKey] = []
+        has_distances = (
+            over.frame is not None and over.frame.kind == "range" and any((over.frame.start, over.frame.end))
+        )
         for key in over.order_by:
-            name = self._key(key.expression, text)
+            name = self._key(self._with_distances(key.expression) if has_distances else key.expression, text)
             # equal in the partition: there is no order among them
             if name not in partition and name not in [one.column for one in order]:
                 order.append(SortKey(name, key.descending, key.nulls_last))
@@ -138,6 +149,8 @@ class _Windows:
         if value is not None and function in AGGREGATES and function != "count" and pa.types.is_null(argument_type):
             argument_type = pa.int64()  # as in a group
             value = Cast(value, type_to_ipc(argument_type), "int64")
+        if value is not None and function in AGGREGATES and function != "count":
+            value, argument_type = _narrow(value, argument_type)
         argument = None if value is None else self._column(value)
         try:
             result_type(function, argument_type)
@@ -165,6 +178,10 @@ class _Windows:
         if not is_key_type(data_type):
             raise SchemaError(f"{text}: {expression_text(expression)} is {data_type}, which cannot be a key")
         return self._column(expression)
+
+    def _with_distances(self, key: Expression) -> Expression:
+        """Return a key as what kernels measure distances in."""
+        return _narrow(key, infer_type(key, self._source.schema))[0]
 
     def _default(self, expression: Expression, wanted: pa.DataType | None, text: str) -> str:
         assert wanted is not None, "lag and lead have an argument"

@@ -1,6 +1,6 @@
 """A failed job as an exception: class, and a text of at most 15 lines with the root cause first.
 
-    ValueError: invalid literal for int() with base 10: 'x'
+    ValueError: invalid literal for int() with base 10: 'x'      without the type where that is the error's class
       in function parse (jobs/clean.py, line 12)
       row: Row(id=7, price='x')
       task: map (2/4) on TaskManager 5f0c...
@@ -38,8 +38,10 @@ def job_error(outcome: JobOutcome) -> EngineError:
     if outcome.failure is None:
         what = _ENDS.get(outcome.status, f"ended as {outcome.status}")
         return JobCancelledError(f"job {shown_line(outcome.name)} ({job_id}) {what}", job_id=job_id)
-    text = failure_text(outcome.failure, f"{outcome.name} ({job_id})")
     error_class = getattr(errors, outcome.failure.error_class, JobExecutionError)
+    # an error whose class says the type does not say it once more: DataError: DataError: ...
+    is_typed = getattr(error_class, "__name__", "") != outcome.failure.type_name
+    text = failure_text(outcome.failure, f"{outcome.name} ({job_id})", is_typed=is_typed)
     if isinstance(error_class, type) and issubclass(error_class, JobExecutionError):
         return error_class(text, details=outcome.failure.details, job_id=job_id)
     if isinstance(error_class, type) and issubclass(error_class, EngineError):
@@ -48,8 +50,8 @@ def job_error(outcome: JobOutcome) -> EngineError:
     return JobExecutionError(text, details=outcome.failure.details, job_id=job_id)
 
 
-def failure_text(failure: FailureInfo, job: str = "") -> str:
-    """Return the lines for a person."""
+def failure_text(failure: FailureInfo, job: str = "", *, is_typed: bool = True) -> str:
+    """Return the lines for a person; ``is_typed``: they begin with the type of the root cause."""
     where = [_HELP[failure.error_class]] if failure.error_class in _HELP and _KEYS not in failure.message else []
     if failure.function:
         where.append(f"  in function {_one_line(failure.function)}")
@@ -61,7 +63,8 @@ def failure_text(failure: FailureInfo, job: str = "") -> str:
     if job:
         where.append(f"  job: {_one_line(job)}")
     message = failure.message.strip().splitlines() or [""]
-    lines = [f"{failure.type_name}: {message[0]}".rstrip(": "), *message[1:]]
+    first = f"{failure.type_name}: {message[0]}" if is_typed else message[0]
+    lines = [first.rstrip(": ") or failure.type_name, *message[1:]]
     room = LINES_MAX - len(where)
     if len(lines) > room:
         lines = [*lines[: room - 1], "  ..."]

@@ -8,13 +8,13 @@ Held by: tests/connectors/test_columnar_sources.py
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
 
 from engine.errors import DataError, SchemaError
 from engine.records.plain_scalars import array_of
+from engine.records.value_check import MisfitError, check_values, check_zeros
 
 _TEXT_MAX = 100
 _CONVERSION_ERRORS = (
@@ -60,9 +60,10 @@ def rows_to_table(rows: Iterable[Any], schema: pa.Schema) -> pa.Table:
 
 def _to_array(values: Sequence[Any], field: pa.Field) -> pa.Array:
     try:
+        check_values(values, field.type)
         array = array_of(values, field.type)
-        if pa.types.is_integer(field.type) and any(map(_is_fraction, values)):
-            raise pa.ArrowInvalid("a fraction is no integer")
+        if pa.types.is_decimal(field.type):
+            check_zeros(values, array)
     except _CONVERSION_ERRORS:
         raise _bad_value(values, field) from None
     if not field.nullable and array.null_count:
@@ -70,21 +71,19 @@ def _to_array(values: Sequence[Any], field: pa.Field) -> pa.Array:
     return array
 
 
-def _is_fraction(value: Any) -> bool:
-    """Return whether Arrow would cut a value off on its way into an integer column, without a word."""
-    return isinstance(value, float | Decimal) and value != int(value)
-
-
 def _bad_value(values: Sequence[Any], field: pa.Field) -> DataError:
     for index, value in enumerate(values):
         try:
-            pa.array([value], field.type, from_pandas=False)
-            if pa.types.is_integer(field.type) and _is_fraction(value):
-                raise pa.ArrowInvalid("a fraction is no integer")
-        except _CONVERSION_ERRORS:
+            check_values([value], field.type)
+            array = pa.array([value], field.type, from_pandas=False)
+            if pa.types.is_decimal(field.type):
+                check_zeros([value], array)
+        except _CONVERSION_ERRORS as error:
             text = repr(value)
             shown = text if len(text) <= _TEXT_MAX else f"{text[:_TEXT_MAX]}..."
+            reason = f": {error.reason}" if isinstance(error, MisfitError) else ""
             return DataError(
                 f"from_rows: row {index}, column {field.name!r}: {shown} ({type(value).__name__}) is not {field.type}"
+                f"{reason}"
             )
     return DataError(f"from_rows: column {field.name!r}: the values do not fit into {field.type}")

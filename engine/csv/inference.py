@@ -6,7 +6,7 @@ Arrow infers, from the first megabyte and from the begin of other files, in each
 that holds all that was found (int64 and double: double; else text). Two of Arrow's choices lose what was written, so
 such a column is text instead, and the notes say so:
 
-    007, 0123        int64     leading zeros go        postal codes, account numbers
+    007, 007.5       int64     leading zeros go        postal codes, account numbers, versions
     0x10             int64     it is 16                hashes, addresses
     2 ** 64, +49...  double    digits go               ids beyond int64, telephone numbers, ids beside a fraction
 
@@ -41,7 +41,7 @@ from engine.records.arrow_functions import pc
 from engine.records.plain_scalars import scalar_of
 from engine.user_warnings import warn_user
 
-_LOST_PREFIX = "^[+-]?0([0-9]+|[xX][0-9a-fA-F]+)$"
+_LOST_PREFIX = r"^\s*[+-]?0[0-9xX]"
 _ONLY_DIGITS = "^[+-]?[0-9]+$"
 _INT64_DIGITS = 19
 #: all whole numbers up to this one are doubles

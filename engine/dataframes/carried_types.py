@@ -23,7 +23,10 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.types as kinds
 
-from engine.errors import SchemaError
+from engine.errors import DataError, SchemaError
+from engine.records.arrow_functions import pc
+from engine.records.plain_scalars import array_of
+from engine.records.python_values import shown_value
 
 _WIDER = {
     pa.uint8(): pa.int16(),
@@ -103,9 +106,32 @@ def _part(name: str, data_type: pa.DataType) -> pa.DataType:
 
 
 def to_carried(batch: pa.RecordBatch, carried: pa.Schema) -> pa.RecordBatch:
-    """Return rows as Spark takes them."""
-    columns = [_cast(column, field.type) for column, field in zip(batch.columns, carried, strict=True)]
+    """Return rows as Spark takes them; DataError names a column with a value that it cannot hold."""
+    columns = [
+        _carried_column(name, column, field.type)
+        for name, column, field in zip(batch.schema.names, batch.columns, carried, strict=True)
+    ]
     return pa.RecordBatch.from_arrays(columns, schema=carried)
+
+
+def _carried_column(name: str, column: pa.Array, data_type: pa.DataType) -> pa.Array:
+    try:
+        return _cast(column, data_type)
+    except pa.ArrowInvalid:
+        rows = (pc.take(column, array_of([row])) for row in range(len(column)))
+        unfit = next(row for row in rows if not _can_be(row, data_type))
+        raise DataError(
+            f"column {name!r}: {shown_value(unfit[0])} of type {column.type} has more digits than Spark can hold, "
+            f"which are {_MOST_DIGITS}; cast it, to float64 for one, or run the job on the cluster (-t cluster)"
+        ) from None
+
+
+def _can_be(value: pa.Array, data_type: pa.DataType) -> bool:
+    try:
+        _cast(value, data_type)
+    except pa.ArrowInvalid:
+        return False
+    return True
 
 
 def from_carried(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:

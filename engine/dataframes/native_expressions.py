@@ -10,7 +10,7 @@ runs with ANSI errors, UTC and names that differ by case (``session``), so that 
     comparisons             of equal types, and of integers, doubles or decimals among themselves; NaN is equal to
                             itself and the largest for Spark as for us
     and or not, when        three-valued in both
-    coalesce                of one type; abs of doubles and decimals
+    coalesce, fill_null     of one type; abs of doubles and decimals
     cast                    to a wider integer, of an integer of 32 bits or a decimal to double
     texts                   starts_with, ends_with, contains, length in characters, LIKE, slices from the front, and
                             patterns that mean the same to Java; equal bytes for case and Unicode versions are not
@@ -41,9 +41,7 @@ from engine.dataframes.native_numbers import (
     comparable,
     divided,
     is_known,
-    product_digits,
     spark_type,
-    sum_digits,
     typed_literals,
 )
 from engine.dataframes.native_texts import java_pattern
@@ -243,9 +241,9 @@ def _of_date(of: Callable[[Column], Column]) -> Callable[[Sequence[Typed]], Type
 
 
 _CALLS: Final[Mapping[str, Callable[[Sequence[Typed]], Typed]]] = {
-    "add": arithmetic(lambda left, right: left + right, sum_digits),
-    "subtract": arithmetic(lambda left, right: left - right, sum_digits),
-    "multiply": arithmetic(lambda left, right: left * right, product_digits),
+    "add": arithmetic(lambda left, right: left + right),
+    "subtract": arithmetic(lambda left, right: left - right),
+    "multiply": arithmetic(lambda left, right: left * right, is_product=True),
     "divide": divided,
     "equal": _comparison(lambda left, right: left == right),
     "not_equal": _comparison(lambda left, right: left != right),
@@ -259,6 +257,7 @@ _CALLS: Final[Mapping[str, Callable[[Sequence[Typed]], Typed]]] = {
     "or": _logical(lambda left, right: left | right),
     "not": _logical(lambda value: ~value),
     "coalesce": _coalesced,
+    "fill_null": _coalesced,
     "abs": _size,
     "is_null": lambda operands: (operands[0][0].isNull(), pa.bool_()),
     "is_not_null": lambda operands: (operands[0][0].isNotNull(), pa.bool_()),

@@ -1,9 +1,9 @@
 """Numbers as columns of Spark: arithmetic, quotients and comparisons whose values are the engine's, digit for digit.
 
     integers   bigint, which fails where it overflows
-    decimals   exact. What has more than 38 digits in the engine is carried with 38 by Spark: its product or sum is
-               exact, or an error that says so. Spark gives away places after the point beyond 38 digits, though never
-               one of the first six: a result with more of both is the engine's
+    decimals   exact, or an error where a value has more than 38 digits. Spark gives away places after the point where
+               the types have more than 38 digits, though never one of the first six: a result with more of both is the
+               engine's
     doubles    what stands beside a double, or is divided, becomes one first: the nearest. Quotients by zero are IEEE's
 
 Held by: tests/dataframes/test_native_expressions.py
@@ -22,14 +22,13 @@ from pyspark.sql import types as T  # noqa: N812 - the usual name
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from engine.dataframes.carried_types import is_plain
+from engine.expressions.common_type import integer_digits
+from engine.expressions.decimal_widths import exact_product, exact_sum, product_type, sum_type
 from engine.graph.expression import Expression, Literal
 
 MOST_DIGITS: Final = 38
-_ENGINES_MOST: Final = 76
 #: places after the point that Spark keeps whatever the digits before it
 _KEPT_PLACES: Final = 6
-#: of an integer beside a decimal
-_DIGITS_OF_INTEGERS: Final = 20
 #: every integer up to here is a double
 _EXACT: Final = 2**53
 
@@ -77,9 +76,10 @@ def typed_literals(expressions: Sequence[Expression], operands: Sequence[Typed],
 
 
 def arithmetic(
-    of: Callable[[Column, Column], Column], digits: Callable[[pa.DataType, pa.DataType], tuple[int, int]]
+    of: Callable[[Column, Column], Column], *, is_product: bool = False
 ) -> Callable[[Sequence[Typed]], Typed]:
-    """Return what translates ``+``, ``-`` or ``*``; digits: those of the result of two decimals."""
+    """Return what translates ``+``, ``-`` or ``*``."""
+    exact_digits, result_type = (exact_product, product_type) if is_product else (exact_sum, sum_type)
 
     def translated(operands: Sequence[Typed]) -> Typed:
         if all_are(kinds.is_signed_integer, operands):
@@ -89,25 +89,12 @@ def arithmetic(
             left, right = (as_double(operand) for operand in operands)
             return of(left, right), pa.float64()
         (left, left_type), (right, right_type) = map(_as_decimal, operands)
-        precision, scale = digits(left_type, right_type)
-        if precision > _ENGINES_MOST or (precision > MOST_DIGITS and scale > _KEPT_PLACES):
+        (precision, scale), result = exact_digits(left_type, right_type), result_type(left_type, right_type)
+        if precision > MOST_DIGITS and (scale > _KEPT_PLACES or result.scale != scale):
             raise NotNative
-        is_wide = precision > MOST_DIGITS or kinds.is_decimal256(left_type) or kinds.is_decimal256(right_type)
-        result = pa.decimal256(precision, scale) if is_wide else pa.decimal128(precision, scale)
         return of(left, right).cast(spark_type(result)), result
 
     return translated
-
-
-def sum_digits(left: pa.DataType, right: pa.DataType) -> tuple[int, int]:
-    """Return the digits of a sum or difference, and those after the point."""
-    scale = max(left.scale, right.scale)
-    return max(left.precision - left.scale, right.precision - right.scale) + scale + 1, scale
-
-
-def product_digits(left: pa.DataType, right: pa.DataType) -> tuple[int, int]:
-    """Return the digits of a product, and those after the point."""
-    return left.precision + right.precision + 1, left.scale + right.scale
 
 
 def divided(operands: Sequence[Typed]) -> Typed:
@@ -168,5 +155,5 @@ def _as_decimal(operand: Typed) -> Typed:
         return operand
     if not kinds.is_signed_integer(data_type):
         raise NotNative
-    wider = pa.decimal128(_DIGITS_OF_INTEGERS, 0)
+    wider = pa.decimal128(integer_digits(data_type), 0)
     return column.cast(spark_type(wider)), wider

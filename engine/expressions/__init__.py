@@ -11,13 +11,17 @@ time_zones.py      offsets of a zone by its name, from the tz database
 zone_offsets       offsets of any moment, first moments of local times
 moments.py         moments as local times of any year and zone; where hours, days, weeks begin
 casting.py         casts that differ from Arrow's
+decimal_widths.py  how many digits results of decimals have
+decimal_arithmetic.py  sums, products and remainders of decimals; decimal_kernels has the loops
 float_division     // of floats as Python's
 float_comparison   floats of two columns, NaN equal to itself and the greatest
 conditional_functions.py number_functions.py text_patterns.py   more of them
 calendar_functions.py   intervals and differences on the calendar; calendar_kernels has its loops
 text_slices          parts of texts by positions of characters
 digest_functions.py  hashes, digests, encodings; byte_transforms has their loops, digest_kernels.pxd the digests
-time_texts.py      dates and timestamps from texts by a format
+time_texts.py      dates and timestamps as texts by a format, and from them
+time_directives.py  what a format is made of; moment_writer and moment_reader have the loops
+civil_days.pxd     days as dates of the calendar and back
 random_numbers.py  rand, row_place
 json_texts.py      values out of JSON texts by a path; json_values.py: as a type
 text_moments.py    constant texts beside dates and times

@@ -20,7 +20,7 @@ from typing import Final
 import pyarrow as pa
 
 from engine.expressions.binding import Binding, Datum, NoMatchError, Operand, Options
-from engine.expressions.common_type import common_type_of, is_fixed_bytes, is_number
+from engine.expressions.common_type import is_fixed_bytes, is_number, result_type_of
 from engine.graph.function_row import VALUES, FunctionRow
 
 _INT64: Final = pa.int64()
@@ -127,8 +127,8 @@ def type_of_kind(kind: str, data_type: pa.DataType) -> pa.DataType | None:
 
 
 def common(operands: Sequence[Operand]) -> pa.DataType:
-    """Return the common type of operands; NoMatchError where they have none."""
-    data_type = common_type_of([operand.type for operand in operands])
+    """Return the common type of operands as that of a result; NoMatchError where they have none."""
+    data_type = result_type_of([operand.type for operand in operands])
     if data_type is None:
         raise NoMatchError("they have no common type: cast some of them")
     return data_type

@@ -3,8 +3,7 @@
     integers     widen to int64; overflow is an error; // and % floor; division by zero is an error
     /            float64, by IEEE (x / 0 is inf or nan)
     floats       float32 with float32 stays, else float64; // and % floor as Python's do
-    decimals     exact; digits grow as Arrow defines, into decimal256 where 38 are not enough; / gives float64, there is
-                 no //, % floors and has the digits of its sides
+    decimals     exact, within 38 digits (decimal_widths.py); / gives float64, there is no //, % floors
     times        timestamp - timestamp = duration, timestamp + duration = timestamp, as Arrow has them;
                  what moves on the calendar is bound before (calendar_functions.py)
     strings      + joins them
@@ -22,32 +21,13 @@ import pyarrow as pa
 
 from engine.expressions.binding import Binding, Datum, NoMatchError, Operand, Options, as_array
 from engine.expressions.common_type import common_type, is_number
+from engine.expressions.decimal_arithmetic import bind_decimals, bind_remainder
+from engine.expressions.decimal_widths import decimal_of
 from engine.expressions.float_division import floor_quotients
 from engine.records.arrow_functions import pc
-from engine.records.plain_scalars import no_values, scalar_of
+from engine.records.plain_scalars import scalar_of
 
 _INT64 = pa.int64()
-
-
-def _decimal_types(left: Operand, right: Operand) -> tuple[pa.DataType, pa.DataType]:
-    """Return operand types for exact arithmetic: integers as decimals, a constant with just its digits."""
-
-    def of(operand: Operand) -> pa.DataType:
-        if pa.types.is_decimal(operand.type):
-            return operand.type
-        constant = operand.constant
-        digits = 20 if constant is None or not constant.is_valid else len(str(abs(constant.as_py())))
-        return pa.decimal128(digits, 0)
-
-    return of(left), of(right)
-
-
-#: of a decimal of 128 bits, as sums of decimals are
-_DIGITS = 38
-
-
-def _wide_decimal(data_type: pa.DataType) -> pa.DataType:
-    return pa.decimal256(data_type.precision, data_type.scale)
 
 
 def _number_types(left: Operand, right: Operand) -> tuple[pa.DataType, pa.DataType]:
@@ -63,7 +43,7 @@ def _number_types(left: Operand, right: Operand) -> tuple[pa.DataType, pa.DataTy
     if pa.types.is_floating(one) or pa.types.is_floating(other):
         both_single = one == other == pa.float32()
         return (one, other) if both_single else (pa.float64(), pa.float64())
-    return _decimal_types(left, right)
+    return decimal_of(left), decimal_of(right)
 
 
 def _is_numeric(data_type: pa.DataType) -> bool:
@@ -78,34 +58,11 @@ def _checked(kernel: Callable[..., Datum]) -> Callable[[Sequence[Operand], Optio
         if not (_is_numeric(left.type) and _is_numeric(right.type)):
             return _bind_other(kernel, left, right)
         types = _number_types(left, right)
-        if any(map(pa.types.is_decimal, types)):
-            types = _fitting_decimals(kernel, types)
-            if kernel is pc.multiply_checked and _is_widest_product(types):
-                return Binding(_widest_product, types, can_raise=True)
+        if pa.types.is_decimal(types[0]):
+            return bind_decimals(kernel, *types)
         return Binding(kernel, types, can_raise=not pa.types.is_floating(types[0]))
 
     return bind
-
-
-def _fitting_decimals(
-    kernel: Callable[..., Datum], types: tuple[pa.DataType, pa.DataType]
-) -> tuple[pa.DataType, pa.DataType]:
-    """Return the decimal types themselves, or as decimal256 where the result needs more than 38 digits."""
-    try:
-        kernel(*map(no_values, types))
-    except pa.ArrowInvalid:
-        return _wide_decimal(types[0]), _wide_decimal(types[1])
-    return types
-
-
-def _is_widest_product(types: tuple[pa.DataType, pa.DataType]) -> bool:
-    """Whether two decimals of 38 digits are multiplied, as sums are: Arrow wants 77 for that, of which 76 can be."""
-    return all(pa.types.is_decimal(each) and each.precision == _DIGITS for each in types)
-
-
-def _widest_product(left: Datum, right: Datum) -> Datum:
-    """Return the product of decimals of 38 digits; a left one that has that many fails."""
-    return pc.multiply_checked(pc.cast(left, pa.decimal256(_DIGITS - 1, left.type.scale)), right)
 
 
 def _bind_other(kernel: Callable[..., Datum], left: Operand, right: Operand) -> Binding:
@@ -153,34 +110,10 @@ def _modulo_integers(left: Datum, right: Datum) -> Datum:
     return pc.modulo(left, safe)
 
 
-def _bind_modulo_of_decimals(types: tuple[pa.DataType, pa.DataType]) -> Binding:
-    """Bind the floored remainder of two decimals."""
-    wide = tuple(map(_wide_decimal, types))
-    scale = max(data_type.scale for data_type in types)
-    whole = max(data_type.precision - data_type.scale for data_type in types)
-    try:
-        pc.divide(*map(no_values, wide))
-        result = pa.decimal128(whole + scale, scale)
-    except (pa.ArrowInvalid, ValueError):
-        raise NoMatchError("for decimals of so many digits there is no %; cast them to fewer, or to float64") from None
-    aligned = pa.decimal256(whole + scale, scale)
-
-    def remainder(left: Datum, right: Datum) -> Datum:
-        # Arrow cuts what it has no digits for, so the whole part of a quotient is exact
-        quotient = pc.trunc(pc.divide(left, right))
-        product = pc.cast(pc.multiply(pc.cast(quotient, pa.decimal256(whole + scale, 0)), right), aligned)
-        rest = pc.cast(pc.subtract(pc.cast(left, aligned), product), aligned)
-        is_opposite = pc.and_(pc.not_equal(rest, 0), pc.not_equal(pc.less(rest, 0), pc.less(right, 0)))
-        moved = pc.cast(pc.add(rest, pc.cast(right, aligned)), aligned)
-        return pc.cast(pc.if_else(is_opposite, moved, rest), result)
-
-    return Binding(remainder, wide, can_raise=True)
-
-
 def _flooring(
     integers: Callable[..., Datum],
     floats: Callable[..., Datum],
-    of_decimals: Callable[[tuple[pa.DataType, pa.DataType]], Binding] | None = None,
+    of_decimals: Callable[[pa.DataType, pa.DataType], Binding] | None = None,
 ) -> Callable[[Sequence[Operand], Options], Binding]:
     def bind(operands: Sequence[Operand], _options: Options) -> Binding:
         left, right = operands
@@ -188,7 +121,7 @@ def _flooring(
             raise NoMatchError("only numbers can be divided")
         types = _number_types(left, right)
         if pa.types.is_decimal(types[0]) and of_decimals is not None:
-            return of_decimals(types)
+            return of_decimals(*types)
         if pa.types.is_decimal(types[0]):
             raise NoMatchError("for decimals there is / (float64); cast to pa.int64() or pa.float64() first")
         is_integer = pa.types.is_integer(types[0])
@@ -201,7 +134,7 @@ bind_add = _checked(pc.add_checked)
 bind_subtract = _checked(pc.subtract_checked)
 bind_multiply = _checked(pc.multiply_checked)
 bind_floor_divide = _flooring(floor_divide_integers, _floor_divide_floats)
-bind_modulo = _flooring(_modulo_integers, pc.modulo, _bind_modulo_of_decimals)
+bind_modulo = _flooring(_modulo_integers, pc.modulo, bind_remainder)
 
 
 def bind_negate(operands: Sequence[Operand], _options: Options) -> Binding:

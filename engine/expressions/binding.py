@@ -118,24 +118,48 @@ def decimals_as_floats(values: Datum, target: pa.DataType) -> Datum:
     return floats if target == pa.float64() else pc.cast(floats, target)
 
 
+def unfit_decimal(value: Decimal, target: pa.DataType) -> pa.ArrowInvalid:
+    """Return the error of a decimal that needs more digits than a type has."""
+    return pa.ArrowInvalid(f"{value:f} does not fit into {target}: cast to fewer digits before, or to float64")
+
+
+def cast_decimals(values: Datum, target: pa.DataType) -> Datum:
+    """Return decimals of another type; ArrowInvalid shows the value that does not fit, where it is alone."""
+    try:
+        return pc.cast(values, target)
+    except pa.ArrowInvalid as error:
+        if not isinstance(values, pa.Scalar) and len(values) != 1:
+            raise  # the row will be found, and come alone
+        raise unfit_decimal((values if isinstance(values, pa.Scalar) else values[0]).as_py(), target) from error
+
+
 def _widened(values: Datum, target: pa.DataType) -> Datum:
     """Return values of a wider type, an integer as the nearest float."""
     if pa.types.is_floating(target) and pa.types.is_decimal(values.type):
         return decimals_as_floats(values, target)
+    if pa.types.is_decimal(target) and pa.types.is_decimal(values.type):
+        return cast_decimals(values, target)
     # Arrow's safe cast calls an integer that no float is equal to out of range.
     return pc.cast(values, target, safe=not pa.types.is_floating(target))
 
 
 def cast_operand(operand: Operand, target: pa.DataType | None) -> Operand:
-    """Return an operand of another type; widening only, so it fails for no value (uint64 to int64 apart)."""
+    """Return an operand of another type; widening only, so it fails for no value (but see ``_may_not_hold``)."""
     if target is None or operand.type == target:
         return operand
     if operand.constant is not None:
         scalar = cast_constant(operand.constant, target)
         return Operand(target, lambda _batch: scalar, constant=scalar)
     evaluate = operand.evaluate
-    can_raise = operand.can_raise or (pa.types.is_uint64(operand.type) and pa.types.is_int64(target))
+    can_raise = operand.can_raise or _may_not_hold(operand.type, target)
     return Operand(target, lambda batch: _widened(evaluate(batch), target), can_raise, form=Form("widen", (operand,)))
+
+
+def _may_not_hold(source: pa.DataType, target: pa.DataType) -> bool:
+    """Whether a type that values widen to has no room for some: int64 of uint64, decimals of the most digits."""
+    if pa.types.is_decimal(source) and pa.types.is_decimal(target):
+        return bool(target.precision - target.scale < source.precision - source.scale)
+    return bool(pa.types.is_uint64(source) and pa.types.is_int64(target))
 
 
 def fill_false(condition: Datum) -> Datum:

@@ -177,6 +177,17 @@ cdef extern from *:
     DREY_CHOSEN(drey_choose_narrow, drey_narrow)
     DREY_CHOSEN(drey_choose_wide, drey_wide)
 
+    /* Whether one of some numbers has more than 38 digits. */
+    static int drey_wide_beyond(const void* values, int64_t count) {
+        const __int128 limit = (__int128)10000000000000000000ULL * 10000000000000000000ULL;
+        int over = 0;
+        for (int64_t row = 0; row < count; row++) {
+            const __int128 value = ((const drey_wide*)values)[row];
+            over |= value >= limit || value <= -limit;
+        }
+        return over;
+    }
+
     static void drey_spread(const uint64_t* bits, void* target, int64_t count) {
         for (int64_t row = 0; row < count; row++) ((drey_narrow*)target)[row] = (bits[row >> 6] >> (row & 63)) & 1;
     }
@@ -193,6 +204,7 @@ cdef extern from *:
     int wide_subtract "drey_wide_subtract" (const void*, const void*, void*, int64_t) noexcept nogil
     int wide_multiply "drey_wide_multiply" (const void*, const void*, void*, int64_t) noexcept nogil
     int wide_floor_divide "drey_wide_floor_divide" (const void*, const void*, void*, int64_t) noexcept nogil
+    int wide_beyond "drey_wide_beyond" (const void* values, int64_t count) noexcept nogil
     int year_of "drey_year" (const void*, const void*, void*, int64_t) noexcept nogil
     int month_of "drey_month" (const void*, const void*, void*, int64_t) noexcept nogil
     int day_of "drey_day" (const void*, const void*, void*, int64_t) noexcept nogil

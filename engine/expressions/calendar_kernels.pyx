@@ -5,11 +5,8 @@
 
     day number ──► year, month, day ──► month + n ──► the same day, or the month's last ──► day number
 
-The calendar is the Gregorian one in all years (proleptic), as in Arrow, Python and SQL.
-
 Invariants: runs without the GIL; what lies under nulls is computed, too, so the caller sets them. Days lie within
 ±2**40 and months within ±2**40 (``calendar_functions`` sees to it), so that nothing overflows.
-Source: Howard Hinnant, chrono-compatible low-level date algorithms.
 
 Held by: tests/expressions/test_calendar_functions.py
 """
@@ -18,44 +15,7 @@ from libc.stdint cimport int64_t
 
 import pyarrow as pa
 
-
-cdef struct Day:
-    int64_t year
-    int64_t month  # 1 to 12
-    int64_t day  # 1 to 31
-
-
-cdef inline int64_t floor_quotient(int64_t value, int64_t divisor) noexcept nogil:
-    cdef int64_t quotient = value // divisor
-    return quotient - 1 if value % divisor < 0 else quotient
-
-
-cdef inline Day civil_from_days(int64_t number) noexcept nogil:
-    cdef Day found
-    cdef int64_t shifted = number + 719468
-    cdef int64_t era = floor_quotient(shifted, 146097)
-    cdef int64_t of_era = shifted - era * 146097
-    cdef int64_t year = (of_era - of_era // 1460 + of_era // 36524 - of_era // 146096) // 365
-    cdef int64_t of_year = of_era - (365 * year + year // 4 - year // 100)
-    cdef int64_t month = (5 * of_year + 2) // 153
-    found.day = of_year - (153 * month + 2) // 5 + 1
-    found.month = month + 3 if month < 10 else month - 9
-    found.year = year + era * 400 + (1 if found.month <= 2 else 0)
-    return found
-
-
-cdef inline int64_t days_from_civil(int64_t year, int64_t month, int64_t day) noexcept nogil:
-    cdef int64_t shifted = year - (1 if month <= 2 else 0)
-    cdef int64_t era = floor_quotient(shifted, 400)
-    cdef int64_t of_era = shifted - era * 400
-    cdef int64_t of_year = (153 * (month - 3 if month > 2 else month + 9) + 2) // 5 + day - 1
-    return era * 146097 + of_era * 365 + of_era // 4 - of_era // 100 + of_year - 719468
-
-
-cdef inline int64_t days_of_month(int64_t year, int64_t month) noexcept nogil:
-    if month == 2:
-        return 29 if (year % 4 == 0 and year % 100 != 0) or year % 400 == 0 else 28
-    return 30 if month == 4 or month == 6 or month == 9 or month == 11 else 31
+from engine.expressions.civil_days cimport Day, civil_from_days, days_from_civil, days_of_month, floor_quotient
 
 
 cdef inline int64_t months_later(int64_t number, int64_t months) noexcept nogil:

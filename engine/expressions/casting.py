@@ -19,7 +19,16 @@ from collections.abc import Callable, Sequence
 import pyarrow as pa
 
 from engine.expressions.arithmetic import floor_divide_integers
-from engine.expressions.binding import UNFIT, Binding, Datum, NoMatchError, Operand, Options, decimals_as_floats
+from engine.expressions.binding import (
+    UNFIT,
+    Binding,
+    Datum,
+    NoMatchError,
+    Operand,
+    Options,
+    cast_decimals,
+    decimals_as_floats,
+)
 from engine.expressions.moments import CYCLE_YEARS, LIMIT_YEARS, local_times, zone_of
 from engine.expressions.time_zones import UnknownZoneError
 from engine.expressions.zone_offsets import CYCLE_SECONDS
@@ -38,7 +47,9 @@ def cast_kernel(source: pa.DataType, target: pa.DataType) -> Callable[[Datum], D
     if pa.types.is_integer(source) and pa.types.is_decimal(target):
         # Arrow asks for room for every integer of the type, whatever the values: with more digits first, they decide.
         wide = pa.decimal256(_DECIMAL_DIGITS_MAX, target.scale)
-        return lambda datum: pc.cast(pc.cast(datum, wide), target)
+        return lambda datum: cast_decimals(pc.cast(datum, wide), target)
+    if pa.types.is_decimal(source) and pa.types.is_decimal(target):
+        return lambda datum: cast_decimals(datum, target)
     if pa.types.is_decimal(source) and pa.types.is_floating(target):
         return lambda datum: decimals_as_floats(datum, target)
     if pa.types.is_timestamp(source) or pa.types.is_date(source):

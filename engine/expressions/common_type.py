@@ -2,7 +2,7 @@
 
     integers            the wider; signed and unsigned: the smallest signed that holds both; int64 with uint64: decimal
     integer, float      double                    decimal, float      double
-    decimals            enough digits before and after the point (76 at most)
+    decimals            enough digits before and after the point: 76 where values are compared, 38 in a result
     string, binary      the large form when one is large; different fixed sizes: binary
     date, timestamp     timestamp                 timestamps, times, durations: the finer unit
     null                the other
@@ -15,15 +15,18 @@ Held by: tests/expressions/test_compile.py
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import reduce
+from typing import Final
 
 import pyarrow as pa
 
+#: digits that Polars, DuckDB and Spark take
+DECIMAL_DIGITS_MAX: Final = 38
 _UNITS = ("s", "ms", "us", "ns")
 _SIGNED = {8: pa.int8(), 16: pa.int16(), 32: pa.int32(), 64: pa.int64()}
-#: decimal digits of the largest value of an integer type, by bits
-_INTEGER_DIGITS = {8: 3, 16: 5, 32: 10, 64: 20}
+_DIGITS_OF_INTEGERS: Final = {pa.int64(): 19, pa.uint64(): 20}
+_DIGITS_OF_SMALL_INTEGERS: Final = 10
 
 
 def _is_string(data_type: pa.DataType) -> bool:
@@ -51,15 +54,20 @@ def _common_integer(left: pa.DataType, right: pa.DataType) -> pa.DataType:
     return _SIGNED[bits] if bits <= 64 else pa.decimal128(20, 0)
 
 
-def decimal_of(data_type: pa.DataType) -> tuple[int, int]:
+def integer_digits(data_type: pa.DataType) -> int:
+    """Return how many digits an integer counts as beside a decimal: 10 up to 32 bits, 19 or 20 of 64."""
+    return _DIGITS_OF_INTEGERS.get(data_type, _DIGITS_OF_SMALL_INTEGERS)
+
+
+def _digits_of(data_type: pa.DataType) -> tuple[int, int]:
     """Return (digits before the point, digits after it) that hold a decimal or integer type."""
     if pa.types.is_decimal(data_type):
         return data_type.precision - data_type.scale, data_type.scale
-    return _INTEGER_DIGITS[data_type.bit_width], 0
+    return integer_digits(data_type), 0
 
 
 def _common_decimal(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
-    whole, scale = (max(pair) for pair in zip(decimal_of(left), decimal_of(right), strict=True))
+    whole, scale = (max(pair) for pair in zip(_digits_of(left), _digits_of(right), strict=True))
     if whole + scale <= 38:
         return pa.decimal128(whole + scale, scale)
     return pa.decimal256(whole + scale, scale) if whole + scale <= 76 else None
@@ -117,10 +125,25 @@ def common_type(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
 
 
 def common_type_of(types: Iterable[pa.DataType]) -> pa.DataType | None:
-    """Return the common type of several (at least one), or None when there is none."""
+    """Return the common type of several (at least one), or None when there is none.
+
+    What is compared is exact in it; a result of that type is one of ``result_type_of``.
+    """
 
     def widen(left: pa.DataType | None, right: pa.DataType) -> pa.DataType | None:
         return None if left is None else common_type(left, right)
 
     first, *others = types
     return reduce(widen, others, first)
+
+
+def result_type_of(types: Sequence[pa.DataType]) -> pa.DataType | None:
+    """Return the common type of several as that of a result, or None: decimals have at most 38 digits, as others take.
+
+    Those that have more already keep them. A value that needs more is an error where it is made.
+    """
+    found = common_type_of(types)
+    if found is None or not pa.types.is_decimal(found) or found.precision <= DECIMAL_DIGITS_MAX:
+        return found
+    is_wide = any(pa.types.is_decimal(each) and each.precision > DECIMAL_DIGITS_MAX for each in types)
+    return found if is_wide else pa.decimal128(DECIMAL_DIGITS_MAX, found.scale)

@@ -15,7 +15,7 @@ import pyarrow as pa
 from engine.errors import SchemaError
 from engine.expressions.binding import Binding, Form, NoMatchError, Operand, cast_operand
 from engine.expressions.casting import cast_kernel
-from engine.expressions.common_type import common_type_of
+from engine.expressions.common_type import result_type_of
 from engine.expressions.conditional import bind_case
 from engine.expressions.functions import find_function
 from engine.expressions.literals import literal_scalar
@@ -193,7 +193,7 @@ def _compile_case(expression: Case, schema: pa.Schema, shared: SharedParts | Non
     if expression.otherwise is not None:
         parts.append(expression.otherwise)
         values.append(compile_operand(expression.otherwise, schema, shared))
-    data_type = common_type_of([value.type for value in values])
+    data_type = result_type_of([value.type for value in values])
     if data_type is None:
         raise SchemaError(
             f"{expression_text(expression)}: the values have no common type: {_described(parts, values)}; cast them"

@@ -1,7 +1,8 @@
 """Choices between values: nullif, least, greatest; equality that knows null; a value with a condition that must hold.
 
-Arguments widen to their common type. ``least`` and ``greatest`` pass nulls over, as in Spark, DuckDB and Polars, and
-have the order of comparisons: NaN is the greatest number (Polars and DuckDB's ``least`` agree).
+Arguments widen to their common type; a constant of ``fill_null`` gets the type of the value, or is an error where it
+does not fit. ``least`` and ``greatest`` pass nulls over, as in Spark, DuckDB and Polars, and have the order of
+comparisons: NaN is the greatest number (Polars and DuckDB's ``least`` agree).
 
 Held by: tests/expressions/test_conditional_functions.py
 """
@@ -14,16 +15,34 @@ from functools import reduce
 import pyarrow as pa
 
 from engine.expressions.argument_kinds import common
-from engine.expressions.binding import Binding, Datum, Operand, Options, cast_constant, fill_false
+from engine.expressions.binding import Binding, Datum, NoMatchError, Operand, Options, cast_constant, fill_false
 from engine.expressions.comparison import compared_type, comparison_of
+from engine.expressions.literals import literal_text
+from engine.records.array_fit import fitted
 from engine.records.arrow_functions import pc
 from engine.records.plain_scalars import scalar_of
+from engine.records.value_check import MisfitError
 
 
 def bind_coalesce(operands: Sequence[Operand], _options: Options) -> Binding:
     """Bind the first value that is not null."""
     data_type = common(operands)
     return Binding(pc.coalesce, tuple(data_type for _ in operands))
+
+
+def bind_fill_null(operands: Sequence[Operand], options: Options) -> Binding:
+    """Bind the value, and another one where it is null: a constant has the type of the value."""
+    own_type, constant = operands[0].type, operands[1].constant
+    if constant is None or pa.types.is_null(own_type):
+        return bind_coalesce(operands, options)
+    if not pa.types.is_nested(own_type):
+        common(operands)
+    try:
+        fitted(pa.repeat(constant, 1) if constant.is_valid else pa.nulls(1, constant.type), own_type)
+    except MisfitError:
+        text = literal_text(constant)
+        raise NoMatchError(f"{text} does not fit into {own_type}: cast the column first") from None
+    return Binding(pc.coalesce, (own_type, own_type))
 
 
 def bind_nullif(operands: Sequence[Operand], _options: Options) -> Binding:

@@ -21,6 +21,7 @@ from engine.errors import SchemaError
 from engine.graph.expression import Literal
 from engine.records.plain_scalars import scalar_of
 from engine.records.python_values import shown_value
+from engine.records.value_check import check_values
 
 _TEXT_MAX = 60
 _END_OF_STREAM = b"\xff\xff\xff\xff\x00\x00\x00\x00"
@@ -76,6 +77,8 @@ def make_literal(value: Any, data_type: pa.DataType | None = None) -> Literal:
         scalar = _infer_scalar(value)
     else:
         try:
+            if not isinstance(value, pa.Scalar | datetime.timedelta):  # a coarser unit is what helps with large ones
+                check_values([value], data_type)
             scalar = scalar_of(value, data_type)
         except _UNFIT as error:
             raise SchemaError(f"lit({_short(value)}): is not {data_type}: {error}{_remedy(value)}") from None

@@ -3,8 +3,8 @@
 round       to the nearest decimal, halves away from zero, as DuckDB; digits may be negative. Of a float what counts is
             the value that it has: 2.675 is a little less and becomes 2.67, as in Python. Others take the digits that it
             is shown with (Spark: 2.68), or multiply first (Polars)
-floor ceil  integers are themselves
-            decimals get a digit more, which 99.5 needs, of all three; one of 38 digits has none: an error
+floor ceil  integers are themselves. Decimals have the digits behind the point that were asked for, and one more before
+            it, which 99.5 needs
 sign        -1, 0 or 1: of floats a float, and NaN of NaN
 clip        a bound that is left out does not bound; NaN stays
 cbrt        the C library's, exact where the root is whole
@@ -21,14 +21,15 @@ from typing import Final
 import pyarrow as pa
 
 from engine.expressions.argument_kinds import common, number, type_of_kind
-from engine.expressions.binding import Binding, Datum, Operand, Options
+from engine.expressions.binding import Binding, Datum, Operand, Options, cast_decimals
+from engine.expressions.common_type import DECIMAL_DIGITS_MAX
+from engine.expressions.decimal_widths import WIDE_DIGITS_MAX, rounded_type
 from engine.expressions.number_kernels import cube_roots, rounded
 from engine.records.arrow_functions import pc
+from engine.records.plain_scalars import scalar_of
 
 #: more change no float
 _DIGITS_MAX: Final = 300
-_DECIMAL128_DIGITS: Final = 38
-_DECIMAL256_DIGITS: Final = 76
 _FACTORS: Final = {"degrees": 180.0 / math.pi, "radians": math.pi / 180.0}
 
 
@@ -53,7 +54,7 @@ def bind_round(operands: Sequence[Operand], options: Options) -> Binding:
         return pc.round(values, ndigits=digits, round_mode=mode)
 
     if pa.types.is_decimal(data_type):
-        return _of_decimals(by_arrow, data_type) if digits < data_type.scale else Binding(_itself, (data_type,))
+        return _of_decimals(by_arrow, data_type, digits) if digits < data_type.scale else _of_itself(data_type)
     if options.get("to_even"):
         return Binding(by_arrow, (data_type,))
     if not pa.types.is_floating(data_type):
@@ -70,30 +71,32 @@ def rounding(name: str) -> Callable[[Sequence[Operand], Options], Binding]:
 
     def bind(operands: Sequence[Operand], _options: Options) -> Binding:
         data_type = number(operands[0].type)
-        if pa.types.is_integer(data_type):
-            return Binding(_itself, (data_type,))
-        return _of_decimals(kernel, data_type) if pa.types.is_decimal(data_type) else Binding(kernel, (data_type,))
+        if pa.types.is_floating(data_type):
+            return Binding(kernel, (data_type,))
+        if pa.types.is_integer(data_type) or data_type.scale <= 0:
+            return _of_itself(data_type)
+        return _of_decimals(kernel, data_type, 0)
 
     return bind
 
 
-def _of_decimals(kernel: Callable[[Datum], Datum], data_type: pa.DataType) -> Binding:
-    """Bind what rounds decimals, with room for the digit that it may carry over.
+def _of_decimals(kernel: Callable[[Datum], Datum], data_type: pa.DataType, digits: int) -> Binding:
+    """Bind what rounds decimals to fewer digits behind the point, or to some before it.
 
-    Arrow's own kernels turn a value without that room into 0, and forget to say so where another one follows.
+    Arrow's own kernels turn a value without room for the digit that it carries over into 0, and forget to say so where
+    another one follows.
     """
-    digits, scale = data_type.precision, data_type.scale
-    if digits not in (_DECIMAL128_DIGITS, _DECIMAL256_DIGITS):
-        of_width = pa.decimal256 if digits > _DECIMAL128_DIGITS else pa.decimal128
-        return Binding(kernel, (of_width(digits + 1, scale),))
-    if digits == _DECIMAL256_DIGITS:
-        return Binding(kernel, (data_type,), can_raise=True)
-    wider = pa.decimal256(digits + 1, scale)
-    return Binding(lambda values: pc.cast(kernel(pc.cast(values, wider)), data_type), (data_type,), can_raise=True)
+    made, scale = rounded_type(data_type, digits), data_type.scale
+    if -digits > data_type.precision - scale:
+        zero, null = scalar_of(0, made), scalar_of(None, made)
+        return Binding(lambda values: pc.if_else(pc.is_valid(values), zero, null), (data_type,))
+    is_wide = max(data_type.precision, scale - digits) >= DECIMAL_DIGITS_MAX
+    roomy = pa.decimal256(WIDE_DIGITS_MAX, scale) if is_wide else pa.decimal128(DECIMAL_DIGITS_MAX, scale)
+    return Binding(lambda values: cast_decimals(kernel(pc.cast(values, roomy)), made), (data_type,), can_raise=True)
 
 
-def _itself(values: Datum) -> Datum:
-    return values
+def _of_itself(data_type: pa.DataType) -> Binding:
+    return Binding(lambda values: values, (data_type,))
 
 
 def bind_sign(operands: Sequence[Operand], _options: Options) -> Binding:

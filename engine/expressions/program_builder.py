@@ -30,7 +30,9 @@ from engine.expressions.vector_program import CONSTANT_ROWS, VectorProgram
 from engine.records.narrow_decimals import is_wide_decimal
 
 #: steps that may fail in a row: they know a guard
-_CHECKED_STEPS = frozenset({"add", "subtract", "multiply", "floor_divide", "modulo", "year", "month", "day", "require"})
+_CHECKED_STEPS = frozenset(
+    {"add", "subtract", "multiply", "floor_divide", "modulo", "year", "month", "day", "require", "fits"}
+)
 _SMALL_INTEGERS = frozenset({pa.uint8(), pa.uint16(), pa.uint32()})
 _NO_ROWS = pa.RecordBatch.from_arrays([], names=[])
 _TEXTS = frozenset({pa.string(), pa.large_string(), pa.binary(), pa.large_binary()})

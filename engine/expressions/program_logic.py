@@ -186,5 +186,6 @@ LOGIC_LOWERINGS: dict[str, Lowering] = {
     "is_null": _null_test("is_null"),
     "is_not_null": _null_test("is_not_null"),
     "coalesce": _lower_coalesce,
+    "fill_null": _lower_coalesce,
     "case": _lower_case,
 }

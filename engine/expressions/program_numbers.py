@@ -1,7 +1,8 @@
 """Lowering of numbers, dates and times: arithmetic, widening, casts, parts of dates.
 
     integers, times    int64, each step checked
-    decimals           unscaled; operands of + and - are brought to one scale by a product with a power of ten
+    decimals           unscaled; operands of + and - are brought to one scale by a product with a power of ten; results
+                       that may have more than 38 digits are looked at
     floats             double; a float32 result is rounded after each step, which is what single precision gives
     casts              the value, and a step that requires that it fits; where it does not, Arrow has the word
 
@@ -18,6 +19,8 @@ from decimal import Decimal
 import pyarrow as pa
 
 from engine.expressions.binding import EXACT_INTEGER, EXACT_POWER, Operand
+from engine.expressions.common_type import DECIMAL_DIGITS_MAX
+from engine.expressions.decimal_widths import decimal_of, exact_product, exact_sum
 from engine.expressions.program_builder import Lowering, NoStepsError, ProgramBuilder, Register, kind_of
 from engine.records.plain_scalars import scalar_of
 
@@ -27,8 +30,6 @@ _UNIT_SECONDS = {"day": _DAY_SECONDS, "hour": 3600, "minute": 60, "second": 1}
 _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 #: of every integer below, the next is a float64 or float32, too
 _EXACT_INTEGERS = {pa.float64(): EXACT_INTEGER, pa.float32(): 2**24}
-#: digits of a constant that 128 bits hold
-_DIGITS_MAX = 38
 #: days around 1970 in which Arrow's and our calendars are asked
 _DAYS_LIMIT = 10_000_000
 
@@ -37,9 +38,9 @@ def _integer(builder: ProgramBuilder, value: int) -> Register:
     """Return the register of a whole number."""
     if -(2**63) <= value < 2**63:
         return builder.constant(scalar_of(value, _INT64))
-    if abs(value) >= 10**_DIGITS_MAX:
+    if abs(value) >= 10**DECIMAL_DIGITS_MAX:
         raise NoStepsError
-    return builder.constant(scalar_of(Decimal(value), pa.decimal128(_DIGITS_MAX, 0)))
+    return builder.constant(scalar_of(Decimal(value), pa.decimal128(DECIMAL_DIGITS_MAX, 0)))
 
 
 def _times(builder: ProgramBuilder, values: Register, factor: int, kind: str, guard: Register | None) -> Register:
@@ -81,7 +82,11 @@ def _arithmetic(name: str) -> Lowering:
         if name != "multiply":
             left = _scaled(builder, left, parts[0].type, operand.type, guard)
             right = _scaled(builder, right, parts[1].type, operand.type, guard)
-        return builder.step(name, "decimal", (left, right), guard)
+        result = builder.step(name, "decimal", (left, right), guard)
+        exact = (exact_product if name == "multiply" else exact_sum)(*map(decimal_of, parts))
+        if exact[0] > operand.type.precision == DECIMAL_DIGITS_MAX:
+            builder.step("fits", "bits", (result,), guard)
+        return result
 
     return lower
 
@@ -150,7 +155,10 @@ def _lower_widen(builder: ProgramBuilder, operand: Operand, guard: Register | No
     source, target = part.type, operand.type
     values = builder.lower(part, guard)
     if pa.types.is_decimal(target) and (pa.types.is_integer(source) or pa.types.is_decimal(source)):
-        return _scaled(builder, values, source, target, guard)
+        values = _scaled(builder, values, source, target, guard)
+        if pa.types.is_decimal(source) and target.precision - target.scale < source.precision - source.scale:
+            builder.step("fits", "bits", (values,), guard)
+        return values
     if pa.types.is_temporal(source) and pa.types.is_temporal(target):
         return _finer(builder, values, source, target, guard)
     if pa.types.is_integer(source) and pa.types.is_integer(target):
@@ -242,7 +250,7 @@ def _cast_to_decimal(
         values = _exact_quotient(builder, values, 10 ** (scale - target.scale), guard)
     if pa.types.is_decimal(source) and target.precision - target.scale >= source.precision - scale:
         return values
-    most = 10 ** min(target.precision, _DIGITS_MAX) - 1
+    most = 10 ** min(target.precision, DECIMAL_DIGITS_MAX) - 1
     return _require_between(builder, values, -most, most, guard)
 
 

@@ -9,7 +9,6 @@ Held by: tests/expressions/test_time_zones.py
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 
 import pyarrow as pa
@@ -33,7 +32,8 @@ _DAY_NAMES = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"
 _DATE_UNITS = ("year", "quarter", "month", "week", "day")
 
 
-def _moment_type(operand: Operand) -> pa.DataType | None:
+def moment_type(operand: Operand) -> pa.DataType | None:
+    """Return the type that an operand is cast to, None for dates and timestamps; NoMatchError for anything else."""
     if pa.types.is_null(operand.type):
         return pa.timestamp("us")
     if not (pa.types.is_timestamp(operand.type) or pa.types.is_date(operand.type)):
@@ -63,7 +63,7 @@ def date_part(name: str) -> Callable[[Sequence[Operand], Options], Binding]:
     kernel = getattr(pc, name)
 
     def bind(operands: Sequence[Operand], _options: Options) -> Binding:
-        return Binding(_part(kernel), (_moment_type(operands[0]),))
+        return Binding(_part(kernel), (moment_type(operands[0]),))
 
     return bind
 
@@ -76,7 +76,7 @@ def time_part(name: str) -> Callable[[Sequence[Operand], Options], Binding]:
         data_type = operands[0].type
         if pa.types.is_time(data_type):
             return Binding(kernel, (None,))
-        wanted = pa.timestamp("ms") if pa.types.is_date(data_type) else _moment_type(operands[0])
+        wanted = pa.timestamp("ms") if pa.types.is_date(data_type) else moment_type(operands[0])
         return Binding(_part(kernel), (wanted,))
 
     return bind
@@ -87,7 +87,7 @@ def bind_truncate(operands: Sequence[Operand], options: Options) -> Binding:
     unit = options.get("unit")
     if unit not in TRUNCATE_UNITS:
         raise NoMatchError(f"truncate to {unit!r}: choose one of {', '.join(TRUNCATE_UNITS)}")
-    wanted = _moment_type(operands[0])
+    wanted = moment_type(operands[0])
     if pa.types.is_date(operands[0].type) and unit not in _DATE_UNITS:
         return Binding(lambda moment: moment, (None,))
     return Binding(_of_array(lambda moments: begin_of(moments, unit)), (wanted,), can_raise=True)
@@ -106,7 +106,7 @@ def month_end(end: str) -> Callable[[Sequence[Operand], Options], Binding]:
         return pc.cast(first, pa.int32()).view(pa.date32())
 
     def bind(operands: Sequence[Operand], _options: Options) -> Binding:
-        return Binding(_of_array(day), (_moment_type(operands[0]),), can_raise=True)
+        return Binding(_of_array(day), (moment_type(operands[0]),), can_raise=True)
 
     return bind
 
@@ -119,7 +119,7 @@ def names(part: str) -> Callable[[Sequence[Operand], Options], Binding]:
 
     def bind(operands: Sequence[Operand], _options: Options) -> Binding:
         kernel = _of_array(lambda moments: pc.take(known, pc.subtract(numbers(moments), first)))
-        return Binding(kernel, (_moment_type(operands[0]),))
+        return Binding(kernel, (moment_type(operands[0]),))
 
     return bind
 
@@ -129,7 +129,7 @@ def bind_epoch(operands: Sequence[Operand], options: Options) -> Binding:
     per = PER_SECOND.get(str(options.get("unit")))
     if per is None:
         raise NoMatchError(f"epoch in {options.get('unit')!r}: choose one of {', '.join(PER_SECOND)}")
-    wanted = _moment_type(operands[0])
+    wanted = moment_type(operands[0])
     data_type = wanted or operands[0].type
 
     def since(moments: pa.Array) -> pa.Array:
@@ -147,7 +147,7 @@ def casting_to(kind: str) -> Callable[[Sequence[Operand], Options], Binding]:
     """Return the binder of the local date, or the time of day."""
 
     def bind(operands: Sequence[Operand], _options: Options) -> Binding:
-        wanted = _moment_type(operands[0])
+        wanted = moment_type(operands[0])
         data_type = wanted or operands[0].type
         if pa.types.is_date32(data_type):
             data_type = wanted = pa.date32() if kind == "date" else pa.timestamp("us")
@@ -157,34 +157,6 @@ def casting_to(kind: str) -> Callable[[Sequence[Operand], Options], Binding]:
         return Binding(cast_kernel(data_type, target), (wanted,), can_raise=True)
 
     return bind
-
-
-def bind_strftime(operands: Sequence[Operand], options: Options) -> Binding:
-    """Bind the text of a moment by the option ``format``; %f are six digits of microseconds, as in Python."""
-    written = re.findall(r"%f|(?:[^%]|%[^f])+", str(options.get("format")))
-    wanted = _moment_type(operands[0])
-    data_type = wanted or operands[0].type
-    zone = data_type.tz if pa.types.is_timestamp(data_type) else None
-
-    def text(moments: pa.Array) -> pa.Array:
-        local = local_times(moments)
-        ticks = pc.cast(local.values, pa.timestamp("ns" if data_type == pa.timestamp("ns", zone) else "us"))
-        seconds = pc.floor_temporal(ticks, unit="second")
-        texts = []
-        for piece in written:
-            if piece == "%f":
-                micros = pc.add(pc.multiply(pc.millisecond(ticks), 1000), pc.microsecond(ticks))
-                texts.append(pc.utf8_lpad(pc.cast(micros, pa.string()), width=6, padding="0"))
-            elif zone is not None and re.search("%[zZ]", piece):
-                texts.append(pc.strftime(pc.cast(moments, pa.timestamp("s", zone), safe=False), format=piece))
-            else:
-                texts.append(pc.strftime(pc.cast(seconds, pa.timestamp("s")), format=piece))
-        return texts[0] if len(texts) == 1 else pc.binary_join_element_wise(*texts, scalar_of(""))
-
-    if not written:
-        raise NoMatchError("the format of strftime is empty")
-    text(pa.nulls(1, data_type))
-    return Binding(_of_array(text), (wanted,), can_raise=True)
 
 
 def _zoned(operands: Sequence[Operand], options: Options) -> tuple[pa.DataType, pa.DataType]:

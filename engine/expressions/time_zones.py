@@ -1,6 +1,7 @@
 """Time zones of the current tz database, for all years: offsets of a zone by its name.
 
     zone_offsets("Europe/Berlin") -> ZoneOffsets        also "+02:00" and "UTC"
+    zone_names("Europe/Berlin") -> "LMT", "CET", ...    what each of its offsets is called
 
     TZif file of zoneinfo (the system's, else the package tzdata's) ──► changes of clocks up to a year
     zoneinfo.ZoneInfo (which follows the file's rule)  ──► those of the 400 years behind it, which repeat
@@ -15,9 +16,11 @@ from __future__ import annotations
 import re
 import struct
 import zoneinfo
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone
 from functools import lru_cache
 from pathlib import Path
+
+import pyarrow as pa
 
 from engine.expressions.zone_offsets import CYCLE_SECONDS, ZoneOffsets
 
@@ -36,11 +39,31 @@ class UnknownZoneError(Exception):
 @lru_cache(maxsize=64)
 def zone_offsets(name: str) -> ZoneOffsets:
     """Return the offsets of a zone, or raise UnknownZoneError."""
+    starts, offsets, cycle_from, _ = _table_of(name)
+    return ZoneOffsets(starts, offsets, cycle_from)
+
+
+@lru_cache(maxsize=64)
+def zone_names(name: str) -> pa.Array:
+    """Return how each offset of a zone is called, in the order of the table: CET, CEST; UTC+02:00 for what is no name.
+
+    Raises UnknownZoneError.
+    """
+    starts, offsets, _, zone = _table_of(name)
+    if zone is None:
+        return pa.array([datetime.fromtimestamp(0, timezone(timedelta(seconds=offsets[0]))).tzname()], pa.string())
+    moments = [starts[1] - 1 if len(starts) > 1 else 0, *starts[1:]]
+    return pa.array([_local(zone, moment).tzname() for moment in moments], pa.string())
+
+
+@lru_cache(maxsize=64)
+def _table_of(name: str) -> tuple[list[int], list[int], int | None, zoneinfo.ZoneInfo | None]:
+    """Return from when on each offset holds, the offsets, from when on they repeat, and the zone (None: an offset)."""
     fixed = _FIXED.match(name)
     if fixed:
         sign, hours, minutes = fixed.groups()
         seconds = int(hours) * 3600 + int(minutes) * 60
-        return ZoneOffsets([0], [-seconds if sign == "-" else seconds], None)
+        return [0], [-seconds if sign == "-" else seconds], None, None
     try:
         zone = zoneinfo.ZoneInfo(name)
         data = _file_of(name)
@@ -51,10 +74,10 @@ def zone_offsets(name: str) -> ZoneOffsets:
         ) from None
     starts, offsets, has_rule = _changes(data)
     if not has_rule:
-        return ZoneOffsets(starts, offsets, None)
+        return starts, offsets, None, zone
     cycle_from = starts[-1] if len(starts) > 1 else 0
     later = _ruled_changes(zone, cycle_from, cycle_from + CYCLE_SECONDS + 2 * _YEAR_SECONDS)
-    return ZoneOffsets(starts + [start for start, _ in later], offsets + [offset for _, offset in later], cycle_from)
+    return starts + [start for start, _ in later], offsets + [offset for _, offset in later], cycle_from, zone
 
 
 def _file_of(name: str) -> bytes:
@@ -119,6 +142,10 @@ def _ruled_changes(zone: zoneinfo.ZoneInfo, begin: int, end: int) -> list[tuple[
 
 
 def _offset_at(zone: zoneinfo.ZoneInfo, second: int) -> int:
-    offset = (_EPOCH + timedelta(seconds=second)).astimezone(zone).utcoffset()
+    offset = _local(zone, second).utcoffset()
     assert offset is not None
     return int(offset.total_seconds())
+
+
+def _local(zone: zoneinfo.ZoneInfo, second: int) -> datetime:
+    return (_EPOCH + timedelta(seconds=second)).astimezone(zone)

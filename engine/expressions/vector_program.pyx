@@ -57,6 +57,7 @@ from engine.expressions.vector_steps cimport (
     DIVIDE,
     ENDS_WITH,
     EQUAL,
+    FITS,
     FLOOR_DIVIDE,
     IS_NOT_NULL,
     IS_NULL,
@@ -96,7 +97,7 @@ _OPERATIONS = {
     "single": SINGLE, "narrow": NARROW_ONLY, "equal": EQUAL, "not_equal": NOT_EQUAL, "less": LESS,
     "less_equal": LESS_EQUAL, "starts_with": STARTS_WITH, "ends_with": ENDS_WITH, "contains": CONTAINS,
     "like": LIKE, "line_like": LINE_LIKE, "and": AND, "or": OR, "not": NOT, "is_null": IS_NULL,
-    "is_not_null": IS_NOT_NULL, "choose": CHOOSE, "spread": SPREAD, "require": REQUIRE,
+    "is_not_null": IS_NOT_NULL, "choose": CHOOSE, "spread": SPREAD, "require": REQUIRE, "fits": FITS,
 }
 _KINDS = {"bits": BITS, "integer": INTEGER, "decimal": DECIMAL, "float": FLOAT, "validity": VALIDITY, "text": TEXT}
 CONSTANT_ROWS = BLOCK_ROWS

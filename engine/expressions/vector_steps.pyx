@@ -7,6 +7,7 @@
     and or not is_null is_not_null                        bools, by words of 64 rows
     choose                                                left where the third is true, else right
     require                                               no result at all where a condition is false
+    fits                                                  none where a decimal has more than 38 digits
 
 A step over integers fails where a row overflows; one over decimals goes on in 128 bits, and fails beyond. What a row
 does that is null, or outside of the step's guard, is no failure: only where the kernel says that some row has failed,
@@ -45,6 +46,7 @@ from engine.expressions.block_kernels cimport (
     to_narrow,
     to_real,
     wide_add,
+    wide_beyond,
     wide_equal,
     wide_floor_divide,
     wide_less,
@@ -263,6 +265,18 @@ cdef bint misses(const Vector* condition, const Vector* guard, int64_t count) no
     return False
 
 
+cdef bint exceeds(const Vector* vector, const Vector* guard, int64_t count) noexcept nogil:
+    """Whether a decimal that is asked for has more than 38 digits."""
+    cdef int64_t row
+    if vector.width == 8 or not wide_beyond(vector.values, count):
+        return False
+    for row in range(count):
+        if (rows_asked(vector, guard, <int32_t>(row >> 6), count) >> (row & 63)) & 1:
+            if wide_beyond(vector.values + 16 * row, 1):
+                return True
+    return False
+
+
 cdef void tell_nulls(Vector* target, const Vector* vector, bint valid, int64_t count) noexcept nogil:
     cdef uint64_t* bits = <uint64_t*>target.own_values
     cdef uint64_t all_rows = <uint64_t>-1
@@ -285,6 +299,8 @@ cdef bint run_step(const Step* step, Vector* registers, uint8_t* scratch, int64_
     cdef const Vector* guard = NULL if step.guard < 0 else &registers[step.guard]
     if operation == REQUIRE:
         return misses(left, guard, count)
+    if operation == FITS:
+        return exceeds(left, guard, count)
     if operation == AND or operation == OR:
         combine(operation, target, left, right, count)
     elif operation == CHOOSE:

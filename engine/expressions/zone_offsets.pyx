@@ -3,6 +3,7 @@
     table = ZoneOffsets(starts, offsets, cycle_from)
     table.offsets(values, per_second)   -> for each moment (int64, UTC, so many a second) the offset, in that unit
     table.instants(local, per_second)   -> for each local time the first moment that is not before it
+    table.places(values, per_second)    -> for each moment the place of its offset in the table
     beyond(values, limit)               -> whether a value lies further from 0 than limit
 
     offset   ───────o0──────┤────────o1───────┤──────o2──────┤ ...                 ┤ the same again, 400 years on
@@ -117,7 +118,8 @@ cdef class ZoneOffsets:
         return low
 
     cdef void _offsets_of(self, const int64_t* values, int64_t count, int64_t per_second,
-                          int64_t* found) noexcept nogil:
+                          bint as_places, int64_t* found) noexcept nogil:
+        """Find for each moment its offset, or the place of that."""
         cdef int64_t index, at, second
         cdef int64_t from_second = 0
         cdef int64_t to_second = 0          # the offset of the row before holds in between
@@ -130,7 +132,7 @@ cdef class ZoneOffsets:
                 at = self._index(second)
                 from_second = self._starts[at]
                 to_second = self._starts[at + 1] if at + 1 < self._count else INT64_MAX
-                offset = self._offsets[at] * per_second
+                offset = at if as_places else self._offsets[at] * per_second
             found[index] = offset
 
     cdef void _instants_of(self, const int64_t* values, int64_t count, int64_t per_second,
@@ -151,6 +153,13 @@ cdef class ZoneOffsets:
 
     def offsets(self, values not None, int64_t per_second):
         """Return the offsets of moments, in their own unit."""
+        return self._found_of(values, per_second, False)
+
+    def places(self, values not None, int64_t per_second):
+        """Return the places of the offsets of moments in the table, from 0."""
+        return self._found_of(values, per_second, True)
+
+    cdef _found_of(self, values, int64_t per_second, bint as_places):
         cdef const int64_t* moments
         cdef int64_t* found
         cdef int64_t count = len(values)
@@ -160,7 +169,7 @@ cdef class ZoneOffsets:
         buffer = pa.allocate_buffer(count * 8)
         found = <int64_t*> <size_t> buffer.address
         with nogil:
-            self._offsets_of(moments, count, per_second, found)
+            self._offsets_of(moments, count, per_second, as_places, found)
         return pa.Array.from_buffers(pa.int64(), count, [None, buffer], null_count=0)
 
     def instants(self, local not None, int64_t per_second):

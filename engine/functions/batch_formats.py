@@ -5,22 +5,23 @@ An Arrow table may be returned for a batch.
     to_format(batch, "numpy") -> dict        from_format(value, "numpy", schema) -> batch of exactly that schema
     column_to_format(column, "numpy")        column_from_format(value, "numpy", field, size): the same of one column
 
-numpy and pandas are the user's: imported here when asked for, in the process that runs the function. Values are cast
-only where nothing is lost.
+numpy and pandas are the user's: imported here when asked for, in the process that runs the function. Values become
+those of another type only where nothing is lost: arrays as array_fit.py says, objects as value_check.pyx does.
 
 Held by: tests/integration/test_functional.py
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
 
-from engine.records.arrow_functions import pc
+from engine.functions.function_error import describe_row
+from engine.records.array_fit import fitted
 from engine.records.plain_types import nullable_schema, plain_array, plain_type
+from engine.records.value_check import MisfitError, check_values, may_lose
 from engine.records.value_writer import described
 
 FORMATS = ("arrow", "pandas", "numpy")
@@ -66,36 +67,65 @@ def _typed(value: Any, kind: str, schema: pa.Schema) -> pa.RecordBatch:
     names = list(value.schema.names) if kind == "arrow" else list(value)
     if sorted(map(str, names)) != sorted(schema.names):
         raise TypeError(f"columns {names}, the schema has {schema.names}")
-    if kind == "pandas":
-        return pa.RecordBatch.from_pandas(value, schema=schema, preserve_index=False)
-    if kind == "numpy":
-        arrays = [_of_field(field, partial(pa.array, value[field.name], field.type)) for field in schema]
-        return pa.RecordBatch.from_arrays(arrays, schema=schema)
-    # An array over buffers that do not fit would take the process down that works on it next, and that is not ours.
-    value.validate(full=True)
-    columns = [_of_field(field, partial(_cast, _one_array(value.column(field.name)), field.type)) for field in schema]
+    if kind == "arrow":
+        # An array over buffers that do not fit would take the process down that works on it next: that is not ours.
+        value.validate(full=True)
+    columns = [_of_field(field, value.column(field.name) if kind == "arrow" else value[field.name]) for field in schema]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def _one_array(column: Any) -> pa.Array:
+def _of_field(field: pa.Field, value: Any) -> pa.Array:
+    """Return values of a field's type; what cannot be is said with the column, and with the row among them."""
+    try:
+        return _as_array(value, field.type)
+    except MisfitError as error:
+        place = "" if error.index < 0 else f", in row {error.index} of it"
+        reason = f"{error.reason}{place}"
+    except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
+        reason = str(error).partition("\n")[0]
+    name = f" {field.name!r}" if field.name else ""
+    raise TypeError(f"a column{name} that is not {field.type}: {reason}")
+
+
+def _one_array(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     """Return the values of a batch's or a table's column."""
     if isinstance(column, pa.Array):
         return column
     return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks or [pa.nulls(0, column.type)])
 
 
-def _cast(column: pa.Array, target: pa.DataType) -> pa.Array:
-    """Return values as another type, whatever form they came in: dictionaries, runs, views."""
-    return pc.cast(plain_array(column, plain_type(column.type)), target)
-
-
-def _of_field(field: pa.Field, make: Callable[[], Any]) -> Any:
-    """Return values of a field's type; what cannot be is said with the column."""
+def _as_array(value: Any, data_type: pa.DataType) -> pa.Array:
+    """Return values of Arrow, numpy, pandas or Python as an array; MisfitError where one would lose something."""
+    if str(getattr(value, "dtype", "object")) != "object":
+        value = pa.array(value)
+    if isinstance(value, pa.Array | pa.ChunkedArray):
+        column = _one_array(value)
+        is_plain = column.type == data_type
+        return column if is_plain else fitted(plain_array(column, plain_type(column.type)), data_type)
     try:
-        return make()
-    except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
-        reason = str(error).partition("\n")[0]
-        raise TypeError(f"a column {field.name!r} that is not {field.type}: {reason}") from error
+        if may_lose(data_type):
+            check_values(_given(value), data_type)
+        return pa.array(value, data_type)
+    except Exception as error:
+        raise _first_unfit(_given(value), data_type) or error from error
+
+
+def _given(value: Any) -> list[Any]:
+    """Return objects as a list, what pandas calls missing as None."""
+    missing = value.isna() if hasattr(value, "isna") else [False] * len(value)
+    return [None if is_missing else each for each, is_missing in zip(value, missing, strict=True)]
+
+
+def _first_unfit(given: Sequence[Any], data_type: pa.DataType) -> MisfitError | None:
+    """Return the error of the first object that does not fit."""
+    for index, each in enumerate(given):
+        try:
+            check_values([each], data_type)
+            pa.array([each], data_type)
+        except Exception as error:
+            reason = str(error).partition("\n")[0]
+            return MisfitError(f"{describe_row(each)} ({type(each).__name__}): {reason}", index)
+    return None
 
 
 def column_to_format(column: pa.Array, kind: str) -> Any:
@@ -107,17 +137,12 @@ def column_to_format(column: pa.Array, kind: str) -> Any:
 
 def column_from_format(value: Any, kind: str, field: pa.Field, size: int) -> pa.Array:
     """Return what a function of columns gave, ``size`` values of the field's type; raises where it does not fit."""
-    if isinstance(value, pa.ChunkedArray):
+    if isinstance(value, pa.Array | pa.ChunkedArray):
         value.validate(full=True)
-        value = _one_array(value)
-    if isinstance(value, pa.Array):
-        value.validate(full=True)
-        column = _cast(value, field.type)
     elif kind == "arrow" or isinstance(value, str | bytes) or not hasattr(value, "__len__"):
         expected = {"arrow": "a pyarrow.Array", "pandas": "a pandas.Series", "numpy": "a numpy.ndarray"}[kind]
         raise TypeError(f"{type(value).__name__}, expected {expected}")
-    else:
-        column = pa.array(value, field.type)
+    column = _of_field(field.with_name(""), value)
     if len(column) != size:
         raise ValueError(f"{len(column)} values for {size} rows")
     return column

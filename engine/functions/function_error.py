@@ -16,9 +16,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from engine.errors import DataError, JobExecutionError, MemoryBudgetError
 from engine.functions.row import RowsAt, missing_name
 from engine.graph.operator_descriptor import PythonOperator
+from engine.records.value_check import MisfitError
+from engine.records.value_writer import described
 
 _ROW_TEXT_MAX = 300
 #: the engine's: what it raises about a function's input is not in the user's code
@@ -87,6 +91,12 @@ def describe_row(row: object) -> str:
     except Exception as failure:
         return f"(its text cannot be made: {type(failure).__name__})"
     return text if len(text) <= _ROW_TEXT_MAX else f"{text[:_ROW_TEXT_MAX]}..."
+
+
+def unfit_value(value: object, field: pa.Field, error: BaseException) -> BadOutputError:
+    """Return the error of a value that is none of its column; a MisfitError says why."""
+    reason = f": {error.reason}" if isinstance(error, MisfitError) and value is not None else ""
+    return BadOutputError(f"returned {describe_row(value)} ({type(value).__name__}) for {described(field)}{reason}")
 
 
 def message_of(error: BaseException) -> str:

@@ -12,10 +12,10 @@ import time
 
 import pyarrow as pa
 
-from engine.functions.function_error import BadOutputError, FunctionPlace, UserFunctionError, describe_row
+from engine.functions.function_error import BadOutputError, FunctionPlace, UserFunctionError, unfit_value
 from engine.functions.row_appender import RowAppender
 from engine.records.batch_limits import BATCH_BYTES_MAX, BATCH_ROWS_MAX
-from engine.records.value_writer import array_of, described
+from engine.records.value_writer import array_of
 
 #: rows of the first batch, until their weight is known: each may be as large as memory allows for one
 FIRST_ROWS = 1
@@ -54,14 +54,12 @@ class FunctionOutput:
         appender = self.appender
         found: list[tuple[int, BadOutputError]] = []
         for target in appender.targets:
-            unfit = target.unfit or []
-            for row, item in enumerate(unfit, appender.rows - len(unfit)):
+            kept = target.unfit or []
+            for row, item in enumerate(kept, appender.rows - len(kept)):
                 try:
                     array_of([item], target.field)
-                except Exception:
-                    what = f"{describe_row(item)} ({type(item).__name__})"
-                    text = f"returned {what} for {described(target.field)}"
-                    found.append((row, BadOutputError(text)))
+                except Exception as unfit:
+                    found.append((row, unfit_value(item, target.field, unfit)))
                     break
         if not found:
             return self._place.error(error)

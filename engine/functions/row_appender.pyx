@@ -27,11 +27,11 @@ from libc.stdint cimport int32_t, int64_t
 
 import pyarrow as pa
 
-from engine.functions.function_error import BadOutputError, describe_row
+from engine.functions.function_error import BadOutputError, unfit_value
 from engine.records.batch_limits import BATCH_BYTES_MAX
 from engine.records.plain_types import nullable_schema
 from engine.records.value_writer cimport ColumnTarget, add_value
-from engine.records.value_writer import array_of, described
+from engine.records.value_writer import array_of
 
 #: of a stream's input, after which rows go out however few they are
 cdef int64_t TAKEN_BYTES_MAX = 8 * BATCH_BYTES_MAX
@@ -54,7 +54,7 @@ cdef class RowAppender:
     def __init__(self, schema, limit, values_only=False):
         # what is not nullable is checked as it comes: all columns of the engine are nullable
         self.schema, self.values_only = nullable_schema(schema), values_only
-        self.targets = [ColumnTarget(field) for field in schema]
+        self.targets = [ColumnTarget(field.with_name("") if values_only else field) for field in schema]
         self.column_count = len(schema)
         self.names = tuple(schema.names)
         self.limit = limit
@@ -105,14 +105,12 @@ cdef class RowAppender:
                 item = target.unfit[len(target.unfit) - 1]
                 try:
                     array_of([item], target.field)
-                except Exception:
+                except Exception as unfit:
                     self.rows = row
                     self.places.pop()
                     for each in self.targets:
                         (<ColumnTarget>each).take_back(row)
-                    raise BadOutputError(
-                        f"returned {describe_row(item)} ({type(item).__name__}) for {described(target.field)}"
-                    ) from None
+                    raise unfit_value(item, target.field, unfit) from None
 
     cdef bint add_items(self, object value) except -1:
         """Add the items of a tuple."""

@@ -31,7 +31,7 @@ PEER_RANKINGS = frozenset({"rank", "dense_rank", "percent_rank", "cume_dist"})
 class WindowFrame(msgspec.Struct, frozen=True):
     """Which rows a function sees; ``start`` and ``end`` belong to it.
 
-    Text ("7 days") is what a user wrote, and in no plan.
+    Text is what a user wrote ("7 days"); in a plan, a whole number that 64 bits do not hold.
     """
 
     kind: str

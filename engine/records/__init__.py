@@ -31,6 +31,7 @@
     arrow_functions Arrow's compute functions without pyarrow.compute; plain_scalars: its values
     python_values   Arrow values as Python's, and what stands for one that Python has not
     value_reader    the same natively, one at a time; value_writer: Python values into Arrow's buffers
+    value_check     which Python values Arrow would cut; array_fit: arrays as another type where nothing is lost
     byte_kernels    unaligned loads, short copies, prefetch
 
 Batch and row kernels run without the GIL; Python objects exist per batch, never per record.

@@ -9,8 +9,8 @@
     unfit      anything else: Decimal, lists, numpy's numbers, a bool as int64       pyarrow converts them, or refuses
                None where the column is not nullable                                 refused
 
-From the first unfit value on, values are kept as they are and converted all at once (``array_of``), so what is refused,
-and what comes out, is what pyarrow says. A fraction is no integer, although pyarrow would cut it off.
+From the first unfit value on, values are kept as they are and converted all at once (``array_of``): what comes out is
+what pyarrow says, and refused is what it refuses, or would cut in silence (value_check.pyx).
 
 Held by: tests/functions/test_row_appender.py
 """
@@ -47,10 +47,13 @@ from cpython.exc cimport PyErr_Clear
 from cpython.float cimport PyFloat_AS_DOUBLE, PyFloat_CheckExact
 from cpython.long cimport PyLong_CheckExact
 from cpython.unicode cimport PyUnicode_CheckExact
+from libc.math cimport HUGE_VAL, fabs
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint64_t, uintptr_t
 from libc.string cimport memcpy, memset
 
 import pyarrow as pa
+
+from engine.records.value_check import MisfitError, check_values, check_zeros
 
 import_datetime()
 
@@ -63,6 +66,8 @@ cdef enum:
 #: integers that are floats of the same value
 cdef int64_t DOUBLE_WHOLE_MAX = 1 << 53
 cdef int64_t FLOAT_WHOLE_MAX = 1 << 24
+#: from here on numbers are nearer to infinity than to the greatest float32
+cdef double FLOAT_BEYOND = 3.4028235677973366e38
 cdef int64_t TEXTS_MAX = (1 << 31) - 1
 cdef int64_t US_OF_DAY = 86_400_000_000
 
@@ -83,21 +88,20 @@ cdef dict UNITS_US = {"s": 1_000_000, "ms": 1000, "us": 1, "ns": -1000}
 
 
 def described(field):
-    """Return what a column takes, for messages."""
-    return f"column {field.name!r} of type {field.type}" + ("" if field.nullable else ", which is not nullable")
+    """Return what a column takes, for messages; one without a name is the only result of a function."""
+    column = f"column {field.name!r} of type {field.type}" if field.name else f"its type {field.type}"
+    return column + ("" if field.nullable else ", which is not nullable")
 
 
 def array_of(values, field):
-    """Return values as an array of the field, as pyarrow converts them; but for fractions as integers, and nulls."""
-    if (
-        pa.types.is_integer(field.type)
-        and float in set(map(type, values))
-        and any(type(value) is float and not value.is_integer() for value in values)
-    ):
-        raise pa.ArrowInvalid(f"a fraction for {described(field)}")
+    """Return values as an array of the field, as pyarrow converts them; MisfitError for what would lose something."""
     if not field.nullable and any(value is None for value in values):
-        raise pa.ArrowInvalid(f"a null for {described(field)}")
-    return pa.array(values, field.type, from_pandas=False)
+        raise MisfitError("it is null", next(index for index, value in enumerate(values) if value is None))
+    check_values(values, field.type)
+    array = pa.array(values, field.type, from_pandas=False)
+    if pa.types.is_decimal(field.type):
+        check_zeros(values, array)
+    return array
 
 
 @cython.final
@@ -269,6 +273,8 @@ cdef class ColumnTarget:
         else:
             return self.keep(value, row)
         if is_float:
+            if fabs(fraction) >= FLOAT_BEYOND and fabs(fraction) != HUGE_VAL:
+                return self.keep(value, row)
             (<float*>column.values)[row] = <float>fraction
         else:
             (<double*>column.values)[row] = fraction

@@ -333,9 +333,7 @@ def rounded(value: Expr, source: pa.DataType, wanted: pa.DataType) -> Expr:
         return value.call("round", digits=digits, to_even=pa.types.is_integer(wanted))
     if not pa.types.is_decimal(source) or source.scale <= digits:
         return value
-    # what has all of its digits rounds to one more, for which there may be room in the type that is wanted
-    is_full = source.precision == _MOST_DIGITS
-    return (value.cast(pa.decimal256(_MOST_DIGITS + 1, source.scale)) if is_full else value).round(digits)
+    return value.round(digits)
 
 
 def _readable(value: Expr, wanted: pa.DataType) -> tuple[Expr, pa.DataType]:

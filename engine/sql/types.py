@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from engine.errors import NotYetSupportedError
+from engine.expressions.decimal_widths import decimal_type
 from engine.records.plain_scalars import scalar_of
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ def arrow_type(substrait_type: Type) -> pa.DataType:
     if kind in _PLAIN:
         return _PLAIN[kind]
     if kind == "decimal":
-        return pa.decimal128(message.precision, message.scale)
+        return decimal_type(message.precision, message.scale)
     if kind in ("precision_timestamp", "precision_timestamp_tz") and message.precision in _UNITS:
         return pa.timestamp(_UNITS[message.precision], "UTC" if kind.endswith("_tz") else None)
     if kind == "interval_day":

@@ -23,7 +23,9 @@ partitioned_groups  PartitionedGroups: batches in any order in, parted by their 
 group_order       kernel: the rows of a batch group by group
 group_sort        kernel: those of each group in the order of a column
 value_words       values as unsigned numbers in the same order
+quantiles         quantiles of groups, whatever their values are
 group_quantiles   kernel: values at a share of each group's, selected
+exact_quantiles   kernel: the number between two of them
 value_search      ... of a group that is larger than memory, in passes over its rows
 
         │ 4 4 5 7 7 7 9 │ 1 2 2 ...      rows of two partitions in order

@@ -96,7 +96,8 @@ class BlockBounds:
         return None if starts is None or ends is None else (starts, ends)
 
     def _bound(self, kind: str, offset: float | str | None, order_count: int, *, is_end: bool) -> Positions | None:
-        assert not isinstance(offset, str), "a distance is a number by now"
+        if isinstance(offset, str):
+            offset = int(offset)
         if offset is None:
             return self.ends() if is_end else self.starts()
         if kind == "rows":

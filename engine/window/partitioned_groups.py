@@ -8,7 +8,7 @@
     rows ─hash of keys─► partitions, in pages and files (``row_partitions``)
                           │ one after the other
                           ├── small enough: its rows group by group (``group_order``), then each call at once:
-                          │                 quantile    selected from the group's values (``group_quantiles``)
+                          │                 quantile    selected from the group's values (``quantiles``)
                           │                 list, only  as they came, or in order (``group_sort``)
                           ├── larger, in a file: parted again, by a fresh hash
                           └── one that holds most of what was parted, or was parted twice: sorted by key, and grouped
@@ -51,9 +51,9 @@ from engine.records.row_codec import RowCodec
 from engine.sort.external_sorter import ExternalSorter
 from engine.window.group_kernels import first_kept
 from engine.window.group_order import group_order
-from engine.window.group_quantiles import group_quantiles
 from engine.window.group_sort import sorted_in_groups
-from engine.window.sorted_groups import SortedGroups, lists_between, sorted_schema, value_between
+from engine.window.quantiles import quantiles
+from engine.window.sorted_groups import SortedGroups, lists_between, sorted_schema
 
 if TYPE_CHECKING:
     from engine.graph.window import SortedCall
@@ -259,7 +259,7 @@ class PartitionedGroups:
         for call in self._calls:
             values = rows.column(call.argument)
             if call.function == "quantile":
-                columns.append(value_between(*group_quantiles(values, order, bounds, call.share)))
+                columns.append(quantiles(values, order, bounds, call.share))
                 continue
             values = pc.take(values, order)
             if call.function == "list":

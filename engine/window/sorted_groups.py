@@ -8,11 +8,11 @@
     batch   │ ..open │ group │ group │ group │ open.. │      groups that lie in a batch are done at once, by kernels
                  └─► the group that reaches over batches: its rows wait in a BlockQueue, which spills them
 
-A quantile is selected from the values of its group; of one that is larger than memory its rows are read a few times
-(``value_search``). A list is the result and lies in memory: one that is larger than the operator's share is an error.
+A quantile is selected from the values of its group; of one that is larger than memory its rows are read a few times.
+A list is the result and lies in memory: one that is larger than the operator's share is an error.
 
     list        values for which ``where`` is true, in the order of the rows; null without any
-    quantile    between the two values beside share * (n - 1); times are rounded to their unit
+    quantile    between the two values beside share * (n - 1) (``quantiles``)
     only        the first value that is not null
 
 Held by: tests/window/test_sorted_groups.py
@@ -31,9 +31,8 @@ from engine.records.plain_scalars import array_of, scalar_of
 from engine.records.plain_types import plain_batch, plain_schema
 from engine.window.block_queue import BlockQueue
 from engine.window.group_kernels import first_kept, group_starts, kept_before
-from engine.window.group_quantiles import group_quantiles
 from engine.window.key_levels import KeyLevels
-from engine.window.value_search import ValueSearch
+from engine.window.quantiles import quantile_type, quantiles, searched_quantile
 
 if TYPE_CHECKING:
     from engine.graph.window import SortedCall
@@ -48,9 +47,14 @@ SEARCH_ROWS_MIN = 1 << 14
 
 def sorted_schema(schema: pa.Schema, keys: Sequence[str], calls: Sequence[SortedCall]) -> pa.Schema:
     """Return the schema of the result of rows of a schema: keys, then the calls by their names."""
-    types = [(call, schema.field(call.argument).type) for call in calls]
-    results = [pa.field(call.name, pa.list_(one) if call.function == "list" else one) for call, one in types]
+    results = [pa.field(call.name, _result_type(call, schema.field(call.argument).type)) for call in calls]
     return pa.schema([*(schema.field(key) for key in keys), *results])
+
+
+def _result_type(call: SortedCall, data_type: pa.DataType) -> pa.DataType:
+    if call.function == "list":
+        return pa.list_(data_type)
+    return quantile_type(data_type) if call.function == "quantile" else data_type
 
 
 class SortedGroups:
@@ -119,7 +123,7 @@ class SortedGroups:
                 where = None if call.where is None else rows.column(call.where)
                 columns.append(lists_between(values, where, bounds))
             elif call.function == "quantile":
-                columns.append(value_between(*group_quantiles(values, None, bounds, call.share)))
+                columns.append(quantiles(values, None, bounds, call.share))
             else:
                 columns.append(pc.take(values, first_kept(pc.is_valid(values), bounds)))
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
@@ -139,16 +143,6 @@ def lists_between(values: pa.Array, where: pa.Array | None, bounds: pa.Array) ->
     count = len(bounds) - 1
     is_empty = pc.equal(offsets.slice(0, count), offsets.slice(1))
     return pa.ListArray.from_arrays(offsets, chosen, type=pa.list_(values.type), mask=is_empty)
-
-
-def value_between(low: pa.Array, high: pa.Array, fraction: pa.Array) -> pa.Array:
-    """Return what lies a fraction of the way from one value to the next; equal ones as they are, also infinite."""
-    if pa.types.is_floating(low.type):
-        moved = pc.add(pc.multiply(low, pc.subtract(1.0, fraction)), pc.multiply(high, fraction))
-        return pc.if_else(pc.equal(low, high), low, moved)
-    ticks = low.view(pa.int64())
-    way = pc.multiply(pc.cast(pc.subtract(high.view(pa.int64()), ticks), pa.float64(), safe=False), fraction)
-    return pc.add(ticks, pc.cast(pc.round(way), pa.int64(), safe=False)).view(low.type)
 
 
 class _OpenGroup:
@@ -230,16 +224,12 @@ class _OpenGroup:
 
     def _quantile(self, call: SortedCall, count: int, data_type: pa.DataType) -> pa.Array:
         if count == 0:
-            return pa.nulls(1, data_type)
+            return pa.nulls(1, quantile_type(data_type))
         rows_max = max(SEARCH_ROWS_MIN, self._groups._budget_bytes // SEARCH_ROW_BYTES)
         if self._queue.stop <= rows_max:
             values = pa.concat_arrays(self._values(call.argument))
-            return value_between(*group_quantiles(values, None, array_of([0, len(values)]), call.share))
-        place = call.share * (count - 1)
-        low = int(place)
-        search = ValueSearch(lambda: self._values(call.argument), data_type, rows_max)
-        lower = search.at(low)
-        return value_between(lower, search.at(low + 1) if place > low else lower, array_of([place - low]))
+            return quantiles(values, None, array_of([0, len(values)]), call.share)
+        return searched_quantile(lambda: self._values(call.argument), data_type, count, call.share, rows_max)
 
     def _values(self, column: str) -> Iterator[pa.Array]:
         return (rows.column(column) for rows in self._blocks())

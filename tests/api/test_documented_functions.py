@@ -1,5 +1,6 @@
 """Every function of the table has a method or a name to call it by, and the example in its docstring is true."""
 
+import datetime
 import doctest
 import inspect
 
@@ -10,6 +11,7 @@ import engine
 from docs.generators.function_page import function_page
 from docs.generators.function_places import OPERATORS, face_of, faces
 from engine.api.expression import Expr
+from engine.expressions.time_directives import DIRECTIVES
 from engine.graph.function_table import FUNCTION_TABLE
 
 
@@ -56,3 +58,20 @@ def test_the_page_of_functions_has_each_of_them_with_its_example():
         assert f"### `{face}(" in page
     assert page.count(">>> ") >= len(FACES)
     assert "| <code>a + b</code> | arguments: any, any; result: see above; may fail |" in page
+
+
+def test_the_page_of_functions_says_of_each_directive_whether_python_reads_it():
+    page = function_page()
+    for name, each in DIRECTIVES.items():
+        (row,) = [line for line in page.splitlines() if line.startswith(f"| `%{name}` |")]
+        assert _reads(name) or not row.endswith("| yes |"), name
+        assert row.endswith("| no |") == (not each.is_read), name
+
+
+def _reads(name):
+    """Whether Python's strptime knows a directive."""
+    try:
+        datetime.datetime.strptime("", f"%{name}")
+    except ValueError as error:
+        return "bad directive" not in str(error)
+    return True

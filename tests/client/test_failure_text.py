@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import traceback
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -92,7 +94,9 @@ def test_the_class_of_an_engine_error_is_the_class_that_is_raised(error_class):
     failure = failure_info(error_class("a.csv, line 7: not a number"), "scan (1/1)", "tm")
     error = job_error(outcome(failure))
     assert type(error) is error_class
-    assert str(error).splitlines()[0] == f"{error_class.__name__}: a.csv, line 7: not a number"
+    assert str(error).splitlines()[0] == "a.csv, line 7: not a number"
+    assert "".join(traceback.format_exception_only(error)).count(error_class.__name__) == 1
+    assert error._render_traceback_()[0] == f"{error_class.__name__}: a.csv, line 7: not a number"
 
 
 def test_a_plan_error_is_raised_as_it_is():

@@ -439,6 +439,20 @@ def test_categories_of_polars_are_texts(dtype):
 SCHEMA = pa.schema([("a", pa.int64()), ("b", pa.string())])
 
 
+@pytest.mark.parametrize(
+    ("value", "data_type", "reason"),
+    [
+        (1e300, pa.float32(), "is not float: it is beyond the range of float"),
+        (datetime(2024, 1, 1, 12), pa.date32(), r"is not date32\[day\]: it has a time of day"),
+        ({"a": 1, "b": 2}, pa.struct([("a", pa.int8())]), "the type has no member 'b'"),
+        ([1.5], pa.list_(pa.int8()), "a fraction is no integer"),
+    ],
+)
+def test_rows_with_a_value_that_would_be_cut_are_refused(value, data_type, reason):
+    with pytest.raises(DataError, match=rf"row 1, column 'x': .*{reason}"):
+        rows_to_table([(None,), (value,)], pa.schema([("x", data_type)]))
+
+
 def test_rows_are_tuples_lists_or_dicts():
     table = rows_to_table([(1, "x"), [2, None], {"b": "z", "a": 3}], SCHEMA)
     assert table.to_pylist() == [{"a": 1, "b": "x"}, {"a": 2, "b": None}, {"a": 3, "b": "z"}]

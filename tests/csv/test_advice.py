@@ -132,6 +132,9 @@ def test_encodings_that_python_does_not_know_are_refused_with_others_to_try(tmp_
         ["1", "99999999999999999999"],
         ["+4912345", "+33"],
         ["-01", ""],
+        ["007.5", "1"],
+        ["1.5", "-00.5"],
+        ["01e3", "1"],
         ["18446744073709551616"],
         ["0x10", "12"],
     ],
@@ -152,6 +155,6 @@ def test_leading_zeros_at_the_end_of_a_sorted_file_stay_too(tmp_path):
 
 
 def test_numbers_stay_numbers(tmp_path):
-    path = write(tmp_path, "0,0.5,-1,1e3,9223372036854775807\n-0,00.5,10,2,0\n")
+    path = write(tmp_path, "0,0.5,-1,1e3,9223372036854775807\n-0,0.05,10,0e0,0\n")
     types = [pa.int64(), pa.float64(), pa.int64(), pa.float64(), pa.int64()]
     assert csv_source(path)[2].types == types

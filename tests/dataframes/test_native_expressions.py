@@ -88,9 +88,8 @@ EXPRESSIONS = {
     "and": [col("p") & col("q")],
     "or": [col("p") | col("q")],
     "not": [~col("p")],
+    "fill_null": [col("x").fill_null(0.0), col("s").fill_null("none"), col("j").fill_null(col("j") + 1)],
     "coalesce": [
-        col("x").fill_null(0.0),
-        col("s").fill_null("none"),
         coalesce(col("d"), lit(None, pa.decimal128(9, 2)), lit(Decimal("1.00"), pa.decimal128(9, 2))),
         coalesce(col("p"), col("q")),
         coalesce(col("j"), col("j") + 1, lit(7)),

@@ -163,6 +163,10 @@ def test_literals_that_do_not_fit_are_refused():
         make_literal(lambda row: row)
     with pytest.raises(SchemaError, match="is not int8"):
         make_literal(300, pa.int8())
+    with pytest.raises(SchemaError, match=r"lit\(1e\+300\): is not float: it is beyond the range of float"):
+        make_literal(1e300, pa.float32())
+    with pytest.raises(SchemaError, match=r"is not date32\[day\]: it has a time of day"):
+        make_literal(datetime.datetime(2024, 1, 1, 12), pa.date32())
 
 
 @pytest.mark.parametrize(

@@ -71,6 +71,48 @@ def test_a_condition_that_must_hold_fails_with_its_message_where_it_is_false_or_
         values(X.require(lit(False), "never"), x=[1])
 
 
+@pytest.mark.parametrize(
+    ("data_type", "constant", "found"),
+    [
+        (pa.int8(), 7, 7),
+        (pa.uint8(), 255, 255),
+        (pa.int32(), 2.0, 2),
+        (pa.float32(), 0.5, 0.5),
+        (pa.float64(), 7, 7.0),
+        (pa.decimal128(10, 2), 7, Decimal("7.00")),
+        (pa.decimal128(10, 2), 0.5, Decimal("0.50")),
+        (pa.date32(), "2024-02-29", datetime.date(2024, 2, 29)),
+        (pa.date32(), datetime.datetime(2024, 2, 29), datetime.date(2024, 2, 29)),
+        (pa.timestamp("ns"), datetime.date(2024, 2, 29), datetime.datetime(2024, 2, 29)),
+        (pa.large_string(), "x", "x"),
+        (pa.list_(pa.int32()), [1], [1]),
+        (pa.list_(pa.int32()), [], []),
+        (pa.int8(), None, None),
+    ],
+)
+def test_a_constant_in_place_of_nulls_gets_the_type_of_the_value(data_type, constant, found):
+    column = pa.nulls(2, data_type)
+    made = compute(X.fill_null(constant), x=column)
+    assert (made.type, made.to_pylist()) == (data_type, [found] * 2)
+    assert compute(X.fill_null(Y), x=pa.nulls(1, pa.int8()), y=[7]).type == pa.int64()
+
+
+@pytest.mark.parametrize(
+    ("data_type", "constant"),
+    [
+        (pa.int8(), 300),
+        (pa.int32(), 0.5),
+        (pa.float32(), 1e300),
+        (pa.decimal128(3, 2), 10),
+        (pa.decimal128(10, 2), 0.555),
+        (pa.date32(), datetime.datetime(2024, 2, 29, 1)),
+    ],
+)
+def test_a_constant_that_does_not_fit_in_place_of_nulls_is_refused(data_type, constant):
+    with pytest.raises(SchemaError, match=r"does not fit into .*: cast the column first"):
+        infer_type(X.fill_null(constant).expression, pa.schema({"x": data_type}))
+
+
 def test_types_without_a_common_one_are_refused():
     schema = pa.schema({"x": pa.int64(), "y": pa.string()})
     for expression in (coalesce(X, Y), least(X, Y), X.nullif(Y), X.eq_null_safe(Y), X.fill_null("a")):

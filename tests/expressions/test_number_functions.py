@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 from engine import DataError, SchemaError, col, lit
+from engine.expressions.decimal_widths import decimal_type
 from engine.expressions.infer import infer_type
 from tests.expressions.function_oracle import (
     DECIMALS,
@@ -116,12 +117,12 @@ def test_abs_and_round_of_python_take_expressions():
     assert values(round(X), x=[2.5]) == [3.0]
 
 
-def test_rounding_keeps_the_type_and_gives_decimals_a_digit_more():
+def test_rounding_keeps_the_type_and_gives_decimals_the_digits_that_were_asked_for():
     assert values(X.round(-2), x=[149, 150, -150, None]) == [100, 200, -200, None]
     assert values(X.round(5), x=[INT64_MAX]) == [INT64_MAX]
     assert compute(X.round(1), x=pa.array([1.25, 3e38], pa.float32())).to_pylist()[0] == pytest.approx(1.3)
     found = compute(X.round(1), x=COLUMNS["decimals"])
-    assert found.type == pa.decimal128(7, 2)
+    assert found.type == pa.decimal128(6, 1)
     assert compute(X.round(2), x=COLUMNS["decimals"]).type == pa.decimal128(6, 2)
     assert found.to_pylist() == [Decimal(one) for one in ("0.00", "1.30", "-1.30", "100.00", "-0.10")] + [None]
     for function in (X.floor(), X.ceil()):
@@ -135,8 +136,11 @@ def test_what_leaves_the_type_is_an_error_that_names_the_row():
         values(X.round(-1), x=[INT64_MAX])
     with pytest.raises(DataError, match=r"shift_left\(x, 64\): shift amount"):
         values(X.shift_left(64), x=[1])
-    with pytest.raises(DataError, match="ceil"):
-        values(X.ceil(), x=pa.array([Decimal("9" * 37 + ".9"), Decimal(1)], pa.decimal128(38, 1)))
+    most = pa.array([Decimal("9" * 38), Decimal(1)], pa.decimal128(38, 0))
+    with pytest.raises(DataError, match=r"round\(x, -1\): 10{38} does not fit into decimal128\(38, 0\)"):
+        values(X.round(-1), x=most)
+    assert values(X.ceil(), x=most) == most.to_pylist()
+    assert values(X.ceil(), x=pa.array([Decimal("9" * 37 + ".9")], pa.decimal128(38, 1))) == [10**37]
 
 
 @pytest.mark.parametrize("precision", [3, 37, 39])
@@ -146,7 +150,10 @@ def test_decimals_carry_over_into_one_digit_more(precision):
     assert found == {"ceil": [100, -99, 2, -1], "floor": [99, -100, 1, -2]}
     assert values(X.round(0), x=column) == [100, -100, 2, -1]
     assert values(X.round(-2), x=column) == [100, -100, 0, 0]
-    assert compute(X.round(0), x=column).type == _decimals(precision + 1)
+    assert values(X.round(-3 - precision), x=column) == [0, 0, 0, 0]
+    for each in (X.round(0), X.floor(), X.ceil(), X.round(-2)):
+        assert compute(each, x=column).type == decimal_type(precision, 0)
+    assert compute(X.round(1), x=column).type == compute(X.round(5), x=column).type == column.type
 
 
 def _decimals(precision):

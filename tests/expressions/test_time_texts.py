@@ -81,9 +81,3 @@ def test_offsets_are_those_of_clocks():
         values(S.to_timestamp(written), x=wrong)
     with pytest.raises(SchemaError, match=r"a date with %z: use to_timestamp\(\)"):
         infer_type(S.to_date("%Y-%m-%d %z").expression, pa.schema({"x": pa.string()}))
-
-
-@pytest.mark.parametrize("written", ["%z %Y-%m-%d", "%Y %Z", "%H:%f:%S", "", "plain"])
-def test_formats_that_cannot_be_read_are_refused_before_anything_runs(written):
-    with pytest.raises(SchemaError, match="format"):
-        infer_type(S.to_timestamp(written).expression, pa.schema({"x": pa.string()}))

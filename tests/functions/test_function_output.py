@@ -92,9 +92,10 @@ def test_a_stream_hands_wide_rows_on_one_by_one_also_behind_many_narrow_ones(kin
 @pytest.mark.parametrize(
     ("value", "kind", "reason"),
     [
-        (pa.record_batch({"a": ["x"], "b": [1]}), "arrow", "Failed to parse string: 'x'"),
-        (pa.table({"a": [float("nan")], "b": [1]}), "arrow", "was truncated"),
-        ({"a": ["x"], "b": [1]}, "numpy", "Could not convert 'x'"),
+        (pa.record_batch({"a": ["x"], "b": [1]}), "arrow", "it is string"),
+        (pa.table({"a": [1.0, float("nan")], "b": [1, 1]}), "arrow", "was truncated .*, in row 1 of it"),
+        ({"a": ["x"], "b": [1]}, "numpy", "Could not convert 'x' .*, in row 0 of it"),
+        ({"a": [1, 1.5], "b": [1, 1]}, "numpy", r"1.5 \(float\): a fraction is no integer, in row 1 of it"),
     ],
 )
 def test_a_batch_that_does_not_fit_is_said_with_its_column(value, kind, reason):

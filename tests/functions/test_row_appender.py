@@ -21,6 +21,7 @@ from engine.records.value_writer import array_of
 
 _ZONE = datetime.timezone(datetime.timedelta(hours=2))
 _MOMENT = datetime.datetime(2000, 1, 1)
+_NOON = datetime.datetime(2000, 1, 1, 12)
 #: values that fit, those of Python's own class first, and values that do not
 _VALUES = {
     pa.bool_(): ([True, False, np.True_], [1, "x"]),
@@ -30,28 +31,32 @@ _VALUES = {
     pa.int64(): ([-(2**63), 2**63 - 1, np.int32(7)], [2**63, 2**200, 0.5]),
     pa.uint8(): ([0, 255], [-1, 256]),
     pa.uint64(): ([0, 2**63 - 1, 2**63, 2**64 - 1], [-1, 2**64]),
-    pa.float16(): ([0.5, np.float16(2)], ["x"]),
-    pa.float32(): ([0.1, 3, -(2**24), float("inf")], [2**24 + 1, "x"]),
-    pa.float64(): ([0.1, 3, 2**53, np.float32(0.5)], [2**53 + 1, 2**80, decimal.Decimal]),
+    pa.float16(): ([0.5, np.float16(2)], ["x", 65520.0]),
+    pa.float32(): ([0.1, 3, -(2**24), float("inf"), 3.4e38], [2**24 + 1, "x", 1e300, np.float64(-1e39), True]),
+    pa.float64(): ([0.1, 3, 2**53, np.float32(0.5)], [2**53 + 1, 2**80, decimal.Decimal, True]),
     pa.string(): (["", "a", "ä€\U0001f600", "x" * 9999, b"bytes", np.str_("n")], ["\ud800", 5, b"\xff"]),
     pa.large_string(): (["", "ä"], [5]),
     pa.binary(): ([b"", b"\xff", bytearray(b"b"), "text"], [5]),
     pa.large_binary(): ([b"", b"\xff"], [5]),
     pa.binary(2): ([b"ab"], [b"a", 5]),
-    pa.date32(): ([datetime.date.min, datetime.date(2000, 2, 29), datetime.date.max, datetime.datetime.min], ["x"]),
-    pa.date64(): ([datetime.date(2000, 2, 29)], ["x"]),
-    pa.timestamp("us"): ([datetime.datetime.min, datetime.datetime.max, _MOMENT.replace(tzinfo=_ZONE)], [[]]),
-    pa.timestamp("s"): ([datetime.datetime(1969, 1, 1, 5), datetime.datetime(2000, 1, 1, 0, 0, 0, 5)], ["x"]),
+    pa.date32(): ([datetime.date.min, datetime.date(2000, 2, 29), datetime.date.max, _MOMENT], ["x", _NOON]),
+    pa.date64(): ([datetime.date(2000, 2, 29)], ["x", _NOON]),
+    pa.timestamp("us"): ([datetime.datetime.min, datetime.datetime.max], [[], _MOMENT.replace(tzinfo=_ZONE)]),
+    pa.timestamp("s"): ([datetime.datetime(1969, 1, 1, 5)], ["x", datetime.datetime(2000, 1, 1, 0, 0, 0, 5)]),
     pa.timestamp("ns"): ([datetime.datetime(2000, 1, 1, 0, 0, 0, 5)], [datetime.datetime.max]),
     pa.timestamp("us", "UTC"): ([datetime.datetime(2000, 1, 1), datetime.datetime(2000, 1, 1, tzinfo=_ZONE)], ["x"]),
-    pa.time32("s"): ([datetime.time(23, 59, 59), datetime.time(1, 2, 3, 4)], ["x"]),
-    pa.time64("us"): ([datetime.time.max], ["x"]),
+    pa.timestamp("us", "Asia/Tokyo"): ([datetime.datetime(2000, 1, 1, tzinfo=_ZONE)], ["x", _MOMENT]),
+    pa.time32("s"): ([datetime.time(23, 59, 59)], ["x", datetime.time(1, 2, 3, 4)]),
+    pa.time64("us"): ([datetime.time.max], ["x", datetime.time(1, tzinfo=_ZONE)]),
     pa.time64("ns"): ([datetime.time.max], ["x"]),
     pa.duration("us"): ([datetime.timedelta(days=-1, microseconds=1)], ["x"]),
-    pa.duration("s"): ([datetime.timedelta(days=3), datetime.timedelta(microseconds=5)], ["x"]),
-    pa.decimal128(9, 2): ([decimal.Decimal("1.50"), 3], [decimal.Decimal("1.555"), "x"]),
-    pa.list_(pa.int64()): ([[], [1, None], np.array([1, 2])], [5, ["x"]]),
-    pa.struct([("a", pa.int64())]): ([{"a": 1}, {"a": None}], [5]),
+    pa.duration("s"): ([datetime.timedelta(days=3)], ["x", datetime.timedelta(microseconds=5)]),
+    pa.decimal128(9, 2): ([decimal.Decimal("1.50"), 3], [decimal.Decimal("1.555"), "x", decimal.Decimal("1e-41")]),
+    pa.list_(pa.int64()): ([[], [1, None], np.array([1, 2])], [5, ["x"], [1.5], np.array([0.5])]),
+    pa.list_(pa.string()): ([[], ["ab"]], [5, "ab"]),
+    pa.struct([("a", pa.int64())]): ([{"a": 1}, {"a": None}, {}], [5, {"a": 1, "b": 2}, {"a": 1.5}, (1, 2)]),
+    pa.map_(pa.string(), pa.int8()): ([{"a": 1}, [("a", 1)]], [5, {"a": 1.5}, {"a": 300}]),
+    pa.dictionary(pa.int32(), pa.int64()): ([1, 2], [1.5]),
 }  # fmt: skip
 
 

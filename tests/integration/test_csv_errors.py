@@ -50,8 +50,7 @@ def test_the_error_names_file_line_column_and_value(any_environment, write, case
     with pytest.raises(DataError) as caught:
         read(any_environment, path)
     message = str(caught.value)
-    assert message.startswith("DataError")
-    assert f"{path}, line {line}," in message
+    assert message.startswith(f"file {path}, line {line},")
     assert value in message.splitlines()[0]
     if column:
         assert f"({column})" in message.splitlines()[0]

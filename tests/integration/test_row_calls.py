@@ -92,6 +92,14 @@ def test_nulls_are_dropped_and_filled(data, rows):
     assert data.fill_null("x").to_arrow()["k"].null_count > 0
     with pytest.raises(SchemaError, match="no column can hold"):
         data.select("k").fill_null("x")
+    narrow = data.select(c=col("k").cast(pa.int32()))
+    for filled in (narrow.fill_null({"c": 7}), narrow.fill_null(7), narrow.select(c=col("c").fill_null(7))):
+        assert filled.schema.field("c").type == pa.int32()
+        assert filled.to_arrow()["c"].to_pylist() == [7 if row["k"] is None else row["k"] for row in listed]
+    with pytest.raises(SchemaError, match="3000000000 does not fit into int32: cast the column first"):
+        narrow.fill_null({"c": 3_000_000_000})
+    with pytest.raises(SchemaError, match=r"0\.5 does not fit into int32"):
+        narrow.fill_null({"c": 0.5})
     with pytest.raises(SchemaError, match="no column 'q'"):
         data.fill_null({"q": 1})
 

@@ -193,7 +193,7 @@ def test_an_object_is_opened_before_its_first_value(environment):
     ("function", "text"),
     [
         (lambda value: 1 // (value - 3), r"(?s)ZeroDivisionError.*Row\(x=3\)"),
-        (lambda value: "text", r"returned 'text' \(str\) for column .* of type int64"),
+        (lambda value: "text", r"<lambda> returned 'text' \(str\) for its type int64"),
         (lambda value: os._exit(3), "exited with code 3"),
         (lambda value: (value,), r"returned \(0,\) \(tuple\)"),
     ],

@@ -1,12 +1,15 @@
 """Window functions through the whole engine against DuckDB: parallelism, modes, memory, and what is around them."""
 
 import random
+from decimal import Decimal
 
 import duckdb
 import pyarrow as pa
 import pytest
 
 from engine import (
+    DataError,
+    SchemaError,
     avg,
     col,
     count,
@@ -156,3 +159,39 @@ def test_one_partition_of_many_times_the_memory(open_environment):
     )
     text += "avg(x) over (order by id rows between 50000 preceding and current row) as mean"
     assert_same(found, wanted(table, text))
+
+
+@pytest.mark.parametrize(
+    "data_type",
+    [pa.decimal128(10, 2), pa.decimal128(38, 18), pa.decimal128(38, 30), pa.decimal256(50, 5), pa.decimal256(20, 2)],
+    ids=str,
+)
+def test_frames_over_decimals_of_any_width(environment, data_type):
+    prices = [Decimal(each) for each in ("1", "2.5", "2.5", "5", "90")] + [None]
+    data = environment.from_arrow(pa.table({"o": pa.array(prices, data_type), "v": [1, 2, 4, 8, 16, 32]}))
+    found = data.select(
+        "v",
+        near=sum_("v").over(order_by="o", range=(Decimal("-2.5"), 0)),
+        far=sum_("v").over(order_by="o", range=(-1000, 1000)),
+        total=sum_("o").over(order_by="v", rows=(-1, 0)),
+        least=min_("o").over(order_by="v", rows=(-1, 0)),
+        mean=avg("o").over(order_by="v", rows=(-1, 0)),
+    ).sort("v")
+    columns = found.to_arrow().to_pydict()
+    assert columns["near"] == [1, 7, 7, 14, 16, 32]
+    assert columns["far"] == [31, 31, 31, 31, 31, 32]
+    assert columns["total"] == [Decimal(each) for each in ("1", "3.5", "5", "7.5", "95", "90")]
+    assert columns["least"] == [Decimal(each) for each in ("1", "1", "2.5", "2.5", "5", "90")]
+    assert columns["mean"] == [1.0, 1.75, 2.5, 3.75, 47.5, 90.0]
+    assert found.schema.field("total").type == pa.decimal128(38, data_type.scale)
+
+
+def test_decimals_that_windows_have_no_room_for_are_named(environment):
+    wide = pa.table({"o": pa.array([Decimal("1" * 45)], pa.decimal256(50, 2)), "v": [1]})
+    data = environment.from_arrow(wide)
+    for expression in (sum_("v").over(order_by="o", range=(-1, 0)), sum_("o").over(order_by="v")):
+        with pytest.raises(DataError, match=r"1{45}\.00 does not fit into decimal128\(38, 2\)"):
+            data.select(y=expression).to_arrow()
+    tiny = environment.from_arrow(pa.table({"o": pa.array([Decimal("0.5")], pa.decimal256(50, 45)), "v": [1]}))
+    with pytest.raises(SchemaError, match="in which no distances are measured; cast it"):
+        tiny.select(sum_("v").over(order_by="o", range=(-1, 0)).alias("y"))

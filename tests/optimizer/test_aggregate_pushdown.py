@@ -169,11 +169,16 @@ def cast(name: str, type_text: str) -> Cast:
 
 
 def _decimal(name: str, digits: int, scale: int):
-    return column(name).__class__(name, f"decimal128({digits}, {scale})", 16, True, True, True, b"ipc")
+    return column(name).__class__(
+        name, f"decimal{256 if digits > 38 else 128}({digits}, {scale})", 16, True, True, True, b"ipc"
+    )
 
 
 NUMBERS = schema(i32="int32", i64="int64", f="double").__class__(
-    (*schema(i32="int32", i64="int64", f="double").columns, _decimal("d7", 7, 2), _decimal("d38", 38, 2))
+    (
+        *schema(i32="int32", i64="int64", f="double").columns,
+        *(_decimal("d7", 7, 2), _decimal("d38", 38, 2), _decimal("d50", 50, 2)),
+    )
 )
 TWO = Literal(b"ipc", "2.00", None)
 
@@ -190,8 +195,12 @@ TWO = Literal(b"ipc", "2.00", None)
         ("sum", call("divide", "d7", "i64"), "double", True),
         ("sum", call("multiply", cast("i32", "decimal128(10, 0)"), "d7"), "decimal128(18, 2)", True),
         ("sum", call("multiply", cast("i64", "decimal128(10, 0)"), "d7"), "decimal128(18, 2)", False),
-        ("sum", call("multiply", "d38", "d7"), "decimal256(46, 4)", True),
-        ("sum", call("multiply", "d38", "d38"), "decimal256(76, 4)", False),
+        ("sum", call("multiply", "d38", "d7"), "decimal128(38, 4)", False),
+        ("max", call("multiply", "d38", "d7"), "decimal128(38, 4)", False),
+        ("max", call("multiply", "d7", call("multiply", "d7", "d7")), "decimal128(23, 6)", True),
+        ("max", call("subtract", call("multiply", "d7", "d7"), "d7"), "decimal128(16, 4)", True),
+        ("sum", call("multiply", "d50", "d7"), "decimal256(58, 4)", True),
+        ("sum", call("multiply", "d50", "d38"), "decimal256(76, 4)", False),
         ("sum", ColumnRef("d38"), "decimal128(38, 2)", False),
         ("max", cast("d38", "double"), "double", False),
         ("sum", Case(((call("is_null", "d7"), TWO),), ColumnRef("d7")), "decimal128(9, 2)", True),

@@ -224,11 +224,11 @@ def test_a_cast_of_what_does_not_fit_ends_the_job(environment: Environment) -> N
             environment.sql("SELECT CAST(f AS INT) AS x FROM m").to_arrow()
 
 
-def test_a_product_with_too_many_digits_for_decimals_is_a_double(environment: Environment) -> None:
+def test_a_product_whose_type_has_all_digits_is_exact(environment: Environment) -> None:
     table = pa.table({"a": pa.array([Decimal("0.50")], pa.decimal128(15, 2))})
     environment.register("m", environment.from_arrow(table))
     found = environment.sql("SELECT 100.00 * sum(a * a * a * a) AS x FROM m").to_arrow()
-    assert (found.schema.field("x").type, found["x"].to_pylist()) == (pa.float64(), [6.25])
+    assert (found.schema.field("x").type, found["x"].to_pylist()) == (pa.decimal128(38, 10), [Decimal("6.25")])
 
 
 def test_a_moment_as_text_has_no_zeros_at_its_end(environment: Environment, oracle: duckdb.DuckDBPyConnection) -> None:
@@ -257,3 +257,11 @@ def test_a_division_by_zero_is_told_as_it_was_written() -> None:
         env.register("t", env.from_arrow(pa.table({"i": [1]})))
         with pytest.raises(Exception, match="i / 0: divide by zero; in a row with i=1"):
             env.sql("SELECT i / 0 AS a FROM t").collect()
+
+
+def test_decimals_of_more_than_38_digits_are_reckoned_with(environment: Environment) -> None:
+    table = pa.table({"w": pa.array([Decimal("1.5"), None], pa.decimal256(50, 5))})
+    environment.register("m", environment.from_arrow(table))
+    found = environment.sql("SELECT w + 1 AS a, w * w AS b, round(w, 1) AS c FROM m").to_arrow()
+    assert found.to_pylist()[0] == {"a": Decimal("2.5"), "b": Decimal("2.25"), "c": Decimal("1.5")}
+    assert found.schema.types == [pa.decimal256(51, 5), pa.decimal256(76, 10), pa.decimal256(47, 1)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from engine import DataError, Environment, NotYetSupportedError, PlanError
+from engine import DataError, Environment, NotYetSupportedError, PlanError, SchemaError
 from engine.sql.call_table import CALLS, REFUSED, RENAMED
 from engine.sql.known_calls import with_known_calls
 from engine.sql.list_functions import LIST_FUNCTIONS
@@ -191,3 +191,30 @@ def test_moments_of_every_unit_and_zone_are_read_as_in_utc(unit: str, zone: str 
 )
 def test_of_null_there_is_null(both: Both, call: str) -> None:
     assert both[0].sql(f"SELECT {call} AS x FROM x").to_arrow()["x"].null_count == TABLE.num_rows
+
+
+def test_directives_of_queries_are_those_of_python(both: Both) -> None:
+    written = "%-d.%-m. %e %k %l %P %D %F %T %R %h %C %g %^a %s"
+    query = f"SELECT strftime(ts, '{written}') AS a, strptime('9.2.2024 1 PM', '%-d.%-m.%Y %I %p') AS b FROM x"
+    found = both[0].sql(query).to_arrow()
+    moments = TABLE.column("ts").to_pylist()
+    seconds = [one and str(math.floor(one.replace(tzinfo=UTC).timestamp())) for one in moments]
+    expected = [
+        one and one.strftime(written.removesuffix("%s")) + second for one, second in zip(moments, seconds, strict=True)
+    ]
+    assert sorted(map(str, found.column("a").to_pylist())) == sorted(map(str, expected))
+    assert set(found.column("b").to_pylist()) == {datetime(2024, 2, 9, 13)}
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        ("strftime(d, '%Q')", "has %Q, which is no directive of strftime; there are %Y"),
+        ("strftime(d, '%Y%')", "ends within '%'"),
+        ("try_strptime(h, '%Q')", "has %Q, which is no directive of strptime"),
+        ("to_date(h, '%s')", "has %s, which is written and not read"),
+    ],
+)
+def test_what_is_no_directive_is_an_error_before_a_query_runs(both: Both, call: str, said: str) -> None:
+    with pytest.raises(SchemaError, match=said):
+        both[0].sql(f"SELECT {call} FROM x")

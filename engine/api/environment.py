@@ -38,13 +38,15 @@ from engine.api.result_stream import ResultStream, beside_streams
 from engine.api.results import check_visible, is_sorted, read_parts
 from engine.api.source_calls import SourceCalls
 from engine.api.source_filters import source_filters
+from engine.api.uncaught_errors import report_uncaught
 from engine.api.unwritten_outputs import UNWRITTEN
+from engine.api.written_places import placed_errors
 from engine.client.job_result import JobResult
 from engine.client.termination import uninterrupted
 from engine.commit.output_check import check_outputs
 from engine.config.command_line import current_command_line
 from engine.config.loader import Configuration, load_configuration
-from engine.config.options import PARALLELISM_DEFAULT
+from engine.config.options import PARALLELISM_DEFAULT, WHOLE_TRACEBACKS
 from engine.connectors.sink_writer import STREAM_FOLDER
 from engine.errors import PlanError, SchemaError
 from engine.graph.plan import Operator, Plan, Sink, Source
@@ -68,6 +70,8 @@ class Environment(SourceCalls):
         self._configuration = load_configuration(config)
         self._target = target or current_command_line().target or "local"
         check_target(self._target)
+        if not self._configuration.get(WHOLE_TRACEBACKS):
+            report_uncaught()
         self._sinks: list[LogicalNode] = []
         self._tables: dict[str, DataSet] = {}
         self._bad_row_paths: set[str] = set()
@@ -183,7 +187,7 @@ class Environment(SourceCalls):
 
     def _planned_and_run(self, sinks: Sequence[LogicalNode], name: str) -> tuple[Plan, JobResult]:
         plan = self._planned(sinks, name)
-        with beside_streams():
+        with beside_streams(), placed_errors(sinks):
             return plan, executor_of(self._target).execute(plan, self._configuration)
 
     def _planned(self, sinks: Sequence[LogicalNode], name: str) -> Plan:
@@ -242,7 +246,8 @@ class Environment(SourceCalls):
 
         def run() -> JobResult:
             try:
-                result = executor.execute(plan, self._configuration)
+                with placed_errors([sink]):
+                    result = executor.execute(plan, self._configuration)
                 warn_of_bad_rows(result)
                 return result
             finally:

@@ -90,12 +90,21 @@ class PlanError(EngineError, ValueError):
 
 
 class NotYetSupportedError(EngineError, NotImplementedError):
-    """A part of the contract that is not built yet, named."""
+    """A part of the contract that is not built yet, named; behind a semicolon may stand what to do instead."""
 
-    SUFFIX: ClassVar = " is not supported yet"
+    _SAYS: ClassVar = " is not supported yet"
 
     def __init__(self, what: str) -> None:
-        super().__init__(f"{what}{self.SUFFIX}")
+        name, advice = _before_semicolon(what)
+        super().__init__(what if self._SAYS in what else f"{name}{self._SAYS}{advice}")
+
+
+def _before_semicolon(text: str) -> tuple[str, str]:
+    """Return what is in front of the first semicolon that is not within quotes, and the rest."""
+    end = text.find("; ")
+    while end >= 0 and text.count("'", 0, end) % 2:
+        end = text.find("; ", end + 1)
+    return (text, "") if end < 0 else (text[:end], text[end:])
 
 
 class FencedError(EngineError):

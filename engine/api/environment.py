@@ -32,6 +32,7 @@ from engine.api.data_set import DataSet
 from engine.api.executor import check_target, executor_of
 from engine.api.key_samples import with_samples
 from engine.api.logical_node import LogicalNode, build_plan
+from engine.api.other_names import ON_ENVIRONMENTS, HasOtherNames
 from engine.api.planning import analyzed_plan, explain_plan, with_exact_splits
 from engine.api.query_language import query_reader
 from engine.api.result_stream import ResultStream, beside_streams
@@ -59,11 +60,14 @@ from engine.user_warnings import calling_place
 _NUMBERS: Final = itertools.count()
 
 
-class Environment(SourceCalls):
+class Environment(SourceCalls, HasOtherNames):
     """Sources, settings and declared outputs of a script.
 
     ``collect`` and its siblings may be called in several threads at once; outputs are declared and executed in one.
     """
+
+    _kind = "an environment"
+    _other_names = ON_ENVIRONMENTS
 
     def __init__(self, config: Mapping[str, object] | None = None, target: str | None = None) -> None:
         """Take settings by key and the target: local (default), cluster or spark."""

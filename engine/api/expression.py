@@ -44,6 +44,7 @@ class Expr(NumberFunctions, RowValue, HasOtherNames):
     __slots__ = ("_expression", "_name", "_place", "chain")
     _kind = "an expression"
     _other_names = ON_EXPRESSIONS
+    _spaces = ("str", "dt", "list", "map")
 
     def __init__(self, expression: Expression | Chain, name: str = "") -> None:
         #: what it was put together of, where that was by a function of chains

@@ -36,7 +36,7 @@ from typing import ClassVar, Final
 
 #: lines of an error that a person is shown
 LINES_MAX: Final = 15
-#: lines of a program that are shown of the way to it, two lines each
+#: frames of a program that are shown with an error, two lines each
 _FRAMES_MAX: Final = 3
 
 
@@ -50,7 +50,7 @@ class EngineError(Exception):
         """Return what a person is shown, at most 15 lines: the text, and the last lines of their code that led here.
 
         A notebook asks for it by this name, and scripts print it (``engine.api.uncaught_errors``). How the engine came
-        to raise it says nothing to who wrote the program; ``traceback.print_exception`` has it all.
+        to raise it says nothing to the author of the program; ``traceback.print_exception`` has it all.
         """
         import traceback  # noqa: PLC0415 - start-up time
 

@@ -176,7 +176,7 @@ ON_GROUPS: Final = _by_name(
 )
 
 
-#: how alike a name must be to be meant
+#: the likeness from which on a name is meant, 0 to 1
 _LIKE: Final = 0.7
 
 

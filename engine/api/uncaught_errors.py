@@ -8,7 +8,7 @@
       File "job.py", line 10, in <module>
         print(bad.collect())
 
-Python asks ``sys.excepthook`` what to print. Who has set one keeps it, and other errors are printed as ever.
+Python asks ``sys.excepthook`` what to print. A script that has set one keeps it, and other errors are printed as ever.
 ``client.whole-tracebacks`` leaves all to Python.
 
 Held by: tests/integration/test_uncaught_errors.py

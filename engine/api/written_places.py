@@ -24,7 +24,7 @@ from typing import Any, Final
 import msgspec
 
 from engine.api.logical_node import LogicalNode, reachable
-from engine.errors import LINES_MAX, JobExecutionError
+from engine.errors import LINES_MAX, DataError
 from engine.expressions.text import expression_text
 from engine.graph.expression import Call, Case, Cast, ColumnRef, Expression, Literal, children_of
 from engine.graph.function_row import NEVER
@@ -34,7 +34,7 @@ from engine.shown_text import shown_line
 from engine.user_warnings import Place, near_place
 
 _PLACES: Final[dict[int, tuple[weakref.ref[Expression], Place]]] = {}
-#: what is written where it is computed
+#: the kinds of expressions whose places are kept
 _NOTED: Final = frozenset({Call, Cast, Case})
 #: characters of a line of a script
 _LINE_MAX: Final = 200
@@ -58,12 +58,12 @@ def placed_errors(sinks: Sequence[LogicalNode]) -> Iterator[None]:
     """Have the error of a job say where the expression that failed was written."""
     try:
         yield
-    except JobExecutionError as error:
+    except DataError as error:
         add_place(error, sinks)
         raise
 
 
-def add_place(error: JobExecutionError, sinks: Sequence[LogicalNode]) -> None:
+def add_place(error: DataError, sinks: Sequence[LogicalNode]) -> None:
     """Have the text of an error say where the expression that failed was written, if it is one of these sinks."""
     first, *lines = str(error).splitlines() or [""]
     place = _place_of(first, sinks)
@@ -73,7 +73,7 @@ def add_place(error: JobExecutionError, sinks: Sequence[LogicalNode]) -> None:
     where = f"  expression: {place.file}, line {place.line}{': ' if source else ''}{source}"
     at = next((number for number, line in enumerate(lines) if line.startswith(("  task:", "  job:"))), len(lines))
     lines.insert(at, shown_line(where))
-    if len(lines) >= LINES_MAX:
+    if len(lines) >= LINES_MAX and at:
         del lines[at - 1]
     error.args = ("\n".join([first, *lines]), *error.args[1:])
 

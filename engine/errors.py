@@ -32,7 +32,12 @@ Held by: tests/client/test_failure_text.py
 from __future__ import annotations
 
 import os
-from typing import ClassVar
+from typing import ClassVar, Final
+
+#: lines of an error that a person is shown
+LINES_MAX: Final = 15
+#: frames of a program that are shown with an error, two lines each
+_FRAMES_MAX: Final = 3
 
 
 class EngineError(Exception):
@@ -42,20 +47,30 @@ class EngineError(Exception):
     retryable: ClassVar[bool] = False
 
     def _render_traceback_(self) -> list[str]:
-        """Return what a notebook shows, which asks for it by this name: lines of the user's code, and the text.
+        """Return what a person is shown, at most 15 lines: the text, and the last lines of their code that led here.
 
-        How the engine came to raise it says nothing to who wrote the cell; ``traceback.print_exception`` has it all.
+        A notebook asks for it by this name, and scripts print it (``engine.api.uncaught_errors``). How the engine came
+        to raise it says nothing to the author of the program; ``traceback.print_exception`` has it all.
         """
         import traceback  # noqa: PLC0415 - start-up time
 
-        inner = (__file__.removesuffix("errors.py"), f"{os.sep}IPython{os.sep}")
+        others = (__file__.removesuffix("errors.py"), f"{os.sep}IPython{os.sep}", "<frozen ", f"{os.sep}runpy.py")
         frames = [
             frame
             for frame in traceback.extract_tb(self.__traceback__)
-            if not frame.filename.startswith(inner[0]) and inner[1] not in frame.filename
+            if not frame.filename.startswith(others[0]) and not any(part in frame.filename for part in others[1:])
         ]
-        lines = [line.rstrip() for line in traceback.format_list(frames)]
-        return [*lines, *f"{type(self).__name__}: {self}".splitlines()]
+        lines = self._report().splitlines()
+        count = max(1, min(_FRAMES_MAX, (LINES_MAX - len(lines)) // 2))
+        places = []
+        for frame in frames[-count:]:
+            places.append(f'  File "{frame.filename}", line {frame.lineno}, in {frame.name}')
+            places += [f"    {frame.line}"] if frame.line else []
+        return [*lines[: LINES_MAX - len(places)], *places]
+
+    def _report(self) -> str:
+        """Return the text with what kind of error it is in front."""
+        return f"{type(self).__name__}: {self}"
 
 
 class ConfigurationError(EngineError, ValueError):
@@ -75,12 +90,21 @@ class PlanError(EngineError, ValueError):
 
 
 class NotYetSupportedError(EngineError, NotImplementedError):
-    """A part of the contract that is not built yet, named."""
+    """A part of the contract that is not built yet, named; behind a semicolon may stand what to do instead."""
 
-    SUFFIX: ClassVar = " is not supported yet"
+    _SAYS: ClassVar = " is not supported yet"
 
     def __init__(self, what: str) -> None:
-        super().__init__(f"{what}{self.SUFFIX}")
+        name, advice = _before_semicolon(what)
+        super().__init__(what if self._SAYS in what else f"{name}{self._SAYS}{advice}")
+
+
+def _before_semicolon(text: str) -> tuple[str, str]:
+    """Return what is in front of the first semicolon that is not within quotes, and the rest."""
+    end = text.find("; ")
+    while end >= 0 and text.count("'", 0, end) % 2:
+        end = text.find("; ", end + 1)
+    return (text, "") if end < 0 else (text[:end], text[end:])
 
 
 class FencedError(EngineError):
@@ -186,6 +210,10 @@ class JobExecutionError(EngineError):
         self.details = details
         self.job_id = job_id
 
+    def _report(self) -> str:
+        # That of a failed job begins with the type of the root cause already.
+        return super()._report() if self.job_id is None else str(self)
+
 
 class DataError(JobExecutionError, ValueError):
     """Input data is wrong: file, line, column and row are in the text."""
@@ -197,6 +225,9 @@ class MemoryBudgetError(JobExecutionError, MemoryError):
 
 class JobCancelledError(JobExecutionError):
     """The job was cancelled."""
+
+    def _report(self) -> str:
+        return EngineError._report(self)
 
 
 class DreyWarning(UserWarning):

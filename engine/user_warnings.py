@@ -12,8 +12,10 @@ Held by: tests/api/test_python_habits.py
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
+from pathlib import Path
 from types import FrameType
 from typing import NamedTuple
 
@@ -21,6 +23,12 @@ from engine.errors import DreyWarning
 
 _OWN = __name__.partition(".")[0]
 _EXAMPLES = f"{_OWN}.examples"
+_OWN_FILES = f"{Path(__file__).parent}{os.sep}"
+_FILES_OF_EXAMPLES = f"{_OWN_FILES}examples{os.sep}"
+
+
+#: callers that are looked at where each expression asks
+_NEAR_MAX = 8
 
 
 class Place(NamedTuple):
@@ -37,6 +45,19 @@ def _calling_frame() -> FrameType | None:
         module = str(frame.f_globals.get("__name__", ""))
         if module.partition(".")[0] != _OWN or module.startswith(_EXAMPLES):
             return frame
+        frame = frame.f_back
+    return None
+
+
+def near_place() -> Place | None:
+    """Return the line of the program that called the engine; None where it is not among the nearest callers."""
+    frame: FrameType | None = sys._getframe(1)
+    for _ in range(_NEAR_MAX):
+        if frame is None:
+            return None
+        file = frame.f_code.co_filename
+        if not file.startswith(_OWN_FILES) or file.startswith(_FILES_OF_EXAMPLES):
+            return Place(file, frame.f_lineno)
         frame = frame.f_back
     return None
 

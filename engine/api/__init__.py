@@ -37,6 +37,7 @@ partition_aggregates.py    medians, lists and the like over windows: of groups, 
 window_distances.py    distances of range frames in units of their key
 expression.py          Expr and its operators
 chains.py              very many terms of one operator
+written_places.py      the lines of a script that made expressions; uncaught_errors.py: what it shows of an error
 nested_expressions.py number_functions.py string_expressions.py time_expressions.py
 data_types.py          types as users write them
 intervals.py           interval(months=1)

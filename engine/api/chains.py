@@ -5,8 +5,9 @@
     reduce(add, texts), concat     concat(a, b, c, ...)             one call, whatever their number
 
 Terms stay in their order, and up to CHAINED_MAX of them the tree is the one that was written. Beyond that numbers are
-added in pairs, so that the last digits of a sum of floats may differ from those of one that goes from left to right;
-they are nearer to the exact ones. A chain is joined when its expression is asked for, not with each term.
+added in pairs: the last digits of a sum of floats may differ from those of one that goes from left to right (they are
+nearer to the exact ones), and a sum of integers overflows where the sum of a part does. A chain is joined when its
+expression is asked for, not with each term.
 
 Held by: tests/api/test_chains.py
 """
@@ -47,7 +48,7 @@ class Chain(NamedTuple):
     left: Part
     right: Part
     options: Mapping[str, Any]
-    #: how many calls of the function lie within each other
+    #: calls of the function that lie within each other
     depth: int
 
     def expression(self) -> Expression:

@@ -32,19 +32,22 @@ from engine.api.data_set import DataSet
 from engine.api.executor import check_target, executor_of
 from engine.api.key_samples import with_samples
 from engine.api.logical_node import LogicalNode, build_plan
+from engine.api.other_names import ON_ENVIRONMENTS, HasOtherNames
 from engine.api.planning import analyzed_plan, explain_plan, with_exact_splits
 from engine.api.query_language import query_reader
 from engine.api.result_stream import ResultStream, beside_streams
 from engine.api.results import check_visible, is_sorted, read_parts
 from engine.api.source_calls import SourceCalls
 from engine.api.source_filters import source_filters
+from engine.api.uncaught_errors import report_uncaught
 from engine.api.unwritten_outputs import UNWRITTEN
+from engine.api.written_places import placed_errors
 from engine.client.job_result import JobResult
 from engine.client.termination import uninterrupted
 from engine.commit.output_check import check_outputs
 from engine.config.command_line import current_command_line
 from engine.config.loader import Configuration, load_configuration
-from engine.config.options import PARALLELISM_DEFAULT
+from engine.config.options import PARALLELISM_DEFAULT, WHOLE_TRACEBACKS
 from engine.connectors.sink_writer import STREAM_FOLDER
 from engine.errors import PlanError, SchemaError
 from engine.graph.plan import Operator, Plan, Sink, Source
@@ -57,17 +60,22 @@ from engine.user_warnings import calling_place
 _NUMBERS: Final = itertools.count()
 
 
-class Environment(SourceCalls):
+class Environment(SourceCalls, HasOtherNames):
     """Sources, settings and declared outputs of a script.
 
     ``collect`` and its siblings may be called in several threads at once; outputs are declared and executed in one.
     """
+
+    _kind = "an environment"
+    _other_names = ON_ENVIRONMENTS
 
     def __init__(self, config: Mapping[str, object] | None = None, target: str | None = None) -> None:
         """Take settings by key and the target: local (default), cluster or spark."""
         self._configuration = load_configuration(config)
         self._target = target or current_command_line().target or "local"
         check_target(self._target)
+        if not self._configuration.get(WHOLE_TRACEBACKS):
+            report_uncaught()
         self._sinks: list[LogicalNode] = []
         self._tables: dict[str, DataSet] = {}
         self._bad_row_paths: set[str] = set()
@@ -183,7 +191,7 @@ class Environment(SourceCalls):
 
     def _planned_and_run(self, sinks: Sequence[LogicalNode], name: str) -> tuple[Plan, JobResult]:
         plan = self._planned(sinks, name)
-        with beside_streams():
+        with beside_streams(), placed_errors(sinks):
             result = executor_of(self._target).execute(plan, self._configuration)
         warn_of_notes(result)
         return plan, result
@@ -244,7 +252,8 @@ class Environment(SourceCalls):
 
         def run() -> JobResult:
             try:
-                result = executor.execute(plan, self._configuration)
+                with placed_errors([sink]):
+                    result = executor.execute(plan, self._configuration)
                 warn_of_bad_rows(result)
                 warn_of_notes(result)
                 return result

@@ -22,6 +22,7 @@ from engine.api.data_types import to_data_type
 from engine.api.number_functions import NumberFunctions
 from engine.api.other_names import ON_EXPRESSIONS, HasOtherNames
 from engine.api.python_habits import RowsLater, RowValue, warn_comparison_with_none, warn_plain_truth
+from engine.api.written_places import note
 from engine.errors import SchemaError
 from engine.expressions.column_names import check_column_name
 from engine.expressions.literals import make_literal
@@ -29,6 +30,7 @@ from engine.expressions.schema_bridge import type_to_ipc
 from engine.expressions.text import expression_text
 from engine.graph.expression import Call, Cast, ColumnRef, Expression, NamedExpression
 from engine.graph.function_table import with_constants
+from engine.user_warnings import near_place
 
 if TYPE_CHECKING:
     from engine.api.nested_expressions import ListExpressions, MapExpressions
@@ -39,15 +41,19 @@ if TYPE_CHECKING:
 class Expr(NumberFunctions, RowValue, HasOtherNames):
     """A value computed for each row. ``name`` is what the column is called, "" when it was not given."""
 
-    __slots__ = ("_expression", "_name", "chain")
+    __slots__ = ("_expression", "_name", "_place", "chain")
     _kind = "an expression"
     _other_names = ON_EXPRESSIONS
+    _spaces = ("str", "dt", "list", "map")
 
     def __init__(self, expression: Expression | Chain, name: str = "") -> None:
-        #: what it was put together of, where that was by a function of chains
+        #: the two values that it was put together of, where a function of chains did it
         self.chain = expression if isinstance(expression, Chain) else None
         self._expression = None if isinstance(expression, Chain) else expression
+        self._place = near_place() if isinstance(expression, Chain) else None
         self._name = name
+        if self._expression is not None:
+            note(self._expression)
 
     @property
     def expression(self) -> Expression:
@@ -55,6 +61,7 @@ class Expr(NumberFunctions, RowValue, HasOtherNames):
         if self._expression is None:
             assert self.chain is not None, "an expression is given, or what it is put together of"
             self._expression = self.chain.expression()
+            note(self._expression, self._place)
         return self._expression
 
     def __repr__(self) -> str:

@@ -17,7 +17,9 @@ from engine.api.grouped import GroupedDataSet
 from engine.api.grouping_sets import GroupingSets, cube_sets, named_sets, rollup_sets
 from engine.api.projections import free_name
 from engine.api.relational_calls import RelationalCalls
-from engine.api.windows import row_number
+from engine.api.row_functions import row_place
+from engine.api.windows import order_keys, over_keys, row_number
+from engine.graph.expression import ColumnRef, OrderedBy
 
 D = TypeVar("D", bound=RelationalCalls)
 
@@ -60,12 +62,20 @@ class GroupedBy(GroupedDataSet[D]):
     ) -> D:
         """Return the first rows of each group in the order of ``by``, names or expressions; without it, any rows.
 
+        Rows that are equal in ``by`` are in the order of the data set: that of its files, or of a sort.
+
         >>> rows({"k": [1, 1, 2], "x": [3, 4, 5]}).group_by("k").head(1, "x", descending=True).sort("k").collect()
         [Row(k=1, x=4), Row(k=2, x=5)]
         """
-        kept, number = row_count(count, "head"), free_name("__number", self._source.schema)
+        kept, schema = row_count(count, "head"), self._source.schema
+        number, place = free_name("__number", schema), free_name("__place", schema)
         data = self._make(self._source)
         if not self._keys:
             return data.limit(kept) if by is None else data.sort(by, descending, nulls_last).limit(kept)
-        place = row_number().over(list(self._keys), by, descending, nulls_last)
-        return data.with_columns(**{number: place}).filter(col(number) <= kept).drop(number)
+        order = order_keys(by, descending, nulls_last)
+        if order:
+            data = data.with_columns(**{place: row_place()})
+            order = (*order, OrderedBy(ColumnRef(place)))
+        numbered = data.with_columns(**{number: row_number().over(list(self._keys), *over_keys(order))})
+        found = numbered.filter(col(number) <= kept)
+        return found.drop(number, place) if order else found.drop(number)

@@ -7,12 +7,16 @@ from __future__ import annotations
 
 from typing import Any, Generic
 
+from engine.api.other_names import ON_LISTS, ON_MAPS, HasOtherNames
 from engine.api.string_expressions import ExprT
 from engine.errors import SchemaError
 
 
-class ListExpressions(Generic[ExprT]):
+class ListExpressions(HasOtherNames, Generic[ExprT]):
     """Functions of a list; null gives null."""
+
+    _kind = ".list"
+    _other_names = ON_LISTS
 
     def __init__(self, value: ExprT) -> None:
         self._value = value
@@ -148,8 +152,11 @@ class ListExpressions(Generic[ExprT]):
         return self._value.call("list_all")
 
 
-class MapExpressions(Generic[ExprT]):
+class MapExpressions(HasOtherNames, Generic[ExprT]):
     """Functions of a map; null gives null."""
+
+    _kind = ".map"
+    _other_names = ON_MAPS
 
     def __init__(self, value: ExprT) -> None:
         self._value = value

@@ -3,6 +3,8 @@
     data.groupby("k")      AttributeError: a data set has no 'groupby': write group_by(keys).agg(name=...)
     col("x").isin([1])     AttributeError: an expression has no 'isin': write is_in(values)
     data.price             AttributeError: a data set has no 'price': write col('price') or data['price']
+    col("x").list.lenght   AttributeError: .list has no 'lenght': did you mean 'length'?
+    col("x").upper         AttributeError: an expression has no 'upper': it is behind .str: .str.upper(...)
 
     class DataSet(HasOtherNames): _kind, _other_names = "a data set", ON_DATA_SETS
 
@@ -83,12 +85,10 @@ ON_EXPRESSIONS: Final = _by_name(
     ("rolling rolling_mean rolling_sum", "avg(x).over(partition_by, order_by, rows=(-2, 0)) and the like"),
     ("rank", "rank().over(partition_by, order_by)"),
     ("apply map_elements map_batches", "a function made with udf(type), as f(col('x'))"),
-    ("like ilike contains upper lower strip split replace length", "it behind .str: col('x').str"),
     ("rlike", ".str.matches(pattern)"),
     ("startswith startsWith", ".str.starts_with(text)"),
     ("endswith endsWith", ".str.ends_with(text)"),
     ("substr", ".str.slice(start, stop)"),
-    ("year month day hour minute second weekday", "it behind .dt: col('x').dt"),
     ("getField", "field(name)"),
     ("getItem", ".list.get(index) or .map.get(key)"),
     ("unique", "distinct(subset) of the data set"),
@@ -129,6 +129,44 @@ ON_TIMES: Final = _by_name(
     ("month_start", "first_day()"),
 )
 
+ON_LISTS: Final = _by_name(
+    ("len size lengths", "length()"),
+    ("head", "slice(0, n)"),
+    ("tail", "slice(-n)"),
+    ("array_contains", "contains(value)"),
+    ("unique", "distinct()"),
+    ("n_unique nunique", "distinct().list.length()"),
+    ("average avg", "mean()"),
+    ("array_join to_string", "join(separator)"),
+    ("explode flatten", "explode(column) of the data set"),
+    ("eval map apply", "a function made with udf(type), as f(col('x'))"),
+    ("element_at getItem", "get(index)"),
+    ("append extend", "concat(other)"),
+)
+
+ON_MAPS: Final = _by_name(
+    ("getItem element_at", "get(key)"),
+    ("items entries explode", "explode(column) of the data set"),
+    ("map_keys", "keys()"),
+    ("map_values", "values()"),
+)
+
+ON_ENVIRONMENTS: Final = _by_name(
+    ("scan_parquet", "read_parquet(path)"),
+    ("scan_csv", "read_csv(path)"),
+    ("scan_ndjson read_ndjson read_jsonl", "read_json(path)"),
+    ("scan_ipc read_feather", "read_ipc(path)"),
+    ("read_sql read_database_uri", "from_arrow(...) of the Arrow data of a driver"),
+    ("read_excel", "from_arrow(polars.read_excel(path)), or of pandas"),
+    ("from_pandas from_polars from_dict from_dicts from_records", "from_arrow(frame), or from_rows(rows, schema)"),
+    ("createDataFrame parallelize", "from_rows(rows, schema), or from_arrow(frame)"),
+    ("createOrReplaceTempView create_table", "register(name, data_set)"),
+    ("query", "sql(query)"),
+    ("table", "tables[name]"),
+    ("run submit start", "execute()"),
+    ("stop", "close()"),
+)
+
 ON_GROUPS: Final = _by_name(
     ("count size len", "agg(n=count())"),
     ("sum mean max min avg median first last std var nunique n_unique", "agg(name=sum_('x')) and the like"),
@@ -138,18 +176,50 @@ ON_GROUPS: Final = _by_name(
 )
 
 
+#: the likeness from which on a name is meant, 0 to 1
+_LIKE: Final = 0.7
+
+
 class HasOtherNames:
     """Base of what users hold. A class says what it is and which names it is asked for in vain."""
 
     __slots__ = ()
     _kind: ClassVar[str] = ""
     _other_names: ClassVar[Mapping[str, str]] = {}
+    #: attributes behind which more names are
+    _spaces: ClassVar[tuple[str, ...]] = ()
 
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> NoReturn:
-            advice = self._other_names.get(name, "")
-            if not advice and self._kind == "a data set" and not name.startswith("_") and name in self.columns:
-                advice = f"col({name!r}) or data[{name!r}]"
             text = f"{self._kind} has no {name!r}"
-            raise AttributeError(f"{text}: write {advice}" if advice else text, name=name, obj=self)
+            if name.startswith("_"):
+                raise AttributeError(text, name=name, obj=self)
+            advice = self._other_names.get(name, "")
+            if not advice and self._kind == "a data set" and name in self.columns:
+                advice = f"col({name!r}) or data[{name!r}]"
+            if advice:
+                raise AttributeError(f"{text}: write {advice}")
+            raise AttributeError(f"{text}{_near(name, self)}")
+
+
+def _near(name: str, held: HasOtherNames) -> str:
+    """Return which names are like one, and where; of a space of few names all of them."""
+    import difflib  # noqa: PLC0415 - start-up time
+
+    own = _names_of(held)
+    behind = {one: space for space in held._spaces for one in _names_of(getattr(held, space))}
+    if name in behind:
+        return f": it is behind .{behind[name]}: .{behind[name]}.{name}(...)"
+    if found := difflib.get_close_matches(name, own, 1, _LIKE):
+        return f": did you mean {found[0]!r}?"
+    columns: list[str] = getattr(held, "columns", []) if held._kind == "a data set" else []
+    if found := difflib.get_close_matches(name, columns, 1, _LIKE):
+        return f": did you mean col({found[0]!r})?"
+    if found := difflib.get_close_matches(name, behind, 1, _LIKE):
+        return f": did you mean .{behind[found[0]]}.{found[0]}(...)?"
+    return f"; there are {', '.join(own)}" if held._kind.startswith(".") else ""
+
+
+def _names_of(held: object) -> list[str]:
+    return [one for one in dir(type(held)) if not one.startswith("_")]

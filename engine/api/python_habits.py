@@ -33,8 +33,7 @@ _NO_LENGTH = (
 )
 _NO_MEMBERS = "in does not work on an expression: write col('a').is_in([1, 2]), or col('a').str.contains('text')"
 _NO_ITEMS = (
-    "an expression cannot be indexed: col('a').str.slice(start, length) is a part of a string; rows are chosen with"
-    " filter() and limit(), columns with select()"
+    "an expression cannot be indexed: {advice}; rows are chosen with filter() and limit(), columns with select()"
 )
 _PLAIN = (
     "is {value!r} before any row is read, a plain bool. Python decides `is None`, `is not None` and"
@@ -59,8 +58,14 @@ class RowValue:
     def __contains__(self, _value: object) -> NoReturn:
         raise SchemaError(_NO_MEMBERS)
 
-    def __getitem__(self, _index: object) -> NoReturn:
-        raise SchemaError(_NO_ITEMS)
+    def __getitem__(self, index: object) -> NoReturn:
+        text, items = "slice(start, stop)", f"get({index!r})"
+        if isinstance(index, slice):
+            text = items = f"slice({index.start or 0}{'' if index.stop is None else f', {index.stop}'})"
+        advice = f"col('a').str.{text} is a part of a text, col('a').list.{items} of a list"
+        if isinstance(index, str):
+            advice = f"col('a').field({index!r}) is a field of a struct, col('a').map.get({index!r}) a value of a map"
+        raise SchemaError(_NO_ITEMS.format(advice=advice))
 
 
 class RowsLater:

@@ -10,7 +10,7 @@ Held by: tests/api/test_data_set.py
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 from engine.api.calls import Calls, row_count
@@ -31,7 +31,15 @@ from engine.api.projections import (
 from engine.api.python_habits import plain_truth
 from engine.errors import SchemaError
 from engine.expressions.schema_bridge import is_key_type
-from engine.graph.expression import ColumnRef, Expression, NamedExpression, has_data_set, has_python, has_window
+from engine.graph.expression import (
+    ColumnRef,
+    Expression,
+    NamedExpression,
+    OrderedBy,
+    has_data_set,
+    has_python,
+    has_window,
+)
 from engine.graph.plan import Explode, Filter, Limit, Project, PythonFunction, Sort, Source, Window
 from engine.graph.sort_key import SortKey
 from engine.user_warnings import warn_user
@@ -173,14 +181,14 @@ class RelationalCalls(Calls):
                 raise SchemaError(f"distinct: column {field.name!r} is {field.type}, which cannot be compared; drop it")
         return self._with(aggregate_node(self._node, tuple(self.schema.names), ()))
 
-    def _one_of_each(self, keys: list[str], **order: Any) -> Self:
-        """Return the first row of those with equal keys, in an order as ``over`` takes it."""
-        from engine.api.windows import row_number
+    def _one_of_each(self, keys: list[str], order: Sequence[OrderedBy] = ()) -> Self:
+        """Return the first row of those with equal keys, in an order."""
+        from engine.api.windows import over_keys, row_number
 
         if not keys:
             raise SchemaError("distinct: subset= has no columns")
         number = free_name("__number", self.schema)
-        numbered = self.with_columns(**{number: row_number().over(keys, **order)})
+        numbered = self.with_columns(**{number: row_number().over(keys, *over_keys(order))})
         return numbered.filter(Expr(ColumnRef(number)) == 1).drop(number)
 
     def union(self, *others: Self) -> Self:

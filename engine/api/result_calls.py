@@ -11,8 +11,9 @@ Held by: tests/api/test_environment.py
 
 from __future__ import annotations
 
+import shutil
 import sys
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import pyarrow as pa
 from msgspec.structs import replace
@@ -36,6 +37,10 @@ if TYPE_CHECKING:
 
     from engine.api.result_stream import ResultStream
     from engine.functions.row import Row
+
+
+#: places of a line where the output is no terminal
+_WIDTH: Final = 120
 
 
 class ResultCalls(Calls):
@@ -115,13 +120,18 @@ class ResultCalls(Calls):
         counted = aggregate_node(self._node, (), (AggregateCall("count_all", None, "count"),))
         return int(self._environment.run_to_table(counted).column(0)[0].as_py())
 
-    def show(self, count: int = 20) -> None:
-        """Run what the first rows need and print them as a table; a notebook shows it below the cell."""
+    def show(self, count: int = 20, width: int | None = None) -> None:
+        """Run what the first rows need and print them as a table; a notebook shows it below the cell.
+
+        width: places of a line, those of the terminal where it is None, 120 where the output is no terminal. Columns
+        in the middle that have no room are left out, and the last line says so.
+        """
+        most = shutil.get_terminal_size((_WIDTH, 0)).columns if width is None else row_count(width, "show width")
         rows = self._same_rows(Limit(row_count(count, "show") + 1)).to_arrow()
         if is_notebook():
             display_html(html_of_rows(rows, count))
         else:
-            sys.stdout.write(format_table(rows, count))
+            sys.stdout.write(format_table(rows, count, most))
 
     def cache(self) -> Self:
         """Return the same rows, kept on disk by the first job that needs them and read there by later ones.

@@ -5,6 +5,7 @@ Held by: tests/api/test_environment.py
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 from unicodedata import combining, east_asian_width
@@ -61,9 +62,11 @@ def table_to_rows(table: pa.Table) -> list[Row]:
 
 
 def _cell(value: Any) -> str | None:
-    if value is None:
-        return None
-    text = shown_line(str(value))
+    return None if value is None else _cut(str(value))
+
+
+def _cut(text: str) -> str:
+    text = shown_line(text)
     return text if len(text) <= _CELL_MAX else f"{text[: _CELL_MAX - 3]}..."
 
 
@@ -94,17 +97,41 @@ def _how_many(table: pa.Table, count: int) -> str:
     return "only the first rows are shown" if table.num_rows > count else f"{table.num_rows} rows"
 
 
-def format_table(table: pa.Table, count: int) -> str:
-    """Return the first ``count`` rows as text, numbers to the right, and whether there are more."""
+def format_table(table: pa.Table, count: int, width: int | None = None) -> str:
+    """Return the first ``count`` rows as text, numbers to the right, and whether there are more.
+
+    width: places of a line, None: any number. Columns in the middle that have no room are left out.
+    """
     columns = []
     for field, column in zip(table.schema, table.slice(0, count).columns, strict=True):
         values = ["null" if cell is None else cell for cell in _cells(field, column)]
-        cells = [shown_line(field.name), shown_line(str(field.type)), *values]
-        width = max(map(_width, cells))
-        columns.append([_padded(cell, width, right=_is_number(field.type)) for cell in cells])
+        cells = [_cut(field.name), _cut(str(field.type)), *values]
+        places = max(map(_width, cells))
+        columns.append([_padded(cell, places, right=_is_number(field.type)) for cell in cells])
+    said = _how_many(table, count)
+    first, last = _with_room([_width(cells[0]) for cells in columns], width)
+    if first + last < len(columns):
+        said += f"; {first + last} of {len(columns)} columns are shown"
+        columns = [*columns[:first], ["..."] * len(columns[0]), *columns[len(columns) - last :]]
     lines = [" | ".join(cells).rstrip() for cells in zip(*columns, strict=True)]
     lines.insert(2, "-+-".join("-" * _width(cells[0]) for cells in columns))
-    return "\n".join([*lines, f"({_how_many(table, count)})", ""])
+    return "\n".join([*lines, f"({said})", ""])
+
+
+def _with_room(widths: Sequence[int], width: int | None) -> tuple[int, int]:
+    """Return how many columns of these widths are shown at the left and at the right of a line; one at least."""
+    if width is None or sum(widths) + 3 * (len(widths) - 1) <= width:
+        return len(widths), 0
+    room = width - len("...")
+    first = last = 0
+    while first + last < len(widths):
+        is_left = first <= last
+        wanted = widths[first] if is_left else widths[len(widths) - 1 - last]
+        room -= wanted + len(" | ")
+        if room < 0 and first:
+            break
+        first, last = (first + 1, last) if is_left else (first, last + 1)
+    return first, last
 
 
 def html_of_rows(table: pa.Table, count: int) -> str:

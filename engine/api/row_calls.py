@@ -25,6 +25,7 @@ from engine.api.projections import check_columns, column_names, flattened, free_
 from engine.api.relational_calls import RelationalCalls
 from engine.errors import PlanError, SchemaError
 from engine.expressions.column_names import check_column_name
+from engine.graph.expression import ColumnRef, OrderedBy
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -144,12 +145,11 @@ class RowCalls(RelationalCalls):
         """Return one row of those that are equal in the columns of ``subset``, or in all; null equals null.
 
         keep: "first" or "last" of ``sort(order_by, nulls_last=...)`` (names or expressions), without ``order_by`` in
-        the order of the data set; "any" is cheapest. Of rows that are equal in ``order_by``, too, it is any.
+        the order of the data set, in which rows are that are equal in ``order_by``, too; "any" is cheapest.
 
         >>> rows({"k": [1, 1], "day": [3, 4]}).drop_duplicates("k", keep="last", order_by="day").collect()
         [Row(k=1, day=4)]
         """
-        from engine.api.expression import Expr
         from engine.api.row_functions import row_place
         from engine.api.windows import order_keys
 
@@ -161,16 +161,12 @@ class RowCalls(RelationalCalls):
             return self.distinct() if subset is None else self._one_of_each(names)
         if order_by is None and subset is None:
             return self.distinct()
-        if order_by is not None:
-            order = order_keys(order_by, descending=False, nulls_last=nulls_last)
-            # The last row of an order is the first one of the same order read backwards, nulls included.
-            is_last = keep == "last"
-            nulls = [key.nulls_last is not is_last for key in order]
-            keys = [Expr(key.expression) for key in order]
-            return self._one_of_each(names, order_by=keys, descending=is_last, nulls_last=nulls)
         place = free_name("__place", self.schema)
-        placed = self.with_columns(**{place: row_place()})
-        return placed._one_of_each(names, order_by=place, descending=keep == "last").drop(place)
+        order = [*order_keys(order_by, descending=False, nulls_last=nulls_last), OrderedBy(ColumnRef(place))]
+        if keep == "last":
+            # The last row of an order is the first one of the same order read backwards, nulls included.
+            order = [OrderedBy(key.expression, not key.descending, not key.nulls_last) for key in order]
+        return self.with_columns(**{place: row_place()})._one_of_each(names, order).drop(place)
 
     def pipe(self, function: Callable[Concatenate[Self, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Return what a function returns for this data set: ``data.pipe(f, 1)`` is ``f(data, 1)``.

@@ -234,11 +234,16 @@ class SourceCalls(ABC):
 
     def read_iceberg(self, table: Any) -> DataSet:
         """Refuse: Iceberg tables are not read yet."""
-        raise NotYetSupportedError(f"read_iceberg({table!r}); env.from_arrow(table.scan().to_arrow_batch_reader())")
+        raise NotYetSupportedError(
+            f"read_iceberg({table!r}); env.from_arrow(table.scan().to_arrow_batch_reader()) takes what pyiceberg reads"
+        )
 
     def read_database(self, query: str, connection: Any = None) -> DataSet:
         """Refuse: databases are not read yet."""
-        raise NotYetSupportedError("read_database; env.from_arrow takes the Arrow data of ADBC, DuckDB or ConnectorX")
+        raise NotYetSupportedError(
+            "read_database; env.from_arrow(...) takes Arrow data, such as cursor.fetch_arrow_table() of ADBC, "
+            "connection.sql(query) of DuckDB, or connectorx.read_sql(uri, query, return_type='arrow')"
+        )
 
     def from_arrow(self, data: Any, rate_limit: float | None = None) -> DataSet:
         """Take anything with the Arrow C stream interface: pyarrow, Polars, DuckDB, pandas. The data is copied."""

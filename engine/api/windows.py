@@ -16,7 +16,7 @@ Held by: tests/api/test_windows.py
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any, Final, NoReturn
@@ -60,6 +60,15 @@ def order_keys(order_by: Any, descending: Any, nulls_last: Any) -> tuple[Ordered
     order = _keys(order_by, "order_by")
     flags = (_flags(descending, "descending", len(order)), _flags(nulls_last, "nulls_last", len(order)))
     return tuple(OrderedBy(*key) for key in zip(order, *flags, strict=True))
+
+
+def over_keys(order: Sequence[OrderedBy]) -> tuple[list[Expr], list[bool], list[bool]]:
+    """Return an order as ``over`` takes it: keys, which of them descend, and which have nulls last."""
+    return (
+        [Expr(key.expression) for key in order],
+        [key.descending for key in order],
+        [key.nulls_last for key in order],
+    )
 
 
 def _row_offset(value: Any) -> int | None:

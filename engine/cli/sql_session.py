@@ -186,7 +186,8 @@ def _value(value: str | bool) -> str | bool | int:
 
 def _write_rows(data: DataSet, file_format: str) -> None:
     if file_format == "table":
-        data.show(_SHOWN_ROWS)
+        is_terminal = sys.__stdout__ is not None and sys.__stdout__.isatty()
+        data.show(_SHOWN_ROWS, width=None if is_terminal else sys.maxsize)
         return
     if file_format == "csv":
         check_csv_sink(data.schema, ",")

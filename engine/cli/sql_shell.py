@@ -102,6 +102,7 @@ class Shell:
         try:
             with contextlib.redirect_stdout(printed):
                 action()
+            took_s = time.perf_counter() - began  # before a pager waits for its reader
         except KeyboardInterrupt:
             print("cancelled")
             return False
@@ -111,7 +112,7 @@ class Shell:
         finally:
             _show(printed.getvalue())
         if self._has_timing:
-            print(f"time: {time.perf_counter() - began:.3f} s")
+            print(f"time: {took_s:.3f} s")
         return True
 
 

@@ -12,12 +12,11 @@ The whole traceback is in ``details``. Pure.
 from __future__ import annotations
 
 from engine import errors
-from engine.errors import EngineError, JobCancelledError, JobExecutionError
+from engine.errors import LINES_MAX, EngineError, JobCancelledError, JobExecutionError
 from engine.gateways.messages import JobOutcome
 from engine.graph.deployment import FailureInfo
 from engine.shown_text import shown, shown_line
 
-LINES_MAX = 15
 #: what helps, where the message does not name a key of the configuration itself
 _HELP = {
     "MemoryBudgetError": "  help: give operators more memory (taskmanager.memory.managed.size or .process.size), or "

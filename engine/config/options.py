@@ -368,6 +368,12 @@ CLIENT_TIMEOUT = _option(
     "How long a client whose JobManager is gone looks for the next leader (with ZooKeeper) before it gives up.",
     minimum=1,
 )
+WHOLE_TRACEBACKS = _option(
+    "client.whole-tracebacks",
+    "bool",
+    "false",
+    "Whether errors that a script does not catch show the engine's own frames, and not the lines of the script alone.",
+)
 HA_TYPE = _option(
     "high-availability.type",
     "string",

@@ -43,7 +43,7 @@ from engine.records.arrow_functions import pc
 from engine.records.plain_scalars import no_values
 
 _BOOL: Final = pa.bool_()
-#: (function, types of its operands) of conditions that Arrow has evaluated over no rows: a filter may have thousands
+#: pairs (function, types of its operands) of conditions that Arrow has evaluated over no rows: filters have thousands
 _CONDITIONS: Final[set[tuple[str, tuple[pa.DataType, ...]]]] = set()
 _CONDITIONS_MAX: Final = 4096
 _ARROW_ERRORS = (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, pa.ArrowKeyError, OverflowError)

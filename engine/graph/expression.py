@@ -25,7 +25,7 @@ Held by: tests/optimizer/test_rules.py
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from operator import attrgetter
+from operator import attrgetter, is_
 from typing import Any, Final
 
 import msgspec
@@ -47,7 +47,7 @@ class Literal(msgspec.Struct, frozen=True, tag="literal"):
     value: bool | int | float | str | None = None
 
 
-class Call(msgspec.Struct, frozen=True, tag="call"):
+class Call(msgspec.Struct, frozen=True, tag="call", weakref=True):
     """A function over expressions; ``options`` are its constants (a pattern, a unit)."""
 
     function: str
@@ -55,7 +55,7 @@ class Call(msgspec.Struct, frozen=True, tag="call"):
     options: dict[str, bool | int | float | str | None] = {}
 
 
-class Cast(msgspec.Struct, frozen=True, tag="cast"):
+class Cast(msgspec.Struct, frozen=True, tag="cast", weakref=True):
     """Conversion to the type of the single field in ``type_ipc`` (an Arrow IPC schema).
 
     widens: nobody wrote it; it gives the float nearest to an integer, where a cast that a user wrote must be exact.
@@ -67,7 +67,7 @@ class Cast(msgspec.Struct, frozen=True, tag="cast"):
     widens: bool = False
 
 
-class Case(msgspec.Struct, frozen=True, tag="case"):
+class Case(msgspec.Struct, frozen=True, tag="case", weakref=True):
     """First branch whose condition is true; null when none is and there is no otherwise."""
 
     branches: tuple[tuple[Expression, Expression], ...]
@@ -198,7 +198,9 @@ _CHILDREN: Final[dict[type, Callable[[Any], tuple[Expression, ...]]]] = {
 
 
 def with_children(expression: Expression, operands: Sequence[Expression]) -> Expression:
-    """Return an expression over other direct operands, in the order of ``children_of``."""
+    """Return an expression over other direct operands, in the order of ``children_of``; itself over its own."""
+    if all(map(is_, operands, children_of(expression))):
+        return expression
     match expression:
         case Call() | PythonCall():
             return msgspec.structs.replace(expression, arguments=tuple(operands))

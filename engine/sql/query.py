@@ -66,7 +66,7 @@ def query_data_set(text: str, environment: Environment) -> DataSet:
         if said == str(error):
             raise
         kind = PlanError if isinstance(error, PlanError) else NotYetSupportedError
-        raise kind(said.removesuffix(NotYetSupportedError.SUFFIX)) from None
+        raise kind(said) from None
 
 
 #: of files, by format

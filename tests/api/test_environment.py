@@ -227,6 +227,41 @@ def test_tables_are_shown_with_types_and_nulls():
     assert "x" * 37 + "..." in format_table(table, 3)
 
 
+@pytest.mark.parametrize("width", [5, 30, 80, 300, None])
+def test_columns_that_have_no_room_in_a_line_are_left_out_and_counted(width):
+    table = pa.table({f"column_{number}": [number, 10 * number] for number in range(20)} | {"日本": ["x", "y"]})
+    *lines, last = format_table(table, 5, width).splitlines()
+    names = [name.strip() for name in lines[0].split("|")]
+    if width is None or width == 300:
+        assert names == table.column_names
+        assert last == "(2 rows)"
+        return
+    assert all(len(line) <= max(width, len("column_0 | ...")) for line in lines)
+    assert names[0] == "column_0"
+    at = names.index("...")
+    assert [
+        *table.column_names[:at],
+        "...",
+        *table.column_names[len(table.column_names) - len(names) + at + 1 :],
+    ] == names
+    assert last == f"(2 rows; {len(names) - 1} of 21 columns are shown)"
+
+
+def test_show_takes_the_width_of_the_terminal_unless_it_is_given_one(env, capsys, monkeypatch):
+    data = env.from_arrow(pa.table({f"column_{number}": [number] for number in range(30)}))
+    monkeypatch.setenv("COLUMNS", "60")
+    data.show()
+    narrow = capsys.readouterr().out
+    data.show(width=100)
+    wide = capsys.readouterr().out
+    assert 50 < len(narrow.splitlines()[0]) <= 60 < len(wide.splitlines()[0]) <= 100
+    monkeypatch.delenv("COLUMNS")
+    data.show()
+    assert 100 < len(capsys.readouterr().out.splitlines()[0]) <= 120
+    with pytest.raises(PlanError, match=r"show width\(-1\)"):
+        data.show(width=-1)
+
+
 def test_an_environment_shows_where_it_runs_and_what_waits(tmp_path):
     with Environment() as environment:
         assert repr(environment) == "<Environment local>"

@@ -28,6 +28,19 @@ def rows(env):
         (lambda d: col("a").nothing, "an expression has no 'nothing'"),
         (lambda d: col("b").str.len(), ".str has no 'len': write length()"),
         (lambda d: col("b").dt.floor("1d"), ".dt has no 'floor': write truncate(unit)"),
+        (lambda d: col("b").list.len(), ".list has no 'len': write length()"),
+        (lambda d: col("b").list.lenght(), ".list has no 'lenght': did you mean 'length'?"),
+        (lambda d: col("b").str.start_with("x"), ".str has no 'start_with': did you mean 'starts_with'?"),
+        (lambda d: col("b").dt.minutes(), ".dt has no 'minutes': did you mean 'minute'?"),
+        (lambda d: col("b").map.items(), ".map has no 'items': write explode(column) of the data set"),
+        (lambda d: col("b").map.wrong(), ".map has no 'wrong'; there are get, keys, values"),
+        (lambda d: col("b").upper(), "an expression has no 'upper': it is behind .str: .str.upper(...)"),
+        (lambda d: col("b").millisecnd(), "an expression has no 'millisecnd': did you mean .dt.millisecond(...)?"),
+        (lambda d: col("b").is_nul(), "an expression has no 'is_nul': did you mean 'is_null'?"),
+        (lambda d: d.select("a").rename({"a": "price"}).prize, "a data set has no 'prize': did you mean col('price')?"),
+        (lambda d: d.fliter(col("a") > 1), "a data set has no 'fliter': did you mean 'filter'?"),
+        (lambda d: d._environment.scan_parquet("x"), "an environment has no 'scan_parquet': write read_parquet(path)"),
+        (lambda d: d._environment.read_cvs("x"), "an environment has no 'read_cvs': did you mean 'read_csv'?"),
     ],
 )
 def test_what_is_not_there_says_what_to_write(rows, mistake, message):
@@ -50,10 +63,13 @@ def test_no_name_is_ours_and_all_calls_that_are_advised_are(rows):
         "ON_EXPRESSIONS": col("a"),
         "ON_TEXTS": col("b").str,
         "ON_TIMES": col("b").dt,
+        "ON_LISTS": col("b").list,
+        "ON_MAPS": col("b").map,
+        "ON_ENVIRONMENTS": rows._environment,
         "ON_GROUPS": rows.group_by("a"),
     }
     known = {name for one in (*held.values(), rows._environment, col("a").list, col("a").map) for name in dir(one)}
-    known |= set(dir(engine)) | set(dir(row_number())) | {"f"}
+    known |= set(dir(engine)) | set(dir(row_number())) | {"f", "read_excel"}
     for table, one in held.items():
         for name, advice in getattr(other_names, table).items():
             assert name not in dir(one), f"{table}: {name} is there"

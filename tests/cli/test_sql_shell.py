@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from engine import Environment
+from engine.cli import sql_shell
 from engine.cli.sql_session import SqlSession
 from engine.cli.sql_shell import Shell, history_file, is_complete
 
@@ -96,6 +97,23 @@ def test_a_table_is_summed_up(shell, capsys):
     out = capsys.readouterr().out
     assert re.search(r"^shop +\| ", out, re.MULTILINE)
     assert re.search(r"^price +\| ", out, re.MULTILINE)
+
+
+def test_timing_does_not_count_the_time_that_is_taken_to_read(shell, capsys, monkeypatch):
+    clock, slept_s = time.perf_counter, 0.0
+    monkeypatch.setattr(time, "perf_counter", lambda: clock() + slept_s)
+
+    def read(text):
+        nonlocal slept_s
+        slept_s += 10_000.0  # in a pager
+        sys.stdout.write(text)
+
+    monkeypatch.setattr(sql_shell, "_show", read)
+    shell.run("\\timing")
+    shell.run("SELECT 1 AS one")
+    times = re.findall(r"^time: (\d+\.\d{3}) s$", capsys.readouterr().out, re.MULTILINE)
+    assert len(times) == 2
+    assert all(float(took_s) < 5_000 for took_s in times)
 
 
 def test_timing_is_switched(shell, capsys):

@@ -15,6 +15,7 @@ from engine.errors import (
     JobCancelledError,
     JobExecutionError,
     MemoryBudgetError,
+    NotYetSupportedError,
     PartitionReleasedError,
     PlanError,
     ProducerFailedError,
@@ -189,3 +190,17 @@ def test_the_result_has_flat_counters_and_the_json_of_the_contract():
             }
         ],
     }
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        ("median of texts", "median of texts is not supported yet"),
+        ("read_database; use env.from_arrow", "read_database is not supported yet; use env.from_arrow"),
+        ("string_agg(x, '; ') here", "string_agg(x, '; ') here is not supported yet"),
+        ("string_agg(x, '; ') here; leave it", "string_agg(x, '; ') here is not supported yet; leave it"),
+        ("a is not supported yet; do b", "a is not supported yet; do b"),
+    ],
+)
+def test_what_is_not_there_yet_is_named_in_front_of_the_advice(said, shown):
+    assert str(NotYetSupportedError(said)) == shown

@@ -110,8 +110,8 @@ def test_an_error_in_a_cell_is_the_users_line_and_the_text():
     with Environment() as env, pytest.raises(JobExecutionError) as caught:
         env.from_arrow(pa.table({"n": [-1]})).map(slow, pa.schema([("n", pa.int64())])).collect()
     lines = caught.value._render_traceback_()
-    assert len(lines) <= 17
-    assert __file__ in lines[0]
-    assert "map(slow" in lines[0]
+    assert len(lines) <= 15
+    assert lines[0].startswith("ValueError: <b>less than nothing</b>")
+    assert __file__ in lines[-2]
+    assert "map(slow" in lines[-1]
     assert not any("/engine/" in line for line in lines)
-    assert lines[1].startswith("JobExecutionError: ValueError: <b>less than nothing</b>")

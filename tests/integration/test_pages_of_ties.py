@@ -166,3 +166,17 @@ def test_an_offset_into_rows_without_an_order_is_told(environments, rows):
         for ordered in (data, data.rebalance().sort("k").select("id"), data.with_row_index()):
             ordered.limit(1, offset=2)
         data.rebalance().limit(1)
+
+
+def test_of_equal_rows_of_a_group_the_first_or_last_of_the_files_is_taken(environments, rows, files):
+    listed = rows.select(["id", "k", "s"]).to_pylist()
+    ordered = sorted(listed, key=lambda row: (row["k"] is not None, row["k"] or 0))
+    firsts = {row["s"]: row["id"] for row in reversed(ordered)}
+    lasts = {row["s"]: row["id"] for row in ordered}
+    heads = {row["id"] for s in firsts for row in [one for one in ordered if one["s"] == s][:50]}
+    for environment in environments:
+        data = environment.read_parquet(f"{files}/*.parquet").select("id", "k", "s")
+        for keep, wanted in (("first", firsts), ("last", lasts)):
+            found = data.drop_duplicates("s", keep=keep, order_by="k").collect()
+            assert {row.s: row.id for row in found} == wanted
+        assert {row.id for row in data.group_by("s").head(50, "k").collect()} == heads

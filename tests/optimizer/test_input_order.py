@@ -7,6 +7,7 @@ from engine.graph.operator_descriptor import MergeRunsOperator, SortOperator, So
 from engine.graph.plan import Partition
 from engine.graph.plan_schema import PlanSchema
 from engine.graph.sort_key import SortKey
+from engine.memory.page_budget import PageBudget
 from engine.optimizer.optimizer import optimize
 from engine.optimizer.settings import OptimizerSettings
 from tests.optimizer.plan_building import Builder, call, column, lit, schema
@@ -59,7 +60,7 @@ def test_the_first_rows_of_ranges_are_ordered_so_too():
     def build(builder, source):
         return builder.limit(builder.sort(mixed(builder, source), "k"), LARGE // 2)
 
-    optimized = planned(build, managed_bytes_per_slot=64 << 20)
+    optimized = planned(build, page_budget=PageBudget(64 << 20))
     assert keys_of(optimized) == ["k,v,f", "k,v,f"]
     assert isinstance(sorts(optimized)[-1][0], MergeRunsOperator)
 

@@ -60,7 +60,7 @@ class EngineError(Exception):
             for frame in traceback.extract_tb(self.__traceback__)
             if not frame.filename.startswith(others[0]) and not any(part in frame.filename for part in others[1:])
         ]
-        lines = self._report().splitlines()
+        lines = self.shown().splitlines()
         count = max(1, min(_FRAMES_MAX, (LINES_MAX - len(lines)) // 2))
         places = []
         for frame in frames[-count:]:
@@ -68,8 +68,8 @@ class EngineError(Exception):
             places += [f"    {frame.line}"] if frame.line else []
         return [*lines[: LINES_MAX - len(places)], *places]
 
-    def _report(self) -> str:
-        """Return the text with what kind of error it is in front."""
+    def shown(self) -> str:
+        """Return the text as a person reads it, which begins with the kind of the error."""
         return f"{type(self).__name__}: {self}"
 
 
@@ -210,9 +210,10 @@ class JobExecutionError(EngineError):
         self.details = details
         self.job_id = job_id
 
-    def _report(self) -> str:
-        # That of a failed job begins with the type of the root cause already.
-        return super()._report() if self.job_id is None else str(self)
+    def shown(self) -> str:
+        """Return the text, which begins with the type of the root cause: that of a failed job does so by itself."""
+        is_told = type(self) is JobExecutionError and self.job_id is not None
+        return str(self) if is_told else super().shown()
 
 
 class DataError(JobExecutionError, ValueError):
@@ -226,8 +227,9 @@ class MemoryBudgetError(JobExecutionError, MemoryError):
 class JobCancelledError(JobExecutionError):
     """The job was cancelled."""
 
-    def _report(self) -> str:
-        return EngineError._report(self)
+    def shown(self) -> str:
+        """Return the text, which says how the job ended."""
+        return str(self)
 
 
 class DreyWarning(UserWarning):

@@ -17,7 +17,7 @@ from pathlib import Path
 from types import ModuleType
 
 from engine.client.termination import TerminatedError, after, leaving_on_termination
-from engine.errors import EngineError, JobCancelledError, JobExecutionError
+from engine.errors import EngineError, JobExecutionError
 from engine.shown_text import shown
 
 
@@ -129,12 +129,8 @@ def set_verbose(verbose: bool) -> None:
 
 def report_error(error: EngineError) -> None:
     """Print an engine error for a person: its text, and the details where they were asked for."""
-    is_job_error = isinstance(error, JobExecutionError)
-    # the text of these begins with the type of the root cause, or says how the job ended
-    is_told = type(error) in (JobExecutionError, JobCancelledError)
-    text = str(error) if is_told else f"{type(error).__name__}: {error}"
-    print(shown(text), file=sys.stderr)
-    if is_job_error and isinstance(error, JobExecutionError) and error.details:
+    print(shown(error.shown()), file=sys.stderr)
+    if isinstance(error, JobExecutionError) and error.details:
         if _verbose:
             print(f"\n{shown(error.details)}", file=sys.stderr)
         else:

@@ -60,6 +60,8 @@ class EngineError(Exception):
             for frame in traceback.extract_tb(self.__traceback__)
             if not frame.filename.startswith(others[0]) and not any(part in frame.filename for part in others[1:])
         ]
+        # Of packages that a program uses none is shown beside the program itself.
+        frames = [frame for frame in frames if "site-packages" not in frame.filename] or frames
         lines = self.shown().splitlines()
         count = max(1, min(_FRAMES_MAX, (LINES_MAX - len(lines)) // 2))
         places = []

@@ -54,7 +54,7 @@ def run_script(script: Path, arguments: Sequence[str], module_path: Sequence[str
         print("cancelled", file=sys.stderr)
         return 128 + signal.SIGINT
     except EngineError as error:
-        report_error(error)
+        report_error(error, has_script=True)
         return 1
     except BaseException as error:
         frames = traceback.extract_tb(error.__traceback__)
@@ -127,9 +127,13 @@ def set_verbose(verbose: bool) -> None:
     _verbose = verbose
 
 
-def report_error(error: EngineError) -> None:
-    """Print an engine error for a person: its text, and the details where they were asked for."""
-    print(shown(error.shown()), file=sys.stderr)
+def report_error(error: EngineError, *, has_script: bool = False) -> None:
+    """Print an engine error for a person: its text, and the details where they were asked for.
+
+    has_script: it went through a script, whose lines are shown.
+    """
+    text = "\n".join(error._render_traceback_()) if has_script else error.shown()
+    print(shown(text), file=sys.stderr)
     if isinstance(error, JobExecutionError) and error.details:
         if _verbose:
             print(f"\n{shown(error.details)}", file=sys.stderr)

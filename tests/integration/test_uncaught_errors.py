@@ -95,6 +95,12 @@ def test_an_error_that_nothing_catches_is_short_and_names_the_line_that_made_it(
     assert any(told in line for line in lines), lines
     assert "/engine/" not in done.stderr
     assert "job.py" in done.stderr
+    by_command = run("-m", "engine.cli.main", "job.py").stderr.splitlines()
+    if "(--verbose" in by_command[-1]:
+        del by_command[-1]
+    assert by_command[0] == lines[0]
+    assert len(by_command) == len(lines)
+    assert any(told in line for line in by_command)
     whole = run("job.py", DREY_CLIENT_WHOLE_TRACEBACKS="true")
     assert whole.stderr.startswith("Traceback (most recent call last):")
     assert "/engine/" in whole.stderr

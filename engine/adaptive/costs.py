@@ -38,7 +38,7 @@ _BISECTIONS = 60
 def prefers_broadcast(small: Estimates, stay: Estimates, parallelism: int, memory_bytes: int) -> bool:
     """Return whether ``small`` is to be broadcast rather than both inputs repartitioned: below ``broadcast_limit``.
 
-    memory_bytes: managed memory of one subtask of the join.
+    memory_bytes: of the pool of one subtask of the join.
     """
     is_below = small.size_bytes <= broadcast_limit(stay, parallelism, memory_bytes)
     return is_below and _is_cheaper(small, stay, parallelism, memory_bytes)

@@ -66,7 +66,7 @@ from engine.statistics.estimates import Estimates
 
 #: most channels of one subtask through which a broadcast is read
 CHANNELS_MAX = 4096
-#: least share of a slot's memory that a build side is given
+#: least weight of a build side
 WEIGHT_MIN = 0.25
 SIDES = ("left", "right")
 
@@ -80,7 +80,7 @@ class Facts(NamedTuple):
 
     @property
     def memory_bytes(self) -> int:
-        """Managed memory that the planner takes for one join's subtask."""
+        """Bytes of the pool that the planner takes for one join's subtask."""
         assert self.job_graph.adaptive is not None, "the job graph is not adaptive"
         return self.job_graph.adaptive.page_budget.operator_bytes
 

@@ -162,7 +162,7 @@ class FunctionalCalls(Calls):
 
         Goes right behind a functional call, whose function is an object with ``open(context)``;
         ``context.broadcast("name")`` is the list of all rows. Each subtask holds its own copy, so these data sets must
-        be small: at most a quarter of the managed memory, else the job fails with MemoryBudgetError.
+        be small: at most a quarter of the budget of pages, else the job fails with MemoryBudgetError.
         """
         if unnamed:
             raise SchemaError("with_broadcast: the function asks for a data set by its name: write name=data")

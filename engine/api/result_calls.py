@@ -150,7 +150,7 @@ class ResultCalls(Calls):
         """Return how the data set would be computed: strategies, sizes and their origin, costs, what lost and why.
 
         analyze: compute it, keep no rows, and return for each operator what was expected beside what happened: rows,
-        bytes, its own time, managed memory, what it spilled, processor time of its function.
+        bytes, its own time, pages, what it spilled, processor time of its function.
         format: "text", "html" for notebooks, or "json" with analyze.
         """
         if format not in ("text", "html", "json"):

@@ -74,10 +74,10 @@ class Overview(msgspec.Struct, frozen=True, rename="kebab"):
     jobs_finished: int
     jobs_cancelled: int
     jobs_failed: int
-    #: bytes of managed memory of the smallest slot, and of its pages; 0: no TaskManager is there
+    #: bytes of the smallest slot, and of a page; 0: no TaskManager is there
     managed_bytes_per_slot: int = 0
     page_bytes: int = 0
-    #: more of it for jobs without Python functions
+    #: bytes more for jobs without Python functions
     spare_bytes_per_slot: int = msgspec.field(default=0, name="lent-bytes-per-slot")
 
 

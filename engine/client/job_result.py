@@ -37,7 +37,7 @@ class SubtaskResult(msgspec.Struct, frozen=True):
     spilled_bytes: int
     #: rows of the input that were left out (``on_bad_row="skip"``)
     bad_rows: int = 0
-    #: most managed memory and most network buffers held at a time
+    #: most bytes of pages and most network buffers held at a time
     managed_bytes_peak: int = 0
     network_buffers_peak: int = 0
     #: times that it was begun
@@ -63,7 +63,7 @@ class VertexResult(msgspec.Struct, frozen=True):
 
     @property
     def managed_bytes_peak(self) -> int:
-        """Most managed memory that one of its subtasks held at a time."""
+        """Most bytes of pages that one of its subtasks held at a time."""
         return max((subtask.managed_bytes_peak for subtask in self.subtasks), default=0)
 
     @property

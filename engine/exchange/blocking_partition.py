@@ -3,7 +3,7 @@
     request_buffer() ─► add(buffer, index)* ─► finish() ─► create_view(...)* ─► release()
 
 The data lies in buffers of the pool until they are needed elsewhere, then all of it in one file (``blocking_data``).
-They are needed by the producer itself when its pool is empty, or by another pool that is short of its share. A
+They are needed by the producer itself when its pool is empty, or by another pool that has fewer than it may. A
 broadcast is stored once and every view reads that one.
 
 Source: Flink's BoundedBlockingResultPartition and SortMergeResultPartition.

@@ -5,9 +5,9 @@
         └── local_pool("v2-0 output 0", 5, 16)
 
     required <= size <= maximum      size: what the pool may hold now; changes whenever pools come and go
-    spare = segment_count - sum(required), shared equally among the pools, none beyond its maximum
+    rest = segment_count - sum(required), divided equally among the pools, none beyond its maximum
 
-A local pool is an allowance: what it does not use lies in the network pool's free list, so a pool that shrinks gives
+A local pool is a limit: what it does not use lies in the network pool's free list, so a pool that shrinks gives
 back by not taking again. When a pool holds more than its size after shrinking, its owner is told
 (``release_memory(count)``) and may spill; a pipelined owner need not do anything, since its consumers give back.
 
@@ -21,7 +21,7 @@ Invariants
 The network pool is the kind IO of the process's ``Budget``, in accounts of its own: it is divided again whenever pools
 come and go, and a buffer travels through queues and sockets without the GIL. Waiting in ``request`` is back pressure,
 not a wait for memory. A pool's minimum is its own, so ``request`` waits for the consumer of what the pool has sent and
-never for another pool. A thread that holds a scratch of the budget hands nothing on, so it never waits here.
+never for another pool. A thread in a step of the budget hands nothing on, so it never waits here.
 
 Locks: the counts of all pools are guarded by one native monitor (held for some instructions); lists of segments by the
 GIL. ``request`` waits without the GIL. ``close`` wakes waiters with TaskCancelledError.
@@ -232,7 +232,7 @@ cdef class NetworkBufferPool:
         monitor_destroy(&self._monitor)
 
     def local_pool(self, int32_t required, int32_t maximum, str owner=""):
-        """Open a local pool and share the spare segments anew.
+        """Open a local pool and divide the rest of the segments anew.
 
         Args:
             required: segments that it gets in any case, 1 or more; cut to what is left (logged).
@@ -267,19 +267,19 @@ cdef class NetworkBufferPool:
         return pool
 
     cdef bint redistribute(self) except -1:
-        """Share the spare segments equally among the open pools, none beyond its maximum."""
-        cdef list growing = sorted(self._pools, key=pool_headroom)
+        """Divide the rest of the segments equally among the open pools, none beyond its maximum."""
+        cdef list growing = sorted(self._pools, key=pool_growth)
         cdef list sizes = []
-        cdef int32_t spare = self.segment_count
+        cdef int32_t rest = self.segment_count
         cdef int32_t index, extra
         cdef LocalBufferPool pool
         for pool in growing:
-            spare -= pool.required
-        spare = max(spare, 0)
-        for index in range(len(growing)):           # the one with the least headroom first: the others share its rest
+            rest -= pool.required
+        rest = max(rest, 0)
+        for index in range(len(growing)):           # the one that can take least first: the others have its rest
             pool = growing[index]
-            extra = min(pool.maximum - pool.required, spare // (<int32_t> len(growing) - index))
-            spare -= extra
+            extra = min(pool.maximum - pool.required, rest // (<int32_t> len(growing) - index))
+            rest -= extra
             sizes.append(pool.required + extra)
         monitor_lock(&self._monitor)
         for index in range(len(growing)):
@@ -346,14 +346,14 @@ cdef inline void set_size(LocalBufferPool pool, int32_t size):
     pool.size = size
 
 
-def pool_headroom(LocalBufferPool pool not None):
+def pool_growth(LocalBufferPool pool not None):
     """Return how many segments beyond its minimum a pool may hold."""
     return pool.maximum - pool.required
 
 
 @cython.final
 cdef class LocalBufferPool(BufferRecycler):
-    """The allowance of one result partition or input gate; from ``NetworkBufferPool.local_pool``."""
+    """The segments that one result partition or input gate may hold; from ``NetworkBufferPool.local_pool``."""
 
     def __init__(self):
         raise TypeError("local pools come from NetworkBufferPool.local_pool()")
@@ -403,7 +403,7 @@ cdef class LocalBufferPool(BufferRecycler):
         return self.take(timeout_ms)
 
     def set_required(self, int32_t required):
-        """Change the guaranteed minimum: 0 for an owner that only keeps finished data. Shares spare segments anew."""
+        """Change the guaranteed minimum: 0 for an owner that only keeps finished data. The rest is divided anew."""
         if not 0 <= required <= self.maximum:
             raise ConfigurationError(f"{required} of {self.maximum} buffers required by {self.owner!r}")
         self.required = required
@@ -425,7 +425,7 @@ cdef class LocalBufferPool(BufferRecycler):
         return max(self.size - self.in_use, 0)
 
     def close(self):
-        """Give the allowance up and wake waiters with TaskCancelledError. Idempotent; buffers out may still come."""
+        """Hold no more and wake waiters with TaskCancelledError. Idempotent; buffers out may still come."""
         cdef NetworkBufferPool network = self._network
         if self.is_closed:
             return

@@ -1,7 +1,7 @@
 """new_partition: the result partition that fits a descriptor, with its pool of buffers.
 
     result type   partitioner    partition             buffers that it must have       at most
-    any           SORTED_RUNS    SortedPartition       none: rows lie in managed memory and in files
+    any           SORTED_RUNS    SortedPartition       none: rows lie in pages and in files
     PIPELINED     any other      PipelinedPartition    one open for each subpartition  two for each, and some floating
     BLOCKING      any other      BlockingPartition     and one on its way              and a quarter of all
 

@@ -8,7 +8,7 @@
     producer 1   │ run ▓▓▓░░░░░▒▒▒▒ │                        ░ of consumer 1     ▒ of consumer 2
 
 A row is written once, wherever its range will begin: the bounds are needed only when all rows are there. So they are
-exact after any operator, without reading the input twice. Rows stay in the managed pages in which they were sorted;
+exact after any operator, without reading the input twice. Rows stay in the pages in which they were sorted;
 files hold what did not fit, or what gave its pages to other operators (``SortedRuns.spill``). There are no
 subpartitions: a consumer in the producer's process reads the runs themselves, one in another process its range of them
 as row pages in order (``create_range_view``), which it writes to a run of its own before it merges.

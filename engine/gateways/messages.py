@@ -176,7 +176,7 @@ class TaskExecutorHardware(msgspec.Struct, frozen=True):
     managed_memory: int = 0
     network_memory: int = 0
     page_bytes: int = 0
-    #: more of managed memory that jobs without Python functions find
+    #: bytes of pages more for jobs without Python functions
     spare_memory: int = 0
 
 
@@ -316,7 +316,7 @@ class RequestSlot(Request[Acknowledge], frozen=True):
 
 
 class SlotOffer(msgspec.Struct, frozen=True):
-    """A slot for the JobMaster to use, with its pages of managed memory."""
+    """A slot for the JobMaster to use, with its pages."""
 
     index: int
     allocation_id: AllocationId

@@ -157,7 +157,7 @@ class OperatorCounters(msgspec.Struct, frozen=True):
     time_us: int = 0
     #: processor time of the Python worker that runs its function, known at the end
     function_us: int = 0
-    #: managed memory that it might take, and most that it took
+    #: bytes of its pools, and most that it took of them
     managed_bytes: int = 0
     managed_bytes_peak: int = 0
     #: row groups that a scan has left out for its filter, beside those that are no splits of the plan

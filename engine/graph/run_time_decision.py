@@ -94,7 +94,7 @@ class BuildSide(msgspec.Struct, frozen=True, tag="build_side"):
 
     join: JobVertexId
     build_left: bool
-    #: share of managed memory that the join wishes for now
+    #: weight of the join among the operators of its slot from now on
     memory_weight: float
 
 

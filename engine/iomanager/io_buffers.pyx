@@ -6,7 +6,7 @@ Sizes are rounded up to a power of two from 4 KiB to 2 MiB; of those, up to ``ke
 next taker. A larger block (one huge record) is allocated and freed. How much is out at one time is bounded by the
 users: one block per open writer, ``queue depth`` blocks per disk, ``prefetch + 1`` blocks per open reader.
 
-What many readers hold is more than the room for I/O. Their operator has reserved as much managed memory and does not
+What many readers hold is more than the room for I/O. Their operator has reserved pages for as much and does not
 touch it; but its free pages may be warm from what it did before. So the manager is told of what is held beyond the
 room, in steps, and lets as much of its free memory go. Blocks of 16 KiB and more are mapped one by one: what hundreds
 of readers held goes back to the system when they end, where the heap would keep it between what lives on.
@@ -57,7 +57,7 @@ cdef extern from *:
     void drey_block_free(void* memory, int64_t size) noexcept nogil
 
 cdef int64_t SIZE_SMALLEST = 4 << 10
-cdef int64_t ROOM_BYTES = 8 << 20           # that a process has for blocks beside its managed memory
+cdef int64_t ROOM_BYTES = 8 << 20           # that a process has for blocks beside its pages
 cdef int64_t STEP_BYTES = 1 << 20           # the manager hears of so much more, or of four times as much less
 
 

@@ -10,8 +10,8 @@ started by the first block that is written to (read from) a directory: a process
     operator ── SpillWriter ─► write queue ─► thread ─► directory 0     chosen by free space, next one when it is full
              ◄─ SpillReader ◄─ read queue  ◄─ thread ◄─
 
-Memory outside of managed pages: ``io_buffers`` (recycled blocks), one block per open writer, ``queue_depth`` blocks per
-directory, ``prefetch + 1`` blocks per open reader, which are managed memory where they are many.
+Memory outside of pages: ``io_buffers`` (recycled blocks), one block per open writer, ``queue_depth`` blocks per
+directory, ``prefetch + 1`` blocks per open reader, which count as pages where they are many.
 
 Source: Flink's IOManagerAsync, with one folder per process and the sweep at start.
 Held by: tests/iomanager/test_spill_directory.py

@@ -1,7 +1,7 @@
-"""Managed memory: who may hold how much, and where the bytes are.
+"""Memory: what a process may hold, which part of it each operator has reserved, and where the bytes are.
 
-An operator gets a ``PagePool``, a reserved share of its process's ``MemoryManager``, and works inside it: when
-``take`` gives no page it spills. Nobody asks the operating system for the memory of records in any other way.
+An operator gets a ``PagePool``, a reservation of its process's ``MemoryManager``, and works inside it: when ``take``
+gives no page it spills. The memory of records comes from the operating system in no other way.
 
     segment.pyx         MemorySegment: bytes with an address, a size and checked bounds
     status.pxd          codes that kernels return, ASSERT
@@ -16,5 +16,5 @@ An operator gets a ``PagePool``, a reserved share of its process's ``MemoryManag
     value_stores.py     where values lie that are not in their rows, by number
     control_group.py    what the kernel allows this process
     worker_budget.py    what Python workers may hold: their budget, of which pages have a part while no function runs
-    process_memory.py   from the process size to managed, network, Arrow and Python worker shares
+    process_memory.py   from the process size to the budgets of pages, network, Arrow and Python workers
 """

@@ -17,7 +17,7 @@ slot, so ``operator_bytes`` is half of one.
 
 Invariant: the pages of all operators of a slot are at most the slot's, those of all slots at most the process's. Pure.
 
-Source: the managed memory fractions of Flink's slot sharing groups.
+Source: the memory fractions of operators in Flink's slot sharing groups.
 """
 
 from __future__ import annotations

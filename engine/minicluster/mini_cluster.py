@@ -11,9 +11,9 @@
 The components are those of a real cluster and talk through gateways; with ``debug.check-gateways`` every message
 passes its bytes. They lead only after the (embedded) election granted it, under its epoch.
 
-Slots follow the job: when nothing runs, their number becomes the plan's largest parallelism, and all managed memory
-is divided among them. A job that does not fit beside those that run waits in line: higher priorities first, then who
-came first, and nobody passes one that waits. Nothing is started before the first job. After ``close`` there is no
+Slots follow the job: when nothing runs, their number becomes the plan's largest parallelism, and all pages are
+divided among them. A job that does not fit beside those that run waits in line: higher priorities first, then the
+earlier ones, and none passes one that waits. Nothing is started before the first job. After ``close`` there is no
 thread, file or descriptor left.
 
 Source: Flink's MiniCluster.

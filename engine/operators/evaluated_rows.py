@@ -46,7 +46,7 @@ class EvaluatedRows(ChainedOperator, Generic[EvaluationT]):
     _evaluation: EvaluationT | None = None
 
     def open(self, context: TaskContext, output: Output) -> None:
-        """Take the operator's share of memory."""
+        """Take the operator's pool."""
         super().open(context, output)
         self._schema = plain_schema(to_arrow_schema(self.descriptor.output_schema))
         self._evaluation = self._made(to_arrow_schema(self.descriptor.input_schemas[0]), context)

@@ -8,7 +8,7 @@
 Where the plan says so, the keys of the build side are a filter of the rows that are read for the probe side
 (``runtime_filters``).
 
-Subtasks that borrow take no memory of their own. Where the build side does not fit the first one's share, each has its
+Subtasks that borrow take no memory of their own. Where the build side does not fit the first one's pool, each has its
 own, copied from the first one's pages and files, and spills by itself.
 
 Source: Flink's HashJoin drivers; one table for all slots of a process is ours.

@@ -1,6 +1,6 @@
 """PartitionedAggregate: aggregates of groups whose values it holds, of rows in any order.
 
-Half of its managed pages hold rows that wait; the others stand for what it works with in Arrow's memory.
+Half of its pages hold rows that wait; the others stand for what it works with in Arrow's memory.
 
 Held by: tests/integration/test_groups_of_values.py
 """

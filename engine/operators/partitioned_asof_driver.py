@@ -63,7 +63,7 @@ if TYPE_CHECKING:
 
 #: one page of so many is for what a partition is joined with
 OUTSIDE_PART: Final = 4
-#: each side has this share of the other pages at least: estimates may be wrong, and partitions have pages of their own
+#: each side has this part of the other pages at least: estimates may be wrong, and partitions have pages of their own
 SIDE_SHARE_MIN: Final = 0.1
 #: bytes that a row takes while its partition is joined
 ROW_SCRATCH_BYTES: Final = SCRATCH_BYTES

@@ -2,9 +2,9 @@
 
     ... ─► SortRuns ─► sorted runs of this subtask ═══ by ranges of keys ═══► MergeRunsDriver ─► chain in order ...
 
-SortRuns sorts in its managed pages and hands rows, pages and files over to its result partition: nothing is copied
+SortRuns sorts in the pages of its pool and hands rows, pages and files over to its result partition: nothing is copied
 and nothing is written that fits. The pages it does not need go back at once; those it keeps are given up when another
-operator asks for managed memory that is not there: its runs go to disk then, also while they are read.
+operator reserves pages that are not there: its runs go to disk then, also while they are read.
 
 MergeRunsDriver reads its range of the runs of all producers. It needs memory only for rows that come from disk: for
 their blocks, and an arena in which they are decoded. However much its slot has, it takes no more than that. What
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from engine.graph.operator_descriptor import OperatorDescriptor
     from engine.operators.task_inputs import TaskInput
 
-#: managed memory of a merge beside the blocks of runs: the arena for rows from disk is a quarter of it
+#: bytes of the pool of a merge beside the blocks of runs: the arena for rows from disk is a quarter of it
 MERGE_BYTES: Final = 4 << 20
 
 

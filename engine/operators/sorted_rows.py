@@ -3,8 +3,8 @@
     Window            each row with its results behind its columns     WindowEvaluator
     SortedAggregate   a row for each group                             SortedGroups
 
-Rows that wait for others, or belong to a group that reaches over batches, lie in memory up to the operator's share of
-managed pages, none of which it takes, and on disk beyond it.
+Rows that wait for others, or belong to a group that reaches over batches, lie in memory up to the bytes of
+the operator's pool, none of whose pages it takes, and on disk beyond it.
 
 Held by: tests/operators/test_sorted_rows.py
 """

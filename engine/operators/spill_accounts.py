@@ -1,4 +1,4 @@
-"""SpillAccounts: what each operator of a chain spilled, and the managed memory that it held.
+"""SpillAccounts: what each operator of a chain spilled, and the pages that it held.
 
     account = accounts.of(descriptor)
     account.add(space), account.add_pool(pool) ... accounts.hand_over(pool, space)
@@ -48,7 +48,7 @@ class SpillAccount:
 
     @property
     def managed_bytes(self) -> int:
-        """Managed memory that it might take."""
+        """Bytes of its pools."""
         return self._former_bytes + sum(pool.page_limit * pool.page_size for pool in self._pools)
 
     @property

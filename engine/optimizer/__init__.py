@@ -4,7 +4,7 @@
             planner.py       estimates.py  plan_enumerator.py          explain.py        job_graph_generator.py
 
 It decides how rows travel (ship strategies), which algorithm runs (which side of a join is built, which phases an
-aggregate has), at what parallelism, through which exchanges (pipelined or blocking) and with which share of memory.
+aggregate has), at what parallelism, through which exchanges (pipelined or blocking) and with how many pages.
 It never plans blind: every operator has an estimate of rows and bytes with its origin, and hints win over all of it.
 It imports no pyarrow. What changes while a job runs is decided by ``engine.adaptive``; the JobMaster does not need the
 optimizer.
@@ -52,7 +52,7 @@ optimizer.
     runtime_filter_planning.py  sources leave out rows that a join will drop
     top_planning.py             ... and rows that a top-n will drop
     exchange_planning.py     exchange modes: closed branches, deadlocks, regions
-    memory_plan.py           slot sharing: shares of managed memory; operators that would spill rows several times are
+    memory_plan.py           the pages of operators in a slot; operators that would spill rows several times are
                              put into slots one after the other
     physical_plan.py         OptimizedPlan: physical nodes and channels
     job_graph_generator.py   OptimizedPlan to JobGraph

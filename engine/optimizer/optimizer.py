@@ -1,7 +1,7 @@
 """The front door: ``optimize(plan, settings) -> OptimizedPlan``.
 
     rewrite the plan ─► estimate ─► enumerate and choose ─► physical operators ─► filters into scans ─► exchange modes
-    ─► unions into joins ─► run-time filters ─► memory shares
+    ─► unions into joins ─► run-time filters ─► pages
 
 Pure and deterministic: the same plan and settings give the same result, in any process.
 

@@ -74,7 +74,7 @@ class PhysicalNode(msgspec.Struct, frozen=True):
 
     @property
     def uses_memory(self) -> bool:
-        """Whether it takes pages of managed memory."""
+        """Whether it keeps rows, in pages of a pool."""
         return self.descriptor.memory_weight > 0
 
     def absorbs(self, input_index: int) -> bool:

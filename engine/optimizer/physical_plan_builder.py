@@ -4,8 +4,8 @@
     add_phase    a first phase, in the subtasks of its input        input ─► phase ─► phase ═══ final
     add          the operator that finishes a candidate's work; it carries the costs
 
-Memory weights: how much managed memory an operator wishes for, as a share of a slot, from what it will hold:
-between WEIGHT_MIN (estimates can be wrong) and 1.
+Memory weights: the part of a slot that an operator would fill with what it will hold, between WEIGHT_MIN (estimates can
+be wrong) and 1.
 
 Held by: tests/optimizer/test_physical_operators.py
 """
@@ -84,7 +84,7 @@ class PhysicalPlanBuilder:
         )
 
     def weight(self, held: Estimates, parallelism: int) -> float:
-        """Return the wish for memory of an operator that holds so much in all its subtasks together."""
+        """Return the weight of an operator that holds so much in all its subtasks together."""
         if not held.is_size_known:
             return 1.0
         return self._settings.page_budget.weight(held.size_bytes / parallelism, self.WEIGHT_MIN)
@@ -103,7 +103,7 @@ class PhysicalPlanBuilder:
         self.nodes[node_id] = msgspec.structs.replace(node, descriptor=descriptor)
 
     def add_plain(self, candidate: Candidate, operator: PhysicalOperator, *, are_apart: bool = True) -> int:
-        """Add a candidate's one operator, which needs no managed memory; ``are_apart`` as in ``channels``."""
+        """Add a candidate's one operator, which keeps no rows; ``are_apart`` as in ``channels``."""
         channels = self.channels(candidate, are_apart=are_apart)
         count = len(channels) if are_apart else min(1, len(channels))
         schemas = tuple(self.nodes[channel.source].descriptor.output_schema for channel in channels[:count])

@@ -52,7 +52,7 @@ SMALL_SORT_BYTES: float = 4e6
 LIMIT_BYTES: float = 8e6
 #: the rows are in order already
 NO_SORT: Final = "NO_SORT"
-#: share of a slot that a merge wishes for: it takes a few pages
+#: weight of a merge: it takes a few pages
 MERGE_WEIGHT: Final = 0.05
 
 
@@ -203,7 +203,7 @@ def _in_turn(source: Candidate, shipping: Shipping) -> Shipping:
 def sort_operators(candidate: Candidate, name: str, weight: float) -> tuple[OperatorDescriptor, ...]:
     """Return the operators of a sort or limit: (of the subtasks before the exchange,) behind the exchange.
 
-    name: of the plan's node; weight: wish for memory of what keeps rows.
+    name: of the plan's node; weight: of what keeps rows.
     """
     match candidate.node.operator:
         case Sort(limit=limit) as sort if candidate.strategy == "SORT_RANGES":

@@ -173,7 +173,7 @@ def sorted_aggregate_operators(
 ) -> tuple[OperatorDescriptor, OperatorDescriptor]:
     """Return the operators behind the partial aggregate: of the subtasks before the exchange, behind it.
 
-    name: of the sort; weight: wish for memory of the runs.
+    name: of the sort; weight: of the runs.
     """
     assert candidate.combined is not None, "not an aggregate in a sort"
     aggregate, sort = candidate.combined.node.operator, candidate.node.operator

@@ -39,7 +39,7 @@ from engine.optimizer.sort_planning import SMALL_SORT_BYTES, in_order
 from engine.statistics.costs import NO_COST, local_cost, repartition_cost
 from engine.statistics.estimates import Estimates
 
-#: wish for memory of functions that know their result with the row
+#: weight of functions that know their result with the row
 LIGHT_WEIGHT: Final = 0.05
 #: ... that wait for the end of the partition, or reach back
 HEAVY_WEIGHT: Final = 0.25
@@ -127,7 +127,7 @@ def order_within(window: SortedUse, order: tuple[SortKey, ...]) -> tuple[SortKey
 
 
 def window_weight(calls: tuple[WindowCall, ...], held: float) -> float:
-    """Return the wish for memory of window functions; held: that of a sort of the same rows."""
+    """Return the weight of window functions; held: that of a sort of the same rows."""
     return min(HEAVY_WEIGHT, held) if any(_keeps_rows(call) for call in calls) else LIGHT_WEIGHT
 
 

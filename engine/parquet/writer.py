@@ -1,7 +1,7 @@
 """ParquetWriter: batches gathered into row groups, compressed by snappy or the codec that is chosen.
 
 A row group is written when ROW_GROUP_ROWS rows or ROW_GROUP_BYTES bytes of Arrow data are gathered; about twice that
-much memory a sink holds. Where many are open, or Arrow's share is small, it is written earlier (``memory.budget``).
+much memory a sink holds. Where many are open, or Arrow's budget is small, it is written earlier (``memory.budget``).
 
 Arrow keeps 860 bytes of each column of a row group until the file ends, and a reader of the file has as much of it.
 So a file of many is full after CHUNKS_MAX, however large the data, and another one goes on.

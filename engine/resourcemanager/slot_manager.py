@@ -5,7 +5,7 @@
     request  queued ─ its turn, and all of its slots are free ─► assigned as a whole
 
 Slots are taken from one TaskExecutor after the other, so that tasks of a job find each other in one process; or evenly
-(``is_spread``): each from where the smallest share of slots is taken. Those that a request avoids come last.
+(``is_spread``): each from where the smallest part of the slots is taken. Those that a request avoids come last.
 
 Whose turn it is, the queue knows (``job_queue``). A request is assigned wholly or not at all, so two jobs never hold
 half of what each of them needs. Pure.
@@ -150,7 +150,7 @@ class SlotManager:
         taken = counts - Counter(slot.resource_id for slot in free)
         shares: dict[tuple[ResourceId, int], float] = {}
         for slot in free if self._is_spread else ():
-            # What the share would be once those before it are taken as well.
+            # What that part would be once those before it are taken as well.
             shares[slot.resource_id, slot.index] = taken[slot.resource_id] / counts[slot.resource_id]
             taken[slot.resource_id] += 1
         return sorted(

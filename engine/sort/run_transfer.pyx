@@ -9,7 +9,7 @@
 
 The producer needs no memory but the page that is filled and a block for each of its runs on disk: a row is copied as
 soon as it is the smallest. The consumer needs none but the block that is written: what comes is in order already. So
-neither takes managed memory for a neighbour, however much it is; the price is that the rows are written once more.
+neither takes pages for a neighbour, however much it is; the price is that the rows are written once more.
 
 Values that lie outside of the producer's rows are in those that travel, one row at a time, and lie outside of the
 consumer's again (``whole_rows``).

@@ -113,7 +113,7 @@ def hash_join_cost(
     """Return the cost of building and probing in all subtasks together.
 
     build_copies: 1 when the build side is spread over the subtasks, else one for each (broadcast).
-    memory_bytes: managed memory of one subtask.
+    memory_bytes: of the pool of one subtask.
     table_bytes: of the table in each subtask, where it is not as large as the rows.
     """
     if not (build.is_size_known and probe.is_size_known):
@@ -130,7 +130,7 @@ def hash_join_cost(
 def sort_merge_join_cost(left: Estimates, right: Estimates, parallelism: int, memory_bytes: int) -> Costs:
     """Return the cost of sorting both sides in all subtasks together, each in half of the memory, and merging them.
 
-    memory_bytes: managed memory of one subtask.
+    memory_bytes: of the pool of one subtask.
     """
     if not (left.is_size_known and right.is_size_known):
         heuristic = 2 * HEURISTIC_BASE
@@ -144,7 +144,7 @@ def sort_merge_join_cost(left: Estimates, right: Estimates, parallelism: int, me
 def partitioned_asof_cost(left: Estimates, right: Estimates, parallelism: int, memory_bytes: int) -> Costs:
     """Return the cost of parting both sides in all subtasks together and joining part by part.
 
-    memory_bytes: managed memory of one subtask.
+    memory_bytes: of the pool of one subtask.
     """
     sorting = sort_merge_join_cost(left, right, parallelism, memory_bytes)
     if not sorting.is_known:

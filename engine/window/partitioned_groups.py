@@ -62,7 +62,7 @@ if TYPE_CHECKING:
 
 #: rows that are grouped as they are
 FEW_ROWS: Final = ARROW_ROWS_MAX
-#: a partition is grouped at once up to this share of the budget: beside its rows lie copies of their values, in order
+#: a partition is grouped at once up to this part of the budget: beside its rows lie copies of their values, in order
 WHOLE_SHARE: Final = 3
 #: ... and never more, of which texts have offsets of 32 bits
 WHOLE_BYTES_MAX: Final = 1 << 30

@@ -9,7 +9,7 @@
                  └─► the group that reaches over batches: its rows wait in a BlockQueue, which spills them
 
 A quantile is selected from the values of its group; of one that is larger than memory its rows are read a few times.
-A list is the result and lies in memory: one that is larger than the operator's share is an error.
+A list is the result and lies in memory: one that is larger than the operator's pool is an error.
 
     list        values for which ``where`` is true, in the order of the rows; null without any
     quantile    between the two values beside share * (n - 1) (``quantiles``)

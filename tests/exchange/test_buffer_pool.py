@@ -246,7 +246,7 @@ def test_a_pool_remembers_the_most_buffers_that_it_had_out(world: World) -> None
     assert (pool.in_use, pool.peak_count) == (0, 5)
 
 
-def test_every_owner_is_asked_for_buffers_and_an_error_of_one_keeps_no_allowance() -> None:
+def test_every_owner_is_asked_for_buffers_and_an_error_of_one_keeps_no_segments() -> None:
     network = NetworkBufferPool(8, 4096)
     asked: list[str] = []
 

@@ -58,7 +58,7 @@ class OptimizerSettings(msgspec.Struct, frozen=True):
         """Raise ConfigurationError when no plan could run with these settings."""
         if self.parallelism < 1:
             raise ConfigurationError(f"parallelism.default is {self.parallelism}; it must be at least 1")
-        budget = self.page_budget
+        budget = self.with_slots(self.parallelism).page_budget
         if budget.slot_pages < OPERATOR_PAGES_MIN:
             raise ConfigurationError(
                 f"a slot has {budget.slot_bytes} bytes of managed memory, which is {budget.slot_pages} "

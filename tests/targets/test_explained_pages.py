@@ -5,14 +5,17 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable
+from contextlib import nullcontext
 from types import SimpleNamespace
 
 import hypothesis
 import msgspec
+import pytest
 from hypothesis import strategies as st
 
 from engine.config.loader import Configuration
 from engine.config.options import SLOTS
+from engine.errors import MemoryBudgetError
 from engine.gateways.messages import JobList, TaskExecutorHardware, TaskExecutorList, TaskExecutorOverview
 from engine.graph.deployment import TaskReport
 from engine.graph.job_graph import JobGraph
@@ -34,6 +37,7 @@ from engine.targets.local import LocalExecutor
 from engine.taskexecutor.slot_table import SlotTable
 from engine.taskexecutor.task_resources import configured_sizes
 from tests.jobmaster.job_simulation import Simulation
+from tests.optimizer.plan_building import Builder, schema
 from tests.optimizer.random_plans import plans
 
 MIB = 1 << 20
@@ -183,3 +187,18 @@ def test_a_cluster_gives_operators_the_pages_that_explain_says(plan, settings, n
 
     plan = with_parallelism(plan, number, parallelism)
     check(plan, executor.optimizer_settings(plan, configuration), table_of, machines=6)
+
+
+@pytest.mark.parametrize("keeps_rows", [False, True])
+def test_a_slot_without_pages_is_an_error_only_for_operators_that_keep_rows(keeps_rows):
+    builder = Builder()
+    source = builder.python(builder.source(schema(k="int64"), rows=1e6, splits=1000))
+    builder.sink(builder.sort(source, "k") if keeps_rows else source)
+    plan = builder.plan()
+    mapped = msgspec.structs.replace(plan.node(1), parallelism=1000)
+    plan = msgspec.structs.replace(plan, nodes=(plan.node(0), mapped, *plan.nodes[2:]))
+    configuration = configured({"parallelism.default": 1, "taskmanager.memory.managed.size": 1 * MIB})
+    settings = LocalExecutor().optimizer_settings(plan, configuration)
+    expected = pytest.raises(MemoryBudgetError, match="a slot has 0 pages") if keeps_rows else nullcontext()
+    with expected:
+        optimize(plan, settings)

@@ -118,7 +118,7 @@ class TaskManager:
             self._server.rpc,
             TaskExecutorSettings(
                 slot_count=self._slot_count,
-                pages=resources.pages,
+                pages=resources.sizes.pages,
                 spare_pages=resources.sizes.spare_pages,
                 heartbeat_interval_s=configuration.get(HEARTBEAT_INTERVAL) / 1000,
                 heartbeat_timeout_s=configuration.get(HEARTBEAT_TIMEOUT) / 1000,

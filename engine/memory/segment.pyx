@@ -1,13 +1,11 @@
 """MemorySegment: a page of bytes with an address, a size, and bounds.
 
-    segment = MemorySegment(4096)             memory of its own (tests, tools); pages come from MemoryManager.allocate
-    segment.put_int64(8, 42); segment.get_int64(8)
+    segment = MemorySegment(4096)             memory of its own; pages come from MemoryManager.allocate
     segment.put_bytes(16, b"abc"); segment.get_bytes(16, 3)
-    segment.compare(other, 0, 0, 16); segment.copy_to(0, other, 100, 16)
     memoryview(segment)                       writable, without a copy; pins the segment until it is released
 
-Integers are little-endian at any offset (no alignment needed), as in rows and blocks. Every access from Python checks
-its bounds and raises SegmentBoundsError; kernels use ``data`` and ``size`` (``segment.pxd``) and have checked before.
+Every access from Python checks its bounds and raises SegmentBoundsError; kernels use ``data`` and ``size``
+(``segment.pxd``) and have checked before.
 
 Limits: at most 2**31 - 1 bytes. Source: Flink's MemorySegment, without the heap and off-heap twins.
 """
@@ -17,7 +15,7 @@ from cpython.buffer cimport PyBuffer_FillInfo
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from libc.stdint cimport int32_t, int64_t, uint8_t, uintptr_t
 from libc.stdlib cimport free
-from libc.string cimport memcmp, memcpy, memmove
+from libc.string cimport memcpy
 
 from engine.errors import SegmentBoundsError
 
@@ -81,30 +79,6 @@ cdef class MemorySegment:
             raise SegmentBoundsError(offset, count, self.size)
         return 0
 
-    def get_int32(self, int64_t offset):
-        """Return the 4 bytes at offset as a signed integer."""
-        cdef int32_t value
-        self._check(offset, 4)
-        memcpy(&value, self.data + offset, 4)
-        return value
-
-    def put_int32(self, int64_t offset, int32_t value):
-        """Write a signed integer into the 4 bytes at offset."""
-        self._check(offset, 4)
-        memcpy(self.data + offset, &value, 4)
-
-    def get_int64(self, int64_t offset):
-        """Return the 8 bytes at offset as a signed integer."""
-        cdef int64_t value
-        self._check(offset, 8)
-        memcpy(&value, self.data + offset, 8)
-        return value
-
-    def put_int64(self, int64_t offset, int64_t value):
-        """Write a signed integer into the 8 bytes at offset."""
-        self._check(offset, 8)
-        memcpy(self.data + offset, &value, 8)
-
     def get_bytes(self, int64_t offset, int64_t count):
         """Return a copy of `count` bytes at offset."""
         self._check(offset, count)
@@ -116,21 +90,6 @@ cdef class MemorySegment:
         self._check(offset, count)
         if count > 0:
             memcpy(self.data + offset, &source[0], <size_t> count)
-
-    def compare(self, MemorySegment other not None, int64_t offset, int64_t other_offset, int64_t count):
-        """Return -1, 0 or 1: the unsigned byte order of `count` bytes here and there."""
-        cdef int order
-        self._check(offset, count)
-        other._check(other_offset, count)
-        order = memcmp(self.data + offset, other.data + other_offset, <size_t> count)
-        return (order > 0) - (order < 0)
-
-    def copy_to(self, int64_t offset, MemorySegment target not None, int64_t target_offset, int64_t count):
-        """Copy `count` bytes into another segment, or within this one (the ranges may overlap)."""
-        self._check(offset, count)
-        target._check(target_offset, count)
-        with nogil:
-            memmove(target.data + target_offset, self.data + offset, <size_t> count)
 
     # ------------------------------------------------------------------------------------------------ buffer protocol
 

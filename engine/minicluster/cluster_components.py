@@ -24,6 +24,7 @@ from engine.dispatcher.leading_components import LeadingComponents, LeadingSetti
 from engine.errors import EngineError
 from engine.ids import ResourceId
 from engine.jobmaster.job_master_settings import JobMasterSettings
+from engine.memory.process_memory import ProcessMemory
 from engine.resourcemanager.resource_manager import RESOURCE_MANAGER_ADDRESS, ResourceManagerSettings
 from engine.rpc.gateway import Gateway, RpcService
 from engine.rpc.leadership import Leadership
@@ -36,13 +37,8 @@ class ClusterResources(TaskResources, Protocol):
     """TaskResources as their owner sees them."""
 
     @property
-    def pages(self) -> int:
-        """Pages for all slots together."""
-        ...
-
-    @property
-    def spare_pages(self) -> int:
-        """More of them for jobs without Python functions."""
+    def sizes(self) -> ProcessMemory:
+        """How the memory of the process is divided."""
         ...
 
     def ensure_network(self, segment_count: int) -> None:
@@ -89,8 +85,8 @@ class ClusterComponents:
             rpc,
             TaskExecutorSettings(
                 slot_count=settings.slot_count,
-                pages=resources.pages,
-                spare_pages=resources.spare_pages,
+                pages=resources.sizes.pages,
+                spare_pages=resources.sizes.spare_pages,
                 heartbeat_interval_s=settings.heartbeat_interval_s,
                 heartbeat_timeout_s=settings.heartbeat_timeout_s,
                 cancellation_timeout_s=settings.cancellation_timeout_s,

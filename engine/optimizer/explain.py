@@ -5,9 +5,9 @@
     split_lines(optimized)               heavy keys that are split, for the result of the job
 
 Per operator: algorithm and parallelism, expected rows and bytes with where the numbers come from, costs of the
-operator with its channels and of everything below it, its pages; per channel the ship
-strategy, the exchange mode and the reason for it; per join why each alternative lost. The text is stable: same plan
-and settings, same text. An operator that is read twice is written once and referred to.
+operator with its channels and of everything below it, its pages; per channel the ship strategy, the exchange mode and
+the reason for it; per join why each alternative lost. The text is stable: same plan and settings, same text. An
+operator that is read twice is written once and referred to.
 """
 
 from __future__ import annotations

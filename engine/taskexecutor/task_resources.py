@@ -121,16 +121,6 @@ class ProcessResources:
         return "" if self._services.data_plane is None else self._services.data_plane.address
 
     @property
-    def pages(self) -> int:
-        """Pages for all slots together."""
-        return self.sizes.pages
-
-    @property
-    def spare_pages(self) -> int:
-        """More of them for jobs without Python functions."""
-        return self.sizes.spare_pages
-
-    @property
     def services(self) -> TaskServices:
         """What a task that starts now uses."""
         return self._services

@@ -70,7 +70,7 @@ def test_ten_thousand_pages_go_out_and_come_back_byte_equal(io_manager: IOManage
         sent = 0
         for index in range(10_000):
             segment.put_bytes(chooser.randrange(32768 - 64), chooser.randbytes(64))
-            segment.put_int64(0, index)
+            segment.put_bytes(0, index.to_bytes(8, "little"))
             sent = crc32c(segment, sent)
             writer.write_bytes(segment)
         file = writer.finish()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from types import SimpleNamespace
 
 from engine.errors import TaskCancelledError
 from engine.gateways.insight import TaskActivity
@@ -71,8 +72,7 @@ class FakeResources:
     """Stands in for the memory, disk and network of a process."""
 
     def __init__(self, pages: int = 4096) -> None:
-        self.pages = pages
-        self.spare_pages = 0
+        self.sizes = SimpleNamespace(pages=pages, spare_pages=0)
         self.bodies: dict[str, Callable[[FakeTask], None]] = {}
         self.events: list[tuple[str, str, int]] = []
         self.descriptors: list[TaskDeploymentDescriptor] = []

@@ -24,8 +24,6 @@ SETTINGS = ClusterSettings(2, 5.0, 20.0, 5.0, JobMasterSettings(10.0, 5.0, 20.0,
 class Resources(FakeResources):
     """Know whether they were given back."""
 
-    pages = 100
-    spare_pages = 0
     is_closed = False
 
     def close(self):

@@ -97,7 +97,7 @@ class TaskWorld:
     ) -> BatchTask:
         """Return an attempt of a chain alone in a slot; ``fields`` of its descriptor, configuration by keywords."""
         weights = [step.memory_weight for step in chain]
-        pages = slot_pages or self.resources.pages
+        pages = slot_pages or self.resources.sizes.pages
         descriptor = TaskDeploymentDescriptor(
             JobId.random(),
             "job",

@@ -98,7 +98,7 @@ def assert_joined(world, task, produced, left, right):
     counters = task.counters()
     assert (counters.rows_in, counters.rows_out) == (left.num_rows + right.num_rows, left.num_rows)
     assert counters.bytes_in > 0
-    assert counters.managed_bytes_peak <= world.resources.pages * world.resources.sizes.page_bytes
+    assert counters.managed_bytes_peak <= world.resources.sizes.pages * world.resources.sizes.page_bytes
     return counters
 
 

@@ -69,7 +69,7 @@ class JoinWorld:
             (join, self.world.sink(output)),
             gates=(gate(probe), build_gate),
             attempt=ExecutionAttemptId.create(JobVertexId(3), index, 0),
-            slot_pages=self.world.resources.pages // SUBTASKS,
+            slot_pages=self.world.resources.sizes.pages // SUBTASKS,
             fields={"job_id": self.job_id, "subtask_index": index, "parallelism": SUBTASKS},
             **configuration,
         )

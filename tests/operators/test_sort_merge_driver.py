@@ -48,7 +48,7 @@ def test_both_inputs_are_sorted_and_merged(world, kind, result_type, pages, forc
     counters = task.counters()
     assert (counters.rows_in, counters.rows_out) == (9052, len(PAIRS))
     assert counters.bytes_in > 0
-    assert counters.managed_bytes_peak <= (pages or world.resources.pages) * world.resources.sizes.page_bytes
+    assert counters.managed_bytes_peak <= (pages or world.resources.sizes.pages) * world.resources.sizes.page_bytes
     assert (counters.spilled_bytes > 0) is (pages is not None or force_spill == "true")
 
 

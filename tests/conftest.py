@@ -5,6 +5,7 @@ Clusters live as long as the process on purpose (one for each distinct configura
 
 import gc
 import os
+import re
 import signal
 import sys
 import threading
@@ -38,6 +39,7 @@ if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 _WAIT_S = 30.0
+_ADDRESS = re.compile(r"at 0x[0-9a-f]{6,}")
 
 
 def pytest_addoption(parser):
@@ -77,6 +79,9 @@ def pytest_runtest_protocol(item):
 
 
 def pytest_collection_modifyitems(config, items):
+    addressed = [item.nodeid for item in items if _ADDRESS.search(item.nodeid)]
+    if addressed:  # workers of one run would collect tests of different names, and refuse each other
+        raise pytest.UsageError(f"the name of a test holds an object's address; give it an id: {addressed[0]}")
     tiers.keep_tiers(config, items)
     keep_samples(config, items)
     take_more_examples(items)

@@ -63,9 +63,9 @@ RIGHT = [
     (pa.struct([("a", pa.int8())]), [{}, {"a": None}, {"a": 1}, (1,), [("a", 1)]]),
     (pa.map_(pa.string(), pa.int8()), [{}, {"a": 1}, [("a", 1)]]),
     # what Arrow refuses by itself
-    (pa.int64(), ["1", b"1", float("nan"), float("inf"), object()]),
+    (pa.int64(), ["1", b"1", float("nan"), float("inf"), Ellipsis]),
     (pa.date32(), ["2024-01-01"]),
-    (pa.list_(pa.int8()), [5, object()]),
+    (pa.list_(pa.int8()), [5, Ellipsis]),
     (pa.map_(pa.int8(), pa.int8()), [5, [1], [(1, 2, 3)]]),
     (pa.struct([("a", pa.int8())]), [5, [1], (1, 2)]),
 ]

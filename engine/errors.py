@@ -102,9 +102,9 @@ class NotYetSupportedError(EngineError, NotImplementedError):
 
 
 def _before_semicolon(text: str) -> tuple[str, str]:
-    """Return what is in front of the first semicolon that is not within quotes, and the rest."""
+    """Return what is in front of the first semicolon that is not within quotes or parentheses, and the rest."""
     end = text.find("; ")
-    while end >= 0 and text.count("'", 0, end) % 2:
+    while end >= 0 and (text.count("'", 0, end) % 2 or text.count("(", 0, end) > text.count(")", 0, end)):
         end = text.find("; ", end + 1)
     return (text, "") if end < 0 else (text[:end], text[end:])
 

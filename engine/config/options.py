@@ -115,13 +115,6 @@ TMP_DIRS = _option(
     "Spill directories, separated by commas; made where they are missing. Default: $TMPDIR, or a folder of mode 0700 "
     "in ~/.local/state/drey.",
 )
-FUNCTIONS_MODE = _option(
-    "functions.mode",
-    "string",
-    "process",
-    "Where Python functions run: in worker processes, or inline, in the task's thread, where a debugger stops.",
-    ("process", "inline"),
-)
 FUNCTIONS_TIMEOUT = _option(
     "functions.timeout",
     "duration",
@@ -140,7 +133,7 @@ PYTHON_EXECUTION_MODE = _option(
     "python.execution-mode",
     "string",
     "process",
-    "Former name of functions.mode; thread means inline.",
+    "Where Python functions run: in worker processes, or in the task's thread, where a debugger stops.",
     ("process", "thread"),
 )
 SPARK_MASTER = _option("spark.master", "string", "local[*]", "Master of Spark for jobs of -t spark.")
@@ -278,25 +271,8 @@ REGISTRATION_TIMEOUT = _option(
     "5 min",
     "How long a TaskManager looks for a JobManager before it ends.",
 )
-REGISTRATION_FIRST_PAUSE = _option(
-    "cluster.registration.initial-timeout",
-    "duration",
-    "100 ms",
-    "Pause after the first failed attempt to register; it doubles with each further one.",
-    minimum=1,
-)
 REGISTRATION_LAST_PAUSE = _option(
     "cluster.registration.max-timeout", "duration", "10 s", "Longest pause between attempts to register.", minimum=1
-)
-BACK_PRESSURE_SAMPLES = _option(
-    "web.backpressure.num-samples",
-    "int",
-    "100",
-    "Samples of the tasks of a job that are taken for one answer about its back pressure.",
-    minimum=1,
-)
-BACK_PRESSURE_INTERVAL = _option(
-    "web.backpressure.delay-between-samples", "duration", "50 ms", "Time between two such samples.", minimum=1
 )
 JOB_STORE_CACHE = _option(
     "jobstore.cache-size", "size", "50mb", "Details of ended jobs that the JobManager keeps in memory."

@@ -178,5 +178,5 @@ def _again(first: pa.RecordBatch | None, others: Iterator[pa.RecordBatch]) -> It
 
 def fragment_settings(settings: Mapping[str, object]) -> dict[str, object]:
     """Return the settings of the embedded clusters in Spark's workers, of which a machine has several."""
-    own = {"taskmanager.memory.process.size": "512mb", "functions.mode": "inline"}
+    own = {"taskmanager.memory.process.size": "512mb", "python.execution-mode": "thread"}
     return {**own, **settings, "parallelism.default": 1}

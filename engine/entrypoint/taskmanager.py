@@ -36,7 +36,6 @@ from engine.config.options import (
     JOB_MANAGER_ADDRESS,
     JOB_MANAGER_RPC_PORT,
     JOB_RECOVERY_JOB_MANAGER_TIMEOUT,
-    REGISTRATION_FIRST_PAUSE,
     REGISTRATION_LAST_PAUSE,
     REGISTRATION_TIMEOUT,
     REST_PORT,
@@ -65,6 +64,9 @@ from ha.interfaces import LeaderRetrieval
 from ha.services import create_ha_services
 
 _log = logging.getLogger("engine.entrypoint.taskmanager")  # not __main__
+
+#: the pause after the first failed attempt to register; it doubles with each further one
+_FIRST_PAUSE_S = 0.1
 
 
 class TaskManager:
@@ -222,7 +224,7 @@ class TaskManager:
     def _registration_settings(self) -> RegistrationSettings:
         configuration = self._configuration
         return RegistrationSettings(
-            first_pause_s=configuration.get(REGISTRATION_FIRST_PAUSE) / 1000,
+            first_pause_s=_FIRST_PAUSE_S,
             last_pause_s=configuration.get(REGISTRATION_LAST_PAUSE) / 1000,
             timeout_s=configuration.get(REGISTRATION_TIMEOUT) / 1000,
         )

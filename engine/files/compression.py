@@ -100,7 +100,7 @@ def codec_of(path: str, compression: str = "", what: str = "read") -> str:
     ending = Path(path).suffix.lower()
     if ending in _REFUSED:
         raise NotYetSupportedError(
-            f"{what}({path!r}): {_REFUSED[ending]} archives; unpack it, or compress with one of {', '.join(CODECS)}"
+            f"{what}({path!r}): a {_REFUSED[ending]} archive; unpack it, or compress with one of {', '.join(CODECS)}"
         )
     return stored_as(_ENDINGS.get(ending, ""), charset)
 

@@ -34,6 +34,6 @@ Input is pulled by the function and results are pushed while it comes, so a func
 a group larger than memory, holds what the user's code holds and a batch besides.
 
 A crash, a leak, ``os._exit`` or an endless loop costs a worker, never the process that runs tasks; the traceback
-reaches the user whole. With ``functions.mode: inline`` the function runs in the task's own process, so that a
+reaches the user whole. With ``python.execution-mode: thread`` the function runs in the task's own process, so that a
 debugger works.
 """

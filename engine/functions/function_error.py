@@ -30,8 +30,9 @@ _OWN_FOLDER = str(Path(__file__).parent.parent)
 #: what functions are given rows by: not a list
 _ITERATORS = ("row_reader.GroupRows", "row_reader.RowStream")
 _NO_DEBUGGER = (
-    "a debugger has no terminal here: functions run in worker processes; run the job embedded with functions.mode: "
-    "inline (flink-run -t local -p 1 -D functions.mode=inline JOB.py), there breakpoint() and pdb.set_trace() stop"
+    "a debugger has no terminal here: functions run in worker processes; run the job embedded with "
+    "python.execution-mode: thread (flink-run -t local -p 1 -D python.execution-mode=thread JOB.py), there "
+    "breakpoint() and pdb.set_trace() stop"
 )
 
 

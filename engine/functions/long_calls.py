@@ -14,7 +14,7 @@ A library that keeps Python's lock (a regular expression that never ends) keeps 
 timer of ``faulthandler``, which needs no lock. It prints the stack, without the row; or it writes the stack to the
 worker's trace and ends the worker, and the task reports what is there in the function's stead (worker_trace.py).
 
-Limits: a function that runs in the task's thread (``functions.mode`` inline) is not watched.
+Limits: a function that runs in the task's thread (``python.execution-mode: thread``) is not watched.
 """
 
 from __future__ import annotations

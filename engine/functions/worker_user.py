@@ -29,7 +29,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from engine.config.loader import Configuration
-from engine.config.options import FUNCTIONS_MODE, PYTHON_EXECUTION_MODE, WORKER_USER
+from engine.config.options import PYTHON_EXECUTION_MODE, WORKER_USER
 from engine.errors import ConfigurationError
 from engine.functions.worker_protocol import OPENED_MAX
 from engine.log_output import LogFile
@@ -69,13 +69,14 @@ def refuse_inline(configuration: Configuration, user: str) -> None:
     """Raise ConfigurationError where a job wants its functions in this very process, past the user they are to have."""
     if user and is_inline(configuration):
         raise ConfigurationError(
-            f"{FUNCTIONS_MODE.key}: functions run as {user} here ({WORKER_USER.key}), so not in the TaskManager itself"
+            f"{PYTHON_EXECUTION_MODE.key}: functions run as {user} here ({WORKER_USER.key}), "
+            "so not in the TaskManager itself"
         )
 
 
 def is_inline(configuration: Configuration) -> bool:
     """Return whether functions are to run in the task's thread."""
-    return bool(configuration.get(FUNCTIONS_MODE) == "inline" or configuration.get(PYTHON_EXECUTION_MODE) == "thread")
+    return bool(configuration.get(PYTHON_EXECUTION_MODE) == "thread")
 
 
 def open_for_worker(folders: Sequence[str], log_file: str) -> list[int]:

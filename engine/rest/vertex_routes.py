@@ -13,7 +13,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from engine.config.options import BACK_PRESSURE_INTERVAL, BACK_PRESSURE_SAMPLES
 from engine.errors import EngineError
 from engine.gateways.insight import PressureSample, SamplePressure, TaskPressure
 from engine.gateways.job_details import AttemptDetails, JobDetails, VertexDetails
@@ -41,6 +40,8 @@ _VERTEX = "/jobs/{job_id}/vertices/{vertex_id}"
 _SUBTASK = f"{_VERTEX}/subtasks/{{index}}"
 #: seconds that an answer may take beyond the samples themselves
 _SAMPLE_GRACE_S = 10.0
+#: samples of a job's tasks for one answer about back pressure, and the milliseconds between two
+_SAMPLES, _SAMPLE_INTERVAL_MS = 100, 50
 
 
 def vertex_routes(services: RestServices) -> tuple[Route, ...]:
@@ -129,13 +130,12 @@ def _small_number(text: str) -> int:
 
 async def _sampled_pressure(services: RestServices, job_id: JobId) -> list[TaskPressure]:
     """Return what the attempts of a job do, sampled by all TaskManagers at the same time."""
-    count = services.configuration.get(BACK_PRESSURE_SAMPLES)
-    interval_ms = services.configuration.get(BACK_PRESSURE_INTERVAL)
-    question = SamplePressure(job_id, count, interval_ms)
+    question = SamplePressure(job_id, _SAMPLES, _SAMPLE_INTERVAL_MS)
+    limit_s = _SAMPLES * _SAMPLE_INTERVAL_MS / 1000 + _SAMPLE_GRACE_S
 
     async def ask(executor: TaskExecutorOverview) -> PressureSample:
         try:
-            return await insight_gateway(services, executor).ask(question, count * interval_ms / 1000 + _SAMPLE_GRACE_S)
+            return await insight_gateway(services, executor).ask(question, limit_s)
         except EngineError:
             return PressureSample(())  # it is going away, and so are its tasks
 

@@ -178,7 +178,7 @@ def test_whole_numbers_and_decimals_are_decimals_with_room_for_both_in_a_union(e
     pq.write_table(pa.table({"a": [2]}), tmp_path / "0.parquet")
     pq.write_table(pa.table({"a": [Decimal("3.25")]}), tmp_path / "1.parquet")
     data = env.read_parquet(tmp_path, schema_mode="union")
-    assert data.schema == pa.schema({"a": pa.decimal128(22, 2)})
+    assert data.schema == pa.schema({"a": pa.decimal128(21, 2)})
     assert sorted(row.a for row in data.collect()) == [Decimal(2), Decimal("3.25")]
 
 

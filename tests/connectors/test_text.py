@@ -125,7 +125,7 @@ def test_what_cannot_be_read_is_said(tmp_path):
     with pytest.raises(PlanError, match="read_text"):
         text_source(tmp_path / "nope", 1)
     (tmp_path / "t.zip").write_bytes(b"")
-    with pytest.raises(NotYetSupportedError, match="zip archives; unpack it"):
+    with pytest.raises(NotYetSupportedError, match="a zip archive is not supported yet; unpack it"):
         text_source(tmp_path / "t.zip", 1)
 
 

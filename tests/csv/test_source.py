@@ -120,7 +120,7 @@ def test_options_are_checked(tmp_path):
     with pytest.raises(SchemaError, match=r"must be a pyarrow\.Schema"):
         csv_source(path, {"n": int})
     (tmp_path / "x.csv.zip").write_bytes(b"")
-    with pytest.raises(NotYetSupportedError, match="zip archives"):
+    with pytest.raises(NotYetSupportedError, match="a zip archive"):
         csv_source(tmp_path / "x.csv.zip", NUMBERED)
     (tmp_path / "empty.csv").write_bytes(b"")
     with pytest.raises(SchemaError, match="pass schema="):

@@ -91,12 +91,13 @@ def test_a_function_has_the_rights_of_the_user_and_nothing_of_the_taskmanager_s(
     assert (tmp_path / "task.log").stat().st_mode & 0o777 == 0o600
 
 
-@pytest.mark.parametrize("setting", [{"functions.mode": "inline"}, {"python.execution-mode": "thread"}])
-def test_a_job_cannot_have_its_functions_in_the_taskmanager(setting):
+def test_a_job_cannot_have_its_functions_in_the_taskmanager():
     runner = FunctionRunner(worker_user=NOBODY)
     operator = PythonOperator("map", packed(len), "len", __file__, 1)
     with pytest.raises(ConfigurationError, match=f"functions run as {NOBODY} here"):
-        runner.open("job", FunctionPlan(operator, SCHEMA, SCHEMA), configuration_from_texts(setting))
+        runner.open(
+            "job", FunctionPlan(operator, SCHEMA, SCHEMA), configuration_from_texts({"python.execution-mode": "thread"})
+        )
 
 
 def test_a_user_that_cannot_be_is_an_error_at_the_start(monkeypatch):

@@ -20,7 +20,7 @@ NESTED = pa.table(
 
 @pytest.fixture(params=[1, 3])
 def environment(request):
-    with Environment(config={"parallelism.default": request.param, "functions.mode": "inline"}) as made:
+    with Environment(config={"parallelism.default": request.param, "python.execution-mode": "thread"}) as made:
         yield made
 
 

@@ -58,7 +58,7 @@ def rows():
     ],
 )
 def data(request, rows):
-    with Environment(config={**request.param, "functions.mode": "inline"}) as environment:
+    with Environment(config={**request.param, "python.execution-mode": "thread"}) as environment:
         yield environment.from_arrow(rows)
 
 

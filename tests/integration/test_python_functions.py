@@ -215,9 +215,8 @@ def test_functions_run_in_other_processes_unless_told(open_environment):
     schema = pa.schema([("pid", pa.int64())])
     pids = {row.pid for row in numbers(open_environment()).map(lambda row: (os.getpid(),), schema).collect()}
     assert os.getpid() not in pids
-    for name, mode in (("functions.mode", "inline"), ("python.execution-mode", "thread")):
-        own = open_environment(**{name: mode})
-        assert {row.pid for row in numbers(own).map(lambda row: (os.getpid(),), schema).collect()} == {os.getpid()}
+    own = open_environment(**{"python.execution-mode": "thread"})
+    assert {row.pid for row in numbers(own).map(lambda row: (os.getpid(),), schema).collect()} == {os.getpid()}
 
 
 @pytest.mark.parametrize("stop", [breakpoint, pdb.set_trace])
@@ -227,7 +226,9 @@ def test_a_breakpoint_in_a_worker_says_where_debuggers_stop(environment, stop):
             stop()
         return (row.a,)
 
-    with pytest.raises(JobExecutionError, match=r"BdbQuit: a debugger has no terminal here.*functions\.mode: inline"):
+    with pytest.raises(
+        JobExecutionError, match=r"BdbQuit: a debugger has no terminal here.*python\.execution-mode: ?thread"
+    ):
         numbers(environment, 10).map(function, ONE).collect()
 
 
@@ -240,7 +241,7 @@ def test_a_debugger_stops_in_a_function_that_runs_inline(tmp_path):
         "        breakpoint()\n"
         "    return (row.a * 2,)\n"
         "one = pa.schema([('a', pa.int64())])\n"
-        "environment = Environment(config={'functions.mode': 'inline', 'parallelism.default': 1})\n"
+        "environment = Environment(config={'python.execution-mode': 'thread', 'parallelism.default': 1})\n"
         "print(environment.from_rows([(1,), (2,), (3,)], one).map(double, one).collect())\n"
     )
     done = subprocess.run(

@@ -59,7 +59,7 @@ def replay(tmp_path):
     return call
 
 
-@pytest.mark.parametrize("config", ["", ', "functions.mode": "inline"'], ids=["worker", "inline"])
+@pytest.mark.parametrize("config", ["", ', "python.execution-mode": "thread"'], ids=["worker", "inline"])
 def test_it_stops_at_the_first_line_and_where_it_fails(replay, config):
     commands = ["p row.id", "n", "n", "p text", "c", "p 'at ' + text", "q"]
     done = replay(PARSE, "data.map(parse, OUT)", commands, config=config)

@@ -92,7 +92,7 @@ def folder(tmp_path_factory):
 @pytest.mark.parametrize("parallelism", [1, 2, 3, 7])
 def test_first_rows_and_pages_go_by_the_order_of_the_files(monkeypatch, folder, parallelism):
     monkeypatch.setattr(small_parts, "SMALL_BYTES", 0)
-    with Environment(config={"parallelism.default": parallelism, "functions.mode": "inline"}) as env:
+    with Environment(config={"parallelism.default": parallelism, "python.execution-mode": "thread"}) as env:
         source = env.read_parquet(folder)
         for name, behind in BEHIND.items():
             data = behind(source)

@@ -10,6 +10,7 @@ import msgspec
 
 from engine.gateways.insight import TaskActivity
 from engine.ids import JobId
+from engine.rest import vertex_routes
 from tests.jobmaster.job_graphs import BLOCKING, Edge, job_graph
 from tests.rest.rest_world import scenario, until
 
@@ -117,7 +118,7 @@ def test_what_is_not_known_is_404_and_what_is_for_streams_is_refused_by_name():
     scenario(body)
 
 
-def test_back_pressure_is_sampled_while_tasks_run():
+def test_back_pressure_is_sampled_while_tasks_run(monkeypatch):
     async def body(world):
         release, seen = threading.Event(), threading.Event()
 
@@ -141,14 +142,12 @@ def test_back_pressure_is_sampled_while_tasks_run():
         finally:
             release.set()
 
-    scenario(
-        body,
-        (1,),
-        settings={"web.backpressure.num-samples": "3", "web.backpressure.delay-between-samples": "5 ms"},
-    )
+    monkeypatch.setattr(vertex_routes, "_SAMPLES", 3)
+    monkeypatch.setattr(vertex_routes, "_SAMPLE_INTERVAL_MS", 5)
+    scenario(body, (1,))
 
 
-def test_the_back_pressure_of_a_vertex_that_does_not_run_is_not_sampled():
+def test_the_back_pressure_of_a_vertex_that_does_not_run_is_not_sampled(monkeypatch):
     async def body(world):
         graph = job_graph([1], names=["scan"])
         await world.run(graph)
@@ -157,8 +156,8 @@ def test_the_back_pressure_of_a_vertex_that_does_not_run_is_not_sampled():
         found = await asyncio.wait_for(world.get(path), 30)
         assert (found["subtasks"], found["backpressureLevel"]) == ([], "ok")
 
-    # a sample would take hours
-    scenario(body, (1,), settings={"web.backpressure.delay-between-samples": "1 h"})
+    monkeypatch.setattr(vertex_routes, "_SAMPLE_INTERVAL_MS", 3_600_000)  # a sample would take hours
+    scenario(body, (1,))
 
 
 def test_numbers_of_several_things_are_aggregated():

@@ -47,7 +47,7 @@ other_names.py         names of pandas, Polars and Spark: what to write instead
 other_options.py       options of pandas, Polars, DuckDB and Spark: what to write instead
 expressions.py         col, lit, when, and all names of expressions
 schema_inference.py    schemas of rows and functions, from type hints or the first rows
-functions.py           Python functions as bytes of the plan
+python_functions.py    Python functions as bytes of the plan
 unwritten_outputs.py   write_* without an execute() behind it
 data_set_values.py     scalar, is_in(data_set): joins
 cached_rows.py         cache: rows that later jobs read

@@ -99,7 +99,7 @@ class FunctionalCalls(Calls):
         >>> halves.select("y", "error_input").collect()
         [Row(y=2, error_input=None), Row(y=None, error_input={'x': 0})]
         """
-        from engine.api.functions import call_policy
+        from engine.api.python_functions import call_policy
 
         policy = call_policy("map", fn, concurrency, retries, retry_delay, on_error)
         return self._python("map", fn, schema, columns, policy)
@@ -124,7 +124,7 @@ class FunctionalCalls(Calls):
         >>> words.collect()
         [Row(word='a'), Row(word='b'), Row(word='c')]
         """
-        from engine.api.functions import call_policy
+        from engine.api.python_functions import call_policy
 
         policy = call_policy("flat_map", fn, concurrency, retries, retry_delay, on_error)
         return self._python("flat_map", fn, schema, columns, policy)
@@ -177,7 +177,7 @@ class FunctionalCalls(Calls):
         columns: Any = None,
         policy: CallPolicy | None = None,
     ) -> Self:
-        from engine.api.functions import python_function
+        from engine.api.python_functions import python_function
         from engine.api.schema_inference import function_schema
 
         arguments = () if columns is None else tuple(column_names(columns, f"{kind} columns"))
@@ -205,7 +205,7 @@ def reduce_node(
     source: LogicalNode, keys: tuple[str, ...], fn: Any, schema: pa.Schema | None, first_results: FirstResults
 ) -> LogicalNode:
     """Return the node of a function over the groups of a node by columns; ``first_results``: of the node."""
-    from engine.api.functions import python_function
+    from engine.api.python_functions import python_function
     from engine.api.schema_inference import function_schema
 
     plain, not_null = output_schema(function_schema("reduce", fn, schema, first_results, keys), "reduce")
@@ -217,7 +217,7 @@ def co_group_node(
     left: LogicalNode, right: LogicalNode, keys: list[str], fn: Any, schema: pa.Schema | None
 ) -> LogicalNode:
     """Return the node of a function over the groups of two nodes."""
-    from engine.api.functions import python_function
+    from engine.api.python_functions import python_function
     from engine.api.schema_inference import function_schema
     from engine.expressions.infer import infer_schema
 

@@ -25,7 +25,7 @@ from engine.graph.expression import Cast, ColumnRef, Expression, columns_of, dep
 from engine.graph.plan import Aggregate, Join, Plan, PlanNode, Sink, Source
 from engine.graph.source_spec import ColumnStatistics, ComputedStatistics, ParquetSource, SourceSpec
 from engine.optimizer.logical_plan import LogicalPlan
-from engine.optimizer.operators.registry import entry_of
+from engine.optimizer.operator_entries.registry import entry_of
 from engine.optimizer.rules.projection_pruning import used_columns
 
 #: below this many rows the first sample has seen enough

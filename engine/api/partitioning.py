@@ -119,7 +119,7 @@ class PartitioningCalls(Calls):
         Raises: SchemaError for a column that is not there; the job fails with the function's name, file and line for
         an exception in it or for what is no subtask.
         """
-        from engine.api.functions import python_function
+        from engine.api.python_functions import python_function
 
         names = tuple(column_names(list(keys), "partition_custom"))
         check_columns(names, self._node.schema)

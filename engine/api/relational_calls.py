@@ -140,7 +140,7 @@ class RelationalCalls(Calls):
             return self._same_rows(Filter(with_typed_texts(predicate, self.schema)))
         if isinstance(condition, bool):
             raise plain_truth(condition, "filter")
-        from engine.api.functions import python_function
+        from engine.api.python_functions import python_function
         from engine.functions.user_function import function_of
 
         if function_of("filter", condition) is None:

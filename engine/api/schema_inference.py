@@ -29,7 +29,7 @@ from typing import Any, Final
 import msgspec
 import pyarrow as pa
 
-from engine.api.functions import check_function, is_async, python_function
+from engine.api.python_functions import check_function, is_async, python_function
 from engine.errors import SchemaError
 from engine.expressions.column_names import column_field
 from engine.functions.first_calls import KINDS, RESULT_SCHEMA, first_calls

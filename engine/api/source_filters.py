@@ -15,8 +15,8 @@ from engine.graph.expression import Expression, depth_of
 from engine.graph.plan import Filter, Plan, PlanNode, Project, Source
 from engine.graph.source_spec import ParquetSource, PathSource
 from engine.optimizer.expression_rewriting import mapping_of, substitute
+from engine.optimizer.logical_optimizer import push_filters
 from engine.optimizer.logical_plan import LogicalPlan
-from engine.optimizer.planner import push_filters
 
 #: of a predicate that is followed through projections
 _DEPTH_MAX: Final = 64

@@ -19,9 +19,9 @@ from typing import Any, Final
 import pyarrow as pa
 
 from engine.api.expression import Expr, to_expression
-from engine.api.functions import python_function
 from engine.api.logical_node import LogicalNode
 from engine.api.projections import free_name, project_node
+from engine.api.python_functions import python_function
 from engine.api.schema_inference import hinted_type, hinted_value_type
 from engine.errors import SchemaError
 from engine.expressions.infer import infer_type

@@ -33,7 +33,7 @@ from engine.graph.source_spec import (
 
 if TYPE_CHECKING:
     from engine.iomanager.spill_space import SpillSpace
-    from engine.records.key_test import KeyTest
+    from engine.records.adaptive_key_filter import AdaptiveKeyFilter
     from engine.records.top_keys import TopTest
 
 
@@ -67,7 +67,7 @@ class SourceReader(Protocol):
 class FilteringReader(Protocol):
     """One that leaves out rows where it reads them."""
 
-    def filter_by(self, tests: Sequence[KeyTest]) -> None:
+    def filter_by(self, tests: Sequence[AdaptiveKeyFilter]) -> None:
         """Leave out rows that a test says are not wanted; to be called before the first row is read."""
         ...
 

@@ -40,8 +40,8 @@ from engine.graph.plan import (
 from engine.graph.plan_schema import PlanSchema
 from engine.graph.sort_key import SortKey
 from engine.optimizer.input_order import other_keys
-from engine.optimizer.operators.entry import OrderUse
-from engine.optimizer.operators.registry import entry_of
+from engine.optimizer.operator_entries.entry import OrderUse
+from engine.optimizer.operator_entries.registry import entry_of
 
 _HOW: Final = {
     JoinType.INNER: "inner",

@@ -32,7 +32,7 @@ ordered_bytes      their loops
 number_kernels     loops over numbers that Arrow has not
 argument_kinds.py  which types a kind of argument takes
 varying_constants.py  functions whose constants are columns
-functions.py       from a row of the table of functions (graph) to its binder
+function_registry.py from a row of the table of functions (graph) to its binder
 shared_parts.py    what stands more than once in a projection, computed once
 conditional.py     when/then/otherwise
 compile.py         expression + schema -> operand

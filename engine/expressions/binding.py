@@ -2,7 +2,7 @@
 
     Operand(type, evaluate, constant)    an expression compiled over a schema: evaluate(batch) -> Array or Scalar
     Form(function, operands, options)    what an operand was made of, for who evaluates it by other means
-    FunctionEntry(name, arity, bind)     one row of the table in functions.py
+    FunctionEntry(name, arity, bind)     one row of the table in function_registry.py
     bind(operands, options) -> Binding(kernel, argument_types, can_raise)
 
 A function looks at the types of its operands once, says to which types they are to be cast (None: as they are) and

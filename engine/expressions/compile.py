@@ -17,7 +17,7 @@ from engine.expressions.binding import Binding, Form, NoMatchError, Operand, cas
 from engine.expressions.casting import cast_kernel
 from engine.expressions.common_type import result_type_of
 from engine.expressions.conditional import bind_case
-from engine.expressions.functions import find_function
+from engine.expressions.function_registry import find_function
 from engine.expressions.literals import literal_scalar
 from engine.expressions.random_numbers import random_numbers, row_places
 from engine.expressions.schema_bridge import type_from_ipc

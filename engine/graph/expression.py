@@ -15,7 +15,7 @@
 
 There is no pyarrow here: ``engine.expressions`` evaluates these over Arrow batches (and gives their types by
 evaluating over an empty one); Spark and SQL translate them. Function names of ``Call`` are those of
-``engine.expressions.functions``: add subtract multiply divide floor_divide modulo negate | equal not_equal less
+``engine.expressions.function_registry``: add subtract multiply divide floor_divide modulo negate | equal not_equal less
 less_equal greater greater_equal | and or not | is_null is_not_null is_in between | str_* dt_* ...
 
 Held by: tests/optimizer/test_column_lineage.py

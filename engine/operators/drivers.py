@@ -22,7 +22,7 @@ from engine.graph.source_spec import ParquetSource
 from engine.operators.operator import Output, RowsOutput, TaskContext
 from engine.operators.runtime_filters import together
 from engine.operators.source_pacing import paced, share_of
-from engine.records.key_test import mask_of
+from engine.records.adaptive_key_filter import mask_of
 from engine.records.top_keys import TopTest
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from engine.operators.split_hands import SplitHand
     from engine.operators.task_inputs import TaskInput
     from engine.parquet.reader import ParquetReader
-    from engine.records.key_test import KeyTest
+    from engine.records.adaptive_key_filter import AdaptiveKeyFilter
     from engine.records.row_sieve import RowSieve
 
 
@@ -118,7 +118,7 @@ class SourceDriver:
         self._reader_filters = is_filtering(self._reader)
         has_runs = isinstance(operator.spec, ParquetSource) and operator.spec.has_runs
         self._run_reader = cast("ParquetReader", self._reader) if has_runs else None
-        self._tests: list[KeyTest] = []
+        self._tests: list[AdaptiveKeyFilter] = []
         self._top: TopTest | None = None
         if operator.top is not None and is_filtering(self._reader):
             self._top = TopTest(operator.top.key, operator.top.count, is_only_key=operator.top.is_only_key)

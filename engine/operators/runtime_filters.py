@@ -18,8 +18,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from engine.memory.budget import Kind, process_budget
+from engine.records.adaptive_key_filter import AdaptiveKeyFilter
 from engine.records.key_filter import KeyFilter, key_filter, merged
-from engine.records.key_test import KeyTest
 
 if TYPE_CHECKING:
     from engine.graph.runtime_filter import RuntimeFilter
@@ -43,9 +43,9 @@ class RuntimeFilters:
         """Take the memory of the filters; False: there is none."""
         return self._reserved.resize(sum(each.size_bytes for each in self.filters.values()))
 
-    def tests(self, wanted: Sequence[RuntimeFilter]) -> list[KeyTest]:
+    def tests(self, wanted: Sequence[RuntimeFilter]) -> list[AdaptiveKeyFilter]:
         """Return the tests of those columns of a source for which there is a filter."""
-        return [KeyTest(each.column, self.filters[each.key]) for each in wanted if each.key in self.filters]
+        return [AdaptiveKeyFilter(each.column, self.filters[each.key]) for each in wanted if each.key in self.filters]
 
     def close(self) -> None:
         """Give the memory back; idempotent. Who still holds a filter may use it."""

@@ -1,7 +1,7 @@
 """The optimizer: from what a script wants to how it runs, with every number explained.
 
     Plan ─► rewrite rules ─► estimates ─► alternatives with costs ─► OptimizedPlan ─► JobGraph
-            planner.py       estimates.py  plan_enumerator.py          explain.py        job_graph_generator.py
+            logical_optimizer.py  estimates.py  plan_enumerator.py     explain.py        job_graph_generator.py
 
 It decides how rows travel (ship strategies), which algorithm runs (which side of a join is built, which phases an
 aggregate has), at what parallelism, through which exchanges (pipelined or blocking) and with how many pages.
@@ -10,7 +10,7 @@ It imports no pyarrow. What changes while a job runs is decided by ``engine.adap
 optimizer.
 
     optimizer.py             optimize(plan, settings): the front door
-    planner.py, rules/       the ordered list of rewrite rules, one rule per file
+    logical_optimizer.py, rules/  the ordered list of rewrite rules, one rule per file
     logical_plan.py          a Plan that rules may change
     expression_rewriting.py  what may raise, conjuncts, substitution
     selectivity.py           which share of rows a predicate keeps
@@ -40,7 +40,7 @@ optimizer.
     partition_planning.py    where rows go when the user says so
     plan_enumerator.py       alternatives of the whole plan, bottom up
     candidates.py            a possible way to compute a node
-    operators/               what the planner knows of each operator: one entry each, asked by every stage
+    operator_entries/        what the planner knows of each operator: one entry each, asked by every stage
     operator_translation.py  candidates to physical operators
     physical_plan_builder.py where entries put them             aggregate_phases.py  arguments and partial states
     input_changes.py         filters and projections that rules put before an input

@@ -35,7 +35,7 @@ import msgspec
 
 from engine.graph.plan import CoGroup, Explode, GroupReduce, Plan, PlanNode, Project, PythonFunction
 from engine.optimizer.logical_plan import LogicalPlan
-from engine.optimizer.operators.registry import entry_of
+from engine.optimizer.operator_entries.registry import entry_of
 from engine.statistics.estimates import UNKNOWN, Estimates
 
 #: from a node and the estimates of its inputs to those of its result

@@ -16,7 +16,7 @@ from engine.graph.exchange_mode import ExecutionMode
 from engine.graph.operator_descriptor import HashJoinOperator, JoinOperator, PartitionedAsofOperator
 from engine.graph.ship_strategy import SORTED_RUNS, ShipStrategy
 from engine.optimizer.adaptive_facts import adaptive_text
-from engine.optimizer.operators.registry import entry_of
+from engine.optimizer.operator_entries.registry import entry_of
 from engine.optimizer.physical_plan import Channel, OptimizedPlan, PhysicalNode
 from engine.optimizer.small_parts import small_bytes
 from engine.shown_sizes import rows_text, size_text

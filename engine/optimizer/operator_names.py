@@ -6,7 +6,7 @@ Held by: tests/optimizer/test_rules.py
 from __future__ import annotations
 
 from engine.graph.plan import PlanNode
-from engine.optimizer.operators.registry import entry_of
+from engine.optimizer.operator_entries.registry import entry_of
 
 
 def operator_name(node: PlanNode) -> str:

@@ -19,8 +19,8 @@ from __future__ import annotations
 
 from engine.graph.plan import Plan
 from engine.optimizer.candidates import Candidate
+from engine.optimizer.operator_entries.registry import entry_of
 from engine.optimizer.operator_names import operator_name
-from engine.optimizer.operators.registry import entry_of
 from engine.optimizer.physical_plan import PhysicalNode
 from engine.optimizer.physical_plan_builder import PhysicalPlanBuilder
 from engine.optimizer.settings import OptimizerSettings

@@ -15,12 +15,12 @@ from engine.graph.plan import Plan
 from engine.optimizer.candidates import most_subtasks
 from engine.optimizer.estimates import estimate, estimate_plan, flink_estimate
 from engine.optimizer.exchange_planning import assign_exchange_modes
+from engine.optimizer.logical_optimizer import rewrite
 from engine.optimizer.memory_plan import with_pages
 from engine.optimizer.operator_translation import physical_nodes
 from engine.optimizer.partition_planning import fold_partitions
 from engine.optimizer.physical_plan import OptimizedPlan
 from engine.optimizer.plan_enumerator import enumerate_plan
-from engine.optimizer.planner import rewrite
 from engine.optimizer.runtime_filter_planning import with_runtime_filters
 from engine.optimizer.scan_fusion import fuse_scans
 from engine.optimizer.settings import OptimizerSettings

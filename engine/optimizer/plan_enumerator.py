@@ -28,9 +28,9 @@ import msgspec
 from engine.graph.plan import Plan
 from engine.optimizer.candidates import Candidate, cheapest, prune
 from engine.optimizer.first_rows import first_rows
+from engine.optimizer.operator_entries.entry import Planning
+from engine.optimizer.operator_entries.registry import entry_of
 from engine.optimizer.operator_names import operator_name
-from engine.optimizer.operators.entry import Planning
-from engine.optimizer.operators.registry import entry_of
 from engine.optimizer.settings import OptimizerSettings
 from engine.optimizer.small_parts import SHUFFLED_FACTOR, SHUFFLED_SHARE, share_that_travels, small_parts
 from engine.statistics.costs import total_costs

@@ -20,7 +20,7 @@ that is kept is that of the build side's different keys in all keys that there a
 Expectations may be wrong. A build side that is more than a table as it lies there may turn out to be small: how many
 rows it has is seen when it is complete, and up to ``RuntimeFilter.rows_max`` the join makes the filter that was not
 expected to pay; of a build side that is divided among subtasks, each with its part of them. One that keeps too much is
-switched off where it is applied (``records.key_test``).
+switched off where it is applied (``records.adaptive_key_filter``).
 
 Source: Flink's FlinkRuntimeFilterProgram, the dynamic filters of Trino.
 Held by: tests/optimizer/test_runtime_filters.py

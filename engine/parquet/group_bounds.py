@@ -30,8 +30,8 @@ from engine.expressions.evaluate import evaluate
 from engine.graph.expression import Expression, columns_of, conjuncts
 from engine.parquet.footers import GroupBounds, arrow_schema, known_bounds
 from engine.parquet.pages import flat_leaves
+from engine.records.adaptive_key_filter import AdaptiveKeyFilter
 from engine.records.arrow_functions import pc
-from engine.records.key_test import KeyTest
 from engine.records.plain_scalars import array_of, scalar_of
 from engine.records.plain_types import plain_type
 from engine.statistics.bounds_predicate import ROW_COUNT, highest, lowest, may_be_true, null_count
@@ -76,7 +76,7 @@ def possible_rows(bounds: pa.RecordBatch, predicate: Expression, schema: pa.Sche
 
 
 def matched_groups(
-    footer: pq.FileMetaData, groups: Sequence[int], tests: Sequence[KeyTest], schema: pa.Schema
+    footer: pq.FileMetaData, groups: Sequence[int], tests: Sequence[AdaptiveKeyFilter], schema: pa.Schema
 ) -> Sequence[int]:
     """Return the row groups, of some, in which each column may have a value that its filter has."""
     for test in tests:

@@ -49,7 +49,7 @@ from engine.records.wide_rows import average_width, one_by_one
 
 if TYPE_CHECKING:
     from engine.iomanager.spill_space import SpillSpace
-    from engine.records.key_test import KeyTest
+    from engine.records.adaptive_key_filter import AdaptiveKeyFilter
     from engine.records.top_keys import TopTest
 
 #: rows of a batch, when they are narrow
@@ -110,7 +110,7 @@ class ParquetReader:
         #: columns that may come out as numbers of texts, or as decimals in 64 bits
         self._compact: frozenset[str] = frozenset()
         #: made by joins while the job runs
-        self._tests: Sequence[KeyTest] = ()
+        self._tests: Sequence[AdaptiveKeyFilter] = ()
         #: for what wants the first rows of an order alone; of the file that is open; of all that were looked at
         self._top: TopTest | None = None
         self._top_groups: TopGroups | None = None
@@ -125,7 +125,7 @@ class ParquetReader:
         #: of the rows that are read
         self._run_read = 0
 
-    def filter_by(self, tests: Sequence[KeyTest]) -> None:
+    def filter_by(self, tests: Sequence[AdaptiveKeyFilter]) -> None:
         """Leave out rows that filters of keys say are not wanted; to be called before the first row is read."""
         self._tests = tests
 
@@ -459,7 +459,7 @@ class ParquetReader:
         self._index_looks = _INDEX_LOOKS
         self._find_possible_groups()
 
-    def _narrow_columns(self, tests: Sequence[KeyTest | TopTest]) -> set[str]:
+    def _narrow_columns(self, tests: Sequence[AdaptiveKeyFilter | TopTest]) -> set[str]:
         """Return the columns whose decimals may be decoded to 64 bits.
 
         Who takes the rows says so of those that come out, and the filter of those that it looks at.

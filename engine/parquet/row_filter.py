@@ -15,10 +15,10 @@ dictionary, a handful, and looked up by number for the rows; no text is written 
 fail: a dictionary may have texts that no row has. All other parts are one predicate over plain columns, of the rows
 that are left by then where those are few and it cannot fail.
 
-``tests``: filters of keys, which joins have made while the job runs (``records.key_test``). Each is asked as long as it
-is of use, of the rows that are left by then. They come before the predicate where batches have shown that they leave a
-smaller share of the rows, and it cannot fail. The last of them may be the threshold of a top-n (``records.top_keys``),
-which wants to see the rows that the predicate leaves and no others: then it is first.
+``tests``: filters of keys, which joins have made while the job runs (``records.adaptive_key_filter``). Each is asked as
+long as it is of use, of the rows that are left by then. They come before the predicate where batches have shown that
+they leave a smaller share of the rows, and it cannot fail. The last of them may be the threshold of a top-n
+(``records.top_keys``), which wants to see the rows that the predicate leaves and no others: then it is first.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from engine.graph.expression import Expression, columns_of, conjunction, conjunc
 from engine.parquet.column_passes import joined
 from engine.parquet.column_streams import ColumnStream
 from engine.parquet.row_ranges import ALL_ROWS, NO_ROWS, Ranges, share_of
+from engine.records.adaptive_key_filter import FEW_ROWS_SHARE, AdaptiveKeyFilter, mask_of
 from engine.records.arrow_functions import pc
 from engine.records.kept_rows import flags_of_codes, kept_rows, narrowed_mask
-from engine.records.key_test import FEW_ROWS_SHARE, KeyTest, mask_of
 from engine.records.plain_scalars import scalar_of
 from engine.records.plain_types import plain_batch
 from engine.records.top_keys import TopTest
@@ -62,7 +62,7 @@ class RowFilter:
         predicate: Expression | None,
         schema: pa.Schema,
         coded: Collection[str],
-        tests: Sequence[KeyTest | TopTest] = (),
+        tests: Sequence[AdaptiveKeyFilter | TopTest] = (),
     ) -> None:
         self._tests = tests
         names = {test.column for test in tests}
@@ -86,7 +86,7 @@ class RowFilter:
         self.narrow_columns = frozenset() if self._plain is None else self._plain.narrow_columns
         can_raise = self._plain is not None and self._plain.can_raise
         self._may_test_first = (
-            predicate is not None and not can_raise and all(isinstance(one, KeyTest) for one in tests)
+            predicate is not None and not can_raise and all(isinstance(one, AdaptiveKeyFilter) for one in tests)
         )
         #: rows that tests, and the predicate, were asked about, and those that they left
         self._tested, self._asked = _Share(), _Share()

@@ -21,7 +21,7 @@
     comparator      key equality (joins, groups) and the order of sort keys
     row_combiner    one row of two that have the same keys: the door between sorts and aggregates
     row_sieve       takes rows before they are decoded: the door between exchange, joins and aggregates
-    key_filter      which values a key column has, in a few bits for each; key_test: at work on batches
+    key_filter      which values a key column has, in a few bits for each; adaptive_key_filter: applied to batches
     top_keys        which rows can be among the first n
     outside_values  out-of-line values: wide ones lie in files, rows hold references; outside_keys: keys among them,
                     compared block by block

@@ -15,7 +15,7 @@ known_calls.py      functions of other dialects as calls that the planner knows,
 aliases.py          names of a list of SELECT within the same SELECT
 same_names.py       values that the planner takes for one; select_items.py: names of columns, as they were written
 zone_calls.py       AT TIME ZONE as a call: the planner's cast loses the zone
-planner.py          DataFusion told of names and types, never of data
+datafusion_planner.py  DataFusion told of names and types, never of data
 planner_errors.py   what it says of a text, as one sentence: line and column, and names that are near
 missing_forms.py    forms that are not there, and what to write instead
 lost_meaning.py     what a query says and the planner loses: refused by name
@@ -34,7 +34,7 @@ windows.py          functions over windows; null_treatment.py: IGNORE NULLS
 expressions.py      expressions of Substrait to ours
 constants.py        what is computed of constants, as of columns
 coercions.py        casts that nobody wrote, where Drey has a rule of its own
-functions.py        a table of functions by name; text_calls.py: those of texts; arguments.py: constants, or columns
+scalar_functions.py  a table of functions by name; text_calls.py: those of texts; arguments.py: constants, or columns
                     in their place; list_functions.py: those of lists and structs; own_functions.py: those
                     that the planner is told of; spans.py: intervals that columns say, differences of timestamps
 types.py            types and constants; messages.py: messages of Substrait as trees

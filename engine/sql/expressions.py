@@ -1,7 +1,7 @@
 """Expressions of Substrait as ours.
 
     selection(4)                    col(the name of the fourth column)
-    scalar_function(f, arguments)   functions.py
+    scalar_function(f, arguments)   scalar_functions.py
     window_function                 windows.py
     cast, if_then, singular_or_list cast(), when().then(), is_in()
     subquery                        a column that relations.py has joined
@@ -30,10 +30,10 @@ from engine.graph.expression import Cast, ColumnRef
 from engine.sql.arguments import constant_of
 from engine.sql.coercions import Coercions, without_widening
 from engine.sql.constants import computed, constant_call, constant_cast, is_constant, is_null, scalar_of
-from engine.sql.functions import FUNCTIONS, OVER_NULLS
 from engine.sql.list_functions import LIST_FUNCTIONS, is_any, null_position
 from engine.sql.marked_membership import marked_value
 from engine.sql.own_functions import OWN
+from engine.sql.scalar_functions import FUNCTIONS, OVER_NULLS
 from engine.sql.spans import INTERVAL_OF, moved, part_of_span, with_spans
 from engine.sql.types import arrow_type, constant, in_microseconds
 from engine.sql.windows import window

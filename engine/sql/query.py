@@ -21,8 +21,8 @@ from engine.errors import EngineError, NotYetSupportedError, PlanError
 from engine.files.compression import plain_ending
 from engine.files.paths import is_hidden
 from engine.sql.constants import NoFunctionError, NoValueError
+from engine.sql.datafusion_planner import plan_query
 from engine.sql.lost_meaning import plain_words
-from engine.sql.planner import plan_query
 from engine.sql.planner_errors import place_of, with_place
 from engine.sql.relations import RelationReader
 from engine.sql.text_pieces import is_comment, is_quoted, pieces

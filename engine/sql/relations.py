@@ -33,6 +33,7 @@ from engine.sql import joins
 from engine.sql.coercions import Coercions
 from engine.sql.column_names import ColumnNames, Relation, different_names
 from engine.sql.constants import is_constant, scalar_of
+from engine.sql.datafusion_planner import PlannedQuery
 from engine.sql.expressions import ExpressionReader
 from engine.sql.groups import grouped
 from engine.sql.join_conditions import JoinCondition, JoinKey, join_condition, positions
@@ -41,7 +42,6 @@ from engine.sql.memberships import Memberships
 from engine.sql.messages import messages_below
 from engine.sql.never_true import has_no_rows
 from engine.sql.null_aware import joins_of
-from engine.sql.planner import PlannedQuery
 from engine.sql.set_operations import with_counts
 from engine.sql.types import arrow_type, own_names
 from engine.sql.unnested import TABLE, Unnested

@@ -37,7 +37,7 @@ NOT_FOR_TEN_ROWS = (
     "engine.api.joins",
     "engine.api.windows",
     "engine.expressions.compile",
-    "engine.optimizer.operators.join",
+    "engine.optimizer.operator_entries.join",
     "engine.optimizer.rules.join_order",
     "engine.parquet",
     "engine.window",

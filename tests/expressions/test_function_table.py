@@ -10,7 +10,7 @@ from engine.errors import DataError, SchemaError
 from engine.expressions.argument_kinds import type_of_kind
 from engine.expressions.binding import NoMatchError
 from engine.expressions.evaluate import compile_expression
-from engine.expressions.functions import find_function
+from engine.expressions.function_registry import find_function
 from engine.expressions.literals import make_literal
 from engine.graph.expression import Call, ColumnRef
 from engine.graph.function_row import FunctionRow

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from engine import Environment, udf
-from engine.api.functions import python_function
+from engine.api.python_functions import python_function
 from engine.functions.function_bytes import packed
 
 PROGRAM = Path(__file__).parent / "program_forms.py"

@@ -21,8 +21,8 @@ from engine.jobmaster.job_event import Replanned, decode_event, encode_event
 from engine.jobmaster.scheduler import Scheduler
 from engine.memory.page_budget import PageBudget
 from engine.optimizer.job_graph_generator import generate_job_graph
+from engine.optimizer.logical_optimizer import rewrite
 from engine.optimizer.optimizer import optimize
-from engine.optimizer.planner import rewrite
 from engine.optimizer.settings import OptimizerSettings
 from tests.jobmaster.job_simulation import Simulation
 from tests.optimizer.interpreter import RaisedError, Tables, run_plan

@@ -8,8 +8,8 @@ from engine.graph.expression import AggregateCall, Case, Cast, ColumnRef, Expres
 from engine.graph.plan import Aggregate, Join, JoinType, PartialAggregate, Plan, PlanNode, Project, Source
 from engine.graph.source_spec import ColumnStatistics
 from engine.optimizer.explain import explain
+from engine.optimizer.logical_optimizer import rewrite
 from engine.optimizer.optimizer import optimize
-from engine.optimizer.planner import rewrite
 from engine.optimizer.safe_numbers import is_safe_call
 from engine.optimizer.settings import OptimizerSettings
 from tests.optimizer.plan_building import Builder, call, column, lit, schema

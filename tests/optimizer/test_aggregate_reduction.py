@@ -13,7 +13,7 @@ from engine import Environment
 from engine.graph.expression import ColumnRef
 from engine.graph.plan import Aggregate, Join, JoinType, Plan
 from engine.graph.source_spec import ColumnStatistics
-from engine.optimizer.planner import rewrite
+from engine.optimizer.logical_optimizer import rewrite
 from tests.optimizer.interpreter import run_plan
 from tests.optimizer.plan_building import Builder, call, column, lit, schema
 

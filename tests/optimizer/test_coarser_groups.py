@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from engine.graph.plan import Aggregate, PartialAggregate, Plan, PlanNode, Source
-from engine.optimizer.planner import rewrite
+from engine.optimizer.logical_optimizer import rewrite
 from tests.optimizer.plan_building import Builder, schema
 
 ROWS = schema(a="int64", b="int64", v="int64")

@@ -8,7 +8,7 @@ import pytest
 from engine.graph.expression import Literal
 from engine.graph.plan import Filter, JoinType, Operator, Plan, Source, Union
 from engine.graph.source_spec import ColumnStatistics, ComputedStatistics
-from engine.optimizer.planner import rewrite
+from engine.optimizer.logical_optimizer import rewrite
 from tests.optimizer.plan_building import Builder, call, lit, schema
 
 PAIR = schema(k="int64", v="int64")

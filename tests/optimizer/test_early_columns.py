@@ -7,7 +7,7 @@ import pytest
 from engine.graph.expression import ColumnRef, columns_of
 from engine.graph.plan import Join, JoinType, Plan, PlanNode, Project
 from engine.graph.source_spec import ColumnStatistics
-from engine.optimizer.planner import rewrite
+from engine.optimizer.logical_optimizer import rewrite
 from tests.optimizer.plan_building import Builder, call, column, lit, schema
 
 SALES = schema(item="int64", day="int32", price="int32", note="string")

@@ -8,8 +8,8 @@ from engine.graph.expression import conjuncts
 from engine.graph.plan import Filter, JoinType, PartialAggregate, Plan, Source
 from engine.graph.source_spec import ColumnStatistics
 from engine.optimizer.explain import explain
+from engine.optimizer.logical_optimizer import rewrite
 from engine.optimizer.optimizer import optimize
-from engine.optimizer.planner import rewrite
 from engine.optimizer.settings import OptimizerSettings
 from tests.optimizer.plan_building import Builder, call, column, lit, schema
 

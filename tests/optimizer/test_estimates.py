@@ -11,7 +11,7 @@ from engine.optimizer import column_lineage
 from engine.optimizer.estimates import estimate, estimate_below, estimate_plan, flink_estimate
 from engine.optimizer.key_ranges import values_met
 from engine.optimizer.logical_plan import LogicalPlan
-from engine.optimizer.operators.filter import FilterEntry
+from engine.optimizer.operator_entries.filter import FilterEntry
 from engine.optimizer.selectivity import SMALLEST, selectivity
 from engine.statistics.costs import Costs, broadcast_cost, hash_join_cost, repartition_cost
 from engine.statistics.estimates import UNKNOWN, Estimates

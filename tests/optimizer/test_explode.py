@@ -8,7 +8,7 @@ from engine.api.logical_node import LogicalNode, build_plan
 from engine.graph.expression import columns_of
 from engine.graph.plan import Explode, Filter, Limit, Project, Sink, Source
 from engine.graph.source_spec import SinkSpec
-from engine.optimizer.planner import rewrite
+from engine.optimizer.logical_optimizer import rewrite
 
 
 @pytest.fixture(scope="module")

@@ -21,8 +21,8 @@ from engine.optimizer.join_search import (
     best_order,
     cost_of,
 )
+from engine.optimizer.logical_optimizer import rewrite
 from engine.optimizer.optimizer import optimize
-from engine.optimizer.planner import rewrite
 from engine.optimizer.settings import OptimizerSettings
 from tests.optimizer.interpreter import run_plan
 from tests.optimizer.plan_building import Builder, call, column, lit, schema

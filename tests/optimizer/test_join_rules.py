@@ -7,8 +7,8 @@ import pytest
 from engine.graph.expression import conjuncts
 from engine.graph.plan import Filter, Join, JoinHint, JoinType, Source
 from engine.graph.source_spec import ColumnStatistics
+from engine.optimizer.logical_optimizer import rewrite
 from engine.optimizer.optimizer import optimize
-from engine.optimizer.planner import rewrite
 from engine.optimizer.settings import OptimizerSettings
 from tests.optimizer.plan_building import Builder, call, lit, schema
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from engine.graph.plan import Join, JoinType, Plan
-from engine.optimizer.planner import rewrite
+from engine.optimizer.logical_optimizer import rewrite
 from tests.optimizer.plan_building import Builder, call, lit, schema
 
 LEFT, RIGHT, THIRD = schema(x="int64", a="int64"), schema(y="int64", b="int64"), schema(z="int64", c="int64")

@@ -15,9 +15,9 @@ from engine.ids import JobId
 from engine.memory.page_budget import PageBudget
 from engine.optimizer.explain import explain, summary
 from engine.optimizer.job_graph_generator import generate_job_graph
+from engine.optimizer.logical_optimizer import rewrite
 from engine.optimizer.optimizer import optimize
 from engine.optimizer.physical_plan import OptimizedPlan
-from engine.optimizer.planner import rewrite
 from engine.optimizer.settings import OptimizerSettings
 from tests.optimizer.interpreter import RaisedError, Rows, Tables, run_physical, run_plan
 from tests.optimizer.random_plans import SMALL_PART_BYTES, plans, tables

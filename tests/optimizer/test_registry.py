@@ -9,10 +9,10 @@ from engine.graph import operator_descriptor, plan
 from engine.graph.operator_descriptor import PhysicalOperator, Traits
 from engine.graph.plan import Limit, Operator
 from engine.operators import registry as drivers
-from engine.optimizer import operators
-from engine.optimizer.operators.entry import OperatorEntry, OrderUse
-from engine.optimizer.operators.limit import LimitEntry
-from engine.optimizer.operators.registry import PLACES, entry_of, entry_of_type
+from engine.optimizer import operator_entries
+from engine.optimizer.operator_entries.entry import OperatorEntry, OrderUse
+from engine.optimizer.operator_entries.limit import LimitEntry
+from engine.optimizer.operator_entries.registry import PLACES, entry_of, entry_of_type
 from tests.tidy.imports import ROOT
 
 #: of engine.graph.plan, but no operator
@@ -61,10 +61,10 @@ def test_what_an_entry_does_not_say_is_taken_carefully():
 
 
 def test_every_file_of_entries_is_in_the_registry():
-    folder = ROOT / "engine" / "optimizer" / "operators"
+    folder = ROOT / "engine" / "optimizer" / "operator_entries"
     files = {path.stem for path in folder.glob("*.py")} - {"__init__", "entry", "registry", "row_wise"}
     assert {type(entry).__module__.rpartition(".")[2] for entry in ENTRIES.values()} == files
-    assert operators.__doc__ is not None
+    assert operator_entries.__doc__ is not None
 
 
 def test_every_physical_operator_says_what_is_asked_of_any_and_has_a_class_that_runs_it():

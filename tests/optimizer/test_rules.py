@@ -7,8 +7,8 @@ import pytest
 from engine.graph.expression import Call, Case, ColumnRef, Expression, conjuncts
 from engine.graph.plan import Aggregate, Filter, Join, JoinType, Limit, Plan, PlanNode, Project, Sort, Source
 from engine.optimizer.expression_rewriting import cannot_raise
+from engine.optimizer.logical_optimizer import rewrite
 from engine.optimizer.operator_names import operator_name
-from engine.optimizer.planner import rewrite
 from tests.optimizer.plan_building import Builder, call, column, lit, schema
 
 WIDE = schema(k="int64", a="int64", b="int64", s="string")

@@ -12,8 +12,8 @@ from engine.graph.expression import ColumnRef, Expression
 from engine.graph.plan import Join, JoinHint, JoinType, Plan, PlanNode, Project, Source
 from engine.graph.source_spec import ColumnStatistics
 from engine.optimizer.explain import explain
+from engine.optimizer.logical_optimizer import rewrite
 from engine.optimizer.optimizer import optimize
-from engine.optimizer.planner import rewrite
 from engine.optimizer.settings import OptimizerSettings
 from tests.optimizer.interpreter import run_plan
 from tests.optimizer.plan_building import Builder, call, column, lit, schema

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from engine.graph.plan import Join, Plan, Source
 from engine.graph.source_spec import ColumnStatistics, TextSource
-from engine.optimizer.planner import rewrite
+from engine.optimizer.logical_optimizer import rewrite
 from tests.optimizer.interpreter import run_plan
 from tests.optimizer.plan_building import Builder, call, column, lit, schema
 

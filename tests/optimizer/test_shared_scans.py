@@ -7,7 +7,7 @@ import pytest
 
 from engine.graph.plan import Filter, Plan, Source
 from engine.graph.source_spec import ColumnStatistics, TextSource
-from engine.optimizer.planner import rewrite
+from engine.optimizer.logical_optimizer import rewrite
 from tests.optimizer.plan_building import Builder, call, lit, schema
 
 WIDE = schema(k="int64", a="int64", b="int64", s="string")

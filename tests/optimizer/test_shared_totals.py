@@ -6,7 +6,7 @@ import pytest
 
 from engine.graph.expression import ColumnRef, Expression
 from engine.graph.plan import Aggregate, JoinType, Plan, Source
-from engine.optimizer.planner import rewrite
+from engine.optimizer.logical_optimizer import rewrite
 from tests.optimizer.interpreter import Row, run_plan
 from tests.optimizer.plan_building import Builder, call, column, lit, schema
 

@@ -17,8 +17,8 @@ from engine.parquet import reader as parquet_reader
 from engine.parquet.reader import ParquetReader
 from engine.parquet.row_filter import RowFilter
 from engine.parquet.source import parquet_source
+from engine.records.adaptive_key_filter import AdaptiveKeyFilter
 from engine.records.key_filter import key_filter
-from engine.records.key_test import KeyTest
 
 ROWS = 20_000
 
@@ -216,7 +216,7 @@ def _asked_rows(monkeypatch, predicate, tests):
 
 
 def _days(*days):
-    return KeyTest("day", key_filter([pa.array(days, pa.int32())], 64))
+    return AdaptiveKeyFilter("day", key_filter([pa.array(days, pa.int32())], 64))
 
 
 def test_keys_are_tested_before_a_predicate_that_leaves_more_rows(monkeypatch):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from engine.sql.datafusion_planner import plan_query
 from engine.sql.messages import messages_below
 from engine.sql.null_aware import joins_of
-from engine.sql.planner import plan_query
 from tests.sql.conftest import Answers
 
 #: what stands after ON: keys, a condition, both, expressions as keys, keys where null equals null, neither

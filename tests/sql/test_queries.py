@@ -77,7 +77,7 @@ def test_a_text_that_is_asked_again_sees_the_tables_as_they_are(
         environment.register("again", environment.from_arrow(pa.table({"x": values})))
         if values == [3, 4]:
             with monkeypatch.context() as patched:
-                patched.setattr("engine.sql.planner._session", None)  # it is not planned again
+                patched.setattr("engine.sql.datafusion_planner._session", None)  # it is not planned again
                 found.append(environment.sql(query))
         else:
             found.append(environment.sql(query))

@@ -1,8 +1,8 @@
 """Rules: one rewrite of the logical plan per module, each a function ``apply(plan: LogicalPlan) -> None``.
 
 A rule changes the plan only where the result has the same rows, in the same order where there is one, and where no
-expression sees a row that it would not have seen before, unless it cannot raise. ``engine.optimizer.planner`` holds
-their order.
+expression sees a row that it would not have seen before, unless it cannot raise. Their order is in
+``engine.optimizer.logical_optimizer``.
 
     aggregate_pushdown.py   rows are grouped before a join where that makes far fewer of them
     aggregate_reduction.py  groups that nobody joins with are not made

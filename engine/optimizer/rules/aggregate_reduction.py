@@ -18,8 +18,8 @@ from engine.graph.plan import Aggregate, Filter, Join, JoinType, PlanNode, Proje
 from engine.optimizer.estimates import estimate_below
 from engine.optimizer.expression_rewriting import column_behind, column_projection
 from engine.optimizer.logical_plan import LogicalPlan
-from engine.optimizer.operators.entry import OrderUse
-from engine.optimizer.operators.registry import entry_of
+from engine.optimizer.operator_entries.entry import OrderUse
+from engine.optimizer.operator_entries.registry import entry_of
 from engine.statistics.estimates import Estimates
 
 #: the other side's rows beside the groups: so many of them are made; its bytes, which are stored, beside the rows that

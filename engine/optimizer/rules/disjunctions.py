@@ -20,7 +20,7 @@ from engine.graph.expression import Expression, columns_of, conjunction, conjunc
 from engine.graph.plan import Filter, Join, JoinType, PlanNode, Project
 from engine.optimizer.expression_rewriting import cannot_raise, column_behind
 from engine.optimizer.logical_plan import LogicalPlan
-from engine.optimizer.operators.join import PASSES_LEFT, PASSES_RIGHT
+from engine.optimizer.operator_entries.join import PASSES_LEFT, PASSES_RIGHT
 
 #: the joins on the way from a predicate down to where a column comes from, and the side at each
 Path = tuple[tuple[int, int], ...]

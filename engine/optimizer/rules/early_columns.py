@@ -24,7 +24,7 @@ from engine.graph.plan_schema import ColumnInfo, PlanSchema
 from engine.optimizer.estimates import estimate_below
 from engine.optimizer.expression_rewriting import cannot_raise, column_projection, is_trivial, mapping_of, substitute
 from engine.optimizer.logical_plan import LogicalPlan
-from engine.optimizer.operators.join import PASSES_LEFT, PASSES_RIGHT
+from engine.optimizer.operator_entries.join import PASSES_LEFT, PASSES_RIGHT
 from engine.optimizer.rules.projection_pruning import used_columns
 from engine.statistics.estimates import Estimates
 

@@ -22,7 +22,7 @@ from engine.graph.expression import conjunction, conjuncts
 from engine.graph.plan import Filter
 from engine.optimizer.expression_rewriting import cannot_raise
 from engine.optimizer.logical_plan import LogicalPlan
-from engine.optimizer.operators.registry import entry_of
+from engine.optimizer.operator_entries.registry import entry_of
 
 
 def apply(plan: LogicalPlan) -> None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from engine.graph.plan import Limit
 from engine.optimizer.logical_plan import LogicalPlan
-from engine.optimizer.operators.registry import entry_of
+from engine.optimizer.operator_entries.registry import entry_of
 
 
 def apply(plan: LogicalPlan) -> None:

@@ -17,8 +17,8 @@ import msgspec
 
 from engine.graph.plan import Explode, Filter, Limit, Operator, Project, PythonFunction, Sort
 from engine.optimizer.logical_plan import LogicalPlan
-from engine.optimizer.operators.entry import OrderUse
-from engine.optimizer.operators.registry import entry_of
+from engine.optimizer.operator_entries.entry import OrderUse
+from engine.optimizer.operator_entries.registry import entry_of
 
 
 def apply(plan: LogicalPlan) -> None:

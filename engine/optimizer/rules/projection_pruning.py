@@ -21,7 +21,7 @@ from engine.graph.plan import Filter, PlanNode
 from engine.graph.plan_schema import PlanSchema
 from engine.optimizer.input_changes import narrowest
 from engine.optimizer.logical_plan import LogicalPlan
-from engine.optimizer.operators.registry import entry_of
+from engine.optimizer.operator_entries.registry import entry_of
 
 
 def apply(plan: LogicalPlan) -> None:

@@ -21,7 +21,7 @@ from engine.graph.plan_schema import PlanSchema
 from engine.optimizer.estimates import estimate_below
 from engine.optimizer.expression_rewriting import cannot_raise
 from engine.optimizer.logical_plan import LogicalPlan
-from engine.optimizer.operators.registry import entry_of
+from engine.optimizer.operator_entries.registry import entry_of
 from engine.statistics.estimates import Estimates
 
 #: what the inner join leaves beside what the semi join leaves: estimates are no better than that

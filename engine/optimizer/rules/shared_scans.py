@@ -20,7 +20,7 @@ from engine.graph.source_spec import ArrowSource, ParquetSource
 from engine.optimizer.estimates import estimate_below
 from engine.optimizer.input_changes import narrowest
 from engine.optimizer.logical_plan import LogicalPlan
-from engine.optimizer.operators.registry import entry_of
+from engine.optimizer.operator_entries.registry import entry_of
 from engine.optimizer.rules.projection_pruning import used_columns
 from engine.statistics.estimates import row_width
 

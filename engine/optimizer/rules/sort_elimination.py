@@ -14,8 +14,8 @@ from collections.abc import Mapping
 
 from engine.graph.plan import PlanNode, Sort
 from engine.optimizer.logical_plan import LogicalPlan
-from engine.optimizer.operators.entry import OrderUse
-from engine.optimizer.operators.registry import entry_of
+from engine.optimizer.operator_entries.entry import OrderUse
+from engine.optimizer.operator_entries.registry import entry_of
 
 
 def apply(plan: LogicalPlan) -> None:

@@ -25,7 +25,7 @@ from engine.optimizer.expression_rewriting import substitute
 from engine.optimizer.input_changes import filter_input, narrow_input
 from engine.optimizer.join_translation import share_of_left
 from engine.optimizer.logical_plan import LogicalPlan
-from engine.optimizer.operators.entry import OperatorEntry, OrderUse, Planning
+from engine.optimizer.operator_entries.entry import OperatorEntry, OrderUse, Planning
 from engine.optimizer.physical_plan_builder import PhysicalPlanBuilder
 from engine.optimizer.short_text import short
 from engine.statistics.estimates import UNKNOWN, Estimates, sized

@@ -41,7 +41,7 @@ from engine.optimizer.join_estimates import join_rows
 from engine.optimizer.join_planning import join_candidates
 from engine.optimizer.join_translation import held_estimates, join_translation, share_of_left
 from engine.optimizer.logical_plan import LogicalPlan
-from engine.optimizer.operators.entry import OperatorEntry, OrderUse, Planning
+from engine.optimizer.operator_entries.entry import OperatorEntry, OrderUse, Planning
 from engine.optimizer.physical_plan_builder import PhysicalPlanBuilder
 from engine.optimizer.short_text import short
 from engine.statistics.estimates import Estimates, sized

@@ -18,9 +18,9 @@ from engine.graph.plan import PartialAggregate, PlanNode
 from engine.optimizer.aggregate_phases import add_input, first_phase
 from engine.optimizer.candidates import Candidate
 from engine.optimizer.logical_plan import LogicalPlan
-from engine.optimizer.operators.aggregate import groups_of
-from engine.optimizer.operators.entry import OrderUse, Planning
-from engine.optimizer.operators.row_wise import RowWiseEntry
+from engine.optimizer.operator_entries.aggregate import groups_of
+from engine.optimizer.operator_entries.entry import OrderUse, Planning
+from engine.optimizer.operator_entries.row_wise import RowWiseEntry
 from engine.optimizer.physical_plan_builder import PhysicalPlanBuilder, channel_of
 from engine.optimizer.properties import GlobalProperties, LocalProperties
 from engine.optimizer.short_text import short

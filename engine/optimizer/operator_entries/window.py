@@ -18,7 +18,7 @@ from engine.graph.window import WindowCall
 from engine.optimizer.candidates import Candidate, cheapest
 from engine.optimizer.input_changes import filter_input, narrow_input
 from engine.optimizer.logical_plan import LogicalPlan
-from engine.optimizer.operators.entry import OperatorEntry, Planning
+from engine.optimizer.operator_entries.entry import OperatorEntry, Planning
 from engine.optimizer.physical_plan_builder import PhysicalPlanBuilder
 from engine.optimizer.short_text import short
 from engine.optimizer.window_planning import add_window, window_candidate

@@ -1,4 +1,4 @@
-"""KeyTest: a filter of keys at work on batches, for as long as it drops enough of their rows.
+"""AdaptiveKeyFilter: a filter of keys, applied to batches as long as it drops enough of their rows.
 
     test.mask(array, mask) -> mask of the rows that are left of those of a mask, or of all
     test.is_on, test.rows_dropped
@@ -35,7 +35,7 @@ _FALSE = scalar_of(False)
 
 
 def mask_of(
-    tests: Sequence[KeyTest | TopTest], batch: pa.RecordBatch, mask: pa.BooleanArray | None = None
+    tests: Sequence[AdaptiveKeyFilter | TopTest], batch: pa.RecordBatch, mask: pa.BooleanArray | None = None
 ) -> pa.BooleanArray | None:
     """Return which rows tests leave of those that a mask leaves, or of all; None: all of them."""
     for test in tests:
@@ -44,7 +44,7 @@ def mask_of(
     return mask
 
 
-class KeyTest:
+class AdaptiveKeyFilter:
     """A filter of one column, as one reader uses it."""
 
     def __init__(self, column: str, key_filter: KeyFilter) -> None:

@@ -28,8 +28,8 @@ from engine.graph.window import SortedCall, has_order_of_words
 from engine.optimizer.candidates import Candidate, cheapest
 from engine.optimizer.input_changes import filter_input, narrow_input
 from engine.optimizer.logical_plan import LogicalPlan
-from engine.optimizer.operators.aggregate import groups_of
-from engine.optimizer.operators.entry import OperatorEntry, Planning
+from engine.optimizer.operator_entries.aggregate import groups_of
+from engine.optimizer.operator_entries.entry import OperatorEntry, Planning
 from engine.optimizer.physical_plan_builder import PhysicalPlanBuilder, channel_of
 from engine.optimizer.short_text import short
 from engine.optimizer.window_planning import HEAVY_WEIGHT, sorted_input, window_candidate

@@ -36,7 +36,7 @@ from engine.graph.source_spec import (
 )
 from engine.optimizer.candidates import Candidate
 from engine.optimizer.logical_plan import LogicalPlan
-from engine.optimizer.operators.entry import OperatorEntry, Planning
+from engine.optimizer.operator_entries.entry import OperatorEntry, Planning
 from engine.optimizer.physical_plan_builder import PhysicalPlanBuilder
 from engine.optimizer.properties import grouped_in_files
 from engine.optimizer.replication import is_replicated

@@ -18,7 +18,7 @@ from engine.optimizer import column_lineage
 from engine.optimizer.candidates import Candidate, CandidateInput, cheapest, move
 from engine.optimizer.input_changes import filter_input, follow_input, narrow_input
 from engine.optimizer.logical_plan import LogicalPlan
-from engine.optimizer.operators.entry import OperatorEntry, OrderUse, Planning
+from engine.optimizer.operator_entries.entry import OperatorEntry, OrderUse, Planning
 from engine.optimizer.physical_plan_builder import PhysicalPlanBuilder
 from engine.optimizer.properties import RANDOM
 from engine.statistics.estimates import UNKNOWN, Estimates

@@ -37,7 +37,7 @@ from engine.optimizer.aggregate_phases import add_input, add_partial
 from engine.optimizer.candidates import GLOBAL, Candidate, CandidateInput, Shipping, move
 from engine.optimizer.input_changes import filter_input
 from engine.optimizer.logical_plan import LogicalPlan
-from engine.optimizer.operators.entry import OperatorEntry, OrderUse, Planning
+from engine.optimizer.operator_entries.entry import OperatorEntry, OrderUse, Planning
 from engine.optimizer.physical_plan_builder import PhysicalPlanBuilder, channel_of
 from engine.optimizer.properties import RANDOM, Partitioning, hashed_by
 from engine.optimizer.settings import OptimizerSettings

@@ -35,7 +35,7 @@ from engine.graph.plan import (
     Union,
     Window,
 )
-from engine.optimizer.operators.entry import OperatorEntry
+from engine.optimizer.operator_entries.entry import OperatorEntry
 
 #: operator: module of this package, class
 PLACES: Final[dict[type[Operator], tuple[str, str]]] = {
@@ -69,5 +69,5 @@ def entry_of(operator: Operator) -> OperatorEntry[Any]:
 def entry_of_type(operator: type[Operator]) -> OperatorEntry[Any]:
     """Return the entry of an operator's type."""
     module, name = PLACES[operator]
-    entry: OperatorEntry[Any] = getattr(importlib.import_module(f"engine.optimizer.operators.{module}"), name)()
+    entry: OperatorEntry[Any] = getattr(importlib.import_module(f"engine.optimizer.operator_entries.{module}"), name)()
     return entry

@@ -19,8 +19,8 @@ from engine.optimizer.aggregate_phases import add_partial
 from engine.optimizer.candidates import Candidate
 from engine.optimizer.input_changes import filter_input, follow_input, narrow_input
 from engine.optimizer.logical_plan import LogicalPlan
-from engine.optimizer.operators.entry import OperatorEntry, OrderUse, Planning
-from engine.optimizer.operators.limit import add_sort_or_limit
+from engine.optimizer.operator_entries.entry import OperatorEntry, OrderUse, Planning
+from engine.optimizer.operator_entries.limit import add_sort_or_limit
 from engine.optimizer.physical_plan_builder import PhysicalPlanBuilder, channel_of
 from engine.optimizer.short_text import short
 from engine.optimizer.sort_planning import NO_SORT, sort_candidate

@@ -26,7 +26,7 @@ from engine.optimizer.candidates import Candidate
 from engine.optimizer.function_planning import python_operator
 from engine.optimizer.input_changes import filter_input, narrow_input
 from engine.optimizer.logical_plan import LogicalPlan
-from engine.optimizer.operators.row_wise import RowWiseEntry
+from engine.optimizer.operator_entries.row_wise import RowWiseEntry
 from engine.optimizer.physical_plan_builder import PhysicalPlanBuilder
 from engine.optimizer.properties import RANDOM, GlobalProperties
 from engine.statistics.estimates import Estimates, scaled, sized

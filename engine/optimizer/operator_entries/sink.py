@@ -14,7 +14,7 @@ from engine.graph.operator_descriptor import SinkOperator
 from engine.graph.plan import PlanNode, Sink
 from engine.optimizer.candidates import Candidate
 from engine.optimizer.logical_plan import LogicalPlan
-from engine.optimizer.operators.row_wise import RowWiseEntry
+from engine.optimizer.operator_entries.row_wise import RowWiseEntry
 from engine.optimizer.physical_plan_builder import PhysicalPlanBuilder
 from engine.optimizer.properties import GlobalProperties
 from engine.statistics.estimates import Estimates

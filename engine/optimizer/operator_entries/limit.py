@@ -14,7 +14,7 @@ from engine.graph.plan_schema import PlanSchema
 from engine.optimizer.candidates import Candidate
 from engine.optimizer.input_changes import follow_input
 from engine.optimizer.logical_plan import LogicalPlan
-from engine.optimizer.operators.entry import OperatorEntry, Planning
+from engine.optimizer.operator_entries.entry import OperatorEntry, Planning
 from engine.optimizer.physical_plan_builder import PhysicalPlanBuilder, channel_of
 from engine.optimizer.sort_planning import STRATEGIES, limit_candidate, sort_operators
 from engine.statistics.estimates import Estimates, limited

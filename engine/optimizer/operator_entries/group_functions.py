@@ -16,8 +16,8 @@ from engine.graph.plan import CoGroup, GroupReduce, PlanNode
 from engine.optimizer.candidates import Candidate
 from engine.optimizer.function_planning import GroupPhases, group_candidate, input_count
 from engine.optimizer.logical_plan import LogicalPlan
-from engine.optimizer.operators.entry import OperatorEntry, Planning
-from engine.optimizer.operators.python_function import function_details
+from engine.optimizer.operator_entries.entry import OperatorEntry, Planning
+from engine.optimizer.operator_entries.python_function import function_details
 from engine.optimizer.physical_plan_builder import PhysicalPlanBuilder
 from engine.optimizer.short_text import short
 from engine.statistics.estimates import GROUP_EXPONENT, Estimates, sized

@@ -20,8 +20,8 @@ from engine.optimizer import column_lineage
 from engine.optimizer.candidates import Candidate
 from engine.optimizer.input_changes import follow_input
 from engine.optimizer.logical_plan import LogicalPlan
-from engine.optimizer.operators.entry import OrderUse
-from engine.optimizer.operators.row_wise import RowWiseEntry
+from engine.optimizer.operator_entries.entry import OrderUse
+from engine.optimizer.operator_entries.row_wise import RowWiseEntry
 from engine.optimizer.physical_plan_builder import PhysicalPlanBuilder
 from engine.optimizer.properties import GlobalProperties
 from engine.optimizer.selectivity import selectivity

@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from engine.api.functions import python_function
+from engine.api.python_functions import python_function
 from engine.errors import PlanError, SchemaError
 
 FACTOR = 3
@@ -65,7 +65,7 @@ def test_installed_functions_travel_by_name():
 
 def test_what_cannot_travel_is_refused_with_its_name_and_place():
     lock = threading.Lock()
-    with pytest.raises(PlanError, match=r"function .*<lambda> \(.*test_functions.py:\d+\) cannot be sent"):
+    with pytest.raises(PlanError, match=r"function .*<lambda> \(.*test_python_functions.py:\d+\) cannot be sent"):
         python_function("map", lambda row: (lock, row))
     with pytest.raises(SchemaError, match="map: expected a function, or an object with a method map, got int"):
         python_function("map", 5)

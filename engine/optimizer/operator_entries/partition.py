@@ -16,8 +16,8 @@ from engine.graph.plan_schema import PlanSchema
 from engine.optimizer.candidates import Candidate
 from engine.optimizer.input_changes import follow_input, narrow_input
 from engine.optimizer.logical_plan import LogicalPlan
-from engine.optimizer.operators.entry import OperatorEntry, Planning
-from engine.optimizer.operators.python_function import function_details
+from engine.optimizer.operator_entries.entry import OperatorEntry, Planning
+from engine.optimizer.operator_entries.python_function import function_details
 from engine.optimizer.partition_planning import channel_descriptor, forward_error, partition_candidates
 from engine.optimizer.physical_plan_builder import PhysicalPlanBuilder, channel_of
 from engine.optimizer.short_text import short

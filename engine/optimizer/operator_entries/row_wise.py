@@ -16,7 +16,7 @@ from engine.graph.ship_strategy import ShipStrategy
 from engine.graph.sort_key import SortKey
 from engine.optimizer.candidates import Candidate, CandidateInput, move
 from engine.optimizer.function_planning import with_broadcasts
-from engine.optimizer.operators.entry import OperatorEntry, Planning
+from engine.optimizer.operator_entries.entry import OperatorEntry, Planning
 from engine.optimizer.properties import RANDOM, GlobalProperties, LocalProperties
 from engine.optimizer.sort_planning import in_order
 from engine.statistics.costs import local_cost

@@ -3,13 +3,13 @@
 import pyarrow as pa
 import pytest
 
-from engine.records import key_test
+from engine.records import adaptive_key_filter
+from engine.records.adaptive_key_filter import AdaptiveKeyFilter, mask_of
 from engine.records.key_filter import key_filter
-from engine.records.key_test import KeyTest, mask_of
 
 
 def test_rows_are_dropped_of_those_that_a_mask_leaves():
-    test = KeyTest("k", key_filter([pa.array([1, 2])], 64))
+    test = AdaptiveKeyFilter("k", key_filter([pa.array([1, 2])], 64))
     keys = pa.array([1, 2, 3, None, 1])
     assert test.mask(keys).to_pylist() == [True, True, False, False, True]
     mask = pa.array([True, False, True, True, None])
@@ -18,20 +18,20 @@ def test_rows_are_dropped_of_those_that_a_mask_leaves():
 
 
 def test_a_dictionary_is_looked_up_by_its_values():
-    test = KeyTest("k", key_filter([pa.array(["a", "c"])], 64))
+    test = AdaptiveKeyFilter("k", key_filter([pa.array(["a", "c"])], 64))
     keys = pa.array(["a", "b", None, "c", "b"]).dictionary_encode()
     assert test.mask(keys).to_pylist() == [True, False, False, True, False]
 
 
 def test_texts_of_another_width_are_the_same_texts():
-    test = KeyTest("k", key_filter([pa.array(["a" * 90], pa.large_string())], 64))
+    test = AdaptiveKeyFilter("k", key_filter([pa.array(["a" * 90], pa.large_string())], 64))
     assert test.mask(pa.array(["a" * 90, "b"])).to_pylist() == [True, False]
 
 
 @pytest.mark.parametrize(("keys", "is_on"), [([0, 1], True), ([0, 1, 2, 3, 4, 5, 6, 7], False)])
 def test_a_filter_that_keeps_nearly_all_is_switched_off(monkeypatch, keys, is_on):
-    monkeypatch.setattr(key_test, "TRIAL_ROWS", 100)
-    test = KeyTest("k", key_filter([pa.array(keys)], 64))
+    monkeypatch.setattr(adaptive_key_filter, "TRIAL_ROWS", 100)
+    test = AdaptiveKeyFilter("k", key_filter([pa.array(keys)], 64))
     for _ in range(9):
         test.mask(pa.array(range(10)))
         assert test.is_on
@@ -42,8 +42,8 @@ def test_a_filter_that_keeps_nearly_all_is_switched_off(monkeypatch, keys, is_on
 def test_several_tests_leave_what_each_of_them_leaves():
     batch = pa.record_batch({"a": [1, 2, 3, 4], "b": [1, 1, 2, 2]})
     tests = [
-        KeyTest("a", key_filter([pa.array([1, 3, 4])], 64)),
-        KeyTest("b", key_filter([pa.array([2])], 64)),
+        AdaptiveKeyFilter("a", key_filter([pa.array([1, 3, 4])], 64)),
+        AdaptiveKeyFilter("b", key_filter([pa.array([2])], 64)),
     ]
     assert mask_of([], batch) is None
     assert mask_of(tests, batch).to_pylist() == [False, False, True, True]
@@ -59,9 +59,9 @@ def test_few_rows_of_a_mask_are_looked_up_alone(monkeypatch, is_coded, share):
     array = pa.array(values, pa.int64())
     mask = pa.array([row % 100 < share for row in range(1000)])
     looked_up = []
-    plain = KeyTest._plain
-    monkeypatch.setattr(KeyTest, "_plain", lambda self, one: looked_up.append(len(one)) or plain(self, one))
-    test = KeyTest("k", key_filter([pa.array([3, 5])], 64))
+    plain = AdaptiveKeyFilter._plain
+    monkeypatch.setattr(AdaptiveKeyFilter, "_plain", lambda self, one: looked_up.append(len(one)) or plain(self, one))
+    test = AdaptiveKeyFilter("k", key_filter([pa.array([3, 5])], 64))
     found = test.mask(array.dictionary_encode() if is_coded else array, mask)
     assert found.to_pylist() == [row % 100 < share and values[row] in (3, 5) for row in range(1000)]
     assert test.rows_dropped == mask.true_count - found.true_count

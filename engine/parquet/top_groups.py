@@ -83,7 +83,7 @@ class SeenKeys:
     """Keys of the row groups that were looked at, of rows that could be among the first by then."""
 
     def __init__(self, test: TopTest) -> None:
-        self._test = test
+        self.test = test
         self._keys: dict[tuple[str, int], list[pa.Array] | None] = {}
         self._bytes = 0
 
@@ -101,4 +101,4 @@ class SeenKeys:
     def may_have(self, place: tuple[str, int]) -> bool:
         """Return whether a row of a row group may be among the first, as far as is known by now."""
         known = self._keys.get(place)
-        return known is None or any(self._test.may_have(keys) for keys in known)
+        return known is None or any(self.test.may_have(keys) for keys in known)

@@ -12,8 +12,7 @@ from engine.errors import CorruptBlockError, DataError, DiskFullError, TaskCance
 from engine.iomanager.spill_space import SpillSpace
 from engine.memory import budget
 from engine.memory.budget import LEAST_BYTES, Budget, Kind, Role
-from engine.parquet import column_passes
-from engine.parquet import reader as parquet_reader
+from engine.parquet import column_passes, scan_memory
 from engine.parquet import writer as parquet_writer
 from engine.parquet.column_passes import read_in_passes
 from engine.parquet.pages import BUFFER_MAX, pages_of, parts
@@ -52,10 +51,10 @@ def test_rows_are_the_same_when_columns_are_read_in_parts(compression, version, 
     )
     spec, _, schema = parquet_source(path)
     expected = pa.Table.from_batches(ParquetReader(spec, spec.splits), schema)
-    monkeypatch.setattr(parquet_reader, "LEAST_BYTES", 0)
+    monkeypatch.setattr(scan_memory, "LEAST_BYTES", 0)
     share = budget_of(2 << 20)
     monkeypatch.setattr(budget, "LEAST_BYTES", 100_000)
-    monkeypatch.setattr(parquet_reader, "process_budget", share)
+    monkeypatch.setattr(scan_memory, "process_budget", share)
     calls = []
 
     def counted(columns, sizes, limit):
@@ -92,8 +91,8 @@ def test_what_is_reserved_is_given_back_when_a_reader_is_closed_in_the_middle(tm
     pq.write_table(table(), path)
     spec, _, _ = parquet_source(path)
     share = budget_of(1 << 30)
-    monkeypatch.setattr(parquet_reader, "LEAST_BYTES", 0)
-    monkeypatch.setattr(parquet_reader, "process_budget", share)
+    monkeypatch.setattr(scan_memory, "LEAST_BYTES", 0)
+    monkeypatch.setattr(scan_memory, "process_budget", share)
     reader = ParquetReader(spec, spec.splits, new_space)
     batches = iter(reader)
     next(batches)
@@ -108,13 +107,13 @@ def test_memory_of_pages_is_not_kept_from_pass_to_pass(tmp_path, new_space, monk
     columns = {name: pa.array(range(index, 60_000 + index)) for index, name in enumerate(names)}
     pq.write_table(pa.table(columns), path, row_group_size=30_000, use_dictionary=False)
     spec, _, _ = parquet_source(path)
-    monkeypatch.setattr(parquet_reader, "process_budget", budget_of(2 << 20))
-    monkeypatch.setattr(parquet_reader, "LEAST_BYTES", 0)
+    monkeypatch.setattr(scan_memory, "process_budget", budget_of(2 << 20))
+    monkeypatch.setattr(scan_memory, "LEAST_BYTES", 0)
     reader = ParquetReader(spec, spec.splits, new_space)
     kept, rows = [], 0
-    with parquet_reader.process_budget.reserve(Kind.ARROW, 1):
+    with scan_memory.process_budget.reserve(Kind.ARROW, 1):
         for batch in reader:
-            kept.append(len(reader._file._readers))
+            kept.append(len(reader._scan._file._readers))
             rows += batch.num_rows
     reader.close()
     assert rows == 60_000
@@ -225,11 +224,11 @@ def test_a_damaged_file_read_in_parts_is_an_error_of_the_data(tmp_path, new_spac
     damaged = bytearray(path.read_bytes())
     damaged[len(damaged) // 2] ^= 0xFF
     path.write_bytes(damaged)
-    monkeypatch.setattr(parquet_reader, "LEAST_BYTES", 0)
-    monkeypatch.setattr(parquet_reader, "process_budget", budget_of(2 << 20))
+    monkeypatch.setattr(scan_memory, "LEAST_BYTES", 0)
+    monkeypatch.setattr(scan_memory, "process_budget", budget_of(2 << 20))
     monkeypatch.setattr(column_passes, "parts", lambda columns, sizes, limit: [[name] for name in columns])
     with (
-        parquet_reader.process_budget.reserve(Kind.ARROW, 1),
+        scan_memory.process_budget.reserve(Kind.ARROW, 1),
         pytest.raises(DataError, match=r"t\.parquet, row groups 0 to 1"),
     ):
         list(ParquetReader(spec, spec.splits, new_space))
@@ -239,14 +238,14 @@ def test_a_full_disk_is_not_an_error_of_the_data(tmp_path, new_space, monkeypatc
     path = tmp_path / "t.parquet"
     pq.write_table(table(), path)
     spec, _, _ = parquet_source(path)
-    monkeypatch.setattr(parquet_reader, "LEAST_BYTES", 0)
-    monkeypatch.setattr(parquet_reader, "process_budget", budget_of(2 << 20))
+    monkeypatch.setattr(scan_memory, "LEAST_BYTES", 0)
+    monkeypatch.setattr(scan_memory, "process_budget", budget_of(2 << 20))
 
     def full(self, value):
         raise DiskFullError(f"no room for {len(value)} bytes")
 
     monkeypatch.setattr(SpillSpace, "write_value", full)
-    with parquet_reader.process_budget.reserve(Kind.ARROW, 1), pytest.raises(DiskFullError, match="no room"):
+    with scan_memory.process_budget.reserve(Kind.ARROW, 1), pytest.raises(DiskFullError, match="no room"):
         list(ParquetReader(spec, spec.splits, new_space))
 
 
@@ -255,7 +254,7 @@ def test_a_small_row_group_reserves_no_more_than_it_has(tmp_path, monkeypatch):
     pq.write_table(pa.table({"a": [f"{i:09d}" for i in range(10_000)]}), path, compression="none")
     spec, _, _ = parquet_source(path)
     share = budget_of(64 << 20)
-    monkeypatch.setattr(parquet_reader, "process_budget", share)
+    monkeypatch.setattr(scan_memory, "process_budget", share)
     reader = ParquetReader(spec, spec.splits)
     next(iter(reader))
     assert 0 < share.held(Kind.ARROW) <= 2 * pq.read_metadata(path).row_group(0).total_byte_size

@@ -10,7 +10,7 @@ import pytest
 from engine.api.expressions import col
 from engine.errors import DataError, MemoryBudgetError
 from engine.memory.budget import Budget, Kind
-from engine.parquet import reader as parquet_reader
+from engine.parquet import scan_memory
 from engine.parquet.pages import first_page
 from engine.parquet.reader import ParquetReader
 from engine.parquet.source import parquet_source
@@ -76,7 +76,7 @@ def test_a_page_that_does_not_fit_is_an_error_that_says_what_to_do(tmp_path, mon
     budget = Budget()
     for kind in (Kind.ARROW, Kind.WORKER):
         budget.set_limit(kind, 1 << 19)
-    monkeypatch.setattr(parquet_reader, "process_budget", budget)
+    monkeypatch.setattr(scan_memory, "process_budget", budget)
     reader = ParquetReader(spec, spec.splits)
     place = rf"file {path}, row group 0, column 'text': reading it takes \d+(\.\d)?mb"
     with pytest.raises(MemoryBudgetError, match=rf"{place}.* has 1mb .*raise taskmanager\.memory\.process\.size"):

@@ -13,7 +13,7 @@ from engine.api.expressions import col, lit
 from engine.errors import DataError
 from engine.expressions.evaluate import evaluate
 from engine.memory.budget import Budget, Kind
-from engine.parquet import reader as parquet_reader
+from engine.parquet import scan_memory
 from engine.parquet.reader import ParquetReader
 from engine.parquet.row_filter import RowFilter
 from engine.parquet.source import parquet_source
@@ -93,8 +93,8 @@ def test_a_filter_leaves_the_same_rows_where_columns_are_read_one_after_the_othe
     budget = Budget()
     for kind in (Kind.ARROW, Kind.WORKER):
         budget.set_limit(kind, 1 << 20)
-    monkeypatch.setattr(parquet_reader, "process_budget", budget)
-    monkeypatch.setattr(parquet_reader, "LEAST_BYTES", 0)
+    monkeypatch.setattr(scan_memory, "process_budget", budget)
+    monkeypatch.setattr(scan_memory, "LEAST_BYTES", 0)
     predicate = (col("word") == "MAIL") & (col("price") > 50)
     spaces = []
     with budget.reserve(Kind.ARROW, 900_000):
@@ -193,7 +193,7 @@ def test_few_rows_that_are_left_with_the_numbers_of_many_texts_are_no_wide_rows(
     looked_at = []
     mask = RowFilter.mask
     monkeypatch.setattr(RowFilter, "mask", lambda self, batch: looked_at.append(batch.num_rows) or mask(self, batch))
-    monkeypatch.setattr(parquet_reader, "process_budget", Budget())  # other tests leave little of the process's own
+    monkeypatch.setattr(scan_memory, "process_budget", Budget())  # other tests leave little of the process's own
     found, _ = _filtered(path, col("n") % 5000 == 7, ("n", *columns))
     assert found.column("n").to_pylist() == list(range(7, rows, 5000))
     assert sum(looked_at) == rows

@@ -1,0 +1,262 @@
+"""FileScan: the rows of one open file that a task wants.
+
+    scan = FileScan(OpenFile(path, request.columns), request, memory, splits)
+    scan.look_ahead(first)        keys of the best row groups, for the threshold of a top-n
+    scan.add(split)               row groups that are read next
+    scan.may_have(group)          False: the footer, the indexes or the keys say that no row of it is wanted
+    scan.rows(group)              batches of the source's types
+    scan.close()
+
+    row group ─► pages ─► reserved ──────► columns of the filter ─► mask ─► the other columns ─► rows
+                     └──► not reserved ──► column_passes: some columns after the others ──────► rows
+
+What outlives the file belongs to the task: what it wants (``scan_request``), what it holds and how wide rows are
+(``scan_memory``), what it counts (``reader``).
+
+Held by: tests/parquet/test_row_filter.py
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Final
+
+import pyarrow as pa
+
+from engine.graph.source_spec import SourceSplit
+from engine.parquet.column_streams import ColumnStream, ConvertedColumns
+from engine.parquet.footers import arrow_schema
+from engine.parquet.open_file import OpenFile
+from engine.parquet.row_filter import RowFilter, kept
+from engine.parquet.row_ranges import Ranges
+from engine.parquet.scan_memory import ScanMemory
+from engine.parquet.scan_request import PossibleGroups, ScanRequest
+from engine.parquet.source import plain_file_schema
+from engine.parquet.source_types import arranged, converted
+from engine.parquet.top_groups import SeenKeys
+from engine.records.arrow_functions import pc
+from engine.records.batch_limits import BATCH_BYTES_MAX, BATCH_ROWS_MAX
+from engine.records.bounded_batches import bounded_batches
+from engine.records.wide_rows import one_by_one
+
+#: rows of a batch, when they are narrow
+PARQUET_BATCH_ROWS_MAX: Final = 131072
+_NARROW_COLUMNS: Final = 16
+#: row groups of which no page was left out before those that follow are not looked at
+_INDEX_LOOKS: Final = 2
+
+
+class FileScan:
+    """A file that is open, until it is closed. Thread: the task's.
+
+    Args:
+        file: open for the columns of the request; closed with the scan.
+        splits: those of the file that the task knows of now.
+    """
+
+    def __init__(self, file: OpenFile, request: ScanRequest, memory: ScanMemory, splits: Sequence[SourceSplit]) -> None:
+        self._request = request
+        self._memory = memory
+        self._file = file
+        #: The types of all columns that are read.
+        self._schema = schema = _schema_of(file, request)
+        plain = [field for field in schema if field.name in request.columns and field.name not in file.coded]
+        #: Columns that have another type in the file than in the source.
+        self._unlike = {field.name for field in plain if field.type != file.found.field(field.name).type}
+        #: The types of the batches that come out.
+        self.output_schema = pa.schema([schema.field(name) for name in request.spec.columns])
+        self._filter: RowFilter | None = None
+        #: The row groups that may have rows; None: all of them.
+        self._groups: PossibleGroups | None = None
+        if request.is_filtering:
+            self._filter = RowFilter(request.spec.predicate, schema, file.coded, request.all_tests)
+        file.narrow(self._narrow_columns())
+        #: Row groups whose pages are looked at before it is given up.
+        self._index_looks = _INDEX_LOOKS
+        if request.is_filtering:
+            self._groups = PossibleGroups(file, request, schema, splits)
+
+    @property
+    def path(self) -> str:
+        """The path of the file."""
+        return self._file.path
+
+    def _narrow_columns(self) -> set[str]:
+        """Return the columns whose decimals may be decoded to 64 bits.
+
+        The operator behind the scan says so of those that come out, and the filter of those that it looks at.
+        """
+        request = self._request
+        names = {*request.columns} - {test.column for test in request.all_tests} - self._unlike
+        taken = names - {*request.spec.columns} | names & request.compact
+        return taken if self._filter is None else taken - ({*self._filter.columns} - self._filter.narrow_columns)
+
+    def look_ahead(self, first: SeenKeys) -> Iterator[pa.RecordBatch]:
+        """Find the threshold by keys of row groups; yields batches of no rows, since the task may want to stop."""
+        if self._filter is None or self._groups is None:
+            return
+        for group in self._groups.to_look_at(self._filter.columns):
+            for batch in self._key_batches(group, self._filter.columns):
+                mask, keys = self._filter.mask(batch), batch.column(first.test.column)
+                first.add((self.path, group), keys if mask is None else pc.filter(keys, mask))
+                del batch, keys, mask
+                yield pa.RecordBatch.from_pylist([], schema=self.output_schema)
+
+    def _key_batches(self, group: int, columns: list[str]) -> Iterator[pa.RecordBatch]:
+        """Yield what the filter looks at of a row group; nothing where that is not to be had now."""
+        known = self._file.pages(group, columns)
+        if known.row_count == 1 or not self._memory.hold_twice(known.held):
+            return
+        yield from self._batches_of(group, columns, self._rows_at_once(known.row_bytes, columns))
+        self._memory.let_go()
+
+    def add(self, split: SourceSplit) -> None:
+        """Take a split that is read next, which may have been another subtask's."""
+        if self._groups is not None:
+            self._groups.add(split)
+
+    def may_have(self, group: int) -> bool:
+        """Return whether there may be a wanted row in a row group, as far as is known by now."""
+        return self._groups is None or self._groups.may_have(group)
+
+    def rows(self, group: int) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a row group that are wanted, in batches of bounded size."""
+        for batch in self._arranged_batches(group):
+            row_bytes = self._memory.note_rows(batch)
+            size_bytes = round(row_bytes * batch.num_rows)
+            if 0 < size_bytes <= BATCH_BYTES_MAX:
+                yield batch
+            else:
+                bytes_max = max(BATCH_BYTES_MAX, self._memory.batch_bytes_max(row_bytes))
+                yield from bounded_batches(batch, PARQUET_BATCH_ROWS_MAX, size_bytes, bytes_max)
+            del batch  # a wide one is not kept while the next is read
+
+    def _arranged_batches(self, group: int) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a row group that are wanted, as wanted."""
+        known = self._file.pages(group, self._request.columns)
+        self._memory.check(self.path, group, known)
+        row_bytes = max(self._memory.row_bytes, known.row_bytes)
+        batches = self._batches(group, self._rows_at_once(row_bytes, self._request.columns), known.held)
+        for each in one_by_one(batches, row_bytes):
+            yield self._arranged(each)
+            del each
+
+    def _batches(self, group: int, rows: int, held: dict[str, int]) -> Iterator[pa.RecordBatch]:
+        """Yield what is wanted of a row group; a single row is read at once, which keeps no page of it for later."""
+        columns = list(held)
+        if self._file.row_count(group) == 1:
+            yield from self._whole(map(self._of_source, self._file.single_row(group, columns)))
+            return
+        sizes = self._memory.sizes(self._file.footer.row_group(group).total_byte_size, held)
+        passes = None if self._memory.hold(sizes) else self._memory.passes(partial(self._passed, group), sizes, rows)
+        if passes is not None:
+            yield from self._whole(passes)
+        elif self._filter is None:
+            yield from self._batches_of(group, columns, rows)
+        else:
+            open_columns = partial(self._open_columns, group)
+            row_count, possible = self._file.row_count(group), self._possible_rows(group)
+            looks = self._looks(group, self._filter.columns, rows)
+            wanted = self._request.spec.columns
+            yield from self._filter.batches(open_columns, wanted, rows, row_count, possible, looks=looks)
+
+    def _looks(self, group: int, columns: list[str], rows: int) -> int:
+        """Return of how many batches of so many rows a filter looks at its columns together: as rows were before."""
+        seen = self._memory.decoded_width(columns)
+        if not seen:
+            return 1
+        row_bytes = max(seen, self._file.pages(group, columns).row_bytes)
+        return max(1, int(min(PARQUET_BATCH_ROWS_MAX, self._memory.batch_bytes_max(row_bytes) / row_bytes)) // rows)
+
+    def _possible_rows(self, group: int) -> Ranges | None:
+        """Return the rows of a row group that pages leave for the predicate; None: all."""
+        predicate = self._request.spec.predicate
+        if predicate is None or not self._index_looks:
+            return None
+        possible = self._file.indexes.possible_rows(group, predicate, self._schema)
+        self._index_looks = _INDEX_LOOKS if possible is not None else self._index_looks - 1
+        return possible
+
+    def _whole(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield what is wanted of batches that have all of the columns."""
+        for batch in batches:
+            if self._filter is None:
+                yield batch
+            else:
+                mask = self._filter.mask(batch)
+                if mask is None or mask.true_count:
+                    yield kept(batch, mask, self._request.spec.columns)
+            del batch
+
+    def _batches_of(self, group: int, columns: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:
+        """Yield some columns of a row group."""
+        stream = self._open_columns(group, columns, rows)
+        while (batch := stream.read()) is not None:
+            yield batch
+            del batch  # a wide one is not kept while the next is read
+
+    def _passed(self, group: int, columns: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:
+        """Yield some columns of a row group where memory is short, and keep none of it for the next ones."""
+        self._file.let_go()
+        yield from self._batches_of(group, columns, rows)
+        self._file.let_go()
+
+    def _open_columns(self, group: int, columns: Sequence[str], rows: int) -> ColumnStream:
+        """Return some columns of a row group, of the source's types, in batches of so many rows."""
+        self._memory.forget_decoded(columns)
+        return ConvertedColumns(self._file.columns(group, columns, rows), partial(self._taken, columns))
+
+    def _taken(self, columns: Sequence[str], batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return a batch of some columns as the source has them, and note how wide its rows are."""
+        batch = self._of_source(batch)
+        if self._filter is not None:
+            self._memory.note_decoded(columns, batch)
+        return batch
+
+    def _rows_at_once(self, row_bytes: float, columns: list[str]) -> int:
+        """Return how many rows of a row group to ask for; few of them, as long as no width is known."""
+        rows_max = PARQUET_BATCH_ROWS_MAX
+        if self._memory.row_bytes == 0.0:
+            schema = self._file.found
+            if len(columns) > _NARROW_COLUMNS or not all(_is_fixed(schema.field(name).type) for name in columns):
+                rows_max = BATCH_ROWS_MAX
+        return self._memory.rows_at_once(row_bytes, rows_max)
+
+    def _of_source(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return a batch as the file has it with the source's types, but for numbers of texts."""
+        if not self._unlike:
+            return batch
+        fields = [self._schema.field(name) for name in batch.schema.names]
+        arrays = [
+            converted(array, field.type) if field.name in self._unlike else array
+            for array, field in zip(batch.columns, fields, strict=True)
+        ]
+        return pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)
+
+    def _arranged(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the columns in the order asked for, of the source's types, without the file's metadata."""
+        if not self._request.spec.columns:
+            return batch.select([])
+        return arranged(batch, self.output_schema, self._request.compact)
+
+    def close(self) -> None:
+        """Close the file, and hold nothing for it."""
+        self._memory.let_go()
+        self._file.close()
+
+
+def _schema_of(file: OpenFile, request: ScanRequest) -> pa.Schema:
+    """Return the types of the columns that are read: the source's, or else the file's."""
+    if request.types is not None:
+        return request.types
+    fields = arrow_schema(file.footer)
+    # What is coded has the type there that it has in a row.
+    known = [(fields if name in file.coded else file.found).field(name) for name in request.columns]
+    return plain_file_schema(pa.schema(known))
+
+
+def _is_fixed(data_type: pa.DataType) -> bool:
+    """Whether values have a width of their own, of at most 16 bytes."""
+    is_number = pa.types.is_primitive(data_type) or pa.types.is_decimal128(data_type)
+    return bool(is_number or pa.types.is_dictionary(data_type))

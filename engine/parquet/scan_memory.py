@@ -1,0 +1,143 @@
+"""ScanMemory: what a task that reads Parquet files may hold, and how wide the rows were that it has seen.
+
+    memory = ScanMemory(new_space)
+    memory.check(path, group, pages)               MemoryBudgetError for a column that no reader can hold
+    memory.hold(sizes) -> bool                     what columns of a row group take; False: there is not as much
+    memory.passes(read, sizes, rows)               the batches, through a file; None: there is no space for files
+    memory.row_bytes  memory.batch_bytes_max(row_bytes)  memory.rows_at_once(row_bytes, rows_max)
+    memory.end_split()  memory.let_go()  memory.close()
+
+One row group is held at a time. Widths outlive the file that they were seen in: the files of a source are alike.
+
+Held by: tests/parquet/test_column_passes.py
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+
+from engine.memory.budget import LEAST_BYTES, Kind, Role, process_budget
+from engine.parquet.column_passes import PartReader, read_in_passes
+from engine.parquet.footers import GroupPages
+from engine.parquet.pages import check_fits
+from engine.records.batch_limits import BATCH_BYTES_MAX
+from engine.records.wide_rows import average_width
+
+if TYPE_CHECKING:
+    from engine.iomanager.spill_space import SpillSpace
+
+#: bytes of a batch of narrow rows: of less, what every operator pays for a batch is seen beside decoding
+NARROW_BATCH_BYTES_MAX: Final = 8 << 20
+_NARROW_ROW_BYTES: Final = 128
+#: bytes of a batch when there is very little memory for each reader
+BATCH_BYTES_MIN: Final = 128 << 10
+#: a row group that holds so many bytes while it is read leaves blocks that are given back
+_RELEASED_BYTES: Final = 8 << 20
+
+
+class ScanMemory:
+    """The memory of one task's scan. Thread: the task's."""
+
+    def __init__(self, new_space: Callable[[], SpillSpace] | None) -> None:
+        self._new_space = new_space
+        #: The reservation for the row group at hand.
+        self._reserved = process_budget.reserve(Kind.ARROW, role=Role.READER)
+        #: The bytes that the last row group held while it was read.
+        self._held_bytes = 0
+        #: The width of the rows that came out last.
+        self._row_bytes = 0.0
+        #: Widths of rows as a filter decoded them, by the first column of the stream.
+        self._decoded_widths: dict[str, float] = {}
+
+    @property
+    def part_bytes(self) -> int:
+        """The bytes that a batch of one reader may have now."""
+        return self._reserved.part_bytes
+
+    def check(self, path: str, group: int, pages: GroupPages) -> None:
+        """Raise MemoryBudgetError for a row group with a column that does not fit alone."""
+        self._held_bytes = sum(pages.held.values())
+        check_fits(path, group, pages.held, process_budget.record_limit, is_at_once=pages.row_count == 1)
+
+    def sizes(self, group_bytes: int, held: dict[str, int]) -> dict[str, int]:
+        """Return what to reserve for each column: no more than the row group has, where it is no more than a batch."""
+        if group_bytes > min(LEAST_BYTES // 2, self._reserved.part_bytes):
+            return held
+        return dict.fromkeys(held, group_bytes // max(1, len(held)))
+
+    def hold(self, sizes: Mapping[str, int]) -> bool:
+        """Reserve what columns take while they are read; False: there is not as much, and nothing is held."""
+        # A page that is opened is there twice for a moment.
+        wanted = sum(sizes.values()) + max(sizes.values(), default=0)
+        is_reserved = self._reserved.resize(wanted)
+        if not is_reserved:
+            self._reserved.resize(0)  # what the last row group had
+        return is_reserved
+
+    def hold_twice(self, sizes: Mapping[str, int]) -> bool:
+        """Reserve twice what columns take, for a look at them; False: there is not as much, and all stays as it was."""
+        return self._reserved.resize(2 * sum(sizes.values()))
+
+    def passes(self, read: PartReader, sizes: Mapping[str, int], rows: int) -> Iterator[pa.RecordBatch] | None:
+        """Return batches of all columns, read some columns after the others; None: there is no space for files."""
+        if self._new_space is None or not sizes:
+            return None
+        return read_in_passes(read, sizes, rows, self._new_space, process_budget)
+
+    @property
+    def row_bytes(self) -> float:
+        """The width of rows, decoded or as they came out; 0.0 before the first one."""
+        return max(self._row_bytes, sum(self._decoded_widths.values()))
+
+    def note_rows(self, batch: pa.RecordBatch) -> float:
+        """Note how wide rows are that come out, and return it; a batch of no rows says nothing."""
+        if batch.num_rows:
+            self._row_bytes = average_width(batch)
+        return self._row_bytes
+
+    def decoded_width(self, columns: Sequence[str]) -> float:
+        """Return how wide the rows of a stream of columns were; 0.0: not known."""
+        return self._decoded_widths.get(columns[0], 0.0) if columns else 0.0
+
+    def note_decoded(self, columns: Sequence[str], batch: pa.RecordBatch) -> None:
+        """Note how wide the first rows of a stream of columns are."""
+        if batch.num_rows and columns and columns[0] not in self._decoded_widths:
+            self._decoded_widths[columns[0]] = average_width(batch)
+
+    def forget_decoded(self, columns: Sequence[str]) -> None:
+        """Have the next rows of a stream of columns count, and no longer those before."""
+        if columns:
+            self._decoded_widths.pop(columns[0], None)
+
+    def rows_at_once(self, row_bytes: float, rows_max: int) -> int:
+        """Return how many rows of a row group to ask for: about a batch of bytes."""
+        return max(1, min(rows_max, int(self.batch_bytes_max(row_bytes) / row_bytes) if row_bytes else rows_max))
+
+    def batch_bytes_max(self, row_bytes: float) -> int:
+        """Return how large a batch is. Where many read at a time it is smaller: several of each are on their way."""
+        wanted = NARROW_BATCH_BYTES_MAX if row_bytes <= _NARROW_ROW_BYTES else BATCH_BYTES_MAX
+        return max(BATCH_BYTES_MIN, min(wanted, self._reserved.part_bytes))
+
+    def end_split(self) -> None:
+        """Let go what the last row group of a split held.
+
+        Small blocks are kept for the next row group: to give them back and touch them again takes half as long as
+        decoding does. Large ones are of pages and dictionaries, which may be smaller there.
+        """
+        self._reserved.resize(0)
+        if self._held_bytes >= _RELEASED_BYTES:
+            pa.default_memory_pool().release_unused()
+
+    def let_go(self) -> None:
+        """Reserve nothing."""
+        self._reserved.resize(0)
+
+    def close(self) -> None:
+        """End the reservation, and give back all that is not used; idempotent."""
+        self._reserved.close()
+        if self._held_bytes:
+            self._held_bytes = 0
+            pa.default_memory_pool().release_unused()

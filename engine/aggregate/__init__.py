@@ -38,17 +38,13 @@ value_states         kernel: which rows have a value, of variable size, that rep
 outside_states       states whose values lie in files
 state_columns        states of groups as Arrow arrays; the final value of avg
 
-States as rows, in partitions:
+States as rows, in ``engine.partitions``:
 
 state_partitions     the states of one level by partition of their keys: merged in memory, or written
-row_partitions       kernel: rows by partition of their keys, in pages and files
-partition_sieve      early spill partitioning: rows of an exchange's pages into those partitions, not decoded
-partition_files      the spill files of one level
 partition_merger     a partition whose groups are found among its rows, and results of those
 state_row_table      kernel: a hash table whose groups are rows of states
 state_row_keys       kernel: which rows it may be, and whether two have the same keys
 merge_scratch        what tables that take turns work with
 state_combiner       kernel: merges the states of two rows of one group, there and in sorts
-state_rows           states written to and read from spill files
 file_passes          files read several times instead of being partitioned again
 """

@@ -30,22 +30,22 @@ from engine.aggregate.aggregate_spec import FORCED_GROUPS, AggregateSpec
 from engine.aggregate.aggregate_state import AggregateProgress
 from engine.aggregate.file_passes import FilePasses
 from engine.aggregate.group_input import StateBinding
-from engine.aggregate.partition_files import (
-    BLOCK_SIZE_MIN,
-    PARTITION_PAGES_MIN,
-    PartitionFiles,
-    partitions_of_memory,
-)
 from engine.aggregate.partition_merger import PartitionMerger
-from engine.aggregate.row_partitions import KeptRows
 from engine.aggregate.state_columns import GroupScan
-from engine.aggregate.state_rows import StateRows
 from engine.aggregate.table_insert import TableInsert, table_of
 from engine.closing import close_all
 from engine.iomanager.spill_file import SpillFile
 from engine.iomanager.spill_space import SpillSpace
 from engine.memory.page_pool import PagePool
 from engine.memory.value_stores import ValueOwner
+from engine.partitions.partition_files import (
+    BLOCK_SIZE_MIN,
+    PARTITION_PAGES_MIN,
+    PartitionFiles,
+    partitions_of_memory,
+)
+from engine.partitions.row_partitions import KeptRows
+from engine.partitions.spilled_rows import SpilledRows
 from engine.records.batch_limits import BATCH_BYTES_MAX, BATCH_ROWS_MAX
 
 #: every store, every partition
@@ -86,7 +86,7 @@ class AggregateWorkspace:
         separate_stores = pool.page_limit >= PARTITION_PAGES_MIN * self.partition_count
         self.table = table_of(layout, pool, self.partition_count, separate_stores, spec.force_spill)
         try:
-            self.state_rows = StateRows(layout.state_schema, key_count, pool)
+            self.state_rows = SpilledRows(layout.state_schema, key_count, pool)
         except BaseException:
             self.table.close()
             raise

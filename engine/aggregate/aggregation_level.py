@@ -24,8 +24,8 @@ from engine.aggregate.aggregate_layout import AggregateLayout
 from engine.aggregate.aggregate_state import AggregateState
 from engine.aggregate.aggregate_workspace import AggregateWorkspace, InputForm
 from engine.aggregate.grouping_phase import GroupingPhase
-from engine.aggregate.partition_sieve import PartitionSieve
 from engine.aggregate.partitioned_phase import PartitionedPhase
+from engine.partitions.partition_sieve import PartitionSieve
 
 
 class AggregationLevel:

@@ -31,9 +31,9 @@ import pyarrow as pa
 
 from engine.aggregate.group_input import StateBinding
 from engine.aggregate.group_table import GroupTable
-from engine.aggregate.state_rows import StateRows
 from engine.aggregate.table_insert import TableInsert
 from engine.iomanager.spill_file import SpillFile
+from engine.partitions.spilled_rows import SpilledRows
 
 #: passes that are cheaper than to write a file once more
 PASSES_CHEAP = 16
@@ -55,7 +55,7 @@ class FilePart(NamedTuple):
     part: int
     parts: int
 
-    def read(self, rows: StateRows) -> Generator[pa.RecordBatch, None, None]:
+    def read(self, rows: SpilledRows) -> Generator[pa.RecordBatch, None, None]:
         """Yield them as batches, in their order."""
         return rows.read(self.file.reader(), self.level, self.part, self.parts)
 
@@ -64,7 +64,7 @@ class FilePasses:
     """Args: table: empty between files; binding: of states; table_bytes: memory of the table."""
 
     def __init__(
-        self, table: GroupTable, rows: StateRows, binding: StateBinding, key_count: int, table_bytes: int
+        self, table: GroupTable, rows: SpilledRows, binding: StateBinding, key_count: int, table_bytes: int
     ) -> None:
         self._table = table
         self._rows = rows

@@ -38,12 +38,12 @@ from engine.aggregate.aggregate_spec import AggregateSpec
 from engine.aggregate.aggregate_state import AggregateState
 from engine.aggregate.aggregate_workspace import AggregateWorkspace, Source
 from engine.aggregate.aggregation_level import AggregationLevel
-from engine.aggregate.partition_sieve import PartitionSieve
 from engine.closing import close_all
 from engine.iomanager.spill_file import SpillFile
 from engine.iomanager.spill_space import SpillSpace
 from engine.memory.page_pool import PagePool
 from engine.memory.value_stores import ValueOwner
+from engine.partitions.partition_sieve import PartitionSieve
 from engine.records.row_codec import RowCodec
 
 

@@ -26,7 +26,7 @@ import pyarrow as pa
 
 from engine.aggregate.aggregate_state import AggregateState
 from engine.aggregate.aggregate_workspace import AggregateWorkspace, InputForm
-from engine.aggregate.row_partitions import KeptRows
+from engine.partitions.row_partitions import KeptRows
 from engine.records.batch_limits import BATCH_ROWS_MAX
 
 #: more new groups than this share of the rows, when the table is full: states go past it. So many are new where there

@@ -28,13 +28,13 @@ from engine.aggregate.aggregate_spec import MERGING_PHASES, PARTIAL_PHASES, Aggr
 from engine.aggregate.aggregate_state import AggregateState
 from engine.aggregate.full_aggregation import FullAggregation
 from engine.aggregate.moment_kernels import pairs_of
-from engine.aggregate.partition_sieve import PartitionSieve
 from engine.aggregate.pre_aggregation import PreAggregation
 from engine.errors import SchemaError
 from engine.iomanager.spill_space import SpillSpace
 from engine.memory.page_pool import PagePool
 from engine.memory.segment import MemorySegment
 from engine.memory.value_stores import ValueOwner
+from engine.partitions.partition_sieve import PartitionSieve
 from engine.records.arrow_functions import pc
 from engine.records.narrow_decimals import is_narrow, is_wide_decimal
 from engine.records.plain_types import plain_batch, plain_schema, plain_type

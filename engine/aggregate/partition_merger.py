@@ -18,7 +18,6 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from engine.aggregate.aggregate_layout import AggregateLayout
-from engine.aggregate.row_partitions import KeptRows
 from engine.aggregate.state_combiner import StateCombiner
 from engine.aggregate.state_partitions import StatePartitions
 from engine.aggregate.state_results import results_of_states
@@ -26,6 +25,7 @@ from engine.aggregate.state_row_keys import may_be_merged
 from engine.aggregate.state_row_table import StateRowTable, state_row_table_of
 from engine.iomanager.spill_file import SpillFile
 from engine.memory.page_pool import PagePool
+from engine.partitions.row_partitions import KeptRows
 from engine.records.row_codec import RowCodec
 
 

@@ -36,8 +36,6 @@ from engine.aggregate.aggregate_layout import AggregateLayout
 from engine.aggregate.group_input import StateBinding
 from engine.aggregate.group_table import GroupTable
 from engine.aggregate.merge_scratch import MergeScratch
-from engine.aggregate.partition_files import PartitionFiles
-from engine.aggregate.row_partitions import KeptRows, RowPartitions
 from engine.aggregate.state_columns import GroupScan
 from engine.aggregate.state_combiner import StateCombiner
 from engine.aggregate.state_row_table import StateRowTable, state_row_table_of
@@ -46,6 +44,8 @@ from engine.closing import close_all
 from engine.errors import MemoryBudgetError
 from engine.iomanager.spill_space import SpillSpace
 from engine.memory.page_pool import PagePool
+from engine.partitions.partition_files import PartitionFiles
+from engine.partitions.row_partitions import KeptRows, RowPartitions
 from engine.records.batch_limits import BATCH_BYTES_MAX, BATCH_ROWS_MAX
 from engine.records.row_codec import RowCodec
 

@@ -5,7 +5,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 
 from engine.aggregate.group_directory cimport GroupDirectory
 from engine.aggregate.merge_scratch cimport MergeScratch
-from engine.aggregate.row_partitions cimport KeptRows, RowPage
+from engine.partitions.row_partitions cimport KeptRows, RowPage
 from engine.aggregate.state_combiner cimport StateCombiner
 from engine.aggregate.state_row_keys cimport RowKeys
 from engine.memory.page_pool cimport PagePool

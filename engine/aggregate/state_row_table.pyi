@@ -1,8 +1,8 @@
 from engine.aggregate.merge_scratch import MergeScratch
-from engine.aggregate.row_partitions import KeptRows
 from engine.aggregate.state_combiner import StateCombiner
 from engine.iomanager.spill_file import SpillFile
 from engine.memory.page_pool import PagePool
+from engine.partitions.row_partitions import KeptRows
 from engine.records.row_codec import RowCodec
 
 def state_row_table_of(

@@ -44,7 +44,7 @@ from engine.aggregate.group_directory cimport (
     directory_take,
 )
 from engine.aggregate.merge_scratch cimport CHUNK_ROWS, MergeScratch
-from engine.aggregate.row_partitions cimport KeptRows, RowPage, append_page, copy_row
+from engine.partitions.row_partitions cimport KeptRows, RowPage, append_page, copy_row
 from engine.aggregate.state_combiner cimport StateCombiner
 from engine.aggregate.state_row_keys cimport are_same_keys, has_value_outside, may_be_merged, row_keys_of
 from engine.iomanager.spill_file cimport SpillFile

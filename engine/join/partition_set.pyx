@@ -55,11 +55,10 @@ from engine.records.row_codec cimport row_size
 
 from engine.errors import MemoryBudgetError
 from engine.join.spilled_pair import SpilledPair
+from engine.partitions.partition_files import block_size_of
 from engine.records.wide_rows import room_for
 
 cdef enum:
-    BLOCK_SIZE_MIN = 4 << 10
-    BLOCK_SIZE_MAX = 256 << 10
     # the part of the pool that a Bloom filter takes at most
     FILTER_PART = 8
 
@@ -71,10 +70,8 @@ cdef class PartitionSet:
     def __cinit__(self, JoinSide build not None, JoinSide probe not None, PagePool pool not None, space,
                   int32_t fan_out, uint32_t level, int64_t row_limit):
         cdef int32_t index
-        cdef int64_t block_size = pool.page_limit * pool.page_size // (4 * fan_out)
-        # One block of each writer lies outside of the pool: together at most a quarter of it. Where that is less than a
-        # page for each, pages are written from where they are.
-        block_size = max(<int64_t>BLOCK_SIZE_MIN, min(<int64_t>BLOCK_SIZE_MAX, block_size))
+        # Blocks lie outside of the pool. Where one is smaller than a page, pages are written from where they are.
+        cdef int64_t block_size = block_size_of(pool.page_limit * pool.page_size, fan_out)
         self._build = build
         self._probe = probe
         self._pool = pool

@@ -28,13 +28,13 @@ from engine.records.top_keys import TopTest
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from engine.aggregate.partition_sieve import PartitionSieve
     from engine.graph.operator_descriptor import OperatorDescriptor
     from engine.graph.runtime_filter import RuntimeFilter
     from engine.operators.runtime_filters import RuntimeFilters
     from engine.operators.split_hands import SplitHand
     from engine.operators.task_inputs import TaskInput
     from engine.parquet.reader import ParquetReader
+    from engine.partitions.partition_sieve import PartitionSieve
     from engine.records.adaptive_key_filter import AdaptiveKeyFilter
     from engine.records.row_sieve import RowSieve
 

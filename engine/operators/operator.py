@@ -30,10 +30,10 @@ from engine.operators.task_services import TaskServices
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from engine.aggregate.partition_sieve import PartitionSieve
     from engine.iomanager.spill_space import SpillSpace
     from engine.memory.page_pool import PagePool
     from engine.memory.segment import MemorySegment
+    from engine.partitions.partition_sieve import PartitionSieve
 
 
 class Output(Protocol):

@@ -28,13 +28,13 @@ from engine.records.arrow_batch import batch_bytes
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from engine.aggregate.partition_sieve import PartitionSieve
     from engine.exchange.sorted_partition import KeptRuns
     from engine.graph.operator_descriptor import OperatorDescriptor
     from engine.memory.segment import MemorySegment
     from engine.operators.operator import Output, RowsOutput
     from engine.operators.sort_exchange import RunsOutput
     from engine.operators.spill_accounts import SpillAccounts
+    from engine.partitions.partition_sieve import PartitionSieve
 
 T = TypeVar("T")
 

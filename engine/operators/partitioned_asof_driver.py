@@ -27,15 +27,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from engine.aggregate.partition_files import (
-    PARTITION_PAGES_MIN,
-    PARTITIONS_MAX,
-    PARTITIONS_MIN,
-    PartitionFiles,
-    block_size_of,
-)
-from engine.aggregate.partition_sieve import PartitionSieve
-from engine.aggregate.row_partitions import KeptRows, RowPartitions
 from engine.closing import close_all
 from engine.expressions.schema_bridge import to_arrow_schema
 from engine.graph.operator_descriptor import AsofJoinOperator
@@ -47,6 +38,15 @@ from engine.join.asof_groups import SCRATCH_BYTES, AsofGroups
 from engine.join.asof_join import AsofJoin
 from engine.join.join_spec import JoinInput, JoinSpec
 from engine.operators.sort_merge_driver import FORCED_BATCH_ROWS, add_element
+from engine.partitions.partition_files import (
+    PARTITION_PAGES_MIN,
+    PARTITIONS_MAX,
+    PARTITIONS_MIN,
+    PartitionFiles,
+    block_size_of,
+)
+from engine.partitions.partition_sieve import PartitionSieve
+from engine.partitions.row_partitions import KeptRows, RowPartitions
 from engine.records.batch_limits import BATCH_BYTES_MAX, BATCH_ROWS_MAX
 from engine.records.plain_types import plain_batch, plain_schema
 from engine.records.row_codec import RowCodec

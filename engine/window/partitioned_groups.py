@@ -37,13 +37,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import pyarrow as pa
 
-from engine.aggregate.partition_files import PARTITION_PAGES_MIN, PartitionFiles, partitions_of_memory
-from engine.aggregate.partition_sieve import PartitionSieve
-from engine.aggregate.row_partitions import KeptRows, RowPartitions
-from engine.aggregate.state_rows import StateRows
 from engine.closing import close_all
 from engine.graph.sort_key import SortKey
 from engine.iomanager.spill_file import SpillFile
+from engine.partitions.partition_files import PARTITION_PAGES_MIN, PartitionFiles, partitions_of_memory
+from engine.partitions.partition_sieve import PartitionSieve
+from engine.partitions.row_partitions import KeptRows, RowPartitions
+from engine.partitions.spilled_rows import SpilledRows
 from engine.records.arrow_functions import pc
 from engine.records.batch_limits import ARROW_ROWS_MAX
 from engine.records.plain_types import plain_batch, plain_schema
@@ -218,11 +218,11 @@ class PartitionedGroups:
 
     def _read(self, file: SpillFile) -> Iterator[pa.RecordBatch]:
         # it takes no page: a sort has all of them
-        return StateRows(self._schema, len(self._keys), None).read(file.reader())
+        return SpilledRows(self._schema, len(self._keys), None).read(file.reader())
 
     def _write(self, batches: Iterable[pa.RecordBatch]) -> None:
         """Write rows whose values lay outside of their pages; they are sorted when the others have left theirs."""
-        writer, states = self._files.writer(0), StateRows(self._schema, len(self._keys), self._pool)
+        writer, states = self._files.writer(0), SpilledRows(self._schema, len(self._keys), self._pool)
         try:
             states.keep_outside(self._space)
             for batch in batches:

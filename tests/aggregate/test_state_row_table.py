@@ -10,13 +10,13 @@ from engine.aggregate.aggregate_layout import aggregate_layout
 from engine.aggregate.aggregate_spec import AggregateSpec
 from engine.aggregate.functions import result_schema, state_schema
 from engine.aggregate.hash_aggregate import HashAggregate
-from engine.aggregate.partition_files import PartitionFiles
 from engine.aggregate.partition_merger import PartitionMerger
-from engine.aggregate.row_partitions import RowPartitions
 from engine.aggregate.state_combiner import StateCombiner
 from engine.aggregate.state_row_table import state_row_table_of
-from engine.aggregate.state_rows import StateRows
 from engine.errors import DataError
+from engine.partitions.partition_files import PartitionFiles
+from engine.partitions.row_partitions import RowPartitions
+from engine.partitions.spilled_rows import SpilledRows
 from engine.records.row_codec import RowCodec
 from tests.aggregate.group_oracle import (
     aggregate,
@@ -83,7 +83,7 @@ def kept_rows(batch, key_count, pool, space, pages):
 
 
 def file_of(batch, key_count, pool, space):
-    writer, rows = space.writer("states", block_size=4096), StateRows(batch.schema, key_count, pool)
+    writer, rows = space.writer("states", block_size=4096), SpilledRows(batch.schema, key_count, pool)
     rows.write(batch, writer)
     rows.close()
     return writer.finish()

@@ -5,12 +5,12 @@ import random
 import pyarrow as pa
 import pytest
 
-from engine.aggregate.partition_files import PartitionFiles
-from engine.aggregate.row_partitions import RowPartitions
 from engine.errors import SchemaError
 from engine.graph.plan import AsofDirection
 from engine.join.asof_choice import AsofRule
 from engine.join.asof_groups import AsofGroups
+from engine.partitions.partition_files import PartitionFiles
+from engine.partitions.row_partitions import RowPartitions
 from engine.records.outside_values import set_outside_bytes
 from engine.records.row_codec import RowCodec
 from engine.records.row_pages import pages_of_rows

@@ -5,10 +5,10 @@ import random
 import pyarrow as pa
 import pytest
 
-from engine.aggregate.partition_files import partitions_of_memory
 from engine.errors import MemoryBudgetError, SpillError
 from engine.graph.sort_key import SortKey
 from engine.graph.window import SortedCall
+from engine.partitions.partition_files import partitions_of_memory
 from engine.records.wide_rows import WIDE_BYTES
 from engine.window import partitioned_groups
 from engine.window.partitioned_groups import PartitionedGroups

@@ -6,9 +6,6 @@ import pytest
 from engine.aggregate.aggregate_spec import AggregateSpec
 from engine.aggregate.functions import result_schema, state_schema
 from engine.aggregate.hash_aggregate import HashAggregate
-from engine.aggregate.partition_sieve import PartitionSieve
-from engine.aggregate.row_partitions import RowPartitions
-from engine.errors import CorruptBlockError
 from engine.exchange.page_reader import PageReader
 from engine.records.row_codec import RowCodec
 from tests.aggregate.group_oracle import aggregate, argument_types_of, make_table, oracle, rows_of
@@ -72,40 +69,6 @@ def test_pages_group_like_batches(workshop, key_type, value_type, force_spill):
     assert rows_of(result) == oracle(table, ("key",), calls)
 
 
-def test_it_takes_nothing_before_it_begins_and_after_its_end(workshop):
-    schema = pa.schema([("key", pa.int64()), ("value", pa.int64())])
-    codec = RowCodec(schema)
-    page = codec.to_rows(pa.record_batch([pa.array([1, 2, None]), pa.array([4, 5, 6])], schema=schema))
-    with workshop.operator(16) as (pool, _):
-        sieve = PartitionSieve(codec)
-        parts = RowPartitions(codec, [0], pool, _NoFiles(), 4, 0, 8)
-        reader = PageReader(schema, sieve=sieve)
-        reader.add_row(page)
-        assert (sieve.row_count, reader.staged_rows) == (0, 3)
-        sieve.begin(parts)
-        reader.add_row(page)
-        assert (sieve.row_count, sieve.size_bytes, reader.staged_rows) == (3, len(page), 3)
-        sieve.end()
-        reader.add_row(page)
-        assert (sieve.row_count, reader.staged_rows) == (3, 6)
-        parts.close()
-
-
-def test_damaged_rows_are_refused(workshop):
-    schema = pa.schema([("key", pa.int64()), ("text", pa.string())])
-    codec = RowCodec(schema)
-    page = bytearray(codec.to_rows(pa.record_batch([pa.array([7]), pa.array(["a text"])], schema=schema)))
-    page[16:20] = (1 << 20).to_bytes(4, "little")
-    with workshop.operator(16) as (pool, _):
-        sieve = PartitionSieve(codec)
-        parts = RowPartitions(codec, [0], pool, _NoFiles(), 4, 0, 8)
-        sieve.begin(parts)
-        with pytest.raises(CorruptBlockError):
-            PageReader(schema, sieve=sieve).add_row(page)
-        assert parts.pages_held == 0
-        parts.close()
-
-
 def test_only_a_final_phase_gets_states(workshop):
     table, calls = make_table("int64", "int64", 10, 10)
     with workshop.operator(16) as (pool, space):
@@ -113,8 +76,3 @@ def test_only_a_final_phase_gets_states(workshop):
         single = HashAggregate(AggregateSpec("single", table.schema, ("key",), calls, output), pool, space)
         assert single.sieve is None
         single.close()
-
-
-class _NoFiles:
-    def has(self, partition):
-        return False

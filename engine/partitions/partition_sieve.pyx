@@ -1,20 +1,20 @@
-"""PartitionSieve: states that go past the table go from an exchange's page to their partition as they are.
+"""PartitionSieve: rows go from an exchange's page to their partition as they are.
 
     sieve = PartitionSieve(codec)
     gate ─► pages ─► sieve ─┬─► sieve.begin(partitions) was called: RowPartitions.add_rows
-                            └─► decoded ─► HashAggregate.add_batch(batch)
+                            └─► else: decoded, for the operator
     sieve.end()
 
-Rows of an exchange in front of a final aggregate are what its partitions consist of: to decode and encode them again
-would give the same bytes.
+Where the rows of an exchange are what the partitions consist of, decoding and encoding them again would give the same
+bytes.
 
-Invariants: rows of a group keep their order. Thread: that of the aggregate.
+Invariants: rows of a key keep their order. Thread: that of the operator.
 """
 
 cimport cython
 from libc.stdint cimport int64_t, uint8_t
 
-from engine.aggregate.row_partitions cimport RowPartitions
+from engine.partitions.row_partitions cimport RowPartitions
 from engine.records.row_check cimport check_rows
 from engine.records.row_codec cimport RowCodec, row_size
 from engine.records.row_sieve cimport RowSieve

@@ -1,4 +1,4 @@
-"""RowPartitions: states as rows, parted by the hash of their keys, in memory and, beyond it, in files.
+"""RowPartitions: rows parted by the hash of their keys, in memory and, beyond it, in files.
 
     parts = RowPartitions(codec, keys, pool, files, partition_count, level, page_limit)
     reached = parts.add(batch, start)           rows before reached are in; fewer than all: no page is left
@@ -15,8 +15,8 @@
                                                                        spilled: write the page, fill it anew
                                                                        in memory: one more page, or stop
 
-No row looks for its group here: one line of memory for each partition is being written, where a table larger than the
-caches misses them two or three times for every row. The groups of one partition, afterwards, are few enough.
+No row looks for others of its key here: one line of memory for each partition is being written, where a table larger
+than the caches misses them two or three times for every row. The keys of one partition, afterwards, are few enough.
 
 Invariants: rows of a partition stay in the order in which they came: file first, then pages. A spilled partition holds
 one page at most, so a limit of one page for each partition is enough. Keys lie in their rows.
@@ -26,8 +26,7 @@ Limits: a row larger than a page goes to the file of its partition, whose pages 
 Source: Boncz, Zukowski and Nes, "Database architecture optimized for the new bottleneck" (radix clustering);
 DuckDB's radix-partitioned hash table.
 
-Held by: tests/aggregate/test_state_partitions.py
-Held by: tests/aggregate/test_partition_sieve.py
+Held by: tests/partitions/test_row_partitions.py
 """
 
 cimport cython
@@ -235,7 +234,7 @@ cdef class RowPartitions:
         if self._when_full is not None:
             self._when_full()
         elif not self.spill_largest():
-            raise MemoryBudgetError("no page is left for the states of an aggregate")
+            raise MemoryBudgetError("no page is left for rows that are parted by their keys")
         return 0
 
     def on_full(self, when_full, spill=None):
@@ -437,7 +436,7 @@ cdef class KeptRows:
             page = self._pages + self._next_index
             count = rows_of_page(page.memory, page.used, self._rows + self._found, capacity - self._found)
             if count < 0:
-                raise CorruptBlockError("sizes of rows do not add up in a page of aggregate states")
+                raise CorruptBlockError("sizes of rows do not add up in a page of parted rows")
             self._found += count
             size += page.used
             self._next_index += 1

@@ -1,15 +1,15 @@
-"""PartitionFiles: the spill files of one level of a spilling aggregate, one for each partition that was evicted.
+"""PartitionFiles: the spill files of one level of partitions, one for each that was written.
 
     count, block_size = partitions_of_memory(page_count, page_size)
     files = PartitionFiles(space, block_size)
     writer = files.writer(partition)        made when it is first asked for
     files.has(partition)
     finished = files.finish()               SpillFiles of the partitions that have one; the level is over
-    files.discard()                         instead of finish(), or after one that failed, when the aggregate ends early
+    files.discard()                         instead of finish(), or after one that failed, when the operator ends early
 
 Invariants: one open writer for each partition at most; after finish() no partition has one.
 
-Held by: tests/aggregate/test_hash_aggregate.py
+Held by: tests/partitions/test_partition_files.py
 """
 
 from __future__ import annotations
@@ -62,18 +62,16 @@ class PartitionFiles:
     def writer(self, partition: int) -> SpillWriter:
         """Return the partition's writer."""
         if partition not in self._writers:
-            self._writers[partition] = self._space.writer(
-                f"aggregate partition {partition}", block_size=self._block_size
-            )
+            self._writers[partition] = self._space.writer(f"partition {partition}", block_size=self._block_size)
         return self._writers[partition]
 
     def has(self, partition: int) -> bool:
-        """Whether groups of the partition were written."""
+        """Whether rows of the partition were written."""
         return partition in self._writers
 
     @property
     def any(self) -> bool:
-        """Whether groups of any partition were written."""
+        """Whether rows of any partition were written."""
         return bool(self._writers)
 
     @property

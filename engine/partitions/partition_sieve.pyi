@@ -1,12 +1,12 @@
 from typing import Self, final
 
-from engine.aggregate.row_partitions import RowPartitions
+from engine.partitions.row_partitions import RowPartitions
 from engine.records.row_codec import RowCodec
 from engine.records.row_sieve import RowSieve
 
 @final
 class PartitionSieve(RowSieve):
-    """Takes states that go past the table (see partition_sieve.pyx)."""
+    """Takes rows of pages to their partitions (see partition_sieve.pyx)."""
 
     def __new__(cls, codec: RowCodec) -> Self: ...
     def begin(self, target: RowPartitions) -> None: ...

@@ -1,9 +1,9 @@
-# PartitionSieve: states that go past the table, taken as rows.
+# PartitionSieve: rows of pages that go to their partitions as they are.
 
 cimport cython
 from libc.stdint cimport int64_t, uint8_t
 
-from engine.aggregate.row_partitions cimport RowPartitions
+from engine.partitions.row_partitions cimport RowPartitions
 from engine.records.row_codec cimport RowCodec
 from engine.records.row_sieve cimport RowSieve
 

@@ -2,9 +2,9 @@ from collections.abc import Callable, Iterator, Sequence
 
 import pyarrow as pa
 
-from engine.aggregate.partition_files import PartitionFiles
 from engine.iomanager.block_reader import BlockReader
 from engine.memory.page_pool import PagePool
+from engine.partitions.partition_files import PartitionFiles
 from engine.records.row_codec import RowCodec
 from engine.records.row_pages import RowPages
 

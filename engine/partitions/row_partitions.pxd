@@ -1,4 +1,4 @@
-# RowPartitions: rows of states parted by the hash of their keys, in pages of the pool and, beyond them, in files.
+# RowPartitions: rows parted by the hash of their keys, in pages of the pool and, beyond them, in files.
 
 cimport cython
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t

@@ -1,19 +1,18 @@
-"""StateRows: partial states as binary rows, to and from spill files.
+"""SpilledRows: batches as binary rows, to and from spill files.
 
-    rows = StateRows(schema, key_count, pool)   schema: key columns, then states; takes one page of the pool; None: it
+    rows = SpilledRows(schema, key_count, pool)   schema: key columns, then others; takes one page of the pool; None: it
                                                 only reads
-    rows.write(batch, writer)                   a batch of states to a SpillWriter
+    rows.write(batch, writer)                   a batch to a SpillWriter
     rows.scatter(batch, files, level, count)    each row to the file of its partition on that level
     for batch in rows.read(reader): ...         back, at most 8192 rows or one block at a time
     rows.read(reader, level, part, parts)       only those whose key falls into a part, as partitions of that level do
     rows.close()
 
 Rows are encoded into the page and written page by page; a row larger than a page is encoded into memory of its own,
-taken from the pool or, where that is full (it is, mostly: states are spilled because it is), beyond its limit.
+taken from the pool or, where that is full (it is, mostly: rows are spilled because it is), beyond its limit.
 About 200 KiB of scratch lie outside of the pool.
 
-Held by: tests/aggregate/test_file_passes.py
-Held by: tests/aggregate/test_state_row_table.py
+Held by: tests/partitions/test_spilled_rows.py
 """
 
 cimport cython
@@ -45,7 +44,7 @@ cdef void* writer_of(object files, int32_t partition) except NULL:
 
 
 @cython.final
-cdef class StateRows:
+cdef class SpilledRows:
 
     cdef RowCodec _codec
     cdef PagePool _pool
@@ -78,7 +77,7 @@ cdef class StateRows:
             return
         self._page = pool.take()
         if self._page == NULL:
-            raise MemoryBudgetError(f"no page for the spilling of aggregate states in {pool!r}")
+            raise MemoryBudgetError(f"no page for the spilling of rows in {pool!r}")
 
     def __dealloc__(self):
         free(self._sizes)
@@ -218,7 +217,7 @@ cdef class StateRows:
                     return self._codec.decode(self._gathered, position.gathered, NULL, 0) if position.gathered else None
             count = rows_of_page(position.block, position.left, self._rows, READ_ROWS)
             if count <= 0:
-                raise CorruptBlockError(f"sizes of rows do not add up in a block of aggregate states ({reader!r})")
+                raise CorruptBlockError(f"sizes of rows do not add up in a block of parted rows ({reader!r})")
             if position.gathered == 0 and position.parts == 1 and position.left >= GATHER_BYTES:
                 count = self._codec.rows_within(self._rows, count, WIDE_BATCH_BYTES)
                 position.move_to(self._rows[count - 1] + row_size(self._rows[count - 1]))
@@ -261,7 +260,7 @@ cdef class StateRows:
         return 0
 
     cdef void _hash_rows(self, int64_t count) noexcept nogil:
-        """The hashes of _rows: those of their groups."""
+        """The hashes of the keys of _rows."""
         if self._key_count > 0:
             hash_rows(self._codec, self._key_columns, self._key_count, self._rows, count, self._hashes)
         else:

@@ -3,15 +3,15 @@ from typing import Self, final
 
 import pyarrow as pa
 
-from engine.aggregate.partition_files import PartitionFiles
 from engine.iomanager.block_reader import BlockReader
 from engine.iomanager.spill_writer import SpillWriter
 from engine.memory.page_pool import PagePool
 from engine.memory.value_stores import ValueOwner
+from engine.partitions.partition_files import PartitionFiles
 
 @final
-class StateRows:
-    """Partial states as binary rows, to and from spill files."""
+class SpilledRows:
+    """Batches as binary rows, to and from spill files."""
 
     def __new__(cls, schema: pa.Schema, key_count: int, pool: PagePool | None) -> Self: ...
     def keep_outside(self, owner: ValueOwner) -> None: ...

@@ -1,0 +1,5 @@
+"""The fixture of operators that work in pages and spill."""
+
+from tests.workshop import workshop
+
+__all__ = ["workshop"]

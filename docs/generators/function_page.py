@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from docs.generators.directives import directives
+from docs.generators.function_languages import NOT_IN_SQL
 from docs.generators.function_places import NAMESPACES, OPERATORS, face_of, faces
 from engine.graph.function_table import FUNCTION_TABLE
 
@@ -22,6 +23,7 @@ before anything runs; the error names the expression, the types it met and what 
 - **may fail**: for some values there is no result, and the job fails with an error that shows the row; `when`
   keeps such values away. Filters with such a function are not moved before joins. Functions of text fail for bytes
   that are no UTF-8.
+- On Spark each function runs. Where Spark has none that means exactly the same, the engine computes it there.
 - **same type** means the common type of the arguments: the wider integer or float, the finer unit of time.
 
 ## Where others differ
@@ -89,6 +91,8 @@ def _facts(name: str) -> str:
         words.append("may fail" if row.fails == "values" else "fails for bytes that are no UTF-8")
     if not row.is_deterministic:
         words.append("another value each time")
+    if name in NOT_IN_SQL:
+        words.append(f"not a function of SQL: {NOT_IN_SQL[name]}")
     return "; ".join(words).replace("*", "\\*")
 
 

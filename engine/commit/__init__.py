@@ -5,14 +5,14 @@
 
     output_check.py   outputs that exist, or that two sinks share, are refused before anything starts
     staging.py        StagingFolder: beside the target, with its owner; created, aborted, swept
-    made_folders.py   folders above a target, made for it
     decision.py       Decision: which attempts' files are the output, as JSON
     publish.py        publish: decided files become the target with one rename; every step can be repeated
     merge.py          merge_into: files added to a target that stays, partitions replaced
     target_lock.py    who adds to a target, one at a time
-    rename.py         renameat2: exchange two paths, or rename without replacing
     result_record.py  JobResultRecord: how a job ended
-    durable_file.py   a file that is there whole or not at all, also after a crash
+
+What a step needs of the file system it asks ``engine.storage`` for: renames of folders and hard links are something
+that only some file systems can do.
 
 A target is a folder of ``part-00000.<ext>`` files, maybe in folders of partitions, and nothing else. The decision is
 the moment at which the job's outcome is fixed: before it, staging is removed and the target was never touched; after

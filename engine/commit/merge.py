@@ -15,16 +15,15 @@ Held by: tests/commit/test_merge.py
 
 from __future__ import annotations
 
-import errno
 import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from engine.commit.durable_file import fsync_folder
-from engine.commit.rename import exchange, rename_if_absent
-from engine.commit.staging import REPLACED, remove_path
+from engine.commit.staging import REPLACED
 from engine.commit.target_lock import target_lock
 from engine.errors import JobExecutionError
+from engine.storage.file_system import FileSystem, Folders, HardLinksError
+from engine.storage.file_systems import file_system_of, folders_of
 
 
 def merge_into(
@@ -39,67 +38,65 @@ def merge_into(
 
     replaces_partitions: folders that get a file lose those that they had.
     """
-    names = list(parts)
-    new, output = staging / "new", staging / "output"
+    names, old = list(parts), os.fspath(target)
+    new, output, aside = f"{staging}/new", f"{staging}/output", f"{staging}/{REPLACED}"
+    files, folders = file_system_of(old), folders_of(old, "modes append and overwrite_partitions")
     with target_lock(target):
-        _restore(target, staging)
-        if _is_placed(target, new, names):
+        if files.is_taken(aside) and not files.is_taken(old):
+            folders.rename(aside, old)  # set aside before a crash
+        if _is_placed(old, new, names, files, folders):
             return
-        remove_path(output)
-        output.mkdir()
+        files.delete_tree(output)
+        folders.make(output)
         after_step("create output")
-        replaced = {os.path.dirname(name) for name in names} if replaces_partitions else set()  # noqa: PTH120
-        if target.is_dir():
-            _link_tree(target, output, replaced)
+        replaced = {name.rpartition("/")[0] for name in names} if replaces_partitions else set()
+        if _is_folder(old, files):
+            _link_tree(old, output, replaced, files, folders)
         after_step("link old files")
         for name in names:
-            (output / name).parent.mkdir(parents=True, exist_ok=True)
-            if not os.path.lexists(output / name):
-                _link(new / name, output / name)
-        fsync_folder(output)
+            place = f"{output}/{name}"
+            folders.make(place.rpartition("/")[0])
+            if not files.is_taken(place):
+                _link(f"{new}/{name}", place, folders)
+        folders.sync(output)
         after_step("link new files")
-        if not target.is_dir():
-            rename_if_absent(output, target)
-        elif not exchange(output, target):
-            target.rename(staging / REPLACED)
+        if not _is_folder(old, files):
+            folders.rename_if_absent(output, old)
+        elif not folders.exchange(output, old):
+            folders.rename(old, aside)
             after_step("set aside")
-            rename_if_absent(output, target)
+            folders.rename_if_absent(output, old)
         after_step("place")
 
 
-def _restore(target: Path, staging: Path) -> None:
-    """Put a target back that was set aside before a crash."""
-    if os.path.lexists(staging / REPLACED) and not os.path.lexists(target):
-        (staging / REPLACED).rename(target)
+def _is_folder(path: str, files: FileSystem) -> bool:
+    found = files.find(path)
+    return found is not None and found.is_folder
 
 
-def _is_placed(target: Path, new: Path, names: Iterable[str]) -> bool:
+def _is_placed(target: str, new: str, names: Iterable[str], files: FileSystem, folders: Folders) -> bool:
     for name in names:
-        try:
-            if not os.path.samestat((target / name).lstat(), (new / name).lstat()):
-                return False
-        except (FileNotFoundError, NotADirectoryError):
+        identity = folders.identity(f"{new}/{name}")
+        if identity is None or folders.identity(f"{target}/{name}") != identity:
             return False
-    return target.is_dir()
+    return _is_folder(target, files)
 
 
-def _link_tree(folder: Path, copy: Path, replaced: set[str], inside: str = "") -> None:
+def _link_tree(
+    folder: str, copy: str, replaced: set[str], files: FileSystem, folders: Folders, inside: str = ""
+) -> None:
     """Make links to all files of a folder but for those right in folders that are replaced."""
-    for entry in os.scandir(folder):
+    for entry in files.entries(folder):
         name = f"{inside}/{entry.name}" if inside else entry.name
-        if entry.is_dir(follow_symlinks=False):
-            (copy / entry.name).mkdir()
-            _link_tree(Path(entry.path), copy / entry.name, replaced, name)
+        if entry.is_folder and not entry.is_link:
+            folders.make(f"{copy}/{entry.name}")
+            _link_tree(entry.path, f"{copy}/{entry.name}", replaced, files, folders, name)
         elif inside not in replaced:
-            _link(Path(entry.path), copy / entry.name)
+            _link(entry.path, f"{copy}/{entry.name}", folders)
 
 
-def _link(old: Path, new: Path) -> None:
+def _link(old: str, new: str, folders: Folders) -> None:
     try:
-        os.link(old, new, follow_symlinks=False)
-    except OSError as error:
-        if error.errno in (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS):
-            raise JobExecutionError(
-                f"{old}: its file system has no hard links, which modes append and overwrite_partitions need"
-            ) from error
-        raise
+        folders.link(old, new)
+    except HardLinksError as error:
+        raise JobExecutionError(f"{error}, which modes append and overwrite_partitions need") from error

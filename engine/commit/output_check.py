@@ -16,11 +16,22 @@ from engine.errors import PlanError
 from engine.graph.job_graph import JobGraph
 from engine.graph.operator_descriptor import SinkOperator
 from engine.graph.source_spec import SinkSpec
+from engine.storage.file_system import FolderEntry
+from engine.storage.file_systems import file_system_of, folders_of
 
 
 def resolve_target(path: str) -> Path:
     """Return the absolute path of a target: symbolic links followed, ``~`` not."""
-    return Path(os.path.realpath(path))
+    return Path(folders_of(path, "an output").resolved(path))
+
+
+def _is_taken(path: str | Path) -> bool:
+    return file_system_of(os.fspath(path)).is_taken(os.fspath(path))
+
+
+def _is_folder(path: Path) -> bool:
+    found = file_system_of(os.fspath(path)).find(os.fspath(path))
+    return found is not None and found.is_folder
 
 
 def sinks_of(job_graph: JobGraph) -> list[SinkOperator]:
@@ -41,18 +52,18 @@ def check_outputs(sinks: Iterable[SinkSpec]) -> None:
         if "\0" in sink.path:
             raise PlanError(f"output {sink.path!r} cannot be created: a path cannot hold a null character")
         target = resolve_target(sink.path)
-        if sink.mode and os.path.lexists(sink.path) and not target.is_dir():
+        if sink.mode and _is_taken(sink.path) and not _is_folder(target):
             raise PlanError(f"output {sink.path} is no folder; mode={sink.mode!r} adds files to one")
-        if sink.mode and target.is_dir():
+        if sink.mode and _is_folder(target):
             _check_partitions(target, sink)
-        if os.path.lexists(sink.path) and not sink.overwrite and not sink.mode:
+        if _is_taken(sink.path) and not sink.overwrite and not sink.mode:
             raise PlanError(
                 f"output {sink.path} already exists; pass overwrite=True to replace it, or mode='append' to add to it"
             )
         if target in targets:
             raise PlanError(f"two outputs of this job go to {sink.path}")
         targets[target] = sink.path
-        if os.path.lexists(target) and not sink.mode:
+        if _is_taken(target) and not sink.mode:
             _check_replaceable(target, sink.path)
         _check_parents(target, sink.path)
     for target, path in targets.items():
@@ -63,24 +74,25 @@ def check_outputs(sinks: Iterable[SinkSpec]) -> None:
 
 def _check_partitions(target: Path, sink: SinkSpec) -> None:
     """Raise PlanError when files of a target lie below other folders than those that would be added."""
-    folder, found = target, list[str]()
+    folder, found = os.fspath(target), list[str]()
     while (inside := _first_folder(folder)) is not None:
         found.append(inside.name.partition("=")[0])
-        folder = inside
-    if (found or _first_file(target) is not None) and tuple(map(unquote, found)) != sink.partition_by:
+        folder = inside.path
+    if (found or _first_file(os.fspath(target)) is not None) and tuple(map(unquote, found)) != sink.partition_by:
         raise PlanError(
             f"output {sink.path} is partitioned by {', '.join(found) or 'nothing'}, and partition_by is"
             f" {', '.join(sink.partition_by) or 'nothing'}; add files with the same folders"
         )
 
 
-def _first_folder(folder: Path) -> Path | None:
-    folders = (each for each in sorted(folder.iterdir()) if "=" in each.name and not each.name.startswith("."))
-    return next((each for each in folders if each.is_dir()), None)
+def _first_folder(folder: str) -> FolderEntry | None:
+    named = (each for each in file_system_of(folder).entries(folder) if "=" in each.name and each.name[0] != ".")
+    return next((each for each in sorted(named, key=lambda each: each.name) if each.is_folder), None)
 
 
-def _first_file(folder: Path) -> Path | None:
-    return next((each for each in folder.iterdir() if each.is_file() and not each.name.startswith((".", "_"))), None)
+def _first_file(folder: str) -> FolderEntry | None:
+    entries = file_system_of(folder).entries(folder)
+    return next((each for each in entries if each.is_file and not each.name.startswith((".", "_"))), None)
 
 
 def _current_folder() -> Path | None:
@@ -95,14 +107,14 @@ def _check_replaceable(target: Path, path: str) -> None:
     for folder, what in ((_current_folder(), "the working folder"), (Path.home(), "the home folder")):
         if folder is None:
             continue
-        resolved = folder.resolve()
+        resolved = resolve_target(os.fspath(folder))
         if target == resolved or target in resolved.parents:
             raise PlanError(f"output {path} would replace {what} {folder}; choose a folder of its own")
 
 
 def _check_parents(target: Path, path: str) -> None:
     for parent in target.parents:
-        if parent.is_dir():
+        if _is_folder(parent):
             return
-        if os.path.lexists(parent):
+        if _is_taken(parent):
             raise PlanError(f"output {path} cannot be created: {parent} is not a folder")

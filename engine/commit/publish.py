@@ -19,17 +19,16 @@ A target that appeared while the job ran, without ``overwrite``, is an OutputTak
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
 
 from engine.commit.decision import DecidedOutput, Decision
-from engine.commit.durable_file import fsync_folder, replace_file
-from engine.commit.rename import exchange, rename_if_absent
-from engine.commit.staging import OWNER_FILE, REPLACED, remove_path
+from engine.commit.staging import OWNER_FILE, REPLACED
 from engine.errors import JobExecutionError
+from engine.storage.file_system import Folders
+from engine.storage.file_systems import file_system_of, folders_of
 
 _OUTPUT = "output"
 #: what is added to a target that stays
@@ -58,110 +57,111 @@ def publish(decision: Decision, after_step: Callable[[str], None] = _no_step, is
     is_durable: whether a leader may go on after a crash of the machine; else only the output is synchronised.
     """
     for output in decision.outputs:
-        staging = Path(output.staging)
-        if staging.is_dir() and not (staging / _PUBLISHED_FILE).exists():
-            _place_output(output, staging, after_step, is_durable)
+        files = file_system_of(output.staging)
+        if _is_folder(output.staging) and not files.find(f"{output.staging}/{_PUBLISHED_FILE}"):
+            folders = folders_of(output.staging, "the publication of an output")
+            _place_output(output, folders, after_step, is_durable)
     # The first staging folder may hold the decision: it goes last.
     for output in reversed(decision.outputs):
-        _clean(Path(output.staging), after_step)
+        _clean(output.staging, after_step)
 
 
-def _place_output(output: DecidedOutput, staging: Path, after_step: Callable[[str], None], is_durable: bool) -> None:
-    folder, target = staging / _OUTPUT, Path(output.target)
+def _is_folder(path: str) -> bool:
+    found = file_system_of(path).find(path)
+    return found is not None and found.is_folder
+
+
+def _place_output(output: DecidedOutput, folders: Folders, after_step: Callable[[str], None], is_durable: bool) -> None:
+    folder, record = f"{output.staging}/{_OUTPUT}", f"{output.staging}/{_ASSEMBLED_FILE}"
+    files = file_system_of(output.staging)
     if output.mode:
         from engine.commit.merge import merge_into  # noqa: PLC0415 - start-up time
 
-        _assemble(output, staging, staging / _NEW, after_step)
+        _assemble(output, folders, f"{output.staging}/{_NEW}", after_step)
         merge_into(
-            target,
-            staging,
+            Path(output.target),
+            Path(output.staging),
             (file.part for file in output.files),
             after_step,
             replaces_partitions=output.mode == "overwrite_partitions",
         )
-        _confirm(output, staging, after_step, is_durable)
+        _confirm(output, folders, after_step, is_durable)
         return
-    if not (staging / _ASSEMBLED_FILE).exists():
-        _assemble(output, staging, folder, after_step)
-        identity = folder.stat()
-        assembled = _Assembled(identity.st_dev, identity.st_ino)
-        replace_file(staging / _ASSEMBLED_FILE, msgspec.json.encode(assembled), is_durable)
+    if not files.find(record):
+        _assemble(output, folders, folder, after_step)
+        identity = folders.identity(folder)
+        if identity is None:
+            raise JobExecutionError(f"{folder}: the folder of the output {output.target} is missing")
+        files.replace(record, msgspec.json.encode(_Assembled(*identity)), is_durable)
         after_step("identify")
     else:
-        assembled = msgspec.json.decode((staging / _ASSEMBLED_FILE).read_bytes(), type=_Assembled)
-    if not _is_folder(target, assembled):
-        _place(output, folder, target, staging, after_step)
+        assembled = msgspec.json.decode(files.read(record), type=_Assembled)
+        identity = (assembled.device, assembled.inode)
+    if folders.identity(output.target) != identity:
+        _place(output, folders, folder, after_step)
         after_step("place")
-    _confirm(output, staging, after_step, is_durable)
+    _confirm(output, folders, after_step, is_durable)
 
 
-def _confirm(output: DecidedOutput, staging: Path, after_step: Callable[[str], None], is_durable: bool) -> None:
+def _confirm(output: DecidedOutput, folders: Folders, after_step: Callable[[str], None], is_durable: bool) -> None:
     if not output.is_passing:
-        fsync_folder(Path(output.target).parent)
-    replace_file(staging / _PUBLISHED_FILE, b"", is_durable)
+        folders.sync(output.target.rpartition("/")[0] or "/")
+    file_system_of(output.staging).replace(f"{output.staging}/{_PUBLISHED_FILE}", b"", is_durable)
     after_step("confirm")
 
 
-def _assemble(output: DecidedOutput, staging: Path, folder: Path, after_step: Callable[[str], None]) -> None:
-    folder.mkdir(exist_ok=True)
+def _assemble(output: DecidedOutput, folders: Folders, folder: str, after_step: Callable[[str], None]) -> None:
+    files = file_system_of(folder)
+    folders.make(folder)
     after_step("create output")
     made = ""
     for file in output.files:
-        # Texts, since there may be tens of thousands: as paths they would take twice the time.
-        source, part = f"{staging}/{file.name}", f"{folder}/{file.part}"
+        source, part = f"{output.staging}/{file.name}", f"{folder}/{file.part}"
         parent = part.rpartition("/")[0]
         if parent != made:
-            os.makedirs(parent, exist_ok=True)  # noqa: PTH103
+            folders.make(parent)
             made = parent
         try:
-            os.rename(source, part)  # noqa: PTH104
+            files.publish(source, part)
         except FileNotFoundError:
-            if not os.path.exists(part):  # noqa: PTH110
+            if not files.find(part):
                 raise JobExecutionError(f"{source}: a staged file of the output {output.target} is missing") from None
         after_step(f"move {file.part}")
     for text in output.texts:
         # Complete under its name or not there: made outside of the folder, so that no half of it is published.
-        replace_file(staging / text.name, text.content.encode())
-        (staging / text.name).replace(folder / text.name)
+        files.replace(f"{output.staging}/{text.name}", text.content.encode())
+        files.publish(f"{output.staging}/{text.name}", f"{folder}/{text.name}")
         after_step(f"write {text.name}")
     if not output.is_passing:
-        fsync_folder(folder)
+        folders.sync(folder)
 
 
-def _place(output: DecidedOutput, folder: Path, target: Path, staging: Path, after_step: Callable[[str], None]) -> None:
-    if output.overwrite and os.path.lexists(target):
-        if exchange(folder, target):
+def _place(output: DecidedOutput, folders: Folders, folder: str, after_step: Callable[[str], None]) -> None:
+    if output.overwrite and file_system_of(output.target).is_taken(output.target):
+        if folders.exchange(folder, output.target):
             return
-        target.rename(staging / REPLACED)
+        folders.rename(output.target, f"{output.staging}/{REPLACED}")
         after_step("set aside")
     try:
-        rename_if_absent(folder, target)
+        folders.rename_if_absent(folder, output.target)
     except FileExistsError as error:
         raise OutputTakenError(
-            f"output {target} was created by another program while the job ran; it was left as it is"
+            f"output {output.target} was created by another program while the job ran; it was left as it is"
         ) from error
 
 
-def _is_folder(path: Path, assembled: _Assembled) -> bool:
-    try:
-        identity = path.lstat()
-    except FileNotFoundError:
-        return False
-    return (identity.st_dev, identity.st_ino) == (assembled.device, assembled.inode)
-
-
-def _clean(staging: Path, after_step: Callable[[str], None]) -> None:
-    done = staging.with_name(f"{staging.name}.done")
-    if staging.is_dir():
+def _clean(staging: str, after_step: Callable[[str], None]) -> None:
+    files, done = file_system_of(staging), f"{staging}.done"
+    if _is_folder(staging):
         markers = (_ASSEMBLED_FILE, OWNER_FILE, _PUBLISHED_FILE)
-        for entry in sorted(staging.iterdir()):
+        for entry in sorted(files.entries(staging), key=lambda each: each.name):
             if entry.name not in markers:
-                remove_path(entry)
+                files.delete_tree(entry.path)
                 after_step(f"remove {entry.name}")
-        (staging / _ASSEMBLED_FILE).unlink(missing_ok=True)
+        files.delete(f"{staging}/{_ASSEMBLED_FILE}")
         after_step(f"remove {_ASSEMBLED_FILE}")
         # From here on the staging folder is gone at once: that is the sign that all is done.
-        staging.rename(done)
+        folders_of(staging, "the publication of an output").rename(staging, done)
         after_step("rename staging")
-    remove_path(done)
+    files.delete_tree(done)
     after_step("remove staging")

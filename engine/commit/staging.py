@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import socket
 from collections.abc import Callable
 from functools import cache
@@ -27,11 +26,10 @@ from pathlib import Path
 
 import msgspec
 
-from engine.commit.durable_file import replace_file
-from engine.commit.made_folders import make_missing, remove_empty
 from engine.commit.target_lock import remove_stale_lock
 from engine.errors import PlanError
 from engine.ids import JobId
+from engine.storage.file_systems import file_system_of, folders_of
 
 OWNER_FILE = "owner.json"
 #: where a target that is being overwritten is set aside when two paths cannot be exchanged
@@ -64,11 +62,12 @@ def create_staging(target: Path, job_id: JobId, cluster: str = "") -> Path:
     """
     made: tuple[str, ...] = ()
     staging = staging_path(target, job_id)
+    folders = folders_of(os.fspath(target), "a staging folder")
     try:
-        made = make_missing(target.parent)
-        staging.mkdir(exist_ok=True)
+        made = folders.make_missing(os.fspath(target.parent))
+        folders.make(os.fspath(staging))
     except OSError as error:
-        remove_empty(made)
+        folders.remove_empty(made)
         raise PlanError(f"output {target} cannot be created: {error.strerror or error}") from error
     _own(staging, made, cluster)
     return staging
@@ -79,7 +78,7 @@ def adopt_staging(staging: Path, cluster: str = "") -> None:
 
     A folder that is gone is made again; that its files are missing is noticed when they are published.
     """
-    staging.mkdir(parents=True, exist_ok=True)
+    folders_of(os.fspath(staging), "a staging folder").make(os.fspath(staging))
     _own(staging, (), cluster)
 
 
@@ -91,20 +90,14 @@ def remove_staging(staging: Path) -> None:
     owner = read_owner(staging)
     _restore_replaced(staging)
     # The owner goes last: what a crash leaves half removed can still be swept.
+    files = file_system_of(os.fspath(staging))
     with contextlib.suppress(FileNotFoundError):
-        for entry in os.scandir(staging):
+        for entry in files.entries(os.fspath(staging)):
             if entry.name != OWNER_FILE:
-                remove_path(Path(entry.path))
-    remove_path(staging)
-    remove_empty(owner.created_parents if owner is not None else ())
-
-
-def remove_path(path: Path) -> None:
-    """Remove a file, a link or a whole folder; idempotent."""
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path, ignore_errors=False)
-    else:
-        path.unlink(missing_ok=True)
+                files.delete_tree(entry.path)
+    files.delete_tree(os.fspath(staging))
+    if owner is not None:
+        folders_of(os.fspath(staging), "a staging folder").remove_empty(owner.created_parents)
 
 
 def sweep_stale(target: Path, cluster: str = "", is_over: Callable[[JobId], bool] = lambda job_id: False) -> list[Path]:
@@ -116,8 +109,8 @@ def sweep_stale(target: Path, cluster: str = "", is_over: Callable[[JobId], bool
     swept = []
     remove_stale_lock(target)
     with contextlib.suppress(FileNotFoundError):
-        for entry in os.scandir(target.parent):
-            if entry.name.startswith(prefix) and entry.is_dir(follow_symlinks=False):
+        for entry in file_system_of(os.fspath(target)).entries(os.fspath(target.parent)):
+            if entry.name.startswith(prefix) and entry.is_folder and not entry.is_link:
                 owner = read_owner(Path(entry.path))
                 if owner is not None and owner.cluster:
                     is_stale = owner.cluster == cluster and is_over(JobId(entry.name.removeprefix(prefix)))
@@ -135,14 +128,16 @@ def _own(staging: Path, created_parents: tuple[str, ...], cluster: str) -> None:
     parents = created_parents or (before.created_parents if before is not None else ())
     owner = msgspec.structs.replace(_this_process(), created_parents=parents, cluster=cluster)
     # Without a cluster no process goes on after a crash of the machine.
-    replace_file(staging / OWNER_FILE, msgspec.json.encode(owner), is_durable=bool(cluster))
+    place = os.fspath(staging / OWNER_FILE)
+    file_system_of(place).replace(place, msgspec.json.encode(owner), is_durable=bool(cluster))
 
 
 def _restore_replaced(staging: Path) -> None:
-    target = staging.with_name(staging.name.removeprefix(".").rpartition(".drey-")[0])
-    replaced = staging / REPLACED
-    if os.path.lexists(replaced) and not os.path.lexists(target):
-        replaced.rename(target)
+    target = os.fspath(staging.with_name(staging.name.removeprefix(".").rpartition(".drey-")[0]))
+    replaced = os.fspath(staging / REPLACED)
+    files = file_system_of(target)
+    if files.is_taken(replaced) and not files.is_taken(target):
+        folders_of(target, "a staging folder").rename(replaced, target)
 
 
 @cache
@@ -174,7 +169,8 @@ def _this_process() -> StagingOwner:
 def read_owner(staging: Path) -> StagingOwner | None:
     """Return the owner of a staging folder; None where that is not known."""
     try:
-        return msgspec.json.decode((staging / OWNER_FILE).read_bytes(), type=StagingOwner)
+        place = os.fspath(staging / OWNER_FILE)
+        return msgspec.json.decode(file_system_of(place).read(place), type=StagingOwner)
     except (OSError, msgspec.MsgspecError):
         return None
 

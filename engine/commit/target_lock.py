@@ -8,49 +8,24 @@ Held by: tests/commit/test_merge.py
 
 from __future__ import annotations
 
-import fcntl
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager
 from pathlib import Path
 
+from engine.storage.file_systems import folders_of
 
-def _path(target: Path) -> Path:
-    return target.with_name(f".{target.name}.drey-lock")
+_WHAT = "the lock of an output"
 
 
-@contextmanager
-def target_lock(target: Path) -> Iterator[None]:
+def _path(target: Path) -> str:
+    return os.fspath(target.with_name(f".{target.name}.drey-lock"))
+
+
+def target_lock(target: Path) -> AbstractContextManager[None]:
     """Hold the lock of a target."""
-    path = _path(target)
-    while True:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        if _is_there(descriptor, path):
-            break
-        os.close(descriptor)  # the one before removed it
-    try:
-        yield
-    finally:
-        path.unlink(missing_ok=True)
-        os.close(descriptor)
+    return folders_of(os.fspath(target), _WHAT).lock(_path(target))
 
 
 def remove_stale_lock(target: Path) -> None:
-    """Remove a lock that nobody holds."""
-    path = _path(target)
-    with suppress(OSError):
-        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if _is_there(descriptor, path):
-                path.unlink(missing_ok=True)
-        finally:
-            os.close(descriptor)
-
-
-def _is_there(descriptor: int, path: Path) -> bool:
-    try:
-        return os.path.samestat(os.fstat(descriptor), path.lstat())
-    except FileNotFoundError:
-        return False
+    """Remove a lock that no process holds."""
+    folders_of(os.fspath(target), _WHAT).remove_stale_lock(_path(target))

@@ -17,8 +17,8 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-from engine.commit.durable_file import fsync_folder, replace_file
 from engine.errors import ConfigurationError
+from engine.storage.file_systems import LOCAL
 from ha.interfaces import ForeignStateError, StaleEpochError, StateUnavailableError, StoredState
 
 _LOCK_NAME = "lock"
@@ -93,7 +93,7 @@ class FileHandles:
                 (self._folder / name).unlink(missing_ok=True)
             except OSError as error:
                 raise StateUnavailableError(f"{self._folder / name}: {error}") from error
-            fsync_folder(self._folder)
+            LOCAL.folders.sync(os.fspath(self._folder))
 
     def _write(self, epoch: int, name: str, version: int, content: bytes) -> None:
         self._check(epoch, name)
@@ -101,7 +101,7 @@ class FileHandles:
             if not self._folder.is_dir():  # somebody has removed it, and the lock with it
                 self._folder.mkdir(mode=0o700, parents=True)
                 self._lock_again()
-            replace_file(self._folder / name, b"%d " % version + content)
+            LOCAL.replace(os.fspath(self._folder / name), b"%d " % version + content)
         except OSError as error:
             raise StateUnavailableError(f"{self._folder / name}: {error}") from error
 

@@ -24,11 +24,11 @@ from typing import TypeVar
 
 import msgspec
 
-from engine.commit.durable_file import fsync_folder
 from engine.gateways.job_details import JobDetails
 from engine.gateways.messages import JobOutcome, JobOverview
 from engine.ids import JobId
 from engine.private_folder import check_place
+from engine.storage.file_systems import LOCAL
 
 T = TypeVar("T")
 
@@ -105,7 +105,7 @@ class JobArchive:
         except OSError:
             _unlink(temporary)
             raise
-        fsync_folder(self._folder)
+        LOCAL.folders.sync(os.fspath(self._folder))
         return _HEAD.size + len(overview) + len(rest)
 
     def read(self, job_id: JobId) -> EndedJob | None:

@@ -16,6 +16,7 @@ be left alone: somebody may be about to name it. Before something is removed its
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -25,10 +26,11 @@ import msgspec
 
 from engine.clock import SystemClock
 from engine.commit.output_check import resolve_target, sinks_of
-from engine.commit.staging import read_owner, remove_path, remove_staging, staging_path
+from engine.commit.staging import read_owner, remove_staging, staging_path
 from engine.dispatcher.job_handle import DamagedJobError, JobHandle, checked_content, decode_handle
 from engine.graph.job_graph import JobGraph
 from engine.ids import JobId
+from engine.storage.file_systems import LOCAL
 from ha.interfaces import ForeignStateError, StateHandleStore
 
 _JOB_ID = re.compile(r"[0-9a-f]{32}")
@@ -82,7 +84,7 @@ def remove_orphan(orphan: Orphan, store: StateHandleStore) -> bool:
     if orphan.kind == "staging":
         remove_staging(path)
     else:
-        remove_path(path)
+        LOCAL.delete_tree(os.fspath(path))
     return True
 
 

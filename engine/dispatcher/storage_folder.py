@@ -18,7 +18,6 @@ from pathlib import Path
 
 import msgspec
 
-from engine.commit.durable_file import create_if_absent, fsync_folder, replace_file
 from engine.dispatcher.job_archive import EndedJob
 from engine.dispatcher.job_handle import (
     DamagedJobError,
@@ -30,6 +29,7 @@ from engine.dispatcher.job_handle import (
 )
 from engine.ids import JobId
 from engine.jobmaster.job_commit import JobEnd
+from engine.storage.file_systems import LOCAL
 
 _log = logging.getLogger(__name__)
 
@@ -51,7 +51,7 @@ class StorageFolder:
         self._make()
         # Where it is there already, nothing is written: a full disk keeps nobody from leading.
         if not self.read_identity():
-            create_if_absent(self.path / _IDENTITY, os.urandom(16).hex().encode(), self.is_durable)
+            LOCAL.create_if_absent(os.fspath(self.path / _IDENTITY), os.urandom(16).hex().encode(), self.is_durable)
         self.identity = self.read_identity()
         self._device = self.path.stat().st_dev
 
@@ -65,7 +65,7 @@ class StorageFolder:
         is_whole = bool(found) and (self.path / "jobs").is_dir() and (self.path / "results").is_dir()
         if not is_whole and found in ("", self.identity):
             self._make()
-            create_if_absent(self.path / _IDENTITY, self.identity.encode(), self.is_durable)
+            LOCAL.create_if_absent(os.fspath(self.path / _IDENTITY), self.identity.encode(), self.is_durable)
             found = self.read_identity()
         if found != self.identity:
             raise StorageElsewhereError(f"{self.path} is another folder than the one that this JobManager has opened")
@@ -93,7 +93,7 @@ class StorageFolder:
     def write(self, path: Path, content: bytes) -> None:
         """Write a whole file."""
         if self.is_durable:
-            replace_file(path, content)
+            LOCAL.replace(os.fspath(path), content)
         else:
             path.write_bytes(content)
 
@@ -102,7 +102,7 @@ class StorageFolder:
         folder = self.job(job_id)
         folder.mkdir(mode=0o700, exist_ok=True)
         if self.is_durable:
-            fsync_folder(folder.parent)
+            LOCAL.folders.sync(os.fspath(folder.parent))
 
     def ended_job(self, handle: JobHandle, result: StoredResult) -> EndedJob:
         """Return how a job ended, without details where those are lost."""

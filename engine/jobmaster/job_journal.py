@@ -34,11 +34,11 @@ from typing import NamedTuple, Protocol, Self
 
 import msgspec
 
-from engine.commit.durable_file import fsync_folder, replace_file
 from engine.errors import CorruptBlockError
 from engine.ids import JobId
 from engine.iomanager.crc32c import crc32c
 from engine.jobmaster.job_event import JobEvent, decode_event, encode_event
+from engine.storage.file_systems import LOCAL
 
 _log = logging.getLogger(__name__)
 
@@ -129,7 +129,7 @@ class FileJournal:
         try:
             _write_all(descriptor, content)
             os.fsync(descriptor)
-            fsync_folder(path.parent)
+            LOCAL.folders.sync(os.fspath(path.parent))
         except OSError:
             os.close(descriptor)
             raise
@@ -192,7 +192,7 @@ class FileJournal:
                 return False
             size = os.fstat(self._descriptor).st_size
             self._path.parent.mkdir(mode=0o700, exist_ok=True)
-            replace_file(self._path, os.pread(self._descriptor, size, 0))
+            LOCAL.replace(os.fspath(self._path), os.pread(self._descriptor, size, 0))
             copy = os.open(self._path, os.O_RDWR | os.O_CLOEXEC)
             try:
                 os.lseek(copy, 0, os.SEEK_END)

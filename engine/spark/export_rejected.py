@@ -11,6 +11,7 @@ Held by: tests/spark/test_export_rejected.py
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 from typing import Final
@@ -18,9 +19,9 @@ from typing import Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
-from engine.commit.rename import exchange
 from engine.spark.export_checks import MARKS, REASON, SOURCE
 from engine.spark.file_urls import url_to_read
+from engine.storage.file_systems import LOCAL
 
 #: names of the columns with reason and file, and what they are where the data has one of that name
 _NAMES: Final = {
@@ -64,7 +65,7 @@ def publish_rejected(folder: Path, target: Path) -> None:
         shutil.rmtree(place, ignore_errors=True)
     elif not place.exists():
         folder.rename(place)
-    elif not exchange(folder, place):
+    elif not LOCAL.folders.exchange(os.fspath(folder), os.fspath(place)):
         shutil.rmtree(place, ignore_errors=True)
         folder.rename(place)
 

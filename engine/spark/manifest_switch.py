@@ -39,7 +39,6 @@ import msgspec
 import psutil
 import pyarrow as pa
 
-from engine.commit.made_folders import make_missing, remove_empty
 from engine.commit.target_lock import target_lock
 from engine.connectors.records_manifest import (
     MANIFEST_NAME,
@@ -50,6 +49,7 @@ from engine.connectors.records_manifest import (
 )
 from engine.connectors.records_parts import PartColumn, WrittenPart, merged_column, merged_manifest
 from engine.errors import EngineError, PlanError, SchemaError
+from engine.storage.file_systems import LOCAL
 
 _WRITE_PREFIX: Final = ".drey-write-"
 _OWNER: Final = "owner.json"
@@ -85,7 +85,7 @@ def begin_write(folder: Path, schema: pa.Schema, *, overwrite: bool) -> Path:
 def own_folder(path: Path) -> None:
     """Make a folder that is a leftover when this process is gone; PlanError where that cannot be."""
     try:
-        made = make_missing(path.parent)
+        made = LOCAL.folders.make_missing(os.fspath(path.parent))
         path.mkdir()
     except OSError as error:
         raise PlanError(f"{path.parent} cannot be written to: {error.strerror or error}") from error
@@ -100,7 +100,7 @@ def remove_owned(path: Path) -> None:
     with suppress(OSError, msgspec.DecodeError):
         made = msgspec.json.decode((path / _OWNER).read_bytes(), type=Owner).made
     _remove_tree(path)
-    remove_empty(made)
+    LOCAL.folders.remove_empty(made)
 
 
 def _remove_tree(path: Path) -> None:

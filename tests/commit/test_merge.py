@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-import engine.commit.merge as merge_module
 from engine.commit.decision import Decision, decided_output
 from engine.commit.output_check import check_outputs
 from engine.commit.publish import publish
@@ -18,6 +17,8 @@ from engine.errors import JobExecutionError, PlanError
 from engine.graph.deployment import StagedFile
 from engine.graph.source_spec import SinkSpec
 from engine.ids import JobId
+from engine.storage import local_folders
+from engine.storage.local_folders import LocalFolders
 
 ROOT = Path(__file__).parents[2]
 
@@ -63,7 +64,7 @@ TEXTS = {"k=1": "new k=1", "k=3": "new k=3"}
 @pytest.mark.parametrize("mode", ["append", "overwrite_partitions"])
 def test_a_crash_after_any_step_leaves_the_old_or_the_new_target(tmp_path, mode, can_exchange, monkeypatch):
     if not can_exchange:
-        monkeypatch.setattr(merge_module, "exchange", lambda *_: False)
+        monkeypatch.setattr(LocalFolders, "exchange", lambda *_: False)
     steps = 0
     for crash_at in range(100):
         folder = tmp_path / str(crash_at)
@@ -137,7 +138,7 @@ def test_a_file_system_without_links_is_named(tmp_path, monkeypatch):
     def refuse(*_args, **_named):
         raise PermissionError(1, "Operation not permitted")
 
-    monkeypatch.setattr(merge_module.os, "link", refuse)
+    monkeypatch.setattr(local_folders.os, "link", refuse)
     with pytest.raises(JobExecutionError, match="no hard links, which modes append and overwrite_partitions need"):
         publish(decide(target, "append", "c", TEXTS))
     assert files_of(target) == old

@@ -8,8 +8,6 @@ from pathlib import Path
 import msgspec
 import pytest
 
-import engine.commit.publish as publish_module
-import engine.commit.rename as rename_module
 from engine.commit.decision import (
     DecidedText,
     Decision,
@@ -30,6 +28,7 @@ from engine.commit.staging import (
 from engine.errors import CorruptBlockError, JobExecutionError
 from engine.graph.deployment import StagedFile
 from engine.ids import JobId
+from engine.storage.local_folders import LocalFolders
 
 JOB = JobId("c" * 32)
 
@@ -108,7 +107,7 @@ def test_a_crash_after_any_step_leaves_old_or_new_and_a_repetition_completes(tmp
 
 
 def test_without_exchange_of_paths_a_repetition_still_arrives_at_the_new_target(tmp_path, monkeypatch):
-    monkeypatch.setattr(publish_module, "exchange", lambda first, second: False)
+    monkeypatch.setattr(LocalFolders, "exchange", lambda *_: False)
     for crash_count in range(100):
         folder = tmp_path / str(crash_count)
         folder.mkdir()
@@ -127,7 +126,7 @@ def test_without_exchange_of_paths_a_repetition_still_arrives_at_the_new_target(
 
 
 def test_an_old_target_that_was_set_aside_comes_back_when_staging_is_removed(tmp_path, monkeypatch):
-    monkeypatch.setattr(publish_module, "exchange", lambda first, second: False)
+    monkeypatch.setattr(LocalFolders, "exchange", lambda *_: False)
     decision = prepare(tmp_path, overwrite=True, outputs=1)
 
     def stop(step: str) -> None:
@@ -273,21 +272,3 @@ def test_who_adopts_staging_knows_the_folders_that_were_made_for_it(tmp_path):
     assert sweep_stale(tmp_path / "a" / "b" / "out") == []
     remove_staging(staging)
     assert list(tmp_path.iterdir()) == []
-
-
-def test_exchange_and_rename_use_the_kernel_or_fall_back(tmp_path, monkeypatch):
-    first, second = tmp_path / "first", tmp_path / "second"
-    first.mkdir()
-    second.mkdir()
-    (first / "x").touch()
-    if rename_module.exchange(first, second):
-        assert (second / "x").exists()
-    for function in (rename_module._renameat2, lambda: None):
-        monkeypatch.setattr(rename_module, "_renameat2", function)
-        (tmp_path / "old").mkdir()
-        (tmp_path / "taken").mkdir(exist_ok=True)
-        with pytest.raises(FileExistsError):
-            rename_module.rename_if_absent(tmp_path / "old", tmp_path / "taken")
-        rename_module.rename_if_absent(tmp_path / "old", tmp_path / "new")
-        (tmp_path / "new").rmdir()
-    assert rename_module.exchange(first, second) is False

@@ -8,10 +8,10 @@ import threading
 
 import pytest
 
-from engine.commit import durable_file
 from engine.dispatcher.job_handle import StoredEnd
 from engine.errors import JobNotFoundError, ResourceError
 from engine.gateways.messages import ListJobs, RequestJobOutcome, RequestJobStatus, SubmitJob
+from engine.storage import local
 from tests.dispatcher.stored import World, decision_of, end_of
 from tests.dispatcher.test_recovery import Leading, left, patient, run, until
 from tests.jobmaster.job_graphs import job_graph
@@ -130,7 +130,7 @@ def test_a_disk_that_does_not_answer_holds_up_nobody_but_who_waits_for_it(tmp_pa
             await leader.gateway.ask(SubmitJob(runs))
             assert (await leader.end(runs)).status == "FINISHED"
             answers, synchronise = threading.Event(), os.fsync
-            monkeypatch.setattr(durable_file.os, "fsync", lambda file: (answers.wait(60), synchronise(file)))
+            monkeypatch.setattr(local.os, "fsync", lambda file: (answers.wait(60), synchronise(file)))
             submission = asyncio.ensure_future(leader.gateway.ask(SubmitJob(slow), None))
             for _ in range(20):
                 assert (await leader.gateway.ask(RequestJobOutcome(runs.job_id))).status == "FINISHED"

@@ -6,7 +6,7 @@
 Both call renameat2(2). Kernels and file systems without it: ``exchange`` returns False and ``rename_if_absent`` looks
 first and renames then, which leaves a moment in which another process may create ``new``.
 
-Held by: tests/commit/test_publish.py
+Held by: tests/storage/test_local_folders.py
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ import ctypes
 import errno
 import os
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 _AT_FDCWD = -100
@@ -29,7 +28,7 @@ def _renameat2() -> Any:
     return getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
 
 
-def _call(old: Path, new: Path, flags: int) -> bool:
+def _call(old: str, new: str, flags: int) -> bool:
     """Return whether the kernel did it; False: not supported here. Raises OSError of the right kind otherwise."""
     function = _renameat2()
     if function is None:
@@ -39,18 +38,18 @@ def _call(old: Path, new: Path, flags: int) -> bool:
     code = ctypes.get_errno()
     if code in _UNSUPPORTED:
         return False
-    raise OSError(code, os.strerror(code), str(old), None, str(new))
+    raise OSError(code, os.strerror(code), old, None, new)
 
 
-def exchange(first: Path, second: Path) -> bool:
+def exchange(first: str, second: str) -> bool:
     """Exchange what two names mean; both must exist. Return False where that is not supported."""
     return _call(first, second, _RENAME_EXCHANGE)
 
 
-def rename_if_absent(old: Path, new: Path) -> None:
+def rename_if_absent(old: str, new: str) -> None:
     """Rename; FileExistsError when ``new`` exists, even as an empty folder."""
     if _call(old, new, _RENAME_NOREPLACE):
         return
     if os.path.lexists(new):
-        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(new))
-    old.rename(new)
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), new)
+    os.rename(old, new)

@@ -1,0 +1,14 @@
+"""File systems: where data lies that jobs read and write, behind one interface.
+
+    file_system_of(path) ─► FileSystem ─► ranges, listings, parts, publication
+                                └─ folders ─► renames, links, locks: what a disk can do, and an object store cannot
+
+    file_system.py    FileSystem, Folders, RangeFile, OutputStream: the interface
+    file_systems.py   file_system_of: the file system of a path, by its scheme
+    local.py          LocalFileSystem: files of this machine
+    local_folders.py  LocalFolders: folders of this machine as such
+    renames.py        renameat2: exchange two paths, or rename without replacing
+
+A format opens, lists and writes through this room alone, so that a new file system is one module and one line in
+``file_systems``. A path is a text; the file system that it belongs to is the only one that takes it apart.
+"""

@@ -1,0 +1,35 @@
+"""The file system of a path, by its scheme; a path without a scheme is one of this machine.
+
+    file_system_of("/data/a.csv") is LOCAL
+
+Held by: tests/storage/test_local.py
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from engine.errors import PlanError
+from engine.storage.file_system import FileSystem, Folders
+from engine.storage.local import LocalFileSystem
+
+LOCAL: Final = LocalFileSystem()
+#: The file systems that there are, one entry each.
+FILE_SYSTEMS: tuple[FileSystem, ...] = (LOCAL,)
+
+
+def file_system_of(path: str) -> FileSystem:
+    """Return the file system that a path belongs to."""
+    if path.startswith("/"):
+        return LOCAL
+    scheme, mark, _ = path.partition("://")
+    found = (each for each in FILE_SYSTEMS if scheme.lower() in each.schemes) if mark else iter(())
+    return next(found, LOCAL)
+
+
+def folders_of(path: str, what: str) -> Folders:
+    """Return what the file system of a path can do with folders; PlanError where it has none."""
+    folders = file_system_of(path).folders
+    if folders is None:
+        raise PlanError(f"{path}: its file system has no folders that can be renamed, and {what} needs them")
+    return folders

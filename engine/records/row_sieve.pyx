@@ -11,7 +11,7 @@ Invariants: what is taken was copied when ``sift`` returns; rows left keep their
 Source: none; Flink's hybrid hash join gets records one by one and has no such step.
 
 Held by: tests/join/test_spill_sieve.py
-Held by: tests/aggregate/test_partition_sieve.py
+Held by: tests/partitions/test_partition_sieve.py
 """
 
 from libc.stdint cimport int64_t, uint8_t

@@ -8,7 +8,7 @@
     work.close()
 
     table ── groups of the level ──► files (one writer for each partition) ──┐
-                                                                             ├──► waiting: Source, Source, ...
+                                                                             ├──► recursion: parts that wait
     partitions of rows that stayed in memory ────────────────────────────────┘
 
 An input form says how a batch is read: rows of the input, or states that the aggregate itself wrote.
@@ -34,7 +34,6 @@ from engine.aggregate.partition_merger import PartitionMerger
 from engine.aggregate.state_columns import GroupScan
 from engine.aggregate.table_insert import TableInsert, table_of
 from engine.closing import close_all
-from engine.iomanager.spill_file import SpillFile
 from engine.iomanager.spill_space import SpillSpace
 from engine.memory.page_pool import PagePool
 from engine.memory.value_stores import ValueOwner
@@ -44,6 +43,7 @@ from engine.partitions.partition_files import (
     PartitionFiles,
     partitions_of_memory,
 )
+from engine.partitions.recursion import Recursion, WaitingPart
 from engine.partitions.row_partitions import KeptRows
 from engine.partitions.spilled_rows import SpilledRows
 from engine.records.batch_limits import BATCH_BYTES_MAX, BATCH_ROWS_MAX
@@ -59,13 +59,6 @@ class InputForm(NamedTuple):
     binding: StateBinding
 
 
-class Source(NamedTuple):
-    """States of one partition that are to be grouped, and the level on which."""
-
-    states: SpillFile | KeptRows
-    level: int
-
-
 class AggregateWorkspace:
     """Args: spec: its schemas are plain; layout: of the spec; value_owner: of wide values of the table."""
 
@@ -78,8 +71,8 @@ class AggregateWorkspace:
         self.memory_bytes = pool.page_limit * pool.page_size
         self.partition_count, block_size = partitions_of_memory(pool.page_limit, pool.page_size)
         self.files = PartitionFiles(space, block_size)
-        #: states of partitions that are over, the next one last
-        self.waiting: list[Source] = []
+        #: states of partitions that are over
+        self.recursion = Recursion[WaitingPart](spec.level_max)
         #: groups given out so far; bytes of files that are finished
         self.group_count, self._finished_bytes = 0, 0
         key_count = len(spec.keys)
@@ -129,21 +122,19 @@ class AggregateWorkspace:
 
     def queue(self, kept: list[KeptRows], level: int) -> None:
         """Let partitions wait for a level: those that were kept in memory, which come first, and those in files."""
-        behind = len(self.waiting)
-        self.waiting += [Source(rows, level) for rows in kept]
         files = self.files.finish()
         self._finished_bytes += sum(file.raw_bytes for file in files)
-        self.waiting[behind:behind] = [Source(file, level) for file in files]
+        self.recursion.add(WaitingPart((file,), level) for file in files)
+        self.recursion.add(WaitingPart((rows,), level) for rows in kept)
 
     def close(self) -> None:
         """Give every page back and delete every file; idempotent."""
-        waiting, self.waiting = self.waiting, []
         close_all(
             [
                 self.table.close,
                 self.state_rows.close,
                 self.merger.close,
                 self.files.discard,
-                *(source.states.delete for source in waiting),
+                self.recursion.close,
             ]
         )

@@ -9,9 +9,7 @@
           ├─► rows of part 1 of n ─► table ─► results
           └─► ...                        └── full: begin again with more parts
 
-To read and hash a row takes a fifth of the time to write it, read it and find its group once more. So a few passes are
-cheaper than another level of partitions; and what has been written twice is not written again, whatever the memory:
-bytes spilled stay below twice the input.
+To read and hash a row takes a fifth of the time to write it, read it and find its group once more.
 
 How many parts it takes is found by trying: a table too small is full early, so that the tries together cost little
 more than a pass. The next file, which is of about the same kind, begins with what the last one took.
@@ -33,14 +31,11 @@ from engine.aggregate.group_input import StateBinding
 from engine.aggregate.group_table import GroupTable
 from engine.aggregate.table_insert import TableInsert
 from engine.iomanager.spill_file import SpillFile
+from engine.partitions.recursion import passes_pay
 from engine.partitions.spilled_rows import SpilledRows
 
 #: passes that are cheaper than to write a file once more
 PASSES_CHEAP = 16
-#: passes at most over what has been written twice already
-PASSES_MAX = 128
-#: level of the files that hold what has been written twice
-LEVEL_WRITTEN_TWICE = 2
 #: more parts than this: keys that fall together under every hash
 PARTS_MAX = 1 << 14
 #: part of the memory that states fill; the rest is directory and page ends
@@ -78,8 +73,7 @@ class FilePasses:
 
     def pay(self, file: SpillFile, level: int) -> bool:
         """Return whether a file of a level is better read several times than parted again."""
-        passes = file.raw_bytes / self._table_bytes
-        return passes <= (PASSES_CHEAP if level < LEVEL_WRITTEN_TWICE else PASSES_MAX)
+        return passes_pay(file.raw_bytes / self._table_bytes, level, PASSES_CHEAP)
 
     def of(self, file: SpillFile, level: int) -> Iterator[FilePart | None]:
         """Fill the table part by part; see above. It is to be emptied by nobody else."""

@@ -6,12 +6,12 @@
     grouping.close()
 
     input ──► level 0 (``aggregation_level``) ─┬──► results of partitions that are all in memory
-                                               └──► sources that wait: partitions in files, or kept in memory as rows
+                                               └──► parts that wait: partitions in files, or kept in memory as rows
                                                      │
-              one source after the other:            ▼
+              one part after the other (``recursion``):  ▼
               its groups are found among its rows (``partition_merger``), or
               it is read several times over, and nothing is written (``file_passes``), or
-              it is a level of its own, one deeper ──► results, and sources again
+              it is a level of its own, one deeper ──► results, and parts again
               deeper than level_max: the table is frozen. Groups in it take what is theirs, all other states go to one
               more file, which the next pass reads. A pass completes at least one group, so this ends.
 
@@ -36,7 +36,7 @@ import pyarrow as pa
 from engine.aggregate.aggregate_layout import AggregateLayout, result_of_nothing
 from engine.aggregate.aggregate_spec import AggregateSpec
 from engine.aggregate.aggregate_state import AggregateState
-from engine.aggregate.aggregate_workspace import AggregateWorkspace, Source
+from engine.aggregate.aggregate_workspace import AggregateWorkspace
 from engine.aggregate.aggregation_level import AggregationLevel
 from engine.closing import close_all
 from engine.iomanager.spill_file import SpillFile
@@ -44,6 +44,7 @@ from engine.iomanager.spill_space import SpillSpace
 from engine.memory.page_pool import PagePool
 from engine.memory.value_stores import ValueOwner
 from engine.partitions.partition_sieve import PartitionSieve
+from engine.partitions.recursion import WaitingPart
 from engine.records.row_codec import RowCodec
 
 
@@ -87,40 +88,47 @@ class FullAggregation:
         """Yield the results. Without keys at least one row. Raises: as add, also CorruptBlockError."""
         work = self._work
         yield from self._level.finish()
-        while work.waiting:
-            source = work.waiting.pop()
-            try:
-                yield from self._results_of(source)
-            finally:
-                source.states.delete()
+        yield from work.recursion.results(self)
         if work.group_count == 0 and not work.spec.keys:
             work.group_count = 1
             yield result_of_nothing(work.layout, work.spec.output_schema)
 
-    def _results_of(self, source: Source) -> Iterator[pa.RecordBatch]:
-        """Group the states of a source: among themselves, or by means of the empty table."""
-        work, (states, level) = self._work, source
+    # ------------------------------------------------------------------------------------------- parts (``recursion``)
+
+    def in_memory(self, part: WaitingPart) -> Iterator[pa.RecordBatch] | None:
+        """Group states among themselves, or in a few passes by means of the empty table; None: they do not fit."""
+        work, states = self._work, part.rows[0]
         groups = work.merger.groups_of(states)
         if groups is not None:
             work.group_count += groups.row_count
-            yield from work.merger.results_of(groups)
-            return
-        level_max = work.spec.level_max
-        if isinstance(states, SpillFile) and level <= level_max and work.passes.pay(states, level):
-            for part in work.passes.of(states, level):
-                yield from work.results() if part is None else self._frozen(part.read(work.state_rows))
-            work.table.reset(level)
-            return
-        batches = work.state_rows.read(states.reader()) if isinstance(states, SpillFile) else states
-        if level > level_max:
-            yield from self._frozen(batches)
-            return
-        work.table.reset(level, expected_groups=work.merger.groups_expected(states))
-        self._level = AggregationLevel(work, level)
-        for batch in batches:
+            return work.merger.results_of(groups)
+        if isinstance(states, SpillFile) and part.level <= work.spec.level_max and work.passes.pay(states, part.level):
+            return self._in_passes(states, part.level)
+        return None
+
+    def _in_passes(self, states: SpillFile, level: int) -> Iterator[pa.RecordBatch]:
+        work = self._work
+        for part in work.passes.of(states, level):
+            yield from work.results() if part is None else self._frozen(part.read(work.state_rows))
+        work.table.reset(level)
+
+    def divided(self, part: WaitingPart) -> Iterator[pa.RecordBatch]:
+        """Group states on a level of their own."""
+        work = self._work
+        work.table.reset(part.level, expected_groups=work.merger.groups_expected(part.rows[0]))
+        self._level = AggregationLevel(work, part.level)
+        for batch in self._batches(part):
             self._level.add(batch, work.states)
         work.merger.groups_per_row = self._level.groups_per_row
         yield from self._level.finish()
+
+    def undivided(self, part: WaitingPart) -> Iterator[pa.RecordBatch]:
+        """Group states with a table that is frozen."""
+        return self._frozen(self._batches(part))
+
+    def _batches(self, part: WaitingPart) -> Iterable[pa.RecordBatch]:
+        states = part.rows[0]
+        return self._work.state_rows.read(states.reader()) if isinstance(states, SpillFile) else states
 
     def _frozen(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Complete the groups that find room; all other states go to a file, with which the same is done."""

@@ -26,7 +26,6 @@ import pyarrow as pa
 
 from engine.aggregate.aggregate_state import AggregateState
 from engine.aggregate.aggregate_workspace import AggregateWorkspace, InputForm
-from engine.partitions.row_partitions import KeptRows
 from engine.records.batch_limits import BATCH_ROWS_MAX
 
 #: more new groups than this share of the rows, when the table is full: states go past it. So many are new where there
@@ -93,7 +92,7 @@ class GroupingPhase:
 
     def pages_for_partitions(self) -> int:
         """Return how many pages partitions may hold: half of what is not held by those that wait; 0: too few."""
-        kept = sum(source.states.page_count for source in self._work.waiting if isinstance(source.states, KeptRows))
+        kept = sum(part.page_count for part in self._work.recursion.waiting)
         if self._table.store_count == 1:
             return 0
         return self._work.partition_count if self._work.spec.force_spill else (self._work.pool.page_limit - kept) // 2

@@ -28,6 +28,7 @@ cdef class HashJoin:
     cdef JoinRoles _roles                        # as the pair in work has them
     cdef JoinRoles _resting_roles                # the reverse of them, once it was needed
     cdef object _space
+    cdef object _recursion                       # Recursion of SpilledPairs
     cdef BatchProber _prober
     cdef PartitionSet _level                     # the partitions in work; None while a pair is joined block-wise,
                                                  # and of a borrowed build side

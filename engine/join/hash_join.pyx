@@ -56,7 +56,8 @@ from engine.records.arrow_batch cimport ArrowBatch
 
 from engine.errors import MemoryBudgetError
 from engine.join.join_phase import JoinPhase, advanced, refusal
-from engine.join.spilled_pair import PAGES_MIN, Strategy, first_fan_out, next_fan_out
+from engine.join.spilled_pair import LEVEL_MAX, PAGES_MIN, first_fan_out, next_fan_out
+from engine.partitions.recursion import Recursion
 from engine.records.whole_rows import rows_outside
 
 cdef object BUILDING = JoinPhase.BUILDING
@@ -99,6 +100,7 @@ cdef class HashJoin:
         self._right_is_probe = spec.build_is_left
         self.pool = pool
         self._space = space
+        self._recursion = Recursion(LEVEL_MAX)
         self._row_limit = -1 if spec.row_limit is None else spec.row_limit
         self._begin_level(first_fan_out(pool.page_limit), 0)
         self._level.fill_early(self._roles.tables)
@@ -229,31 +231,31 @@ cdef class HashJoin:
         return self._join_rest()
 
     def _join_rest(self):
-        pairs = [] if self._level is None else (yield from self._finish_level())
-        while pairs:
-            pair = pairs.pop()
-            if not self._returns_nothing():
-                pairs += (yield from self._join_pair(pair))
-            pair.delete()
+        if self._level is not None:
+            yield from self._finish_level()
+        yield from self._recursion.results(self)
         self._advance(DONE)
 
-    # The pairs that are left of this one are returned.
-    def _join_pair(self, pair):
+    # ------------------------------------------------------------------ pairs (``recursion``)
+
+    def in_memory(self, pair):
+        """Join a pair block-wise; None: that would take too many passes."""
         self._take_roles(pair)
-        if pair.should_reverse(self._roles.block_count(pair, self._row_limit)):
-            pair = pair.reversed()
-            self._take_roles(pair)
-            self.reversed_count += 1
-        if pair.probe_rows or self._roles.emits.unmatched_build:
-            if pair.plan(self._roles.block_count(pair, self._row_limit)) is Strategy.PARTITION:
-                self._advance(REPARTITIONING)
-                rest = yield from self._partition_again(pair)
-                self._advance(NEXT_PAIR)
-                return rest
-            self._advance(BLOCK_WISE)
-            yield from self._join_block_wise(pair)
-            self._advance(NEXT_PAIR)
-        return []
+        if self._returns_nothing() or not (pair.probe_rows or self._roles.emits.unmatched_build):
+            return iter(())
+        return self.undivided(pair) if pair.passes_pay(self._roles.block_count(pair, self._row_limit)) else None
+
+    def divided(self, pair):
+        """Scatter both files with the hash of the next level."""
+        self._advance(REPARTITIONING)
+        yield from self._partition_again(pair)
+        self._advance(NEXT_PAIR)
+
+    def undivided(self, pair):
+        """Join a pair block-wise, in as many passes as it takes."""
+        self._advance(BLOCK_WISE)
+        yield from self._join_block_wise(pair)
+        self._advance(NEXT_PAIR)
 
     cdef int _take_roles(self, object pair) except -1:
         cdef JoinRoles roles = self._roles
@@ -270,7 +272,7 @@ cdef class HashJoin:
     cdef bint _is_reversed(self) noexcept:
         return self._roles.build_is_left != self._right_is_probe
 
-    # Unmatched build rows come out, spilled partitions are returned as pairs.
+    # Unmatched build rows come out, spilled partitions wait as pairs.
     def _finish_level(self):
         cdef HashPartition partition
         cdef UnmatchedRows rows = unmatched_rows(self._roles.output)
@@ -294,7 +296,13 @@ cdef class HashJoin:
         pairs = self._level.pairs(self._is_reversed())
         self._roles.tables.release()
         self._drop_level()
-        return pairs
+        self._recursion.add([self._smaller_built(pair) for pair in pairs])
+
+    def _smaller_built(self, pair):
+        if not pair.should_reverse(self._roles.block_count(pair, self._row_limit)):
+            return pair
+        self.reversed_count += 1
+        return pair.reversed()
 
     def _null_keys_of_file(self, file):
         cdef int64_t count
@@ -310,7 +318,6 @@ cdef class HashJoin:
     cdef RecentRows _recent_rows(self):
         return RecentRows() if self._roles.asks_for_presence() else None
 
-    # Scatter both files with the hash of the next level; the pairs that spill again are returned.
     def _partition_again(self, pair):
         cdef int64_t count
         self.repartition_count += 1
@@ -328,7 +335,7 @@ cdef class HashJoin:
         self._level.finish_build(self._roles.tables)
         self.partitions_spilled += self._level.spilled_count
         yield from self._join_file(pair.probe_file, True, None)
-        return (yield from self._finish_level())
+        yield from self._finish_level()
 
     def _join_file(self, file, bint emit_unmatched, KeyPart part):
         cdef int64_t count
@@ -375,7 +382,7 @@ cdef class HashJoin:
         self._prober.end_passes()
 
     def close(self):
-        """Give all pages back. What is left of an unfinished join on disk goes with the spill space."""
+        """Give all pages back. What an unfinished level has on disk goes with the spill space."""
         if self._phase is CLOSED:
             return
         self._advance(CLOSED)
@@ -389,3 +396,4 @@ cdef class HashJoin:
             self._prober.matched.release()
         if self._stream is not None:
             self._stream.close()
+        self._recursion.close()

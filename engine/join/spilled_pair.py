@@ -1,15 +1,13 @@
 """SpilledPair: a build file and the probe file that waits for it, and how to join the two.
 
     SpilledPair ──should_reverse()──► reversed()          the smaller file is built, whichever side it came from
-         └──────────plan()──► PARTITION     scatter both again, with a fresh hash, at the next level
-                         └──► BLOCK_WISE    load build rows until memory is full, stream the probe file, repeat
+         └──passes_pay()──► block-wise      load build rows until memory is full, stream the probe file, repeat
+                      └───► ``recursion``   scatter both again, at the next level; block-wise where that is of no use
 
 A build file that fits is one block: no need to scatter it. One of more blocks is joined part by part of its keys: both
-files are read for each part, and rows of others cost no more than a hash. A few such passes are cheaper than writing
-and reading both files again; and what has been written twice is not written again, so that bytes spilled stay below
-twice the input, whatever the memory. A file that did not shrink (a key dominates: 1 key of 99 % of the rows stays
-together under every hash) or lies too deep is joined in blocks of rows as they come, in as many passes over the probe
-file as it takes. So no key, however heavy, ends in endless recursion or out of memory.
+files are read for each part, and rows of others cost no more than a hash. A file that did not shrink (a key dominates:
+1 key of 99 % of the rows stays together under every hash) or lies too deep is joined in blocks of rows as they come, in
+as many passes over the probe file as it takes.
 
 Sizes of both sides are known only now, which is why roles are chosen again: every join type runs with either side built
 (``join_type``).
@@ -21,35 +19,25 @@ of recursions").
 
 from __future__ import annotations
 
-from enum import Enum
 from typing import TYPE_CHECKING
 
 import msgspec
+
+from engine.partitions.recursion import passes_pay
 
 if TYPE_CHECKING:
     from engine.iomanager.spill_file import SpillFile
 
 #: deepest level that is scattered
 LEVEL_MAX = 3
-#: a partition with more than this part of its parent's rows did not shrink
+#: a partition with more than this part of its parent's rows did not shrink: there may be two partitions only
 SHRINK_LIMIT = 0.9
 #: partitions of a level at most
 FAN_OUT_MAX = 64
 #: passes over both files that are cheaper than to write them once more
 PASSES_CHEAP = 8
-#: passes at most over what has been written twice
-PASSES_MAX = 128
-#: level of the pairs that have been written twice
-LEVEL_WRITTEN_TWICE = 2
 #: the fewest pages a hash join runs with
 PAGES_MIN = 6
-
-
-class Strategy(Enum):
-    """How a pair is joined."""
-
-    PARTITION = "partition"
-    BLOCK_WISE = "block-wise"
 
 
 class SpilledPair(msgspec.Struct, frozen=True):
@@ -98,15 +86,11 @@ class SpilledPair(msgspec.Struct, frozen=True):
         """Whether scattering made fewer rows of its parent's: no key dominates."""
         return self.build_rows <= SHRINK_LIMIT * self.parent_rows
 
-    def plan(self, block_count: int) -> Strategy:
-        """Return how to join the pair; ``block_count`` is the number of blocks that its build rows would make."""
-        if not self.has_shrunk or self.level > LEVEL_MAX:
-            return Strategy.BLOCK_WISE
-        if block_count <= (PASSES_CHEAP if self.level < LEVEL_WRITTEN_TWICE else PASSES_MAX):
-            return Strategy.BLOCK_WISE
+    def passes_pay(self, block_count: int) -> bool:
+        """Return whether the pair is better joined block-wise, in so many blocks of build rows, than scattered."""
         passes_bytes = (block_count - 1) * self.probe_bytes
         scatter_bytes = 2 * (self.build_bytes + self.probe_bytes)
-        return Strategy.BLOCK_WISE if passes_bytes <= scatter_bytes else Strategy.PARTITION
+        return passes_pay(block_count, self.level, PASSES_CHEAP) or passes_bytes <= scatter_bytes
 
     def part_count(self, block_count: int) -> int:
         """Return in how many parts of its keys to join a pair block-wise: 1, or so many that each should be one block.

@@ -51,6 +51,11 @@ def _count(block_bytes: int) -> int:
     return min(max(1 << blocks.bit_length() - 1 if blocks else 0, PARTITIONS_MIN), PARTITIONS_MAX)
 
 
+def partitions_of_pages(page_count: int) -> int:
+    """Return the number of partitions that have pages of their own, a power of two."""
+    return min(1 << max(1, page_count // PARTITION_PAGES_MIN).bit_length() - 1, PARTITIONS_MAX)
+
+
 class PartitionFiles:
     """Writers by partition."""
 

@@ -40,6 +40,7 @@ from engine.memory.page_pool cimport PagePool, take_for_row
 from engine.records.arrow_batch cimport ArrowBatch
 from engine.records.byte_kernels cimport LINE_BYTES, prefetch
 from engine.records.hashing cimport hash_batch, hash_rows, partition_of_hash
+from engine.records.outside_values cimport values_lie_outside
 from engine.records.row_codec cimport RowCodec, row_size, rows_of_page
 from engine.records.row_pages cimport RowPages, new_row_pages
 
@@ -411,6 +412,21 @@ cdef class KeptRows:
         count = self._codec.rows_within(self._rows + self._given, self._found - self._given, KEPT_BYTES)
         self._given += count
         return self._codec.decode(self._rows + self._given - count, count, NULL, 0)
+
+    def bytes_outside(self):
+        """Return the bytes of values that lie outside of the rows."""
+        cdef RowPages pages
+        cdef uint8_t* rows[CHUNK_ROWS]
+        cdef int64_t total = 0
+        cdef int64_t count, row
+        if not values_lie_outside():
+            return 0
+        pages = self.row_pages()
+        pages.rewind()
+        while (count := pages.next(rows, CHUNK_ROWS)) > 0:
+            for row in range(count):
+                total += self._codec.bytes_outside(rows[row])
+        return total
 
     def row_pages(self):
         """Return all rows as RowPages, where they lie: good until delete(). In place of reading them."""

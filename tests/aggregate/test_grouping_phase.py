@@ -14,6 +14,7 @@ from engine.aggregate.aggregate_spec import AggregateSpec
 from engine.aggregate.functions import result_schema
 from engine.aggregate.grouping_phase import GroupingPhase
 from engine.aggregate.hash_aggregate import HashAggregate
+from engine.partitions.recursion import Recursion
 from tests.aggregate.group_oracle import input_table, make_calls
 
 GROUP_BYTES = 40
@@ -62,7 +63,7 @@ def rows_taken(keys: list[int], groups_that_fit: int, *, watches_caches: bool = 
         pool=SimpleNamespace(page_limit=groups_that_fit * GROUP_BYTES // PAGE_BYTES, page_size=PAGE_BYTES),
         spec=SimpleNamespace(force_spill=False),
         partition_count=8,
-        waiting=[],
+        recursion=Recursion(),
     )
     phase = GroupingPhase(work, 0, watches_caches)
     for start in range(0, len(keys), 10):

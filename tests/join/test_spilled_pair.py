@@ -3,14 +3,12 @@
 from msgspec.structs import replace
 
 from engine.join.spilled_pair import (
-    LEVEL_MAX,
     PASSES_CHEAP,
-    PASSES_MAX,
     SpilledPair,
-    Strategy,
     first_fan_out,
     next_fan_out,
 )
+from engine.partitions.recursion import PASSES_MAX
 
 
 def pair(build_rows=1000, build_bytes=64_000, probe_bytes=640_000, level=1, parent_rows=10_000):
@@ -18,17 +16,17 @@ def pair(build_rows=1000, build_bytes=64_000, probe_bytes=640_000, level=1, pare
 
 
 def test_a_pair_that_fits_is_joined_in_one_pass():
-    assert pair().plan(1) is Strategy.BLOCK_WISE
+    assert pair().passes_pay(1)
 
 
 def test_a_pair_of_many_blocks_is_scattered_again():
-    assert pair().plan(PASSES_CHEAP) is Strategy.BLOCK_WISE
-    assert pair().plan(PASSES_CHEAP + 1) is Strategy.PARTITION
+    assert pair().passes_pay(PASSES_CHEAP)
+    assert not pair().passes_pay(PASSES_CHEAP + 1)
 
 
 def test_a_pair_that_has_been_written_twice_is_not_scattered_again():
-    assert pair(level=2).plan(PASSES_MAX) is Strategy.BLOCK_WISE
-    assert pair(level=2).plan(PASSES_MAX + 1) is Strategy.PARTITION
+    assert pair(level=2).passes_pay(PASSES_MAX)
+    assert not pair(level=2).passes_pay(PASSES_MAX + 1)
 
 
 def test_parts_of_the_keys_have_room_to_differ_in_size():
@@ -39,16 +37,12 @@ def test_parts_of_the_keys_have_room_to_differ_in_size():
 
 
 def test_a_few_passes_over_a_small_probe_file_are_cheaper_than_scattering():
-    assert pair(probe_bytes=6_400).plan(10) is Strategy.BLOCK_WISE
+    assert pair(probe_bytes=6_400).passes_pay(10)
 
 
-def test_a_pair_that_did_not_shrink_is_never_scattered():
-    assert pair(build_rows=9_900).plan(1000) is Strategy.BLOCK_WISE
-
-
-def test_a_pair_of_the_deepest_level_is_never_scattered():
-    assert pair(level=LEVEL_MAX).plan(1000) is Strategy.PARTITION
-    assert pair(level=LEVEL_MAX + 1).plan(1000) is Strategy.BLOCK_WISE
+def test_a_pair_with_most_rows_of_its_parent_did_not_shrink():
+    assert pair().has_shrunk
+    assert not pair(build_rows=9_900).has_shrunk
 
 
 def test_roles_are_exchanged_when_the_probe_file_is_smaller_and_the_build_file_does_not_fit():

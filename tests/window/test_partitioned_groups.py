@@ -8,7 +8,8 @@ import pytest
 from engine.errors import MemoryBudgetError, SpillError
 from engine.graph.sort_key import SortKey
 from engine.graph.window import SortedCall
-from engine.partitions.partition_files import partitions_of_memory
+from engine.partitions.parted_input import PartedInput
+from engine.partitions.partition_files import PartitionFiles, partitions_of_memory
 from engine.records.wide_rows import WIDE_BYTES
 from engine.window import partitioned_groups
 from engine.window.partitioned_groups import PartitionedGroups
@@ -164,8 +165,10 @@ def test_forced_to_spill_it_gives_the_same(workshop, shape):
 
 def test_a_partition_that_is_too_large_is_parted_again_and_a_giant_group_is_sorted(workshop, few, monkeypatch):
     levels, sorts = [], []
-    parts, sorting = PartitionedGroups._new_parts, partitioned_groups._Sorting
-    monkeypatch.setattr(PartitionedGroups, "_new_parts", lambda self, level: levels.append(level) or parts(self, level))
+    begin, sorting = PartitionedGroups._begin_level, partitioned_groups._Sorting
+    monkeypatch.setattr(
+        PartitionedGroups, "_begin_level", lambda self, level: levels.append(level) or begin(self, level)
+    )
     monkeypatch.setattr(partitioned_groups, "_Sorting", lambda groups: sorts.append(1) or sorting(groups))
     with workshop.operator(PAGES_MIN, PAGE) as (pool, space):
         rows = table("some", 40_000)
@@ -187,8 +190,8 @@ def test_a_list_beyond_the_budget_is_an_error_that_names_its_group(workshop, few
 
 
 def test_values_that_lie_outside_of_their_rows_are_grouped_in_turns(workshop, few, monkeypatch):
-    written, write = [], PartitionedGroups._write
-    monkeypatch.setattr(PartitionedGroups, "_write", lambda *given: written.append(1) or write(*given))
+    written, write = [], PartedInput.write
+    monkeypatch.setattr(PartedInput, "write", lambda *given: written.append(1) or write(*given))
     texts = [f"{row} " + "x" * WIDE_BYTES for row in range(6)]
     rows = pa.table({"k": [row % 4 for row in range(6)], "s": texts, "x": [1.0] * 6})
     calls = [SortedCall("only", "s", "one"), SortedCall("list", "x", "all")]
@@ -228,14 +231,14 @@ def test_it_can_be_closed_at_any_time(workshop, few):
 def test_a_disk_that_fails_leaves_nothing(workshop, few, monkeypatch):
     rows = table("some", 30_000)
     with workshop.operator(PAGES_MIN, PAGE) as (pool, space):
-        writer = partitioned_groups.PartitionFiles.writer
+        writer = PartitionFiles.writer
 
         def failing(self, partition):
             if partition == 20:
                 raise SpillError("told to")
             return writer(self, partition)
 
-        monkeypatch.setattr(partitioned_groups.PartitionFiles, "writer", failing)
+        monkeypatch.setattr(PartitionFiles, "writer", failing)
         with pytest.raises(SpillError):
             evaluated(pool, space, rows, QUANTILES, 1 << 20)
 

@@ -12,7 +12,8 @@
 
 All numbers little-endian. ``identity`` is a digest of the ResultPartitionId: a block of another partition is refused.
 A block's checksum covers its header (without the checksum) and payload; what does not fit raises CorruptBlockError with
-path and offset. Writing uses write(), never mapped stores. One writer at a time; ``read`` from any thread (pread).
+path and offset. Writing uses write(), never mapped stores. One writer at a time; ``read`` from any thread (pread). The
+file is opened when it is used (``open_files``): a TaskManager holds thousands.
 When a block does not fit the disk, its bytes are cut off again and the file moves to another folder. When no folder has
 room, DiskFullError is raised and the file stays readable as it was.
 
@@ -23,6 +24,7 @@ Source: Flink's sort-shuffle layout (data file, index file, 8-byte buffer header
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import hashlib
 import os
@@ -37,6 +39,7 @@ from engine.errors import CorruptBlockError, DiskFullError, PartitionReleasedErr
 from engine.exchange.buffer_pool import Buffer, unpooled_buffer
 from engine.ids import ResultPartitionId
 from engine.iomanager.crc32c import crc32c
+from engine.iomanager.open_files import OpenFile
 
 VERSION: Final = 1
 DATA_MAGIC: Final = b"DREYPART"
@@ -129,18 +132,18 @@ class PartitionFile:
         self._other_path = other_path
         self._full_folders: set[Path] = set()
         self._lock = threading.Lock()
-        self._descriptor = -1  # guarded by: self._lock, like the next two
-        self._user_count = 0
-        self._is_deleted = False
+        self._is_deleted = False  # guarded by: self._lock
         header = FILE_HEADER.pack(DATA_MAGIC, VERSION, 0, subpartition_count, identity, 0)[:-4]
         try:
-            self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-            _write_all(self._descriptor, 0, [header, COUNT.pack(crc32c(header))], FILE_HEADER.size)
+            self._opened = OpenFile(path, is_new=True)
+        except OSError as error:
+            raise _creation_error(path, error) from error
+        try:
+            with self._opened as descriptor:
+                _write_all(descriptor, 0, [header, COUNT.pack(crc32c(header))], FILE_HEADER.size)
         except OSError as error:
             self.delete()
-            if error.errno in _FULL:
-                raise _write_error(path, FILE_HEADER.size, error) from error
-            raise SpillError(f"cannot create the partition file {path}: {error}") from error
+            raise _creation_error(path, error) from error
 
     @classmethod
     def open(cls, path: Path, identity: bytes) -> PartitionFile:
@@ -156,20 +159,16 @@ class PartitionFile:
         self._other_path = None
         self._full_folders = set()
         self._lock = threading.Lock()
-        self._user_count = 0
         self._is_deleted = False
-        self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            self._check_header(os.pread(self._descriptor, FILE_HEADER.size, 0))
-            self.entries = _decode_index(self.index_path, identity)
-            ends = (entry.offset + entry.size for blocks in self.entries for entry in blocks)
-            self.size_bytes = max(ends, default=FILE_HEADER.size)
-            found_bytes = os.fstat(self._descriptor).st_size
-            if found_bytes != self.size_bytes:
-                raise CorruptBlockError(f"{path}: {found_bytes} bytes, but its index says {self.size_bytes}")
-        except BaseException:
-            os.close(self._descriptor)
-            raise
+        self._opened = OpenFile(path)
+        with self._opened as descriptor:
+            self._check_header(os.pread(descriptor, FILE_HEADER.size, 0))
+            found_bytes = os.fstat(descriptor).st_size
+        self.entries = _decode_index(self.index_path, identity)
+        ends = (entry.offset + entry.size for blocks in self.entries for entry in blocks)
+        self.size_bytes = max(ends, default=FILE_HEADER.size)
+        if found_bytes != self.size_bytes:
+            raise CorruptBlockError(f"{path}: {found_bytes} bytes, but its index says {self.size_bytes}")
         return self
 
     def append(self, subpartition: int, buffers: Sequence[Buffer]) -> None:
@@ -204,30 +203,30 @@ class PartitionFile:
         Raises:
             CorruptBlockError: the block is not the one that was written here.
         """
-        descriptor = self._borrow()
+        block = bytearray(entry.size)
+        done, count = 0, -1
         try:
-            block = os.pread(descriptor, entry.size, entry.offset)
+            with self._used() as descriptor:
+                while done < len(block) and count != 0:
+                    count = os.preadv(descriptor, [memoryview(block)[done:]], entry.offset + done)
+                    done += count
         except OSError as error:
             raise self._read_error(entry, error) from error
-        finally:
-            self._give_back()
-        if len(block) != entry.size:
-            raise CorruptBlockError(f"{self.path}: {len(block)} of {entry.size} bytes at offset {entry.offset}")
+        if done != entry.size:
+            raise CorruptBlockError(f"{self.path}: {done} of {entry.size} bytes at offset {entry.offset}")
         return self._decode_block(block, subpartition, entry)
 
     def read_at_once(self, subpartition: int, entry: BlockEntry) -> list[Buffer] | None:
         """Return the same if the system has the block in memory; None where that would wait for the disk."""
         block = bytearray(entry.size)
-        descriptor = self._borrow()
         try:
-            if os.preadv(descriptor, [block], entry.offset, os.RWF_NOWAIT) < entry.size:
-                return None
+            with self._used() as descriptor:
+                if os.preadv(descriptor, [block], entry.offset, os.RWF_NOWAIT) < entry.size:
+                    return None
         except OSError as error:
             if error.errno in _WOULD_WAIT:
                 return None
             raise self._read_error(entry, error) from error
-        finally:
-            self._give_back()
         return self._decode_block(block, subpartition, entry)
 
     def _read_error(self, entry: BlockEntry, error: OSError) -> SpillError:
@@ -235,38 +234,34 @@ class PartitionFile:
 
     def advise(self, entry: BlockEntry) -> None:
         """Ask the operating system to read a block ahead."""
-        descriptor = self._borrow()
-        try:
+        with contextlib.suppress(OSError), self._used() as descriptor:
             os.posix_fadvise(descriptor, entry.offset, entry.size, os.POSIX_FADV_WILLNEED)
-        finally:
-            self._give_back()
 
     def delete(self) -> None:
         """Remove both files; reads and writes under way finish first. Idempotent. Thread: any."""
         with self._lock:
             self._is_deleted = True
-            self._close_unused()
-            paths = self.path, self.index_path
+            opened, paths = self._opened, (self.path, self.index_path)
+        with contextlib.suppress(OSError):  # what a disk says of bytes that nobody wants any more
+            opened.close()
         for path in paths:
             path.unlink(missing_ok=True)
 
-    def _borrow(self) -> int:
-        """Return the file descriptor, which stays open until ``_give_back``: a closed number may be another file's."""
+    @contextlib.contextmanager
+    def _used(self) -> Iterator[int]:
+        """Have the file open; PartitionReleasedError once it was deleted."""
         with self._lock:
-            if self._is_deleted:
-                raise PartitionReleasedError(f"{self.path.name} was released")
-            self._user_count += 1
-            return self._descriptor
-
-    def _give_back(self) -> None:
-        with self._lock:
-            self._user_count -= 1
-            self._close_unused()
-
-    def _close_unused(self) -> None:
-        if self._is_deleted and self._user_count == 0 and self._descriptor >= 0:
-            os.close(self._descriptor)
-            self._descriptor = -1
+            opened = self._opened
+            is_deleted = self._is_deleted
+        try:
+            if not is_deleted:
+                with opened as descriptor:
+                    yield descriptor
+                return
+        except OSError as error:
+            if not (self._is_deleted and error.errno == errno.EBADF):
+                raise
+        raise PartitionReleasedError(f"{self.path.name} was released")
 
     def _append_block(self, subpartition: int, buffers: Sequence[Buffer]) -> None:
         entries = self.entries[subpartition]
@@ -295,16 +290,17 @@ class PartitionFile:
 
     def _write_block(self, parts: Sequence[bytes | memoryview], size: int) -> bool:
         """Write at the end; False when the disk is full and another folder may be tried."""
-        descriptor = self._borrow()
         try:
-            _write_all(descriptor, self.size_bytes, parts, size)
+            with self._used() as descriptor:
+                try:
+                    _write_all(descriptor, self.size_bytes, parts, size)
+                except OSError:
+                    os.ftruncate(descriptor, self.size_bytes)
+                    raise
         except OSError as error:
-            os.ftruncate(descriptor, self.size_bytes)
             if error.errno in _FULL and self._other_path is not None:
                 return False
             raise _write_error(self.path, size, error) from error
-        finally:
-            self._give_back()
         return True
 
     def _move(self, size: int) -> None:
@@ -312,31 +308,27 @@ class PartitionFile:
         assert self._other_path is not None
         self._full_folders.add(self.path.parent)
         target = self._other_path(self.size_bytes + size, self._full_folders)
-        source = self._borrow()
         try:
-            copy = os.open(target, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            copy = OpenFile(target, is_new=True)
             try:
-                for offset in range(0, self.size_bytes, _COPY_BYTES):
-                    content = os.pread(source, min(_COPY_BYTES, self.size_bytes - offset), offset)
-                    _write_all(copy, offset, [content], len(content))
-            except OSError:
-                os.close(copy)
+                with self._used() as source, copy as descriptor:
+                    for offset in range(0, self.size_bytes, _COPY_BYTES):
+                        content = os.pread(source, min(_COPY_BYTES, self.size_bytes - offset), offset)
+                        _write_all(descriptor, offset, [content], len(content))
+            except (OSError, PartitionReleasedError):
+                copy.close()
                 target.unlink()
                 raise
         except OSError as error:
             raise _write_error(target, self.size_bytes, error) from error
-        finally:
-            self._give_back()
-        self.path.unlink(missing_ok=True)
         with self._lock:
-            if not self._is_deleted:
-                os.close(self._descriptor)
-                self._descriptor = copy
-                self.path = target
-                self.index_path = _index_path(target)
-                return
-        os.close(copy)  # deleted meanwhile
-        target.unlink()
+            is_deleted = self._is_deleted
+            if not is_deleted:
+                copy, self._opened = self._opened, copy
+                target, self.path = self.path, target
+                self.index_path = _index_path(self.path)
+        copy.close()  # the one that is not needed: the old one, or the new one of a file deleted meanwhile
+        target.unlink(missing_ok=True)
 
     def _check_header(self, header: bytes) -> None:
         if len(header) != FILE_HEADER.size or COUNT.unpack(header[-4:])[0] != crc32c(header[:-4]):
@@ -407,6 +399,12 @@ def _write_all(descriptor: int, offset: int, parts: Sequence[bytes | memoryview]
         while rest:
             count = os.pwrite(descriptor, rest, offset + size - len(rest))
             rest = rest[count:]
+
+
+def _creation_error(path: Path, error: OSError) -> SpillError:
+    if error.errno in _FULL:
+        return _write_error(path, FILE_HEADER.size, error)
+    return SpillError(f"cannot create the partition file {path}: {error}")
 
 
 def _write_error(path: Path, size: int, error: OSError) -> SpillError:

@@ -9,6 +9,7 @@ through a ``SpillReader``. Threads, disks, checksums, compression and cleaning u
     spill_identity.py   SpillIdentity: whose a block is
     spill_writer.pyx    SpillWriter: rows in, blocks on disk, next directory when one is full
     spill_file.pyx      SpillFile: a finished file, blocks one behind the other, without an index
+    open_files.pyx      OpenFile: opened by need, so that many files need few descriptors
     block_reader.py     BlockReader: what a file promises of its readers
     spill_reader.pyx    SpillReader: blocks in order, read ahead
     value_store.py      ValueStore: out-of-line values of rows, in files of their own

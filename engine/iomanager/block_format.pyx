@@ -186,9 +186,9 @@ def decode_block(const uint8_t[::1] data not None, identity, int32_t file_number
     return raw
 
 
-def corrupt_block(path, int64_t offset, int64_t sequence, int fault):
-    """Return the CorruptBlockError for a fault code (BlockFault)."""
+def corrupt_block(path, int64_t offset, int64_t sequence, int fault, str there=""):
+    """Return the CorruptBlockError for a fault code (BlockFault); there: what was found instead."""
     return CorruptBlockError(
-        f"block {sequence} at offset {offset} of {path} cannot be used: {fault_text(<BlockFault> fault)}; the disk or "
-        "another program has changed the file"
+        f"block {sequence} at offset {offset} of {path} cannot be used: {fault_text(<BlockFault> fault)}{there}; "
+        "the disk or another program has changed the file"
     )

@@ -32,6 +32,7 @@ cdef class RequestQueue:
     cdef readonly int32_t depth                         # most requests at one time
     cdef readonly str name                              # of the thread
     cdef bint ended
+    cdef object starting                                # threading.Lock around the two below
     cdef object thread                                  # threading.Thread, None before the first request
 
     # Start the thread if it is not there. With the GIL, before the first submit.

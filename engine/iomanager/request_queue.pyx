@@ -12,7 +12,8 @@ Callers that hold the GIL lose it while they wait (``submit`` and ``wait_pending
 for a rare thing such as opening a continuation file.
 
 The thread is started by the first user, is a daemon (a program that forgot ``close`` still ends) and is joined by
-``close``, after it has executed what was queued.
+``close``, after it has executed what was queued. There is never a second one, whoever is first: what a writer or a
+reader knows of its place in a file is used by this thread alone, request by request.
 
 Source: Flink's IOManagerAsync (a reader and a writer thread per disk); the bound and the native queue are ours.
 
@@ -47,6 +48,7 @@ cdef class RequestQueue:
             raise ValueError(f"a queue of depth {depth}")
         self.name = name
         self.depth = depth
+        self.starting = threading.Lock()
         pthread_mutex_init(&self.mutex, NULL)
         pthread_cond_init(&self.arrived, NULL)
         pthread_cond_init(&self.progressed, NULL)
@@ -57,11 +59,13 @@ cdef class RequestQueue:
         pthread_mutex_destroy(&self.mutex)
 
     cdef int start(self) except -1:
-        if self.ended:
-            raise ValueError(f"the I/O queue {self.name} is closed")
-        if self.thread is None:
-            self.thread = threading.Thread(target=self._run, name=self.name, daemon=True)
-            self.thread.start()
+        with self.starting:
+            if self.ended:
+                raise ValueError(f"the I/O queue {self.name} is closed")
+            if self.thread is None:
+                thread = threading.Thread(target=self._run, name=self.name, daemon=True)
+                thread.start()
+                self.thread = thread        # only now: one that could not be started would serve nobody
         return 0
 
     cdef void submit(self, IoRequest* request, int32_t* pending) noexcept nogil:
@@ -131,10 +135,11 @@ cdef class RequestQueue:
 
     def close(self):
         """Execute what is queued, end the thread and join it; idempotent."""
-        pthread_mutex_lock(&self.mutex)
-        self.ended = True
-        pthread_cond_broadcast(&self.arrived)
-        pthread_mutex_unlock(&self.mutex)
-        if self.thread is not None:
-            self.thread.join()
-            self.thread = None
+        with self.starting:
+            pthread_mutex_lock(&self.mutex)
+            self.ended = True
+            pthread_cond_broadcast(&self.arrived)
+            pthread_mutex_unlock(&self.mutex)
+            if self.thread is not None:
+                self.thread.join()
+                self.thread = None

@@ -6,7 +6,7 @@
 
 spill_directories(configuration) -> ["/data1/tmp", "/data2/tmp"]
 spill = SpillDirectory.create(directory, number)
-spill.write_queue  spill.read_queue  spill.attraction()  spill.open_file(name)  spill.remove_file(path)
+spill.write_queue  spill.read_queue  spill.attraction()  spill.open_file(name)  spill.remove_file(file)
 spill.close()                     joins the threads, removes the folder
 
 A folder that was removed is made again for the next file. A reader of what was in it fails, and its producer runs
@@ -22,6 +22,7 @@ from pathlib import Path
 from engine.config.loader import Configuration
 from engine.config.options import TMP_DIRS
 from engine.errors import SpillError
+from engine.iomanager.open_files import OpenFile
 from engine.iomanager.request_queue import RequestQueue
 from engine.private_folder import scratch_folder
 from engine.process_folder import FolderPrefix, ProcessFolder
@@ -66,19 +67,20 @@ class SpillDirectory:
             return 0
         return status.f_bavail * status.f_frsize
 
-    def open_file(self, name: str) -> tuple[int, str]:
-        """Create a file for writing; return (descriptor, path). Raises: OSError."""
+    def open_file(self, name: str) -> OpenFile:
+        """Create a file. Raises: OSError."""
         self._own.ensure()
-        path = str(self.folder / name)
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        file = OpenFile(self.folder / name, is_new=True)
         self._file_count += 1
-        return descriptor, path
+        return file
 
-    def remove_file(self, path: str) -> None:
+    def remove_file(self, file: OpenFile) -> None:
         """Unlink a file of open_file; one that is gone already is fine. Raises: OSError."""
         self._file_count -= 1
+        with contextlib.suppress(OSError):  # what a disk says of bytes that nobody wants any more
+            file.close()
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-            Path(path).unlink()
+            Path(file.path).unlink()
 
     def attraction(self) -> float:
         """Return how good a place this is for the next file: the free bytes for each file here, with the next one."""

@@ -7,6 +7,7 @@ cimport cython
 from libc.stdint cimport int32_t, int64_t
 
 from engine.iomanager.block_format cimport BlockHeader
+from engine.iomanager.open_files cimport OpenFile
 
 cdef struct BlockPlace:
     int64_t sequence            # number of the block in its file
@@ -27,17 +28,17 @@ cdef class SpillFile:
     cdef int32_t _extent_count
     cdef BlockHeader _identity
     cdef object _lock
-    cdef int* _fds                          # of each extent, while a reader is open; guarded by _lock
+    cdef void** _files                      # OpenFile of each extent, which _extents holds
     cdef int32_t _reader_count              # guarded by _lock
+    cdef bint _is_removed                   # guarded by _lock
     cdef int32_t _owner_count               # that have not released it
     cdef object _space
-    cdef tuple _extents                     # (path, directory) of each
+    cdef tuple _extents                     # (OpenFile, directory) of each
 
-    # Descriptors of the extents for one more reader, until it calls leave. Raises SpillError when a file is gone.
-    cdef int* enter(self) except NULL
-    cdef void leave(self) noexcept
-    cdef int _open(self) except -1
-    cdef void _close(self, int32_t opened) noexcept
+    # One more reader, until it calls leave: the files stay. Raises SpillError when one cannot be opened.
+    cdef int enter(self) except -1
+    cdef int leave(self) except -1
+    cdef int _remove_unused(self) except -1
 
 # A file of the space; first_blocks: of its extents.
 cdef SpillFile new_file(

@@ -1,6 +1,7 @@
 from typing import final
 
 from engine.iomanager.block_reader import BlockReader
+from engine.iomanager.open_files import OpenFile
 from engine.iomanager.spill_directory import SpillDirectory
 
 @final
@@ -15,7 +16,7 @@ class SpillFile:
     @property
     def paths(self) -> tuple[str, ...]: ...
     @property
-    def extents(self) -> tuple[tuple[str, SpillDirectory], ...]: ...
+    def extents(self) -> tuple[tuple[OpenFile, SpillDirectory], ...]: ...
     @property
     def file_number(self) -> int: ...
     def place(self, mark: int) -> tuple[int, int, int]: ...

@@ -1,14 +1,15 @@
 """SpillFile: a finished file of blocks.
 
     file = writer.finish()
-    with file.reader(prefetch=2) as reader: ...          several readers at a time, which share its descriptors
+    with file.reader(prefetch=2) as reader: ...          several readers at a time
     file.reader(2, file.place(mark), block_count)        from a block on that was marked when it was written
     file.delete()                                        or the space's close deletes it
     file.share(count) ... file.release()                 for several owners: deleted when each has released it
 
 There is no index of its blocks: a reader goes from each to the one behind it, whose header it reads with the payload,
 in one call. So a file takes the same memory however long it is. A file consists of one extent, or of several when a
-disk became full while it was written; readers do not see the difference. Its descriptors are open while a reader is.
+disk became full while it was written; readers do not see the difference. Extents are opened when they are read
+(``open_files``), by their names: so a file that is deleted is removed when its last reader has left.
 
 Source: Flink's FileIOChannel and BlockChannelReader; marks are ours.
 
@@ -35,50 +36,46 @@ cdef class SpillFile:
 
     def __dealloc__(self):
         free(self._marks)
+        free(self._files)
         free(self._first_blocks)
 
-    cdef int* enter(self) except NULL:
+    cdef int enter(self) except -1:
         with self._lock:
-            if self._reader_count == 0:
-                self._open()
+            self._check_there()
+            for file, _ in self._extents:
+                try:
+                    with file:
+                        pass
+                except OSError as failure:
+                    raise SpillError(f"the spill file {file.path} cannot be opened: {failure.strerror}") from failure
             self._reader_count += 1
-        return self._fds
-
-    cdef int _open(self) except -1:
-        cdef int32_t opened = 0
-        self._fds = <int*> calloc(len(self._extents) + 1, sizeof(int))
-        if self._fds == NULL:
-            raise MemoryError(f"no memory for a reader of {self.label}")
-        try:
-            for path, _ in self._extents:
-                self._fds[opened] = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-                opened += 1
-        except OSError as failure:
-            self._close(opened)
-            raise SpillError(f"the spill file {path} cannot be opened: {failure.strerror}") from failure
         return 0
 
-    cdef void leave(self) noexcept:
+    def _check_there(self):
+        if self.deleted:
+            raise SpillError(f"the spill file {self.label} has been deleted")
+
+    cdef int leave(self) except -1:
         with self._lock:
             self._reader_count -= 1
-            if self._reader_count == 0:
-                self._close(<int32_t> len(self._extents))
+        return self._remove_unused()
 
-    cdef void _close(self, int32_t opened) noexcept:
-        cdef int32_t extent
-        for extent in range(opened):
-            os.close(self._fds[extent])
-        free(self._fds)
-        self._fds = NULL
+    cdef int _remove_unused(self) except -1:
+        with self._lock:
+            if not self.deleted or self._reader_count > 0 or self._is_removed:
+                return 0
+            self._is_removed = True
+        self._space.remove_file(self)
+        return 0
 
     @property
     def paths(self):
         """Paths of the extents, in order; empty when no row was written."""
-        return tuple([path for path, _ in self._extents])
+        return tuple([file.path for file, _ in self._extents])
 
     @property
     def extents(self):
-        """(path, SpillDirectory) of each extent, in order."""
+        """(OpenFile, SpillDirectory) of each extent, in order."""
         return self._extents
 
     @property
@@ -104,15 +101,13 @@ cdef class SpillFile:
         cdef int64_t end = self.block_count if block_count is None else first_block + block_count
         if not 0 <= first_block <= end <= self.block_count or prefetch < 0:
             raise ValueError(f"blocks {first_block} to {end} of {self.block_count}, prefetch {prefetch}")
-        if self.deleted:
-            raise SpillError(f"the spill file {self.label} has been deleted")
+        self._check_there()
         return self._space.open_reader(self, prefetch, place, end)
 
     def delete(self):
-        """Remove the files from disk; idempotent. Readers that are open go on."""
-        if not self.deleted:
-            self.deleted = True
-            self._space.remove_file(self)
+        """Remove the files from disk; idempotent. Readers that are open go on: the last one removes them."""
+        self.deleted = True
+        self._remove_unused()
 
     def share(self, int32_t count):
         """Have so many owners, each of which calls ``release`` once."""
@@ -135,11 +130,13 @@ cdef SpillFile new_file(
     cdef SpillFile file = SpillFile.__new__(SpillFile)
     cdef int32_t extent
     file._first_blocks = <int64_t*> calloc(len(first_blocks) + 1, sizeof(int64_t))
-    if file._first_blocks == NULL:
+    file._files = <void**> calloc(len(extents) + 1, sizeof(void*))
+    if file._first_blocks == NULL or file._files == NULL:
         raise MemoryError(f"no memory for the spill file {label}")
     file._extent_count = <int32_t> len(first_blocks)
     for extent in range(file._extent_count):
         file._first_blocks[extent] = first_blocks[extent]
+        file._files[extent] = <void*> (<OpenFile?> extents[extent][0])
     file._first_blocks[file._extent_count] = block_count
     file._space = space
     file.label = label

@@ -24,7 +24,7 @@ cdef struct BlockCursor:
     const int64_t* first_blocks     # of the extents, and behind them how many blocks there are
     int32_t extent_count
     int64_t length_max              # bytes: a block that says that it has more lies
-    const int* fds                  # of the extents
+    void** files                    # OpenFile of each extent; NULL: the reader has left
     void* buffers                   # IoBuffers
     int fault                       # BlockFault of the block at the place, 0 when it is good: nothing behind is read
     int error                       # errno
@@ -68,4 +68,4 @@ cdef class SpillReader:
     cdef int _request(self, int64_t index) except -1 nogil
     cdef int _refuse(self) except -1
     cdef int _raise_failure(self) except -1
-    cdef void _release(self) noexcept
+    cdef int _release(self) except -1

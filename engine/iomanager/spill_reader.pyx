@@ -36,6 +36,7 @@ from engine.iomanager.block_format cimport (
     decompress_payload,
 )
 from engine.iomanager.io_buffers cimport IoBuffers
+from engine.iomanager.open_files cimport OpenFile
 from engine.iomanager.request_queue cimport IoRequest, RequestQueue
 from engine.iomanager.spill_file cimport SpillFile
 
@@ -110,6 +111,21 @@ cdef void read_slot(ReadSlot* slot) noexcept nogil:
     slot.is_bad = cursor.fault != FAULT_NONE or cursor.error != 0
 
 
+cdef int read_parts(
+    BlockCursor* cursor, void* first_part, size_t first_size, void* second_part, size_t second_size, int64_t offset,
+    int64_t* done
+) noexcept nogil:
+    """Read two parts, one behind the other, of the cursor's extent; errno or 0."""
+    cdef void* file = cursor.files[cursor.place.extent]
+    cdef int descriptor = (<OpenFile> file).take()
+    cdef int error
+    if descriptor < 0:
+        return -descriptor
+    error = drey_read_parts(descriptor, first_part, first_size, second_part, second_size, offset, done)
+    (<OpenFile> file).put()
+    return error
+
+
 cdef void find_block(BlockCursor* cursor) noexcept nogil:
     """Have the header of the block at the cursor's place, checked."""
     cdef int64_t done = 0
@@ -120,8 +136,8 @@ cdef void find_block(BlockCursor* cursor) noexcept nogil:
         cursor.place.offset = 0
         cursor.has_header = False
     if not cursor.has_header:
-        cursor.error = drey_read_parts(
-            cursor.fds[cursor.place.extent], &cursor.header, BLOCK_HEADER_BYTES, NULL, 0, cursor.place.offset, &done
+        cursor.error = read_parts(
+            cursor, &cursor.header, BLOCK_HEADER_BYTES, NULL, 0, cursor.place.offset, &done
         )
         if cursor.error == 0 and done < BLOCK_HEADER_BYTES:
             cursor.fault = FAULT_TRUNCATED
@@ -150,9 +166,9 @@ cdef bint read_block(BlockCursor* cursor, ReadSlot* slot) noexcept nogil:
     if stored == NULL:
         cursor.error = ENOMEM
         return False
-    cursor.error = drey_read_parts(
-        cursor.fds[cursor.place.extent], stored, <size_t> header.stored_length, &cursor.header,
-        0 if is_last else BLOCK_HEADER_BYTES, cursor.place.offset + BLOCK_HEADER_BYTES, &done,
+    cursor.error = read_parts(
+        cursor, stored, <size_t> header.stored_length, &cursor.header, 0 if is_last else BLOCK_HEADER_BYTES,
+        cursor.place.offset + BLOCK_HEADER_BYTES, &done,
     )
     if done >= header.stored_length:
         cursor.error = 0                # what is wrong behind the block is found when that is wanted
@@ -200,7 +216,8 @@ cdef class SpillReader:
         self._slots = <ReadSlot*> calloc(<size_t> self._slot_count, sizeof(ReadSlot))
         if self._slots == NULL:
             raise MemoryError(f"no memory for a reader of {file.label}")
-        self._cursor.fds = file.enter()
+        file.enter()
+        self._cursor.files = file._files
         self._cursor.identity = &file._identity
         self._cursor.first_blocks = file._first_blocks
         self._cursor.extent_count = file._extent_count
@@ -255,14 +272,17 @@ cdef class SpillReader:
         cdef BlockCursor* cursor = &self._cursor
         path = self._file.paths[cursor.place.extent]
         if cursor.fault != 0:
-            raise corrupt_block(path, cursor.place.offset, cursor.place.sequence, cursor.fault)
+            found = (<const uint8_t*> &cursor.header)[:8].hex()
+            there = f" (there is {found}; the file has {os.stat(path).st_size} bytes)" if os.path.exists(path) else ""
+            raise corrupt_block(path, cursor.place.offset, cursor.place.sequence, cursor.fault, there)
         if cursor.error == ENOMEM:
             raise MemoryError(f"no memory for block {cursor.place.sequence} of {self._file.label}")
-        raise SpillError(f"reading block {cursor.place.sequence} at offset {cursor.place.offset} of {path} failed: "
-                         f"{os.strerror(cursor.error)}")
+        failure = SpillError(f"reading block {cursor.place.sequence} at offset {cursor.place.offset} of {path} failed: "
+                             f"{os.strerror(cursor.error)}")
+        raise failure from OSError(cursor.error, os.strerror(cursor.error), path)
 
-    cdef void _release(self) noexcept:
-        """Wait for what is queued; give back memory and descriptors."""
+    cdef int _release(self) except -1:
+        """Wait for what is queued; give back memory, and the file. Raises: SpillError."""
         cdef int32_t index
         if self._slots != NULL:
             for index in range(self._slot_count):
@@ -272,9 +292,10 @@ cdef class SpillReader:
                     self._buffers.give(self._slots[index].memory, self._slots[index].capacity)
             free(self._slots)
             self._slots = NULL
-        if self._cursor.fds != NULL:
+        if self._cursor.files != NULL:
+            self._cursor.files = NULL
             self._file.leave()
-            self._cursor.fds = NULL
+        return 0
 
     # -------------------------------------------------------------------------------------------------- from Python
 
@@ -300,8 +321,8 @@ cdef class SpillReader:
         """Wait for what is being read and give everything back; idempotent."""
         if self._state != READER_CLOSED:
             self._state = READER_CLOSED
-            self._release()
             self._space.reader_closed(self)
+            self._release()
 
     def __enter__(self):
         return self

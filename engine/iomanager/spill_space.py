@@ -26,6 +26,7 @@ from functools import partial
 from engine.closing import close_all
 from engine.errors import DiskFullError, SpillError, TaskCancelledError
 from engine.iomanager.io_buffers import IoBuffers
+from engine.iomanager.open_files import OpenFile
 from engine.iomanager.spill_directory import SpillDirectory
 from engine.iomanager.spill_file import SpillFile
 from engine.iomanager.spill_identity import SpillIdentity
@@ -171,8 +172,8 @@ class SpillSpace:
 
     def open_extent(
         self, file_number: int, extent_number: int, need_bytes: int, full: Collection[SpillDirectory]
-    ) -> tuple[int, str, SpillDirectory]:
-        """Create a file in the most attractive directory; return (descriptor, path, directory).
+    ) -> tuple[OpenFile, SpillDirectory]:
+        """Create a file in the most attractive directory; return it with the directory.
 
         Args: need_bytes: of the block that comes next; full: directories that had no room for this file.
         Raises: DiskFullError when every directory is full; SpillError when the others cannot be written.
@@ -180,18 +181,19 @@ class SpillSpace:
         name = f"{self.identity}.{file_number}.{extent_number}.spill"
         reasons = [f"{directory} is full ({directory.free_bytes()} bytes free)" for directory in full]
         disk_full = bool(full)
+        cause: OSError | None = None
         candidates = [directory for directory in self._directories if directory not in full]
         for directory in sorted(candidates, key=lambda entry: entry.attraction(), reverse=True):
             try:
-                descriptor, path = directory.open_file(name)
-                return descriptor, path, directory
+                return directory.open_file(name), directory
             except OSError as error:
+                cause = error
                 disk_full = disk_full or error.errno in _FULL_ERRORS
                 reasons.append(f"{directory}: {error.strerror} ({directory.free_bytes()} bytes free)")
         text = f"a block of {need_bytes} bytes cannot be spilled: {'; '.join(reasons)}"
         if disk_full:
             raise DiskFullError(f"{text}; free some space or add a directory to io.tmp.dirs")
-        raise SpillError(f"{text}; check the directories of io.tmp.dirs")
+        raise SpillError(f"{text}; check the directories of io.tmp.dirs") from cause
 
     def writer_finished(self, writer: SpillWriter, file: SpillFile) -> None:
         """Take over the file of a writer."""
@@ -234,12 +236,12 @@ class SpillSpace:
             raise TaskCancelledError(f"the spill space of {self.identity} was cancelled")
 
 
-def _remove(extents: Sequence[tuple[str, SpillDirectory]]) -> None:
+def _remove(extents: Sequence[tuple[OpenFile, SpillDirectory]]) -> None:
     """Unlink every extent; what is gone already is fine. Raises: SpillError for the first that stays."""
     failure: OSError | None = None
-    for path, directory in extents:
+    for file, directory in extents:
         try:
-            directory.remove_file(path)
+            directory.remove_file(file)
         except OSError as error:
             failure = failure or error
     if failure is not None:

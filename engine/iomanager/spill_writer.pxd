@@ -10,14 +10,15 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 
 from engine.iomanager.block_format cimport BlockHeader
 from engine.iomanager.io_buffers cimport IoBuffers
+from engine.iomanager.open_files cimport OpenFile
 from engine.iomanager.request_queue cimport IoRequest, RequestQueue
 from engine.iomanager.spill_file cimport BlockPlace
 
 cdef struct WriteStream:            # what the I/O thread works on; the task's thread reads `failed` only
     void* owner                     # the SpillWriter, alive until nothing is pending
     void* buffers                   # its IoBuffers
-    int fd                          # of the current extent, -1 before the first block
-    int32_t extent                  # number of the current extent
+    void* file                      # OpenFile of the current extent, which _extents holds
+    int32_t extent                  # number of the current extent, -1 before the first block
     int64_t position                # in bytes, from the start of the current extent
     BlockHeader identity
     int64_t block_count
@@ -74,8 +75,9 @@ cdef class SpillWriter:
 
     cdef int _take_buffer(self) except -1 nogil
     cdef int _queue_block(self, uint8_t* data, int64_t size, int64_t capacity) except -1 nogil
-    cdef int _open_first(self, int64_t need) except -1
+    cdef int _open_first(self, int64_t need) noexcept
     cdef int _raise_failure(self) except -1
     cdef int _next_extent(self, int error, int64_t need) noexcept
+    cdef void _poison(self, failure) noexcept
     cdef void _fail(self, int error) noexcept
     cdef void _free(self) noexcept

@@ -39,6 +39,7 @@ from engine.iomanager.block_format cimport (
     set_identity,
 )
 from engine.iomanager.io_buffers cimport IoBuffers
+from engine.iomanager.open_files cimport OpenFile
 from engine.iomanager.request_queue cimport IoRequest, RequestQueue
 from engine.iomanager.spill_file cimport BlockPlace, SpillFile, new_file
 
@@ -144,12 +145,16 @@ cdef int store_block(
 ) noexcept nogil:
     """Write header and payload to the current extent, or to the next ones, and tell where to whom it concerns."""
     cdef BlockHeader header = stream.identity
-    cdef int error
+    cdef int error, descriptor
     seal_header(&header, codec, write.size, stream.block_count, payload, stored_length)
     while True:
+        descriptor = (<OpenFile> stream.file).take()
+        if descriptor < 0:
+            return -descriptor
         error = drey_write_block(
-            stream.fd, &header, BLOCK_HEADER_BYTES, payload, <size_t> stored_length, stream.position
+            descriptor, &header, BLOCK_HEADER_BYTES, payload, <size_t> stored_length, stream.position
         )
+        (<OpenFile> stream.file).put()
         if error == 0:
             break
         if error != ENOSPC and error != EDQUOT and error != EFBIG:
@@ -232,7 +237,6 @@ cdef class SpillWriter:
             raise MemoryError(f"no memory for the spill writer {label}")
         self._stream.owner = <void*> self
         self._stream.buffers = <void*> buffers
-        self._stream.fd = -1
         self._stream.extent = -1
         self._stream.compress = compress
         set_identity(&self._stream.identity, identity, file_number)
@@ -292,7 +296,7 @@ cdef class SpillWriter:
 
     cdef int _queue_block(self, uint8_t* data, int64_t size, int64_t capacity) except -1 nogil:
         cdef WriteRequest* write = <WriteRequest*> malloc(sizeof(WriteRequest))
-        if write != NULL and self._stream.extent < 0:
+        if write != NULL and self._stream.failed == 0 and self._queue is None:
             with gil:
                 self._open_first(size + BLOCK_HEADER_BYTES)
         if write == NULL or self._stream.failed != 0:
@@ -319,14 +323,21 @@ cdef class SpillWriter:
 
     cdef void settle(self) noexcept nogil:
         # a writer whose first block was never cut has no queue, one that has ended nothing on its way
-        if self._stream != NULL and self._stream.extent >= 0:
+        if self._stream != NULL and self._queue is not None:
             self._queue.wait_pending(self._pending, 0)
 
-    cdef int _open_first(self, int64_t need) except -1:
-        """Open the first extent; its directory's queue writes the whole file."""
-        if self._next_extent(0, need) == 0:
-            self._queue = self._extents[0][1].write_queue
-            self._queue.start()
+    cdef int _open_first(self, int64_t need) noexcept:
+        """Open the first extent; its directory's queue writes the whole file. The writer is poisoned if that fails."""
+        cdef RequestQueue queue
+        if self._next_extent(0, need) != 0:
+            return -1
+        try:
+            queue = self._extents[0][1].write_queue
+            queue.start()
+            self._queue = queue
+        except BaseException as failure:
+            self._poison(failure)
+            return -1
         return 0
 
     # ------------------------------------------------------------------------------------------------------- failure
@@ -345,29 +356,33 @@ cdef class SpillWriter:
         """
         cdef WriteStream* stream = self._stream
         try:
-            if stream.fd >= 0:
-                os.ftruncate(stream.fd, stream.position)
+            if stream.extent >= 0:
+                file, directory = self._extents[stream.extent]
+                with file as descriptor:
+                    os.ftruncate(descriptor, stream.position)
                 if error != EFBIG or stream.position == 0:          # a file may be too long for a disk with room
-                    self._full.add(self._extents[stream.extent][1])
-                os.close(stream.fd)
-                stream.fd = -1
+                    self._full.add(directory)
             number = stream.extent + 1
-            fd, path, directory = self._space.open_extent(self._file_number, number, need, self._full)
-            self._extents.append((path, directory))
+            extent = self._space.open_extent(self._file_number, number, need, self._full)
+            self._extents.append(extent)
             self._first_blocks.append(stream.block_count)
-            stream.fd = fd
+            stream.file = <void*> (<OpenFile?> extent[0])
             stream.extent = number
             stream.position = 0
         except BaseException as failure:
-            self._error = failure
-            stream.failed = EIO
+            self._poison(failure)
             return -1
         return 0
 
+    cdef void _poison(self, failure) noexcept:
+        self._error = failure
+        self._stream.failed = EIO
+
     cdef void _fail(self, int error) noexcept:
         """Poison the writer with the errno of a write. Thread: I/O."""
-        path = self._extents[self._stream.extent][0]
+        path = self._extents[self._stream.extent][0].path
         self._error = SpillError(f"writing {path} at offset {self._stream.position} failed: {os.strerror(error)}")
+        self._error.__cause__ = OSError(error, os.strerror(error), path)
         self._stream.failed = error
 
     # -------------------------------------------------------------------------------------------------- from Python
@@ -399,7 +414,7 @@ cdef class SpillWriter:
 
     @property
     def extents(self):
-        """(path, directory) of each extent so far."""
+        """(file, directory) of each extent so far."""
         return tuple(self._extents)
 
     def finish(self):
@@ -449,18 +464,12 @@ cdef class SpillWriter:
             self._free()
 
     cdef void _free(self) noexcept:
-        """Give back buffer, descriptor and index. Nothing is pending."""
+        """Give back buffer and index. Nothing is pending."""
         if self._fill != NULL:
             self._buffers.give(self._fill, self.block_size)
             self._fill = NULL
             self._fill_size = 0
         if self._stream != NULL:
-            if self._stream.fd >= 0:
-                try:
-                    os.close(self._stream.fd)
-                except OSError as failure:
-                    if self._error is None:
-                        self._error = failure
             free(self._stream.marks)
             free(self._stream)
             self._stream = NULL

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from typing import Protocol, TypeVar
 
     from engine.errors import ResourceError
+    from engine.iomanager.open_files import OpenFile
     from engine.iomanager.spill_directory import SpillDirectory
 
     _Failure = TypeVar("_Failure", bound=ResourceError)
@@ -50,8 +51,8 @@ if TYPE_CHECKING:
 
         def open_extent(
             self, file_number: int, extent_number: int, need_bytes: int, full: Collection[SpillDirectory]
-        ) -> tuple[int, str, SpillDirectory]:
-            """Return descriptor, path and directory of a new file."""
+        ) -> tuple[OpenFile, SpillDirectory]:
+            """Return a new file and its directory."""
             ...
 
 
@@ -67,18 +68,15 @@ FOUND_MAX = 1 << 14
 class _File:
     """One file: appended to while it is the last one."""
 
-    def __init__(self, descriptor: int, path: str, directory: SpillDirectory) -> None:
-        self.write_descriptor = descriptor
-        self.read_descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        self.path = path
+    def __init__(self, opened: OpenFile, directory: SpillDirectory) -> None:
+        self.opened = opened
+        self.path = opened.path
         self.directory = directory
         self.end = 0
 
     def close(self) -> None:
-        """Close the descriptors and delete the file."""
-        os.close(self.write_descriptor)
-        os.close(self.read_descriptor)
-        self.directory.remove_file(self.path)
+        """Delete the file."""
+        self.directory.remove_file(self.opened)
 
 
 class ValueStore:
@@ -135,8 +133,9 @@ class ValueStore:
                 file.end += size
                 self._users += 1
             try:
-                _write(file.write_descriptor, value, offset)
-                _write(file.write_descriptor, memoryview(sums), offset + len(value))
+                with file.opened as descriptor:
+                    _write(descriptor, value, offset)
+                    _write(descriptor, memoryview(sums), offset + len(value))
             except OSError as error:
                 if error.errno not in _FULL_ERRORS:
                     raise SpillError(f"{file.path}: no value of {len(value)} bytes can be written: {error}") from error
@@ -184,7 +183,8 @@ class ValueStore:
             found = self._files[file]
             self._users += 1
         try:
-            got = _read(found.read_descriptor, into, offset)
+            with found.opened as descriptor:
+                got = _read(descriptor, into, offset)
         except OSError as error:
             raise self.blamed(
                 SpillError(f"{found.path}: {len(into)} bytes at {offset} cannot be read: {error}")

@@ -1,5 +1,6 @@
 """Spill files that are damaged, cut short, mixed up or gone: an error that names file and offset."""
 
+import errno
 import os
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ import pytest
 
 from engine.errors import CorruptBlockError, SpillError
 from engine.iomanager.io_manager import IOManager
+from engine.iomanager.open_files import OpenFile, shed
 from engine.iomanager.spill_directory import SpillDirectory
 from engine.iomanager.spill_file import SpillFile
 from engine.iomanager.spill_identity import SpillIdentity
@@ -110,7 +112,8 @@ def test_a_file_that_vanished_is_named(io_manager: IOManager) -> None:
     with io_manager.space(IDENTITY) as space:
         file = _file(space)
         Path(file.paths[0]).unlink()
-        with pytest.raises(SpillError, match=file.paths[0]):
+        shed()
+        with pytest.raises(SpillError, match=f"{file.paths[0]} cannot be opened"):
             file.reader()
 
 
@@ -136,15 +139,15 @@ def test_a_disk_that_cannot_be_read_is_an_error_with_file_and_reason(io_manager:
         file = _file(space)
         path = Path(file.paths[0])
         good = path.read_bytes()
-        path.unlink()
-        path.mkdir()
-        with pytest.raises(SpillError, match=rf"block 0 at offset 0 of {path} failed: Is a directory"):
-            _read(file)
-        with (
-            file.reader(2, (1, 612, 0)) as reader,
-            pytest.raises(SpillError, match=rf"block 1 at offset 612 of {path} failed: Is a directory"),
-        ):
-            next(reader)
+        with file.reader(0) as first, file.reader(0, (1, 612, 0)) as second:
+            path.unlink()
+            path.mkdir()
+            shed()
+            for reader, place in ((first, "block 0 at offset 0"), (second, "block 1 at offset 612")):
+                with pytest.raises(SpillError, match=rf"{place} of {path} failed: Is a directory") as raised:
+                    next(reader)
+                assert isinstance(raised.value.__cause__, OSError)
+                assert raised.value.__cause__.errno == errno.EISDIR
         path.rmdir()
         path.write_bytes(good)
         _read(file)
@@ -153,19 +156,21 @@ def test_a_disk_that_cannot_be_read_is_an_error_with_file_and_reason(io_manager:
 def test_a_disk_that_cannot_be_written_is_an_error_for_every_call_after_it(
     io_manager: IOManager, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def read_only(*arguments: Any) -> tuple[int, str, SpillDirectory]:
-        descriptor, path, directory = SpillSpace.open_extent(space, *arguments)
-        os.close(descriptor)
-        return os.open(path, os.O_RDONLY | os.O_CLOEXEC), path, directory
+    def lost(*arguments: Any) -> tuple[OpenFile, SpillDirectory]:
+        file, directory = SpillSpace.open_extent(space, *arguments)
+        Path(file.path).unlink()
+        Path(file.path).symlink_to("nowhere")
+        shed()
+        return file, directory
 
     with io_manager.space(IDENTITY) as space:
-        monkeypatch.setattr(space, "open_extent", read_only)
+        monkeypatch.setattr(space, "open_extent", lost)
         writer = space.writer("victim", 1024)
         for attempt in range(2):
-            with pytest.raises(SpillError, match=r"writing .* at offset 0 failed: Bad file descriptor"):
+            with pytest.raises(SpillError, match=r"writing .* at offset 0 failed: No such file"):
                 for _ in range(10_000 if attempt == 0 else 1):
                     writer.write_bytes(b"x" * 500)
-        with pytest.raises(SpillError, match="Bad file descriptor"):
+        with pytest.raises(SpillError, match="No such file"):
             writer.finish()
         writer.discard()
         assert io_manager.buffer_bytes_out == 0

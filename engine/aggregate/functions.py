@@ -55,6 +55,7 @@ from pyarrow import types
 
 from engine.errors import NotYetSupportedError, SchemaError
 from engine.graph.expression import AggregateCall, ColumnRef
+from engine.records.key_types import is_key_type, key_remedy
 from engine.records.plain_types import plain_type
 
 #: functions whose states are moments: which, and their bytes
@@ -102,7 +103,7 @@ def call_text(call: AggregateCall) -> str:
 
 def _is_key_type(data_type: pa.DataType) -> bool:
     """Whether values of the type have an order that rows and normalized keys know."""
-    return not (types.is_nested(data_type) or types.is_null(data_type) or isinstance(data_type, pa.BaseExtensionType))
+    return is_key_type(data_type) and not types.is_null(data_type)
 
 
 def _sum_type(call: AggregateCall, data_type: pa.DataType, integer_type: pa.DataType) -> pa.DataType:
@@ -173,9 +174,10 @@ def state_specs(call: AggregateCall, argument_type: pa.DataType | None) -> tuple
             raise SchemaError(f"{call_text(call)}: {function} takes integers, the argument is {argument_type}")
         return (StateSpec(function, argument_type),)
     if function in ("first", "last") and not _is_key_type(argument_type):
-        raise NotYetSupportedError(f"{call_text(call)} of {argument_type}")
+        other = "max_by" if function == "last" else "min_by"
+        raise NotYetSupportedError(f"{call_text(call)} of {argument_type}; {other}(value, order) takes it")
     if not _is_key_type(argument_type):
-        raise SchemaError(f"{call_text(call)}: values of {argument_type} have no order")
+        raise SchemaError(f"{call_text(call)}: values of {argument_type} have no order: {key_remedy(argument_type)}")
     return (StateSpec(function, argument_type),)
 
 

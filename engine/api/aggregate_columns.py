@@ -41,7 +41,7 @@ from engine.api.sorted_parts import SORTED, any_values_node, sorted_parts
 from engine.errors import SchemaError
 from engine.expressions.infer import check_depth, check_predicate, infer_type
 from engine.expressions.literals import make_literal
-from engine.expressions.schema_bridge import is_key_type, type_to_ipc
+from engine.expressions.schema_bridge import type_to_ipc
 from engine.expressions.text import expression_text
 from engine.graph.expression import (
     ORDER_DEPENDENT_AGGREGATES,
@@ -58,6 +58,7 @@ from engine.graph.expression import (
 )
 from engine.graph.plan import Aggregate as AggregateOperator
 from engine.graph.plan import Filter, SortedAggregate
+from engine.records.key_types import is_key_type, key_remedy
 
 Named = tuple[str, Aggregated]
 
@@ -173,7 +174,9 @@ def _check(one: Aggregated, schema: pa.Schema) -> None:
     if one.distinct:
         data_type = infer_type(one.arguments[0], schema)
         if not is_key_type(data_type):
-            raise SchemaError(f"{expression_text(one)}: values of {data_type} cannot be compared")
+            raise SchemaError(
+                f"{expression_text(one)}: values of {data_type} cannot be compared: {key_remedy(data_type)}"
+            )
 
 
 def _typed(one: Aggregated, schema: pa.Schema) -> Aggregated:

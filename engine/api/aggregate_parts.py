@@ -41,7 +41,7 @@ from engine.errors import SchemaError
 from engine.expressions.infer import infer_type
 from engine.expressions.literals import make_literal
 from engine.expressions.ordered_pairs import can_pair, head_of
-from engine.expressions.schema_bridge import is_key_type, type_to_ipc
+from engine.expressions.schema_bridge import type_to_ipc
 from engine.expressions.text import expression_text
 from engine.graph.expression import (
     AggregateCall,
@@ -53,6 +53,7 @@ from engine.graph.expression import (
     NamedExpression,
     OrderedBy,
 )
+from engine.records.key_types import is_key_type, key_remedy
 
 #: registers of an estimate: 2**14
 _REGISTER_BITS: Final = 14
@@ -162,13 +163,13 @@ def _result(node: LogicalNode, keys: tuple[str, ...], name: str, value: Expr) ->
 def _check_order(one: Aggregated, source: LogicalNode, index: int) -> None:
     data_type = infer_type(one.arguments[index], source.schema)
     if not is_key_type(data_type):
-        raise SchemaError(f"{expression_text(one)}: values of {data_type} have no order")
+        raise SchemaError(f"{expression_text(one)}: values of {data_type} have no order: {key_remedy(data_type)}")
 
 
 def _approx_count_distinct(source: LogicalNode, keys: tuple[str, ...], name: str, one: Aggregated) -> list[Part]:
     data_type = infer_type(one.arguments[0], source.schema)
     if not is_key_type(data_type):
-        raise SchemaError(f"{expression_text(one)}: values of {data_type} cannot be compared")
+        raise SchemaError(f"{expression_text(one)}: values of {data_type} cannot be compared: {key_remedy(data_type)}")
     value = _kept(one, Expr(one.arguments[0]))
     if pa.types.is_decimal(data_type) and data_type.precision > _HASHED_DIGITS:
         value = value.cast(pa.string())

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from engine.api.expression import Expr
 from engine.api.shape_calls import ShapeCalls
-from engine.expressions.schema_bridge import is_key_type
+from engine.records.key_types import is_key_type
 
 if TYPE_CHECKING:
     from engine.api.aggregates import Aggregate

@@ -21,14 +21,16 @@ import msgspec
 import pyarrow as pa
 
 from engine.api.calls import Calls
+from engine.api.data_types import declared_schema
 from engine.api.logical_node import LogicalNode
 from engine.api.projections import cast_node, check_columns, column_names
 from engine.errors import SchemaError
 from engine.expressions.literals import make_literal
-from engine.expressions.schema_bridge import is_key_type, to_plan_schema
+from engine.expressions.schema_bridge import to_plan_schema
 from engine.graph.call_policy import ERROR_COLUMNS, CallPolicy
 from engine.graph.expression import ColumnRef, NamedExpression
 from engine.graph.plan import CoGroup, GroupReduce, PythonFunction
+from engine.records.key_types import is_key_type, key_remedy
 
 if TYPE_CHECKING:
     from engine.api.schema_inference import FirstResults
@@ -39,8 +41,10 @@ def output_schema(schema: Any, what: str) -> tuple[pa.Schema, tuple[str, ...]]:
 
     Raises: SchemaError if it is none.
     """
+    what = what.partition(":")[0]
     if not isinstance(schema, pa.Schema) or not schema.names:
         raise SchemaError(f"{what}: schema must be a pyarrow.Schema of what the function returns")
+    schema = declared_schema(schema, what)
     to_plan_schema(schema)
     plain = pa.schema([pa.field(field.name, field.type) for field in schema])
     return plain, tuple(field.name for field in schema if not field.nullable)
@@ -242,7 +246,9 @@ def _key_type(left: pa.Field, right: pa.Field) -> pa.DataType:
 
     for field in (left, right):
         if not is_key_type(field.type):
-            raise SchemaError(f"co_group: column {field.name!r} is {field.type}, which cannot be a key")
+            raise SchemaError(
+                f"co_group: column {field.name!r} is {field.type}, which cannot be a key: {key_remedy(field.type)}"
+            )
     wanted = common_type(left.type, right.type)
     if wanted is None:
         raise SchemaError(

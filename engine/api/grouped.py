@@ -26,8 +26,8 @@ from engine.api.projections import flattened, project_node, to_named
 from engine.errors import SchemaError
 from engine.expressions.column_names import check_column_name
 from engine.expressions.infer import infer_type
-from engine.expressions.schema_bridge import is_key_type
 from engine.graph.expression import ColumnRef, NamedExpression, has_aggregate
+from engine.records.key_types import is_key_type, key_remedy
 
 #: the DataSet
 D = TypeVar("D", bound=Calls)
@@ -46,7 +46,9 @@ def keyed_node(source: LogicalNode, keys: Sequence[Any]) -> tuple[LogicalNode, t
     for one in named:
         data_type = infer_type(ColumnRef(one.name), node.schema)
         if not is_key_type(data_type):
-            raise SchemaError(f"group_by: column {one.name!r} is {data_type}, which cannot be a key")
+            raise SchemaError(
+                f"group_by: column {one.name!r} is {data_type}, which cannot be a key: {key_remedy(data_type)}"
+            )
     return node, names
 
 

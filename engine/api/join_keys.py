@@ -24,9 +24,9 @@ from engine.api.logical_node import LogicalNode
 from engine.api.projections import cast_node, check_columns, column_name, flattened, project_node, renamed
 from engine.errors import NotYetSupportedError, SchemaError
 from engine.expressions.common_type import common_type
-from engine.expressions.schema_bridge import is_key_type
 from engine.graph.expression import Call, Case, ColumnRef, NamedExpression
 from engine.graph.plan import JoinType
+from engine.records.key_types import is_key_type, key_remedy
 from engine.records.plain_scalars import scalar_of
 
 #: how Spark, Polars, pandas and DuckDB spell the types, without underscores, hyphens and spaces
@@ -244,7 +244,9 @@ def _with_added(source: LogicalNode, added: Sequence[NamedExpression], what: str
 def _common_key(left: pa.Field, right: pa.Field) -> pa.DataType:
     for field in (left, right):
         if not is_key_type(field.type):
-            raise SchemaError(f"join: column {field.name!r} is {field.type}, which cannot be a key")
+            raise SchemaError(
+                f"join: column {field.name!r} is {field.type}, which cannot be a key: {key_remedy(field.type)}"
+            )
     wanted = common_type(left.type, right.type)
     if wanted is None:
         raise SchemaError(

@@ -33,8 +33,9 @@ from msgspec.structs import replace
 from engine.api.calls import Calls
 from engine.api.projections import check_columns, column_names
 from engine.errors import PlanError, SchemaError
-from engine.expressions.schema_bridge import is_key_type, to_column_info
+from engine.expressions.schema_bridge import to_column_info
 from engine.graph.plan import Partition, Source
+from engine.records.key_types import is_key_type, key_remedy
 
 
 def checked_rate(rate_limit: Any) -> float | None:
@@ -152,6 +153,7 @@ class PartitioningCalls(Calls):
         if not names or len(set(names)) < len(names):
             raise SchemaError(f"{what}: no key, or one given twice: {', '.join(names)}")
         for name in names:
-            if not is_key_type(self._node.schema.field(name).type):
-                raise SchemaError(f"{what}: column {name!r} is {self._node.schema.field(name).type}, which is no key")
+            data_type = self._node.schema.field(name).type
+            if not is_key_type(data_type):
+                raise SchemaError(f"{what}: column {name!r} is {data_type}, which is no key: {key_remedy(data_type)}")
         return names

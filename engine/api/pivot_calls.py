@@ -22,7 +22,7 @@ from engine.api.group_calls import GroupCalls
 from engine.api.other_options import with_other_options
 from engine.api.projections import check_columns, column_name, column_names
 from engine.errors import PlanError, SchemaError
-from engine.expressions.schema_bridge import is_key_type
+from engine.records.key_types import is_key_type
 from engine.shown_text import shown_line
 
 if TYPE_CHECKING:

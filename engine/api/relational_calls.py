@@ -30,7 +30,6 @@ from engine.api.projections import (
 )
 from engine.api.python_habits import plain_truth
 from engine.errors import SchemaError
-from engine.expressions.schema_bridge import is_key_type
 from engine.graph.expression import (
     ColumnRef,
     Expression,
@@ -42,6 +41,7 @@ from engine.graph.expression import (
 )
 from engine.graph.plan import Explode, Filter, Limit, Project, PythonFunction, Sort, Source, Window
 from engine.graph.sort_key import SortKey
+from engine.records.key_types import is_key_type, key_remedy
 from engine.user_warnings import warn_user
 
 
@@ -178,7 +178,10 @@ class RelationalCalls(Calls):
             return self._one_of_each(column_names(subset, "distinct"))
         for field in self.schema:
             if not is_key_type(field.type):
-                raise SchemaError(f"distinct: column {field.name!r} is {field.type}, which cannot be compared; drop it")
+                raise SchemaError(
+                    f"distinct: column {field.name!r} is {field.type}, which cannot be compared; drop it, or "
+                    + key_remedy(field.type)
+                )
         return self._with(aggregate_node(self._node, tuple(self.schema.names), ()))
 
     def _one_of_each(self, keys: list[str], order: Sequence[OrderedBy] = ()) -> Self:
@@ -256,8 +259,9 @@ class RelationalCalls(Calls):
                 names.append(column_name(key, what))
         keyed = self.with_columns(**computed) if computed else self
         for name, value in computed.items():
-            if not is_key_type(keyed.schema.field(name).type):
-                raise SchemaError(f"{what}: {value!r} is {keyed.schema.field(name).type}, which has no order")
+            data_type = keyed.schema.field(name).type
+            if not is_key_type(data_type):
+                raise SchemaError(f"{what}: {value!r} is {data_type}, which has no order: {key_remedy(data_type)}")
         keys = keyed._sort_keys(names, descending, nulls_last, what)
         found = keyed._same_rows(Sort(keys, limit=count))
         return found.select(*self.schema.names) if computed else found
@@ -269,8 +273,11 @@ class RelationalCalls(Calls):
         if not names or len(set(names)) < len(names):
             raise SchemaError(f"{what}: no key, or one given twice: {', '.join(names)}")
         for name in names:
-            if not is_key_type(self.schema.field(name).type):
-                raise SchemaError(f"{what}: column {name!r} is {self.schema.field(name).type}, which has no order")
+            data_type = self.schema.field(name).type
+            if not is_key_type(data_type):
+                raise SchemaError(
+                    f"{what}: column {name!r} is {data_type}, which has no order: {key_remedy(data_type)}"
+                )
         flags = []
         for option, value in (("descending", descending), ("nulls_last", nulls_last)):
             values = list(value) if isinstance(value, list | tuple) else [value] * len(names)

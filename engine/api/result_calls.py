@@ -89,16 +89,21 @@ class ResultCalls(Calls):
         """Run what this data set needs and return a Polars frame (polars must be installed)."""
         import polars
 
-        frame = polars.from_arrow(self.to_arrow())
+        from engine.records.frame_columns import check_polars, polars_table
+
+        check_polars(self.schema, "to_polars")
+        frame = polars.from_arrow(polars_table(self.to_arrow()))
         assert isinstance(frame, polars.DataFrame), "a table is a frame"
         return frame
 
     def to_pandas(self) -> pd.DataFrame:
         """Run what this data set needs and return a pandas frame (pandas must be installed)."""
+        from engine.records.frame_columns import pandas_frame
+
         table = self.to_arrow()
         for name, column in zip(table.column_names, table.columns, strict=True):
             check_times(name, column)
-        return table.to_pandas()
+        return pandas_frame(table)
 
     def to_spark(self, spark: Any) -> Any:
         """Run what this data set needs and return its rows as a DataFrame of a Spark session.

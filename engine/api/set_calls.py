@@ -22,7 +22,7 @@ from engine.api.group_calls import GroupCalls
 from engine.api.other_options import with_other_options
 from engine.api.projections import free_name
 from engine.errors import SchemaError
-from engine.expressions.schema_bridge import is_key_type
+from engine.records.key_types import is_key_type, key_remedy
 
 
 @with_other_options
@@ -61,7 +61,10 @@ class SetCalls(GroupCalls):
         aligned = union_node([self._node, self._partner(right, what)], what).schema
         for field in aligned:
             if not is_key_type(field.type):
-                raise SchemaError(f"{what}: column {field.name!r} is {field.type}, which cannot be compared; drop it")
+                raise SchemaError(
+                    f"{what}: column {field.name!r} is {field.type}, which cannot be compared; drop it, or "
+                    + key_remedy(field.type)
+                )
         own, others, number = (free_name(name, self.schema) for name in ("__left", "__right", "__number"))
         absent = lit(None, pa.int8())
         sides = [

@@ -25,9 +25,9 @@ import pyarrow as pa
 from engine.api.projections import check_columns, column_names
 from engine.config.sizes import parse_size
 from engine.errors import ConfigurationError, SchemaError
-from engine.expressions.schema_bridge import is_key_type
 from engine.graph.sort_key import SortKey
 from engine.graph.source_spec import SinkSpec
+from engine.records.key_types import is_key_type, key_remedy
 
 MODES: Final = ("error", "overwrite", "append", "overwrite_partitions")
 
@@ -65,8 +65,10 @@ def with_options(
     elif mode == "overwrite_partitions":
         raise ConfigurationError(f"{writer}: mode='overwrite_partitions' needs partition_by")
     for name in order:
-        if not is_key_type(schema.field(name).type):
-            raise SchemaError(f"{writer}: sort_by: column {name!r} is {schema.field(name).type}, which has no order")
+        data_type = schema.field(name).type
+        if not is_key_type(data_type):
+            remedy = key_remedy(data_type)
+            raise SchemaError(f"{writer}: sort_by: column {name!r} is {data_type}, which has no order: {remedy}")
     schema_mode = options.get("schema_mode", "strict")
     if schema_mode not in ("strict", "union"):
         raise ConfigurationError(f"{writer}: schema_mode={schema_mode!r}: choose strict or union")

@@ -23,12 +23,13 @@ from engine.api.logical_node import LogicalNode
 from engine.api.projections import project_node
 from engine.errors import SchemaError
 from engine.expressions.infer import infer_type
-from engine.expressions.schema_bridge import is_key_type, type_to_ipc
+from engine.expressions.schema_bridge import type_to_ipc
 from engine.expressions.text import expression_text
 from engine.graph.expression import Aggregated, Case, Cast, Expression, NamedExpression, OrderedBy
 from engine.graph.plan import SortedAggregate
 from engine.graph.sort_key import SortKey
 from engine.graph.window import SortedCall
+from engine.records.key_types import is_key_type, key_remedy
 from engine.window.sorted_groups import sorted_schema
 
 #: functions that are computed from sorted rows
@@ -85,7 +86,9 @@ def sorted_parts(source: LogicalNode, keys: tuple[str, ...], named: Sequence[tup
         for key in order:
             data_type = infer_type(key.expression, source.schema)
             if not is_key_type(data_type):
-                raise SchemaError(f"{expression_text(one)}: values of {data_type} have no order")
+                raise SchemaError(
+                    f"{expression_text(one)}: values of {data_type} have no order: {key_remedy(data_type)}"
+                )
         found = next((each for each in passes if each.order == order), None)
         if found is None:
             found = _Pass(order, keys)

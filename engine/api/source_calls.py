@@ -258,6 +258,7 @@ class SourceCalls(ABC):
 
         Without ``schema`` the rows decide names and types, and a warning says which; dataclass instances are rows too.
         """
+        from engine.api.data_types import declared_schema
         from engine.api.schema_inference import plain_rows, schema_of_rows, schema_text
         from engine.connectors.row_source import rows_to_table
 
@@ -265,6 +266,8 @@ class SourceCalls(ABC):
             rows = plain_rows(rows)
             schema = schema_of_rows(rows, "from_rows")
             warn_user(f"from_rows: no schema= was passed, {len(rows)} rows decided it; pass {schema_text(schema)}")
+        if isinstance(schema, pa.Schema):
+            schema = declared_schema(schema, "from_rows")
         return self.from_arrow(rows_to_table(rows, schema), rate_limit)
 
     def _blocks(self, file_format: str, path: Paths, options: PathOptions, rate_limit: float | None) -> DataSet:

@@ -18,6 +18,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from engine.api.data_types import declared_schema
 from engine.api.expression import Expr, to_expression
 from engine.api.logical_node import LogicalNode
 from engine.api.projections import free_name, project_node
@@ -25,7 +26,7 @@ from engine.api.python_functions import python_function
 from engine.api.schema_inference import hinted_type, hinted_value_type
 from engine.errors import SchemaError
 from engine.expressions.infer import infer_type
-from engine.expressions.schema_bridge import to_plan_schema, type_from_ipc, type_to_ipc
+from engine.expressions.schema_bridge import type_from_ipc, type_to_ipc
 from engine.functions.batch_formats import FORMATS
 from engine.graph.expression import (
     ColumnRef,
@@ -81,8 +82,8 @@ def udf(returns: Any = None, *, kind: str = "scalar") -> Any:
         raise SchemaError(f"udf: kind {kind!r} is none of {', '.join(KINDS)}")
     data_type = returns if isinstance(returns, pa.DataType) else hinted_type(returns)
     if data_type is not None:
-        to_plan_schema(pa.schema([("returned", data_type)]))
-        return lambda function: Udf(function, data_type, kind)
+        plain = declared_schema(pa.schema([("returned", data_type)]), "udf").field(0).type
+        return lambda function: Udf(function, plain, kind)
     if returns is None:
         return lambda function: _hinted(function, kind)
     if callable(returns) and not isinstance(returns, type):

@@ -27,7 +27,7 @@ from engine.api.window_rewrites import OF_TWO, with_plain_windows
 from engine.errors import SchemaError
 from engine.expressions.common_type import DECIMAL_DIGITS_MAX, common_type
 from engine.expressions.infer import check_depth, check_predicate, infer_type
-from engine.expressions.schema_bridge import is_key_type, type_to_ipc
+from engine.expressions.schema_bridge import type_to_ipc
 from engine.expressions.text import expression_text
 from engine.graph.expression import (
     Cast,
@@ -48,6 +48,7 @@ from engine.graph.window import (
     WHOLE_FRAME,
     WindowCall,
 )
+from engine.records.key_types import is_key_type, key_remedy
 from engine.window.functions import AGGREGATES, result_type
 from engine.window.key_levels import KEYS_MAX
 
@@ -176,7 +177,9 @@ class _Windows:
     def _key(self, expression: Expression, text: str) -> str:
         data_type = infer_type(expression, self._source.schema)
         if not is_key_type(data_type):
-            raise SchemaError(f"{text}: {expression_text(expression)} is {data_type}, which cannot be a key")
+            raise SchemaError(
+                f"{text}: {expression_text(expression)} is {data_type}, which cannot be a key: {key_remedy(data_type)}"
+            )
         return self._column(expression)
 
     def _with_distances(self, key: Expression) -> Expression:

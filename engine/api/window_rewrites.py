@@ -30,9 +30,10 @@ from engine.api.expressions import lit, when
 from engine.api.row_functions import greatest, least
 from engine.errors import NotYetSupportedError, SchemaError
 from engine.expressions.infer import infer_type
-from engine.expressions.schema_bridge import is_key_type, type_to_ipc
+from engine.expressions.schema_bridge import type_to_ipc
 from engine.expressions.text import expression_text
 from engine.graph.expression import Cast, ColumnRef, Expression, NamedExpression, OrderedBy, Over, replaced
+from engine.records.key_types import is_key_type, key_remedy
 
 if TYPE_CHECKING:
     from engine.api.logical_node import LogicalNode
@@ -106,7 +107,7 @@ class _Rewriting:
     def _check_order(self, over: Over, value: Expression) -> None:
         data_type = infer_type(value, self.node.schema)
         if not is_key_type(data_type):
-            raise SchemaError(f"{expression_text(over)}: values of {data_type} have no order")
+            raise SchemaError(f"{expression_text(over)}: values of {data_type} have no order: {key_remedy(data_type)}")
 
     def _of_different(self, over: Over) -> Expression:
         assert over.argument is not None, "it has values"

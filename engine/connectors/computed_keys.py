@@ -21,10 +21,10 @@ from engine.connectors.arrow_reader import ArrowReader
 from engine.csv.sample import csv_sample, first_head
 from engine.errors import EngineError
 from engine.expressions.evaluate import evaluate
-from engine.expressions.schema_bridge import is_key_type
 from engine.graph.expression import Expression, columns_of
 from engine.graph.source_spec import ArrowSource, ColumnStatistics, CsvSource, ParquetSource, SourceSpec
 from engine.parquet.key_sample import spread_rows, spread_splits
+from engine.records.key_types import is_key_type
 from engine.statistics.column_statistics import SpreadSample, sample_statistics
 
 _KEY = "key"

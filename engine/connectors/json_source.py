@@ -28,7 +28,7 @@ from engine.files.compression import begins_of, check_named, checked_codec, code
 from engine.files.line_blocks import BYTE_ORDER_MARK
 from engine.files.paths import PathLike, expand_paths
 from engine.graph.source_spec import JsonSource, SourceStatistics
-from engine.records.plain_types import plain_schema
+from engine.records.plain_types import is_foreign, plain_schema
 from engine.statistics.column_statistics import SampledPlaces, sample_statistics
 
 _HEAD_BYTES: Final = 1 << 20
@@ -148,6 +148,8 @@ def _checked(schema: pa.Schema) -> pa.Schema:
     plain = plain_schema(pa.schema([pa.field(field.name, field.type) for field in schema]))
     for field in plain:
         try:
+            if is_foreign(field.type):
+                raise pa.ArrowInvalid("no columns are made of it")
             JsonParser(pa.schema([field])).parse(b"{}\n")
         except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
             raise SchemaError(

@@ -16,6 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from engine.records.array_fit import fitted
 from engine.records.arrow_functions import pc
 from engine.records.plain_scalars import scalar_of
 
@@ -27,6 +28,8 @@ def readable(data_type: pa.DataType) -> pa.DataType:
         return pa.string()
     if types.is_duration(data_type):
         return pa.int64()
+    if types.is_float16(data_type):
+        return pa.float64()
     if types.is_fixed_size_binary(data_type):
         return pa.binary()
     if types.is_map(data_type) and types.is_string(data_type.key_type):
@@ -53,6 +56,8 @@ def _of_chunk(values: pa.Array, data_type: pa.DataType) -> pa.Array:
         # A time of day is that of a moment, which Arrow reads.
         moments = pc.binary_join_element_wise(scalar_of("1970-01-01"), values, scalar_of(" "))
         return pc.cast(pc.cast(moments, pa.timestamp(data_type.unit)), data_type)
+    if types.is_float16(data_type):
+        return fitted(values, data_type)
     if types.is_struct(data_type):
         return _with_children(values, data_type, _struct_of)
     if types.is_map(data_type):
@@ -80,5 +85,11 @@ def _map_of(values: pa.ListArray, data_type: pa.MapType, mask: Any) -> pa.Array:
 
 def _list_of(values: pa.ListArray, data_type: Any, mask: Any) -> pa.Array:
     elements = _of_chunk(values.values, data_type.value_type)
+    if pa.types.is_fixed_size_list(data_type) and pa.types.is_null(data_type.value_type):
+        # Arrow's cast knows no fixed-size lists of nulls
+        if not pc.all(pc.equal(pc.list_value_length(values), data_type.list_size), min_count=0).as_py():
+            raise pa.ArrowInvalid(f"a list that is not {data_type}")
+        nulls = pa.nulls(len(values) * data_type.list_size)
+        return pa.FixedSizeListArray.from_arrays(nulls, type=data_type, mask=mask)
     lists = pa.ListArray.from_arrays(values.offsets, elements, mask=mask)
     return lists if lists.type == data_type else pc.cast(lists, data_type)

@@ -22,6 +22,7 @@ from engine.connectors.line_writer import LineWriter
 from engine.errors import DataError, SchemaError
 from engine.records.arrow_functions import pc
 from engine.records.plain_scalars import scalar_of
+from engine.records.stored_types import stored
 
 _NULL: Final = scalar_of("null")
 _NOTHING: Final = scalar_of("")
@@ -35,6 +36,8 @@ def check_json_sink(schema: pa.Schema) -> None:
     """Raise SchemaError for a column that has no form in JSON."""
     for field in schema:
         try:
+            if isinstance(field.type, pa.UuidType):
+                raise SchemaError("bytes that are no text")
             _texts(pa.nulls(0, field.type))
         except (pa.ArrowNotImplementedError, pa.ArrowInvalid, SchemaError):
             raise SchemaError(
@@ -81,6 +84,7 @@ def _texts(column: pa.Array) -> pa.Array:
 
 def _texts_of_values(column: pa.Array) -> pa.Array:
     """Return the JSON text of each value; null for null."""
+    column = stored(column)
     data_type = column.type
     types = pa.types
     if types.is_null(data_type):

@@ -21,10 +21,10 @@ import pyarrow.parquet as pq
 
 from engine.connectors.records_manifest import file_crc32, footer_crc32, plain_value
 from engine.connectors.records_parts import PART_SHARE_MIN, PartColumn, PartStatistics, WrittenPart, joined_columns
-from engine.expressions.schema_bridge import is_key_type
 from engine.parquet.footers import open_file
 from engine.parquet.pages import flat_leaves
 from engine.parquet.writer import ParquetWriter
+from engine.records.key_types import is_key_type
 from engine.records.plain_types import plain_batch
 from engine.statistics.column_statistics import SpreadSample, footer_bounds, heavy_keys_of
 from engine.statistics.distinct_sketch import DistinctSketches

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from engine.errors import DataError, SchemaError
 from engine.records.plain_scalars import array_of
+from engine.records.plain_types import nullable_schema
 from engine.records.value_check import MisfitError, check_values, check_zeros
 
 _TEXT_MAX = 100
@@ -54,7 +55,7 @@ def rows_to_table(rows: Iterable[Any], schema: pa.Schema) -> pa.Table:
     tuples = [_as_tuple(row, schema.names, index) for index, row in enumerate(rows)]
     columns = list(zip(*tuples, strict=True)) if tuples else [()] * len(schema)
     arrays = [_to_array(values, field) for values, field in zip(columns, schema, strict=True)]
-    nullable = pa.schema([pa.field(field.name, field.type) for field in schema])
+    nullable = nullable_schema(schema)
     return pa.Table.from_arrays(arrays, schema=nullable)
 
 
@@ -75,7 +76,7 @@ def _bad_value(values: Sequence[Any], field: pa.Field) -> DataError:
     for index, value in enumerate(values):
         try:
             check_values([value], field.type)
-            array = pa.array([value], field.type, from_pandas=False)
+            array = array_of([value], field.type)
             if pa.types.is_decimal(field.type):
                 check_zeros([value], array)
         except _CONVERSION_ERRORS as error:

@@ -152,6 +152,9 @@ def _check_types(spec: CsvSource, schema: pa.Schema) -> None:
         try:
             parser.parse(null.encode() + b"\n")
         except pa.ArrowNotImplementedError:
-            raise SchemaError(f"read_csv: column {field.name!r} cannot be read as {field.type} from text") from None
+            raise SchemaError(
+                f"read_csv: column {field.name!r} cannot be read as {field.type} from text; read it as string, and go "
+                "on with cast or .str.json_parse"
+            ) from None
         except pa.ArrowInvalid:
             continue

@@ -18,6 +18,7 @@ from engine.files.output_file import OutputFile
 from engine.records.arrow_functions import pc
 from engine.records.plain_scalars import scalar_of
 from engine.records.python_values import shown_value
+from engine.records.stored_types import stored_type
 
 _DELIMITERS_REFUSED = '"\n\r\0.+-:eE'
 #: of UTF-8 and of UTF-16
@@ -44,7 +45,9 @@ def check_csv_sink(schema: pa.Schema, delimiter: str) -> None:
     for field in schema:
         if not _is_text(field.type):
             try:
-                pc.cast(pa.nulls(0, field.type), pa.string())
+                if isinstance(field.type, pa.UuidType):
+                    raise pa.ArrowInvalid("bytes that are no text")
+                pc.cast(pa.nulls(0, stored_type(field.type)), pa.string())
             except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
                 raise SchemaError(
                     f"write_csv: column {field.name!r} is {field.type}, which has no text form; drop or cast it"

@@ -32,6 +32,9 @@ from engine.records.plain_scalars import scalar_of
 _HEXADECIMAL: Final = re.compile(rb"0[xX]")
 _IS_HEXADECIMAL: Final = r"^\s*[+-]?0[xX]"
 _POINT: Final = "."
+#: numbers of which Arrow's reader makes no columns
+_NOT_ARROWS: Final = frozenset({pa.float16()})
+_DECIMALS_NOT_ARROWS: Final = (pa.Decimal32Type, pa.Decimal64Type, pa.Decimal256Type)
 
 
 def has_hexadecimal(data: bytes | memoryview) -> bool:
@@ -64,6 +67,8 @@ class WrittenNumbers:
 
     def are_texts(self, data_type: pa.DataType) -> bool:
         """Whether a column of a type is read as text."""
+        if data_type in _NOT_ARROWS or isinstance(data_type, _DECIMALS_NOT_ARROWS):
+            return True
         if not self._thousands:
             return False
         is_number = pa.types.is_integer(data_type) or pa.types.is_floating(data_type) or pa.types.is_decimal(data_type)

@@ -136,7 +136,7 @@ def bind_try_cast(operands: Sequence[Operand], _options: Options) -> Binding:
         pc.cast(no_values(source), target)
         kernel = cast_kernel(source, target)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, UnknownZoneError) as error:
-        what = f"which cannot be cast to {target}" if isinstance(error, pa.ArrowException) else str(error)
+        what = f"{source} cannot be cast to {target}" if isinstance(error, pa.ArrowException) else str(error)
         raise NoMatchError(what) from None
     possible = tried_by(kernel, source, target)
 

@@ -13,6 +13,7 @@ from typing import Final
 import pyarrow as pa
 
 from engine.errors import SchemaError
+from engine.expressions.argument_kinds import is_text
 from engine.expressions.binding import Binding, Form, NoMatchError, Operand, cast_operand
 from engine.expressions.casting import cast_kernel
 from engine.expressions.common_type import result_type_of
@@ -40,7 +41,9 @@ from engine.graph.expression import (
 )
 from engine.graph.function_table import FUNCTION_TABLE
 from engine.records.arrow_functions import pc
+from engine.records.key_types import is_key_type, key_remedy
 from engine.records.plain_scalars import no_values
+from engine.records.stored_types import stored_type
 
 _BOOL: Final = pa.bool_()
 #: pairs (function, types of its operands) of conditions that Arrow has evaluated over no rows: filters have thousands
@@ -138,8 +141,10 @@ def _compile_call(call: Call, schema: pa.Schema, shared: SharedParts | None) -> 
         raise SchemaError(f"{expression_text(call)}: {_described(call.arguments, operands)}; {error}") from None
     except _ARROW_ERRORS as error:
         name = call.function.replace("_", " ")
+        remedies = [key_remedy(each.type) for each in operands if not is_key_type(each.type)]
+        remedy = f": {remedies[0]}" if remedies else f" ({_first_line(error)})"
         raise SchemaError(
-            f"{expression_text(call)}: cannot {name}: {_described(call.arguments, operands)} ({_first_line(error)})"
+            f"{expression_text(call)}: cannot {name}: {_described(call.arguments, operands)}{remedy}"
         ) from None
     kernel, evaluators = binding.kernel, [operand.evaluate for operand in bound]
     can_raise = binding.can_raise or any(operand.can_raise for operand in bound)
@@ -167,10 +172,13 @@ def _compile_cast(expression: Cast, schema: pa.Schema, shared: SharedParts | Non
     if operand.type == target:
         return operand
     try:
-        pc.cast(no_values(operand.type), target)
+        if isinstance(operand.type, pa.UuidType) and is_text(target):
+            raise pa.ArrowInvalid("bytes that are no text")
+        pc.cast(no_values(stored_type(operand.type)), stored_type(target))
     except _ARROW_ERRORS:
         source = expression_text(expression.operand)
-        raise SchemaError(f"{source} is {operand.type}, which cannot be cast to {target}") from None
+        remedy = f": {key_remedy(operand.type)}" if not is_key_type(operand.type) else ""
+        raise SchemaError(f"{source} is {operand.type}, which cannot be cast to {target}{remedy}") from None
     if expression.widens and pa.types.is_integer(operand.type) and pa.types.is_floating(target):
         return cast_operand(operand, target)
     try:

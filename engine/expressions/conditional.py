@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from engine.expressions.binding import Datum, Form, Operand, as_array, fill_false
 from engine.records.arrow_functions import pc
+from engine.records.choices import if_else
 from engine.records.plain_scalars import scalar_of
 
 _ONE: Final = scalar_of(1, pa.int64())
@@ -38,7 +39,7 @@ def _eagerly(branches: Branches, otherwise: Operand) -> Callable[[pa.RecordBatch
     def evaluate(batch: pa.RecordBatch) -> Datum:
         result = otherwise.evaluate(batch)
         for condition, value in reversed(branches):
-            result = pc.if_else(fill_false(condition.evaluate(batch)), value.evaluate(batch), result)
+            result = if_else(fill_false(condition.evaluate(batch)), value.evaluate(batch), result)
         return result
 
     return evaluate

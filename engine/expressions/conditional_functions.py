@@ -20,6 +20,7 @@ from engine.expressions.comparison import compared_type, comparison_of
 from engine.expressions.literals import literal_text
 from engine.records.array_fit import fitted
 from engine.records.arrow_functions import pc
+from engine.records.choices import coalesce, if_else
 from engine.records.plain_scalars import scalar_of
 from engine.records.value_check import MisfitError
 
@@ -27,7 +28,7 @@ from engine.records.value_check import MisfitError
 def bind_coalesce(operands: Sequence[Operand], _options: Options) -> Binding:
     """Bind the first value that is not null."""
     data_type = common(operands)
-    return Binding(pc.coalesce, tuple(data_type for _ in operands))
+    return Binding(coalesce, tuple(data_type for _ in operands))
 
 
 def bind_fill_null(operands: Sequence[Operand], options: Options) -> Binding:
@@ -42,7 +43,7 @@ def bind_fill_null(operands: Sequence[Operand], options: Options) -> Binding:
     except MisfitError:
         text = literal_text(constant)
         raise NoMatchError(f"{text} does not fit into {own_type}: cast the column first") from None
-    return Binding(pc.coalesce, (own_type, own_type))
+    return Binding(coalesce, (own_type, own_type))
 
 
 def bind_nullif(operands: Sequence[Operand], _options: Options) -> Binding:
@@ -56,7 +57,7 @@ def bind_nullif(operands: Sequence[Operand], _options: Options) -> Binding:
 
     def nullif(value: Datum, other: Datum) -> Datum:
         one = pc.cast(value, data_type, safe=False) if is_widened else value
-        return pc.if_else(fill_false(equal(one, other)), scalar_of(None, value.type), value)
+        return if_else(fill_false(equal(one, other)), scalar_of(None, value.type), value)
 
     return Binding(nullif, (None if is_widened else data_type, data_type))
 
@@ -67,15 +68,18 @@ def extreme(better: str) -> Callable[[Sequence[Operand], Options], Binding]:
     def bind(operands: Sequence[Operand], _options: Options) -> Binding:
         data_type = common(operands)
         if pa.types.is_null(data_type) or len(operands) == 1:
-            return Binding(pc.coalesce, tuple(data_type for _ in operands))
-        if pa.types.is_float16(data_type):
-            data_type = pa.float32()
-        is_better = comparison_of(better, data_type)
+            return Binding(coalesce, tuple(data_type for _ in operands))
+        compared = pa.float32() if pa.types.is_float16(data_type) else data_type
+        is_better = comparison_of(better, compared)
 
         def chosen(one: Datum, other: Datum) -> Datum:
-            return pc.coalesce(pc.if_else(is_better(one, other), one, other), one, other)
+            return coalesce(if_else(is_better(one, other), one, other), one, other)
 
-        return Binding(lambda *data: reduce(chosen, data), tuple(data_type for _ in operands))
+        def best(*data: Datum) -> Datum:
+            found = reduce(chosen, data)
+            return found if found.type == data_type else pc.cast(found, data_type)
+
+        return Binding(best, tuple(compared for _ in operands))
 
     return bind
 

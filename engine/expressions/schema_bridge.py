@@ -23,6 +23,7 @@ import pyarrow as pa
 
 from engine.errors import SchemaError
 from engine.graph.plan_schema import ColumnInfo, PlanSchema
+from engine.records.key_types import is_key_type
 
 #: guesses, bytes of a value: a short word; a list or struct costs what its children cost
 STRING_WIDTH_BYTES = 16
@@ -92,13 +93,6 @@ def value_width(data_type: pa.DataType) -> tuple[int, bool]:
         return max(1, data_type.bit_width // 8), True
     except ValueError:
         return STRING_WIDTH_BYTES, False
-
-
-def is_key_type(data_type: pa.DataType) -> bool:
-    """Return whether values may be keys: they have equality and an order of bytes. Nested and opaque ones have not."""
-    return not (
-        pa.types.is_nested(data_type) or pa.types.is_interval(data_type) or isinstance(data_type, pa.BaseExtensionType)
-    )
 
 
 def to_column_info(field: pa.Field) -> ColumnInfo:

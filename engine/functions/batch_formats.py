@@ -20,7 +20,10 @@ import pyarrow as pa
 
 from engine.functions.function_error import describe_row
 from engine.records.array_fit import fitted
+from engine.records.frame_columns import numpy_column, pandas_column, pandas_frame
+from engine.records.plain_scalars import array_of
 from engine.records.plain_types import nullable_schema, plain_array, plain_type
+from engine.records.stored_types import stored_array, stored_type
 from engine.records.value_check import MisfitError, check_values, may_lose
 from engine.records.value_writer import described
 
@@ -32,9 +35,9 @@ def to_format(batch: pa.RecordBatch, kind: str) -> Any:
     if kind == "arrow":
         return batch
     if kind == "pandas":
-        return batch.to_pandas()
+        return pandas_frame(batch)
     names = batch.schema.names
-    return {name: column.to_numpy(zero_copy_only=False) for name, column in zip(names, batch.columns, strict=True)}
+    return {name: numpy_column(column) for name, column in zip(names, batch.columns, strict=True)}
 
 
 def is_of_format(value: Any, kind: str) -> bool:
@@ -97,7 +100,7 @@ def _one_array(column: pa.Array | pa.ChunkedArray) -> pa.Array:
 def _as_array(value: Any, data_type: pa.DataType) -> pa.Array:
     """Return values of Arrow, numpy, pandas or Python as an array; MisfitError where one would lose something."""
     if str(getattr(value, "dtype", "object")) != "object":
-        value = pa.array(value)
+        value = _of_numbers(value, data_type)
     if isinstance(value, pa.Array | pa.ChunkedArray):
         column = _one_array(value)
         is_plain = column.type == data_type
@@ -105,9 +108,23 @@ def _as_array(value: Any, data_type: pa.DataType) -> pa.Array:
     try:
         if may_lose(data_type):
             check_values(_given(value), data_type)
-        return pa.array(value, data_type)
+        if stored_type(data_type) != data_type:
+            return stored_array(_given(value), data_type)
+        try:
+            return pa.array(value, data_type)
+        except (pa.ArrowException, ValueError, TypeError):
+            return pa.array(value, data_type, from_pandas=True)  # NaN within lists of integers
     except Exception as error:
         raise _first_unfit(_given(value), data_type) or error from error
+
+
+def _of_numbers(value: Any, data_type: pa.DataType) -> Any:
+    """Return what numpy or pandas have with a type of its own: as null NaN where no floats are meant, moments in UTC."""
+    array = pa.array(value, from_pandas=not pa.types.is_floating(data_type) or None)
+    is_moment = pa.types.is_timestamp(array.type) and pa.types.is_timestamp(data_type)
+    if is_moment and data_type.tz is not None and array.type.tz is None and not hasattr(value, "isna"):
+        return array.cast(pa.timestamp(array.type.unit, "UTC"))  # numpy has no zones, and is given moments of UTC
+    return array
 
 
 def _given(value: Any) -> list[Any]:
@@ -121,7 +138,7 @@ def _first_unfit(given: Sequence[Any], data_type: pa.DataType) -> MisfitError | 
     for index, each in enumerate(given):
         try:
             check_values([each], data_type)
-            pa.array([each], data_type)
+            array_of([each], data_type)
         except Exception as error:
             reason = str(error).partition("\n")[0]
             return MisfitError(f"{describe_row(each)} ({type(each).__name__}): {reason}", index)
@@ -132,7 +149,7 @@ def column_to_format(column: pa.Array, kind: str) -> Any:
     """Return a column as a function of columns wants it: pyarrow.Array, pandas.Series or numpy.ndarray."""
     if kind == "arrow":
         return column
-    return column.to_pandas() if kind == "pandas" else column.to_numpy(zero_copy_only=False)
+    return pandas_column(column) if kind == "pandas" else numpy_column(column)
 
 
 def column_from_format(value: Any, kind: str, field: pa.Field, size: int) -> pa.Array:

@@ -95,6 +95,8 @@ def huge_leaves(batch: pa.RecordBatch) -> set[str]:
 def _repeats(column: pa.Array) -> bool:
     values = column.storage if isinstance(column, pa.ExtensionArray) else column
     is_null = pa.types.is_null(values.type)
+    if pa.types.is_nested(values.type) or pa.types.is_interval(values.type):
+        return False  # what extension types store, of which Arrow counts none
     return is_null or bool(pc.count_distinct(values).as_py() < DICTIONARY_RATIO * len(values))
 
 

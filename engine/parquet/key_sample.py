@@ -25,13 +25,13 @@ from itertools import pairwise
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from engine.expressions.schema_bridge import is_key_type
 from engine.graph.source_spec import ColumnStatistics, ParquetSource, SourceSplit
 from engine.parquet.footers import arrow_schema, shared_footer
 from engine.parquet.kept_samples import stamps_of
 from engine.parquet.open_file import OpenFiles
 from engine.parquet.pages import flat_leaves
 from engine.records.arrow_functions import pc
+from engine.records.key_types import is_key_type
 from engine.records.plain_scalars import scalar_of
 from engine.records.plain_types import plain_batch, plain_type
 from engine.statistics.column_statistics import (

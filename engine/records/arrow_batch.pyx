@@ -68,6 +68,10 @@ cdef int32_t _temporal_kind(const char* format, int32_t* width) noexcept nogil:
         return KIND_INT64
     if format[1] == c"s" or format[1] == c"D":
         return KIND_INT64
+    if format[1] == c"i" and format[2] == c"n":
+        # an interval of months, days and nanoseconds: kept as it is, and never compared
+        width[0] = 16
+        return KIND_FIXED_BYTES
     return UNSUPPORTED
 
 
@@ -321,8 +325,9 @@ cdef object _unsupported(object schema, const ArrowSchema* exported):
     for index in range(exported.n_children):
         if _check_schema(exported.children[index]) < 0:
             field = schema.field(index)
-            return SchemaError(f"column '{field.name}' has the type {field.type}, which rows cannot hold; "
-                               "cast it first")
+            name = "a computed column" if field.name.startswith("__") else f"column '{field.name}'"
+            return SchemaError(f"{name} has the type {field.type}, which rows cannot hold; leave it out, or make it "
+                               "of one type, such as a struct, where it comes from")
     return SchemaError(f"a schema that cannot be read: {schema}")
 
 

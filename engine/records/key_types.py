@@ -18,7 +18,21 @@ def is_key_type(data_type: pa.DataType) -> bool:
     """Return whether values of a type can be compared, sorted and hashed."""
     if pa.types.is_dictionary(data_type) or pa.types.is_run_end_encoded(data_type):
         return is_key_type(data_type.value_type)
-    return not (isinstance(data_type, pa.BaseExtensionType) or pa.types.is_nested(data_type))
+    is_nested = pa.types.is_nested(data_type) or pa.types.is_interval(data_type)
+    return not (is_nested or isinstance(data_type, pa.BaseExtensionType))
+
+
+def key_remedy(data_type: pa.DataType) -> str:
+    """Return what an error advises about a column of a type that is no key."""
+    if isinstance(data_type, pa.BaseExtensionType):
+        return f"cast it to {data_type.storage_type}, which is what it stores"
+    if pa.types.is_struct(data_type):
+        return "take one of its fields, col(...).field(...)"
+    if pa.types.is_map(data_type):
+        return "take one of its values, col(...).map.get(...)"
+    if pa.types.is_union(data_type) or pa.types.is_interval(data_type):
+        return "leave it out"
+    return "take one of its elements, col(...).list.get(0), or a text of all, col(...).list.join(',')"
 
 
 def check_key_columns(schema: pa.Schema, columns: Iterable[int]) -> None:
@@ -37,8 +51,8 @@ def check_key_columns(schema: pa.Schema, columns: Iterable[int]) -> None:
         field = schema.field(column)
         if not is_key_type(field.type):
             raise SchemaError(
-                f"column '{field.name}' of type {field.type} cannot be a key; "
-                "use a column of numbers, strings, dates or bytes made from it"
+                f"column '{field.name}' of type {field.type} cannot be a key; use a column of numbers, strings, dates "
+                f"or bytes made from it: {key_remedy(field.type)}"
             )
 
 

@@ -26,6 +26,8 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from engine.records.stored_types import stored_array, stored_type
+
 _DAY: Final = date(1970, 1, 1)
 _MOMENT: Final = datetime(1970, 1, 1)
 _MICROSECOND: Final = timedelta(microseconds=1)
@@ -40,6 +42,8 @@ def scalar_of(value: Any, data_type: pa.DataType | None = None) -> pa.Scalar:
     if value is None:
         return pa.nulls(1, data_type)[0]
     values = _value_buffers(value, data_type)
+    if values is None and data_type is not None and stored_type(data_type) != data_type:
+        return stored_array([value], data_type)[0]
     if values is None:
         return _OF_ARROW[0](value, data_type)
     plain_type, buffers = values
@@ -133,7 +137,12 @@ def _decimal_buffers(value: Decimal, data_type: pa.DataType | None) -> tuple[pa.
 
 
 def array_of(values: Sequence[Any], data_type: pa.DataType | None = None) -> pa.Array:
-    """Return an array exactly as ``pa.array(values, data_type, from_pandas=False)`` does, and raise what it raises."""
+    """Return an array exactly as ``pa.array(values, data_type, from_pandas=False)`` does, and raise what it raises.
+
+    Of extension types within others pyarrow makes none: ``stored_array`` does.
+    """
+    if data_type is not None and stored_type(data_type) != data_type:
+        return stored_array(values, data_type)
     if len(values) <= _ROWS_MAX and "pandas" not in sys.modules:
         kinds = set(map(type, values)) - {type(None)}
         if not kinds:

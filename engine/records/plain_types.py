@@ -79,6 +79,13 @@ def plain_type(data_type: pa.DataType, depth: int = 0) -> pa.DataType:
     return data_type if plain.equals(data_type) else plain
 
 
+def is_foreign(data_type: pa.DataType) -> bool:
+    """Whether there is a union in the type, of which there are no rows."""
+    if pa.types.is_union(data_type):
+        return True
+    return any(is_foreign(data_type.field(index).type) for index in range(data_type.num_fields))
+
+
 def plain_schema(schema: pa.Schema) -> pa.Schema:
     """Return the schema with plain types, itself when all are; names, nullability and metadata stay."""
     if all(data_type.id in _PLAIN_IDS for data_type in schema.types):

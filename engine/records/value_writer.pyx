@@ -53,6 +53,7 @@ from libc.string cimport memcpy, memset
 
 import pyarrow as pa
 
+from engine.records import plain_scalars
 from engine.records.value_check import MisfitError, check_values, check_zeros
 
 import_datetime()
@@ -98,7 +99,7 @@ def array_of(values, field):
     if not field.nullable and any(value is None for value in values):
         raise MisfitError("it is null", next(index for index, value in enumerate(values) if value is None))
     check_values(values, field.type)
-    array = pa.array(values, field.type, from_pandas=False)
+    array = plain_scalars.array_of(values, field.type)
     if pa.types.is_decimal(field.type):
         check_zeros(values, array)
     return array

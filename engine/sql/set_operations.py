@@ -21,7 +21,7 @@ from engine.api.expression import Expr
 from engine.api.expressions import col
 from engine.api.windows import row_number
 from engine.errors import NotYetSupportedError, SchemaError
-from engine.expressions.schema_bridge import is_key_type
+from engine.records.key_types import is_key_type
 from engine.sql.column_names import ColumnNames, Relation
 from engine.sql.join_conditions import JoinCondition, JoinKey
 from engine.sql.joins import keyed, matching, without_match

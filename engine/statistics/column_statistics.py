@@ -28,9 +28,9 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from engine.expressions.schema_bridge import is_key_type
 from engine.graph.source_spec import ColumnStatistics
 from engine.records.arrow_functions import pc
+from engine.records.key_types import is_key_type
 from engine.records.plain_scalars import scalar_of
 
 HEAVY_SHARE = 0.02

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from engine.records.arrow_functions import pc
+from engine.records.choices import if_else
 from engine.records.plain_scalars import scalar_of
 from engine.window import rank_kernels
 from engine.window.functions import from_kernel
@@ -104,7 +105,7 @@ class Shift:
         found = self._values.at(rows, self._queue)
         if self._default is None:
             return found
-        return pc.if_else(pc.less(rows.array(), 0), block.batch.column(self._default), found)
+        return if_else(pc.less(rows.array(), 0), block.batch.column(self._default), found)
 
     def keep_from(self, next_row: int) -> int:
         """Return the row that a lag of the next one asks for."""

@@ -29,6 +29,7 @@ from engine.aggregate.functions import takes_numbers
 from engine.errors import NotYetSupportedError, SchemaError
 from engine.graph.window import FRAME_VALUE_FUNCTIONS, RANKING_FUNCTIONS, SHIFT_FUNCTIONS
 from engine.records.arrow_functions import pc
+from engine.records.key_types import key_remedy
 from engine.records.plain_types import plain_type
 
 #: aggregates that windows have, beside count_all
@@ -56,7 +57,7 @@ def result_type(function: str, argument_type: pa.DataType | None) -> pa.DataType
         raise NotYetSupportedError(f"{function} of {data_type} over a window")
     if function in ("min", "max"):
         if kernel_type(data_type) is None:
-            raise SchemaError(f"{function}: values of {data_type} have no order")
+            raise SchemaError(f"{function}: values of {data_type} have no order: {key_remedy(data_type)}")
         return data_type
     if not (types.is_integer(data_type) or types.is_floating(data_type) or types.is_decimal(data_type)):
         raise SchemaError(f"{function} {takes_numbers(data_type)}")

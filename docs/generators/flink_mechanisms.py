@@ -112,7 +112,7 @@ MECHANISMS: dict[str, tuple[Mechanism, ...]] = {
         Mechanism("SQL", ("engine/sql/query.py",)),
         Mechanism("map, flatMap, reduce, coGroup, rich functions", ("engine/functions/function_body.py",)),
         Mechanism("InputFormat, OutputFormat, Source, Sink: of users", ("engine/functions/function_body.py",), 30),
-        Mechanism("InputFormat, OutputFormat: of the engine", ("engine/connectors/source_reader.py",), 10),
+        Mechanism("InputFormat, OutputFormat: of the engine", ("engine/formats/source_format.py",), 10),
         Mechanism("collect of a DataSet", ("engine/api/results.py",), 18),
         Mechanism("broadcast variables", ("engine/api/functional.py",)),
     ),

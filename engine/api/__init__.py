@@ -54,10 +54,6 @@ cached_rows.py         cache: rows that later jobs read
 runner.py              what a data set needs of its environment
 logical_node.py        the program under construction, and the Plan made of it
 planning.py            exact splits, explain
-possible_splits.py     row groups that filters leave, by their statistics
-value_runs.py          runs of row groups that share no value of a key
-key_samples.py         join keys are sampled better than other columns
-source_filters.py      which predicates rows of sources meet first
 bad_rows.py            malformed rows that are left out, kept and told
 executor.py            where plans run; query_language.py: what reads SQL; spark_frames.py: what makes DataFrames
 result_stream.py       rows of a job while it runs

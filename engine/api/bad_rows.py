@@ -14,8 +14,9 @@ from collections.abc import Container, Sequence
 from engine.api.logical_node import LogicalNode, reachable
 from engine.client.job_listener import is_watched
 from engine.client.job_result import JobResult
+from engine.formats.registry import format_of
 from engine.graph.plan import Sink, Source
-from engine.graph.source_spec import CsvSource, PathSource, SinkSpec
+from engine.graph.source_spec import SinkSpec
 from engine.user_warnings import warn_user
 
 
@@ -26,14 +27,12 @@ def bad_row_sinks(sinks: Sequence[LogicalNode], written: Container[str]) -> list
         operator = node.operator
         if not isinstance(operator, Source):
             continue
-        spec = operator.spec.inner if isinstance(operator.spec, PathSource) else operator.spec
-        if isinstance(spec, CsvSource) and spec.bad_rows_path:
-            from engine.csv.rejects import REJECTS, rejects_source  # noqa: PLC0415 - start-up time
-
-            path = spec.bad_rows_path
-            source = Source(*rejects_source(spec, operator.statistics.size_bytes or 0.0))
+        rejects = format_of(operator.spec).rejects(operator.spec, operator.statistics.size_bytes or 0.0)
+        if rejects is not None:
+            path, schema = rejects.folder, rejects.schema
+            source = LogicalNode(Source(rejects.spec, rejects.statistics), (), schema, "bad rows")
             sink = Sink(SinkSpec("csv", path, overwrite=path in written, header=True))
-            found[path] = LogicalNode(sink, (LogicalNode(source, (), REJECTS, "bad rows"),), REJECTS)
+            found[path] = LogicalNode(sink, (source,), schema)
     return list(found.values())
 
 

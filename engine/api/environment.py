@@ -30,7 +30,6 @@ from engine.api.bad_rows import bad_row_sinks, warn_of_bad_rows, warn_of_notes
 from engine.api.cached_rows import above_cached, first_to_cache, with_cached
 from engine.api.data_set import DataSet
 from engine.api.executor import check_target, executor_of
-from engine.api.key_samples import with_samples
 from engine.api.logical_node import LogicalNode, build_plan
 from engine.api.other_names import ON_ENVIRONMENTS, HasOtherNames
 from engine.api.planning import analyzed_plan, explain_plan, with_exact_splits
@@ -38,7 +37,6 @@ from engine.api.query_language import query_reader
 from engine.api.result_stream import ResultStream, beside_streams
 from engine.api.results import check_visible, is_sorted, read_parts
 from engine.api.source_calls import SourceCalls
-from engine.api.source_filters import source_filters
 from engine.api.uncaught_errors import report_uncaught
 from engine.api.unwritten_outputs import UNWRITTEN
 from engine.api.written_places import placed_errors
@@ -50,10 +48,11 @@ from engine.config.loader import Configuration, load_configuration
 from engine.config.options import PARALLELISM_DEFAULT, WHOLE_TRACEBACKS
 from engine.connectors.sink_writer import STREAM_FOLDER
 from engine.errors import PlanError, SchemaError
-from engine.graph.plan import Operator, Plan, Sink, Source
-from engine.graph.source_spec import ParquetSource, PathSource, SinkSpec
+from engine.graph.plan import Plan, Sink, Source
+from engine.graph.source_spec import SinkSpec
 from engine.private_folder import scratch_folder
 from engine.process_folder import FolderPrefix, ProcessFolder, sweep
+from engine.sources.prepared_plan import prepared
 from engine.user_warnings import calling_place
 
 #: of data sets in expressions, in all environments
@@ -203,9 +202,9 @@ class Environment(SourceCalls, HasOtherNames):
         executor = executor_of(self._target)
         self._has_run = True
         if executor.is_dry:
-            return _prepared(build_plan(sinks, name))
+            return prepared(build_plan(sinks, name))
         sinks = self._with_cached(sinks)
-        return _prepared(build_plan(sinks, name, lambda node: with_exact_splits(node, self.parallelism)))
+        return prepared(build_plan(sinks, name, lambda node: with_exact_splits(node, self.parallelism)))
 
     def _with_cached(self, sinks: Sequence[LogicalNode]) -> list[LogicalNode]:
         """Return sinks that read what is cached; what is not there yet is computed now, each in a job."""
@@ -297,7 +296,7 @@ class Environment(SourceCalls, HasOtherNames):
         sinks = [sink for sink in self._sinks if any(each is node for each in (*sink.inputs, *sink.inputs[0].inputs))]
         if not sinks:
             sinks = [LogicalNode(Sink(SinkSpec("arrow", "(client)")), (node,), node.schema)]
-        plan = _prepared(build_plan(with_cached(sinks), _script_name()))
+        plan = prepared(build_plan(with_cached(sinks), _script_name()))
         return explain_plan(plan, self._target, self._configuration, self.parallelism)
 
     def analyze_node(self, node: LogicalNode, *, as_json: bool) -> str:
@@ -339,21 +338,6 @@ def _source_of(folder: Path, node: LogicalNode) -> LogicalNode:
     check_visible(folder, "cache()")
     spec, statistics = arrow_files_source(folder, node.schema, "cached rows")
     return LogicalNode(Source(spec, statistics), (), node.schema, node.name, node.parallelism)
-
-
-def _prepared(plan: Plan) -> Plan:
-    """Return a plan with all that is looked up for it before it is optimized."""
-    filters = source_filters(plan)
-    if any(_has_footers(node.operator) for node in plan.nodes):
-        from engine.api.possible_splits import with_possible_splits  # noqa: PLC0415 - start-up time
-        from engine.api.value_runs import with_value_runs  # noqa: PLC0415 - start-up time
-
-        plan = with_value_runs(with_possible_splits(plan, filters.sole))
-    return with_samples(plan, filters.every)
-
-
-def _has_footers(operator: Operator) -> bool:
-    return isinstance(operator, Source) and isinstance(operator.spec, ParquetSource | PathSource)
 
 
 def _remove(folder: ProcessFolder) -> None:

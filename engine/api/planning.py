@@ -22,16 +22,13 @@ from engine.config.options import (
     SEGMENT_SIZE,
 )
 from engine.errors import NotYetSupportedError, PlanError
+from engine.formats.registry import format_of
 from engine.graph.exchange_mode import ExecutionMode
 from engine.graph.plan import Operator, Plan, Source
-from engine.graph.source_spec import CsvSource, JsonSource, PathSource, SourceSpec, TextSource
 from engine.memory.page_budget import PageBudget
 from engine.optimizer.explain import explain
 from engine.optimizer.optimizer import optimize
 from engine.optimizer.settings import OptimizerSettings
-
-#: call that reads each kind of source whose splits are cut again
-_READERS = {CsvSource: "read_csv", TextSource: "read_text", JsonSource: "read_json"}
 
 
 @runtime_checkable
@@ -44,42 +41,18 @@ class OptimizingExecutor(Protocol):
 
 
 def with_exact_splits(node: LogicalNode, parallelism: int) -> Operator:
-    """Return the operator of a node; a CSV source with splits that lie between records, text as large as it is now."""
+    """Return the operator of a node; a source with splits of its files as they are now."""
     operator = node.operator
     if not isinstance(operator, Source):
         return operator
-    inner = operator.spec.inner if isinstance(operator.spec, PathSource) else operator.spec
+    entry = format_of(operator.spec)
     try:
-        spec = _exact(inner, node.parallelism or parallelism)
+        spec = entry.exact_splits(operator.spec, node.parallelism or parallelism)
     except OSError as error:
         raise PlanError(
-            f"{_READERS[type(inner)]}: {error.filename}: {error.strerror}; it changed since the plan was built"
+            f"read_{entry.kind(operator.spec)}: {error.filename}: {error.strerror}; it changed since the plan was built"
         ) from None
-    if spec is inner:
-        return operator
-    if isinstance(operator.spec, PathSource):
-        from engine.connectors.path_source import with_inner  # noqa: PLC0415 - start-up time
-
-        spec = with_inner(operator.spec, spec)
-    return msgspec.structs.replace(operator, spec=spec)
-
-
-def _exact(spec: SourceSpec, subtask_count: int) -> SourceSpec:
-    match spec:
-        case CsvSource() as csv:
-            from engine.csv.splits import exact_splits  # noqa: PLC0415 - start-up time
-
-            return exact_splits(csv, subtask_count)
-        case TextSource() as text:
-            from engine.connectors.text_source import with_splits  # noqa: PLC0415 - start-up time
-
-            return with_splits(text, subtask_count)
-        case JsonSource() as lines:
-            from engine.connectors import json_source  # noqa: PLC0415 - start-up time
-
-            return json_source.with_splits(lines, subtask_count)
-        case _:
-            return spec
+    return operator if spec is operator.spec else msgspec.structs.replace(operator, spec=spec)
 
 
 def explain_plan(plan: Plan, target: str, configuration: Configuration, parallelism: int) -> str:

@@ -13,12 +13,13 @@ arrow_source.py   row_source.py                     arrow_reader.py             
 arrow_files.py         (files that a job has left)
 
 block_files.py         Arrow IPC, ORC and Avro, opened; avro_blocks.py: Avro, by fastavro
-path_source.py                                      path_reader.py
+path_source.py path_pruning.py                      path_reader.py
+
+their entries (``engine.formats``):
+text_format.py json_format.py block_format.py arrow_format.py path_format.py
 
 records_parts.py       what parts say of their columns, and the manifest made of it
 records_layout.py      in which order its rows are proven to lie
-computed_keys.py       samples of keys that are expressions
-source_reader.py       the interface of readers, ``open_source``
 sink_writer.py         the interface of writers, ``open_sink_writer``
 checked_texts.py       texts that are added to files are to be of the type that these are read as
 partition_runs.py      where one partition of an output ends, and the folder of each

@@ -16,7 +16,7 @@ import msgspec
 import pyarrow as pa
 
 from engine.connectors.path_source import path_table
-from engine.graph.source_spec import ParquetSource, PathSource, SourceSpec, SourceSplit
+from engine.graph.source_spec import PathSource, SourceSpec, SourceSplit
 from engine.records.bounded_batches import SmallBatches
 
 #: returns a ``source_reader.SourceReader``
@@ -24,12 +24,15 @@ OpenSource = Callable[[SourceSpec, Sequence[SourceSplit]], Any]
 
 
 class PathReader:
-    """Reads splits file by file. ``open_inner`` opens the reader of the format."""
+    """Reads splits file by file, or all at once where the reader of the format tells which file its rows are of."""
 
-    def __init__(self, spec: PathSource, splits: Sequence[SourceSplit], open_inner: OpenSource) -> None:
+    def __init__(
+        self, spec: PathSource, splits: Sequence[SourceSplit], open_inner: OpenSource, *, names_paths: bool
+    ) -> None:
         self._spec = spec
         self._splits = splits
         self._open_inner = open_inner
+        self._names_paths = names_paths
         self._path_names = pa.ipc.read_schema(pa.py_buffer(spec.path_schema_ipc)).names
         self._given = [name for name in spec.columns if name in self._path_names]
         self._wanted = tuple(name for name in spec.columns if name not in self._path_names)
@@ -52,8 +55,8 @@ class PathReader:
         yield from small.rest()
 
     def _rows(self) -> Iterator[pa.RecordBatch]:
-        if isinstance(self._spec.inner, ParquetSource) and not self._spec.absent:
-            yield from self._rows_of(self._splits)  # whose reader says of which file its rows are
+        if self._names_paths and not self._spec.absent:
+            yield from self._rows_of(self._splits)
             return
         for _, splits in groupby(self._splits, key=lambda split: split.path):
             yield from self._rows_of(list(splits))

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import Any, Final, NamedTuple, NoReturn, TypeAlias
+from typing import Any, Final, NamedTuple, NoReturn, TypeAlias, cast
 
 import msgspec
 import pyarrow as pa
@@ -24,8 +24,8 @@ from engine.errors import ConfigurationError, SchemaError
 from engine.files.hive import HiveFiles, hive_files
 from engine.files.paths import PathLike
 from engine.graph.source_spec import (
-    ArrowSource,
     ColumnStatistics,
+    FileSource,
     PathSource,
     SourceSpec,
     SourceSplit,
@@ -188,13 +188,17 @@ def with_path_columns(source: FoundSource, columns: PathColumns, schema: pa.Sche
     Raises: SchemaError: both are to have the column of file names.
     """
     spec, statistics, file_schema = source
-    assert not isinstance(spec, ArrowSource | PathSource)
     own = [field for field in file_schema if field.name not in columns.schema.names]
     whole = pa.schema([*own, *columns.schema])
     if schema is not None:
         whole = pa.schema([whole.field(name) for name in dict.fromkeys([*schema.names, *whole.names])])
     wrapped = PathSource(
-        spec, spec.paths, spec.splits, tuple(whole.names), columns.schema.serialize().to_pybytes(), columns.values
+        cast(FileSource, spec),
+        spec.paths,
+        spec.splits,
+        tuple(whole.names),
+        columns.schema.serialize().to_pybytes(),
+        columns.values,
     )
     return wrapped, _statistics(statistics, columns), whole
 
@@ -212,7 +216,6 @@ def _statistics(statistics: SourceStatistics, columns: PathColumns) -> SourceSta
 
 def with_inner(spec: PathSource, inner: SourceSpec) -> PathSource:
     """Return the source over another one of the same files, such as one with other splits."""
-    assert not isinstance(inner, ArrowSource | PathSource)
     return msgspec.structs.replace(spec, inner=inner, splits=inner.splits)
 
 

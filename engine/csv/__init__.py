@@ -3,6 +3,7 @@
 client, when the plan is built         task, when the job runs
 source.py  sample.py  splits.py        reader.py  parse.py  columns.pyx        writer.py  row_format.pyx
 
+csv_format.py      the entry (``engine.formats``)
 options.py         what read_csv is told; dialect.py: delimiter and quote
 text.py            the text of a file: opened, behind lines that are skipped, without comments
 header.py          names of columns, and which column of a file is which

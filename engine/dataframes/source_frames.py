@@ -25,8 +25,10 @@ from engine.dataframes.carried_types import carried_schema, is_plain, is_text, t
 from engine.dataframes.fragments import Fragment
 from engine.dataframes.frame import Fragments, Frame, spark_schema
 from engine.expressions.schema_bridge import to_arrow_schema
+from engine.formats.registry import format_of, open_source
+from engine.formats.source_format import Origin
 from engine.graph.plan import Plan, PlanNode, Source, decode_plan, encode_plan
-from engine.graph.source_spec import ArrowSource, ParquetSource
+from engine.graph.source_spec import SourceSpec
 from engine.spark.file_urls import is_left_out, is_pattern
 
 #: Parquet files of a source that Spark reads itself, each a part of its plan
@@ -38,22 +40,18 @@ def source_frame(session: SparkSession, node: PlanNode, fragments: Fragments, pa
     assert isinstance(node.operator, Source), "no source"
     spec = node.operator.spec
     names = fragments.new_names(len(node.schema.names))
-    if isinstance(spec, ArrowSource) and spec.inline is not None:
+    if format_of(spec).origin(spec) is Origin.PLAN:
         data = _inline(session, spec, node, names)
-    elif isinstance(spec, ParquetSource) and is_read_by_spark(node):
-        data = _parquet(session, spec, node).toDF(*names)
+    elif is_read_by_spark(node):
+        data = _read_by_spark(session, spec, node).toDF(*names)
     else:
         data = _by_splits(session, node, fragments, partitions, names)
     return Frame.of(data, node.schema, names)
 
 
-def _inline(session: SparkSession, spec: ArrowSource, node: PlanNode, names: Sequence[str]) -> DataFrame:
-    assert spec.inline is not None, "no rows inline"
-    schema = to_arrow_schema(node.schema)
-    with pa.ipc.open_file(pa.BufferReader(spec.inline)) as reader:
-        rows = reader.read_all().select(list(spec.columns))
-    carried = carried_schema(schema)
-    batches = [to_carried(batch, carried) for batch in rows.to_batches()]
+def _inline(session: SparkSession, spec: SourceSpec, node: PlanNode, names: Sequence[str]) -> DataFrame:
+    carried = carried_schema(to_arrow_schema(node.schema))
+    batches = [to_carried(batch, carried) for batch in open_source(spec, spec.splits)]
     # Spark fails over a column of times without one batch.
     batches = batches or [pa.RecordBatch.from_pylist([], carried)]
     table = pa.Table.from_batches(batches, carried).rename_columns(list(names))
@@ -61,13 +59,12 @@ def _inline(session: SparkSession, spec: ArrowSource, node: PlanNode, names: Seq
 
 
 def is_read_by_spark(node: PlanNode) -> bool:
-    """Whether Spark reads the very rows: no types of other files, no row groups left out, not very many files."""
-    spec = node.operator.spec if isinstance(node.operator, Source) else None
+    """Whether Spark reads the very rows, which lie in not very many files."""
+    if not isinstance(node.operator, Source):
+        return False
+    spec = node.operator.spec
     return (
-        isinstance(spec, ParquetSource)
-        and not spec.types_ipc
-        and spec.predicate is None
-        and not spec.pruned_groups
+        format_of(spec).spark_reader(spec) != ""
         and 0 < len(spec.paths) <= _FILES_MAX
         and not any(is_pattern(path) or is_left_out(path) for path in spec.paths)
         and all(_is_read_alike(each.type) for each in to_arrow_schema(node.schema))
@@ -79,10 +76,11 @@ def _is_read_alike(data_type: pa.DataType) -> bool:
     return is_plain(data_type) or is_text(data_type) or kinds.is_unsigned_integer(data_type)
 
 
-def _parquet(session: SparkSession, spec: ParquetSource, node: PlanNode) -> DataFrame:
+def _read_by_spark(session: SparkSession, spec: SourceSpec, node: PlanNode) -> DataFrame:
     schema = spark_schema(node.schema, node.schema.names)
+    reader = session.read.schema(schema).format(format_of(spec).spark_reader(spec))
     # One by one: Spark takes the largest of several files first, and rows have the order of their files.
-    files = (session.read.schema(schema).parquet(f"file://{path}") for path in spec.paths)
+    files = (reader.load(f"file://{path}") for path in spec.paths)
     return reduce(DataFrame.unionAll, files)
 
 

@@ -24,7 +24,6 @@ pyarrow. So the same plan is explained, submitted, recovered, re-planned and tra
     contiguous_runs.py      sizes cut into pieces as equal as possible
     job_graph.py            JobGraph: vertices of chained operators and the data sets between them
     chained_sources.py      sources that a join reads itself
-    shared_splits.py        sources whose subtasks may read each other's splits
     pipelined_regions.py    which vertices must run together, and in which order regions can run
     subpartition_share.py   which portion of one subpartition a consumer reads
     deployment.py           what a TaskExecutor is given for one attempt, and what it reports

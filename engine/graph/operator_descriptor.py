@@ -48,7 +48,8 @@ class SourceOperator(msgspec.Struct, frozen=True, tag="source"):
     """Head: reads the splits assigned to the subtask.
 
     ``is_replicated``: every subtask is assigned all splits. ``rate_limit``: rows per second of all subtasks together.
-    ``filters``: made by joins while the job runs. ``top``: rows are wanted that may be among the first.
+    ``filters``: made by joins while the job runs. ``top``: rows are wanted that may be among the first. ``in_runs``: a
+    batch has rows of one split alone, no two splits share a group, and the aggregate behind it is told of each split.
     """
 
     traits: ClassVar[Traits] = Traits(is_head=True, is_driver=True, is_repeatable=True)
@@ -58,6 +59,7 @@ class SourceOperator(msgspec.Struct, frozen=True, tag="source"):
     rate_limit: float | None = None
     filters: tuple[RuntimeFilter, ...] = ()
     top: TopThreshold | None = None
+    in_runs: bool = False
 
 
 class IdentityOperator(msgspec.Struct, frozen=True, tag="identity"):
@@ -272,15 +274,15 @@ class HashAggregateOperator(msgspec.Struct, frozen=True, tag="hash_aggregate"):
 
     ``phase``: "partial" emits states and may emit a group twice, "combine" does so of states, "final" merges states,
     "single" does both. The columns of states are documented in ``engine.aggregate.functions``. ``is_sorted_next``:
-    partial states go straight into a sort, where a state costs more than in an exchange. ``has_runs``: rows come from
-    a source in the same task, and groups are complete with its run (``ParquetSource.has_runs``).
+    partial states go straight into a sort, where a state costs more than in an exchange. ``by_run``: rows come from
+    a source in the same task, and groups are complete with its run (``SourceOperator.in_runs``).
     """
 
     phase: str
     keys: tuple[str, ...]
     calls: tuple[AggregateCall, ...]
     is_sorted_next: bool = False
-    has_runs: bool = False
+    by_run: bool = False
 
     @property
     def traits(self) -> Traits:

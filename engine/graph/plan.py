@@ -61,13 +61,15 @@ class Source(msgspec.Struct, frozen=True, tag="source"):
     """Rows read from outside.
 
     ``is_replicated``: a hint that every subtask of a join may read all of it. ``rate_limit``: rows per second of all
-    subtasks together.
+    subtasks together. ``cuts``: by column, numbers of the splits in front of which all values are less than from there
+    on; there are no nulls.
     """
 
     spec: SourceSpec
     statistics: SourceStatistics
     is_replicated: bool = False
     rate_limit: float | None = None
+    cuts: dict[str, tuple[int, ...]] = {}
 
 
 class Project(msgspec.Struct, frozen=True, tag="project"):

@@ -82,10 +82,6 @@ class ParquetSource(msgspec.Struct, frozen=True, tag="parquet"):
     sorted_by: tuple[SortKey, ...] = ()
     #: rows with equal values of these columns are in one file
     grouped_by: tuple[str, ...] = ()
-    #: by column: numbers of the splits in front of which all values are less than from there on; there are no nulls
-    cuts: dict[str, tuple[int, ...]] = {}
-    #: whether a batch has rows of one split alone, of which who groups them is told: no two splits share a group
-    has_runs: bool = False
     #: a split is a whole file, and the footer of the first one alone was read (``engine.parquet.unread_files``)
     is_unread: bool = False
 

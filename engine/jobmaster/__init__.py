@@ -18,6 +18,7 @@
     slot_pool.py        slots offered to the job               slot_timeout.py    what is said when there are too few
     task_executor_watch.py  signs of life of those who gave slots
     deployment.py       ExecutionVertex -> TaskDeploymentDescriptor
+    shared_splits.py    sources whose subtasks may read each other's splits
     range_bounds.py     which range of a sorted result each consumer merges
     partition_tracker.py which BLOCKING partitions nobody needs any more
     run_time_planner.py real sizes of finished results -> decisions -> the graph is revised

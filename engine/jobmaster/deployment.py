@@ -28,10 +28,10 @@ from engine.graph.deployment import (
 from engine.graph.job_graph import JobGraph, JobVertex
 from engine.graph.operator_descriptor import HashJoinOperator, SinkOperator
 from engine.graph.runtime_filter import RuntimeFilter
-from engine.graph.shared_splits import may_share_splits
 from engine.graph.ship_strategy import SORTED_RUNS
 from engine.jobmaster.execution_vertex import ExecutionEdge, ExecutionVertex, IntermediateResultPartition
 from engine.jobmaster.range_bounds import consumer_range
+from engine.jobmaster.shared_splits import may_share_splits
 from engine.jobmaster.slot_pool import AllocatedSlot
 from engine.memory.page_budget import operator_pages
 

@@ -39,7 +39,7 @@ class Aggregate(ChainedOperator):
         pool, space = context.page_pool(self.descriptor), context.spill_space(self.descriptor)
         owner = self._value_owner(context, operator.phase)
         self._aggregate: HashAggregate | None = HashAggregate(spec, pool, space, owner)
-        self._has_runs, self._run = operator.has_runs, context.run
+        self._by_run, self._run = operator.by_run, context.run
         self.sieve = self._aggregate.sieve
         self.compact_columns = self._aggregate.compact_columns
 
@@ -59,7 +59,7 @@ class Aggregate(ChainedOperator):
 
     def process(self, batch: pa.RecordBatch) -> None:
         """Add a batch; a partial aggregate may emit, and so does one of runs when the next one begins."""
-        if self._has_runs and self._run != self.context.run:
+        if self._by_run and self._run != self.context.run:
             self._run = self.context.run
             for result in self._open_aggregate.end_run():
                 self.output.process(result)

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Protocol, cast
 
 import pyarrow as pa
 
-from engine.connectors.source_reader import is_compact, is_filtering, is_noting, is_sharing, open_source
 from engine.exchange.elements import OversizedRow, RowPage
+from engine.formats.registry import open_source
+from engine.formats.source_reader import RunsReader, is_compact, is_filtering, is_in_runs, is_noting, is_sharing
 from engine.graph.operator_descriptor import SourceOperator
-from engine.graph.source_spec import ParquetSource
 from engine.operators.operator import Output, RowsOutput, TaskContext
 from engine.operators.runtime_filters import together
 from engine.operators.source_pacing import paced, share_of
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from engine.operators.runtime_filters import RuntimeFilters
     from engine.operators.split_hands import SplitHand
     from engine.operators.task_inputs import TaskInput
-    from engine.parquet.reader import ParquetReader
     from engine.partitions.partition_sieve import PartitionSieve
     from engine.records.adaptive_key_filter import AdaptiveKeyFilter
     from engine.records.row_sieve import RowSieve
@@ -116,8 +115,10 @@ class SourceDriver:
         if output.compact_columns and is_compact(self._reader):
             self._reader.keep_compact(output.compact_columns)
         self._reader_filters = is_filtering(self._reader)
-        has_runs = isinstance(operator.spec, ParquetSource) and operator.spec.has_runs
-        self._run_reader = cast("ParquetReader", self._reader) if has_runs else None
+        self._run_reader: RunsReader | None = None
+        if operator.in_runs and is_in_runs(self._reader):
+            self._run_reader = self._reader
+            self._run_reader.is_in_runs = True
         self._tests: list[AdaptiveKeyFilter] = []
         self._top: TopTest | None = None
         if operator.top is not None and is_filtering(self._reader):

@@ -105,7 +105,7 @@ class TaskContext:
         self.filtered_rows = 0
         #: that the source has waited for them
         self.filter_wait_ns = 0
-        #: number of the run that rows of the source are in, where they come in runs (``ParquetSource.has_runs``)
+        #: number of the run that rows of the source are in, where they come in runs (``SourceOperator.in_runs``)
         self.run = 0
         self.arrow_peak = ArrowPeak()
         #: most that one of its Python workers held

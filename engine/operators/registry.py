@@ -14,6 +14,7 @@ import importlib
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from engine.formats.registry import format_of
 from engine.graph.operator_descriptor import (
     AsofJoinOperator,
     ExplodeOperator,
@@ -39,7 +40,6 @@ from engine.graph.operator_descriptor import (
     SourceOperator,
     WindowOperator,
 )
-from engine.graph.source_spec import ParquetSource
 from engine.operators.drivers import BatchInput, Driver, InputDriver, SourceDriver
 
 if TYPE_CHECKING:
@@ -131,7 +131,8 @@ def load_classes(descriptors: Iterable[OperatorDescriptor]) -> None:
         place = _CLASSES.get(type(operator)) or _DRIVERS.get(type(operator))
         if place is not None:
             _loaded(place)
-        if isinstance(operator, SourceOperator) and isinstance(operator.spec, ParquetSource):
-            from engine.parquet import reader as parquet_reader  # noqa: F401
+        if isinstance(operator, SourceOperator):
+            for module in format_of(operator.spec).modules:
+                importlib.import_module(module)
         if isinstance(operator, SinkOperator) and operator.spec.format == "parquet":
             from engine.parquet import writer as parquet_writer  # noqa: F401

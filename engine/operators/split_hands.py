@@ -11,7 +11,8 @@ Splits are dealt by bytes when the job begins, and equal bytes do not take equal
 other threads want the processor. So the last subtask would read alone at the end.
 
 Only who has entered can be taken from, and a split is in one hand at a time: each is read once, whoever comes late or
-leaves early. Attempts have hands of their own (the key names them). Which sources may do so: ``graph.shared_splits``.
+leaves early. Attempts have hands of their own (the key names them). Which sources may do so is said by
+``jobmaster.shared_splits``.
 
 Thread: any. Source: Blumofe and Leiserson, Scheduling Multithreaded Computations by Work Stealing, 1994.
 Held by: tests/operators/test_split_hands.py

@@ -34,6 +34,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
+from engine.formats.registry import format_of
 from engine.graph.expression import ColumnRef
 from engine.graph.operator_descriptor import (
     FilterOperator,
@@ -44,7 +45,6 @@ from engine.graph.operator_descriptor import (
 )
 from engine.graph.runtime_filter import RuntimeFilter
 from engine.graph.ship_strategy import ShipStrategy
-from engine.graph.source_spec import ParquetSource
 from engine.optimizer.physical_plan import Channel, PhysicalNode
 from engine.statistics.estimates import Estimates
 
@@ -208,7 +208,7 @@ def _is_whole_table(nodes: Sequence[PhysicalNode], channel: Channel) -> bool:
         channel = nodes[channel.source].inputs[0]
     if not isinstance(operator, SourceOperator):
         return False
-    return not isinstance(operator.spec, ParquetSource) or operator.spec.predicate is None
+    return format_of(operator.spec).predicate(operator.spec) is None
 
 
 def _key_count(build: Estimates, key: str, source: Estimates, column: str) -> float:

@@ -20,12 +20,13 @@ from collections.abc import Sequence
 
 import msgspec
 
-from engine.graph.expression import ColumnRef, columns_of
+from engine.formats.registry import format_of
+from engine.graph.expression import ColumnRef, Expression, columns_of
 from engine.graph.operator_descriptor import FilterOperator, ProjectOperator, SourceOperator
 from engine.graph.plan import Plan
 from engine.graph.plan_schema import PlanSchema
 from engine.graph.ship_strategy import ShipStrategy
-from engine.graph.source_spec import ParquetSource
+from engine.graph.source_spec import SourceSpec
 from engine.optimizer.physical_plan import PhysicalNode
 from engine.shown_sizes import rows_text
 
@@ -65,19 +66,22 @@ def _moved(node: PhysicalNode, position: dict[int, int], gone: dict[int, int]) -
 
 
 def _is_behind(node: PhysicalNode, source: PhysicalNode) -> bool:
-    """Whether a node takes rows of a Parquet source as they are read."""
+    """Whether a node takes rows of a source as they are read."""
     operator = source.descriptor.operator
-    if not isinstance(operator, SourceOperator) or not isinstance(operator.spec, ParquetSource):
+    if not isinstance(operator, SourceOperator):
         return False
     is_beside = node.inputs[0].ship_strategy is ShipStrategy.FORWARD and node.parallelism == source.parallelism
     return is_beside and operator.rate_limit is None
 
 
-def _predicate(source: PhysicalNode) -> object:
+def _spec(source: PhysicalNode) -> SourceSpec:
     operator = source.descriptor.operator
     assert isinstance(operator, SourceOperator)
-    assert isinstance(operator.spec, ParquetSource)
-    return operator.spec.predicate
+    return operator.spec
+
+
+def _predicate(source: PhysicalNode) -> Expression | None:
+    return format_of(_spec(source)).predicate(_spec(source))
 
 
 def _with_filter(source: PhysicalNode, node: PhysicalNode) -> PhysicalNode | None:
@@ -87,9 +91,12 @@ def _with_filter(source: PhysicalNode, node: PhysicalNode) -> PhysicalNode | Non
         return None
     if not any(True for _ in columns_of(operator.predicate)):
         return None
+    spec = format_of(_spec(source)).with_predicate(_spec(source), operator.predicate)
+    if spec is None:
+        return None
     before = source.estimates
     origin = f"{node.estimates.origin}; of {rows_text(before.rows)} rows, {before.origin}"
-    return _in_place_of(source, node, origin, predicate=operator.predicate)
+    return _in_place_of(source, node, origin, spec)
 
 
 def _with_columns(source: PhysicalNode, node: PhysicalNode) -> PhysicalNode | None:
@@ -100,13 +107,14 @@ def _with_columns(source: PhysicalNode, node: PhysicalNode) -> PhysicalNode | No
     if not operator.expressions or any(named.expression != ColumnRef(named.name) for named in operator.expressions):
         return None
     origin = source.estimates.origin
-    return _in_place_of(source, node, origin, columns=tuple(named.name for named in operator.expressions))
+    columns = tuple(named.name for named in operator.expressions)
+    return _in_place_of(source, node, origin, msgspec.structs.replace(_spec(source), columns=columns))
 
 
-def _in_place_of(source: PhysicalNode, node: PhysicalNode, origin: str, **changes: object) -> PhysicalNode:
+def _in_place_of(source: PhysicalNode, node: PhysicalNode, origin: str, spec: SourceSpec) -> PhysicalNode:
     """Return a source that does what the node behind it did, too; its size comes from ``origin``."""
     return msgspec.structs.replace(
-        _reading(source, node.descriptor.output_schema, **changes),
+        _reading(source, node.descriptor.output_schema, spec),
         estimates=msgspec.structs.replace(node.estimates, origin=origin),
         costs=source.costs + node.costs,
         cumulative_costs=node.cumulative_costs,
@@ -123,14 +131,14 @@ def _narrowed(source: PhysicalNode, node: PhysicalNode) -> tuple[PhysicalNode, P
     columns = tuple(name for name in schema.names if name in used) or schema.names[:1]
     narrow = schema.select(columns)
     descriptor = msgspec.structs.replace(node.descriptor, input_schemas=(narrow,))
-    return _reading(source, narrow, columns=columns), msgspec.structs.replace(node, descriptor=descriptor)
+    spec = msgspec.structs.replace(_spec(source), columns=columns)
+    return _reading(source, narrow, spec), msgspec.structs.replace(node, descriptor=descriptor)
 
 
-def _reading(source: PhysicalNode, schema: PlanSchema, **changes: object) -> PhysicalNode:
+def _reading(source: PhysicalNode, schema: PlanSchema, spec: SourceSpec) -> PhysicalNode:
     """Return a source with another specification, whose rows have the columns of a schema."""
     operator = source.descriptor.operator
     assert isinstance(operator, SourceOperator)
-    spec = msgspec.structs.replace(operator.spec, **changes)
     descriptor = msgspec.structs.replace(
         source.descriptor, operator=msgspec.structs.replace(operator, spec=spec), output_schema=schema
     )

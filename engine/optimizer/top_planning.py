@@ -20,11 +20,11 @@ from typing import Final
 
 import msgspec
 
+from engine.formats.registry import format_of
 from engine.graph.expression import ColumnRef
 from engine.graph.function_table import is_deterministic
 from engine.graph.operator_descriptor import ProjectOperator, SortOperator, SourceOperator
 from engine.graph.runtime_filter import TopThreshold
-from engine.graph.source_spec import ParquetSource
 from engine.optimizer.physical_plan import PhysicalNode
 
 #: rows of a source below which there is nothing to gain
@@ -79,9 +79,10 @@ def _place_of(
     while len(node.inputs) == 1 and readers[node.inputs[0].source] == 1:
         node = nodes[node.inputs[0].source]
         match node.descriptor.operator:
-            case SourceOperator(spec=ParquetSource() as spec, rate_limit=None):
+            case SourceOperator(spec=spec, rate_limit=None) if format_of(spec).takes_first:
                 type_text = node.descriptor.output_schema.column(name).type_text
-                is_repeatable = spec.predicate is None or is_deterministic(spec.predicate)
+                predicate = format_of(spec).predicate(spec)
+                is_repeatable = predicate is None or is_deterministic(predicate)
                 return (node.id, name) if type_text.startswith(_TYPES) and is_repeatable else None
             case ProjectOperator(expressions=expressions):
                 computed = next(each.expression for each in expressions if each.name == name)

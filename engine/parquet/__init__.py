@@ -9,6 +9,8 @@ file_scan.py           the rows of one open file that it wants
 
 column_forms.py        which columns of a file get dictionaries, statistics, codecs
 small_files.py         each of very many small files, read at once
+parquet_format.py      the entry (``engine.formats``)
+pruning.py             row groups that filters leave, before a job runs
 unread_files.py        very many files, of which a filter may leave a few: footers are read for plans
 footers.py             one footer for all readers of a file, once it is known to be none that pyarrow ends the process
                        for (footer_check.pyx)

@@ -46,6 +46,8 @@ class ParquetReader:
     """Reads row groups; the order inside a split is that of the file."""
 
     bad_rows = 0
+    #: whether no batch has rows of two splits; set before the first row is read
+    is_in_runs = False
 
     def __init__(
         self,
@@ -100,7 +102,7 @@ class ParquetReader:
         # A filter leaves a few rows of each batch. The first ones are handed on at once: the operator may want few.
         small = SmallBatches(rows_min=1, bytes_min=min(BYTES_MIN, max(BATCH_BYTES_MIN, self._memory.part_bytes // 8)))
         for batch in self._rows():
-            if self._request.spec.has_runs and self.run != self._run_read:
+            if self.is_in_runs and self.run != self._run_read:
                 yield from small.rest()
                 self.run = self._run_read
             yield from small.add(batch)

@@ -9,7 +9,7 @@ predicates over that column: the source is sorted, or nearly. What fails for a r
 A share of 0 is a proof: all rows of the source were looked at, and none meets the predicate (see
 ``optimizer.rules.constant_filters``).
 
-Held by: tests/api/test_key_samples.py
+Held by: tests/sources/test_key_samples.py
 """
 
 from __future__ import annotations

@@ -32,11 +32,12 @@ from engine.config.command_line import current_command_line
 from engine.config.loader import Configuration
 from engine.config.options import PARALLELISM_DEFAULT, SLOTS
 from engine.errors import EngineError, JobNotFoundError, PlanError, ResourceError
+from engine.formats.registry import format_of
+from engine.formats.source_format import Origin
 from engine.gateways.messages import JobOutcome
 from engine.graph.exchange_mode import ExecutionMode
 from engine.graph.job_graph import JobArtifact, JobGraph
 from engine.graph.plan import Plan, Source
-from engine.graph.source_spec import ArrowSource
 from engine.ids import JobId
 from engine.memory.page_budget import PageBudget
 from engine.optimizer.settings import OptimizerSettings
@@ -113,7 +114,7 @@ class ClusterExecutor:
 def _check_detached(plan: Plan) -> None:
     for node in plan.nodes:
         operator = node.operator
-        if isinstance(operator, Source) and isinstance(operator.spec, ArrowSource) and operator.spec.paths:
+        if isinstance(operator, Source) and format_of(operator.spec).origin(operator.spec) is Origin.CLIENT:
             raise PlanError(
                 "a detached job cannot read data of from_arrow or from_rows that is larger than 256 KB: it would be "
                 "gone with this process; write it to a file first, or submit without -d"

@@ -25,9 +25,9 @@ from engine.connectors.records_manifest import (
 )
 from engine.connectors.records_source import records_source
 from engine.connectors.row_source import rows_to_table
-from engine.connectors.source_reader import open_source
 from engine.errors import DataError, DiskFullError, PlanError, SchemaError
 from engine.expressions.schema_bridge import to_plan_schema
+from engine.formats.registry import open_source
 from engine.parquet import sample
 from engine.parquet.key_sample import key_statistics
 from engine.parquet.sample import with_sample

@@ -19,9 +19,9 @@ from engine import Environment
 from engine.connectors.json_reader import JsonReader
 from engine.connectors.json_source import json_source, with_splits
 from engine.connectors.json_writer import JsonWriter, check_json_sink
-from engine.connectors.source_reader import open_source
 from engine.csv.writer import CsvWriter
 from engine.errors import ConfigurationError, DataError, DreyWarning, PlanError, SchemaError
+from engine.formats.registry import open_source
 from engine.graph.source_spec import SourceSplit
 
 SCHEMA = pa.schema([("id", pa.int64()), ("name", pa.string())])

@@ -13,12 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.connectors.sink_writer import open_sink_writer
-from engine.connectors.source_reader import open_source
 from engine.csv.options import CsvOptions
 from engine.csv.source import csv_source
 from engine.csv.splits import exact_splits
 from engine.csv.writer import check_csv_sink
 from engine.errors import ConfigurationError, NotYetSupportedError, SchemaError
+from engine.formats.registry import open_source
 from engine.graph.source_spec import SinkSpec
 from engine.parquet.source import parquet_source
 

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.connectors.source_reader import open_source
 from engine.csv import reader as csv_reader
 from engine.csv.dialect import CsvDialect
 from engine.csv.options import CsvOptions
@@ -19,6 +18,7 @@ from engine.csv.scan import count_line_ends, record_offsets
 from engine.csv.source import csv_source
 from engine.csv.splits import exact_splits, record_boundaries
 from engine.errors import DataError
+from engine.formats.registry import open_source
 from engine.graph.source_spec import SourceSplit
 from engine.memory.budget import Budget, Kind
 

@@ -3,7 +3,7 @@
     with keys   parallelism set, else default    SINGLE where the input lies grouped, else PARTIAL_FINAL
     without     1                                SINGLE where the input is one subtask, else PARTIAL_FINAL
     runs                                         SINGLE, and groups come out with their run: where the source reads
-                                                 row groups in runs that share no key (``ParquetSource.has_runs``)
+                                                 row groups in runs that share no key (``SourceOperator.in_runs``)
     few groups  1                                PARTIAL_FINAL: a few states more are merged in no time, and what
                                                  follows needs no exchange (where ``has_small_parts``)
 
@@ -22,6 +22,7 @@ from math import prod
 
 import msgspec
 
+from engine.formats.registry import format_of
 from engine.graph.expression import ORDER_DEPENDENT_AGGREGATES, Expression, columns_of
 from engine.graph.operator_descriptor import (
     FilterOperator,
@@ -32,7 +33,6 @@ from engine.graph.operator_descriptor import (
 )
 from engine.graph.plan import Aggregate, PlanNode
 from engine.graph.ship_strategy import PartitionerSpec, ShipStrategy
-from engine.graph.source_spec import ParquetSource
 from engine.optimizer.aggregate_phases import add_input, add_partial
 from engine.optimizer.candidates import GLOBAL, Candidate, CandidateInput, Shipping, move
 from engine.optimizer.input_changes import filter_input
@@ -117,7 +117,7 @@ class AggregateEntry(OperatorEntry[Aggregate]):
                 "single" if is_single and not operator.of_states else "final",
                 operator.keys,
                 operator.calls,
-                has_runs=runs > 0,
+                by_run=runs > 0,
             ),
             (builder.node(source).descriptor.output_schema,),
             candidate.node.schema,
@@ -142,10 +142,9 @@ def _use_runs(builder: PhysicalPlanBuilder, source: int, below: Candidate, keys:
             return 0
         node = builder.node(channel.source)
     operator = node.descriptor.operator
-    if not isinstance(operator, SourceOperator) or not isinstance(operator.spec, ParquetSource):
+    if not isinstance(operator, SourceOperator) or not format_of(operator.spec).tells_runs:
         return 0
-    in_runs = msgspec.structs.replace(operator, spec=msgspec.structs.replace(operator.spec, has_runs=True))
-    builder.change(node.id, in_runs)
+    builder.change(node.id, msgspec.structs.replace(operator, in_runs=True))
     return len(operator.spec.splits)
 
 

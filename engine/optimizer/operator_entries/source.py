@@ -15,25 +15,13 @@ from typing import Final
 
 import msgspec
 
-from engine.expressions.text import expression_text
+from engine.formats.registry import format_of
+from engine.formats.source_format import Layout, Origin
 from engine.graph.operator_descriptor import PhysicalOperator, SourceOperator
 from engine.graph.plan import PlanNode, Source
 from engine.graph.plan_schema import PlanSchema
 from engine.graph.runtime_filter import RuntimeFilter
-from engine.graph.sort_key import SortKey
-from engine.graph.source_spec import (
-    ArrowSource,
-    BlockSource,
-    ColumnStatistics,
-    CsvSource,
-    JsonSource,
-    ParquetSource,
-    PathSource,
-    SourceSpec,
-    SourceSplit,
-    SourceStatistics,
-    TextSource,
-)
+from engine.graph.source_spec import ColumnStatistics, SourceSplit, SourceStatistics
 from engine.optimizer.candidates import Candidate
 from engine.optimizer.logical_plan import LogicalPlan
 from engine.optimizer.operator_entries.entry import OperatorEntry, Planning
@@ -51,14 +39,6 @@ _RUNS_PER_SUBTASK: Final = 4
 #: rows of a source of which nothing at all is known
 DEFAULT_SOURCE_ROWS = 1_000_000.0
 
-_KINDS = {
-    CsvSource: "csv",
-    ArrowSource: "arrow",
-    TextSource: "text",
-    ParquetSource: "parquet",
-    JsonSource: "json",
-}
-
 
 class SourceEntry(OperatorEntry[Source]):
     """What the planner knows of sources."""
@@ -67,8 +47,8 @@ class SourceEntry(OperatorEntry[Source]):
 
     def name(self, operator: Source) -> str:
         """Return the kind of a source and the last part of its path: the folder's, where it has many files."""
-        spec = operator.spec.inner if isinstance(operator.spec, PathSource) else operator.spec
-        kind = spec.format if isinstance(spec, BlockSource) else _KINDS[type(spec)]
+        spec = operator.spec
+        kind = format_of(spec).kind(spec)
         if not spec.paths:
             return f"{kind} source"
         first = PurePath(spec.paths[0])
@@ -77,13 +57,15 @@ class SourceEntry(OperatorEntry[Source]):
         return short(f"{kind} source {place}")
 
     def details(self, operator: PhysicalOperator) -> Sequence[str]:
-        """Return the filters that a scan evaluates, and how many row groups need not be read for them."""
+        """Return what the format says, and the filters that come from other operators."""
         if not isinstance(operator, SourceOperator):
             return ()
         joins = [_filter_line(each) for each in operator.filters]
         top = operator.top
         tops = [] if top is None else [f"top-n threshold on {top.key.column} from top [{top.top}]"]
-        return [*_scan_lines(operator.spec), *joins, *tops]
+        spec = operator.spec
+        runs = [f"groups are complete with each of {len(spec.splits)} runs of row groups"] if operator.in_runs else []
+        return [*runs, *format_of(spec).details(spec), *joins, *tops]
 
     def columns_used(
         self, plan: LogicalPlan, node: PlanNode, operator: Source, input_index: int, used: set[str]
@@ -120,15 +102,14 @@ class SourceEntry(OperatorEntry[Source]):
         self, planning: Planning, node: PlanNode, operator: Source, estimates: Estimates, inputs: list[list[Candidate]]
     ) -> list[Candidate]:
         """Return the one way to read a source; others by whole files or runs, which keep equal values together."""
-        split_count = max(1, len(operator.spec.splits))
-        if isinstance(operator.spec, ArrowSource) and operator.spec.inline is not None:
-            # inline rows are read by whichever subtask has the (only) split
-            split_count = 1
+        # Rows of the plan are read by one subtask, whichever it is.
+        is_in_plan = format_of(operator.spec).origin(operator.spec) is Origin.PLAN
+        split_count = 1 if is_in_plan else max(1, len(operator.spec.splits))
         default = min(planning.settings.parallelism, split_count)
         parallelism = node.parallelism if node.parallelism is not None else default
         disk = estimates.size_bytes
         costs = Costs(disk=disk, cpu=disk)
-        order, groups = _layout(operator)
+        order, groups = Layout() if operator.is_replicated else format_of(operator.spec).layout(operator.spec)
         plain = Candidate(node, estimates, parallelism, costs=costs, sorted_by=order)
         files = len({split.path for split in operator.spec.splits})
         kept = [plain]
@@ -147,33 +128,22 @@ class SourceEntry(OperatorEntry[Source]):
         spec = operator.spec
         if candidate.strategy == _WHOLE_FILES:
             spec = msgspec.structs.replace(spec, splits=_whole_files(spec.splits))
-        if isinstance(spec, ParquetSource):
-            if candidate.strategy == _WHOLE_RUNS:
-                ((column,),) = candidate.properties.key_sets
-                spec = msgspec.structs.replace(spec, splits=_whole_runs(spec.splits, spec.cuts[column]))
-            spec = msgspec.structs.replace(spec, cuts={})
+        elif candidate.strategy == _WHOLE_RUNS:
+            ((column,),) = candidate.properties.key_sets
+            spec = msgspec.structs.replace(spec, splits=_whole_runs(spec.splits, operator.cuts[column]))
         physical = SourceOperator(spec, is_replicated(candidate), operator.rate_limit)
         return builder.add_plain(candidate, physical)
-
-
-def _layout(source: Source) -> tuple[tuple[SortKey, ...], tuple[str, ...]]:
-    """Return by which of its columns a source is sorted, and which have equal values in one file."""
-    spec = source.spec
-    if not isinstance(spec, ParquetSource) or source.is_replicated:
-        return (), ()
-    order = itertools.takewhile(lambda key: key.column in spec.columns, spec.sorted_by)
-    return tuple(order), spec.grouped_by if set(spec.grouped_by) <= set(spec.columns) else ()
 
 
 def _cut_columns(source: Source, parallelism: int) -> list[str]:
     """Return the columns by which a source is cut into runs, so many and so small that subtasks have equal shares."""
     spec = source.spec
-    if not isinstance(spec, ParquetSource) or source.is_replicated:
+    if source.is_replicated:
         return []
     most = sum(split.size_bytes for split in spec.splits) / (_RUNS_PER_SUBTASK * parallelism)
     return [
         column
-        for column, cuts in spec.cuts.items()
+        for column, cuts in source.cuts.items()
         if column in spec.columns and max(run.size_bytes for run in _whole_runs(spec.splits, cuts)) <= most
     ]
 
@@ -199,25 +169,6 @@ def _filter_line(wanted: RuntimeFilter) -> str:
     if wanted.rows_max is None:
         return line
     return f"{line}, if none of its subtasks builds more than {wanted.rows_max} rows"
-
-
-def _scan_lines(spec: SourceSpec) -> list[str]:
-    if not isinstance(spec, ParquetSource):
-        return []
-    lines = []
-    if spec.sorted_by:
-        lines.append(f"rows lie in order of {', '.join(key.column for key in spec.sorted_by)}: manifest, row groups")
-    if spec.has_runs:
-        lines.append(f"groups are complete with each of {len(spec.splits)} runs of row groups")
-    if spec.predicate is None:
-        return lines
-    lines.append(f"filter {expression_text(spec.predicate)}")
-    if spec.pruned_groups and all(split.end - split.start == 1 for split in spec.splits):
-        groups = spec.pruned_groups + len(spec.splits)
-        lines.append(
-            f"reads {len(spec.splits)} of {groups} row groups: by their statistics the others have no such row"
-        )
-    return lines
 
 
 def _calibrated(

@@ -15,8 +15,8 @@ from __future__ import annotations
 
 import msgspec
 
+from engine.formats.registry import format_of
 from engine.graph.plan import Filter, Join, PlanNode, Project, Source
-from engine.graph.source_spec import ArrowSource, ParquetSource
 from engine.optimizer.estimates import estimate_below
 from engine.optimizer.input_changes import narrowest
 from engine.optimizer.logical_plan import LogicalPlan
@@ -51,7 +51,7 @@ def may_be_read_again(plan: LogicalPlan, node: PlanNode) -> bool:
     source = node.operator
     if not isinstance(source, Source) or source.rate_limit is not None:
         return False
-    return isinstance(source.spec, ParquetSource | ArrowSource)
+    return format_of(source.spec).is_columnar
 
 
 def uses_of(plan: LogicalPlan) -> dict[int, list[Use]]:

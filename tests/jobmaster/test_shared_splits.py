@@ -10,10 +10,10 @@ from engine.graph.job_graph import JobGraph, JobVertex
 from engine.graph.operator_descriptor import SourceOperator
 from engine.graph.plan import JoinHint
 from engine.graph.runtime_filter import TopThreshold
-from engine.graph.shared_splits import may_share_splits
 from engine.graph.sort_key import SortKey
 from engine.graph.source_spec import ArrowSource, ParquetSource
 from engine.ids import JobId
+from engine.jobmaster.shared_splits import may_share_splits
 from engine.optimizer.job_graph_generator import generate_job_graph
 from engine.optimizer.optimizer import optimize
 from engine.optimizer.settings import OptimizerSettings

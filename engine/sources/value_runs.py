@@ -1,6 +1,6 @@
-"""Runs of splits that have values of their own: what row groups say of a column by which rows are grouped.
+"""Runs of splits that have values of their own: what splits say of a column by which rows are grouped.
 
-    with_value_runs(plan) -> Plan whose Parquet sources know where a column can be cut (``ParquetSource.cuts``)
+    with_value_runs(plan) -> Plan whose sources know where a column can be cut (``Source.cuts``)
 
     row groups of a file    1..40  40..90 │ 91..120 │ 130..180  150..200 │ 201..260         cuts (2, 3, 5)
 
@@ -12,7 +12,7 @@ Looked at are columns of the names that an aggregate or a window of the plan gro
 before projections gave them these. Nothing is concluded from a column that has nulls or no bounds, from floats (NaN has
 none), or where a value lies in two files.
 
-Held by: tests/api/test_value_runs.py
+Held by: tests/sources/test_value_runs.py
 """
 
 from __future__ import annotations
@@ -24,12 +24,11 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from engine.api.possible_splits import FILES_MAX
 from engine.errors import EngineError
 from engine.expressions.schema_bridge import to_arrow_schema
+from engine.formats.registry import format_of
 from engine.graph.expression import ColumnRef
 from engine.graph.plan import Aggregate, Plan, PlanNode, Project, Source, Window
-from engine.graph.source_spec import ParquetSource
 from engine.statistics.bounds_predicate import highest, lowest, null_count
 
 
@@ -40,7 +39,7 @@ def with_value_runs(plan: Plan) -> Plan:
         return plan
     nodes = list(plan.nodes)
     for node in plan.nodes:
-        if names & {*node.schema.names} and _is_worth_a_look(node):
+        if names & {*node.schema.names} and isinstance(node.operator, Source):
             with suppress(OSError, pa.ArrowException, EngineError):
                 nodes[node.id] = _with_cuts(node, [name for name in node.schema.names if name in names])
     return msgspec.structs.replace(plan, nodes=tuple(nodes))
@@ -69,43 +68,24 @@ def _with_former(names: set[str], plan: Plan) -> set[str]:
     return found
 
 
-def _is_worth_a_look(node: PlanNode) -> bool:
-    """Whether a source has several row groups, in a few files whose footers were read."""
-    if not isinstance(node.operator, Source) or not isinstance(node.operator.spec, ParquetSource):
-        return False
-    spec = node.operator.spec
-    return not spec.is_unread and len(spec.splits) > 1 and len({split.path for split in spec.splits}) <= FILES_MAX
-
-
 def _with_cuts(node: PlanNode, names: list[str]) -> PlanNode:
     """Return a source with the cuts of columns that have some."""
-    # Most jobs of a small process read no Parquet.
-    from engine.parquet.footers import read_footer  # noqa: PLC0415
-    from engine.parquet.group_bounds import bounds_of  # noqa: PLC0415
-
     source = node.operator
     assert isinstance(source, Source)
-    spec = source.spec
-    assert isinstance(spec, ParquetSource)
     schema = to_arrow_schema(node.schema)
     columns = [name for name in names if _is_exact(schema.field(name).type)]
-    paths = [split.path for split in spec.splits]
+    bounds = format_of(source.spec).bounds(source.spec, schema, columns)
+    if bounds is None:
+        return node
+    paths = [split.path for split in source.spec.splits]
     first_of_files = {paths.index(path) for path in dict.fromkeys(paths)}
-    bounds = pa.Table.from_batches(
-        [
-            # Each split is one row group.
-            bounds_of(read_footer(path), [split.start for split in spec.splits if split.path == path], columns, schema)
-            for path in dict.fromkeys(paths)
-        ]
-    )
     cuts = {}
     for name in columns:
         if set(bounds.column(null_count(name)).to_pylist()) == {0}:
             found = _cuts(bounds.column(lowest(name)).to_pylist(), bounds.column(highest(name)).to_pylist())
             if found and first_of_files <= {0, *found}:
                 cuts[name] = found
-    changed = msgspec.structs.replace(source, spec=msgspec.structs.replace(spec, cuts=cuts))
-    return msgspec.structs.replace(node, operator=changed)
+    return msgspec.structs.replace(node, operator=msgspec.structs.replace(source, cuts=cuts))
 
 
 def _is_exact(data_type: pa.DataType) -> bool:

@@ -11,14 +11,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from engine import DataSet, Environment, JoinHint, col, sum_
-from engine.api import key_samples
-from engine.api.key_samples import with_samples
 from engine.api.logical_node import LogicalNode, build_plan
-from engine.api.source_filters import source_filters
 from engine.expressions.text import expression_text
 from engine.graph.plan import Sink, Source
 from engine.graph.source_spec import ColumnStatistics, SinkSpec
 from engine.parquet import sample
+from engine.sources import key_samples
+from engine.sources.key_samples import with_samples
+from engine.sources.source_filters import source_filters
 
 ROWS = 60_000
 

@@ -17,11 +17,12 @@ part of one producer ends the sharing as well. Sums of floating point numbers ma
 run to the next, as they do wherever rows come from several subtasks.
 
 Pure.
-Held by: tests/graph/test_shared_splits.py
+Held by: tests/jobmaster/test_shared_splits.py
 """
 
 from __future__ import annotations
 
+from engine.formats.registry import format_of
 from engine.graph.job_graph import JobGraph, JobVertex
 from engine.graph.operator_descriptor import (
     ExplodeOperator,
@@ -31,7 +32,6 @@ from engine.graph.operator_descriptor import (
     ProjectOperator,
 )
 from engine.graph.ship_strategy import SORTED_RUNS
-from engine.graph.source_spec import ParquetSource
 from engine.ids import IntermediateDataSetId
 
 #: of their rows each follows from one row, or from all that there are
@@ -43,8 +43,7 @@ def may_share_splits(job_graph: JobGraph, vertex: JobVertex) -> bool:
     source = vertex.source
     if source is None or source.is_replicated or source.rate_limit is not None or source.top is not None:
         return False
-    # Readers of other formats are given their splits beforehand.
-    if vertex.parallelism == 1 or not isinstance(source.spec, ParquetSource) or source.spec.sorted_by:
+    if vertex.parallelism == 1 or not format_of(source.spec).shares_splits(source.spec):
         return False
     return _is_blind(job_graph, vertex, None)
 

@@ -21,9 +21,10 @@ from types import MappingProxyType
 
 import msgspec
 
+from engine.formats.registry import format_of
 from engine.graph.expression import Cast, ColumnRef, Expression, columns_of, depth_of
 from engine.graph.plan import Aggregate, Join, Plan, PlanNode, Sink, Source
-from engine.graph.source_spec import ColumnStatistics, ComputedStatistics, ParquetSource, SourceSpec
+from engine.graph.source_spec import ColumnStatistics, ComputedStatistics, SourceSpec
 from engine.optimizer.logical_plan import LogicalPlan
 from engine.optimizer.operator_entries.registry import entry_of
 from engine.optimizer.rules.projection_pruning import used_columns
@@ -105,11 +106,9 @@ def _with_columns(
     """Return a source with a sample of the columns that are read, and of what predicates keep."""
     source = node.operator
     assert isinstance(source, Source)
-    if not isinstance(source.spec, ParquetSource):
+    statistics = format_of(source.spec).with_sample(source, node.schema, names, predicates, carried)
+    if statistics is source.statistics:
         return node
-    from engine.parquet.sample import with_sample  # noqa: PLC0415 - start-up time
-
-    statistics = with_sample(source.spec, source.statistics, node.schema, names, predicates, carried)
     return msgspec.structs.replace(node, operator=msgspec.structs.replace(source, statistics=statistics))
 
 
@@ -118,16 +117,15 @@ def _better_keys(node: PlanNode, keys: Sequence[Expression]) -> dict[str, Column
     source = node.operator
     assert isinstance(source, Source)
     rows = source.statistics.row_count or 0.0
-    if not isinstance(source.spec, ParquetSource) or rows <= ROWS_MIN:
+    if rows <= ROWS_MIN:
         return {}
-    from engine.parquet.key_sample import key_statistics  # noqa: PLC0415 - start-up time
-
+    entry = format_of(source.spec)
     found: dict[str, ColumnStatistics] = {}
     for name in dict.fromkeys(map(_column_of, keys)):
         if name is None:
             continue
         known = source.statistics.columns.get(name, ColumnStatistics())
-        statistics = None if known.heavy_origin == "manifest" else key_statistics(source.spec, name, rows)
+        statistics = None if known.heavy_origin == "manifest" else entry.key_statistics(source.spec, name, rows)
         if statistics is not None:
             found[name] = statistics
     return found
@@ -162,7 +160,7 @@ def _with_keys(node: PlanNode, keys: Sequence[Expression], better: Mapping[str, 
 
 def _computed(spec: SourceSpec, key: Expression, rows: float) -> list[ComputedStatistics]:
     """Return what is known of a key that is computed, [] when nothing is."""
-    from engine.connectors.computed_keys import computed_statistics  # noqa: PLC0415 - start-up time
+    from engine.sources.computed_keys import computed_statistics  # noqa: PLC0415 - start-up time
 
     found = computed_statistics(spec, key, rows)
     return [] if found is None else [ComputedStatistics(key, found)]

@@ -4,16 +4,16 @@
         .every      source -> predicates of all filters over it, in terms of its columns
         .sole       source -> predicate of the filter that alone reads it
 
-Held by: tests/api/test_key_samples.py
+Held by: tests/sources/test_key_samples.py
 """
 
 from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+from engine.formats.registry import format_of
 from engine.graph.expression import Expression, depth_of
 from engine.graph.plan import Filter, Plan, PlanNode, Project, Source
-from engine.graph.source_spec import ParquetSource, PathSource
 from engine.optimizer.expression_rewriting import mapping_of, substitute
 from engine.optimizer.logical_optimizer import push_filters
 from engine.optimizer.logical_plan import LogicalPlan
@@ -23,7 +23,7 @@ _DEPTH_MAX: Final = 64
 
 
 class SourceFilters(NamedTuple):
-    """Predicates by the ids of sources of Parquet, or of folders that are named after values."""
+    """Predicates by the ids of sources whose splits they may rule out."""
 
     every: dict[int, list[Expression]]
     sole: dict[int, Expression]
@@ -33,7 +33,7 @@ def source_filters(plan: Plan) -> SourceFilters:
     """Return the predicates that rows of such sources meet first."""
     found = SourceFilters({}, {})
     has_filter = any(isinstance(node.operator, Filter) for node in plan.nodes)
-    if not has_filter or not any(map(_is_pruned, plan.nodes)):
+    if not has_filter or not any(map(is_prunable, plan.nodes)):
         return found
     pushed = LogicalPlan(plan)
     push_filters(pushed)
@@ -42,16 +42,17 @@ def source_filters(plan: Plan) -> SourceFilters:
         if not isinstance(node.operator, Filter):
             continue
         predicate, below = node.operator.predicate, pushed.node(node.inputs[0])
-        if _is_pruned(below) and len(readers[below.id]) == 1:
+        if is_prunable(below) and len(readers[below.id]) == 1:
             found.sole[below.id] = predicate
         while isinstance(below.operator, Filter | Project):
             if isinstance(below.operator, Project):
                 predicate = substitute(predicate, mapping_of(below.operator.expressions))
             below = pushed.node(below.inputs[0])
-        if _is_pruned(below) and depth_of(predicate) <= _DEPTH_MAX:
+        if is_prunable(below) and depth_of(predicate) <= _DEPTH_MAX:
             found.every.setdefault(below.id, []).append(predicate)
     return found
 
 
-def _is_pruned(node: PlanNode) -> bool:
-    return isinstance(node.operator, Source) and isinstance(node.operator.spec, ParquetSource | PathSource)
+def is_prunable(node: PlanNode) -> bool:
+    """Return whether filters may leave out splits of a node."""
+    return isinstance(node.operator, Source) and format_of(node.operator.spec).is_prunable

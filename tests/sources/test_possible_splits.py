@@ -6,10 +6,10 @@ import pytest
 
 from engine import Environment, col, count
 from engine.api.logical_node import LogicalNode, build_plan
-from engine.api.possible_splits import with_possible_splits
-from engine.api.source_filters import source_filters
 from engine.graph.plan import Sink, Source
 from engine.graph.source_spec import SinkSpec
+from engine.sources.possible_splits import with_possible_splits
+from engine.sources.source_filters import source_filters
 
 
 @pytest.fixture

@@ -11,9 +11,9 @@ import pytest
 from engine import Environment, col, count, max_, row_number, sum_
 from engine.aggregate import grouping_phase
 from engine.api.logical_node import LogicalNode, build_plan
-from engine.api.value_runs import with_value_runs
 from engine.graph.plan import Sink, Source
 from engine.graph.source_spec import SinkSpec
+from engine.sources.value_runs import with_value_runs
 
 GROUPS, ROWS = 40, 50
 
@@ -52,7 +52,7 @@ def cuts(data_set):
         [LogicalNode(Sink(SinkSpec("arrow", "(client)")), (data_set._node,), data_set._node.schema)], "t"
     )
     (source,) = (node.operator for node in with_value_runs(built).nodes if isinstance(node.operator, Source))
-    return source.spec.cuts
+    return source.cuts
 
 
 def grouped(data_set):

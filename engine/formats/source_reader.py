@@ -16,23 +16,11 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Protocol, TypeGuard
 
-import pyarrow as pa
-
-from engine.errors import PlanError
-from engine.graph.source_spec import (
-    ArrowSource,
-    BlockSource,
-    CsvSource,
-    JsonSource,
-    ParquetSource,
-    PathSource,
-    SourceSpec,
-    SourceSplit,
-    TextSource,
-)
+from engine.graph.source_spec import SourceSplit
 
 if TYPE_CHECKING:
-    from engine.iomanager.spill_space import SpillSpace
+    import pyarrow as pa
+
     from engine.records.adaptive_key_filter import AdaptiveKeyFilter
     from engine.records.top_keys import TopTest
 
@@ -92,6 +80,15 @@ class CompactReader(Protocol):
         ...
 
 
+class RunsReader(Protocol):
+    """One that tells the rows of its splits apart."""
+
+    #: whether no batch may have rows of two splits; set before the first row is read
+    is_in_runs: bool
+    #: a number that grows with each split; of the rows that came out last
+    run: int
+
+
 class NotingReader(Protocol):
     """One that finds what the author of the program is to be told."""
 
@@ -124,47 +121,11 @@ def is_compact(reader: SourceReader) -> TypeGuard[CompactReader]:
     return _has(type(reader), "keep_compact")
 
 
+def is_in_runs(reader: SourceReader) -> TypeGuard[RunsReader]:
+    """Whether a reader tells the rows of its splits apart."""
+    return _has(type(reader), "is_in_runs")
+
+
 def is_noting(reader: SourceReader) -> TypeGuard[NotingReader]:
     """Whether a reader finds what the author of the program is to be told."""
     return _has(type(reader), "notes")
-
-
-def open_source(
-    spec: SourceSpec, splits: Sequence[SourceSplit], new_space: Callable[[], SpillSpace] | None = None
-) -> SourceReader:
-    """Return the reader of some splits of a source."""
-    # Loaded when there is a source of the format: most jobs have one or two.
-    match spec:
-        case CsvSource(is_rejects=True):
-            from engine.csv.rejects import CsvRejects  # noqa: PLC0415
-
-            return CsvRejects(spec, splits)
-        case CsvSource():
-            from engine.csv.reader import CsvReader  # noqa: PLC0415
-
-            return CsvReader(spec, splits)
-        case ParquetSource():
-            from engine.parquet.reader import ParquetReader  # noqa: PLC0415
-
-            return ParquetReader(spec, splits, new_space)
-        case ArrowSource():
-            from engine.connectors.arrow_reader import ArrowReader  # noqa: PLC0415
-
-            return ArrowReader(spec, splits)
-        case TextSource():
-            from engine.connectors.text_reader import TextReader  # noqa: PLC0415
-
-            return TextReader(spec, splits)
-        case JsonSource():
-            from engine.connectors.json_reader import JsonReader  # noqa: PLC0415
-
-            return JsonReader(spec, splits)
-        case BlockSource():
-            from engine.connectors.block_reader import BlockReader  # noqa: PLC0415
-
-            return BlockReader(spec, splits)
-        case PathSource():
-            from engine.connectors.path_reader import PathReader  # noqa: PLC0415
-
-            return PathReader(spec, splits, lambda inner, some: open_source(inner, some, new_space))
-    raise PlanError(f"no reader for {type(spec).__name__}")

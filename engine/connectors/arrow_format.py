@@ -1,0 +1,61 @@
+"""ArrowFormat: what the engine knows of Arrow data of the client's process.
+
+Held by: tests/formats/test_registry.py
+"""
+
+# ruff: noqa: PLC0415 - the JobManager loads this module, and no Arrow
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from engine.formats.source_format import Origin, SourceFormat
+from engine.graph.source_spec import ArrowSource, SourceSplit
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from engine.connectors.arrow_reader import ArrowReader
+    from engine.iomanager.spill_space import SpillSpace
+
+#: bytes of all columns that are read for a sample
+_SAMPLE_BYTES: Final = 32 << 20
+
+
+class ArrowFormat(SourceFormat[ArrowSource]):
+    """Batches that travel in the plan, or lie in files of the client."""
+
+    name = "arrow"
+    is_columnar = True
+
+    def origin(self, spec: ArrowSource) -> Origin:
+        """Return the plan, or the client's files where there are any."""
+        if spec.inline is not None:
+            return Origin.PLAN
+        return Origin.CLIENT if spec.paths else Origin.FILES
+
+    def sample_rows(self, spec: ArrowSource, columns: Sequence[str]) -> pa.Table | None:
+        """Return rows of batches from everywhere."""
+        from engine.parquet.key_sample import spread_splits
+        from engine.statistics.column_statistics import SpreadSample
+
+        splits = spread_splits(spec.splits)
+        while len(splits) > 1 and sum(split.size_bytes for split in splits) > _SAMPLE_BYTES:
+            splits = splits[::2]
+        sample = SpreadSample()
+        schema = None
+        for batch in self.reader(msgspec.structs.replace(spec, columns=tuple(columns)), splits):
+            schema = batch.schema
+            sample.add(batch)
+        return None if schema is None or sample.widths else sample.table(schema)
+
+    def reader(
+        self, spec: ArrowSource, splits: Sequence[SourceSplit], new_space: Callable[[], SpillSpace] | None = None
+    ) -> ArrowReader:
+        """Return the reader of some batches."""
+        from engine.connectors.arrow_reader import ArrowReader
+
+        return ArrowReader(spec, splits)

@@ -1,0 +1,9 @@
+"""Formats: what rows are read from and written as, one entry a format.
+
+source_format.py       SourceFormat: what planning and tasks ask of a source
+source_reader.py       the interface of readers
+registry.py            ``format_of(spec)``: the entry of a source
+
+The entries lie beside their readers: ``engine/csv/csv_format.py``, ``engine/parquet/parquet_format.py``, and the
+modules ``*_format.py`` of ``engine/connectors``.
+"""

@@ -1,0 +1,181 @@
+"""SourceFormat: all that the engine knows of one format that rows are read from, in one place.
+
+    who asks                  asks the entry                            without an answer of its own
+    preparation of a plan     exact_splits, rejects                     splits stay, no record is kept
+                              possible, bounds                          all splits are read, nothing is known of them
+                              with_sample, key_statistics, sample_rows  statistics stay as they are
+    optimizer                 kind, origin, layout                      its name, files, no order
+                              predicate, with_predicate, takes_first    filters and limits stay operators
+                              tells_runs, is_columnar                   splits are not told apart, a source is read once
+    explain                   details                                   nothing
+    JobMaster                 shares_splits                             each subtask reads the splits that it was given
+    tasks                     reader, modules                           (must be said), nothing is loaded beforehand
+                              names_paths                               a reader is opened for each file
+    Spark                     spark_reader                              the engine's reader reads the splits
+
+What has a default is always right, at worst slower. An entry has no state; ``registry`` holds one of each. The module
+of an entry is loaded by the JobManager too: what needs Arrow is imported where it is used.
+
+Held by: tests/formats/test_registry.py
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Sequence
+from enum import Enum
+from typing import TYPE_CHECKING, ClassVar, Generic, NamedTuple, TypeVar
+
+from engine.graph.expression import Expression
+from engine.graph.plan import Source
+from engine.graph.plan_schema import PlanSchema
+from engine.graph.sort_key import SortKey
+from engine.graph.source_spec import ColumnStatistics, SourceSpec, SourceSplit, SourceStatistics
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from engine.formats.source_reader import SourceReader
+    from engine.iomanager.spill_space import SpillSpace
+
+Spec = TypeVar("Spec")
+
+
+class Origin(Enum):
+    """The place where the rows of a source lie."""
+
+    #: files that every process of the cluster sees
+    FILES = "files"
+    #: the plan itself
+    PLAN = "plan"
+    #: files of the client, which go with its process
+    CLIENT = "client"
+
+
+class Layout(NamedTuple):
+    """The order and the division of a source's rows, as far as they are proven."""
+
+    #: columns by which the rows of all splits, read in their order, are sorted
+    sorted_by: tuple[SortKey, ...] = ()
+    #: columns with equal values in one file
+    grouped_by: tuple[str, ...] = ()
+
+
+class Rejects(NamedTuple):
+    """Records that a source leaves out, as a source, and the folder where they are to be written."""
+
+    folder: str
+    spec: SourceSpec
+    statistics: SourceStatistics
+    schema: pa.Schema
+
+
+class SourceFormat(ABC, Generic[Spec]):
+    """What the engine knows of one format of sources."""
+
+    #: the word for it in calls and in explain
+    name: ClassVar[str]
+
+    # ---- capabilities of all sources of the format
+
+    #: whether a reader may leave out rows that are not among the first of an order (``FilteringReader.keep_first``)
+    takes_first: ClassVar[bool] = False
+    #: whether a reader can tell the rows of its splits apart (``RunsReader``)
+    tells_runs: ClassVar[bool] = False
+    #: whether a column costs what its own bytes cost, so that reading twice may cost less than storing
+    is_columnar: ClassVar[bool] = False
+    #: whether filters may leave out splits or files before a job runs (``possible``)
+    is_prunable: ClassVar[bool] = False
+    #: whether a reader of several files tells which one its rows are of, as ``path``
+    names_paths: ClassVar[bool] = False
+    #: modules that a task needs, loaded beforehand
+    modules: ClassVar[tuple[str, ...]] = ()
+
+    # ---- preparation of a plan
+
+    def exact_splits(self, spec: Spec, subtask_count: int) -> Spec:
+        """Return a source with splits for so many subtasks, of its files as they are now. Raises OSError."""
+        return spec
+
+    def rejects(self, spec: Spec, size_bytes: float) -> Rejects | None:
+        """Return the records that a source of so many bytes leaves out, where they are kept."""
+        return None
+
+    def possible(
+        self, source: Source, schema: PlanSchema, predicate: Expression | None, ignored: Collection[str] = ()
+    ) -> Source:
+        """Return a source with the splits in which a row may meet a predicate, and the statistics of those.
+
+        ``ignored``: columns that are not read of the files, because they come from elsewhere.
+        """
+        return source
+
+    def bounds(self, spec: Spec, schema: pa.Schema, names: Sequence[str]) -> pa.Table | None:
+        """Return a row for each split: lowest and highest value and nulls of columns (``bounds_predicate``)."""
+        return None
+
+    def with_sample(
+        self,
+        source: Source,
+        schema: PlanSchema,
+        names: Collection[str],
+        predicates: Sequence[Expression],
+        carried: Collection[str],
+    ) -> SourceStatistics:
+        """Return statistics with what a sample says of columns, and of the rows that predicates keep.
+
+        ``carried``: those of the columns that no operator looks at.
+        """
+        return source.statistics
+
+    def key_statistics(self, spec: Spec, column: str, row_count: float) -> ColumnStatistics | None:
+        """Return distinct count and heavy keys of a column of which more than a sample was looked at."""
+        return None
+
+    def sample_rows(self, spec: Spec, columns: Sequence[str]) -> pa.Table | None:
+        """Return some columns of rows from all parts of a source. Raises what reading raises."""
+        return None
+
+    # ---- optimizer
+
+    def kind(self, spec: Spec) -> str:
+        """Return the word for a source in vertices, logs and explain."""
+        return self.name
+
+    def origin(self, spec: Spec) -> Origin:
+        """Return the place where the rows lie."""
+        return Origin.FILES
+
+    def layout(self, spec: Spec) -> Layout:
+        """Return the order of the rows."""
+        return Layout()
+
+    def predicate(self, spec: Spec) -> Expression | None:
+        """Return the filter that the reader applies, None for none."""
+        return None
+
+    def with_predicate(self, spec: Spec, predicate: Expression) -> Spec | None:
+        """Return a source whose reader applies a filter; None: an operator behind it does."""
+        return None
+
+    def details(self, spec: Spec) -> list[str]:
+        """Return what explain says of a source, a line each."""
+        return []
+
+    # ---- tasks
+
+    def shares_splits(self, spec: Spec) -> bool:
+        """Return whether the rows of a split are the same, whichever subtask reads it, and when it is told to."""
+        return False
+
+    @abstractmethod
+    def reader(
+        self, spec: Spec, splits: Sequence[SourceSplit], new_space: Callable[[], SpillSpace] | None = None
+    ) -> SourceReader:
+        """Return the reader of some splits; ``new_space``: where it may put aside what does not fit into memory."""
+
+    # ---- Spark
+
+    def spark_reader(self, spec: Spec) -> str:
+        """Return the name of Spark's own reader of the very rows, "" for none."""
+        return ""

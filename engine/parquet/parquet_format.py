@@ -1,0 +1,128 @@
+"""ParquetFormat: what the engine knows of Parquet sources, also of record data sets.
+
+Held by: tests/formats/test_registry.py
+"""
+
+# ruff: noqa: PLC0415 - the JobManager loads this module, and no Arrow
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Collection, Sequence
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from engine.expressions.text import expression_text
+from engine.formats.source_format import Layout, SourceFormat
+from engine.graph.expression import Expression
+from engine.graph.plan import Source
+from engine.graph.plan_schema import PlanSchema
+from engine.graph.source_spec import ColumnStatistics, ParquetSource, SourceSplit, SourceStatistics
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from engine.iomanager.spill_space import SpillSpace
+    from engine.parquet.reader import ParquetReader
+
+
+class ParquetFormat(SourceFormat[ParquetSource]):
+    """Row groups as splits, columns read one by one, statistics in footers."""
+
+    name = "parquet"
+    takes_first = True
+    tells_runs = True
+    is_columnar = True
+    is_prunable = True
+    names_paths = True
+    modules = ("engine.parquet.reader",)
+
+    def possible(
+        self, source: Source, schema: PlanSchema, predicate: Expression | None, ignored: Collection[str] = ()
+    ) -> Source:
+        """Return a source with the row groups in which a row may meet a predicate."""
+        from engine.parquet.pruning import possible
+
+        return possible(source, schema, predicate, ignored)
+
+    def bounds(self, spec: ParquetSource, schema: pa.Schema, names: Sequence[str]) -> pa.Table | None:
+        """Return what the footers say of the row groups."""
+        from engine.parquet.pruning import bounds
+
+        return bounds(spec, schema, names)
+
+    def with_sample(
+        self,
+        source: Source,
+        schema: PlanSchema,
+        names: Collection[str],
+        predicates: Sequence[Expression],
+        carried: Collection[str],
+    ) -> SourceStatistics:
+        """Return statistics with those of a sample of columns."""
+        from engine.parquet.sample import with_sample
+
+        assert isinstance(source.spec, ParquetSource)
+        return with_sample(source.spec, source.statistics, schema, names, predicates, carried)
+
+    def key_statistics(self, spec: ParquetSource, column: str, row_count: float) -> ColumnStatistics | None:
+        """Return what whole column chunks say of a key."""
+        from engine.parquet.key_sample import key_statistics
+
+        return key_statistics(spec, column, row_count)
+
+    def sample_rows(self, spec: ParquetSource, columns: Sequence[str]) -> pa.Table | None:
+        """Return rows of column chunks from everywhere."""
+        from engine.parquet.key_sample import spread_rows
+
+        return spread_rows(spec, columns)
+
+    def layout(self, spec: ParquetSource) -> Layout:
+        """Return the order of rows that a manifest proves, as far as its columns are read."""
+        order = itertools.takewhile(lambda key: key.column in spec.columns, spec.sorted_by)
+        return Layout(tuple(order), spec.grouped_by if set(spec.grouped_by) <= set(spec.columns) else ())
+
+    def predicate(self, spec: ParquetSource) -> Expression | None:
+        """Return the filter of the source."""
+        return spec.predicate
+
+    def with_predicate(self, spec: ParquetSource, predicate: Expression) -> ParquetSource:
+        """Return a source with a filter, which is looked at before other columns are read."""
+        return msgspec.structs.replace(spec, predicate=predicate)
+
+    def details(self, spec: ParquetSource) -> list[str]:
+        """Return the order of the rows, the filter, and how many row groups need not be read for it."""
+        lines = []
+        if spec.sorted_by:
+            keys = ", ".join(key.column for key in spec.sorted_by)
+            lines.append(f"rows lie in order of {keys}: manifest, row groups")
+        if spec.predicate is None:
+            return lines
+        lines.append(f"filter {expression_text(spec.predicate)}")
+        if spec.pruned_groups and all(split.end - split.start == 1 for split in spec.splits):
+            groups = spec.pruned_groups + len(spec.splits)
+            lines.append(
+                f"reads {len(spec.splits)} of {groups} row groups: by their statistics the others have no such row"
+            )
+        return lines
+
+    def shares_splits(self, spec: ParquetSource) -> bool:
+        """Return whether no order is promised of the rows."""
+        return not spec.sorted_by
+
+    def reader(
+        self,
+        spec: ParquetSource,
+        splits: Sequence[SourceSplit],
+        new_space: Callable[[], SpillSpace] | None = None,
+    ) -> ParquetReader:
+        """Return the reader of some row groups."""
+        from engine.parquet.reader import ParquetReader
+
+        return ParquetReader(spec, splits, new_space)
+
+    def spark_reader(self, spec: ParquetSource) -> str:
+        """Return Spark's reader, where there are no types of other files and no row groups left out."""
+        is_plain = not spec.types_ipc and spec.predicate is None and not spec.pruned_groups
+        return "parquet" if is_plain else ""

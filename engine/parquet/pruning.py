@@ -1,0 +1,143 @@
+"""Row groups that have no row for a filter, left out before a job runs, and bounds of those that are there.
+
+    possible(source, schema, predicate, ignored) -> source with the other row groups, and statistics of those
+    bounds(spec, schema, names)                  -> a row for each split; None where footers are not looked at
+
+Looked at is what the footers say (``group_bounds``), so a row group that is left out is neither read nor planned for:
+fewer subtasks, smaller estimates, samples of the rest. Tasks look themselves at a source that several operators read,
+each with its own filter, at one of very many files, and at a single row group.
+
+A file that cannot be read is left to the job, but for one of very many whose footers were not read before.
+
+Held by: tests/sources/test_possible_splits.py
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from contextlib import suppress
+from typing import Any, Final
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from engine.errors import EngineError
+from engine.expressions.schema_bridge import to_arrow_schema
+from engine.graph.expression import Expression, columns_of
+from engine.graph.plan import Source
+from engine.graph.plan_schema import PlanSchema
+from engine.graph.source_spec import ColumnStatistics, ParquetSource, SourceSplit
+from engine.parquet.footers import read_footer
+from engine.parquet.group_bounds import bounds_of, possible_groups, possible_rows
+from engine.parquet.unread_files import with_footers
+from engine.records.arrow_functions import pc
+from engine.statistics.bounds_predicate import highest, lowest
+from engine.statistics.column_statistics import plain_bound
+
+#: files whose footers are read again for a plan
+FILES_MAX: Final = 64
+
+
+def possible(source: Source, schema: PlanSchema, predicate: Expression | None, ignored: Collection[str]) -> Source:
+    """Return a source with the row groups in which a row may meet a predicate.
+
+    Raises: PlanError, DataError, SchemaError (of files whose footers were not read yet).
+    """
+    spec = source.spec
+    assert isinstance(spec, ParquetSource)
+    if spec.is_unread:
+        source = _with_footers(source, spec, to_arrow_schema(schema), predicate, ignored)
+    if predicate is not None and _is_worth_a_look(source.spec.splits):
+        with suppress(OSError, pa.ArrowException, EngineError):
+            return _with_possible_groups(source, to_arrow_schema(schema), predicate)
+    return source
+
+
+def bounds(spec: ParquetSource, schema: pa.Schema, names: Sequence[str]) -> pa.Table | None:
+    """Return what footers say of columns of each split; None where they are of one row group, or of many files."""
+    if spec.is_unread or not _is_worth_a_look(spec.splits):
+        return None
+    paths = dict.fromkeys(split.path for split in spec.splits)
+    # Each split is one row group.
+    groups = {path: [split.start for split in spec.splits if split.path == path] for path in paths}
+    return pa.Table.from_batches([bounds_of(read_footer(path), groups[path], names, schema) for path in paths])
+
+
+def _is_worth_a_look(splits: Sequence[SourceSplit]) -> bool:
+    """Return whether there are several row groups, in a few files."""
+    return len(splits) > 1 and len({split.path for split in splits}) <= FILES_MAX
+
+
+def _with_footers(
+    source: Source, spec: ParquetSource, schema: pa.Schema, predicate: Expression | None, ignored: Collection[str]
+) -> Source:
+    """Return a source with what the footers of its files say, which were not read before."""
+    known = source.statistics
+    read, statistics, found = with_footers(spec, schema, ignored, predicate)
+    if statistics is not None:
+        left = f", {known.origin.rpartition(', ')[2]}" if "," in known.origin else ""
+        known = msgspec.structs.replace(
+            statistics, origin=statistics.origin + left, columns={**statistics.columns, **known.columns}
+        )
+    source = msgspec.structs.replace(source, spec=read, statistics=known)
+    if predicate is None or found is None:
+        return source
+    mask = possible_rows(found, predicate, schema)
+    kept = [split for split, is_possible in zip(read.splits, mask.to_pylist(), strict=True) if is_possible]
+    return _with_splits(source, kept, pa.Table.from_batches([found]).filter(mask) if kept else None)
+
+
+def _with_possible_groups(source: Source, schema: pa.Schema, predicate: Expression) -> Source:
+    splits: list[SourceSplit] = []
+    footers: list[tuple[pq.FileMetaData, list[int]]] = []
+    for path in dict.fromkeys(split.path for split in source.spec.splits):
+        listed = [split for split in source.spec.splits if split.path == path]
+        footer = read_footer(path)
+        # Each of them is one row group.
+        found = set(possible_groups(footer, [split.start for split in listed], predicate, schema))
+        kept = [split for split in listed if split.start in found]
+        splits += kept
+        if kept:
+            footers.append((footer, [split.start for split in kept]))
+    if len(splits) == len(source.spec.splits):
+        return _with_splits(source, splits, None)
+    known = [bounds_of(footer, groups, columns_of(predicate), schema) for footer, groups in footers]
+    return _with_splits(source, splits, pa.Table.from_batches(known) if known else None)
+
+
+def _with_splits(source: Source, kept: Sequence[SourceSplit], known_bounds: pa.Table | None) -> Source:
+    """Return a source with some of its splits, and the statistics of these: rows, bytes, and bounds that are known."""
+    count = len(source.spec.splits)
+    spec = msgspec.structs.replace(source.spec, splits=tuple(kept), pruned_groups=count - len(kept))
+    if len(kept) == count:
+        return msgspec.structs.replace(source, spec=spec)
+    known = source.statistics
+    rows = float(sum(split.row_count for split in kept))
+    share = rows / known.row_count if known.row_count else 0.0
+    statistics = msgspec.structs.replace(
+        known,
+        row_count=rows,
+        size_bytes=None if known.size_bytes is None else share * known.size_bytes,
+        origin=f"{known.origin}, {len(kept)} of {count} row groups",
+        columns={name: _with_bounds(column, name, known_bounds) for name, column in known.columns.items()},
+    )
+    return msgspec.structs.replace(source, spec=spec, statistics=statistics)
+
+
+def _with_bounds(column: ColumnStatistics, name: str, known: pa.Table | None) -> ColumnStatistics:
+    if known is None or lowest(name) not in known.schema.names or column.minimum is None:
+        return column
+    low, high = _whole(known, lowest(name), pc.min), _whole(known, highest(name), pc.max)
+    if low is None or high is None:
+        return column
+    return msgspec.structs.replace(column, minimum=low, maximum=high)
+
+
+def _whole(known: pa.Table, name: str, function: Any) -> bool | int | float | str | None:
+    """Return the lowest or highest of all bounds; None where one is missing, or is no simple value."""
+    values: pa.ChunkedArray = known.column(name)
+    try:
+        return None if values.null_count else plain_bound(function(values).as_py())
+    except (ValueError, OverflowError):
+        return None  # a moment that Python has not

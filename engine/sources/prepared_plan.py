@@ -1,0 +1,24 @@
+"""A plan with all that is looked up of its sources before it is optimized.
+
+    prepared(plan): filters near sources ──► splits without a row for them left out ──► runs of values ──► samples
+
+Held by: tests/sources/test_possible_splits.py
+"""
+
+from __future__ import annotations
+
+from engine.graph.plan import Plan
+from engine.sources.key_samples import with_samples
+from engine.sources.source_filters import is_prunable, source_filters
+
+
+def prepared(plan: Plan) -> Plan:
+    """Return a plan with the splits, cuts and statistics of its sources. Raises: DataError (damaged files)."""
+    filters = source_filters(plan)
+    if any(map(is_prunable, plan.nodes)):
+        # Most jobs of a small process read no files that say anything of their values.
+        from engine.sources.possible_splits import with_possible_splits  # noqa: PLC0415
+        from engine.sources.value_runs import with_value_runs  # noqa: PLC0415
+
+        plan = with_value_runs(with_possible_splits(plan, filters.sole))
+    return with_samples(plan, filters.every)

@@ -1,0 +1,88 @@
+"""Each source has an entry; what no entry says is safe."""
+
+import subprocess
+import sys
+from typing import get_args
+
+import pytest
+
+from engine.formats.registry import PLACES, format_named, format_of
+from engine.formats.source_format import Layout, Origin, SourceFormat
+from engine.graph.source_spec import (
+    ArrowSource,
+    BlockSource,
+    CsvSource,
+    JsonSource,
+    ParquetSource,
+    PathSource,
+    SourceSpec,
+    TextSource,
+)
+
+SPECS = {
+    "csv": CsvSource((), (), b"", ("a",)),
+    "parquet": ParquetSource((), (), ("a",)),
+    "text": TextSource((), (), ("line",)),
+    "json": JsonSource((), (), b"", ("a",)),
+    "ipc": BlockSource("ipc", (), (), b"", ("a",)),
+    "orc": BlockSource("orc", (), (), b"", ("a",)),
+    "avro": BlockSource("avro", (), (), b"", ("a",)),
+    "arrow": ArrowSource((), (), ("a",), inline=b""),
+    "paths": PathSource(TextSource((), (), ("line",)), (), (), ("line",), b"", {}),
+}
+
+
+def test_each_source_has_an_entry():
+    assert {type(spec) for spec in SPECS.values()} == set(get_args(SourceSpec))
+    assert SPECS.keys() == PLACES.keys()
+    for name, spec in SPECS.items():
+        assert format_of(spec) is format_named(name)
+        assert format_of(spec).name == name
+
+
+def test_entries_are_loaded_without_arrow():
+    script = f"""
+import sys
+from engine.formats.registry import format_named
+for name in {sorted(PLACES)!r}:
+    format_named(name)
+print(sorted({{'pyarrow', 'cloudpickle', 'numpy', 'pandas'}} & set(sys.modules)))
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+class Plainest(SourceFormat[TextSource]):
+    """A format that says nothing of itself but how it is read."""
+
+    name = "plain"
+
+    def reader(self, spec, splits, new_space=None):
+        """Return no reader."""
+        raise NotImplementedError
+
+
+def test_what_an_entry_does_not_say_is_safe():
+    entry, spec = Plainest(), SPECS["text"]
+    assert not (entry.takes_first or entry.tells_runs or entry.is_columnar or entry.is_prunable or entry.names_paths)
+    assert entry.exact_splits(spec, 3) is spec
+    assert entry.rejects(spec, 1.0) is None
+    assert entry.layout(spec) == Layout()
+    assert entry.origin(spec) is Origin.FILES
+    assert entry.with_predicate(spec, None) is None
+    assert entry.details(spec) == []
+    assert not entry.shares_splits(spec)
+    assert entry.spark_reader(spec) == ""
+
+
+@pytest.mark.parametrize(
+    ("spec", "origin"),
+    [
+        (ArrowSource((), (), ("a",), inline=b""), Origin.PLAN),
+        (ArrowSource(("/tmp/a.arrow",), (), ("a",)), Origin.CLIENT),
+        (SPECS["parquet"], Origin.FILES),
+    ],
+    ids=["plan", "client", "files"],
+)
+def test_an_entry_says_where_rows_lie(spec, origin):
+    assert format_of(spec).origin(spec) is origin

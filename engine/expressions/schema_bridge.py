@@ -102,7 +102,7 @@ def is_key_type(data_type: pa.DataType) -> bool:
 
 
 def to_column_info(field: pa.Field) -> ColumnInfo:
-    """Return what planning knows of a field."""
+    """Return the properties of a field that planning uses."""
     if field.metadata:
         plain = pa.field("", _plain_type(field.type), metadata=field.metadata)
         ipc = pa.schema([plain]).serialize().to_pybytes()

@@ -25,6 +25,7 @@ PENDING = frozenset(
         "join",
         "operators",
         "parquet",
+        "partitions",
         "window",
     }
 )

@@ -2,7 +2,7 @@
 
 The life of a job:
     1.  a script calls methods of DataSet; each adds a node to a Plan                        api, graph
-    2.  ``env.execute()`` hands the Plan to an Executor (embedded here)                       targets
+    2.  ``env.execute()`` passes the Plan to an Executor (embedded here)                       targets
     3.  the optimizer estimates sizes, compares ways to ship and join, and picks             optimizer
     4.  operators that need no exchange are chained; the result is a JobGraph                graph
     5.  the Dispatcher starts a JobMaster, which builds an ExecutionGraph                     dispatcher, jobmaster

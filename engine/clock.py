@@ -48,7 +48,7 @@ class ManualClock:
         return self._now_s
 
     def wall_ms(self) -> int:
-        """Return the same moment in milliseconds."""
+        """Return the wall-clock time in milliseconds."""
         return int(self._now_s * 1000)
 
     def advance(self, seconds: float) -> None:

@@ -1,4 +1,4 @@
-"""The tree of errors: one class for each thing that can go wrong and that somebody acts on.
+"""The tree of errors: one class for each kind of failure that callers handle in their own way.
 
     EngineError
     ├── ConfigurationError      a key, a value, an option of the command line
@@ -7,7 +7,7 @@
     ├── PlanError               a plan that cannot be run as written (an output that exists, a missing sink)
     ├── NotYetSupportedError    named in the contract, not built
     ├── FencedError             a message or write of an older leader
-    ├── JobNotFoundError        a job id that nobody knows
+    ├── JobNotFoundError        an unknown job id
     ├── LogNotFoundError        a name that no log file has
     ├── IllegalTransitionError  a state machine was asked for a move its table does not have
     ├── SegmentBoundsError      an access outside of a memory segment
@@ -43,11 +43,11 @@ _FRAMES_MAX: Final = 3
 class EngineError(Exception):
     """Base of every error that the engine raises on purpose."""
 
-    #: whether a new attempt of the same work may succeed
+    #: True if a new attempt of the same work may succeed
     retryable: ClassVar[bool] = False
 
     def _render_traceback_(self) -> list[str]:
-        """Return what a person is shown, at most 15 lines: the text, and the last lines of their code that led here.
+        """Return the traceback that notebooks show, at most 15 lines: the text, and the last lines of the user's code.
 
         A notebook asks for it by this name, and scripts print it (``engine.api.uncaught_errors``). How the engine came
         to raise it says nothing to the author of the program; ``traceback.print_exception`` has it all.
@@ -102,7 +102,7 @@ class NotYetSupportedError(EngineError, NotImplementedError):
 
 
 def _before_semicolon(text: str) -> tuple[str, str]:
-    """Return what is in front of the first semicolon that is not within quotes or parentheses, and the rest."""
+    """Split a text at its first semicolon outside quotes and parentheses."""
     end = text.find("; ")
     while end >= 0 and (text.count("'", 0, end) % 2 or text.count("(", 0, end) > text.count(")", 0, end)):
         end = text.find("; ", end + 1)
@@ -119,11 +119,11 @@ class FencedError(EngineError):
 
 
 class JobNotFoundError(EngineError):
-    """Nobody here knows a job of that id."""
+    """No job has that id."""
 
 
 class LogNotFoundError(EngineError):
-    """There is no log file of that name, or it is none that may be read."""
+    """No log file has that name, or it is not one that may be read."""
 
 
 class IllegalTransitionError(EngineError):
@@ -235,4 +235,4 @@ class JobCancelledError(JobExecutionError):
 
 
 class DreyWarning(UserWarning):
-    """Something in a program or its input is likely a mistake; the program goes on (``engine.user_warnings``)."""
+    """A likely mistake in a program or its input; the program goes on (``engine.user_warnings``)."""

@@ -3,14 +3,14 @@
     debug.fault-point: "sink.decided:kill:/tmp/marker"          reach("sink.decided") ─► marker made ─► SIGKILL
                                                                 a marker that is there already: nothing happens
 
-A point acts once, whoever reaches it first of all processes: the marker is created exclusively. Several points are
+A point acts once, in the first process that reaches it: the marker is created exclusively. Several points are
 separated by commas. Without the option ``reach`` is one comparison. Actions are ``kill`` (SIGKILL), ``stop`` (SIGSTOP)
 and ``fail`` (InjectedFaultError).
 
 The points, in the order in which a job passes them:
 
     job.accepted      Dispatcher: the JobMaster has started          task.finishing    before FINISHED is reported
-    job.prepared      staging is there, nobody knows                 sink.deciding     before the decision is recorded
+    job.prepared      staging exists, unrecorded                       sink.deciding     before the decision is recorded
     job.scheduled     slots are written down, no task is sent        sink.decided      before anything is published
     task.submitted    TaskExecutor: before the thread starts         sink.published    before the result is recorded
     task.running      in the task's thread                           job.recorded      before anything is given back
@@ -75,7 +75,7 @@ def arm(text: str) -> None:
 
 
 def reach(name: str) -> None:
-    """Die, stop or fail here if this point is armed and nobody has done so yet."""
+    """Die, stop or fail here if this point is armed and has not acted yet."""
     if not _armed:
         return
     point = _armed.get(name)

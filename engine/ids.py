@@ -88,7 +88,7 @@ class ExecutionAttemptId(msgspec.Struct, frozen=True, order=True):
 
 
 class ResultPartitionId(msgspec.Struct, frozen=True, order=True):
-    """What one attempt produced for one data set (the producer's attempt makes it unambiguous)."""
+    """The result of one attempt for one data set (the producer's attempt makes it unambiguous)."""
 
     data_set: IntermediateDataSetId
     producer: ExecutionAttemptId

@@ -1,4 +1,4 @@
-"""How a line of a log looks: text for people, or one JSON object a line for what collects logs.
+"""Log formats: text for people, or one JSON object a line for log collectors.
 
     line_formatter("text" | "json") -> logging.Formatter
     FIELDS.values                        what this thread works for: {"job": ..., "task": ..., "attempt": ...}
@@ -32,7 +32,7 @@ class _Fields(threading.local):
     values: Mapping[str, str] = {}
 
 
-#: of each thread
+#: fields of each thread's log lines
 FIELDS = _Fields()
 
 
@@ -80,5 +80,5 @@ def _named_ids(record: logging.LogRecord) -> Iterator[tuple[str, str]]:
 
 
 def line_formatter(kind: str) -> logging.Formatter:
-    """Return what makes lines of that kind (``logging.format``)."""
+    """Return the formatter of a kind of log (``logging.format``)."""
     return JsonLines() if kind == "json" else logging.Formatter(TEXT_FORMAT)

@@ -2,7 +2,7 @@
 
     print, logging ─► LogOutput ─► descriptor        a full disk, a terminal that is gone: the lines are lost
                                                      it works again: one line says how many, since when and why
-    LogFile(path)                                    the same for a file that is made again when somebody removed it
+    LogFile(path)                                    the same for a file that is made again when it was removed
 
     guard_output()                                   standard output and error of this process from now on
 
@@ -39,7 +39,7 @@ def line_of(text: str, now_s: float) -> str:
 
 
 class LogOutput(io.RawIOBase):
-    """Bytes to a descriptor that belongs to somebody else."""
+    """Writes bytes to a descriptor that belongs to other code."""
 
     def __init__(self, descriptor: int) -> None:
         super().__init__()
@@ -50,7 +50,7 @@ class LogOutput(io.RawIOBase):
         self._lost_lines = 0
         self._lost_from_s = 0.0
         self._reason = ""
-        #: of the file that lost them: the descriptor may lead elsewhere later
+        #: identity of the file that lost lines: the descriptor may lead to another file later
         self._lost_by: tuple[int, int] | None = None
         self._is_torn = False
 
@@ -89,7 +89,7 @@ class LogOutput(io.RawIOBase):
         """Go on after a write."""
 
     def _told(self, content: bytes) -> bytes:
-        """Return what is to be written: first that something was lost, and the end of a torn line."""
+        """Prepend the note about lost lines, and end a torn line."""
         if not self._lost_lines or (self._lost_by is not None and self._lost_by != self._identity()):
             return content
         since = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(self._lost_from_s))
@@ -204,7 +204,7 @@ def guard_output() -> None:
         stream = getattr(sys, name)
         if stream is None or isinstance(getattr(stream, "buffer", None), LogOutput):
             continue
-        with contextlib.suppress(OSError, ValueError):  # without a descriptor: somebody catches it
+        with contextlib.suppress(OSError, ValueError):  # without a descriptor: the output is captured
             descriptor = stream.fileno()
             stream.flush()
             setattr(sys, name, text_stream(LogOutput(descriptor)))

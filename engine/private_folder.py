@@ -5,13 +5,13 @@
       tmp/                                    scratch_folder(): what goes with its process, see process_folder.py
     <temporary folder>/drey-<uid>[-n]/        the same where this user has no home that can be written
 
-    make_private(path)      a folder that only this user can enter; an error when somebody else had a hand in it
+    make_private(path)      a folder that only this user can enter; an error when another user could change it
     make_closed(path)       the same where a person named it: one that is there keeps its mode, and may not be another
-                            user's to which everybody can write
+                            user's to which all users can write
     append_privately(path)  a text file of mode 0600, for logs: there are rows in messages
 
 Nothing here lies under a name that another user can take first: a home is this user's, and in the common temporary
-folder a name that is taken by somebody else is passed over. Checked is the folder itself, through a descriptor: its
+folder a name that another user has taken is skipped. Checked is the folder itself, through a descriptor: its
 owner, its mode, that it is no link. Cleaners of temporary folders do not come here.
 
 TMPDIR is a person's own choice of a place for temporary files and wins for ``scratch_folder``; what lies there is in
@@ -41,7 +41,7 @@ _TEMPORARY_VARIABLES = ("TMPDIR", "TEMP", "TMP")
 
 
 class NotPrivateError(ConfigurationError):
-    """A folder that is, or was, open to somebody else."""
+    """A folder that is, or was, open to another user."""
 
 
 def make_private(path: Path) -> Path:
@@ -85,9 +85,9 @@ def make_closed(path: Path) -> None:
 
 
 def check_place(path: Path) -> None:
-    """Raise NotPrivateError for a folder of another user to which everybody can write; OSError where there is none.
+    """Raise NotPrivateError for a folder of another user to which all users can write; OSError where there is none.
 
-    Its owner, and where it is not sticky everybody, could put something of their own in the place of what this user
+    Its owner, and where it is not sticky any user, could put something of their own in the place of what this user
     keeps there, and read it. A folder of root's is taken as it is: ``/tmp``, volumes of containers.
     """
     status = path.stat()
@@ -125,7 +125,7 @@ def own_folder(*names: str) -> Path:
 
 
 def scratch_folder() -> Path:
-    """Return where temporary folders of processes go: a folder of this user, or the one that TMPDIR names.
+    """Return the parent of temporary folders: a folder of this user, or the one that TMPDIR names.
 
     Raises: NotPrivateError, OSError.
     """
@@ -157,7 +157,7 @@ def _homes() -> Iterator[Path]:
 
 
 def _root_in(temporary: Path) -> Path:
-    """Return this user's folder in a common one: the first that is there, else the first whose name is free."""
+    """Return this user's folder in a shared one: the first that exists, else the first whose name is free."""
     paths = [temporary / f"drey-{os.geteuid()}{f'-{n}' if n else ''}" for n in range(_NAMES_MAX)]
     for path in paths:
         if not path.is_symlink() and path.is_dir() and path.lstat().st_uid == os.geteuid():
@@ -167,7 +167,7 @@ def _root_in(temporary: Path) -> Path:
             try:
                 return make_private(path)
             except NotPrivateError:
-                continue  # somebody was faster
+                continue  # another process was faster
     raise NotPrivateError(f"{paths[0]} and {_NAMES_MAX - 1} names like it are taken by others: set TMPDIR")
 
 

@@ -8,11 +8,11 @@
     sweep(directory, prefix)                    remove folders of dead processes
     folder = ProcessFolder.create(directory, prefix)
     folder.path
-    folder.ensure()                             makes it again when somebody removed it
+    folder.ensure()                             makes it again when it was removed
     folder.close()                              removes it with all that is in it; idempotent
 
-A lock and not a pid decides who is dead: pids are reused and mean nothing between containers. A folder whose lock
-file is missing is one that is being created at this moment, and is left alone until it is a minute old.
+A lock and not a pid decides which process is dead: pids are reused and mean nothing between containers. A folder whose
+lock file is missing is one that is being created at this moment, and is left alone until it is a minute old.
 
 Source: the idea is Flink's FileChannelManager (a folder per process, removed at exit); sweeping by lock is ours.
 Held by: tests/iomanager/test_spill_directory.py
@@ -41,17 +41,17 @@ _YOUNG_FOLDER_MS = 60_000
 
 
 class FolderPrefix(StrEnum):
-    """How the temporary folders of each kind begin."""
+    """Prefixes of temporary folders, by kind."""
 
-    #: spilled blocks
+    #: folders of spilled blocks
     SPILL = "drey-spill-"
     #: socket of the data plane
     DATA = "drey-data-"
     #: files that came with jobs, in a TaskManager
     BLOBS = "drey-blobs-"
-    #: what a JobManager keeps of its jobs
+    #: folders in which a JobManager keeps jobs
     JOBS = "drey-jobs-"
-    #: what a script's environment ships
+    #: folders of files that a script's environment ships
     CLIENT = "drey-client-"
 
 
@@ -137,7 +137,7 @@ class ProcessFolder:
             number += 1
 
     def ensure(self) -> bool:
-        """Make the folder and its lock again when somebody removed them; return whether that was so.
+        """Make the folder and its lock again when they were removed; return whether that was so.
 
         Cleaners of temporary folders do that to what lies long, and what was in it is gone. Any thread.
         Raises: OSError.

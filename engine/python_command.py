@@ -2,8 +2,8 @@
 
     python_command("engine.entrypoint.supervisor", "jobmanager")  ─►  [<this interpreter>, -P, -m, ..., jobmanager]
 
-``-m`` alone puts the current folder in front of the module search path: a ``yaml.py`` of whoever owns the folder that a
-command is called in would run as the one who calls it. With ``-P`` neither it nor "" is there. Unlike the variable
+``-m`` alone puts the current folder in front of the module search path: a ``yaml.py`` of the owner of the folder that a
+command is called in would run as the user that calls it. With ``-P`` neither it nor "" is there. Unlike the variable
 PYTHONSAFEPATH it is not inherited: a program that a user's function starts finds its own folder as it always does.
 PYTHONPATH stays a person's own choice, but for entries that mean the current folder: ``""``, as a colon too many leaves
 it, and ``.``. No child is given them.
@@ -43,7 +43,7 @@ def python_command(module: str, *words: str) -> list[str]:
 
 
 def own_search_path() -> tuple[str, ...]:
-    """Return this process's module search path as it is to be told to another one."""
+    """Return the module search path of this process, to be set in another one."""
     try:
         here = os.getcwd()  # noqa: PTH109 - what "" means is this text
     except OSError:

@@ -1,4 +1,4 @@
-"""What a notebook shows: a table, and text that unfolds.
+"""HTML that notebooks show: a table, and text that unfolds.
 
     <table> head, rows </table>      table_html(("column", "type"), rows)        None is a null in italics
     ▸ plan                           folded_html("plan", text)

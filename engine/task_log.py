@@ -5,7 +5,7 @@
     install_task_logs(folder)                          once, at the start of a process that keeps logs
     with task_log(job_id, attempt, name): ...          in the task's thread
         json_fields() -> dict | None               the ids of its lines, where logs are JSON
-        current_task_log() -> Path | None              for whoever works for this thread elsewhere (Python workers)
+        current_task_log() -> Path | None              for processes that work for this thread (Python workers)
         carried = carry_task_log()                     for another thread that works for this one: with carried: ...
 
 The file is opened for appending, so the thread and its workers write to it side by side. What is logged there stands
@@ -79,7 +79,7 @@ class TaskLogHandler(logging.Handler):
 
 _current = _Current()
 _lock = threading.Lock()
-#: set once, before tasks run
+#: folder of the logs; set once, before tasks run
 _folder: Path | None = None
 _is_json = False
 
@@ -113,12 +113,12 @@ def current_task_log() -> Path | None:
 
 
 def json_fields() -> dict[str, str] | None:
-    """Return what stands in each line of JSON of the task whose thread this is, None where logs are text."""
+    """Return the fields of this thread's task for each JSON log line, None where logs are text."""
     return dict(FIELDS.values) if _is_json else None
 
 
 def carry_task_log() -> contextlib.AbstractContextManager[None]:
-    """Return what makes this thread's log that of another one, which enters it and leaves it before this one ends."""
+    """Return a context in which another thread writes to this thread's log; it must be left before this thread ends."""
     return _carried(_current.path, _current.file, FIELDS.values)
 
 

@@ -1,4 +1,4 @@
-"""What the engine tells the author of a program without stopping it: one category, one way, on standard error.
+"""Warnings to the author of a program, which goes on: one category, one way, on standard error.
 
     warn_user("read_csv('a.csv'): the first row looks like names; pass header=True if it is a header")
     job.py:7: DreyWarning: read_csv('a.csv'): the first row ...

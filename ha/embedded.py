@@ -46,7 +46,7 @@ class EmbeddedLeaderService:
         return self._store
 
     def enter(self, election: _EmbeddedElection) -> None:
-        """Line up; grants when nobody leads."""
+        """Join the queue of contenders; the first one leads when none does."""
         with self._lock:
             self._waiting.append(election)
         self._grant_next()

@@ -1,4 +1,4 @@
-"""What components and leader services know of each other.
+"""The interfaces between components and leader services.
 
     election.start(contender)
         ──► contender.grant_leadership(epoch, session)     the contender becomes active ...
@@ -10,7 +10,7 @@
 
 Invariants: grant and revoke alternate; epochs grow from grant to grant; no call reaches a contender after ``close``
 has returned. Calls come on a thread of the service (for embedded and standalone: the caller's own), so a contender
-hands them to its event loop and returns.
+passes them to its event loop and returns.
 
     store.create(epoch, name, content) ─► replace(epoch, name, content, version) ... remove(epoch, name)
 
@@ -67,7 +67,7 @@ class LeaderElection(Protocol):
 
 
 class LeaderRetrievalListener(Protocol):
-    """Is told which process leads."""
+    """A listener that is told which process leads."""
 
     def notify_leader(self, information: LeaderInformation | None) -> None:
         """Hear of the leader, or that there is none now."""

@@ -22,7 +22,7 @@ class MemoryStateStore:
         self._lock = threading.Lock()
         # guarded by: self._lock
         self._contents: dict[str, StoredState] = {}
-        #: writes that a lost leadership has stopped
+        #: number of writes that a lost leadership has stopped
         self.refused_writes = 0
 
     def names(self) -> tuple[str, ...]:

@@ -42,7 +42,7 @@ _ANSWER_S = 2.0
 
 @dataclass(frozen=True)
 class SessionHandle:
-    """What closes a session. ``ca``, ``certificate``, ``key``: files, "" without TLS."""
+    """The handle that closes a session. ``ca``, ``certificate``, ``key``: files, "" without TLS."""
 
     hosts: str
     session_id: int
@@ -58,7 +58,7 @@ class SessionHandle:
 
     @classmethod
     def decode(cls, line: bytes) -> SessionHandle:
-        """Return what a line says; ValueError when it is cut."""
+        """Parse a line; ValueError when it is cut."""
         fields = json.loads(line)
         return cls(**fields | {"password": bytes.fromhex(fields["password"])})
 

@@ -1,4 +1,4 @@
-"""What every store of contents takes: names of hexadecimal digits, contents that ZooKeeper can hold.
+"""Limits of every state store: names of hexadecimal digits, contents that ZooKeeper can hold.
 
 Held by: tests/ha/test_state_store.py
 """

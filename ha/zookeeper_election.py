@@ -48,7 +48,7 @@ class ZooKeeperElection:
         self._session = session
         self._settings = session.settings
         self._contender: LeaderContender | None = None
-        #: of the leadership that is granted now, 0: none. Read by any thread.
+        #: epoch of the current leadership, 0: none. Read by any thread.
         self._epoch = 0
         self._token = uuid.uuid4().hex
         #: tokens of nodes that were led from
@@ -57,11 +57,11 @@ class ZooKeeperElection:
         #: epoch for which this contender is the first in the line, 0: it is not
         self._next_epoch = 0
         self._information: LeaderInformation | None = None
-        #: grows when looks at the record that are under way become useless
+        #: number of the current read of the record; answers to earlier ones are dropped
         self._look_at_record = 0
-        #: when a publication that failed is tried again, 0.0: none failed
+        #: time at which a failed publication is tried again, 0.0: none failed
         self._publish_again_s = 0.0
-        #: grows when answers and watches that are under way become useless
+        #: number of the current round; answers and watches of earlier ones are dropped
         self._round = 0
 
     def start(self, contender: LeaderContender) -> None:

@@ -1,4 +1,4 @@
-"""What is at the addresses of a quorum: asked when no session comes, because ZooKeeper's client does not say why.
+"""Diagnosis of a quorum: asked when no session is opened, because ZooKeeper's client does not say why.
 
     examine(settings, within_s) -> (ServerState(server, text, is_hopeless), ...)      all servers at the same time
     limits(settings, server, within_s) -> what is wrong with how a server is set up   "conf", where it may be asked
@@ -22,7 +22,7 @@ from typing import NamedTuple
 from ha.zookeeper_hosts import parse_hosts
 from ha.zookeeper_settings import ZooKeeperSettings
 
-#: shown of what a stranger says
+#: bytes shown of an unknown server's answer
 _QUOTED = 60
 _ANSWER_MAX = 4096
 _TLS_ALERT = b"\x15"
@@ -32,7 +32,7 @@ _SYNC_SHARE_MAX = 0.5
 
 
 class ServerState(NamedTuple):
-    """What is at one address, in words."""
+    """The state of the server at one address, in words."""
 
     server: str
     text: str
@@ -40,7 +40,7 @@ class ServerState(NamedTuple):
 
 
 def examine(settings: ZooKeeperSettings, within_s: float) -> tuple[ServerState, ...]:
-    """Return what is at each address; "" where a server serves."""
+    """Return the state of the server at each address; "" where it serves."""
     servers = parse_hosts(settings.hosts)
     found: list[ServerState | None] = [None] * len(servers)
 
@@ -59,7 +59,7 @@ def examine(settings: ZooKeeperSettings, within_s: float) -> tuple[ServerState, 
 
 
 def limits(settings: ZooKeeperSettings, host: str, port: int, within_s: float) -> tuple[str, ...]:
-    """Return what does not fit sessions of this length; nothing where the server does not say."""
+    """Return the limits of a server that do not fit sessions of this length; none where it does not report them."""
     try:
         answer = _ask(settings, host, port, b"conf", within_s).decode(errors="replace")
     except (OSError, ValueError):
@@ -127,7 +127,7 @@ def _ask(settings: ZooKeeperSettings, host: str, port: int, word: bytes, within_
 
 
 def _answer(connection: socket.socket, word: bytes) -> bytes:
-    """Return what comes until the end; a server of another kind may wait for the end of a line."""
+    """Return the answer up to its end; a server of another kind may wait for the end of a line."""
     for text in (word, b"\r\n\r\n"):
         connection.sendall(text)
         answer = b""
@@ -143,7 +143,7 @@ def _answer(connection: socket.socket, word: bytes) -> bytes:
 
 
 def tls_context(settings: ZooKeeperSettings) -> ssl.SSLContext:
-    """Return what a connection to a server is secured with; ValueError when the files do not fit."""
+    """Return the TLS context for connections to a server; ValueError when the files do not fit."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     try:
         context.load_verify_locations(settings.tls_ca)

@@ -1,4 +1,4 @@
-"""What a leader writes into nodes: with a MAC, so that only holders of the secret can write what others believe.
+"""The record that a leader writes into nodes: with a MAC, so that only holders of the secret can write one.
 
     {"record": {"cluster": ..., "epoch": 17179869186, "session": <uuid>, "address": "host:port"}, "mac": <hex>}
     {"cluster": ..., "name": ..., "write": <hex>, "mac": <hex>} newline, content: of any bytes, the MAC is over all

@@ -46,14 +46,14 @@ _LEASE_SHARE = 0.75
 _HEARTBEATS = 6
 _PAUSE_MAX_S = 0.5
 _JOIN_S = 10.0
-#: in which a session is closed; a process has ten to end in
+#: seconds within which a session is closed; a process has ten to end in
 _CLOSE_S = 5.0
-#: after so long without a session the servers are asked what is wrong; and how long they may take
+#: seconds without a session after which the servers are asked for the cause, and seconds that they may take
 _LOOK_AFTER_S = 1.0
 _LOOK_S = 2.0
 #: time-outs that differ by less are the same
 _SAME_S = 0.002
-#: before that, kazoo tells what was granted
+#: seconds after connecting within which kazoo reports the session time-out
 _TOLD_S = 5.0
 _NO_TIMEOUT = "this version of kazoo does not tell the session time-out that ZooKeeper grants: use kazoo 2.10 or 2.11"
 #: a state reports these as well; the requests are sent again then
@@ -82,7 +82,7 @@ class Driver(Protocol):
 
 
 class ZooKeeperSession:
-    """For all elections and retrievals of a process. ``attach``, ``detach``, ``post``, ``is_alive``: any thread."""
+    """The session of a process's elections and retrievals. attach, detach, post, is_alive: any thread."""
 
     def __init__(self, settings: ZooKeeperSettings) -> None:
         self.settings = settings
@@ -348,7 +348,7 @@ class ZooKeeperSession:
             self._heartbeat()
 
     def _has_died(self) -> bool:
-        """Return, once, whether kazoo's thread has died of an error that it does not expect and does not report."""
+        """Return whether kazoo's thread has died of an error that it does not expect and does not report."""
         routine = getattr(getattr(self._client, "_connection", None), "_connection_routine", None)
         if routine is None or routine is self._dead or routine.is_alive():
             return False

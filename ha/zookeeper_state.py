@@ -58,7 +58,7 @@ class ZooKeeperStateStore:
         #: the latch node of an epoch, "" when it is not granted here
         self._latch_of = latch_of
         self._lock = threading.Lock()
-        #: writes that a lost leadership has stopped
+        #: number of writes that a lost leadership has stopped
         self.refused_writes = 0
 
     def names(self) -> tuple[str, ...]:

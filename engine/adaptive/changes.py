@@ -4,7 +4,7 @@
     replay(job_graph, decisions) -> job_graph      of a submitted graph: what runs
 
 Ids never change, nor what a producer that has begun makes: its number of subpartitions is fixed from then on
-(``subpartition_count``), and the consumers' ``ranges`` say who reads what.
+(``subpartition_count``), and the consumers' ``ranges`` say what each of them reads.
 
     change              finished input                         other input             vertices
     BroadcastInput      ranges (0, n) for every subtask        FORWARD, not shuffled   parallelism of the other input
@@ -172,7 +172,7 @@ def _with_subtasks(
 def _with_portions(
     job_graph: JobGraph, vertex: JobVertex, edge: JobEdge, parallelism: int, ranges: tuple[tuple[int, int], ...]
 ) -> JobGraph:
-    """Say what each of ``parallelism`` subtasks reads of an input; pipelined and FORWARD ones need no saying."""
+    """Add the portion of an input that each of ``parallelism`` subtasks reads; other edges than BLOCKING have none."""
     data_set = job_graph.data_set(edge.data_set)
     if data_set.partitioner.kind == "FORWARD" or data_set.result_type.is_pipelined:
         return job_graph

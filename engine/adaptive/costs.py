@@ -1,4 +1,4 @@
-"""When a broadcast is better than a repartitioning, by the cost model that planned the join.
+"""Costs at run time: when a broadcast is cheaper than a repartitioning, by the cost model that planned the join.
 
     prefers_broadcast(small, stay, parallelism, memory_bytes)      for given sizes
     broadcast_limit(stay, parallelism, memory_bytes)               bytes up to which it is, for ``explain``
@@ -12,7 +12,7 @@ cost less again.
     small   0 ........ m ......... p * m ........ stay
     broadcast cheaper  yes    | no           | yes | no        2 subtasks of 64 MB, stay 2 GB: 116, 196, 430 MB
 
-The first limit holds: who is larger is never broadcast at run time. By the same costs that is at most 1.4 times as
+The first limit holds: a larger input is never broadcast at run time. By the same costs that is at most 1.4 times as
 dear as the better one, while "up to the last limit" is up to 1.8 times (p from 2 to 16, stay up to 1 TB). Within each
 of the three pieces the difference of the costs is a * size + b / size + c, which stops to be below 0 once at most.
 Pure.
@@ -29,7 +29,7 @@ import msgspec
 from engine.statistics.costs import Costs, broadcast_cost, hash_join_cost, repartition_cost
 from engine.statistics.estimates import Estimates
 
-#: how wrong an expectation must have been before a plan is changed for it
+#: factor by which an estimate must have been wrong before a plan is changed
 SWITCH_FACTOR = 2.0
 
 _BISECTIONS = 60
@@ -74,7 +74,7 @@ def broadcast_limit(stay: Estimates, parallelism: int, memory_bytes: int) -> flo
 
 
 def _bisected(stay: Estimates, low: float, high: float, parallelism: int, memory_bytes: int) -> float:
-    """Return where between two sizes a broadcast stops to cost less."""
+    """Return the size, between two others, at which a broadcast stops being cheaper."""
     for _ in range(_BISECTIONS):
         middle = (low + high) / 2
         if _is_cheaper(_sized(stay, middle), stay, parallelism, memory_bytes):

@@ -24,7 +24,7 @@ change nothing. Costs are those of the planner, with real sizes (``costs``).
 
 Limits: a broadcast by ranges is read through one channel for each subpartition of each producer that holds something,
 so not with more than CHANNELS_MAX; split heavy keys are left as they were planned; a join whose other input has another
-parallelism follows it only where nobody set it and that input has more than one subtask.
+parallelism follows it only where the user has not set it and that input has more than one subtask.
 
 Source: Spark's DynamicJoinSelection and CoalesceShufflePartitions, Flink's AdaptiveBatchScheduler. Spark shuffles the
 large side before it knows; here it is not begun (``order``).
@@ -72,7 +72,7 @@ SIDES = ("left", "right")
 
 
 class Facts(NamedTuple):
-    """What rules look at."""
+    """The facts that rules look at."""
 
     job_graph: JobGraph
     sizes: Mapping[IntermediateDataSetId, DataSetSize]
@@ -96,7 +96,7 @@ Rule = Callable[[Facts, JobVertex], RunTimeDecision | None]
 def decide(
     job_graph: JobGraph, sizes: Mapping[IntermediateDataSetId, DataSetSize], started: Collection[JobVertexId]
 ) -> tuple[RunTimeDecision, ...]:
-    """Return what is to be changed now, in the order in which to apply it; nothing when the job is not adaptive.
+    """Return the changes to make now, in order; none when the job is not adaptive.
 
     PlanError: a rule proposes what does not fit the graph, which is a defect of the rule; it says which one.
     """

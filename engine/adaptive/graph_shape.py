@@ -1,4 +1,4 @@
-"""What run-time decisions ask of a JobGraph: who reads what, who must follow whom, what may run together.
+"""The shape of a JobGraph for run-time decisions: readers of results, vertices that follow others or run with them.
 
     input_edge       the edge of one input of a join
     reads_all        every subtask reads all of a data set (a broadcast)

@@ -1,4 +1,4 @@
-"""What to run first, so that decisions can still be made: who waits for whose real size.
+"""The order in which vertices start, so that decisions can still be made: some wait for the real sizes of others.
 
     waits(job_graph) -> {vertex: data sets}      the vertex's region does not begin before they are finished
 
@@ -8,11 +8,11 @@ input has begun, it is too late. So that producer waits for the real size, where
     the input may be broadcast    (``broadcast_candidate``)
     its size is a guess           what is certain tells nothing new
     it is expected to be the smaller one: its producer is the one that should be ready first in any case
-    nothing that makes it needs the one who waits, directly or through other waits
+    nothing that makes it needs the waiting vertex, directly or through other waits
 
 On one slot this is an order and costs nothing. On many slots those that the waiting region would take may idle while
 the smaller input is made; the large one is then written once less and sent nowhere. Without ``AdaptiveSettings``
-nobody waits. Pure.
+none waits. Pure.
 
 Held by: tests/adaptive/test_decisions.py
 """

@@ -8,12 +8,12 @@
 Before a job runs, heavy keys of sources are known and split one by one (``heavy_keys``); keys that a function, an
 aggregate or another join makes are not. Here all rows of a subpartition are spread, whatever keys they have. A subtask
 is skewed when it would read more than ``skew_factor`` times the median of an input, and more than ``skew_bytes``.
-Shares are dealt like water: who has most to read already gets none. It is done where the largest load, bytes of both
-inputs with what is read several times, becomes less by GAIN.
+Shares are dealt like water: a subtask that reads most already gets none. It is done where the largest load, bytes of
+both inputs with what is read several times, becomes less by GAIN.
 
 Right because keys of two subpartitions are never equal: each row of the cut input meets all rows of the other one with
 its key, in one subtask. So rows of the cut input may come out for their own sake, with a condition, by any algorithm.
-Rows of the other one must not: nobody knows of all their matches (``why_whole``).
+Rows of the other one must not: no subtask knows all their matches (``why_whole``).
 
     cut        inner, left, semi, anti: left input          inner, right: right input
     never cut  full; null-aware anti; where what follows relies on equal keys being together
@@ -39,7 +39,7 @@ from engine.graph.subpartition_share import PARTS, SubpartitionShare, whole_shar
 from engine.ids import IntermediateDataSetId
 from engine.shown_sizes import size_text
 
-#: how many times smaller the largest load must become
+#: factor by which the largest load must become smaller
 GAIN = 1.25
 #: least part of an equal load for which a subtask reads more than its own
 _ROOM_MIN = 0.125
@@ -57,7 +57,7 @@ Shares = tuple[tuple[SubpartitionShare, ...], ...]
 
 
 def why_whole(join: Join, *, is_relied_on: bool, is_shuffled: bool) -> tuple[str | None, str | None]:
-    """Return why subpartitions of the left and of the right input cannot be cut, "" where they can.
+    """Return the reasons why subpartitions of the left and of the right input cannot be cut, "" where they can.
 
     Args:
         join: what is joined.
@@ -103,7 +103,7 @@ class _Piece(NamedTuple):
 def skew_decision(
     job_graph: JobGraph, sizes: Mapping[IntermediateDataSetId, DataSetSize], join: JobVertex
 ) -> RunTimeDecision | None:
-    """Return what becomes of a join, which has not begun, by the sizes of its finished inputs.
+    """Return the decision about a join that has not begun, by the sizes of its finished inputs.
 
     Args:
         job_graph: as it is now.
@@ -174,7 +174,7 @@ def _median_low(sizes: Sequence[int]) -> int:
     return sorted(sizes)[(len(sizes) - 1) // 2]
 
 
-# ---- who reads what ----
+# ---- what each subtask reads ----
 
 
 def _deal(measured: Sequence[DataSetSize], skewed: Sequence[_Skewed]) -> list[_Piece]:
@@ -194,7 +194,7 @@ def _deal(measured: Sequence[DataSetSize], skewed: Sequence[_Skewed]) -> list[_P
 
 
 def _cut(skewed: _Skewed, own: int, rooms: list[float], takers: list[int]) -> list[_Piece]:
-    """Cut a subpartition: the first ``own`` bytes for its own subtask, the rest for who has room, which is used up."""
+    """Cut a subpartition: the first ``own`` bytes for its own subtask, the rest fills those with room."""
     pieces = [_Piece(skewed, skewed.subpartition, 0, own)]
     while pieces[-1].end < skewed.size_bytes and takers:
         taker, begin = takers[0], pieces[-1].end
@@ -209,7 +209,7 @@ def _cut(skewed: _Skewed, own: int, rooms: list[float], takers: list[int]) -> li
 
 
 def _rooms(base: Sequence[int], total: int, homes: set[int]) -> list[float]:
-    """Return how much of ``total`` each subtask takes, so that all that take some end equally full."""
+    """Return the amounts of ``total`` that subtasks take, so that all that take some end equally full."""
     takers = set(range(len(base)))
     level = _level(base, total)
     takers = {index for index in takers if index in homes or level - base[index] >= _ROOM_MIN * level}
@@ -218,7 +218,7 @@ def _rooms(base: Sequence[int], total: int, homes: set[int]) -> list[float]:
 
 
 def _level(base: Sequence[int], total: int) -> float:
-    """Return how high ``total`` stands over uneven ground."""
+    """Return the level to which ``total`` fills uneven ground."""
     ground = sorted(base)
     below = 0
     for count, size in enumerate(ground, 1):
@@ -243,7 +243,7 @@ def _pays(measured: Sequence[DataSetSize], pieces: Sequence[_Piece]) -> bool:
 
 
 def _shares(measured: Sequence[DataSetSize], pieces: Sequence[_Piece], side: int) -> Shares:
-    """Return what each subtask reads of one input."""
+    """Return the parts of one input that each subtask reads."""
     size = measured[side]
     producers = len(size.stored)
     cut = {piece.skewed.subpartition for piece in pieces if piece.skewed.side == side}

@@ -1,4 +1,4 @@
-"""What a user's script holds: Environment, DataSet, expressions.
+"""The API of user scripts: Environment, DataSet, expressions.
 
 environment.py         Environment: sinks that wait, execute
   source_calls.py      read_*, from_arrow, from_rows

@@ -1,4 +1,4 @@
-"""Files that are added to a folder: whoever reads it has them beside those that are there.
+"""Files that are added to a folder: its readers get them together with existing ones.
 
     like_what_is_there(spec, schema, writer) -> spec     of a sink with mode="append" or "overwrite_partitions"
 
@@ -7,7 +7,7 @@ Looked at are the names of files, and the columns of one that is there.
     another format    an error: no reader takes both
     another type      an error that names the column and both types, where readers would refuse one of them, or have
                       another type than before: each format says which it takes for one
-    other columns     a warning: ``schema_mode="union"`` reads files whose columns differ, and somebody may be about to
+    other columns     a warning: ``schema_mode="union"`` reads files whose columns differ, and users may be about to
                       write the others anew; of CSV an error, where a header or the number of fields says so
     texts             of CSV, and of JSON where dates are: what the texts are is seen when they are written; one that is
                       not of the type that is there fails the job, and nothing is added (``SinkSpec.text_types_ipc``)
@@ -102,7 +102,7 @@ def _check_formats(spec: SinkSpec, own_format: str, what: str) -> None:
 
 
 def _there(spec: SinkSpec, own_format: str) -> _There | None:
-    """Return a file that is there and has columns; None for none, or for one that whoever reads it is told of."""
+    """Return a file that exists and has columns; None for none, or for one that its readers will warn of."""
     read = _READERS.get(own_format)
     endings = [ending for ending, each in _FORMATS.items() if each == own_format]
     for file in _files_below(Path(spec.path)):
@@ -144,7 +144,7 @@ def _read_json(_spec: SinkSpec, file: str) -> pa.Schema:
     return json_source(file)[2]
 
 
-#: what reads the columns of a file
+#: functions that read the columns of a file, by format
 _READERS: Final[Mapping[str, Callable[[SinkSpec, str], pa.Schema]]] = {
     "parquet": _read_parquet,
     "ipc": _read_blocks,
@@ -161,7 +161,7 @@ def _check_header(spec: SinkSpec, own: pa.Schema, what: str) -> None:
     try:
         head = heads([str(file)], spec.compression, _HEADER_BYTES, 1)[0].decode("utf-8-sig", errors="replace")
     except (OSError, EngineError):
-        return  # what it is, whoever reads it is told
+        return  # readers of the file are told what is wrong
     first_line = head.partition("\n")[0].strip("\r")
     if not first_line:
         return
@@ -248,7 +248,7 @@ def _fits_blocks(known: pa.DataType, own: pa.DataType, schema_mode: str) -> bool
 
 
 def _kind(data_type: pa.DataType) -> str:
-    """Return what texts of a type look like."""
+    """Return the form that texts of a type have."""
     types = pa.types
     if types.is_integer(data_type) or types.is_floating(data_type) or types.is_decimal(data_type):
         return "number"
@@ -282,7 +282,7 @@ def _fits_json(known: pa.DataType, own: pa.DataType, schema_mode: str) -> bool |
 
 
 def _json_kind(data_type: pa.DataType) -> str:
-    """Return which kind of JSON values of a type are."""
+    """Return the kind of JSON value that a type is written as."""
     kind = "number" if pa.types.is_duration(data_type) else _kind(data_type)
     is_quoted = kind in ("moment", "time") or pa.types.is_decimal(data_type)
     return "text" if is_quoted else kind
@@ -303,7 +303,7 @@ def _fits_nested(known: pa.DataType, own: pa.DataType, schema_mode: str) -> bool
     return None if any(_fits_json(one, other, schema_mode) is None for one, other in within) else True
 
 
-#: by format: whether rows of a type are read beside those that are there; None: they are not
+#: checks by format whether rows of a type can be read beside existing ones; None: they cannot
 _FITS: Final[Mapping[str, Callable[[pa.DataType, pa.DataType, str], bool | None]]] = {
     "parquet": _fits_parquet,
     "ipc": _fits_blocks,

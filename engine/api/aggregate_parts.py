@@ -55,12 +55,12 @@ from engine.graph.expression import (
 )
 from engine.records.key_types import is_key_type, key_remedy
 
-#: registers of an estimate: 2**14
+#: bits of the number of registers of an estimate: 2**14
 _REGISTER_BITS: Final = 14
 _REGISTERS: Final = 1 << _REGISTER_BITS
 #: bits of a hash behind those that say the register
 _RANK_BITS: Final = 64 - _REGISTER_BITS
-#: of LogLog-Beta with 2**14 registers: of the empty ones, and of the powers of their logarithm
+#: coefficients of LogLog-Beta with 2**14 registers: of the empty ones, and of the powers of their logarithm
 _BETA_OF_EMPTY: Final = -0.370393911
 _BETA: Final = (0.070471823, 0.17393686, 0.16339839, -0.09237745, 0.03738027, -0.005384159, 0.00042419)
 #: decimals of more digits have no hash of their own
@@ -89,7 +89,7 @@ def _kept(one: Aggregated, value: Expr) -> Expr:
 
 
 def _counted(source: LogicalNode, keys: tuple[str, ...], value: Expr) -> LogicalNode:
-    """Return how often each value of a group is there, by (keys, __value); null 0 times."""
+    """Count each value of a group, by (keys, __value); null counts 0 times."""
     name, number = fresh_name(_VALUE, keys), fresh_name("__count", keys)
     rows = _columns(source, keys, __value=value)
     return aggregate_node(rows, (*keys, name), (AggregateCall("count", ColumnRef(name), number),))

@@ -33,7 +33,7 @@ from engine.graph.expression import (
     replaced,
 )
 
-#: what conditions are for any row, and for all: false is less than true
+#: aggregates of conditions for any row, and for all: false is less than true
 EXTREMES_OF_CONDITIONS = {"any": "max", "all": "min"}
 #: aggregates that do not change when equal values count once
 _SAME_OF_DISTINCT = frozenset({"min", "max", "bit_and", "bit_or"})
@@ -50,7 +50,7 @@ class Aggregate(Expr):
         return Aggregate(found.expression if found.chain is None else found.chain)
 
     def alias(self, name: str) -> Aggregate:
-        """Return the same aggregate under a column name."""
+        """Return this aggregate under another column name."""
         return Aggregate(self.expression, super().alias(name)._name)
 
     def over(

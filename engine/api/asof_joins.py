@@ -23,7 +23,7 @@ from engine.graph.plan import AsofDirection, AsofJoin, JoinType
 
 
 class AsofMatch(NamedTuple):
-    """Which row of the other side a row gets, as it is given."""
+    """The match of an as-of join: which row of the other side a row gets, as the user wrote it."""
 
     on: Any
     left_on: Any
@@ -65,7 +65,7 @@ def asof_node(left: LogicalNode, right: LogicalNode, match: AsofMatch, suffix: s
 
 
 def _time(match: AsofMatch) -> tuple[Any, Any]:
-    """Return what rows are compared by, left and right."""
+    """Return the columns that are compared, left and right."""
     given = [name for name in ("on", "left_on", "right_on") if getattr(match, name) is not None]
     if given == ["on"]:
         columns = (match.on, match.on)

@@ -1,4 +1,4 @@
-"""What a job leaves out of its input: kept where a source says so, told to the author of the program.
+"""Bad rows: records that a job leaves out of its input, stored where a source asks for it, with a warning.
 
 bad_row_sinks(sinks, written)     a sink for each source with ``bad_rows_path``: its malformed records as CSV
 warn_of_bad_rows(result)          of collect, count and the like, whose JobResult the script does not get

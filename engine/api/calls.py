@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from engine.api.runner import Runner
     from engine.graph.plan import Operator, PythonFunction
 
-#: more rows than there are anywhere, and an int64 with one to spare
+#: largest number of rows, which leaves room for one more in an int64
 _ROWS_MAX = 2**62
 
 

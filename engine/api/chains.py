@@ -32,12 +32,12 @@ class Part(Protocol):
 
     @property
     def chain(self) -> Chain | None:
-        """What it was put together of, where that was by such a function."""
+        """The chain that it was composed by, where it was."""
         ...
 
     @property
     def expression(self) -> Expression:
-        """What is computed."""
+        """The expression that computes it."""
         ...
 
 

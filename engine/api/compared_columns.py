@@ -3,7 +3,7 @@
     col("t") - 5 < col("begin")     a column for t - 5 on its side, which the result does not have
 
 A side of a comparison that reads one input alone becomes a column there, unless it is one of the right type already.
-Only for joins without keys: of others most pairs have been sorted out before anybody compares.
+Only for joins without keys: of others most pairs have been dropped before values are compared.
 
 Held by: tests/integration/test_range_joins.py
 """
@@ -81,7 +81,7 @@ class ComparedColumns:
         return Call(part.function, tuple(columns))
 
     def _side_of(self, expression: Expression) -> int:
-        """Return which side an expression reads, -1: both or neither."""
+        """Return the side that an expression reads, -1: both or neither."""
         names = set(columns_of(expression))
         left = set(self._sides[0].schema.names)
         if not names:

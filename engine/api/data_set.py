@@ -55,7 +55,7 @@ class DataSet(
         return f"<DataSet {', '.join(f'{field.name}: {field.type}' for field in self.schema)}>"
 
     def _repr_html_(self) -> str:
-        """Return what a notebook shows: columns, and the plan when it is unfolded; nothing runs."""
+        """Return the HTML that a notebook shows: columns, and the plan when it is unfolded; nothing runs."""
         from engine.shown_html import folded_html, headed_html, table_html
 
         try:
@@ -66,11 +66,11 @@ class DataSet(
         return headed_html("DataSet", fields, folded_html("plan", plan))
 
     def name(self, name: str) -> Self:
-        """Return the same rows; their operator is shown under this name."""
+        """Return this data set under a name, by which its operator is shown."""
         return self._with(replace(self._node, name=str(name)))
 
     def set_parallelism(self, parallelism: int) -> Self:
-        """Return the same rows, made by this many subtasks."""
+        """Return this data set, computed by that number of subtasks."""
         if isinstance(parallelism, bool) or not isinstance(parallelism, int) or parallelism < 1:
             raise PlanError(f"set_parallelism({parallelism!r}): a number of subtasks, 1 or more")
         return self._with(replace(self._node, parallelism=parallelism))

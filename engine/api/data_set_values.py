@@ -103,7 +103,7 @@ def filtered_by_membership(
 def one_value(node: LogicalNode, name: str, what: str) -> LogicalNode:
     """Return one row with the only value of a node, null where it has no row; an error of the job where it has two.
 
-    what: who is meant, for the error.
+    what: the subject of the error.
     """
     (column,) = node.schema.names
     if _has_one_row(node):
@@ -167,7 +167,7 @@ def _check_comparable(tested: Expression, node: LogicalNode, other: LogicalNode)
 
 
 def _parts(expression: Expression) -> list[FromDataSet]:
-    """Return what stands for data sets in an expression; SchemaError for one within another."""
+    """Return the data sets in an expression; SchemaError for one within another."""
     if isinstance(expression, FromDataSet):
         if expression.tested is not None and has_data_set(expression.tested):
             raise SchemaError("is_in(data_set) of a value of another data set; make the value a column first")

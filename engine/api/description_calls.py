@@ -43,7 +43,7 @@ class DescriptionCalls(ShapeCalls):
 
 
 def _about(number: int, field: pa.Field, aggregates: dict[str, Aggregate]) -> Expr:
-    """Return what is said of a column, as a struct over the aggregates that this adds."""
+    """Return the description of a column, as a struct over aggregates, which are added."""
     from engine.api.aggregates import avg, count, max_, min_, stddev
     from engine.api.expressions import col, lit
     from engine.api.row_functions import struct

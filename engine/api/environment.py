@@ -55,7 +55,7 @@ from engine.process_folder import FolderPrefix, ProcessFolder, sweep
 from engine.sources.prepared_plan import prepared
 from engine.user_warnings import calling_place
 
-#: of data sets in expressions, in all environments
+#: numbers of data sets in expressions, in all environments
 _NUMBERS: Final = itertools.count()
 
 
@@ -83,7 +83,7 @@ class Environment(SourceCalls, HasOtherNames):
         self._folder_numbers = itertools.count(1)
         self._folder_lock = threading.Lock()
         self._in_expressions: dict[int, LogicalNode] = {}
-        #: of jobs whose rows are being read
+        #: streams of jobs whose rows are being read
         self._streams: weakref.WeakSet[ResultStream] = weakref.WeakSet()
         self._is_closed = False
         self._has_run = False
@@ -126,7 +126,7 @@ class Environment(SourceCalls, HasOtherNames):
 
     @property
     def target(self) -> str:
-        """Where jobs run: local, cluster or spark."""
+        """The target of jobs: local, cluster or spark."""
         return self._target
 
     @property
@@ -347,7 +347,7 @@ def _remove(folder: ProcessFolder) -> None:
 
 
 class _Elsewhere:
-    """What an Environment is inside a Python function, where its jobs could not run."""
+    """A stand-in for an Environment inside a Python function, where its jobs could not run."""
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):

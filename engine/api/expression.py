@@ -57,7 +57,7 @@ class Expr(NumberFunctions, RowValue, HasOtherNames):
 
     @property
     def expression(self) -> Expression:
-        """What is computed."""
+        """The expression that computes it."""
         if self._expression is None:
             assert self.chain is not None, "an expression is given, or what it is put together of"
             self._expression = self.chain.expression()
@@ -85,7 +85,7 @@ class Expr(NumberFunctions, RowValue, HasOtherNames):
         return Expr(Call(function, (to_expression(left), self.expression)))
 
     def alias(self, name: str) -> Expr:
-        """Return the same value under another column name."""
+        """Return this expression under another column name."""
         return Expr(self.expression, check_column_name(name, "alias"))
 
     @property

@@ -1,4 +1,4 @@
-"""What a script imports to write expressions: ``col lit when`` and the aggregates.
+"""The functions from which scripts build expressions: ``col lit when`` and the aggregates.
 
 when(col("a").is_null()).then(col("b")).when(col("a") == "").then("none").otherwise(col("a"))
 
@@ -144,7 +144,7 @@ class When:
 
 
 class Then(Expr):
-    """``when`` and ``then`` so far: null where no condition is true, unless ``otherwise`` follows."""
+    """A chain of ``when`` and ``then``: null where no condition is true, unless ``otherwise`` follows."""
 
     __slots__ = ("_branches",)
 

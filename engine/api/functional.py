@@ -162,7 +162,7 @@ class FunctionalCalls(Calls):
         return self._with(co_group_node(self._node, right, column_names(on, "co_group on"), fn, schema))
 
     def with_broadcast(self, *unnamed: Any, **data_sets: Self) -> Self:
-        """Return the same rows, the function that makes them being given whole data sets: ``broadcast(name)``.
+        """Return this data set; the function that computes it gets whole data sets: ``broadcast(name)``.
 
         Goes right behind a functional call, whose function is an object with ``open(context)``;
         ``context.broadcast("name")`` is the list of all rows. Each subtask holds its own copy, so these data sets must
@@ -259,7 +259,7 @@ def _key_type(left: pa.Field, right: pa.Field) -> pa.DataType:
 
 
 def _view(schema: pa.Schema, keys: list[str], names: tuple[str, ...], side: str) -> tuple[tuple[str, str], ...]:
-    """Return for each column of a side (its name, its name where both sides are one)."""
+    """Return (name, name in the output where both sides are one) for each column of a side."""
     key_names = dict(zip(keys, names, strict=True))
     return tuple((name, key_names.get(name, f"__{side}{index}")) for index, name in enumerate(schema.names))
 

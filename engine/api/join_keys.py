@@ -1,4 +1,4 @@
-"""What a join is asked for, brought to the form of the plan: two inputs, key columns with names of their own.
+"""Keys of joins in the form of the plan: two inputs, key columns with names of their own.
 
     left_on=col("a") % 10        a hidden column on that side, which the result does not have
     null_safe=True               a key as two hidden ones: whether it is null, and its value with a constant for null
@@ -29,7 +29,7 @@ from engine.graph.plan import JoinType
 from engine.records.key_types import is_key_type, key_remedy
 from engine.records.plain_scalars import scalar_of
 
-#: how Spark, Polars, pandas and DuckDB spell the types, without underscores, hyphens and spaces
+#: spellings of join types in Spark, Polars, pandas and DuckDB, without underscores, hyphens and spaces
 _SPELLINGS: Final = {
     **{how.value: how for how in JoinType},
     **dict.fromkeys(("outer", "fullouter"), JoinType.FULL),
@@ -55,7 +55,7 @@ class JoinKeys(NamedTuple):
     on: object = None
     left_on: object = None
     right_on: object = None
-    #: for all keys, or for each
+    #: True if null equals null, for all keys or for each
     null_safe: bool | Sequence[bool] = False
 
 
@@ -201,7 +201,7 @@ def key_pairs(how: JoinType, keys: JoinKeys, has_condition: bool) -> _Pairs:
 
 
 class _FreeNames:
-    """Names for hidden columns that nobody uses."""
+    """Return names for hidden columns, which no other column has."""
 
     def __init__(self, used: Iterable[str]) -> None:
         self._used = set(used)
@@ -275,7 +275,7 @@ def _suffixed(
 
 
 def null_safe_flags(null_safe: Any, count: int) -> list[bool]:
-    """Return for each key whether null equals null; SchemaError for anything but booleans."""
+    """Return a flag for each key: whether null equals null; SchemaError for values other than booleans."""
     given = list(null_safe) if isinstance(null_safe, list | tuple) else [null_safe]
     flags = given * count if isinstance(null_safe, bool) else given
     if len(flags) != count or not all(isinstance(flag, bool) for flag in flags):

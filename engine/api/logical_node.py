@@ -21,7 +21,7 @@ from engine.graph.plan import Operator, Plan, PlanNode
 
 
 class CachedRows:
-    """Where the rows of a node are once a job has kept them (``cached_rows.py``)."""
+    """The rows of a node that a job has cached (``cached_rows.py``)."""
 
     def __init__(self) -> None:
         self.source: LogicalNode | None = None
@@ -35,7 +35,7 @@ class LogicalNode(msgspec.Struct, frozen=True, eq=False):
     schema: pa.Schema
     name: str = ""
     parallelism: int | None = None
-    #: its rows are computed once for all jobs
+    #: cache of its rows, which all jobs share
     cached: CachedRows | None = None
 
 

@@ -25,7 +25,7 @@ from engine.api.projections import project_node
 from engine.graph.expression import ColumnRef, NamedExpression
 from engine.graph.plan import Filter
 
-#: (left, right, keys, condition) -> anti join
+#: type of functions that make an anti join of (left, right, keys, condition)
 AntiJoin = Callable[[LogicalNode, LogicalNode, JoinKeys, Expr | None], LogicalNode]
 
 

@@ -23,7 +23,7 @@ class NumberFunctions:
         raise NotImplementedError
 
     def round(self, digits: int = 0) -> Self:
-        """Return it rounded to digits behind the point, halves away from zero; negative digits are before the point.
+        """Round to digits behind the decimal point, halves away from zero; negative digits are before the point.
 
         >>> values(col("x").round(1), x=[0.25, -0.25, 7.0])
         [0.3, -0.3, 7.0]
@@ -209,7 +209,7 @@ class NumberFunctions:
         return self.call("is_infinite")
 
     def bit_not(self) -> Self:
-        """Return it with every bit turned over.
+        """Invert every bit.
 
         >>> values(col("x").bit_not(), x=[0, 5])
         [-1, -6]
@@ -217,7 +217,7 @@ class NumberFunctions:
         return self.call("bit_not")
 
     def power(self, exponent: Any) -> Self:
-        """Return it to the power of another, as float64; also ``x ** y``.
+        """Raise to the power of another, as float64; also ``x ** y``.
 
         >>> values(col("x").power(2), x=[3, -3])
         [9.0, 9.0]

@@ -1,4 +1,4 @@
-"""What pandas, Polars and Spark call what has another name here: an attribute that is not there says what to write.
+"""Names that pandas, Polars and Spark have for methods with another name here: the error tells which to use.
 
     data.groupby("k")      AttributeError: a data set has no 'groupby': write group_by(keys).agg(name=...)
     col("x").isin([1])     AttributeError: an expression has no 'isin': write is_in(values)
@@ -8,7 +8,7 @@
 
     class DataSet(HasOtherNames): _kind, _other_names = "a data set", ON_DATA_SETS
 
-It stays an AttributeError, so ``hasattr`` and whoever looks for a protocol see what they did before. Type checkers know
+It stays an AttributeError, so ``hasattr`` and checks for protocols work as before. Type checkers know
 nothing of it: to them what is not there is not there.
 
 Held by: tests/api/test_other_names.py
@@ -181,7 +181,7 @@ _LIKE: Final = 0.7
 
 
 class HasOtherNames:
-    """Base of what users hold. A class says what it is and which names it is asked for in vain."""
+    """Base of the classes of the API. A class gives its name and the foreign names that it does not have."""
 
     __slots__ = ()
     _kind: ClassVar[str] = ""
@@ -204,7 +204,7 @@ class HasOtherNames:
 
 
 def _near(name: str, held: HasOtherNames) -> str:
-    """Return which names are like one, and where; of a space of few names all of them."""
+    """Return names similar to one, with their place; all names where there are few."""
     import difflib  # noqa: PLC0415 - start-up time
 
     own = _names_of(held)

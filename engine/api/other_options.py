@@ -1,4 +1,4 @@
-"""What pandas, Polars, DuckDB and Spark call options that have another name here: who passes one is told what to write.
+"""Options that have another name in pandas, Polars, DuckDB and Spark: the error tells which to use.
 
     env.read_csv("a.csv", sep=";")        TypeError: read_csv() has no option sep=: write delimiter=
     data.sort("k", descendign=True)       TypeError: sort() has no option descendign=: did you mean descending=?
@@ -103,7 +103,7 @@ _OF_OUTPUTS: Final = _by_name(
     ("columns", "select(names) before it"),
     ("orient lines", "nothing: files are JSON lines, one object a row"),
 )
-#: by call
+#: names of options by call
 OTHER_OPTIONS: Final[Mapping[str, Mapping[str, str]]] = {
     "read_csv": _OF_CSV,
     "read_json": _OF_JSON,

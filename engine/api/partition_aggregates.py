@@ -65,7 +65,7 @@ def _with_groups(
 
 
 def _of_groups(expression: Expression) -> list[Over]:
-    """Return what is computed of groups in an expression, from left to right, however deep it is."""
+    """Return the aggregates of groups in an expression, from left to right, at any depth."""
     found, waiting = list[Over](), [expression]
     while waiting:
         one = waiting.pop()

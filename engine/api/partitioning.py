@@ -52,15 +52,15 @@ class PartitioningCalls(Calls):
     """Base of DataSet with the calls that say where rows go."""
 
     def shuffle(self) -> Self:
-        """Return the same rows, each in a random subtask: uniform, independent, different at each run."""
+        """Send each row to a random subtask: uniform, independent, different at each run."""
         return self._same_rows(Partition("SHUFFLE"))
 
     def rebalance(self) -> Self:
-        """Return the same rows, given out in turn: of each producer, subtasks get equally many, give or take one."""
+        """Distribute rows in turn: from each producer, subtasks get equally many, give or take one."""
         return self._same_rows(Partition("REBALANCE"))
 
     def rescale(self) -> Self:
-        """Return the same rows, given out in turn among the subtasks nearby: less traffic than ``rebalance``.
+        """Distribute rows in turn among the subtasks nearby: less traffic than ``rebalance``.
 
         From 2 to 4 subtasks each producer feeds two of its own, from 4 to 2 two producers feed one.
         """
@@ -75,18 +75,18 @@ class PartitioningCalls(Calls):
         return self._same_rows(Partition("BROADCAST"))
 
     def global_(self) -> Self:
-        """Return the same rows, all of them in subtask 0; the other subtasks have none."""
+        """Send all rows to subtask 0; the other subtasks have none."""
         return self._same_rows(Partition("GLOBAL"))
 
     def forward(self) -> Self:
-        """Return the same rows, each in the subtask of the number it came from.
+        """Keep each row in the subtask of the number that it came from.
 
         Raises: PlanError, when the plan is made, if what follows has another parallelism.
         """
         return self._same_rows(Partition("FORWARD"))
 
     def key_by(self, *keys: Any) -> Self:
-        """Return the same rows, equal keys in one subtask, by Flink's key groups (128 of them up to 85 subtasks).
+        """Send equal keys to one subtask, by Flink's key groups (128 of them up to 85 subtasks).
 
         Args:
             keys: names of columns, one or more; a ``group_by`` of them that follows needs no exchange of its own.
@@ -97,7 +97,7 @@ class PartitioningCalls(Calls):
         return self._same_rows(Partition("KEYGROUP", self._partition_keys(keys, "key_by")))
 
     def partition_by_range(self, *keys: Any) -> Self:
-        """Return the same rows, subtask i with smaller keys than subtask i + 1, equal keys in one; nulls come first.
+        """Partition by ranges: subtask i has smaller keys than subtask i + 1, equal ones in one; nulls come first.
 
         The bounds come from samples of all rows, so subtasks get about equally many. It is done by a sort: inside a
         subtask rows are in order, too.
@@ -110,7 +110,7 @@ class PartitioningCalls(Calls):
         return self._same_rows(Partition("RANGE", self._partition_keys(keys, "partition_by_range")))
 
     def partition_custom(self, fn: Any, *keys: Any) -> Self:
-        """Return the same rows, each in the subtask that a Python function says.
+        """Send each row to the subtask that a Python function returns.
 
         Args:
             fn: called for each row as ``fn(key, ..., count)`` with the values of the keys (None for null) and the
@@ -134,7 +134,7 @@ class PartitioningCalls(Calls):
         return self._same_rows(Partition("CUSTOM", names, python_function("partition", fn), channel))
 
     def replicated(self) -> Self:
-        """Return the same rows, with leave for each subtask of a join to read all of them by itself.
+        """Allow each subtask of a join to read all of these rows by itself.
 
         A hint for a small side that is read from outside (behind it only ``select``, ``filter`` and their like): such
         a join needs no exchange. It never changes the result: whatever else reads the rows reads them once.

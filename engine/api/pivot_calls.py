@@ -102,7 +102,7 @@ class PivotCalls(GroupCalls):
 
 
 def value_name(value: pa.Scalar) -> str:
-    """Return what the column of a value is called."""
+    """Return the name of a value's column."""
     if not value.is_valid:
         return "null"
     plain = value.as_py()

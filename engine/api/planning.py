@@ -1,4 +1,4 @@
-"""What the API does between a program and its execution: exact splits for sources, and the explained plan.
+"""Planning between a program and its execution: exact splits for sources, and the explained plan.
 
 Held by: tests/api/test_environment.py
 """
@@ -56,7 +56,7 @@ def with_exact_splits(node: LogicalNode, parallelism: int) -> Operator:
 
 
 def explain_plan(plan: Plan, target: str, configuration: Configuration, parallelism: int) -> str:
-    """Return how a plan would run, as text."""
+    """Return the explained plan as text."""
     return explain(optimize(plan, _settings(plan, target, configuration, parallelism)))
 
 

@@ -28,7 +28,7 @@ from engine.graph.plan import PythonFunction
 from engine.user_warnings import warn_user
 
 _PACKAGE = __name__.partition(".")[0]
-#: calls of an async function at once, where nobody says how many
+#: calls of an async function at once, where the user sets no limit
 _CONCURRENCY = 16
 
 
@@ -130,7 +130,7 @@ def is_async(kind: str, function: Any) -> bool:
 def call_policy(
     kind: str, function: Any, concurrency: int | None, retries: int, retry_delay: float, on_error: str
 ) -> CallPolicy | None:
-    """Return how a function of ``map`` or ``flat_map`` is called, None where there is nothing to say.
+    """Return the policy for calls of a function of ``map`` or ``flat_map``, None for the default.
 
     Raises: SchemaError for an option that does not fit the function.
     """

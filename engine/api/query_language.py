@@ -1,4 +1,4 @@
-"""Where queries in SQL become data sets: a room above the API, which registers itself as the executors do.
+"""The reader of queries in SQL: a room above the API, which registers itself as the executors do.
 
 Held by: tests/sql/test_queries.py
 """
@@ -23,7 +23,7 @@ def register_query_reader(reader: QueryReader) -> None:
 
 
 def query_reader() -> QueryReader:
-    """Return what reads queries; NotYetSupportedError where nothing is registered."""
+    """Return the reader of queries; NotYetSupportedError where none is registered."""
     if not _readers:
         raise NotYetSupportedError("sql without engine.targets")
     return _readers[0]

@@ -70,7 +70,7 @@ class RelationalCalls(Calls):
         )
 
     def select(self, *columns: Any, **named: Any) -> Self:
-        """Return these columns, names or expressions, in this order; behind them those that are given by a name.
+        """Select these columns, names or expressions, in this order; named ones come last.
 
         >>> rows({"k": [1], "x": [2]}).select("k", double=col("x") * 2).collect()
         [Row(k=1, double=4)]
@@ -202,7 +202,7 @@ class RelationalCalls(Calls):
         return self._with(union_node([self._node, *nodes])) if nodes else self
 
     def limit(self, count: int | None, offset: int = 0) -> Self:
-        """Return at most ``count`` rows behind the first ``offset``: the first ones of a sort or of files, else any.
+        """Return up to ``count`` rows after the first ``offset``: the first ones of a sort or of files, else any.
 
         None: all that are left. Pages of a sort fit together, also where keys are equal: each row is in one page, in
         every run and with any parallelism; columns without an order (lists, structs, maps) tell no rows apart. Rows

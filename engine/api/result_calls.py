@@ -57,7 +57,7 @@ class ResultCalls(Calls):
     def to_batches(self) -> ResultStream:
         """Run what this data set needs and return its rows as Arrow batches, while the job runs.
 
-        The job waits for who reads, so that a result of any size passes through little memory. Leaving early
+        The job waits for the reader, so that a result of any size passes through little memory. Leaving early
         (``close()``, ``with``, an error) cancels the job. Sorted rows come in their order.
 
         >>> with env.from_arrow(pa.table({"n": [1, 2, 3]})).to_batches() as batches:
@@ -81,7 +81,7 @@ class ResultCalls(Calls):
                 yield from table_to_rows(pa.Table.from_batches([batch]))
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """Run what this data set needs and hand its rows out as they come: Polars, DuckDB, pyarrow take them."""
+        """Run what this data set needs and stream its rows as they come: Polars, DuckDB, pyarrow take them."""
         reader = pa.RecordBatchReader.from_batches(self.schema, self.to_batches())
         return reader.__arrow_c_stream__(requested_schema)
 
@@ -139,7 +139,7 @@ class ResultCalls(Calls):
             sys.stdout.write(format_table(rows, count, most))
 
     def cache(self) -> Self:
-        """Return the same rows, kept on disk by the first job that needs them and read there by later ones.
+        """Cache the rows on disk: the first job that needs them stores them, later jobs read them there.
 
         The files are in the Environment's temporary folder (``TMPDIR``) and go when it is closed. On a cluster the
         folder must be one that client and cluster share. Nothing is computed before a job needs it.
@@ -152,7 +152,7 @@ class ResultCalls(Calls):
         return self._with(replace(project_node(self._node, named, "cache"), name="cache", cached=CachedRows()))
 
     def explain(self, analyze: bool = False, format: str = "text") -> str:  # noqa: A002
-        """Return how the data set would be computed: strategies, sizes and their origin, costs, what lost and why.
+        """Explain the plan: strategies, sizes and their origin, costs, rejected alternatives with reasons.
 
         analyze: compute it, keep no rows, and return for each operator what was expected beside what happened: rows,
         bytes, its own time, pages, what it spilled, processor time of its function.

@@ -5,7 +5,7 @@
                                                   leaving early, or an error, cancels the job
 
 Rows come in the order of ``collect`` where they were sorted: one subtask after the other. Otherwise they come as they
-are made. A row is handed out once: where a task is repeated after its first rows were taken (on a cluster that lost a
+are made. A row is returned once: where a task is repeated after its first rows were taken (on a cluster that lost a
 process), the stream is an error that says so, since a repeated task may give its rows in another order.
 
 A job that is held back keeps its slots. Where another job of this process waits for slots, all streams give way: their
@@ -45,7 +45,7 @@ class _NoMoreWantedError(BaseException):
 
 
 class _Beside:
-    """Has streams give way to a job that waits; tells the process's listener everything."""
+    """A listener that lets streams give way to a waiting job, and passes everything on to the process's listener."""
 
     wants_progress = True
 
@@ -82,7 +82,7 @@ class _Watcher(_Beside):
 
 
 class _Job:
-    """A job in a thread of its own; knows nothing of who reads, who may forget it."""
+    """A job in a thread of its own; it holds no reference to its reader, which may be dropped."""
 
     def __init__(self, run: Callable[[], JobResult], folder: Path) -> None:
         self._run_it = run
@@ -115,7 +115,7 @@ class ResultStream(Iterator[pa.RecordBatch]):
         self._batches: Iterator[pa.RecordBatch] = iter(())
         self._is_closed = False
         self._closed_by = "the stream was closed"
-        #: whether its last row was handed out
+        #: True if its last row was read
         self._is_read = False
         self._gives_way = False
         (folder / (turn_of(f"{0:05d}") if is_ordered else TURN_OF_ANY)).touch()
@@ -147,7 +147,7 @@ class ResultStream(Iterator[pa.RecordBatch]):
         return batch
 
     def _next(self) -> pa.RecordBatch | None:
-        """Return the next batch, None behind the last one; an error where somebody closed the stream before it."""
+        """Return the next batch, None behind the last one; an error where the stream was closed before."""
         try:
             while (batch := next(self._batches, None)) is None:
                 found = None if self._is_closed else self._next_file()
@@ -244,7 +244,7 @@ class ResultStream(Iterator[pa.RecordBatch]):
             shutil.rmtree(self._folder, ignore_errors=True)
 
 
-#: streams of this process that somebody has
+#: open streams of this process
 _open: Final[weakref.WeakSet[ResultStream]] = weakref.WeakSet()
 _open_lock: Final = threading.Lock()
 

@@ -22,7 +22,7 @@ from engine.shown_html import note_html, table_html
 from engine.shown_text import shown_line
 
 _CELL_MAX = 40
-#: parts of so many bytes are mapped, not copied; their room on disk is free when nobody has the table any more
+#: parts of so many bytes are mapped, not copied; their room on disk is freed with the table
 MAPPED_BYTES_MIN: Final = 1 << 20
 
 
@@ -82,7 +82,7 @@ def _is_number(data_type: pa.DataType) -> bool:
 
 
 def _width(text: str) -> int:
-    """Return how many places a text takes in a terminal: letters of East Asia two, marks on letters none."""
+    """Return the width of a text in a terminal: letters of East Asia take two places, marks on letters none."""
     if text.isascii():
         return len(text)
     return sum(0 if combining(each) else 2 if east_asian_width(each) in "WF" else 1 for each in text)
@@ -119,7 +119,7 @@ def format_table(table: pa.Table, count: int, width: int | None = None) -> str:
 
 
 def _with_room(widths: Sequence[int], width: int | None) -> tuple[int, int]:
-    """Return how many columns of these widths are shown at the left and at the right of a line; one at least."""
+    """Return the number of columns that fit at the left and at the right of a line; one at least."""
     if width is None or sum(widths) + 3 * (len(widths) - 1) <= width:
         return len(widths), 0
     room = width - len("...")
@@ -135,7 +135,7 @@ def _with_room(widths: Sequence[int], width: int | None) -> tuple[int, int]:
 
 
 def html_of_rows(table: pa.Table, count: int) -> str:
-    """Return the same in HTML, for a notebook: a wide table is not broken into lines there."""
+    """Return a table of rows as HTML, for a notebook: a wide table is not broken into lines there."""
     columns = [_cells(field, column) for field, column in zip(table.schema, table.slice(0, count).columns, strict=True)]
     numbers = [place for place, field in enumerate(table.schema) if _is_number(field.type)]
     types = [str(field.type) for field in table.schema]

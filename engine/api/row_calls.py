@@ -169,7 +169,7 @@ class RowCalls(RelationalCalls):
         return self.with_columns(**{place: row_place()})._one_of_each(names, order).drop(place)
 
     def pipe(self, function: Callable[Concatenate[Self, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
-        """Return what a function returns for this data set: ``data.pipe(f, 1)`` is ``f(data, 1)``.
+        """Apply a function to this data set: ``data.pipe(f, 1)`` is ``f(data, 1)``.
 
         >>> rows({"x": [1, 2]}).pipe(lambda data, n: data.limit(n), 1).to_arrow().to_pylist()
         [{'x': 1}]

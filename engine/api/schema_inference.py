@@ -160,7 +160,7 @@ def _no_row(value: Any, index: int, what: str) -> SchemaError:
 _ONE_BY_ONE: Final = frozenset({"map"})
 
 
-#: runs a function over the first rows and returns what came out
+#: function that runs a function over the first rows and returns its results
 FirstResults = Callable[[PythonFunction, pa.Schema], pa.Table]
 
 
@@ -224,7 +224,7 @@ class _Observer:
         return bytes(schema_of_rows(plain_rows(made), self._what, is_all=False).serialize())
 
     def error(self, failure: UserFunctionError) -> str:
-        """Return what is told where the function failed."""
+        """Return the text shown where the function failed."""
         return (
             f"{self._what}: {failure.type_name}: {failure.message}, raised in {failure.file}, line {failure.line}, for"
             f" {failure.row}, one of the first rows, which decide the schema that was not passed"
@@ -241,7 +241,7 @@ def _row_hints(call: Callable[..., Any], *, is_iterable: bool) -> dict[str, Any]
 
 
 def _untyped_hint(call: Callable[..., Any], *, is_iterable: bool) -> str:
-    """Return which of the columns of a return type has a type that columns do not have, "" for none."""
+    """Return the column of a return type whose type columns cannot have, "" for none."""
     for name, hint in _row_hints(call, is_iterable=is_iterable).items():
         if _hinted_type(hint) is None:
             text = hint.__name__ if isinstance(hint, type) and not typing.get_args(hint) else str(hint)

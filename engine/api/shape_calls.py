@@ -25,7 +25,7 @@ from engine.graph.plan import Explode
 
 
 def element_field(field: pa.Field) -> pa.Field:
-    """Return what a column of lists or maps becomes when it is exploded; SchemaError for other types."""
+    """Return the field that exploding a column of lists or maps gives; SchemaError for other types."""
     data_type = field.type
     if pa.types.is_map(data_type):
         entry = [pa.field("key", data_type.key_type, nullable=False), data_type.item_field]

@@ -65,7 +65,7 @@ def shared_sums(outputs: Sequence[NamedExpression], schema: pa.Schema) -> Sequen
 
 
 def _term(one: Aggregated, schema: pa.Schema) -> Term | None:
-    """Return what a sum adds up, where it is a column of narrow integers and a constant; None: it is another one."""
+    """Return the term of a sum over a column of narrow integers and a constant; None: it is another sum."""
     if one.function != "sum" or one.distinct or len(one.arguments) != 1:
         return None
     argument = one.arguments[0]

@@ -1,4 +1,4 @@
-"""What every write_* takes: where rows go, in which order, and what becomes of what is there.
+"""Options of every write_*: where rows go, in which order, and the treatment of existing data.
 
     mode               "error", "overwrite", "append", "overwrite_partitions"
     partition_by       columns that become folders: year=2024/

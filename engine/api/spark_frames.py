@@ -1,4 +1,4 @@
-"""What makes a DataFrame of Spark of a data set: a room above the API, which registers itself as the executors do.
+"""The maker of Spark DataFrames from data sets: a room above the API, which registers itself as the executors do.
 
 Held by: tests/spark/test_frames.py
 """
@@ -26,7 +26,7 @@ def register_frame_maker(maker: FrameMaker) -> None:
 
 
 def frame_maker() -> FrameMaker:
-    """Return what makes DataFrames; NotYetSupportedError where nothing is registered."""
+    """Return the maker of DataFrames; NotYetSupportedError where none is registered."""
     if not _makers:
         raise NotYetSupportedError("to_spark without engine.targets")
     return _makers[0]

@@ -15,7 +15,7 @@ from engine.errors import SchemaError
 
 
 class Value(Protocol):
-    """What the functions are made of."""
+    """The protocol that these functions build on."""
 
     def call(self, function: str, *others: Any, **options: bool | int | float | str | None) -> Self:
         """Return a function of this value."""
@@ -43,7 +43,7 @@ class StringExpressions(HasOtherNames, Generic[ExprT]):
         return self._value.call("str_length")
 
     def upper(self) -> ExprT:
-        """Return it in upper case.
+        """Convert to upper case.
 
         >>> values(col("x").str.upper(), x=["año"])
         ['AÑO']
@@ -51,7 +51,7 @@ class StringExpressions(HasOtherNames, Generic[ExprT]):
         return self._value.call("str_upper")
 
     def lower(self) -> ExprT:
-        """Return it in lower case.
+        """Convert to lower case.
 
         >>> values(col("x").str.lower(), x=["AÑO"])
         ['año']
@@ -59,7 +59,7 @@ class StringExpressions(HasOtherNames, Generic[ExprT]):
         return self._value.call("str_lower")
 
     def strip(self, characters: str | None = None) -> ExprT:
-        """Return it without white space, or those characters, at both ends.
+        """Remove white space, or those characters, at both ends.
 
         >>> values(col("x").str.strip(), x=[" a "])
         ['a']
@@ -67,7 +67,7 @@ class StringExpressions(HasOtherNames, Generic[ExprT]):
         return self._value.call("str_strip", characters=characters)
 
     def lstrip(self, characters: str | None = None) -> ExprT:
-        """Return it without white space, or those characters, at the beginning.
+        """Remove white space, or those characters, at the beginning.
 
         >>> values(col("x").str.lstrip("0"), x=["007"])
         ['7']
@@ -75,7 +75,7 @@ class StringExpressions(HasOtherNames, Generic[ExprT]):
         return self._value.call("str_lstrip", characters=characters)
 
     def rstrip(self, characters: str | None = None) -> ExprT:
-        """Return it without white space, or those characters, at the end.
+        """Remove white space, or those characters, at the end.
 
         >>> values(col("x").str.rstrip(), x=[" a "])
         [' a']
@@ -107,7 +107,7 @@ class StringExpressions(HasOtherNames, Generic[ExprT]):
         return self._value.call("str_ends_with", suffix)
 
     def replace(self, pattern: str, replacement: str, regex: bool = False) -> ExprT:
-        r"""Return it with every occurrence replaced; ``regex``: RE2 syntax, groups as ``\1``.
+        r"""Replace every occurrence; ``regex``: RE2 syntax, groups as ``\1``.
 
         >>> values(col("x").str.replace("a", "o"), x=["banana"])
         ['bonono']
@@ -125,7 +125,7 @@ class StringExpressions(HasOtherNames, Generic[ExprT]):
         return self._value.call("str_slice", start=start, stop=stop)
 
     def concat(self, *others: Any, separator: str = "") -> ExprT:
-        """Return it followed by others (expressions or constants); null when one is null.
+        """Concatenate with others (expressions or constants); null when one is null.
 
         >>> values(col("x").str.concat("-", col("y")), x=["a", None], y=["b", "c"])
         ['a-b', None]
@@ -133,7 +133,7 @@ class StringExpressions(HasOtherNames, Generic[ExprT]):
         return self._value.call("str_concat", *others, separator=separator)
 
     def concat_ws(self, separator: str, *others: Any) -> ExprT:
-        """Return those that are not null of it and others, with a separator between them; "" where all are null.
+        """Join the texts that are not null with a separator; "" where all are null.
 
         >>> values(col("x").str.concat_ws("-", col("y"), "z"), x=["a", None], y=["b", None])
         ['a-b-z', 'z']
@@ -141,7 +141,7 @@ class StringExpressions(HasOtherNames, Generic[ExprT]):
         return self._value.call("str_concat_ws", *others, separator=separator)
 
     def title(self) -> ExprT:
-        """Return it with each word's first letter in upper case, the others in lower case.
+        """Convert each word's first letter to upper case, the others to lower case.
 
         >>> values(col("x").str.title(), x=["new YORK"])
         ['New York']
@@ -149,7 +149,7 @@ class StringExpressions(HasOtherNames, Generic[ExprT]):
         return self._value.call("str_title")
 
     def capitalize(self) -> ExprT:
-        """Return it with the first character in upper case, the others in lower case.
+        """Convert the first character to upper case, the others to lower case.
 
         >>> values(col("x").str.capitalize(), x=["new YORK"])
         ['New york']
@@ -157,7 +157,7 @@ class StringExpressions(HasOtherNames, Generic[ExprT]):
         return self._value.call("str_capitalize")
 
     def reverse(self) -> ExprT:
-        """Return its characters in the opposite order.
+        """Reverse the order of characters.
 
         >>> values(col("x").str.reverse(), x=["abc"])
         ['cba']
@@ -165,7 +165,7 @@ class StringExpressions(HasOtherNames, Generic[ExprT]):
         return self._value.call("str_reverse")
 
     def repeat(self, count: Any) -> ExprT:
-        """Return it written several times; "" for 0 and less.
+        """Repeat the text; "" for 0 and less.
 
         >>> values(col("x").str.repeat(3), x=["ab"])
         ['ababab']
@@ -191,7 +191,7 @@ class StringExpressions(HasOtherNames, Generic[ExprT]):
         return self.slice(-count) if count else self.slice(0, 0)
 
     def pad_left(self, width: int, fill: str = " ") -> ExprT:
-        """Return it with a character in front as often as is needed for a width; longer texts stay.
+        """Pad at the beginning with a character to a width; longer texts stay.
 
         >>> values(col("x").str.pad_left(3, "0"), x=["7", "1234"])
         ['007', '1234']
@@ -199,7 +199,7 @@ class StringExpressions(HasOtherNames, Generic[ExprT]):
         return self._value.call("str_pad_left", **_padding(width, fill))
 
     def pad_right(self, width: int, fill: str = " ") -> ExprT:
-        """Return it with a character behind as often as is needed for a width; longer texts stay.
+        """Pad at the end with a character to a width; longer texts stay.
 
         >>> values(col("x").str.pad_right(3, "."), x=["7"])
         ['7..']
@@ -207,7 +207,7 @@ class StringExpressions(HasOtherNames, Generic[ExprT]):
         return self._value.call("str_pad_right", **_padding(width, fill))
 
     def strip_prefix(self, prefix: str) -> ExprT:
-        """Return it without a constant at the beginning, once.
+        """Remove a constant at the beginning, once.
 
         >>> values(col("x").str.strip_prefix("re"), x=["rerun", "run"])
         ['run', 'run']
@@ -215,7 +215,7 @@ class StringExpressions(HasOtherNames, Generic[ExprT]):
         return self._value.call("str_strip_prefix", prefix)
 
     def strip_suffix(self, suffix: str) -> ExprT:
-        """Return it without a constant at the end, once.
+        """Remove a constant at the end, once.
 
         >>> values(col("x").str.strip_suffix(".csv"), x=["a.csv", "b"])
         ['a', 'b']
@@ -247,7 +247,7 @@ class StringExpressions(HasOtherNames, Generic[ExprT]):
         return self._value.call("str_matches", pattern)
 
     def count_matches(self, pattern: str, regex: bool = False) -> ExprT:
-        """Return how often a constant, or a regular expression, occurs without overlap.
+        """Count the occurrences of a constant, or of a regular expression, without overlap.
 
         >>> values(col("x").str.count_matches("a"), x=["banana", ""])
         [3, 0]
@@ -273,7 +273,7 @@ class StringExpressions(HasOtherNames, Generic[ExprT]):
         return self._value.call("str_extract_all", pattern)
 
     def replace_all(self, pattern: str, replacement: str, regex: bool = False) -> ExprT:
-        """Return it with every occurrence replaced: ``replace`` under the name that Polars has.
+        """Replace every occurrence: ``replace`` under the name that Polars has.
 
         >>> values(col("x").str.replace_all("[0-9]", "#", regex=True), x=["a1b2"])
         ['a#b#']
@@ -299,7 +299,7 @@ class StringExpressions(HasOtherNames, Generic[ExprT]):
         return self._value.call("str_split_part", separator, n=n)
 
     def find(self, text: str) -> ExprT:
-        """Return where a constant first occurs, in characters from 0, -1 where it does not, as in Python.
+        """Return the index of a constant's first occurrence, in characters from 0, -1 without one, as in Python.
 
         >>> values(col("x").str.find("b"), x=["äb", "c"])
         [1, -1]
@@ -307,7 +307,7 @@ class StringExpressions(HasOtherNames, Generic[ExprT]):
         return self._value.call("str_find", text)
 
     def encode(self, encoding: str) -> ExprT:
-        """Return its bytes as digits, ``hex`` or ``base64``, or as binary of ``utf-8``.
+        """Encode as digits, ``hex`` or ``base64``, or as binary of ``utf-8``.
 
         >>> values(col("x").str.encode("base64"), x=["abc", None])
         ['YWJj', None]
@@ -315,7 +315,7 @@ class StringExpressions(HasOtherNames, Generic[ExprT]):
         return self._value.call("str_encode", encoding=encoding)
 
     def decode(self, encoding: str) -> ExprT:
-        """Return what digits in ``hex`` or ``base64`` stand for, as binary, or the text of ``utf-8`` bytes.
+        """Decode digits in ``hex`` or ``base64`` to binary, or ``utf-8`` bytes to text.
 
         >>> values(col("x").str.decode("hex").str.decode("utf-8"), x=["616263"])
         ['abc']
@@ -323,7 +323,7 @@ class StringExpressions(HasOtherNames, Generic[ExprT]):
         return self._value.call("str_decode", encoding=encoding)
 
     def url_decode(self) -> ExprT:
-        """Return it with %20 and + as the characters that they stand for in addresses.
+        """Decode %20 and + to the characters that they stand for in URLs.
 
         >>> values(col("x").str.url_decode(), x=["a+b%C3%A9"])
         ['a bé']
@@ -352,7 +352,7 @@ class StringExpressions(HasOtherNames, Generic[ExprT]):
         return self._value.call("str_to_timestamp", format=format, strict=strict)
 
     def json_get(self, path: str) -> ExprT:
-        """Return what lies at a path of a JSON text: texts as they are, all else as JSON; null where nothing is.
+        """Return the value at a path of a JSON text: texts as they are, all else as JSON; null where there is none.
 
         Each text is read by Python's json, which takes about a microsecond for a row.
 

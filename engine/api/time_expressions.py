@@ -203,7 +203,7 @@ class TimeExpressions(HasOtherNames, Generic[ExprT]):
         return self._value.call("dt_epoch", unit=unit)
 
     def strftime(self, format: str) -> ExprT:  # noqa: A002 - as in Python
-        """Return it as text by Python's directives, ``%Y-%m-%d %H:%M:%S.%f``, also of a time of day; names are English.
+        """Format by Python's directives, ``%Y-%m-%d %H:%M:%S.%f``, also a time of day; names are English.
 
         What is no directive is an error when the plan is made.
 
@@ -225,7 +225,7 @@ class TimeExpressions(HasOtherNames, Generic[ExprT]):
         return self._value.call("dt_with_timezone", timezone=timezone)
 
     def to_timezone(self, timezone: str) -> ExprT:
-        """Return the same moment in another zone; it must have one.
+        """Convert to another time zone; the timestamp must have one.
 
         >>> columns = {"x": [datetime.datetime(2024, 1, 1)]}
         >>> values(col("x").dt.with_timezone("UTC").dt.to_timezone("Asia/Tokyo").dt.hour(), **columns)
@@ -234,7 +234,7 @@ class TimeExpressions(HasOtherNames, Generic[ExprT]):
         return self._value.call("dt_to_timezone", timezone=timezone)
 
     def add(self, **units: int) -> ExprT:
-        """Return it moved on the calendar by the units of ``interval``.
+        """Add units of the calendar, as ``interval`` has them.
 
         >>> values(col("x").dt.add(months=1), x=[datetime.date(2024, 1, 31)])
         [datetime.date(2024, 2, 29)]

@@ -70,7 +70,7 @@ def udf(returns: Any = None, *, kind: str = "scalar") -> Any:
 
     Without ``returns`` the function's return type says it. kind: "scalar" is called for each row, and None is null;
     "arrow", "pandas" and "numpy" are called with whole columns and return one as long. The order of calls is not
-    promised, and where nobody uses the result it is not called.
+    promised, and where the result is not used it is not called.
 
     >>> @udf(int)
     ... def twice(value):

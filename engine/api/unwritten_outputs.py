@@ -43,7 +43,7 @@ class UnwrittenOutputs:
         return self._waiting[0][1] if self._waiting else None
 
     def forget(self) -> str | None:
-        """Return what is left to be written, as a sentence that says what to do; None for nothing. It is said once."""
+        """Return a sentence about unwritten outputs that says what to do, once; None if there are none."""
         waiting, self._waiting = self._waiting, []
         if not waiting:
             return None
@@ -63,5 +63,5 @@ class UnwrittenOutputs:
             warn_user(text, place)
 
 
-#: of this process
+#: unwritten outputs of this process
 UNWRITTEN = UnwrittenOutputs()

@@ -43,7 +43,7 @@ def quantile(
     filter: Any = None,  # noqa: A002
     distinct: bool = False,
 ) -> Aggregate:
-    """Return what a share ``q`` of the values lies below, on the way between the two nearest values.
+    """Return the quantile ``q``: a share ``q`` of the values is below; interpolated between the two nearest.
 
     Of numbers it is float64, of integers and decimals the one nearest to the exact number, of dates a timestamp, of
     times and timestamps their own type. NaN is the largest number. ``exact=False`` is ``approx_quantile``. As DuckDB's
@@ -133,7 +133,7 @@ def string_agg(
 
 
 def histogram(argument: Any, *, filter: Any = None) -> Aggregate:  # noqa: A002
-    """Return how often each value is there, as a map in the order of values; nulls do not count.
+    """Count each value, as a map in the order of values; nulls do not count.
 
     >>> groups(x=["b", "a", "b", None]).agg(counts=histogram("x"))
     [Row(counts=[('a', 1), ('b', 2)])]
@@ -173,7 +173,7 @@ def max_by(argument: Any, key: Any, *, filter: Any = None) -> Aggregate:  # noqa
 
 
 def approx_count_distinct(argument: Any, *, filter: Any = None) -> Aggregate:  # noqa: A002
-    """Return about how many different values there are that are not null; int64, standard error 0.8 %.
+    """Return an estimate of the number of distinct values, without null; int64, standard error 0.8 %.
 
     It is a LogLog-Beta estimate of 2**14 registers: of each group at most so many rows travel between subtasks, where
     ``count_distinct`` sends each different value.

@@ -38,7 +38,7 @@ from engine.records.key_types import is_key_type, key_remedy
 if TYPE_CHECKING:
     from engine.api.logical_node import LogicalNode
 
-#: adds columns to a node: window functions may stand in them
+#: function that adds columns to a node; they may contain window functions
 AddColumns = Callable[["LogicalNode", Sequence[NamedExpression], str], "LogicalNode"]
 
 _PAIRS: Final = frozenset({"covar_samp", "covar_pop", "corr"})
@@ -67,7 +67,7 @@ class _Rewriting:
         self._made: list[tuple[Expression, ColumnRef]] = []
 
     def plain(self, part: Expression) -> Expression | None:
-        """Return what stands for a window function; None: it stays."""
+        """Return the replacement of a window function; None: it stays."""
         if not isinstance(part, Over):
             return None
         if part.distinct:

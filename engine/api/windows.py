@@ -217,7 +217,7 @@ def cume_dist() -> WindowFunction:
 
 
 def ntile(n: int) -> WindowFunction:
-    """Return which of ``n`` buckets of the ordered partition a row is in, from 1; the first may be a row larger."""
+    """Return the bucket of a row, from 1 to ``n``, in the ordered partition; the first ones may be a row larger."""
     return WindowFunction(Over("ntile", None, count=_count(n, "ntile", 1)))
 
 

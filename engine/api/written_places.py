@@ -1,4 +1,4 @@
-"""Where expressions were written: the line of a script that made one which fails when its job runs.
+"""Places of expressions: the line of a script that made one which fails when its job runs.
 
     note(expression)                          when a script makes it
     add_place(error, sinks)                   when a job over it fails: "expression: job.py, line 7: q=10 // col(...)"
@@ -79,7 +79,7 @@ def add_place(error: DataError, sinks: Sequence[LogicalNode]) -> None:
 
 
 def _place_of(message: str, sinks: Sequence[LogicalNode]) -> Place | None:
-    """Return where what a message names was written: the one part of it that can fail, else the longest."""
+    """Return the place of the expression in a message: the one part of it that can fail, else the longest."""
     named: dict[str, tuple[Expression, Place]] = {}
     for node in reachable(sinks):
         for part in () if isinstance(node.operator, Source) else _expressions_of(node.operator):

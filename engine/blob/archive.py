@@ -1,6 +1,6 @@
 """unpack: archives that came with a job, into a folder of ours, within bounds.
 
-An archive is data of a stranger: it may name files outside of the folder (``../``, absolute, drive letters), links and
+An archive is untrusted data: it may name files outside of the folder (``../``, absolute, drive letters), links and
 devices, one file twice, a million entries, or a gigabyte of zeros in a kilobyte. All of that is refused before or
 while it is unpacked, and nothing of it stays. Names are checked part by part and files are made anew (O_EXCL), so that
 no link can lead out. Sizes are counted as they are written; what the archive says of them is not believed.

@@ -32,7 +32,7 @@ _PAUSES_S = (0.2, 0.5, 1.0, *[2.0] * 7)
 
 
 class LostBlobError(EngineError):
-    """What a job ships is not where it was brought to; no new attempt finds it."""
+    """A file that ships with a job is not where it was fetched to; no new attempt can use it."""
 
 
 class BlobCache:

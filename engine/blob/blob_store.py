@@ -6,7 +6,7 @@
     with store.writer(job_id, key) as writer: writer.write(chunk) * ─► writer.commit()
     store.path(job_id, key) ─► Path or None         store.remove_job(job_id)
 
-Names are made here from a checked job id and a checked key; a text of a stranger never becomes part of a path. Content
+Names are made here from a checked job id and a checked key; an untrusted text never becomes part of a path. Content
 is written to a temporary file, its digest compared, flushed to the disk and renamed: a reader sees all of it or none.
 Folders are 0700: other users' jobs cannot look in.
 
@@ -37,7 +37,7 @@ from engine.ids import JobId
 _JOB_ID = re.compile(r"[0-9a-f]{32}")
 _KEY = re.compile(r"[0-9a-f]{64}")
 _FULL_DISK = (errno.ENOSPC, errno.EDQUOT)
-#: what is being written is not older
+#: seconds after which an unfinished file counts as abandoned
 _UNFINISHED_S = 3600.0
 
 _log = logging.getLogger(__name__)

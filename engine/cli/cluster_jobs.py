@@ -34,7 +34,7 @@ _CANCEL_S = 30.0
 
 
 def add_cluster_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what every command that asks a JobManager understands."""
+    """Add the options of every command that asks a JobManager."""
     parser.add_argument("-m", "--master", metavar="HOST:PORT,...", help="JobManager to talk to; default: rest.address")
     parser.add_argument("--json", action="store_true", help="print the JobManager's answer as JSON")
 

@@ -142,7 +142,7 @@ def _add_action(actions: _Actions, name: str, text: str) -> Parser:
 
 
 def _add_script_commands(jobs: _Actions) -> None:
-    """Add what runs a script."""
+    """Add the commands that run a script."""
     submitting = _add_action(jobs, "submit", "run a job and follow it to its end")
     submitting.add_argument(
         "-d", "--detached", action="store_true", help="return as soon as the job is accepted (cluster)"
@@ -166,7 +166,7 @@ def _add_script_commands(jobs: _Actions) -> None:
 
 
 def _add_cluster_commands(jobs: _Actions) -> None:
-    """Add what asks a cluster for its jobs."""
+    """Add the commands that ask a cluster for its jobs."""
     listing = _add_action(jobs, "list", "list the jobs of a cluster that have not ended")
     for flag, name, text in (
         ("-a", "all", "also those that have ended"),

@@ -39,7 +39,7 @@ _LEFT_OUT = ("rows in", "bytes out", "spilled", "rows out")
 _NAME_WIDTH_MAX = 60
 _NAME_WIDTH_MIN = 24
 _GAP = 2
-#: left free at the end of each line: Ctrl-C shows there as ^C, which would otherwise begin a line that is never erased
+#: columns left free at the end of each line: Ctrl-C shows there as ^C, which would otherwise begin a line of its own
 _FREE = 3
 
 

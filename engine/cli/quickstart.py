@@ -48,7 +48,7 @@ def spark_schema(schema: pa.Schema) -> str:
 
 @contextmanager
 def step(console: Console, text: str) -> Iterator[None]:
-    """Say what is going on and how long it took."""
+    """Print a step of the command, and how long it took."""
     started = time.monotonic()
     with console.status(text):
         yield

@@ -22,7 +22,7 @@ from engine.functions.function_error import describe_row
 from engine.shown_text import shown, shown_line
 
 _HELP = "n: next line, s: into calls, p NAME: show, c: go on, also to where it fails, q: quit"
-#: what the debugger walks through without a stop
+#: modules that the debugger steps over
 _SKIPPED = ("engine.*", "asyncio.*", "selectors", "contextlib", "threading", "bdb", "pdb")
 
 

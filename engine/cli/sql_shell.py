@@ -41,7 +41,7 @@ Statements end with a semicolon: SELECT, EXPLAIN [ANALYZE], CREATE VIEW|TABLE na
 COPY (query) TO 'path', SHOW TABLES, DESCRIBE name, SUMMARIZE name. Files are tables: SELECT * FROM 'sales/*.parquet';
 Tab completes names and words. Control-C cancels what runs, control-D leaves.
 """
-#: what other shells call these commands
+#: commands of other shells, and their names here
 _LEAVING: Final = {"exit": "\\q", "quit": "\\q", "help": "\\?"}
 _PAGER: Final = "less -FRSX"
 
@@ -62,7 +62,7 @@ def run_shell(session: SqlSession) -> int:
 
 
 class Shell:
-    """What lines do; where they come from is another's."""
+    """The shell: runs the lines that it is given."""
 
     def __init__(self, session: SqlSession) -> None:
         self.session = session
@@ -143,7 +143,7 @@ def is_open(piece: str) -> bool:
 
 
 def history_file() -> Path:
-    """Return where lines are kept, in a folder that is there."""
+    """Return the path of the history, in a folder that exists."""
     state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
     folder = Path(state) / "drey"
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -167,7 +167,7 @@ def _line_editor(session: SqlSession) -> Any:
         """Completes from the tables of the moment."""
 
         def get_completions(self, document: Any, _event: Any) -> Iterator[Any]:
-            """Yield what may stand at the cursor."""
+            """Yield the completions at the cursor."""
             tables = {name: data.columns for name, data in session.environment.tables.items()}
             for typed, word, kind in completions(document.text_before_cursor, document.text, tables):
                 yield Completion(word, start_position=-len(typed), display_meta=kind)

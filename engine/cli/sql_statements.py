@@ -24,7 +24,7 @@ FORMATS: Final = ("table", "csv", "json", "arrow")
 
 
 def add_sql_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what the command understands."""
+    """Add the arguments of the command."""
     parser.add_argument("-e", dest="texts", metavar="QUERY", action="append", default=[], help="statements to run")
     parser.add_argument("-f", dest="file", type=Path, metavar="FILE", help="a file of statements; - is standard input")
     parser.add_argument(

@@ -1,4 +1,4 @@
-"""What can stand at a place of a statement: names of tables and columns, words of SQL.
+"""Completions at a place of a statement: names of tables and columns, words of SQL.
 
     SELECT pr|                 columns of all tables, functions, words
     SELECT pr| FROM sales      columns of sales first

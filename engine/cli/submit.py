@@ -27,7 +27,7 @@ from engine.gateways.job_queue import WaitingJob
 from engine.gateways.messages import JobProgress, JobRestart
 from engine.shown_text import shown
 
-#: how shells complete the name of a file (shtab.FILE; shtab is loaded only to print a completion)
+#: names under which shells complete files (shtab.FILE; shtab is loaded only to print a completion)
 _FILES = {"bash": "_shtab_compgen_files", "zsh": "_files", "tcsh": "f"}
 
 
@@ -38,7 +38,7 @@ class SubmitListener:
         self._lines = lines
         self._is_verbose = is_verbose
         self._progress = TerminalProgress()
-        #: of the last job
+        #: report of the last job
         self.report: dict[str, Any] | None = None
 
     def _say(self, text: str) -> None:
@@ -54,7 +54,7 @@ class SubmitListener:
         self._say(f"Waiting for a JobManager that leads: {reason}")
 
     def on_queued(self, waiting: WaitingJob) -> None:
-        """Say what is waited for, on standard error; with a terminal the progress says it."""
+        """Print on standard error why the job waits; on a terminal the progress line does."""
         if not self._progress.is_shown:
             print(shown(queued_text(waiting)), file=sys.stderr, flush=True)
 
@@ -100,7 +100,7 @@ def parse_option(text: str) -> tuple[str, str]:
 
 
 class _Suggested(tuple[str, ...]):
-    """What a shell completes. The option's type decides what is accepted, because its error says more."""
+    """Values that a shell completes. The option's type decides which are accepted, because its error says more."""
 
     def __contains__(self, _word: object) -> bool:
         return True
@@ -116,7 +116,7 @@ def parse_target(text: str) -> str:
 
 
 def add_setting_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what every command that runs jobs understands."""
+    """Add the options of every command that runs jobs."""
     parser.add_argument(
         "-t",
         "--target",
@@ -142,7 +142,7 @@ def add_setting_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_script_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what every command that runs a script understands."""
+    """Add the options of every command that runs a script."""
     parser.usage = "%(prog)s [options] JOB.py [args ...]"
     add_setting_arguments(parser)
     parser.add_argument("-n", "--name", metavar="NAME", help="name of the job, instead of the script's")
@@ -184,7 +184,7 @@ def install_settings(options: argparse.Namespace) -> None:
 
 
 def _target(options: argparse.Namespace) -> str | None:
-    """Return where to run: ``-m`` and ``-d`` imply a cluster."""
+    """Return the target: ``-m`` and ``-d`` imply a cluster."""
     is_spark = options.target == "spark"
     has_master = getattr(options, "master", None) and not is_spark
     flag = "-m" if has_master else "-d" if getattr(options, "detached", False) else ""

@@ -1,4 +1,4 @@
-"""How a client asks a cluster, and what it gets back from a job.
+"""The client of a cluster: it submits and cancels jobs, and returns their results.
 
 cluster_client.py  ClusterClient: questions to the leading JobManager, asked again of the next leader
 leader_answers.py  how a JobManager says that it is not the one to ask

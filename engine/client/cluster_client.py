@@ -50,7 +50,7 @@ _FIRST_PAUSE_S = 0.05
 _LAST_PAUSE_S = 1.0
 #: seconds between two looks at which JobManager leads, while the client waits for an answer
 _LOOK_S = 0.5
-#: in the answer of a process that leads no more, or not yet
+#: messages of a process that leads no more, or not yet
 _PASSING = (NOT_LEADING, NOT_RECOVERED, "fenced: ", " has stopped")
 #: seconds after which the user should know that there is no leader
 _SILENCE_S = 0.5
@@ -65,7 +65,7 @@ class _NoLeaderError(Exception):
 
 
 class Overview(msgspec.Struct, frozen=True, rename="kebab"):
-    """What a client wants to know of a cluster; the names of Flink's ``/overview``."""
+    """The state of a cluster; the names of Flink's ``/overview``."""
 
     taskmanagers: int
     slots_total: int
@@ -82,7 +82,7 @@ class Overview(msgspec.Struct, frozen=True, rename="kebab"):
 
 
 class WaitingLine(msgspec.Struct, frozen=True):
-    """Where in the queue for slots a job is."""
+    """The place of a job in the queue for slots."""
 
     place: int
     text: str
@@ -118,7 +118,7 @@ class ClusterClient:
         patience_s: how long to go on asking when the leader no longer answers.
         first_patience_s: the same when no leader has answered yet.
         on_waiting: told once, with a reason, that there is no leader to ask at present.
-        program: what this process says of itself, and the JobManager has to be; None: whoever it is.
+        program: what this process says of itself, and the JobManager has to be; None: any.
     """
 
     def __init__(
@@ -139,19 +139,19 @@ class ClusterClient:
         self._first_patience_s = first_patience_s
         self._on_waiting = on_waiting
         self._connection: http.client.HTTPConnection | None = None
-        #: where the connection goes
+        #: address that the connection goes to
         self._address = ""
         self._has_answered = False
 
     # ---- jobs ----
 
     def submit(self, job_graph: JobGraph) -> None:
-        """Hand a job over; one of that id that is there already stays as it is."""
+        """Submit a job; one of that id that exists already stays as it is."""
         body = msgspec.msgpack.encode(SubmitJob(job_graph))
         self._ask("POST", "/jobs", body, content_type="application/msgpack")
 
     def outcome(self, job_id: JobId, wait_s: float) -> JobOutcome | None:
-        """Return how a job ended, waiting so long for it; None while it runs."""
+        """Return the outcome of a job, after waiting at most ``wait_s``; None while it runs."""
         status, answer = self._ask("GET", f"/jobs/{job_id}/outcome?wait={wait_s:.3f}", answer_s=wait_s + _ANSWER_S)
         return None if status == http.client.ACCEPTED else msgspec.json.decode(answer, type=JobOutcome)
 

@@ -20,7 +20,7 @@ _RESOURCE_MANAGERS: Final = {"yarn": "YARN", "mesos": "Mesos", "kubernetes": "Ku
 
 
 def why_refused(name: str) -> str | None:
-    """Return why a target or address of Flink's is not supported and what to use instead; None for other words."""
+    """Return the reason why a target or address of Flink's is not supported, and an alternative; None for others."""
     manager = _RESOURCE_MANAGERS.get(name.lower().split("-")[0])
     if manager is not None:
         return (

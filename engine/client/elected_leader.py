@@ -35,7 +35,7 @@ from ha.zookeeper_settings import ZooKeeperSettings
 def zookeeper_settings(
     configuration: Configuration, credentials: Credentials, guardian_pipe: int | None = None
 ) -> ZooKeeperSettings:
-    """Return what the options say; ``guardian_pipe``: to the process that closes the session when this one dies."""
+    """Return the settings of ZooKeeper. ``guardian_pipe``: to the process that closes the session if this one dies."""
     settings = ZooKeeperSettings(
         hosts=configuration.get(HA_QUORUM),
         secret=credentials.key(b"high-availability"),
@@ -112,7 +112,7 @@ class ElectedLeader:
         """Go on: only ZooKeeper knows better."""
 
     def wait(self, seconds: float) -> None:
-        """Return after a time, or when another one leads."""
+        """Wait for a time, or until another process leads."""
         with self._news:
             before = self._leader
             self._news.wait_for(lambda: self._leader != before, seconds)

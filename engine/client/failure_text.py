@@ -17,13 +17,13 @@ from engine.gateways.messages import JobOutcome
 from engine.graph.deployment import FailureInfo
 from engine.shown_text import shown, shown_line
 
-#: what helps, where the message does not name a key of the configuration itself
+#: advice for failures whose message names no key of the configuration
 _HELP = {
     "MemoryBudgetError": "  help: give operators more memory (taskmanager.memory.managed.size or .process.size), or "
     "lower parallelism.default, so that fewer share it",
 }
 _KEYS = "taskmanager."
-#: what became of a job that did not fail
+#: texts for ends of a job other than failures
 _ENDS = {
     "CANCELED": "was cancelled",
     "SUSPENDED": "ended as SUSPENDED: its environment was closed, or its JobManager stopped, while it ran",

@@ -1,8 +1,8 @@
-"""What watches jobs that this process runs: the command line installs a listener, scripts run without one.
+"""Listeners of jobs that this process runs: the command line installs one, scripts run without.
 
 A job that a cell of a notebook runs is shown there (notebook_progress.py).
 
-on_submitted(job_id, name)      once the job is handed to the cluster
+on_submitted(job_id, name)      once the job is submitted to the cluster
 on_restart(restart)             an attempt has failed, why, and when the next one begins
 on_waiting(reason)              no JobManager leads at present; the job goes on when one does
 on_queued(waiting)              it has no slot for some seconds: why, and how many it needs
@@ -36,7 +36,7 @@ def restart_text(restart: JobRestart) -> str:
     return f"Attempt {restart.number} failed, the next one begins in {pause_s:.1f} s: {restart.cause}"
 
 
-#: milliseconds that a job waits for slots before anybody hears of it
+#: milliseconds that a job waits for slots before it is shown as waiting
 _QUEUED_MS = 5000
 
 
@@ -51,12 +51,12 @@ class ProgressTeller:
     def __init__(self, listener: JobListener) -> None:
         self._listener = listener
         self._told = 0
-        #: since when the job waits for slots, and what was told of it
+        #: time since which the job waits for slots, and the text printed about it
         self._queued_ms: int | None = None
         self._queued: WaitingJob | None = None
 
     def __call__(self, progress: JobProgress) -> None:
-        """Tell what is new."""
+        """Print the changes since the last call."""
         for restart in progress.restarts:
             if restart.number > self._told:
                 self._told = restart.number
@@ -77,11 +77,11 @@ class ProgressTeller:
 
 
 class JobListener(Protocol):
-    """Is told what happens to a job."""
+    """A listener that is told about each change of a job."""
 
     @property
     def wants_progress(self) -> bool:
-        """Whether anybody looks at the progress."""
+        """Whether the progress is shown."""
         ...
 
     def on_submitted(self, job_id: str, name: str) -> None:
@@ -151,7 +151,7 @@ class GuardedListener:
 
     @property
     def wants_progress(self) -> bool:
-        """Whether anybody looks at the progress, and nothing has failed."""
+        """Whether the progress is shown, and nothing has failed."""
         answers: list[bool] = []
         self._tell(lambda: answers.append(self._listener.wants_progress))
         return answers == [True] and not self._has_failed
@@ -207,7 +207,7 @@ def current_listener() -> JobListener:
 
 @contextmanager
 def heard_by(listener: JobListener) -> Iterator[None]:
-    """Have a listener be told about the jobs that this thread runs; what it raises reaches who waits for the job."""
+    """Install a listener for the jobs that this thread runs; its errors are raised where the job is waited for."""
     _of_thread.listener = listener
     try:
         yield

@@ -49,9 +49,9 @@ class SubtaskResult(msgspec.Struct, frozen=True):
     operators: tuple[OperatorCounters, ...] = ()
     #: bytes of its results that were written to disk, for others to read
     stored_bytes: int = 0
-    #: time of handing rows to other tasks, without waiting for room
+    #: time of sending rows to other tasks, without waiting for room
     output_us: int = 0
-    #: what the author of the program is to be told, by what it is about
+    #: notes for the author of the program, by topic
     notes: dict[str, str] = {}
 
 
@@ -118,7 +118,7 @@ class JobResult(msgspec.Struct, frozen=True):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What the author of the program is to be told of the input, such as members of JSON that were not read."""
+        """Notes for the author of the program about its input, such as members of JSON that were not read."""
         found: dict[str, str] = {}
         for subtask in (subtask for vertex in self.vertices for subtask in vertex.subtasks):
             found = {**subtask.notes, **found}
@@ -133,7 +133,7 @@ class JobResult(msgspec.Struct, frozen=True):
         return f"{self.job_id} ({self.name}) {self.state} after {self.runtime_ms / 1000:.1f} s{left_out}"
 
     def _repr_html_(self) -> str:
-        """Return what a notebook shows: a line for each vertex, and the whole report when it is unfolded."""
+        """Return the HTML that a notebook shows: a line for each vertex, and the whole report when it is unfolded."""
         rows = [
             (
                 vertex.name,
@@ -235,7 +235,7 @@ def _peaks(vertex: VertexResult) -> str:
 
 
 def _times(vertex: VertexResult) -> str:
-    """Say what took the time, in all subtasks together."""
+    """Return the times of a vertex, summed over its subtasks."""
     parts = [(each.name, each.time_us) for each in vertex.operators]
     parts.append(("handing rows on", sum(subtask.output_us for subtask in vertex.subtasks)))
     taken = [f"{name} {time_us / 1e6:.2f} s" for name, time_us in parts if time_us >= _SHOWN_US]

@@ -1,4 +1,4 @@
-"""Where the leading JobManager is, for a client: ``-m``, or the configuration.
+"""The address of the leading JobManager, for a client: ``-m``, or the configuration.
 
     -m host:port,...        wins; each is tried
     ZooKeeper               else, with high-availability.type ZOOKEEPER

@@ -1,4 +1,4 @@
-"""How a JobManager begins to say that another one, or a later moment, is the one to ask.
+"""Prefixes of answers that send a client to another JobManager, or ask it to try again later.
 
 Held by: tests/client/test_following_the_leader.py
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-#: by one that does not lead
+#: prefix of the answer of a JobManager that does not lead
 NOT_LEADING: Final = "this JobManager does not lead"
-#: what a leader says of a job whose files it cannot read yet
+#: prefix of a leader's answer about a job whose files it cannot read yet
 NOT_RECOVERED: Final = "waits to be recovered"

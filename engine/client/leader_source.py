@@ -1,4 +1,4 @@
-"""Where a client asks: one JobManager, several that are tried in turn, or the leader that ZooKeeper names.
+"""Sources of the leader's address: one JobManager, several that are tried in turn, or ZooKeeper.
 
 source.address() ─► host:port, or None while no JobManager leads
     ─ no answer from there, or not as a leader ─► source.failed(address) ─► source.wait(seconds) ─► address() ...
@@ -32,7 +32,7 @@ class LeaderSource(Protocol):
         ...
 
     def wait(self, seconds: float) -> None:
-        """Return after a time, or when there is news."""
+        """Wait for a time, or until the address changes."""
         ...
 
     def close(self) -> None:
@@ -67,7 +67,7 @@ class FixedAddresses:
             self._addresses.append(self._addresses.pop(0))
 
     def wait(self, seconds: float) -> None:
-        """Return after the time."""
+        """Wait for the time."""
         time.sleep(seconds)
 
     def close(self) -> None:

@@ -35,7 +35,7 @@ def is_notebook() -> bool:
 
 
 def listener_of_job() -> JobListener:
-    """Return what is told about a job that begins in this thread."""
+    """Return the listener of a job that begins in this thread."""
     listener = current_listener()
     return GuardedListener(NotebookProgress()) if isinstance(listener, SilentListener) and is_notebook() else listener
 

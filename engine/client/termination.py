@@ -63,7 +63,7 @@ class _Signals:
         #: blocks that keep signals
         self._depth = 0
         self._kept: int | None = None
-        #: when the kept signal came, or the last one was raised
+        #: time of the deferred signal, or of the last one that was raised
         self._since_s = -math.inf
         self._listeners: list[Callable[[], object]] = []
         #: handlers that this one stands for, and how many blocks want it to

@@ -1,4 +1,4 @@
-"""What the command line of this process said, for the ``Environment`` of the script it runs.
+"""The command line of this process, as the ``Environment`` of the script that it runs reads it.
 
 ``flink-run job submit -D key=value -p 4 JOB.py`` runs JOB.py in the same process; the script's ``Environment()``
 finds the settings here. Set once, before the script starts; a plain ``python JOB.py`` leaves it empty.
@@ -22,7 +22,7 @@ class CommandLine(msgspec.Struct):
     #: the script that runs, and what ``--py-files`` names
     script: Path | None = None
     py_files: tuple[str, ...] = ()
-    #: jobs are handed over and not waited for
+    #: True if jobs are submitted and not waited for
     is_detached: bool = False
     #: ``-m host:port``
     master: str | None = None
@@ -32,7 +32,7 @@ _current = CommandLine()
 
 
 def current_command_line() -> CommandLine:
-    """Return what this process's command line said."""
+    """Return the command line of this process."""
     return _current
 
 

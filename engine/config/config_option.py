@@ -73,7 +73,7 @@ class ConfigOption(msgspec.Struct, frozen=True, dict=True):
         return parsed
 
 
-#: by key
+#: all options by key
 OPTIONS: dict[str, ConfigOption] = {}
 
 

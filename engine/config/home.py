@@ -1,4 +1,4 @@
-"""Where this installation lies: a checkout, or packages that pip has installed, without a folder around them.
+"""The home of this installation: a checkout, or packages that pip has installed, without a folder around them.
 
                    checkout         $DREY_HOME is set     installed
     conf           <root>/conf      $DREY_HOME/conf       ~/.config/drey           $DREY_CONF_DIR wins everywhere
@@ -58,7 +58,7 @@ def command(name: str) -> Path:
 
 
 def _user_folders() -> Iterator[Path]:
-    """Yield where this user's configuration may be; $HOME may be another user's, as sudo leaves it."""
+    """Yield the folders that may hold this user's configuration; $HOME may be another user's, as sudo leaves it."""
     homes = [os.environ.get("XDG_CONFIG_HOME", ""), os.path.join(os.environ.get("HOME", ""), ".config")]  # noqa: PTH118
     with contextlib.suppress(KeyError):  # a number without a name, as containers have them
         homes.append(os.path.join(pwd.getpwuid(os.geteuid()).pw_dir, ".config"))  # noqa: PTH118

@@ -56,7 +56,7 @@ class Configuration:
         return option.default_value
 
     def origin(self, key: str) -> str:
-        """Return where the value of a key comes from."""
+        """Return the origin of a key's value."""
         return self._origins.get(key, "default")
 
     def text(self, key: str) -> str | None:
@@ -65,7 +65,7 @@ class Configuration:
         return self._texts.get(key, option.default if option else None)
 
     def as_texts(self) -> dict[str, str]:
-        """Return what was set, by key, as text: the form that travels with a job."""
+        """Return the values that were set, by key, as text: the form that travels with a job."""
         return dict(self._texts)
 
     def __iter__(self) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Which settings are secrets: their values appear in no log and in no answer.
+"""Settings that are secrets: their values appear in no log and in no answer.
 
 Held by: tests/rest/test_job_detail_routes.py
 """

@@ -100,7 +100,7 @@ def _carried(name: str, data_type: pa.DataType) -> pa.DataType:
 
 
 def _part(name: str, data_type: pa.DataType) -> pa.DataType:
-    """Return what carries a part of a nested type: one that Arrow casts back."""
+    """Return the type that carries a part of a nested type; Arrow casts it back."""
     # Arrow casts the seconds and milliseconds of a day to no other integer than one of 32 bits.
     return pa.int32() if kinds.is_time32(data_type) else _carried(name, data_type)
 

@@ -1,4 +1,4 @@
-"""What a task of Spark runs: a small plan on an embedded cluster, over the rows of its partition.
+"""Fragments: the work of a task of Spark, a small plan on an embedded cluster over the rows of its partition.
 
     batches of Spark ─► Arrow file in a folder of the process ─► sources of the plan ─► embedded cluster, one subtask
                                                                  sink: Arrow file ─► batches of Spark
@@ -37,7 +37,7 @@ from engine.private_folder import scratch_folder
 from engine.spark.driver_program import OfTheDriver
 from engine.spark.failures import carried as carried_failure
 
-#: runs a plan in this process with settings; found by its name in a worker
+#: function that runs a plan in this process with settings; workers find it by its name
 RunPlan = Callable[[Plan, Mapping[str, object]], None]
 
 #: rows of a batch that goes back to Spark
@@ -46,7 +46,7 @@ _BATCH_ROWS: Final = 1 << 16
 
 @dataclass(frozen=True)
 class Fragment(OfTheDriver):
-    """A plan whose first nodes are empty sources, one for each input, to be run over rows that Spark hands over.
+    """A plan whose first nodes are empty sources, one for each input, to be run over rows that Spark passes.
 
     ``plan``: encoded; its last node is the one whose rows are wanted, there is no sink. ``settings`` are those of the
     job, and ``path`` where modules are looked for.
@@ -80,7 +80,7 @@ class Fragment(OfTheDriver):
         if context is not None:
             # Each task has numbers and places of its own: rand, row_place.
             set_first_subtask(context.partitionId())
-        # The folder goes when the rows are taken, or when nobody takes them any more.
+        # The folder is removed when the rows are taken, or when their iterator is dropped.
         with tempfile.TemporaryDirectory(prefix="drey-spark-", dir=scratch_folder()) as name:
             try:
                 schema, rows = self._result(Path(name), count, batches)
@@ -155,14 +155,14 @@ def input_node(index: int, schema: PlanSchema) -> PlanNode:
 
 @dataclass(frozen=True)
 class EachPartition:
-    """Given to ``mapInArrow``: the fragment over the rows of a partition."""
+    """A function for ``mapInArrow``: the fragment over the rows of a partition."""
 
     fragment: Fragment
-    #: without rows nothing is run
+    #: False: without rows nothing is run
     is_of_rows: bool = True
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield what becomes of a partition."""
+        """Yield the result of a partition."""
         rows = (batch for batch in batches if batch.num_rows)
         first = next(rows, None)
         if first is None and self.is_of_rows:

@@ -32,7 +32,7 @@ from engine.expressions.schema_bridge import to_arrow_schema, to_column_info
 from engine.graph.plan import Operator, Plan, PlanNode, encode_plan
 from engine.graph.plan_schema import PlanSchema
 
-#: given to ``mapInArrow``
+#: type of functions for ``mapInArrow``
 MapBatches = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
@@ -105,7 +105,7 @@ class Frame:
         return replace(self, data=data)
 
     def computed(self, fragments: Fragments) -> Frame:
-        """Return the same rows with nothing that waits."""
+        """Return a frame with equal rows and no pending work."""
         if not self.waiting:
             return self
         # Functions may make rows of none, other nodes do not.
@@ -114,7 +114,7 @@ class Frame:
         return replace(self.mapped(fragments, task, self.schema), is_ordered=self.is_ordered)
 
     def mapped(self, fragments: Fragments, task: MapBatches, schema: PlanSchema) -> Frame:
-        """Return what a task makes of the batches of each partition."""
+        """Return the frame of a task's results over the batches of each partition."""
         names = fragments.new_names(len(schema.names))
         return Frame.of(self.exact().mapInArrow(task, spark_schema(schema, names)), schema, names)
 

@@ -78,13 +78,13 @@ def _marker(frames: Sequence[Frame]) -> DataFrame:
 
 @dataclass(frozen=True)
 class _Sides:
-    """Given to ``mapInArrow``: the fragment over the rows of each side of a partition."""
+    """A function for ``mapInArrow``: the fragment over the rows of each side of a partition."""
 
     fragment: Fragment
     schemas: tuple[pa.Schema, ...]
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield what becomes of a partition."""
+        """Yield the result of a partition."""
         rows = (batch for batch in batches if batch.num_rows)
         first = next(rows, None)
         if first is None:

@@ -23,7 +23,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 from pyspark.sql import types as T  # noqa: N812 - the usual name
 
-#: of Spark's decimals
+#: largest precision of Spark's decimals
 _MOST_DIGITS: Final = 38
 
 

@@ -53,12 +53,12 @@ from engine.graph.expression import Call, Case, Cast, ColumnRef, Expression, Lit
 
 #: types that a literal of Spark has by itself, unless it is null
 _LITERALS: Final = frozenset({pa.bool_(), pa.string(), pa.date32(), pa.float64()})
-#: what stands for the end of a text
+#: length that stands for the end of a text
 _TO_END: Final = 2**31 - 1
 
 
 def native_column(expression: Expression, schema: pa.Schema, columns: Mapping[str, Column]) -> Column | None:
-    """Return what Spark computes for an expression; None where that is not the same for every value.
+    """Return the column that Spark computes for an expression; None where results would differ for some values.
 
     columns: what carries each column of the schema.
     """

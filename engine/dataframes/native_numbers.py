@@ -78,7 +78,7 @@ def typed_literals(expressions: Sequence[Expression], operands: Sequence[Typed],
 def arithmetic(
     of: Callable[[Column, Column], Column], *, is_product: bool = False
 ) -> Callable[[Sequence[Typed]], Typed]:
-    """Return what translates ``+``, ``-`` or ``*``."""
+    """Return the translation of ``+``, ``-`` or ``*``."""
     exact_digits, result_type = (exact_product, product_type) if is_product else (exact_sum, sum_type)
 
     def translated(operands: Sequence[Typed]) -> Typed:

@@ -31,7 +31,7 @@ _TOKEN: Final = re.compile(
 
 
 def java_pattern(pattern: str) -> str | None:
-    """Return what Java calls a pattern of RE2; None where that is not sure."""
+    """Return Java's form of a pattern of RE2; None where they may differ."""
     made, position, repeats, had_end = ["(?d)"], 0, 0, False
     while position < len(pattern):
         found = _TOKEN.match(pattern, position)

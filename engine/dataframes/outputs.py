@@ -3,8 +3,8 @@
     task    rows ─► staging/<sink>-<partition>-<nonce>-<n>.ext     a row of Spark for each file that is whole
     driver  the rows that came back ─► decision ─► publish         others are leftovers, which go with staging
 
-An attempt that failed, was repeated or speculated on has written files that nobody names. The parts of the target are
-numbered by partition, so a sort's order is theirs.
+An attempt that failed, was repeated or speculated on has written files that no manifest names. The parts of the target
+are numbered by partition, so a sort's order is theirs.
 
 Held by: tests/dataframes/test_places.py
 """
@@ -98,7 +98,7 @@ class Outputs:
 
 @dataclass(frozen=True)
 class WriteFiles(OfTheDriver):
-    """Given to ``mapInArrow``: writes the rows of a partition, and says what it wrote."""
+    """A function for ``mapInArrow``: writes the rows of a partition, and reports what it wrote."""
 
     spec: SinkSpec
     sink_index: int

@@ -118,7 +118,7 @@ def _by_task(numbered: Frame, count: int, call: str) -> Frame:
 
 
 def _without_nulls(data: DataFrame, keys: Sequence[Column], names: Sequence[str]) -> DataFrame:
-    """Return the same rows; one with a null key ends the job."""
+    """Check that no key of a frame is null: a row with a null key ends the job."""
     error = DataError(
         f"Assigned key must not be null! Key {', '.join(names)}; key_by refuses null keys: filter them out or give "
         "them a value"

@@ -77,7 +77,7 @@ class Relations:
             made[names[-1]] = column
         if not made:
             return replace(frame, base=node.schema, names=tuple(names))
-        # Beside those that are there: they need not be named, and Spark leaves out what nobody reads.
+        # Beside those that are there: they need not be named, and Spark leaves out unused columns.
         data = frame.data.withColumns(made)
         return Frame(data, node.schema, tuple(names), (*frame.columns, *made), is_ordered=frame.is_ordered)
 
@@ -183,7 +183,7 @@ class Relations:
         return joined
 
     def _apart(self, frame: Frame, other: Frame) -> Frame:
-        """Return the same rows with names that another frame has not."""
+        """Rename the columns of a frame so that another frame has none of their names."""
         if not set(frame.columns) & set(other.columns):
             return frame
         names = self.fragments.new_names(len(frame.names))
@@ -197,7 +197,7 @@ class Relations:
         return native_column(operator.condition, pa.schema(list(types.values())), columns)
 
     def by_key(self, node: PlanNode, frames: Sequence[Frame], keys: Sequence[Sequence[Column]]) -> Frame:
-        """Return what the engine makes of rows with equal keys; of rows in order what depends on it is the same."""
+        """Return the engine's result over rows with equal keys; they are in order where the result depends on it."""
         before: list[PlanNode] = []
         if (
             len(frames) == 1
@@ -212,7 +212,7 @@ class Relations:
     def grouped(
         self, node: PlanNode, operator: GroupReduce | SortedAggregate | Window | AsofJoin | CoGroup, frames: list[Frame]
     ) -> Frame:
-        """Return what an operator that has no other form makes."""
+        """Return the result of an operator that has no other translation."""
         match operator:
             case Window():
                 keys = [frames[0].columns_of(operator.partition_by)]

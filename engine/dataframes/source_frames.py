@@ -97,7 +97,7 @@ def _by_splits(
 
 @dataclass(frozen=True)
 class _Splits:
-    """Given to ``mapInArrow``: the source, for the splits whose numbers a task has."""
+    """A function for ``mapInArrow``: the source, for the splits whose numbers a task gets."""
 
     fragment: Fragment
 

@@ -4,13 +4,13 @@
     recover   ─► what the leader before has stored ─► start ─► JobMasters that go on with it
 
 Submission is idempotent by job id: a client that got no answer sends the same JobGraph again, to this leader or to the
-next one. Questions about a running job go to its JobMaster, about an ended one to the store. Who waits for the end of
-a job hears of it when nothing is left but its history, or when that could not be done at once. When the
+next one. Questions about a running job go to its JobMaster, about an ended one to the store. A client that waits for
+the end of a job hears of it when nothing is left but its history, or when that could not be done at once. When the
 Dispatcher stops, so do its JobMasters: their jobs are SUSPENDED here, for the next leader to take up.
 
 A stored job that cannot be read is tried again and again; one that is damaged, or whose files are not in the storage
-folder for some seconds, is FAILED, or FINISHED where its outcome was decided. Others do not wait for either. Who ends a
-job without a JobMaster has TaskExecutors told that it is over: they keep what they have of it until then.
+folder for some seconds, is FAILED, or FINISHED where its outcome was decided. Others do not wait for either. A client
+that ends a job without a JobMaster has TaskExecutors told that it is over: they keep what they have of it until then.
 
 Source: Flink's Dispatcher.
 Held by: tests/dispatcher/test_recovery.py
@@ -78,8 +78,8 @@ _ELSEWHERE_S = 5.0
 #: seconds for which the news of a job's end waits for its remains to be removed
 _REMAINS_S = 5.0
 
-#: makes the JobMaster of a job under the Dispatcher's epoch, of a new one or of one that was taken over; last comes
-#: its place in the order of submissions
+#: factory of the JobMaster of a new or recovered job under the Dispatcher's epoch; the last argument is the job's place
+#: in the order of submissions
 JobMasterFactory = Callable[[JobGraph, Journal, TakenJob | None, int], JobMaster]
 
 
@@ -88,7 +88,7 @@ class _RunningJob:
 
     def __init__(self, job_master: JobMaster) -> None:
         self.job_master = job_master
-        #: set when others may know how it ended
+        #: outcome of the job, set when it may be reported
         self.outcome: asyncio.Future[JobOutcome] = asyncio.get_running_loop().create_future()
 
 
@@ -113,17 +113,17 @@ class Dispatcher(RpcEndpoint):
         self._keeper = keeper or JobKeeper(JobStore())
         self._ended = self._keeper.ended
         self._running: dict[JobId, _RunningJob] = {}
-        #: set when a submission is over
+        #: events of running submissions, set when each is over
         self._submissions: dict[JobId, asyncio.Event] = {}
-        #: stored jobs that could not be read yet, and why
+        #: stored jobs that could not be read yet, with the reason
         self._unread: dict[JobId, str] = {}
-        #: recovered, for ``start`` to start
+        #: recovered jobs, started by ``start``
         self._recovered: list[TakenJob] = []
         self._is_started = False
-        #: hears of each job that has ended without a JobMaster
+        #: callback for each job that has ended without a JobMaster
         self._on_over = on_over
         self._elsewhere_until_s = 0.0
-        #: of the last submission; it goes on from what the leaders before gave
+        #: number of the last submission; it continues those of earlier leaders
         self._last_order = 0
 
     # ---- what the leader before has left ----
@@ -216,7 +216,7 @@ class Dispatcher(RpcEndpoint):
         return True
 
     def _give_up(self, error: BrokenJobError) -> bool:
-        """Begin to end a job that nobody can run."""
+        """Begin to end a job that no leader can run."""
         _log.error("%s", error)
         self.spawn(self._end_broken(error), f"end of {error.handle.job_id}")
         return True
@@ -235,7 +235,7 @@ class Dispatcher(RpcEndpoint):
             self.spawn(self._cancel(job_id), f"cancel {job_id}")
 
     async def _end_broken(self, error: BrokenJobError) -> None:
-        """End a job that nobody can run any more."""
+        """End a job that no leader can run any more."""
         ended = await self._keeper.end_broken(error)
         if ended is not None:
             self._ended.add(ended.job)
@@ -302,7 +302,7 @@ class Dispatcher(RpcEndpoint):
         job_master.take_apart()
 
     async def cancel_job(self, request: CancelJob) -> Acknowledge:
-        """Begin to cancel a job, whoever leads; one that has ended stays as it is."""
+        """Begin to cancel a job, under any leader; one that has ended stays as it is."""
         job_id = request.job_id
         if self._ended_job(job_id) is not None:
             return ACKNOWLEDGE
@@ -377,14 +377,14 @@ class Dispatcher(RpcEndpoint):
         return await self._with_waiting(request.job_id, await self._gateway(request.job_id).ask(request))
 
     async def request_job_exceptions(self, request: RequestJobExceptions) -> JobExceptions:
-        """Return what went wrong so far in a job."""
+        """Return the failures of a job so far."""
         ended = self._ended_job(request.job_id)
         if ended is None:
             return await self._gateway(request.job_id).ask(request)
         return JobExceptions(ended.details.failures)
 
     async def request_job_outcome(self, request: RequestJobOutcome) -> JobOutcome:
-        """Return how a job ended, once it has and nothing is left of it."""
+        """Return the outcome of a job, once it has ended and is cleaned up."""
         running = self._running.get(request.job_id)
         if running is not None:
             return await asyncio.shield(running.outcome)
@@ -415,7 +415,7 @@ class Dispatcher(RpcEndpoint):
             return {}
 
     def _ended_job(self, job_id: JobId) -> EndedJob | None:
-        """Return the job if it has ended; raises JobNotFoundError when nobody knows it."""
+        """Return the job if it has ended; raises JobNotFoundError when it is unknown."""
         ended = self._ended.get(job_id)
         if ended is None and not self.is_known_job(job_id):
             raise JobNotFoundError(f"there is no job {job_id}")

@@ -4,7 +4,7 @@
     <folder>/<name>            version, a blank, content; replaced in one step, synchronised
 
 So the jobs of a JobManager that is started again over the same folder go on. The lock keeps a second one out, which
-a quorum would do otherwise. A folder that somebody has removed is made again, and locked. Thread safe. Source: Flink's
+a quorum would do otherwise. A folder that was removed is made again, and locked. Thread safe. Source: Flink's
 FileSystemJobResultStore, for all that is kept.
 """
 
@@ -98,7 +98,7 @@ class FileHandles:
     def _write(self, epoch: int, name: str, version: int, content: bytes) -> None:
         self._check(epoch, name)
         try:
-            if not self._folder.is_dir():  # somebody has removed it, and the lock with it
+            if not self._folder.is_dir():  # it was removed, and the lock with it
                 self._folder.mkdir(mode=0o700, parents=True)
                 self._lock_again()
             LOCAL.replace(os.fspath(self._folder / name), b"%d " % version + content)

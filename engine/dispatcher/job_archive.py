@@ -40,12 +40,12 @@ _LEFT_AGE_S = 600.0
 _NAME = re.compile(r"([0-9a-f]{32})\.job")
 _HEAD = struct.Struct(">III")
 _OVERVIEW_BYTES_MAX = 1 << 20
-#: what reading damaged bytes raises; a MsgspecError is a ValueError
+#: errors that damaged bytes raise when they are read; a MsgspecError is a ValueError
 _DAMAGE = (struct.error, ValueError)
 
 
 class EndedJob(msgspec.Struct, frozen=True):
-    """What is kept of a job."""
+    """The archived state of a job."""
 
     overview: JobOverview
     outcome: JobOutcome
@@ -53,7 +53,7 @@ class EndedJob(msgspec.Struct, frozen=True):
 
 
 class _Rest(msgspec.Struct, frozen=True):
-    """What is only read when somebody asks for the job."""
+    """The part of an archived job that is read only on request."""
 
     outcome: JobOutcome
     details: JobDetails
@@ -77,7 +77,7 @@ class JobArchive:
             _log.warning("ended jobs cannot be kept in %s at present: %s", folder, error)
 
     def overviews(self) -> list[JobOverview]:
-        """Return what the folder holds, in the order in which the jobs ended."""
+        """Return the jobs in the folder, in the order in which they ended."""
         found = []
         for path in self._paths():
             if path.name.endswith(_TEMPORARY):
@@ -135,7 +135,7 @@ class JobArchive:
         _unlink(self._path(job_id))
 
     def _make_folder(self) -> None:
-        """Make the folder unless it is there: somebody may have removed it."""
+        """Make the folder unless it exists: it may have been removed."""
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def _paths(self) -> list[Path]:

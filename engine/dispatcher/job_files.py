@@ -41,11 +41,11 @@ class JobFiles:
         self._epoch = epoch
 
     def path(self, job_id: JobId, name: str) -> Path:
-        """Return where a file of a job lies."""
+        """Return the path of a file of a job."""
         return self._folder.file(job_id, name)
 
     def journal_path(self, job_id: JobId) -> Path:
-        """Return where this leader's journal of a job lies."""
+        """Return the path of this leader's journal of a job."""
         return self.path(job_id, f"journal-{self._epoch:x}")
 
     def store_graph(self, job_graph: JobGraph) -> StoredFile:
@@ -91,7 +91,7 @@ class JobFiles:
             raise DamagedJobError(str(error)) from error
 
     def events(self, job_id: JobId, journal: Path) -> tuple[JobEvent, ...]:
-        """Return what a journal says; nothing where there is none."""
+        """Return the events of a journal; none where there is no journal."""
         try:
             return read_journal(journal).events
         except FileNotFoundError:
@@ -101,7 +101,7 @@ class JobFiles:
             return ()
 
     def staged_by_journal(self, job_id: JobId, journal: Path) -> set[Path]:
-        """Return where a job staged, as its journal says."""
+        """Return the folders in which a job staged, according to its journal."""
         return {
             Path(staging)
             for event in self.events(job_id, journal)
@@ -110,7 +110,7 @@ class JobFiles:
         }
 
     def staged_by_name(self, handle: JobHandle) -> set[Path]:
-        """Return where a job may have staged, by its outputs in the handle, and in the graph if that is whole."""
+        """Return the folders in which a job may have staged, by its outputs in the handle and in the graph."""
         targets = [Path(target) for target in handle.outputs]
         with contextlib.suppress(DamagedJobError):
             targets += [resolve_target(sink.spec.path) for sink in sinks_of(self.graph(handle))]

@@ -1,4 +1,4 @@
-"""What a handle says of a job, and the files that it names.
+"""JobHandle: the record of a job in the state store, and the files that it names.
 
 A handle is small (names and digests of files, never content), so that it fits into a node of ZooKeeper. Everything a
 handle names is a file of the job's folder; names are checked before they become part of a path. Pure but for
@@ -36,11 +36,11 @@ _FILE = re.compile(r"[a-z]+-[0-9a-f]+(\.json)?|[0-9a-f]{32}-[0-9a-f]+\.json")
 
 
 class DamagedJobError(EngineError):
-    """What is stored of a job is not what was written."""
+    """The stored state of a job is damaged."""
 
 
 class BrokenJobError(DamagedJobError):
-    """A stored job that nobody can run any more."""
+    """A stored job that no leader can run any more."""
 
     def __init__(self, handle: JobHandle, journal: Path, reason: str) -> None:
         super().__init__(f"job {handle.job_id} ({handle.name}) is lost: {reason}")
@@ -53,7 +53,7 @@ class StorageElsewhereError(ResourceError):
 
 
 class JobElsewhereError(StorageElsewhereError):
-    """What is stored of a job is not in this process's storage folder."""
+    """The stored state of a job is not in this process's storage folder."""
 
     def __init__(self, handle: JobHandle, journal: Path, reason: str) -> None:
         super().__init__(f"job {handle.job_id} ({handle.name}): {reason}")
@@ -70,32 +70,32 @@ class StoredFile(msgspec.Struct, frozen=True):
 
 
 class StoredResult(msgspec.Struct, frozen=True):
-    """How a job ended; without a file where there was no room for one."""
+    """The end of a job; without a file where there was no room for one."""
 
     status: str
     file: StoredFile | None
 
 
 class JobHandle(msgspec.Struct, frozen=True):
-    """What is in force of a job."""
+    """The current state of a job."""
 
     job_id: JobId
     name: str
     #: identity of the folder that its files lie in
     storage: str
-    #: of the leader that has it
+    #: epoch of the leader that runs it
     epoch: int
     graph: StoredFile
     journal: str
     decision: StoredFile | None = None
     result: StoredResult | None = None
-    #: somebody has asked to cancel it
+    #: True if a client has cancelled it
     is_cancelled: bool = False
-    #: for people
+    #: time of creation, shown to users
     created_ms: int = 0
-    #: absolute paths of what it writes: whoever ends it without its graph finds by them what it staged
+    #: absolute paths of what it writes: a leader that ends it without its graph finds its staging by them
     outputs: tuple[str, ...] = ()
-    #: grows from one submission to the next
+    #: number of the submission, rising
     order: int = 0
 
 
@@ -105,7 +105,7 @@ class StoredJob(NamedTuple):
     handle: JobHandle
     job_graph: JobGraph
     decision: Decision | None
-    #: of the leader before; it need not be there
+    #: journal of the previous leader; it may be missing
     journal: Path
 
 
@@ -150,7 +150,7 @@ def bare_end(job_id: JobId, name: str, status: str, failure: FailureInfo | None 
 
 
 def outputs_of(job_graph: JobGraph) -> tuple[str, ...]:
-    """Return where a job writes to, as far as a handle has room for it."""
+    """Return the outputs of a job, as many as a handle has room for."""
     targets = [str(resolve_target(sink.spec.path)) for sink in sinks_of(job_graph)][:_OUTPUTS_MAX]
     return tuple(target for target in targets if len(target) <= _OUTPUT_CHARACTERS_MAX)
 

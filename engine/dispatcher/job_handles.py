@@ -4,8 +4,8 @@
     restore(job id)      a handle that is gone though the job is this leader's, made again from ``LiveJobs``
 
 Nothing is guessed: a store that does not answer is a StorageUnavailableError, and every call may be repeated until it
-does, or until it is a FencedError because this process leads no more. Nobody else may remove a handle of this leader's
-jobs, since the store refuses all epochs but this one. Blocking, for any thread; one call at a time for a job.
+does, or until it is a FencedError because this process leads no more. No other process may remove a handle of this
+leader's jobs, since the store refuses all epochs but this one. Blocking, for any thread; one call at a time for a job.
 
 Held by: tests/dispatcher/test_job_storage.py
 """
@@ -69,7 +69,7 @@ class JobHandles:
         return self._read(job_id)[0]
 
     def read_own(self, job_id: JobId) -> JobHandle | None:
-        """As ``read``, for a job of ours: ResourceError when its handle is damaged."""
+        """Read a handle as ``read`` does, for a job of this leader: ResourceError when it is damaged."""
         return self._ask_own(lambda: self._read(job_id))[0]
 
     def is_there(self, job_id: JobId) -> bool:

@@ -2,7 +2,7 @@
 
     put, cancel, job_ids, take          a storage that does not answer is asked again while this process leads
     forget(job)                         history, blobs, storage: each step until it is done, beside everything else
-    keep_whole()                        what somebody removes of the storage while this process leads is stored again
+    keep_whole()                        what is removed from the storage while this process leads is stored again
 
 Without a storage jobs end with the process, and only their history is kept.
 
@@ -37,12 +37,12 @@ _log = logging.getLogger(__name__)
 
 _FIRST_PAUSE_S = 0.2
 _LAST_PAUSE_S = 30.0
-#: between two looks whether the storage is whole
+#: seconds between two checks whether the storage is whole
 _MEND_PAUSE_S = 2.0
 
 
 def pauses_s() -> Iterable[float]:
-    """Return how long to wait between tries, for ever."""
+    """Return the seconds between tries, without end."""
     pause_s = _FIRST_PAUSE_S
     while True:
         yield pause_s
@@ -132,7 +132,7 @@ class JobKeeper:
         return TakenJob(found, events, journal)
 
     async def keep_whole(self) -> None:
-        """Store again what somebody removes, for ever.
+        """Store again what is removed, for ever.
 
         Raises: ResourceError after the tries that it has with a folder that is another one.
         """

@@ -8,21 +8,21 @@
 
     handle of a job: {job id, name, storage, epoch, graph, journal, decision, result}, in a StateHandleStore
 
-The handle is the one point at which a job changes for everybody: it is created, its journal taken over, its outcome
-decided, its end recorded, each in one write that the store refuses to whoever leads no more. What a handle names is
+The handle is the one point at which a job changes for all processes: it is created, its journal taken over, its outcome
+decided, its end recorded, each in one write that the store refuses to a former leader. What a handle names is
 on the disk before (file and folder synchronised), so a leader finds the old state or the new one.
 
     submit    put ──► new_journal ──► (JobMaster) ──► answer
     recover   job_ids ──► load ─┬─► StoredJob ──► events ──► new_journal ──► take_over ──► (JobMaster)
                                 └─► StoredEnd ──► (history) ──► clean
     end       decide ──► record ──► (history) ──► clean: staging, files, handle, result file
-    mend      now and then while it leads: what somebody has removed of its jobs (folders, graph, journal, handle)
+    mend      now and then while it leads: what was removed of its jobs (folders, graph, journal, handle)
 
 Blocking, for any thread; one call at a time for a job. Nothing is guessed: a handle store that does not answer is
 a StorageUnavailableError, and every call may be repeated until it does, or until it is a FencedError because this
 process leads no more. The digest of every file is compared; what is damaged is a DamagedJobError, what cannot be read
-or written at present an OSError. A handle that is gone though the job is this leader's is made again by whoever wants
-it next, or by ``mend``: nobody else may remove it, since the store refuses all epochs but this one.
+or written at present an OSError. A handle that is gone though the job is this leader's is made again by the call that
+needs it next, or by ``mend``: no other process may remove it, since the store refuses all epochs but this one.
 
 Source: Flink's JobGraphStore, JobResultStore and their StateHandleStore.
 """
@@ -108,7 +108,7 @@ class StoredJobs:
         self._folder.open()
 
     def mend(self) -> None:
-        """Store again what somebody has removed of this leader's jobs.
+        """Store again what was removed of this leader's jobs.
 
         Raises: StorageElsewhereError when the folder is another one, or not mounted; FencedError; OSError.
         """
@@ -169,11 +169,11 @@ class StoredJobs:
             raise BrokenJobError(handle, journal, str(error)) from error
 
     def events(self, job_id: JobId, journal: Path) -> tuple[JobEvent, ...]:
-        """Return what a journal says; nothing where there is none. Raises OSError."""
+        """Return the events of a journal; none where there is no journal. Raises OSError."""
         return self._files.events(job_id, journal)
 
     def new_journal(self, job_id: JobId, events: Iterable[JobEvent] = ()) -> Journal:
-        """Return this leader's journal of a job, with what it knows; on a full disk one that keeps nothing."""
+        """Return a new journal of this leader for a job, with its events so far; on a full disk it keeps nothing."""
         if not self._folder.is_durable:
             return NoJournal()
         try:
@@ -233,7 +233,7 @@ class StoredJobs:
         return True
 
     def journal_path(self, job_id: JobId) -> Path:
-        """Return where this leader's journal of a job lies."""
+        """Return the path of this leader's journal of a job."""
         return self._files.journal_path(job_id)
 
     def of(self, job_id: JobId) -> JobStorage:
@@ -241,7 +241,7 @@ class StoredJobs:
         return StorageOfJob(self, job_id)
 
     def cancel(self, job_id: JobId) -> None:
-        """Note that a job is to be cancelled, whoever leads."""
+        """Record that a job is to be cancelled, under any leader."""
         with contextlib.suppress(NoHandleError):
             self._handles.change(job_id, lambda now: msgspec.structs.replace(now, is_cancelled=True))
 
@@ -255,7 +255,7 @@ class StoredJobs:
         return self._live.get(job_id) is None and not self._handles.is_there(job_id)
 
     def ended(self, job_id: JobId) -> JobResultRecord | None:
-        """Return how a job ended, or None."""
+        """Return the record of a job's end, or None."""
         handle = self._handles.read_own(job_id)
         if handle is None or handle.result is None:
             return None
@@ -319,10 +319,10 @@ class StoredJobs:
             job = bare_end(handle.job_id, handle.name, "FINISHED")
         else:
             job = bare_end(handle.job_id, handle.name, "FAILED", failure_info(error))
-            # Before anybody is told: a job that has failed left nothing behind.
+            # Before clients are told: a job that has failed left nothing behind.
             self._remove_stagings(handle.job_id, error.journal)
         record = JobResultRecord(handle.job_id, handle.name, job.outcome.status, self._epoch, 0, str(error))
-        with contextlib.suppress(NoHandleError):  # somebody has removed it: then there is nothing to record
+        with contextlib.suppress(NoHandleError):  # it was removed: then there is nothing to record
             self.record(JobEnd(record, job.overview, job.outcome, job.details))
         return StoredEnd(handle, job, error.journal)
 
@@ -348,7 +348,7 @@ class StoredJobs:
             remove_staging(staging)
 
     def _stagings(self, job_id: JobId, journal: Path) -> set[Path]:
-        """Return where a job may have staged: as its journal says, and by the names of its outputs."""
+        """Return the folders in which a job may have staged, by its journal, and by the names of its outputs."""
         found = self._files.staged_by_journal(job_id, journal)
         with contextlib.suppress(ForeignStateError):
             handle = self._handles.read(job_id)

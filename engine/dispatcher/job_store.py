@@ -47,7 +47,7 @@ class JobStore:
         self._expiration_ms = expiration_ms
         self._clock = clock or SystemClock()
         self._overviews: dict[JobId, JobOverview] = {}
-        #: in the order of their last use, each with the size of its file
+        #: archived jobs by last use, each with the size of its file
         self._cache: OrderedDict[JobId, tuple[EndedJob, int]] = OrderedDict()
         self._cached_bytes = 0
         if archive is not None:
@@ -121,7 +121,7 @@ class JobStore:
                 self._cached_bytes -= other_size
 
     def _forget_some(self) -> None:
-        """Forget who is too old, and the oldest where there are too many."""
+        """Remove jobs that are too old, and the oldest where there are too many."""
         oldest_ms = None if self._expiration_ms is None else self._clock.wall_ms() - self._expiration_ms
         while self._overviews:
             job_id, overview = next(iter(self._overviews.items()))

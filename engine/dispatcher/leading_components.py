@@ -3,8 +3,8 @@
     LeadingComponents(leadership, settings, stores) ─► await start() ─► (messages come) ─► await stop()
 
 The one composition of these parts: of a JobManager's process and of the embedded cluster. ``start`` recovers what the
-leader before has stored, and returns when all components can be reached: only then may others hear who leads. It may
-be cancelled. The next leadership gets new components.
+leader before has stored, and returns when all components can be reached: only then may other processes learn of the
+leader. It may be cancelled. The next leadership gets new components.
 
 Source: Flink's DispatcherResourceManagerComponent.
 """
@@ -42,22 +42,22 @@ _log = logging.getLogger(__name__)
 
 
 class LeadingSettings(msgspec.Struct, frozen=True):
-    """What the components are configured with."""
+    """The settings of the components."""
 
     job_master: JobMasterSettings
     resource_manager: ResourceManagerSettings
 
 
 class LeadingStores(msgspec.Struct, frozen=True):
-    """What the components keep jobs in."""
+    """The stores in which the components keep jobs."""
 
     #: None: jobs end with this process
     jobs: StoredJobs | None = None
-    #: of jobs that have ended; called in a thread
+    #: factory of the store of ended jobs; called in a thread
     ended: Callable[[], JobStore] = JobStore
-    #: of a job that has ended
+    #: callback that removes the files of an ended job
     remove_blobs: Callable[[JobId], Awaitable[None]] | None = None
-    #: so often a storage that cannot be opened is tried; None: for ever
+    #: number of tries to open a storage; None: unlimited
     open_tries: int | None = None
 
 
@@ -69,10 +69,10 @@ class LeadingComponents:
         self._leadership = leadership
         self._settings = settings
         self._stores = stores
-        #: those that can be reached, or are about to be
+        #: endpoints that are reachable, or are about to be
         self._endpoints: list[RpcEndpoint] = []
         self._resource_manager: ResourceManager | None = None
-        #: once it can be reached
+        #: Dispatcher, once it is reachable
         self.dispatcher: Dispatcher | None = None
 
     async def start(self) -> Dispatcher:

@@ -1,8 +1,8 @@
-"""LiveJobs: what a leader knows of the jobs that it has, enough to store each again when somebody has removed it.
+"""LiveJobs: what a leader knows of the jobs that it has, enough to store each again when it was removed.
 
     add(handle, graph) ─► note(handle) at each change ─► forget(job id) before it is cleaned
 
-What is cleaned is forgotten first, under the same lock that who stores it again holds: so nothing comes back. Thread
+What is cleaned is forgotten first, under the lock that storing it again takes: so nothing comes back. Thread
 safe. The graph is the object that the JobMaster has, so it costs no memory.
 
 Held by: tests/dispatcher/test_storage_mending.py
@@ -28,7 +28,7 @@ class LiveJob:
 
 
 class LiveJobs:
-    """The jobs of one leader. Who acts on what it finds here holds ``lock``."""
+    """The jobs of one leader. Callers that act on what they find here hold ``lock``."""
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
@@ -47,7 +47,7 @@ class LiveJobs:
             return self._jobs.get(job_id)
 
     def journal(self, job_id: JobId) -> Journal | None:
-        """Return what was last made to be the journal of a job."""
+        """Return the current journal of a job."""
         with self.lock:
             return self._journals.get(job_id)
 

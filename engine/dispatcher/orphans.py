@@ -1,8 +1,8 @@
-"""What is stored for nobody: files that no handle names, handles whose files are missing, staging of jobs gone by.
+"""Orphans in the storage: files that no handle names, handles whose files are missing, staging of former jobs.
 
     find_orphans(folder, handles, outputs) ─► Orphan * ─► remove_orphan(orphan, handles) ─► whether it is gone
 
-    handle    its graph is missing or damaged, so nobody can run the job          only who leads can remove it
+    handle    its graph is missing or damaged, so no leader can run the job       only the leader can remove it
     foreign   a node among the handles that is none                               never removed
     job       the folder of a job that has no handle
     file      half written, or in the folder of a job that names another one
@@ -11,7 +11,7 @@
     staging   beside an output: of a job of this cluster that has no handle
 
 Leaders write a file first and its handle then, so files are listed before handles are read, and what is young should
-be left alone: somebody may be about to name it. Before something is removed its handle is looked for again. Blocking.
+be left alone: a handle may be about to name it. Before something is removed its handle is looked for again. Blocking.
 """
 
 from __future__ import annotations
@@ -38,18 +38,18 @@ _STAGING = re.compile(r"\..*\.drey-([0-9a-f]{32})(\.done)?")
 
 
 class Orphan(NamedTuple):
-    """Something that nobody needs."""
+    """A stored file or handle that no job needs."""
 
     kind: str
     job_id: str
     path: str
     size_bytes: int
-    #: since the last change; None: nobody knows
+    #: seconds since the last change; None: unknown
     age_s: float | None
 
 
 def find_orphans(folder: Path, store: StateHandleStore, outputs: Iterable[Path] = ()) -> list[Orphan]:
-    """Return what lies in a cluster's folder for nobody, and the staging in the folders ``outputs``.
+    """Return the orphans in a cluster's folder, and the staging in the folders ``outputs``.
 
     Raises: OSError; StateUnavailableError, ForeignStateError when handles cannot be listed.
     """

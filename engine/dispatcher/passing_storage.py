@@ -1,6 +1,6 @@
 """PassingStorage: decision and end of a job that ends with its process, as long as its JobMaster lives.
 
-Nobody goes on with such a job, so nobody asks for them but the JobMaster that has them: no file is written.
+No leader resumes such a job, so only the JobMaster that has them asks for them: no file is written.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class PassingStorage:
         return False
 
     def ended(self) -> JobResultRecord | None:
-        """Return how the job ended, or None."""
+        """Return the record of the job's end, or None."""
         return None if self._end is None else self._end.record
 
     def decide(self, decision: Decision) -> Decision:

@@ -42,14 +42,14 @@ class StorageFolder:
     def __init__(self, path: Path, is_durable: bool) -> None:
         self.path = path
         self.is_durable = is_durable
-        #: of the folder that was opened, "" before
+        #: identity of the folder that was opened, "" before
         self.identity = ""
         self._device = 0
 
     def open(self) -> None:
         """Make the folder where it is not there, and know it from now on."""
         self._make()
-        # Where it is there already, nothing is written: a full disk keeps nobody from leading.
+        # Where it is there already, nothing is written: a full disk does not prevent leadership.
         if not self.read_identity():
             LOCAL.create_if_absent(os.fspath(self.path / _IDENTITY), os.urandom(16).hex().encode(), self.is_durable)
         self.identity = self.read_identity()
@@ -72,7 +72,7 @@ class StorageFolder:
         return not is_whole
 
     def read_identity(self) -> str:
-        """Return which folder is there, "" where there is none."""
+        """Return the identity of the folder, "" where there is none."""
         try:
             return (self.path / _IDENTITY).read_text()
         except FileNotFoundError:
@@ -105,7 +105,7 @@ class StorageFolder:
             LOCAL.folders.sync(os.fspath(folder.parent))
 
     def ended_job(self, handle: JobHandle, result: StoredResult) -> EndedJob:
-        """Return how a job ended, without details where those are lost."""
+        """Return an ended job, without details where those are lost."""
         if result.file is not None:
             try:
                 end = msgspec.json.decode(checked_content(self.result(result.file.file), result.file), type=JobEnd)

@@ -14,19 +14,19 @@ from engine.jobmaster.job_commit import JobEnd
 
 
 class DecisionsAndEnds(Protocol):
-    """What is asked of ``StoredJobs``."""
+    """The methods of ``StoredJobs`` that a job uses."""
 
     @property
     def cluster(self) -> str:
-        """Whose next leader goes on with its jobs."""
+        """The cluster whose next leader resumes its jobs."""
         ...
 
     def is_over(self, job_id: JobId) -> bool:
-        """Whether nobody goes on with a job."""
+        """Whether no leader resumes a job."""
         ...
 
     def ended(self, job_id: JobId) -> JobResultRecord | None:
-        """Return how a job ended, or None."""
+        """Return the record of a job's end, or None."""
         ...
 
     def decide(self, decision: Decision) -> Decision:
@@ -49,15 +49,15 @@ class StorageOfJob:
 
     @property
     def cluster(self) -> str:
-        """Whose next leader goes on with the job."""
+        """The cluster whose next leader resumes the job."""
         return self._jobs.cluster
 
     def is_over(self, job_id: JobId) -> bool:
-        """Whether nobody goes on with another job of this cluster."""
+        """Whether no leader resumes another job of this cluster."""
         return self._jobs.is_over(job_id)
 
     def ended(self) -> JobResultRecord | None:
-        """Return how the job ended, or None."""
+        """Return the record of the job's end, or None."""
         return self._jobs.ended(self._job_id)
 
     def decide(self, decision: Decision) -> Decision:

@@ -44,34 +44,34 @@ STOP_TIMEOUT_S = 10.0
 
 
 class Daemon(Protocol):
-    """What a process runs."""
+    """A component that runs as a process."""
 
     async def start(self) -> None:
         """Begin to serve; raises what hinders it. Says itself when it is ready."""
         ...
 
     async def stop(self, reason: str) -> None:
-        """Give everything back; ``reason``: why, for those who hear of it."""
+        """Release everything; ``reason``: shown to clients."""
         ...
 
 
 @dataclass(frozen=True)
 class DaemonContext:
-    """What a daemon is made with."""
+    """The context from which a daemon is made."""
 
     configuration: Configuration
     places: Places
     readiness: Readiness
     #: the process's newest log file
     log_file: Path | None
-    #: called with what a component cannot survive
+    #: callback for errors that a component cannot survive
     on_fatal: Callable[[BaseException], None]
     #: pipe to the supervisor, for what ends the process's ZooKeeper session in its place
     session_pipe: int | None = None
 
 
 def build_parser(daemon: str) -> argparse.ArgumentParser:
-    """Return what every daemon understands."""
+    """Return the parser of options that all daemons have."""
     parser = argparse.ArgumentParser(prog=daemon)
     parser.add_argument("-D", dest="options", action="append", default=[], metavar="KEY=VALUE", help="set an option")
     parser.add_argument("--log-file", type=Path, help=argparse.SUPPRESS)
@@ -129,7 +129,7 @@ def _key_and_value(text: str) -> tuple[str, str]:
 
 
 class _Life:
-    """From start to end, whatever happens in between."""
+    """The life of a daemon, from start to end, whatever happens in between."""
 
     def __init__(self, name: str, readiness: Readiness, supervisor: int | None = None) -> None:
         self._name = name
@@ -140,7 +140,7 @@ class _Life:
         self._is_ending = False
 
     def fail(self, error: BaseException) -> None:
-        """Note what a component cannot survive; the process ends."""
+        """Record an error that a component cannot survive; the process ends."""
         if self._failure is None:
             self._failure = error
             _log.error("%s cannot go on: %s", self._name, error, exc_info=error)

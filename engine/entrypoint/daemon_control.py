@@ -6,7 +6,7 @@
 
 A daemon is a session of its own without terminal, works in the root of the installation, and writes a log file and,
 beside it, ``.out``: what it prints outside of the log. The files of the run before are kept under ``.1`` and so on.
-One that is supervised is started by its supervisor, who enters it in the pid file and is asked to end it.
+One that is supervised is started by its supervisor, which enters it in the pid file and is asked to end it.
 
 Source: flink-daemon.sh. It returns at once and says nothing of a start that fails; waiting for the process to be
 ready, and showing why it is not, is ours.
@@ -42,7 +42,7 @@ _POLL_S = 0.02
 
 
 class StartState(Enum):
-    """What became of a start."""
+    """Results of starting a daemon."""
 
     READY = "ready"
     WAITING = "waiting"
@@ -66,14 +66,14 @@ def say(text: str) -> None:
 def daemon_command(
     daemon: str, life: Sequence[str], arguments: Sequence[str], supervision: Sequence[str] | None = None
 ) -> list[str]:
-    """Return the command of a daemon's process, or of its supervisor's. ``life``: where it logs and whom it tells."""
+    """Return the command of a daemon's process, or of its supervisor's. ``life``: its log and its ready pipe."""
     if supervision is not None:
         return python_command("engine.entrypoint.supervisor", *life, *supervision, daemon, *arguments)
     return python_command(f"engine.entrypoint.{DAEMON_MODULES.get(daemon, daemon)}", *life, *arguments)
 
 
 def working_directory(daemon: str) -> Path:
-    """Return where a daemon works: in the root, but where the person is when it runs the person's script."""
+    """Return the working directory of a daemon: the root, or the current one if it runs a user's script."""
     return Path.cwd() if daemon in DAEMON_MODULES else home_folder()
 
 
@@ -251,7 +251,7 @@ def _end_processes(processes: Sequence[DaemonProcess]) -> None:
 
 
 def _signal(process: DaemonProcess, number: signal.Signals) -> None:
-    """Send a signal; a supervisor passes SIGTERM on, and what is killed must have nobody who starts it again."""
+    """Send a signal; a supervisor passes SIGTERM on, and must not restart a process that was killed."""
     for pid in process.living_pids:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, number)

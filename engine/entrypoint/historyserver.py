@@ -2,7 +2,7 @@
 
     folder of ended jobs (jobstore.dir) ── read again every few seconds ─► JobStore ─► GET routes of the REST API
 
-It has a Dispatcher that knows ended jobs only and a ResourceManager that nobody registers at, so that every page looks
+It has a Dispatcher that knows ended jobs only and a ResourceManager without TaskExecutors, so that every page looks
 as it did on the JobManager. What changes something is not served. Source: Flink's HistoryServer.
 Held by: tests/entrypoint/test_cluster_over_rest.py
 """
@@ -51,7 +51,7 @@ _HEARTBEAT_S = 3600.0
 
 
 class HistoryServer:
-    """Everything in a history server's process."""
+    """All components of a history server's process."""
 
     def __init__(self, context: DaemonContext) -> None:
         self._context = context

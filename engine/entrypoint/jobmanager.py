@@ -2,7 +2,7 @@
 
     start   blob server, HTTP server (messages, REST, blobs), leader services ─ grant ─► components lead ─► ready
                                                                               └─ another one leads ─► ready, too
-    stop    jobs that nobody can go on with are cancelled; components (others are suspended), leader services, servers
+    stop    jobs that no leader can resume are cancelled; components (others are suspended), leader services, servers
 
 It loads neither pyarrow nor any user's code. Source: Flink's ClusterEntrypoint.
 Held by: tests/entrypoint/test_daemons.py
@@ -68,7 +68,7 @@ CANCEL_S = 5.0
 
 
 class JobManager:
-    """Everything in a JobManager's process; a LeaderContender."""
+    """All components of a JobManager's process; a LeaderContender."""
 
     def __init__(self, context: DaemonContext) -> None:
         self._context = context
@@ -152,7 +152,7 @@ class JobManager:
         seats = [part for part in (self._election, self._retrieval) if part is not None]
         await close_all_async(
             [
-                self._cancel_lost_jobs,  # while it leads: nobody else may remove what is staged
+                self._cancel_lost_jobs,  # while it leads: no other process may remove what is staged
                 *(partial(asyncio.to_thread, part.close) for part in seats),
                 self._end_leaderships,
                 self._server.stop,
@@ -162,7 +162,7 @@ class JobManager:
         )
 
     async def _cancel_lost_jobs(self) -> None:
-        """Cancel the jobs that nobody goes on with, so that no staging of theirs stays."""
+        """Cancel the jobs that no leader resumes, so that no staging of theirs stays."""
         dispatcher = None if self._components is None else self._components.dispatcher
         if dispatcher is not None and not self._storage.is_durable:
             await dispatcher.cancel_all(CANCEL_S)
@@ -188,7 +188,7 @@ class JobManager:
         self._loop.call_soon_threadsafe(self._context.on_fatal, error)
 
     def notify_leader(self, information: LeaderInformation | None) -> None:
-        """Hear who leads; a standby is ready when it knows whom to name."""
+        """Note the leader; a standby is ready when it knows its address."""
         self._loop.call_soon_threadsafe(self._know, information)
 
     def _know(self, information: LeaderInformation | None) -> None:
@@ -241,7 +241,7 @@ class JobManager:
             await components.stop()
 
     def _leader_elsewhere(self) -> str | None:
-        """Return who leads in place of this process: "" when nobody does, None when it leads itself."""
+        """Return the address of another process that leads: "" without a leader, None when this one leads."""
         if self._components is not None:
             return None
         leader = self._leader.leader

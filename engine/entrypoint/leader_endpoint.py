@@ -1,7 +1,7 @@
-"""LeaderEndpoint: tells processes that know only a JobManager's address who leads, and under which epoch.
+"""LeaderEndpoint: tells processes that know only a JobManager's address which one leads, and under which epoch.
 
 Without a quorum this is how a TaskManager finds the leader and its epoch: the JobManager at the configured address is
-asked (``StandaloneLeaderFinder``). It answers calls of any epoch, since who asks does not know one yet. With a quorum
+asked (``StandaloneLeaderFinder``). It answers calls of any epoch, since its callers know none yet. With a quorum
 the TaskManager watches that itself (``ElectedLeaderFinder``).
 
 Held by: tests/entrypoint/test_high_availability.py
@@ -34,7 +34,7 @@ class _NoFence:
 
 
 class LeaderEndpoint(RpcEndpoint):
-    """What this JobManager knows of the leader."""
+    """The leader as this JobManager knows it."""
 
     protocol = LeaderGateway
 
@@ -43,7 +43,7 @@ class LeaderEndpoint(RpcEndpoint):
         self.leader: LeaderInformation | None = None
 
     async def request_leader(self, request: RequestLeader) -> LeaderReply:
-        """Return who leads; ResourceError when nobody does."""
+        """Return the leader; ResourceError when there is none."""
         if self.leader is None:
             raise ResourceError("no JobManager leads at present")
         return LeaderReply(self.leader.epoch, str(self.leader.session), self.leader.address)
@@ -84,7 +84,7 @@ class ElectedLeaderFinder:
 
     def _hear(self, information: LeaderInformation | None) -> None:
         self._leader = information
-        # That nobody leads says nothing of the one that led: its record may be on its way.
+        # That none leads says nothing of the one that led: its record may be on its way.
         if information is not None:
             self._on_change()
 

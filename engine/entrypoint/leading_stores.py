@@ -1,4 +1,4 @@
-"""What a JobManager's configuration says of the components that it runs while it leads, and where they keep jobs.
+"""Settings of the components that a JobManager runs while it leads, and the stores in which they keep jobs.
 
     leading_settings(configuration, rpc) │ leading_stores(configuration, places, jobs, blobs) ─► ``LeadingComponents``
 
@@ -71,7 +71,7 @@ def leading_stores(
     leadership: Leadership,
     blobs: BlobServer,
 ) -> LeadingStores:
-    """Return where the components of a leadership keep jobs."""
+    """Return the stores of the components of a leadership."""
     return LeadingStores(
         StoredJobs(places.folder, handles, leadership.epoch, leadership.is_leading, places.is_durable),
         partial(job_store, configuration, places.history, leadership.clock),

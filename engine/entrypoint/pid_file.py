@@ -12,10 +12,10 @@ start time of the process in it; a line whose process has another one is stale. 
 A line whose supervisor runs is alive even while its process is dead: the supervisor will start the next one.
 
 A line without identity counts only where its process is this user's and its command line is that of a daemon of this
-kind; any other that runs is somebody else's, whatever wrote its number here. It is passed over, and said.
+kind; any other process with the number of a line here is not ours. It is skipped, with a warning.
 
-Whoever writes these files has processes killed. So they are this user's own, and no links: others' are refused
-(NotPrivateError), and lines that nobody here has written are passed over, and said.
+Lines of these files get processes killed. So the files are this user's own, and no links: others' are refused
+(NotPrivateError), and lines of another format are skipped, with a warning.
 
 Source: flink-daemon.sh, whose pid files have the same names and lines; identities are ours.
 """
@@ -40,13 +40,13 @@ _PROC = Path("/proc")
 #: pids fit into it; more digits are junk
 _NUMBER = r"([1-9]\d{0,9})"
 _PID_LINE = re.compile(_NUMBER)
-#: as _identity_line writes it; number 0 is the first log file's
+#: identity of a process as _identity_line writes it; number 0 is the first log file's
 _IDENTITY_LINE = re.compile(rf"{_NUMBER} (\d{{1,9}}) (\S+)(?: {_NUMBER} (\S+))?")
 _SHOWN_MAX = 60
 #: modules of daemons that are not called like them
 DAEMON_MODULES: Final = {"standalonejob": "standalone_job"}
 _SUPERVISOR: Final = "engine.entrypoint.supervisor"
-#: what a server of ZooKeeper becomes
+#: main class of a ZooKeeper server
 ZOOKEEPER_MAIN: Final = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
 
 
@@ -77,7 +77,7 @@ class DaemonProcess:
 
 
 def process_identity(pid: int) -> str:
-    """Return what tells a running process from all others on this machine, or "" when there is none of that pid."""
+    """Return a text that identifies a running process on this machine, or "" when none has that pid."""
     try:
         # The second field is the program's name in parentheses and may contain spaces.
         fields = (_PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
@@ -129,7 +129,7 @@ class PidFile:
             os.close(descriptor)
 
     def read(self) -> list[DaemonProcess]:
-        """Return all lines as they are when nobody changes them."""
+        """Return all lines, read under the lock."""
         try:
             descriptor = self._lock(os.O_RDONLY, fcntl.LOCK_SH)
         except FileNotFoundError:
@@ -145,7 +145,7 @@ class PidFile:
             fcntl.flock(descriptor, kind)
             if os.fstat(descriptor).st_nlink > 0:
                 return descriptor
-            os.close(descriptor)  # whoever had the lock has removed the file
+            os.close(descriptor)  # the holder of the lock has removed the file
 
     def _read(self) -> list[DaemonProcess]:
         known: dict[int, DaemonProcess] = {}
@@ -236,7 +236,7 @@ def _not_own(path: Path, what: str) -> NotPrivateError:
 
 
 def _lines(path: Path) -> list[str]:
-    """Return the whole lines of a file; nothing that one holds can end the one who reads it."""
+    """Return the whole lines of a file; no content of a line makes the reader fail."""
     try:
         descriptor = open_own(path, os.O_RDONLY)
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Where the files of this installation's processes lie.
+"""The places of the files of this installation's processes.
 
 home    the root of a checkout, $DREY_HOME, or ~/.local/state/drey         the working directory of daemons
 conf    $DREY_CONF_DIR or the folder of ``engine.config.home``             config.yaml, masters, workers, cluster.secret
@@ -54,7 +54,7 @@ def find_places() -> Places:
 
 
 def home_folder() -> Path:
-    """Return where daemons work, and what relative paths of settings start from. Raises: NotPrivateError, OSError."""
+    """Return the home of daemons, which relative paths of settings start from. Raises: NotPrivateError, OSError."""
     return chosen_home() or own_folder()
 
 

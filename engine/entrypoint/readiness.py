@@ -1,4 +1,4 @@
-"""What a daemon tells those who wait for its start: one line on a pipe.
+"""Readiness: a daemon reports on a pipe, in one line, whether it has started.
 
     ready <where it is reached>        it serves
     waiting <for what>                 it runs, and goes on trying by itself; another line follows
@@ -30,7 +30,7 @@ class Readiness:
         self.close()
 
     def waiting(self, what: str) -> None:
-        """Say what the process waits for."""
+        """Report the condition that the process waits for."""
         self._send(f"waiting {what}")
 
     def failed(self, why: str) -> None:
@@ -46,6 +46,6 @@ class Readiness:
 
     def _send(self, line: str) -> None:
         if self._descriptor is not None:
-            # Nobody waits any more: the script was interrupted.
+            # No process waits any more: the script was interrupted.
             with contextlib.suppress(BrokenPipeError):
                 os.write(self._descriptor, (" ".join(line.split("\n")) + "\n").encode())

@@ -63,8 +63,8 @@ START_TIMEOUT_S = 30.0
 #: a TaskManager with less does little but spill
 _PROCESS_MB_MIN = 128
 _LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
-#: nobody types a password for each of many hosts, and one that does not answer is an error in time. Whoever wants it
-#: otherwise says so in DREY_SSH_OPTS, which come first: the first value of an option counts
+#: options of ssh: no prompts for passwords of many hosts, and an error when a host does not answer in time.
+#: DREY_SSH_OPTS come first and override them, since ssh takes the first value of an option
 _SSH_OPTIONS = "-o BatchMode=yes -o ConnectTimeout=10 -o ServerAliveInterval=5 -o ServerAliveCountMax=3"
 #: exit code of ssh itself
 _SSH_FAILED = 255
@@ -157,7 +157,7 @@ def start_cluster(places: Places, arguments: Sequence[str]) -> int:
 
 
 def _share_of_memory(arguments: Sequence[str], count: int) -> list[str]:
-    """Divide half of the machine's memory among several TaskManagers here, unless somebody said how much one has."""
+    """Divide half of the machine's memory among several TaskManagers here, unless their size is set."""
     is_said = any(word.removeprefix("-D").startswith(f"{PROCESS_SIZE.key}=") for word in arguments)
     if count < 2 or is_said or load_configuration().get(PROCESS_SIZE) is not None:
         return []
@@ -169,7 +169,7 @@ def _tell_of_memory(arguments: Sequence[str], count: int) -> None:
     """Warn where TaskManagers may take more memory than this machine has."""
     from engine.memory.process_memory import too_large_text  # noqa: PLC0415 - start-up time
 
-    with contextlib.suppress(ConfigurationError):  # the daemon says what is wrong, where everybody looks for it
+    with contextlib.suppress(ConfigurationError):  # the daemon reports what is wrong, in its log
         text = too_large_text(_configured(arguments), machine_bytes(), max(1, count))
         if text is not None:
             _complain(f"[WARN] {text}")
@@ -209,7 +209,7 @@ def _sweep_folders_of_the_dead() -> None:
 
 
 def _masters(places: Places, arguments: Sequence[str]) -> list[tuple[str, list[str]]]:
-    """Return where JobManagers are: host, and what each is told of its address."""
+    """Return the hosts of JobManagers, each with the arguments that give its address."""
     if _configured(arguments).get(HA_TYPE) != "ZOOKEEPER":
         return [("localhost", [])]
     masters = []
@@ -230,13 +230,13 @@ def _configured(arguments: Sequence[str]) -> Configuration:
 
 
 def _supervision(daemon: str, arguments: Sequence[str]) -> list[str] | None:
-    """Return what the supervisor of a daemon is told; None when it has none."""
+    """Return the arguments of a daemon's supervisor; None when it has none."""
     if daemon != "jobmanager":
         return None
     try:
         configuration = _configured(arguments)
     except ConfigurationError:
-        return None  # the daemon says what is wrong, where everybody looks for it
+        return None  # the daemon reports what is wrong, in its log
     is_chosen = configuration.get(SUPERVISOR_ENABLED)
     if not (configuration.get(HA_TYPE) == "ZOOKEEPER" if is_chosen is None else is_chosen):
         return None

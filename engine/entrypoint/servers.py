@@ -34,7 +34,7 @@ _log = logging.getLogger(__name__)
 def load_credentials(configuration: Configuration, bind_host: str = "localhost") -> Credentials:
     """Return the cluster's secret; the first process of a cluster makes its file, unless others may reach it.
 
-    Beyond this machine the others have to know it, and who may come in is to be decided before anybody can knock.
+    Beyond this machine the others have to know it, and access must be configured before the first connection.
     Mutual TLS decides it, too.
     """
     path = secret_file(configuration)
@@ -50,12 +50,12 @@ def load_credentials(configuration: Configuration, bind_host: str = "localhost")
 
 
 def numeric_host(host: str) -> str:
-    """Return the address of ``localhost`` that everybody has; others as they are."""
+    """Return the address of ``localhost`` that all machines have; others as they are."""
     return "127.0.0.1" if host == "localhost" else host
 
 
 def free_port(host: str, ports: Sequence[int]) -> int:
-    """Return the first port that can be listened at (0: any), for those who take one only."""
+    """Return the first port that can be listened at (0: any), for servers that take one only."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     for port in ports:
         with socket.socket(family, socket.SOCK_STREAM) as probe, contextlib.suppress(OSError):
@@ -109,7 +109,7 @@ class ProcessServer:
         for server in (self.http, self._further):
             if server is not None:
                 server.program = program
-        #: to the same routes of another process
+        #: forwarder of requests to the same routes of another process
         self.forwarder = HttpForwarder(client_tls)
         self.rpc = HttpRpcService(
             self.http, MessageCodec(MESSAGE_TYPES), credentials, client_tls, configuration.get(CHECK_GATEWAYS)

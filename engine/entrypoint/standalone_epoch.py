@@ -1,7 +1,8 @@
 """The epoch of a standalone JobManager: it only grows, also when the clock is set back or the process starts again.
 
-Without a quorum nobody hands out numbers. The milliseconds of the start do, as long as each is larger than the one
-before; that one is kept in a file beside the pid file, and like it this user's own: the folder may be anybody's.
+Without a quorum no service assigns epochs. The milliseconds of the start do, as long as each is larger than the one
+before; that one is kept in a file beside the pid file, and like it this user's own: the folder may belong to another
+user.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from engine.private_folder import make_closed
 
 _log = logging.getLogger(__name__)
 
-#: of the epoch as text: milliseconds, beyond any clock
+#: digits of an epoch as text: milliseconds, beyond any clock
 _DIGITS_MAX = 18
 
 

@@ -1,4 +1,4 @@
-"""Where a JobManager keeps what outlives a leader: jobs, blobs, history.
+"""Storage of a JobManager for state that outlives a leader: jobs, blobs, history.
 
     <high-availability.storageDir>/<cluster id>/{jobs,results,blobs,history}     with ZooKeeper, or where it is set
     <process's own folder>/{jobs,results,blobs}, <log>/history                    else: jobs end with the process
@@ -31,12 +31,12 @@ class StoragePlaces:
 
     @property
     def handles(self) -> Path:
-        """Of a JobManager without a quorum."""
+        """The folder of job handles of a JobManager without a quorum."""
         return self.folder / "handles"
 
     @property
     def blobs(self) -> Path:
-        """What ships with jobs."""
+        """The folder of files that ship with jobs."""
         return self.folder / "blobs"
 
 
@@ -64,7 +64,7 @@ def _path(text: str) -> str:
 
 
 def history_folder(configuration: Configuration, places: Places) -> Path:
-    """Return where ended jobs lie."""
+    """Return the folder of ended jobs."""
     chosen = configuration.get(JOB_STORE_FOLDER)
     return Path(chosen) if chosen else (shared_folder(configuration, places) or places.log) / "history"
 

@@ -34,7 +34,7 @@ class StoredGarbage:
         self._store: StateHandleStore | None = None
 
     def find(self, outputs: Iterable[Path] = ()) -> list[Orphan]:
-        """Return what nobody needs; ResourceError when that cannot be told."""
+        """Return the orphans; ResourceError when they cannot be determined."""
         assert self.folder is not None, "nothing is stored"
         try:
             return find_orphans(self.folder, self._handles(), outputs)
@@ -42,7 +42,7 @@ class StoredGarbage:
             raise ResourceError(f"files in {self.folder} cannot be compared with their handles: {error}") from error
 
     def remove(self, orphan: Orphan) -> bool:
-        """Remove one that lies in files, unless somebody needs it now; return whether it is gone. Raises OSError."""
+        """Remove one that lies in files, unless it is needed now; return whether it is gone. Raises OSError."""
         try:
             return remove_orphan(orphan, self._handles())
         except StateUnavailableError as error:

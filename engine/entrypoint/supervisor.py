@@ -11,7 +11,7 @@ first time, or is configured wrongly. The child ends with it, however it ends. T
 One thread and few modules: it must be small, and quick when its child is dead. What it logs goes to the child's file,
 while there is no child.
 
-Source: systemd's Restart=on-failure; handing the session over is ours.
+Source: systemd's Restart=on-failure; the early end of the session is ours.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from engine.log_output import LogFile, guard_output, line_of
 from engine.python_command import python_command
 from ha.session_end import SessionHandle, end_session
 
-#: of a child, as entrypoint/daemon.py has them
+#: exit codes of a child, as entrypoint/daemon.py has them
 _EXIT_NOT_STARTED, _EXIT_MISCONFIGURED = 1, 3
 _ASKED_TO_END = (0, -signal.SIGTERM, -signal.SIGINT)
 #: seconds after which a child that got ready has run well
@@ -82,7 +82,7 @@ class _Child:
         self._texts = {self._ready: b"", self._session: b""}
 
     def read(self, pipe: int) -> bytes:
-        """Take what has come; return what is for the one who waits for the start."""
+        """Read the pipe; return the lines for the process that waits for the start."""
         try:
             received = os.read(pipe, 65536)
         except BlockingIOError:
@@ -220,7 +220,7 @@ class Supervisor:
             processes[at : at + 1] = [line]
 
     def _tell(self, lines: bytes) -> None:
-        """Pass on what a child says of its start, as long as somebody waits for it."""
+        """Pass on a child's report of its start, as long as a process waits for it."""
         if lines and self._ready_fd is not None:
             try:
                 os.write(self._ready_fd, lines)

@@ -1,6 +1,6 @@
 """``python -m engine.entrypoint.taskmanager``: a TaskManager's process.
 
-    start   memory, disk, network, HTTP server, TaskExecutor ─► registers at whoever leads ─► ready
+    start   memory, disk, network, HTTP server, TaskExecutor ─► registers at the leader ─► ready
     stop    tasks are cancelled, the ResourceManager hears that this TaskManager leaves, everything is given back
 
 Source: Flink's TaskManagerRunner.
@@ -70,7 +70,7 @@ _FIRST_PAUSE_S = 0.1
 
 
 class TaskManager:
-    """Everything in a TaskManager's process."""
+    """All components of a TaskManager's process."""
 
     def __init__(self, context: DaemonContext) -> None:
         self._context = context

@@ -175,7 +175,7 @@ def _tell_when_ready(readiness: Readiness, quorum: Quorum, number: int, with_quo
     os.set_inheritable(server, False)
     child = os.fork()
     if child > 0:
-        # The grandchild is nobody's zombie: Java would not look after it.
+        # The grandchild must not become a zombie: Java would not reap it.
         os.waitpid(child, 0)
         os.close(server)
         readiness.close()

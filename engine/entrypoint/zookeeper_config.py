@@ -33,7 +33,7 @@ _DEFAULTS = {
 }
 #: ZooKeeper's own bounds of sessions, in ticks
 _SESSION_TICKS = (2, 20)
-#: how long an isolated leader may go on serving, as a share of the session time-out
+#: time for which an isolated leader may go on serving, as a share of the session time-out
 _SYNC_SHARE_MAX = 0.5
 
 
@@ -55,12 +55,12 @@ class Quorum:
         return self._number("clientPort") + neighbours.index(number)
 
     def client_address(self, number: int) -> tuple[str, int]:
-        """Return where a process of the same machine reaches the server."""
+        """Return the address under which processes of the same machine reach the server."""
         host = self.settings["clientPortAddress"]
         return ("127.0.0.1" if host in ("0.0.0.0", "::", "localhost") else host, self.client_port(number))  # noqa: S104
 
     def folder(self, number: int) -> Path:
-        """Return where a server keeps its data."""
+        """Return the data folder of a server."""
         return home_folder() / self.settings["dataDir"] / str(number)
 
     def check(self, session_timeout_ms: int) -> None:

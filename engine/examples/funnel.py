@@ -18,7 +18,7 @@ STEPS = ("visit", "basket", "payment")
 
 
 def events(users: int = 1_000) -> pa.Table:
-    """Return events of users, who leave at any step."""
+    """Return events of users; at each step some leave."""
     chance = random.Random(4)
     rows = []
     for user in range(users):

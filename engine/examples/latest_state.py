@@ -1,4 +1,4 @@
-"""From a log of changes to the latest state: of the versions of each row, the last one counts.
+"""The latest state from a log of changes: of the versions of each row, the last one counts.
 
     bin/flink-run engine/examples/latest_state.py
 

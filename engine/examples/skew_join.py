@@ -56,7 +56,7 @@ def skew_join(instruments: DataSet, currencies: DataSet, hint: JoinHint) -> Data
 
 
 def skew_join_in_sql(env: Environment, instruments: DataSet, currencies: DataSet) -> DataSet:
-    """Return the same rows as ``skew_join``, from a query."""
+    """Return the result of ``skew_join``, from a query."""
     env.register("instruments", instruments)
     env.register("currencies", currencies)
     return env.sql(QUERY)

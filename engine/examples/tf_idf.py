@@ -25,7 +25,7 @@ DOCUMENTS = pa.table(
 
 
 def tf_idf(documents: DataSet) -> DataSet:
-    """Return for each document its three words of the greatest weight."""
+    """Return the three words of greatest weight for each document."""
     words = documents.select("name", col("text").str.split(" ").alias("word")).explode("word")
     of_document = words.group_by("name", "word").agg(times=count())
     of_word = words.group_by("word").agg(documents=count_distinct("name"))

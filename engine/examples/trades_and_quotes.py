@@ -38,7 +38,7 @@ def trades(count: int = 1_000) -> pa.Table:
 
 
 def slippage(trades: DataSet, quotes: DataSet) -> DataSet:
-    """Return for each symbol its trades, those without a fresh quote, and the mean of paid less asked."""
+    """Return the trades of each symbol, those without a fresh quote, and the mean of paid less asked."""
     priced = trades.asof_join(quotes, on="at", by="symbol", tolerance=timedelta(seconds=1))
     compared = priced.with_columns(slip=col("paid") - col("asked"))
     found = compared.group_by("symbol").agg(trades=count(), quoted=count("slip"), slippage=avg("slip"))

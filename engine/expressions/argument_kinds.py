@@ -137,7 +137,7 @@ def common(operands: Sequence[Operand]) -> pa.DataType:
 def bind_by_kinds(
     row: FunctionRow, kernel: Callable[..., Datum], operands: Sequence[Operand], options: Options
 ) -> Binding:
-    """Return how a function of Arrow's binds: arguments as their kinds say, options by name."""
+    """Return the binding of an Arrow function: arguments as their kinds say, options by name."""
     types = tuple(type_of_kind(row.kind(index), operand.type) for index, operand in enumerate(operands))
     if options:
         given = dict(options)

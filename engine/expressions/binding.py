@@ -1,7 +1,7 @@
-"""What the functions of expressions are made of: bound operands, and how a function binds to their types.
+"""Bindings of functions in expressions: bound operands, and the function's kernel for their types.
 
     Operand(type, evaluate, constant)    an expression compiled over a schema: evaluate(batch) -> Array or Scalar
-    Form(function, operands, options)    what an operand was made of, for who evaluates it by other means
+    Form(function, operands, options)    what an operand was made of, for native programs
     FunctionEntry(name, arity, bind)     one row of the table in function_registry.py
     bind(operands, options) -> Binding(kernel, argument_types, can_raise)
 
@@ -25,7 +25,7 @@ from engine.records.plain_scalars import scalar_of
 
 #: a pa.Array as long as the batch, or a pa.Scalar that stands for one (pyarrow has no types that mypy knows)
 Datum: TypeAlias = Any
-#: what a kernel raises for a value; Arrow's text of one that is not UTF-8 cannot be decoded
+#: errors of a kernel about a value; Arrow's text about one that is not UTF-8 cannot be decoded
 UNFIT = (pa.ArrowInvalid, pa.ArrowCapacityError, UnicodeDecodeError)
 _FALSE = scalar_of(False)
 Options = Mapping[str, bool | int | float | str | None]
@@ -36,7 +36,7 @@ class NoMatchError(Exception):
 
 
 class Form(msgspec.Struct, frozen=True):
-    """What an operand was made of: a function over operands that have the types it was bound to.
+    """The form of an operand: a function over operands that have the types it was bound to.
 
     ``column`` has its position in ``options``; ``widen`` and ``cast`` have one operand; ``case`` has condition and
     value of each branch, then the value of all others.
@@ -52,7 +52,7 @@ class Operand(msgspec.Struct, frozen=True):
 
     type: pa.DataType
     evaluate: Callable[[pa.RecordBatch], Datum]
-    #: whether a value (not a type) may make it fail
+    #: True if a value (not a type) may make it fail
     can_raise: bool = False
     constant: pa.Scalar | None = None
     #: None: a constant, or what ``evaluate`` alone knows
@@ -60,7 +60,7 @@ class Operand(msgspec.Struct, frozen=True):
 
 
 class Binding(msgspec.Struct, frozen=True):
-    """How a function works on operands of certain types; without those at the end that are constants in the kernel."""
+    """A function bound to operands of certain types; constants at the end may be part of the kernel."""
 
     kernel: Callable[..., Datum]
     argument_types: tuple[pa.DataType | None, ...]
@@ -83,7 +83,7 @@ def as_array(datum: Datum, length: int) -> Any:
     return datum.combine_chunks() if isinstance(datum, pa.ChunkedArray) else datum
 
 
-#: up to there all whole numbers are floats, and all powers of ten
+#: largest number up to which all integers are exact floats, and all powers of ten
 EXACT_INTEGER: Final = 2**53
 EXACT_POWER: Final = 22
 

@@ -130,7 +130,7 @@ cdef void load_bits(const uint8_t* bitmap, int64_t first, int64_t count, uint64_
 
 
 cdef void load_validity(Vector* vector, const ColumnView* column, int64_t start, int64_t count) noexcept nogil:
-    """Which rows are not null; a block without nulls has no bits."""
+    """Load the validity bits of a block; a block without nulls has none."""
     cdef int64_t word
     vector.valid = NULL
     if column.validity == NULL:

@@ -56,7 +56,7 @@ cdef inline int64_t begin_of(const Values* values, int64_t index) noexcept nogil
 
 
 cdef Values values_of(array) except *:
-    """Return where the values of a binary array lie; it must live as long."""
+    """Return the address of the values of a binary array, which must live as long."""
     cdef Values found
     if array.type not in (pa.binary(), pa.large_binary()):
         raise ValueError(f"bytes as {array.type}")

@@ -65,7 +65,7 @@ def check_moment(data_type: pa.DataType) -> None:
 
 
 def ticks_per_second(data_type: pa.DataType) -> int:
-    """Return how many units a second has; of dates in days that of their milliseconds."""
+    """Return the number of units a second has; of dates in days that of their milliseconds."""
     return 10**3 if pa.types.is_date(data_type) else PER_SECOND[data_type.unit]
 
 

@@ -4,4 +4,4 @@ def add_months(days: pa.Array, months: pa.Array) -> pa.Array:
     """Return days that many months later."""
 
 def month_places(days: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """Return for each day its month as a number, and its place in the month, from 0."""
+    """Return the month of each day as a number, and its index in the month, from 0."""

@@ -54,7 +54,7 @@ def add_months(days not None, months not None):
 
 
 def month_places(days not None):
-    """Return for each day its month as a number, and its place in the month, from 0."""
+    """Return the month of each day as a number, and its index in the month, from 0."""
     cdef int64_t count = len(days)
     cdef int64_t index
     cdef const int64_t* numbers

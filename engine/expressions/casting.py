@@ -1,4 +1,4 @@
-"""What a cast does that Arrow's does not: integers by their value, dates and times of every year and zone.
+"""Casts that Arrow lacks: integers by their value, dates and times of every year and zone.
 
 decimal to float        the nearest one
 integer to decimal      the value decides whether it fits, not the type
@@ -35,7 +35,7 @@ from engine.expressions.zone_offsets import CYCLE_SECONDS
 from engine.records.arrow_functions import pc
 from engine.records.plain_scalars import no_values, scalar_of
 
-#: of the widest decimal, decimal256
+#: precision of the widest decimal, decimal256
 _DECIMAL_DIGITS_MAX = 76
 _INT64 = pa.int64()
 _CYCLE_DAYS = CYCLE_SECONDS // 86400
@@ -43,7 +43,7 @@ _DAY_MILLISECONDS = 86_400_000
 
 
 def cast_kernel(source: pa.DataType, target: pa.DataType) -> Callable[[Datum], Datum]:
-    """Return what casts from one type to another; UnknownZoneError where a zone is needed that there is not."""
+    """Return the cast from one type to another; UnknownZoneError where it needs a time zone that does not exist."""
     if pa.types.is_integer(source) and pa.types.is_decimal(target):
         # Arrow asks for room for every integer of the type, whatever the values: with more digits first, they decide.
         wide = pa.decimal256(_DECIMAL_DIGITS_MAX, target.scale)
@@ -116,7 +116,7 @@ def _offset_text(offsets: pa.Array, per_minute: int, target: pa.DataType) -> pa.
     return pc.binary_join_element_wise(sign, padded, scalar_of("", target))
 
 
-#: other texts are no value of the type, so nobody needs to try them
+#: other texts are no value of the type, so they need not be tried
 _POSSIBLE = (
     (pa.types.is_integer, "^[-+0-9a-fA-FxX]+$"),
     (pa.types.is_floating, "^[-+0-9.eEinfatyINFATY]+$"),
@@ -149,7 +149,7 @@ def bind_try_cast(operands: Sequence[Operand], _options: Options) -> Binding:
 def tried_by(
     kernel: Callable[[Datum], Datum], source: pa.DataType, target: pa.DataType
 ) -> Callable[[pa.Array], pa.Array]:
-    """Return what casts values by a kernel, and gives null for those that it refuses."""
+    """Return a cast by a kernel that gives null for values that the kernel refuses."""
     is_text = pa.types.is_string(source) or pa.types.is_large_string(source)
     pattern = next((pattern for is_of, pattern in _POSSIBLE if is_text and is_of(target)), None)
 

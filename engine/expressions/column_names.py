@@ -1,4 +1,4 @@
-"""What a column may be called: any text that is not empty, and can be written down.
+"""Column names: any text that is not empty, and can be encoded.
 
     check_column_name(name, "alias")                  the name, or a SchemaError
     column_field(name, type, nullable) -> pa.Field    of a column whose name a user gave

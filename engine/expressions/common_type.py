@@ -55,7 +55,7 @@ def _common_integer(left: pa.DataType, right: pa.DataType) -> pa.DataType:
 
 
 def integer_digits(data_type: pa.DataType) -> int:
-    """Return how many digits an integer counts as beside a decimal: 10 up to 32 bits, 19 or 20 of 64."""
+    """Return the number of digits an integer counts as beside a decimal: 10 up to 32 bits, 19 or 20 of 64."""
     return _DIGITS_OF_INTEGERS.get(data_type, _DIGITS_OF_SMALL_INTEGERS)
 
 

@@ -139,7 +139,7 @@ def bind_between(operands: Sequence[Operand], _options: Options) -> Binding:
 
 
 def _finding(choices: Sequence[pa.Scalar], data_type: pa.DataType) -> Callable[[Datum], Datum]:
-    """Return what finds values among choices; false for null."""
+    """Return a kernel that finds values among choices; false for null."""
     if not pa.types.is_floating(data_type):
         value_set = _array_of(choices, data_type)
         return lambda datum: pc.is_in(datum, value_set=value_set)

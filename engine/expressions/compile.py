@@ -1,4 +1,4 @@
-"""From an expression and a schema to an operand: names become column positions, functions bind to types.
+"""Compilation of an expression for a schema: names become column positions, functions bind to types.
 
 All that can be known without rows is found here: unknown columns, types that do not fit, malformed patterns. The
 type of a call is that of its result over empty arrays. Errors are SchemaErrors that show the expression, the types it

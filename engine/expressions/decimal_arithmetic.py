@@ -89,7 +89,7 @@ def _exact(kernel: Callable[..., Datum], left: Datum, right: Datum, scale: int) 
 
 
 def _most_digits(values: Datum) -> int:
-    """Return how many digits the largest of some values has."""
+    """Return the number of digits the largest of some values has."""
     bounds = [values] if isinstance(values, pa.Scalar) else pc.min_max(values).values()
     return max(len(each.as_py().as_tuple().digits) if each.is_valid else 1 for each in bounds)
 

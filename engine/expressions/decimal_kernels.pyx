@@ -87,7 +87,7 @@ cdef extern from *:
 
 
 cdef const uint8_t* decimals_of(array) except? NULL:
-    """Return where the values of a decimal256 array are."""
+    """Return the address of the values of a decimal256 array."""
     if not pa.types.is_decimal256(array.type):
         raise ValueError(f"remainders of {array.type}")
     return (<const uint8_t*> <size_t> array.buffers()[1].address) + 32 * <int64_t> array.offset

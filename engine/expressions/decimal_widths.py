@@ -1,4 +1,4 @@
-"""How many digits results of decimals have: at most 38, exact, or an error that names the value.
+"""Widths of decimals: results have at most 38 digits and are exact, or an error names the value.
 
     of an integer          int8 to int32: decimal(10, 0); int64: (19, 0); uint64: (20, 0); a constant: its own digits
     a + b, a - b           before the point one more than the wider, behind it as the longer      kept within 38
@@ -48,7 +48,7 @@ def decimal_of(operand: Operand) -> pa.DataType:
 
 
 def digits_max(*types: pa.DataType) -> int:
-    """Return how many digits a result over some types has at most."""
+    """Return the number of digits a result over some types has at most."""
     return WIDE_DIGITS_MAX if any(each.precision > DECIMAL_DIGITS_MAX for each in types) else DECIMAL_DIGITS_MAX
 
 

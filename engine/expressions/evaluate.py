@@ -148,7 +148,7 @@ Compiled = TypeVar("Compiled", "CompiledExpression", "_CompiledProjection")
 def _compiled(
     meaning: Meaning, kept: Callable[[Meaning], Compiled], compile_anew: Callable[[Meaning], Compiled]
 ) -> Compiled:
-    """Return what is kept of a meaning, else compile it."""
+    """Return the cached compilation of a meaning, or compile it."""
     if meaning.may_be_kept and not (found := kept(meaning)).has_given_up:
         return found
     return compile_anew(meaning)
@@ -197,7 +197,7 @@ class _CompiledProjection:
         self._operands = operands = [compile_operand(expression, schema, self._shared) for expression in expressions]
         self.columns = [CompiledExpression(*each, schema) for each in zip(expressions, operands, strict=True)]
         self._program, self._positions = build_program(operands, LOWERINGS)
-        #: which columns of a batch they are, None where one of them is more than a column
+        #: indexes of those columns of a batch, None where one of them is not just a column
         self.chosen = _column_indexes(operands)
 
     @property
@@ -205,7 +205,7 @@ class _CompiledProjection:
         return self._program is not None and self._program.has_given_up
 
     def narrow_columns(self, narrow: Collection[int]) -> frozenset[str]:
-        """Return which columns may come as narrow decimals, where some of the result may be."""
+        """Return the columns that may come as narrow decimals, where some of the result may be."""
         taken = set() if self._program is None else set(self._program.narrow_columns)
         needed: set[int] = set()
         for index, operand in enumerate(self._operands):
@@ -219,7 +219,7 @@ class _CompiledProjection:
         return _names(self._schema, taken - needed)
 
     def computed_places(self, columns: Collection[int]) -> list[int]:
-        """Return where columns of the result are among those that steps compute, if they are."""
+        """Return the positions of the result's columns among those that steps compute, if they are."""
         return [self._positions.index(column) for column in columns if column in self._positions]
 
     def __call__(self, batch: pa.RecordBatch, narrow: Collection[int]) -> list[pa.Array]:
@@ -255,7 +255,7 @@ _kept_projection: Final = lru_cache(KEPT_MAX)(_new_projection)
 def compile_projection(
     named: Sequence[NamedExpression], input_schema: pa.Schema, output_schema: pa.Schema, narrow: Collection[str] = ()
 ) -> Projection:
-    """Return what makes batches of the output schema, column by column, from those of the input schema.
+    """Return a function from batches of the input schema to batches of the output schema.
 
     narrow: columns of the output that may be narrow decimals.
     """
@@ -298,7 +298,7 @@ class _Output:
 
     def __init__(self, schema: pa.Schema) -> None:
         self._schema = schema
-        #: of the last batch with some: those that follow are of the same types, as a rule
+        #: schema of the last batch with compact columns: later ones usually have the same types
         self._compact_schema = schema
 
     def batch_of(self, columns: Sequence[pa.Array]) -> pa.RecordBatch:
@@ -317,7 +317,7 @@ def _with_types(schema: pa.Schema, columns: Sequence[pa.Array]) -> pa.Schema:
 
 
 def _column_indexes(operands: Sequence[Operand]) -> list[int] | None:
-    """Return which columns of a batch the operands are, None where one of them is more than a column."""
+    """Return the column indexes of the operands, None where one of them is not just a column."""
     forms = [operand.form for operand in operands]
     if not all(form is not None and form.function == "column" for form in forms):
         return None

@@ -1,4 +1,4 @@
 import pyarrow as pa
 
 def comparison_bits(left: pa.Array, right: pa.Array, function: str) -> pa.Array:
-    """Return where the function holds, as an array of bools without nulls."""
+    """Return an array of bools without nulls: the rows where the function holds."""

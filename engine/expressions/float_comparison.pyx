@@ -78,12 +78,12 @@ _FORMS = {
 
 
 cdef const uint8_t* values_address(array, int64_t width) except? NULL:
-    """Where the first value of an array lies."""
+    """Return the address of the first value of an array."""
     return <const uint8_t*> <size_t> array.buffers()[1].address + <int64_t> array.offset * width
 
 
 def comparison_bits(left not None, right not None, str function not None):
-    """Return where the function holds, as an array of bools without nulls."""
+    """Return an array of bools without nulls: the rows where the function holds."""
     cdef int64_t count = len(left)
     cdef bint single = left.type == pa.float32()
     cdef const uint8_t* one

@@ -1,4 +1,4 @@
-"""From a row of the table of functions to what binds it to types.
+"""The registry of functions: finds a row of the table of functions, and binds it to types.
 
     find_function(name, argument_count) -> FunctionEntry
 

@@ -33,7 +33,7 @@ from engine.graph.function_table import FUNCTION_TABLE, is_deterministic
 
 #: every walk over an expression recurses, some with three calls a level, and Python allows a thousand of them
 DEPTH_MAX = 200
-#: over which constants are evaluated
+#: batch over which constants are evaluated
 _NO_COLUMNS: Final = pa.record_batch({"": pa.nulls(1)})
 
 

@@ -130,7 +130,7 @@ def _read(texts: pa.Array, read_as: pa.DataType) -> tuple[pa.Array | None, int |
 def _of_type(values: pa.Array, target: pa.DataType) -> tuple[pa.Array, pa.Array | None]:
     """Return values that were read as ``_read_type`` says as those of a type, and which have a text that is none.
 
-    None: all are of the type. In place of what has such a text within is a value that nobody is to see.
+    None: all are of the type. In place of what has such a text within is a value that is masked.
     """
     if values.type == target:
         return values, None

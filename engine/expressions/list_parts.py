@@ -21,7 +21,7 @@ from engine.records.plain_scalars import scalar_of
 
 
 def bounds_of(lists: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """Return where each list begins and ends in ``lists.values``, as int64."""
+    """Return the offsets at which each list begins and ends in ``lists.values``, as int64."""
     offsets = pc.cast(lists.offsets, pa.int64())
     return offsets.slice(0, len(lists)), offsets.slice(1, len(lists))
 
@@ -55,7 +55,7 @@ class FlatLists(msgspec.Struct, frozen=True):
         return pc.subtract(positions(len(self.values)), pc.take(self.offsets, self.parents))
 
     def counts(self, mask: pa.Array) -> pa.Array:
-        """Return how many elements of each list a mask has; null for null lists."""
+        """Return the number of elements of each list a mask has; null for null lists."""
         before = running_total(pc.cast(pc.fill_null(mask, False), pa.int64()))
         ends = pc.take(before, self.offsets)
         found = pc.subtract(ends.slice(1), ends.slice(0, len(ends) - 1))

@@ -25,7 +25,7 @@ from engine.records.value_check import check_values
 
 _TEXT_MAX = 60
 _END_OF_STREAM = b"\xff\xff\xff\xff\x00\x00\x00\x00"
-#: what Arrow raises for a value that it does not take: of no type, too large, or no Unicode
+#: errors of Arrow for a value that it rejects: of no type, too large, or no Unicode
 _UNFIT = (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, OverflowError, ValueError)
 
 
@@ -54,7 +54,7 @@ def _short(value: Any) -> str:
 
 
 def _remedy(value: Any) -> str:
-    """Return what helps with a value that does not fit."""
+    """Return advice about a value that does not fit."""
     if isinstance(value, datetime.timedelta):
         return "; a duration is 64 bits of microseconds: give it a coarser unit, lit(value, pa.duration('s'))"
     if isinstance(value, str):

@@ -18,7 +18,7 @@ import pyarrow as pa
 from engine.graph.expression import Expression
 from engine.graph.function_table import is_deterministic
 
-#: of what is kept, each kind, and the largest of it
+#: cached entries of each kind, and the largest size of one
 KEPT_MAX: Final = 256
 _KEPT_BYTES_MAX: Final = 32 << 10
 _KEPT_COLUMNS_MAX: Final = 100
@@ -26,7 +26,7 @@ _encoder: Final = msgspec.msgpack.Encoder()
 
 
 class Meaning:
-    """What is compiled: expressions over a schema."""
+    """The key of compiled expressions: the expressions and their schema."""
 
     __slots__ = ("_encoded", "expressions", "schema")
 
@@ -55,5 +55,5 @@ class Meaning:
 def _bytes_of(expressions: Sequence[Expression]) -> bytes:
     try:
         return _encoder.encode(expressions)
-    except (UnicodeEncodeError, OverflowError):  # whoever compiles it says what is wrong
+    except (UnicodeEncodeError, OverflowError):  # its compilation reports what is wrong
         return b""

@@ -143,7 +143,7 @@ cdef inline uint8_t lower(uint8_t letter) noexcept nogil:
 
 
 cdef bint put(Parts* parts, int field, int64_t value) noexcept nogil:
-    """Note what a part is; false where it was said to be another."""
+    """Store the value of a part; false where it had another value."""
     if parts.values[field] != NOT_SAID:
         return parts.values[field] == value
     parts.values[field] = value
@@ -176,7 +176,7 @@ cdef int64_t space_at(const Text* text, int64_t place) noexcept nogil:
 
 
 cdef int64_t name_at(const Text* text, int64_t place, const char** names, int64_t count, bint is_whole) noexcept nogil:
-    """Which name, or which first three letters of one, stand at a place; -1: none does."""
+    """Return the index of the name at a position, or of its first three letters; -1: there is none."""
     cdef int64_t index, at
     for index in range(count):
         at = 0

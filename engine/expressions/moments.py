@@ -47,9 +47,9 @@ class LocalTimes(msgspec.Struct, frozen=True):
     """Local times without a zone, within the years that Arrow knows."""
 
     values: Any
-    #: how many times 400 years each was moved; None: none was
+    #: periods of 400 years that each was moved by; None: none was
     cycles: Any
-    #: that were added to UTC, in the unit of the values; None: no zone
+    #: offsets that were added to UTC, in the unit of the values; None: no zone
     offsets: Any
 
     def part(self, kernel: Callable[..., Any]) -> Any:

@@ -28,7 +28,7 @@ from engine.expressions.number_kernels import cube_roots, rounded
 from engine.records.arrow_functions import pc
 from engine.records.plain_scalars import scalar_of
 
-#: more change no float
+#: digits beyond which no float changes
 _DIGITS_MAX: Final = 300
 _FACTORS: Final = {"degrees": 180.0 / math.pi, "radians": math.pi / 180.0}
 

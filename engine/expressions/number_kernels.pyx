@@ -80,7 +80,7 @@ def rounded(values not None, int digits):
 
 
 cdef const double* float_values(values) except? NULL:
-    """Return where the values of a float64 array are."""
+    """Return the address of the values of a float64 array."""
     if values.type != pa.float64():
         raise ValueError(f"expected floats of 64 bits, not {values.type}")
     return (<const double*> <size_t> values.buffers()[1].address) + <int64_t> values.offset

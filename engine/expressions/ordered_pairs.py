@@ -37,7 +37,7 @@ _TEXTS = (pa.string(), pa.large_string(), pa.binary(), pa.large_binary())
 
 
 class _Number(msgspec.Struct, frozen=True):
-    """How a number is written: what it is viewed or cast as, of how many bytes, in which order."""
+    """The encoding of a number: the type that it is viewed or cast as, its bytes and their order."""
 
     type: pa.DataType
     width: int
@@ -46,7 +46,7 @@ class _Number(msgspec.Struct, frozen=True):
 
 
 def _number(data_type: pa.DataType) -> _Number | None:
-    """Return how values of a type are written as a value's bytes; None where they have none of fixed size."""
+    """Return the encoding of a type's values as bytes; None where they have no fixed size."""
     types = pa.types
     if types.is_floating(data_type):
         return _Number(pa.float64(), 8, VALUE_FLOAT, not types.is_float64(data_type))
@@ -132,7 +132,7 @@ def bind_paired_value(operands: Sequence[Operand], options: Options) -> Binding:
 
 
 def head_of(key: pa.DataType) -> int:
-    """Return how many bytes of a pair are its key's."""
+    """Return the number of bytes of a pair that are its key's."""
     number = _number(key)
     assert number is not None, "can_pair was asked"
     return number.width

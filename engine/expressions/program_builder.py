@@ -1,4 +1,4 @@
-"""From bound operands to a program of native steps: which steps an expression is made of.
+"""ProgramBuilder: translates bound operands into a program of native steps.
 
     build_program(operands, lowerings) -> BatchProgram, positions    one program for all operands that have steps
     program(batch) -> [Array, ...]                                   None: ask each operand's own ``evaluate``
@@ -40,16 +40,16 @@ _TEXTS = frozenset({pa.string(), pa.large_string(), pa.binary(), pa.large_binary
 _GAINING_STEPS = frozenset(
     {"floor_divide", "modulo", "multiply", "year", "month", "day", "contains", "like", "line_like"}
 )
-#: registers and steps of one program at most; each has room for a block
+#: limits of registers and of steps of one program; each has room for a block
 _REGISTERS_MAX = 500
 
 
 class NoStepsError(Exception):
-    """There are no steps for an operand: Arrow evaluates it."""
+    """No native steps exist for an operand: Arrow evaluates it."""
 
 
 class Register(msgspec.Struct, frozen=True):
-    """Where a step's result lies."""
+    """The register of a step's result."""
 
     index: int
     #: bits, integer, decimal, float, text (see ``vector_program``)
@@ -158,7 +158,7 @@ class ProgramBuilder:
         return Register(len(self.kinds) - 1, kind)
 
     def _forget(self, mark: int) -> None:
-        """Take back the steps since a mark: one without a user could fail for nobody."""
+        """Remove the steps since a mark: an unused one could fail needlessly."""
         taken = {step[1] for step in self.steps[mark:]}
         del self.steps[mark:]
         self._known = {key: register for key, register in self._known.items() if register.index not in taken}
@@ -172,7 +172,7 @@ def _reads_columns(operand: Operand) -> bool:
 
 
 def places_of(operand: Operand) -> set[int] | None:
-    """Return which columns of a batch an operand looks at; None: that is not known."""
+    """Return the indexes of the columns that an operand reads; None: unknown."""
     if operand.constant is not None:
         return set()
     if operand.form is None:
@@ -208,14 +208,14 @@ def _fits_register(scalar: pa.Scalar) -> bool:
 
 
 def _constant_key(scalar: pa.Scalar) -> tuple[Any, ...]:
-    """Return what two constants alike have in common: -0.0 is not 0.0 here."""
+    """Return a key that equal constants share: -0.0 is not 0.0 here."""
     buffers = pa.repeat(scalar, 1).buffers() if scalar.is_valid else []
     contents = (None if buffer is None else buffer.to_pybytes() for buffer in buffers)
     return ("constant", str(scalar.type), scalar.is_valid, *contents)
 
 
 def _key_of(operand: Operand) -> tuple[Any, ...]:
-    """Return what two operands alike have in common."""
+    """Return a key that equal operands share."""
     if operand.constant is not None:
         return _constant_key(operand.constant)
     form = operand.form
@@ -226,7 +226,7 @@ def _key_of(operand: Operand) -> tuple[Any, ...]:
 
 
 class BatchProgram:
-    """A program, and who makes its inputs from a batch. Thread: any."""
+    """A program, and the functions that make its inputs from a batch. Thread: any."""
 
     def __init__(self, builder: ProgramBuilder, outputs: Sequence[tuple[Register, Operand]]) -> None:
         used = {register for step in builder.steps for register in step[2:]}
@@ -259,7 +259,7 @@ class BatchProgram:
 
     @cached_property
     def narrow_columns(self) -> frozenset[int]:
-        """Which columns of a batch may be narrow decimals: those that steps read, and no function of Arrow's."""
+        """Indexes of columns that may be narrow decimals: steps read them, and no function of Arrow's does."""
         read, by_arrow = set(), set()
         for operand in self.inputs:
             places = places_of(operand)

@@ -28,7 +28,7 @@ _INT64 = pa.int64()
 _DAY_SECONDS = 86_400
 _UNIT_SECONDS = {"day": _DAY_SECONDS, "hour": 3600, "minute": 60, "second": 1}
 _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
-#: of every integer below, the next is a float64 or float32, too
+#: limit below which every integer is exact, by type: float64 or float32
 _EXACT_INTEGERS = {pa.float64(): EXACT_INTEGER, pa.float32(): 2**24}
 #: days around 1970 in which Arrow's and our calendars are asked
 _DAYS_LIMIT = 10_000_000
@@ -119,7 +119,7 @@ def _lower_negate(builder: ProgramBuilder, operand: Operand, guard: Register | N
 
 
 def _ticks_per_day(data_type: pa.DataType) -> int:
-    """Return into how many units the type divides a day."""
+    """Return the number of units of a type in a day."""
     if pa.types.is_date32(data_type):
         return 1
     unit = "ms" if pa.types.is_date64(data_type) else data_type.unit

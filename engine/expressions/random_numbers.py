@@ -32,12 +32,12 @@ from engine.records.plain_scalars import scalar_of
 #: number of the subtask whose operators are opened in this thread
 SUBTASK: Final[ContextVar[int]] = ContextVar("SUBTASK", default=0)
 _UNIT: Final = 2.0**-53
-#: more rows than a subtask has
+#: number larger than that of the rows of a subtask
 _PLACES: Final = 2**44
 
 
 class _Stage:
-    """Of which this process is one subtask of many, beside those that it has itself: a task of Spark."""
+    """The place of this process among many, each with subtasks of its own: a task of Spark."""
 
     first_subtask = 0
 
@@ -52,7 +52,7 @@ def _subtask() -> int:
 
 
 def random_numbers(seed: int) -> Callable[[pa.RecordBatch], pa.Array]:
-    """Return what gives the numbers of batches, one after another."""
+    """Return a function that gives random numbers to batches, one after another."""
     (stream,) = fold_words(pa.array([_subtask()], pa.int64()), pa.array([seed], pa.int64()))
     seen = 0
 
@@ -69,7 +69,7 @@ def random_numbers(seed: int) -> Callable[[pa.RecordBatch], pa.Array]:
 
 
 def row_places() -> Callable[[pa.RecordBatch], pa.Array]:
-    """Return what gives the places of the rows of batches, one after another."""
+    """Return a function that gives row numbers to batches, one after another."""
     next_place = _subtask() * _PLACES
 
     def places(batch: pa.RecordBatch) -> pa.Array:

@@ -96,7 +96,7 @@ def value_width(data_type: pa.DataType) -> tuple[int, bool]:
 
 
 def to_column_info(field: pa.Field) -> ColumnInfo:
-    """Return what planning knows of a field."""
+    """Return the properties of a field that planning uses."""
     if field.metadata:
         plain = pa.field("", _plain_type(field.type), metadata=field.metadata)
         ipc = pa.schema([plain]).serialize().to_pybytes()

@@ -7,8 +7,8 @@
 
     [extract(s) == "a", length(extract(s))]      extract(s) is asked for twice and computed once
 
-Values are kept by whoever asks first, and for the batch as a whole: a branch of ``when`` that sees some of its rows
-computes its own, so that nothing fails in a row which nobody asked for. What is random is not shared. Native steps know
+Values are kept by the first use, and for the batch as a whole: a branch of ``when`` that sees some of its rows
+computes its own, so that nothing fails in a row which is not selected. What is random is not shared. Native steps know
 by themselves what was computed (``program_builder``): this is for what Arrow's functions compute.
 
 Held by: tests/expressions/test_shared_parts.py
@@ -52,7 +52,7 @@ class SharedParts:
         self._repeated = {key for key, count in counts.items() if count > 1}
 
     def key_of(self, part: Expression) -> bytes | None:
-        """Return what a part is kept by, None where it is computed wherever it stands."""
+        """Return the key under which a part is cached, None where it is computed at each place."""
         if not self._repeated or not isinstance(part, Call | Cast | Case):
             return None
         key = _encoder.encode(part)

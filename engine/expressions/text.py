@@ -1,4 +1,4 @@
-"""An expression as short text: for names of columns that nobody named, for explain and for messages.
+"""An expression as short text: for names of columns that the user did not name, for explain and for messages.
 
     price * (1 - discount)      year(day) >= 1997      when(x > 0).then('plus').otherwise('minus')
 
@@ -45,7 +45,7 @@ _INFIX = {
 _PREFIX = {"negate": "-", "not": "~"}
 _PREFIX_STRENGTH = 7
 _TEXT_MAX = 200
-#: deeper ones are refused where they are used
+#: depth above which expressions are refused where they are used
 _DEPTH_MAX = 250
 
 

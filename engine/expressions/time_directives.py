@@ -97,7 +97,7 @@ _SPECIFIED: Final = re.compile(r"%([-_0^#]*)([0-9]{0,3})([EO]?)(:z|.?)", re.DOTA
 _LATIN_FORMS: Final = {"E": "cCxXyY", "O": "deHImMSuUVwWyBbh"}
 #: directives to which Python gives no width and no flag, as it writes them itself
 _PLAIN: Final = ("f", "z", ":z", "Z", "%")
-#: what other libraries mean by letters that are no directive here
+#: directives of other libraries whose letters are none here, with the directive that has their meaning
 _ELSEWHERE: Final = {"L": "%f", "N": "%f", "i": "%M", "J": "%j", "v": "%e-%b-%Y", "K": "%H"}
 _SHOWN_MAX: Final = 60
 _WEEKDAYS: Final = ("day_name", "day_letters", "iso_weekday", "weekday")

@@ -45,7 +45,7 @@ def zone_offsets(name: str) -> ZoneOffsets:
 
 @lru_cache(maxsize=64)
 def zone_names(name: str) -> pa.Array:
-    """Return how each offset of a zone is called, in the order of the table: CET, CEST; UTC+02:00 for what is no name.
+    """Return the name of each offset of a zone, in the order of the table: CET, CEST; UTC+02:00 where there is none.
 
     Raises UnknownZoneError.
     """
@@ -58,7 +58,7 @@ def zone_names(name: str) -> pa.Array:
 
 @lru_cache(maxsize=64)
 def _table_of(name: str) -> tuple[list[int], list[int], int | None, zoneinfo.ZoneInfo | None]:
-    """Return from when on each offset holds, the offsets, from when on they repeat, and the zone (None: an offset)."""
+    """Return the times at which offsets begin, the offsets, the time from which they repeat, and the zone (or None)."""
     fixed = _FIXED.match(name)
     if fixed:
         sign, hours, minutes = fixed.groups()
@@ -94,7 +94,7 @@ def _file_of(name: str) -> bytes:
 
 
 def _changes(data: bytes) -> tuple[list[int], list[int], bool]:
-    """Return (from when on, offset) of a TZif file as two lists, and whether a rule follows."""
+    """Return two lists, times and offsets, of a TZif file, and whether a rule follows."""
     counts = struct.unpack(">6l", data[20:_HEADER_BYTES])
     if data[4:5] == b"\0":
         return *_block(data, _HEADER_BYTES, counts, "l"), False
@@ -121,7 +121,7 @@ def _block(data: bytes, begin: int, counts: tuple[int, ...], code: str) -> tuple
 
 
 def _ruled_changes(zone: zoneinfo.ZoneInfo, begin: int, end: int) -> list[tuple[int, int]]:
-    """Return (from when on, offset) of the changes between two moments, by the zone's rule."""
+    """Return the (time, offset) pairs of changes between two times, by the zone's rule."""
     found = []
     step = _YEAR_SECONDS // _PARTS_OF_YEAR
     known = _offset_at(zone, begin)

@@ -67,7 +67,7 @@ from engine.expressions.text_kernels cimport (
     test_texts_against,
 )
 
-#: of each operation that computes numbers: over int64, over 128 bits, over double
+#: kernels of each operation that computes numbers: over int64, over 128 bits, over double
 cdef Computing[12] NARROW = [
     narrow_add, narrow_subtract, narrow_multiply, narrow_floor_divide,
     narrow_modulo, NULL, year_of, month_of, day_of, to_real, NULL, NULL,

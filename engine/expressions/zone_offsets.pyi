@@ -9,7 +9,7 @@ def beyond(values: pa.Array, limit: int) -> bool:
 
 @final
 class ZoneOffsets:
-    """How far local time is ahead of UTC, for any moment."""
+    """The offset of local time from UTC, for any point in time."""
 
     def __new__(cls, starts: list[int], offsets: list[int], cycle_from: int | None) -> ZoneOffsets: ...
     def offsets(self, values: pa.Array, per_second: int) -> pa.Array:

@@ -37,7 +37,7 @@ cdef inline int64_t floor_divided(int64_t value, int64_t divisor) noexcept nogil
 
 
 cdef const int64_t* int64_values(array) except? NULL:
-    """Where the values of an int64 array lie."""
+    """Return the address of the values of an int64 array."""
     if array.type != pa.int64():
         raise TypeError(f"zone offsets of {array.type}")
     return (<const int64_t*> <size_t> array.buffers()[1].address) + <int64_t> array.offset
@@ -99,7 +99,7 @@ cdef class ZoneOffsets:
         free(self._offsets)
 
     cdef int64_t _turns(self, int64_t second) noexcept nogil:
-        """How many times 400 years a second lies behind the table."""
+        """Return the periods of 400 years that a second lies behind the end of the table."""
         if second < self._cycle_from:
             return 0
         return (second - self._cycle_from) // CYCLE

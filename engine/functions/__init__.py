@@ -1,4 +1,4 @@
-"""How a user's Python functions run: in worker processes, fed with Arrow over shared memory.
+"""Execution of a user's Python functions: in worker processes, fed with Arrow over shared memory.
 
     task thread                              zygote (pre-imported, starts with the first function)
       FunctionSession ──"fork"────────────────► │

@@ -1,4 +1,4 @@
-"""What functions over batches see and return: Arrow batches, pandas frames or dicts of numpy arrays.
+"""Formats of functions over batches: Arrow batches, pandas frames or dicts of numpy arrays.
 
 An Arrow table may be returned for a batch.
 
@@ -52,7 +52,7 @@ def is_of_format(value: Any, kind: str) -> bool:
 
 
 def from_format(value: Any, kind: str, schema: pa.Schema) -> pa.RecordBatch:
-    """Return what a function gave as a batch of the schema; raises TypeError or ArrowInvalid if it does not fit.
+    """Convert a function's result to a batch of the schema; raises TypeError or ArrowInvalid if it does not fit.
 
     Columns that are not nullable have no null in it, and are nullable, as the engine's all are.
     """
@@ -153,7 +153,7 @@ def column_to_format(column: pa.Array, kind: str) -> Any:
 
 
 def column_from_format(value: Any, kind: str, field: pa.Field, size: int) -> pa.Array:
-    """Return what a function of columns gave, ``size`` values of the field's type; raises where it does not fit."""
+    """Convert the result of a function of columns to ``size`` values of the field's type; raises if it does not fit."""
     if isinstance(value, pa.Array | pa.ChunkedArray):
         value.validate(full=True)
     elif kind == "arrow" or isinstance(value, str | bytes) or not hasattr(value, "__len__"):

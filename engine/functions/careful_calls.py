@@ -33,10 +33,10 @@ from engine.functions.user_function import Counter, FunctionContext
 from engine.graph.call_policy import ERROR_COLUMNS, CallPolicy
 
 WINDOW: Final = 4
-#: what a job's counters call the rows for which a function has failed
+#: name of a job's counter of rows for which a function has failed
 FAILED_ROWS: Final = "rows for which {} failed"
 
-#: where a row is, what the function gave for it, and what it raised
+#: a row's place, the function's result for it, and the error that it raised
 _Result = tuple[Sequence[Row], Any, Exception | None]
 
 
@@ -63,7 +63,7 @@ class CarefulCalls:
         self._runner = runner
         #: columns of the results; what "collect" has behind them
         self._names = output.schema.names[: -len(ERROR_COLUMNS)] if policy.is_collecting else output.schema.names
-        #: whether it has to know where rows are in their batch
+        #: True if it has to know where rows are in their batch
         self.needs_places = policy.is_collecting
         self._no_error = (None,) * len(ERROR_COLUMNS) if policy.is_collecting else ()
 
@@ -151,7 +151,7 @@ class CarefulCalls:
         appender.append((*nulls, *self._described(error, place)), place, check=False)
 
     def _described(self, error: Exception, place: Sequence[Row]) -> tuple[Any, ...]:
-        """Return what the columns behind those of the results say of a failure."""
+        """Return the values of the columns that describe a failure, behind those of the results."""
         if not self._no_error:
             return ()
         assert isinstance(place, RowsAt), "the reader has kept the batch"

@@ -1,6 +1,6 @@
 """The rows for which a function has failed, beside its results, where ``on_error`` says "collect".
 
-    function   row ──► y, error, error_place, position     of the row in the batch at hand; null where all went well
+    function   row ──► y, error, error_place, position     of the row in the current batch; null where all went well
     batch      rows by their positions ──────────────────► y, error, error_place, error_input
 
 What a worker gives has positions: the batch waits in the task, whole, also where the function is given a few of its
@@ -49,7 +49,7 @@ def _taken_bytes(batch: pa.RecordBatch, positions: pa.Array) -> int:
 
 
 def _taken(batch: pa.RecordBatch, positions: pa.Array, row_type: pa.StructType) -> pa.Array:
-    """Return rows of a batch as structs, null where a position is; a column that nobody asks for is null."""
+    """Return rows of a batch as structs, null where a position is; an unused column is null."""
     if positions.null_count == len(positions):
         return pa.nulls(len(positions), row_type)
     names = set(batch.schema.names)

@@ -1,4 +1,4 @@
-"""The row for which a function has failed, kept where somebody wants to call the function with it again.
+"""The row for which a function has failed, kept so that a user can call the function with it again.
 
     FAILED_ROWS.is_wanted = True     before the job runs, in the process that runs it
     FAILED_ROWS.kept                 FailedRow(operator, row) of the first failure, or None
@@ -26,7 +26,7 @@ from engine.graph.operator_descriptor import PythonOperator
 
 #: kinds whose functions are called with one row, or its values
 ROW_KINDS = ("map", "flat_map", "filter", "column:scalar", "column:truth")
-#: larger ones do not come out of their worker
+#: size above which rows do not leave their worker
 ROW_BYTES_MAX = 64 << 20
 
 
@@ -37,7 +37,7 @@ class FailedRow(NamedTuple):
     row: Row
 
     def replayed(self, call: Callable[[Callable[[], Any]], Any]) -> Any:
-        """Return what ``call`` makes of calling the function with the row."""
+        """Return the result of ``call``, applied to the function with the row."""
         operator = self.operator
         kind = "filter" if operator.kind == "column:truth" else operator.kind.partition(":")[0]
         value = cloudpickle.loads(operator.function)

@@ -7,7 +7,7 @@
 It runs as every function does, so what it prints, what it needs and what it does for very long (``long_calls.py``) is
 as in the job itself. The client's process calls no function of the user.
 
-Invariant: the user's function has the frame right above ``_results``, whose variable ``row`` is the row at hand.
+Invariant: the user's function has the frame right above ``_results``, whose variable ``row`` is the current row.
 
 Held by: tests/integration/test_schema_inference.py
 """
@@ -40,16 +40,16 @@ class Observer(Protocol):
     """Makes something of results; pickled, and used in the worker."""
 
     def result(self, made: list[Any]) -> bytes:
-        """Return what the results say; SchemaError where they say nothing."""
+        """Return the schema that the results have; SchemaError where they show none."""
         ...
 
     def error(self, failure: UserFunctionError) -> str:
-        """Return what is told where the function failed."""
+        """Return the text shown where the function failed."""
         ...
 
 
 def first_calls(function: PythonFunction, observer: Observer) -> PythonFunction:
-    """Return what calls a function of KINDS with first rows: one row of RESULT_SCHEMA, none without input.
+    """Return a function that calls one of KINDS with first rows: one row of RESULT_SCHEMA, none without input.
 
     ``arguments`` of a reduce are the columns by which rows are groups.
     """
@@ -64,7 +64,7 @@ class _FirstCalls:
     def __init__(self, function: PythonFunction, observer: Observer) -> None:
         self._operator = function
         self._observer = observer
-        #: of a row that may fail: the others say the schema
+        #: failure for one row, which is ignored if others show the schema
         self._failure: UserFunctionError | None = None
 
     def __call__(self, rows: Iterator[Row]) -> Iterator[tuple[bytes, int, str]]:
@@ -100,7 +100,7 @@ class _FirstCalls:
                     raise self._failure from error
 
     def _calls(self, rows: Iterator[Row]) -> Iterator[tuple[Row, Sequence[Any]]]:
-        """Yield what the function is called with, and the row that is at hand then: the first one of a group."""
+        """Yield the arguments of each call, and the current row: the first one of a group."""
         own = self._operator
         if own.kind in ("map", "flat_map"):
             for row in rows:

@@ -18,7 +18,7 @@ each. A function may stop early or never read. One that catches what went wrong 
 batch, say) and goes on has not seen all of it: it fails when it returns.
 
 Whatever the function raises becomes UserFunctionError with the function's name, the user's file and line, and the row
-at hand. A value that does not fit the declared schema is reported the same way, with its column.
+in work. A value that does not fit the declared schema is reported the same way, with its column.
 
 Held by: tests/functions/test_function_runner.py
 """
@@ -69,16 +69,16 @@ STREAM_KINDS = ("map_partition", "reduce", "co_group")
 
 
 class _Source(Protocol):
-    """What a stream function reads from."""
+    """The input of a stream function."""
 
     @property
     def place(self) -> Sequence[Row | None]:
-        """Where the row is that was read last: a sequence of one."""
+        """The place of the row that was read last: a sequence of one."""
         ...
 
     @property
     def error(self) -> BaseException | None:
-        """What ended an iterator of the function before its rows."""
+        """The error that ended an iterator of the function early."""
         ...
 
 
@@ -113,16 +113,16 @@ class FunctionBody:
         self._function: Callable[..., Any] = function
         self._input_schema = input_schema
         self._columns = self._columns_to_decode()
-        #: whether what a filter returns are truths, not the rows that it keeps
+        #: True if what a filter returns are truths, not the rows that it keeps
         self._gives_truths = operator.kind == "column:truth"
-        #: whether the function is called with values, not with a row
+        #: True if the function is called with values, not with a row
         self._by_values = bool(operator.arguments)
         policy = operator.policy
-        #: of results with the rows for which the function failed, which it takes from their batch; None: no such rows
+        #: results with the failed rows of their batch; None: failed rows are not collected
         self._collecting = output_schema if policy is not None and policy.is_collecting else None
         made = output_schema if self._collecting is None else positions_schema(output_schema)
         self._output = FunctionOutput(made, self._place, values_only=self._kind == "column")
-        #: for what has to be awaited: calls of an async function, open and close; it makes its loop then
+        #: runner of calls of an async function, open and close; it makes its loop when it is first needed
         self._runner = asyncio.Runner()
         self._careful = policy and CarefulCalls(
             function, policy, self._place, self._output, self.context, self._runner, self._kind
@@ -155,8 +155,8 @@ class FunctionBody:
     def narrow(self) -> tuple[str, ...]:
         """Have batches come with the columns that the function uses; return their names, none where it may use all.
 
-        And have a filter give truths: who has the rows keeps those for which they hold. Where failures are collected,
-        results have the positions of rows.
+        And have a filter return booleans: the owner of the rows keeps those for which they are true. Where failures are
+        collected, results have the positions of rows.
         """
         self._collecting = None
         if self._kind == "filter":
@@ -235,7 +235,7 @@ class FunctionBody:
         return [position for position, name in enumerate(names) if name in used] or [0]
 
     def _rows_of(self, handed: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield what a function of one row makes of the batch in the list."""
+        """Yield the results of a function of one row for the batch in the list."""
         if self._careful:
             return self._careful_rows(handed)
         source = RowReader(handed, self._columns, self._by_values)
@@ -254,7 +254,7 @@ class FunctionBody:
         return (full for result in results for full in with_inputs(result, batch, self._collecting))
 
     def _looped(self, step: Callable[[], bool], source: RowReader | _Source) -> Iterator[pa.RecordBatch]:
-        """Yield what a loop makes, step by step while it says that there is more."""
+        """Yield the results of a loop, step by step while it has more."""
         is_full = True
         try:
             while is_full:
@@ -326,7 +326,7 @@ class FunctionBody:
             del result
 
     def _batches_of(self, handed: list[pa.RecordBatch], rows: str) -> Iterator[Any]:
-        """Yield what the function returns for the batch in the list."""
+        """Yield the results of the function for the batch in the list."""
         try:
             result = self._function(to_format(handed.pop(), self._format))
             if (

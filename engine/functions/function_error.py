@@ -1,9 +1,9 @@
-"""Errors of a user's function: what it raised, where in the user's code, and the row at hand.
+"""Errors of a user's function: what it raised, where in the user's code, and the current row.
 
 UserFunctionError   what the job fails with; its fields travel from the worker to the task
 WorkerMemoryError   the workers held more than their budget, and this one most
 BadOutputError      what a function returned does not fit the schema; becomes a UserFunctionError
-FunctionStopped     raised inside a function whose results nobody wants any more; no failure
+FunctionStopped     raised inside a function whose results are not needed any more; no failure
 FunctionPlace       makes UserFunctionErrors for one function
 
 Held by: tests/functions/test_function_runner.py
@@ -27,7 +27,7 @@ from engine.records.value_writer import described
 _ROW_TEXT_MAX = 300
 #: the engine's: what it raises about a function's input is not in the user's code
 _OWN_FOLDER = str(Path(__file__).parent.parent)
-#: what functions are given rows by: not a list
+#: iterators that give rows to functions; they are not lists
 _ITERATORS = ("row_reader.GroupRows", "row_reader.RowStream")
 _NO_DEBUGGER = (
     "a debugger has no terminal here: functions run in worker processes; run the job embedded with "
@@ -58,7 +58,7 @@ class UserFunctionError(JobExecutionError):
         self.row = row
         #: the row itself, where a function of one row failed (failed_row.py)
         self.failed_row: Any = None
-        #: where it is in the batch that the function was given; -1: it is not known
+        #: place of the row in the batch that the function got; -1: unknown
         self.position = -1
 
 
@@ -78,11 +78,11 @@ class WorkerMemoryError(UserFunctionError, MemoryBudgetError):
 
 
 class BadOutputError(Exception):
-    """What the function returned does not fit the output schema."""
+    """The function's result does not fit the output schema."""
 
 
 class FunctionStopped(BaseException):
-    """Nobody wants more of this function: unwinds the user's code, which has no reason to catch it."""
+    """The function is stopped: no consumer needs more rows. Unwinds the user's code, which need not catch it."""
 
 
 def describe_row(row: object) -> str:
@@ -136,7 +136,7 @@ def _is_own(file: str) -> bool:
 
 
 class FunctionPlace:
-    """Where a function was defined."""
+    """The place where a function was defined."""
 
     def __init__(self, operator: PythonOperator) -> None:
         self.name = operator.function_name
@@ -161,9 +161,9 @@ class FunctionPlace:
         return inside[-1] if inside else (self.file, self.line)
 
     def error(self, error: BaseException, row: str = "", step: str = "") -> UserFunctionError:
-        """Return what a person needs to know of a failure in the user's code.
+        """Return the error about a failure in the user's code.
 
-        row: the row at hand as text; step: "open" or "close", where it was no row that failed.
+        row: the current row as text; step: "open" or "close", where it was no row that failed.
         """
         if isinstance(error, UserFunctionError):
             return error

@@ -6,8 +6,8 @@
 
 What all workers hold is kept within their budget (worker_watch.py).
 
-Nobody waits in ``open``: the worker starts and loads the function while the task opens the rest of its chain. That may
-take long (the first one imports Arrow, each one what the user imports), so whoever waits for it can be cancelled. A
+``open`` does not wait: the worker starts and loads the function while the task opens the rest of its chain. That may
+take long (the first one imports Arrow, each one what the user imports), so waiting for it can be cancelled. A
 worker runs one function after another of its job.
 """
 
@@ -97,7 +97,7 @@ class FunctionRunner:
             watch.begin(worker)
             if worker.is_waiting and not worker.is_killed:
                 return worker
-            # It died while it had nothing to do (a thread of the user's, somebody's kill): nothing is lost.
+            # It died while it had nothing to do (a thread of the user's, a kill): nothing is lost.
             worker.discard()
 
     def _open_zygote(self) -> Zygote:
@@ -105,7 +105,7 @@ class FunctionRunner:
 
         with self._lock:
             if self._zygote is not None and self._zygote.has_ended:
-                # Somebody has killed it, and its workers ended with it.
+                # It was killed, and its workers ended with it.
                 self._zygote.close()
                 self._zygote = None
             if self._zygote is None:
@@ -122,7 +122,7 @@ class FunctionRunner:
 
     def _give_back(self, job_id: str, worker: Worker) -> None:
         """Keep an unharmed worker for the job's next session."""
-        # Before somebody else can take it: what waits is ended where memory is short.
+        # Before another task can take it: what waits is ended where memory is short.
         self._open_watch().rest(worker)
         with self._lock:
             self._idle[job_id].append(worker)

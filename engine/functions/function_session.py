@@ -3,14 +3,14 @@
     session.process(batch)* -> results, one batch behind: the worker works while the task prepares the next; those of a
                               very large batch at once, so that two are never there
     session.finish()        -> the rest; the function is closed
-    session.stop()          instead: nobody wants the rest; the function is closed, or killed if it does not end
+    session.stop()          instead: the rest is not needed; the function is closed, or killed if it does not end
     session.close()         the worker goes back to its job's idle ones, or dies if it was in the middle
     session.cancel()        from another thread: the worker is killed, whatever it does
 
     session.is_satisfied    the function has ended before its input        session.counters    known at the end
 
 ``process`` returns when the worker has asked for more than it was sent, so the function sets the pace of its input,
-and whoever takes the results that of its output.
+and the consumer of the results waits for output.
 
 A worker that dies (a crash, ``os._exit``) is a UserFunctionError that names the function and how the process ended. One
 that was ended because it held too much memory, by the watch of workers or by the kernel, is a WorkerMemoryError: it
@@ -69,32 +69,32 @@ from engine.graph.operator_descriptor import PythonOperator
 from engine.memory.control_group import kill_count
 from engine.python_command import own_search_path
 
-#: how long a function may take to end when it is stopped, before it is killed
+#: seconds that a function may take to end when it is stopped, before it is killed
 STOP_TIMEOUT_S = 1.0
 #: a batch of this size is not prepared while the worker has another one
 _LARGE_BYTES = 8 << 20
-#: what others send, the out-of-memory killer among them; a crash of the function itself is another signal
+#: signals that other processes send, the out-of-memory killer among them; a crash of the function is another signal
 _SIGNALS_FROM_OUTSIDE = frozenset({signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP})
 
 
 class FunctionPlan(NamedTuple):
-    """What a session is opened with."""
+    """The plan of a session: the function and its environment."""
 
     operator: PythonOperator
     input_schema: pa.Schema
     output_schema: pa.Schema
     subtask_index: int = 0
     parallelism: int = 1
-    #: by name, in order of the operator's names
+    #: broadcast data sets, in order of the operator's names
     broadcasts: Sequence[tuple[pa.Schema, Sequence[pa.RecordBatch]]] = ()
     folder: str = ""
     #: folders of modules that came with the job: --py-files, in front of the worker's own
     job_modules: Sequence[str] = ()
-    #: and what lay beside the script, behind them: it hides nothing
+    #: files beside the script, found after all others, so that they hide nothing
     script_modules: Sequence[str] = ()
     #: file that takes what the function prints; "": the standard error of the process
     log_file: str = ""
-    #: what stands in each line that it logs, where logs are JSON; None: they are text
+    #: fields of each JSON line that it logs; None: logs are text
     log_fields: dict[str, str] | None = None
     #: longest time that it may take for one row; 0: any
     timeout_s: float = 0.0
@@ -115,7 +115,7 @@ class FunctionSession(Protocol):
 
     @property
     def counters(self) -> dict[str, int]:
-        """What its counters stood at when it was closed."""
+        """The values of its counters when it was closed."""
         ...
 
     @property
@@ -137,7 +137,7 @@ class FunctionSession(Protocol):
         ...
 
     def stop(self) -> None:
-        """Close the function; nobody wants its remaining results."""
+        """Close the function; its remaining results are not needed."""
         ...
 
     def cancel(self) -> None:
@@ -159,14 +159,14 @@ class WorkerSession:
         policy = plan.operator.policy
         self._collecting = plan.output_schema if policy is not None and policy.is_collecting else None
         self._lock = threading.Lock()
-        self._worker: Worker | None = worker  # guarded by: self._lock where it changes hands
+        self._worker: Worker | None = worker  # guarded by: self._lock where its owner changes
         self._is_cancelled = False  # guarded by: self._lock
         self._is_opened = False
         self._is_finished = False
         self._is_healthy = True
         self._slot = 0
         self._outstanding_count = 0
-        #: those that the worker has; what it is given of them it says when it has opened the function
+        #: rows that the worker has; when it has opened the function, it reports which columns it needs
         self._rows = WaitingRows()
         self._kill_count = kill_count()
         self.is_satisfied = False
@@ -199,7 +199,7 @@ class WorkerSession:
             worker.broadcast_bytes = sum(sizes)
             if worker.user:
                 opened = open_for_worker((*plan.job_modules, *plan.script_modules), plan.log_file)
-            #: of the opening: what the worker does not take before it runs
+            #: part of the opening that the worker does not read before it runs
             self._unsent = self._begin(opening, (*(memory.descriptor for memory in memories), *opened))
         finally:
             for memory in memories:
@@ -236,7 +236,7 @@ class WorkerSession:
             yield from self._next_results()
 
     def finish(self) -> Iterator[pa.RecordBatch]:
-        """Yield what is left."""
+        """Yield the remaining rows."""
         self._await_opened()
         self._send(InputEnded())
         while not self._is_finished:
@@ -264,7 +264,7 @@ class WorkerSession:
             connection.settimeout(None)
 
     def cancel(self) -> None:
-        """Kill the worker; whoever waits for it gets JobCancelledError."""
+        """Kill the worker; waiting callers get JobCancelledError."""
         with self._lock:
             self._is_cancelled = True
             if self._worker is not None:

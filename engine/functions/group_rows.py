@@ -4,9 +4,9 @@
     while pairs.next_group():                the right rows of a key begin, and the column SIDE says which side it is
         fn(pairs.rows(LEFT), pairs.rows(RIGHT))
 
-What reads the groups of the stream is GroupedRows (row_reader.pyx). In a group left rows come before right ones. Who
-reads right rows first makes the left ones wait: they are kept, in memory up to KEPT_BYTES_MAX and in a file without a
-name beyond, and read from there.
+What reads the groups of the stream is GroupedRows (row_reader.pyx). In a group left rows come before right ones. A
+function that reads right rows first makes the left ones wait: they are kept, in memory up to KEPT_BYTES_MAX and in a
+file without a name beyond, and read from there.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class KeptBatches:
             return
         if self._writer is None:
             if self._folder:
-                Path(self._folder).mkdir(mode=0o700, parents=True, exist_ok=True)  # somebody may have removed it
+                Path(self._folder).mkdir(mode=0o700, parents=True, exist_ok=True)  # it may have been removed
             self._file = tempfile.TemporaryFile(dir=self._folder)  # noqa: SIM115 - closed by close()
             self._writer = pa.ipc.new_stream(pa.PythonFile(self._file, "w"), batch.schema)
         self._writer.write_batch(batch)
@@ -93,12 +93,12 @@ class PairedGroups:
 
     @property
     def place(self) -> Sequence[Row | None]:
-        """Where that row is."""
+        """The place of that row."""
         return (self._groups.current,)
 
     @property
     def error(self) -> BaseException | None:
-        """What ended the input before its end."""
+        """The error that ended the input early."""
         return self._error or self._groups.error
 
     def next_group(self) -> bool:

@@ -6,7 +6,7 @@
                        functions.timeout the function has failed, with the same, and the worker ends
 
 Nothing is counted or timed while rows go through: the thread looks at the frames of the main thread. A call is the same
-while the frame of the user's function is the same object, the row at hand is, and no batch has been finished. Frame and
+while the frame of the user's function is the same object, the current row is, and no batch has been finished. Frame and
 row are kept between two looks only where a batch has taken half of the time already, so a row that is wide and quick is
 not held here.
 
@@ -40,12 +40,12 @@ TIMED_OUT: Final = "FunctionTimeoutError"
 _LOOKS: Final = 10
 _FRAMES_MAX: Final = 6
 _OWN_FOLDER: Final = str(Path(__file__).parent)
-#: what is called from there is no function of a user but Python's ``socket``
+#: module whose calls are those of Python's ``socket``, not of a user's function
 _TRANSPORT: Final = str(Path(__file__).parent / "worker_protocol.py")
 
 
 def too_long_text(name: str, passed_s: float, where: str = "") -> str:
-    """Return what is said of a function that took longer than it may."""
+    """Return the message about a function that exceeded its time limit."""
     place = f" {where}" if where else ""
     return (
         f"{name} has been at work on one row for {passed_s:.1f} s{place}, longer than functions.timeout; mend the"

@@ -65,7 +65,7 @@ def row_class(names: tuple[str, ...]) -> type[Row]:
 
 
 def missing_name(error: BaseException) -> str:
-    """Return what an error says that a row has no attribute of a name, with those that it has; "" of another error."""
+    """Return the message of a missing attribute of a row, with the existing ones; "" for other errors."""
     if isinstance(error, AttributeError) and isinstance(error.obj, Row):
         return f"{error.name!r}; the row has {', '.join(error.obj._fields)}"
     return ""

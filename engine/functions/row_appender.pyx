@@ -33,13 +33,13 @@ from engine.records.plain_types import nullable_schema
 from engine.records.value_writer cimport ColumnTarget, add_value
 from engine.records.value_writer import array_of
 
-#: of a stream's input, after which rows go out however few they are
+#: bytes of a stream's input after which rows are sent, however few they are
 cdef int64_t TAKEN_BYTES_MAX = 8 * BATCH_BYTES_MAX
 cdef int64_t TEXT_BYTES_MAX = BATCH_BYTES_MAX
 
 
 cdef class Place:
-    """Where the input of a row is."""
+    """The place of a row's input."""
 
     cdef readonly object place
 
@@ -159,7 +159,7 @@ cdef class RowAppender:
         return hasattr(type(value), "__dataclass_fields__")
 
     def finish(self):
-        """Return what was added as a batch and begin the next one; ``places`` are there until ``forget``."""
+        """Return the rows added so far as a batch and begin the next one; ``places`` stay valid until ``forget``."""
         cdef ColumnTarget target
         arrays = [(<ColumnTarget>each).finish(self.rows) for each in self.targets]
         batch = pa.RecordBatch.from_arrays(arrays, schema=self.schema)

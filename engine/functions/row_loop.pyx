@@ -4,11 +4,11 @@
     loop.map(reader)              one row out for each row in
     loop.flat_map(reader)         any number
     loop.run(calls, source)       function(*arguments) for each of ``calls``, which gives any number of rows
-    loop.stop()                   nobody wants what is left
+    loop.stop()                   the rest is not needed
     filter_rows(function, reader) -> BooleanArray
 
 Each returns True when the appender is full, and goes on at the next call; False at the end of its input. What the
-function raises comes out as it is; the row at hand is the reader's or the source's ``current``.
+function raises comes out as it is; the current row is the reader's or the source's ``current``.
 
 Held by: tests/functions/test_row_loop.py
 """
@@ -35,7 +35,7 @@ cdef class RowLoop:
     cdef object function
     cdef RowAppender appender
     cdef str kind
-    #: what a call has returned and is not taken yet: a list or a tuple with the place in it, or an iterator
+    #: result of a call that is not taken yet: a list or a tuple with the place in it, or an iterator
     cdef object pending
     cdef int64_t pending_at
 
@@ -82,13 +82,13 @@ cdef class RowLoop:
                 raise source.error
 
     def stop(self):
-        """Have a generator in hand run to its end, as ``close`` of a generator does; nobody wants its rows."""
+        """Run an open generator to its end, as ``close`` of a generator does; its rows are not needed."""
         pending, self.pending = self.pending, None
         if hasattr(pending, "close"):
             pending.close()
 
     cdef int begin(self, object result) except -1:
-        """Take a call's result in hand."""
+        """Begin to read a call's result."""
         if not PyList_CheckExact(result) and not PyTuple_CheckExact(result):
             if isinstance(result, (str, bytes, dict)) or not isinstance(result, Iterable):
                 raise BadOutputError(f"{self.kind} must return an iterable of rows, not {type(result).__name__}")
@@ -97,7 +97,7 @@ cdef class RowLoop:
         return 0
 
     cdef bint take(self, object source) except -1:
-        """Take rows of the result in hand; return whether there is no room for more."""
+        """Take rows of the current result; return whether there is no room for more."""
         cdef RowAppender appender = self.appender
         cdef object pending = self.pending
         cdef int64_t place = self.pending_at
@@ -126,7 +126,7 @@ cdef class RowLoop:
 
 
 def filter_rows(function, RowReader reader not None):
-    """Return for which rows of a batch a function returns what is true."""
+    """Return the rows of a batch for which a function returns a true value."""
     cdef int64_t rows = reader.size
     cdef int64_t size = (rows + 63) // 64 * 8
     buffer = pa.allocate_buffer(size)

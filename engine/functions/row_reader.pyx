@@ -4,9 +4,9 @@
     RowStream(batches)                   an iterator over the rows of all batches: map_partition
     GroupedRows(batches, views, …)       the same, cut into groups of neighbours: reduce, co_group
 
-A row that nobody has kept is filled again with the values of the next one, as ``zip`` does with its tuples, and so are
-its numbers: a function that looks at its row and lets it go costs no allocation. A ``for`` loop holds its row until it
-has the next one: two rows take turns there, unless what they hold is very wide. With the last row of a batch its
+A row without other references is filled again with the values of the next one, as ``zip`` does with its tuples, and so
+are its numbers: a function that looks at its row and lets it go costs no allocation. A ``for`` loop holds its row until
+it has the next one: two rows take turns there, unless what they hold is very wide. With the last row of a batch its
 columns are let go: what is very wide is not kept while that row is used.
 
     groups = GroupedRows(batches, views, [GROUP_START])    a column of 0, or what begins at this row
@@ -122,7 +122,7 @@ cdef class RowReader:
         return <PyObject*>value
 
     cdef object row_at(self, int64_t position):
-        """Return a row: one that was made before where nobody has it."""
+        """Return a row: an earlier one where it has no other references."""
         cdef int32_t index
         cdef PyObject* row = <PyObject*>self.row
         if row == <PyObject*>None or not drey_is_own(row):
@@ -133,7 +133,7 @@ cdef class RowReader:
         return <object>row
 
     cdef PyObject* other_row(self) except NULL:
-        """Have the row before the last one be filled, or a new one: somebody has the last one."""
+        """Fill the row before the last one, or a new one: the last one is referenced."""
         row = self.former
         self.former = self.row if self.is_narrow else None
         if row is None or not drey_is_own(<PyObject*>row):
@@ -153,7 +153,7 @@ cdef class RowReader:
         self.owners = None
 
     cdef object call(self, object function):
-        """Return what the function gives for the row at ``position``, and go on."""
+        """Call the function with the row at ``position``, advance, and return the result."""
         if not self.by_values:
             return function(self.next_row())
         if self.column_count != 1:
@@ -179,7 +179,7 @@ cdef class RowReader:
         return 0
 
     def __iter__(self):
-        """Yield for each row that is left where it is, and what the function is called with."""
+        """Yield the function's arguments for each remaining row."""
         while self.position < self.size:
             given = self.next_values() if self.by_values else (self.next_row(),)
             yield self.place, given
@@ -197,7 +197,7 @@ cdef class RowReader:
 
     @property
     def place(self):
-        """Where the row is that was read last: a sequence of one row, made when it is asked for it."""
+        """The place of the row that was read last: a sequence of one row, made on request."""
         return (self.row,) if self.batch is None or self.position == 0 else RowsAt(self.batch, (self.position - 1,))
 
 
@@ -239,7 +239,7 @@ cdef class RowStream:
 
     @property
     def place(self):
-        """Where that row is: a sequence of rows."""
+        """The place of that row: a sequence of rows."""
         return (self.current,)
 
 
@@ -279,11 +279,11 @@ cdef class GroupedRows:
         return (self.starts if start_column == 0 else self.others)[self.start]
 
     def rows(self, int32_t view, int64_t number):
-        """Return an iterator over what is left of group ``number``, while that is the group at hand."""
+        """Return an iterator over the rest of group ``number``, while that is the current group."""
         return GroupRows(self, view, number)
 
     def batches(self, int32_t view):
-        """Yield what is left of the group at hand as batches of a view."""
+        """Yield the rest of the current group as batches of a view."""
         while True:
             if self.position < self.end:
                 part = self.batch.slice(self.position, self.end - self.position)
@@ -305,14 +305,14 @@ cdef class GroupedRows:
             raise
         self.position += 1
         if self.position == self.size:
-            # Nobody asks for more of it: what is very wide is not kept while the last row is used.
+            # No more of it is needed: very wide values are not kept while the last row is used.
             reader.let_go()
             self.batch = None
             self.readers = [None] * len(self.views)
         return row
 
     cdef bint load(self) except -1:
-        """Take the next batch; the group at hand goes on in it unless one begins at its first row."""
+        """Take the next batch; the current group goes on in it unless one begins at its first row."""
         self.batch = None
         self.readers = [None] * len(self.views)
         self.position = self.end = self.size = self.start = 0
@@ -347,13 +347,13 @@ cdef class GroupedRows:
 
     @property
     def place(self):
-        """Where that row is: a sequence of rows."""
+        """The place of that row: a sequence of rows."""
         return (self.current,)
 
 
 @cython.final
 cdef class GroupRows:
-    """What is left of a group."""
+    """The rest of a group."""
 
     cdef GroupedRows groups
     cdef int32_t view

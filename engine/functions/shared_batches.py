@@ -8,7 +8,7 @@ The writer writes at 0 and tells the size through the socket; the reader maps wh
 the batch's buffers. ``read`` copies out when the memory will be reused (``copy=True``), or gives a view of it.
 
 What is very large goes in and out by the file: a process that does not touch the mapping does not have its pages, so
-they are counted once and by nobody as his own. And they go back to the system while they are copied out.
+they are counted once, in no process's own memory. And they go back to the system while they are copied out.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from collections.abc import Iterable
 import pyarrow as pa
 
 _STEP_BYTES = 64 << 10
-#: from this size on memory is given back
+#: size from which memory is freed at once
 _LARGE_BYTES = 8 << 20
 _PIECE_BYTES = 4 << 20
 
@@ -60,7 +60,7 @@ class SharedBatches:
         return os.fstat(self.descriptor).st_size
 
     def read_table(self, size_bytes: int) -> pa.Table:
-        """Return what ``write_table`` wrote, where it lies."""
+        """Read the table that ``write_table`` wrote, without a copy."""
         with pa.ipc.open_stream(pa.py_buffer(memoryview(self._map(size_bytes, grow=False))[:size_bytes])) as stream:
             return stream.read_all()
 

@@ -57,12 +57,12 @@ class ThreadSession:
         self._body = body
         body.open()
 
-    #: it has no worker
+    #: time of its worker: it has none
     busy_us = 0
 
     @property
     def counters(self) -> dict[str, int]:
-        """What the counters stand at."""
+        """The values of its counters."""
         return self._body.context.counts()
 
     def process(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
@@ -122,16 +122,16 @@ class StreamThreadSession:
         """Whether the function has ended before its input."""
         return self._has_ended
 
-    #: it has no worker
+    #: time of its worker: it has none
     busy_us = 0
 
     @property
     def counters(self) -> dict[str, int]:
-        """What the counters stand at."""
+        """The values of its counters."""
         return self._body.context.counts()
 
     def process(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """Hand a batch over; yield results until the function wants the next one."""
+        """Pass a batch to the function; yield results until it reads the next one."""
         yield from self._give(batch)
 
     def finish(self) -> Iterator[pa.RecordBatch]:

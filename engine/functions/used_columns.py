@@ -1,4 +1,4 @@
-"""Which columns a function can see of its row: those it names, when it does nothing else with the row.
+"""Columns that a function can see of its row: those it names, if it does nothing else with the row.
 
     used_columns(lambda row: (row.x, row["y"].upper()), names) -> {"x", "y"}
     used_columns(lambda row: helper(row), names)               -> None: it may use all of them

@@ -1,4 +1,4 @@
-"""What a user may pass as a function, and what is told to it: plain callables and rich functions.
+"""User functions: plain callables and rich functions, and the context of the latter.
 
     function_of("map", value)       the callable of a kind: the value itself, or its method of that name
     open_function(value, context, runner)   ``value.open(context)`` where there is one   close_function(value, runner)
@@ -59,7 +59,7 @@ class Counter:
 
 
 class FunctionContext:
-    """What a rich function is given by ``open``."""
+    """The context that ``open`` gives a rich function."""
 
     def __init__(
         self, subtask_index: int = 0, parallelism: int = 1, broadcasts: Mapping[str, pa.Table] | None = None
@@ -87,12 +87,12 @@ class FunctionContext:
         return self._counters.setdefault(name, Counter())
 
     def counts(self) -> dict[str, int]:
-        """Return what the counters stand at."""
+        """Return the values of the counters."""
         return {name: counter.value for name, counter in self._counters.items()}
 
 
 def function_of(kind: str, value: Any) -> Callable[..., Any] | None:
-    """Return what to call for a kind, or None when the value has nothing of it."""
+    """Return the callable for a kind, or None when the value has none."""
     name = kind.partition(":")[0]
     if inspect.isroutine(value) or isinstance(value, partial):
         return value

@@ -4,8 +4,8 @@
     rows.given(batch) -> batch for the worker      the batch waits
     rows.results(batch) -> batches                 of a filter: the rows for which its function was true; where failures
                                                    are collected, with the rows for which it failed; else as it came
-    rows.row_at(position) -> Row | None            whole, of the batch at hand: for the error of a function that failed
-    rows.done()                                    the worker is done with the batch at hand
+    rows.row_at(position) -> Row | None            whole, of the current batch: for the error of a function that failed
+    rows.done()                                    the worker is done with the current batch
 
 What a row costs on its way to a worker and back is the bytes of its columns, copied twice each way. A filter's rows do
 not come back at all, but one bit of each. Very wide batches of other functions do not wait: their rows are shown with
@@ -46,7 +46,7 @@ class WaitingRows:
         return batch.select(self._columns) if self._columns else batch
 
     def results(self, result: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """Yield what a result of the batch at hand stands for; that of a filter is a column of truths."""
+        """Yield the rows that a result of the current batch stands for; a filter's result is a column of booleans."""
         batch = self._batches[0] if self._batches else None
         if self._is_filter:
             self._batches[0] = None
@@ -59,7 +59,7 @@ class WaitingRows:
             yield result
 
     def row_at(self, position: int) -> Row | None:
-        """Return a row of the batch at hand; None where it does not wait, or there is no such row."""
+        """Return a row of the current batch; None where it does not wait, or there is no such row."""
         batch = self._batches[0] if self._batches else None
         return None if batch is None or position < 0 else RowsAt(batch, (position,))[0]
 

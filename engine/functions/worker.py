@@ -68,7 +68,7 @@ DESCRIPTOR_COUNT = 5
 _PR_SET_PDEATHSIG = 1
 _IMPORT_ERRORS = (ImportError.__name__, ModuleNotFoundError.__name__)
 _TEXT_FORMAT = "%(asctime)s %(levelname)-5s %(name)s - %(message)s"
-#: those that a function's module has not made itself
+#: log handlers that no function's module has added
 _own_handlers: list[logging.Handler] = []
 
 
@@ -90,7 +90,7 @@ def run_zygote(connection: socket.socket) -> None:
                 send_message(connection, WorkerForked(pid))
             elif isinstance(message, EndWorker):
                 pid = workers.pop(message.number)
-                # It may have been given up before anybody knew its process id; one that has ended is not changed.
+                # It may have been given up before its process id was known; one that has ended is not changed.
                 os.kill(pid, signal.SIGKILL)
                 _, status = os.waitpid(pid, 0)
                 send_message(connection, WorkerEnded(os.waitstatus_to_exitcode(status)))
@@ -103,7 +103,7 @@ def run_zygote(connection: socket.socket) -> None:
 
 
 def _run_worker_and_exit(descriptors: tuple[int, ...], user: str) -> None:
-    """Serve one parent and end the process without running anybody's exit handlers."""
+    """Serve one parent and end the process without running exit handlers."""
     exit_code = 1
     unreadable: list[str] = []
     try:
@@ -111,7 +111,7 @@ def _run_worker_and_exit(descriptors: tuple[int, ...], user: str) -> None:
             opened = opened_search_path()
             become(user)
             unreadable = read_by_descriptor(opened)
-        # After that: who takes other rights loses it.
+        # After that: a change of user resets it.
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         # Works whatever the function does, also in a library's loop.
         faulthandler.register(TRACE_SIGNAL, descriptors[4], all_threads=False)
@@ -201,7 +201,7 @@ def _named(
 
 
 def _long_calls(link: TaskLink, message: OpenFunction, trace: int) -> LongCalls:
-    """Return what watches the function: it reports one that takes too long in the function's stead."""
+    """Return a watch over the function, which reports a call that takes too long."""
     operator = message.operator
 
     def fail(text: str, file: str, line: int, row: str, details: str) -> None:
@@ -269,7 +269,7 @@ class TaskLink:
             self.send(BatchDone())
 
     def emit(self, batch: pa.RecordBatch) -> None:
-        """Hand a result over."""
+        """Send a result."""
         size_bytes = self._result.write(batch)
         del batch
         self.send(ResultReady(size_bytes))

@@ -14,20 +14,20 @@ from engine.config.sizes import format_size
 
 
 class WorkerExcess(NamedTuple):
-    """Why a worker was ended."""
+    """The memory that a worker held when it was ended."""
 
     size_bytes: int
-    #: of all workers, and what they might have held
+    #: memory of all workers, and its limit
     total_bytes: int
     allowed_bytes: int
     worker_count: int
     process_bytes: int
-    #: of a process in which they would have had enough, whole mebibytes; 0: larger than the machine, None: not known
+    #: process size that would have sufficed, whole mebibytes; 0: larger than the machine, None: unknown
     enough_bytes: int | None = None
-    #: where the function was, "" when it did not say
+    #: file of the function, "" when it is unknown
     file: str = ""
     line: int = 0
-    #: what the process itself holds, a script's own data too; 0: not known
+    #: memory of the process itself, with a script's own data; 0: unknown
     own_bytes: int = 0
 
     @property
@@ -36,7 +36,7 @@ class WorkerExcess(NamedTuple):
         return self.own_bytes > self.process_bytes - self.allowed_bytes
 
     def text(self, function_name: str) -> str:
-        """Say what happened and what to do."""
+        """Return the message: what happened and what to do."""
         workers = "it" if self.worker_count == 1 else f"the {self.worker_count} Python workers of this process"
         size = "" if self.worker_count == 1 else f" holds {format_size(self.size_bytes)},"
         raised = f"raise {PROCESS_SIZE.key}" + (f" to {self.enough_bytes >> 20}mb" if self.enough_bytes else "")

@@ -2,13 +2,13 @@
 
     Zygote.fork() -> Worker      start the zygote if it does not run; a worker with its socket and shared memory, at
                                  once: what is sent to it waits in the socket until it runs
-    Worker.kill()                SIGKILL, and whoever waits for the worker's messages sees their end
-    Worker.reap()                its exit code, of the zygote        Worker.discard()     nobody asks for it
+    Worker.kill()                SIGKILL, and readers of the worker's messages see their end
+    Worker.reap()                its exit code, of the zygote        Worker.discard()     the code is not needed
     Zygote.close()               the socket closes: the zygote kills its workers and ends
 
     fork    request ──►  zygote imports, forks  ──► pid ──►  thread that reads what the zygote says ──► worker.pid
 
-Nobody waits for the zygote but who wants an exit code: it imports Arrow at first, and a task that is cancelled
+Only a caller that needs an exit code waits for the zygote: it imports Arrow at first, and a task that is cancelled
 meanwhile has to end. A worker that is killed before its process id is known is killed when it is.
 
 Requests to the zygote are serialised by a lock and answered in order; each worker's socket belongs to the session that
@@ -51,9 +51,9 @@ if TYPE_CHECKING:
     from engine.functions.worker_excess import WorkerExcess
 
 _END_TIMEOUT_S = 5.0
-#: how long an exit code is waited for
+#: seconds for which an exit code is waited for
 _REAP_TIMEOUT_S = 15.0
-#: of what a zygote says before it has started, the last ones
+#: last bytes kept of a zygote's output before it has started
 _SAID_BYTES = 8192
 
 _log = logging.getLogger(__name__)
@@ -69,7 +69,7 @@ class Worker:
     def __init__(self, zygote: Zygote, number: int) -> None:
         self._zygote = zygote
         self.number = number
-        #: whose rights it has; "": those of this process
+        #: user whose rights it has; "": that of this process
         self.user = zygote.user
         self.connection, self._other_end = socket.socketpair()
         memories = [SharedBatches.create(f"drey-{role}") for role in ("input-0", "input-1", "result")]
@@ -80,19 +80,19 @@ class Worker:
         #: 0 until the zygote has said it
         self.pid = 0  # guarded by: self._lock
         self.is_killed = False  # guarded by: self._lock
-        #: why it was ended, where it held too much
+        #: reason why it was ended, where it held too much memory
         self.excess: WorkerExcess | None = None
-        #: of broadcast data sets, in memory that is the worker's while its function runs
+        #: bytes of broadcast data sets, in memory that is the worker's while its function runs
         self.broadcast_bytes = 0
         #: most resident memory that was seen, and the least while it worked
         self.peak_bytes = 0
         self.least_bytes = 0
-        #: of its largest batch: what is wide is a batch of its own
+        #: bytes of its largest batch: a wide row is a batch of its own
         self.widest_bytes = 0
 
     @property
     def descriptors(self) -> tuple[int, ...]:
-        """What the process works with."""
+        """File descriptors that the process uses."""
         return (self._other_end.fileno(), *(memory.descriptor for memory in (*self.inputs, self.result)), self.trace)
 
     @property
@@ -112,8 +112,8 @@ class Worker:
         return not looking.poll(0)
 
     def started(self, reply: Future[Message]) -> None:
-        """Take what the zygote says of the fork; from the thread that reads it."""
-        # Not before: who waits for a worker that will never run is to see the end, not one that is on its way.
+        """Take the zygote's reply to a fork; called in the thread that reads it."""
+        # Not before: a caller waiting for a worker that will never run is to see its end, not one that is on its way.
         self._other_end.close()
         if reply.exception() is not None:
             return
@@ -135,7 +135,7 @@ class Worker:
         self.hang_up()
 
     def hang_up(self) -> None:
-        """Let nobody wait for more than was sent: a process that the function started may hold the socket open."""
+        """End all waits for more than was sent: a process that the function started may hold the socket open."""
         with contextlib.suppress(OSError):
             self.connection.shutdown(socket.SHUT_RDWR)
 
@@ -157,7 +157,7 @@ class Worker:
         return ended.exit_code if isinstance(ended, WorkerEnded) else -signal.SIGKILL
 
     def discard(self) -> None:
-        """End the process and close everything of it; nobody waits for its end."""
+        """End the process and close everything of it, without waiting for its end."""
         close_all([self.kill, self.close, partial(self._zygote.end, self.number)])
 
     def close(self) -> None:
@@ -180,20 +180,20 @@ class Zygote:
     """The pre-imported process that workers are forked from; starts with the first ``fork``."""
 
     def __init__(self, user: str = "") -> None:
-        #: whose rights workers have; "": those of this process
+        #: user whose rights workers have; "": that of this process
         self.user = user
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None  # guarded by: self._lock
         self._connection: socket.socket | None = None  # guarded by: self._lock
         self._reader: threading.Thread | None = None  # guarded by: self._lock
         self._fork_count = 0  # guarded by: self._lock
-        #: what the process says before it has started
+        #: output of the process before it has started
         self._said = -1  # guarded by: self._lock
-        #: of requests that are not answered, in their order  # guarded by: self._lock
+        #: unanswered requests, in order  # guarded by: self._lock
         self._replies: deque[Future[Message]] = deque()
-        #: whether the process has ended by itself: every request is in vain
+        #: True if the process has ended by itself: every request would fail
         self.has_ended = False
-        #: how it has ended
+        #: text on how it has ended
         self._end = "is gone"  # guarded by: self._lock
 
     def fork(self) -> Worker:
@@ -243,7 +243,7 @@ class Zygote:
         return reply
 
     def _read(self, connection: socket.socket) -> None:
-        """Hand each answer to who asked, until the zygote ends; then nobody is left to wait."""
+        """Pass each answer to its caller, until the zygote ends; then no caller is left waiting."""
         try:
             while (received := receive_message(connection)) is not None:
                 with self._lock:
@@ -297,7 +297,7 @@ def _lost(how: str) -> WorkerLostError:
 
 
 def _how_ended(process: subprocess.Popen[bytes], said: int) -> str:
-    """Return how a zygote ended that was not told to; what it said before it had started goes to the log, whole."""
+    """Describe how a zygote ended early; its output before it had started goes to the log, whole."""
     how = "hung up"
     with contextlib.suppress(subprocess.TimeoutExpired):
         code = process.wait(_END_TIMEOUT_S)

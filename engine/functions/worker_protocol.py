@@ -41,9 +41,9 @@ from engine.rpc.program import Program, own_program
 
 #: most broadcast data sets of one function
 BROADCASTS_MAX = 32
-#: most of what rides along opened: folders of modules, the log
+#: limit of descriptors sent with a message: folders of modules, the log
 OPENED_MAX = 64
-#: has a worker write where it is into its trace, whatever it does
+#: signal upon which a worker writes its stack into its trace, whatever it does
 TRACE_SIGNAL: Final = signal.SIGRTMAX - 1
 
 _LENGTH = struct.Struct("<I")
@@ -70,11 +70,11 @@ class OpenFunction(msgspec.Struct, frozen=True, tag="open"):
     timeout_s: float = 0.0
     #: modules of the job's script; they come last
     script_modules: tuple[str, ...] = ()
-    #: whether modules and log ride along, opened
+    #: True if modules and log ride along, opened
     are_opened: bool = False
-    #: what stands in each line that it logs, where logs are JSON; None: they are text
+    #: fields of each JSON line that it logs; None: logs are text
     log_fields: dict[str, str] | None = None
-    #: whether the row for which it fails is sent with its error
+    #: True if the row for which it fails is sent with its error
     keeps_row: bool = False
 
 
@@ -86,11 +86,11 @@ class ProcessBatch(msgspec.Struct, frozen=True, tag="batch"):
 
 
 class InputEnded(msgspec.Struct, frozen=True, tag="input_ended"):
-    """There are no more batches."""
+    """The input has no more batches."""
 
 
 class StopFunction(msgspec.Struct, frozen=True, tag="stop"):
-    """Nobody wants more results: end the function and close it."""
+    """Stop: no more results are needed; end the function and close it."""
 
 
 class ResultTaken(msgspec.Struct, frozen=True, tag="taken"):
@@ -137,14 +137,14 @@ class FunctionFailed(msgspec.Struct, frozen=True, tag="failed"):
     details: str
     #: the row itself, pickled, where it is wanted
     failed_row: bytes = b""
-    #: where the row is in the batch at hand; -1: nowhere
+    #: position of the row in the current batch; -1: none
     position: int = -1
 
 
 class ForkWorker(msgspec.Struct, frozen=True, tag="fork"):
     """Fork a worker that serves the socket and memory whose descriptors come with this message."""
 
-    #: by which the asker knows it: there is no process id yet
+    #: number by which the asker knows the worker: it has no process id yet
     number: int
     #: user whose rights it has; "": those of the zygote
     user: str = ""
@@ -163,7 +163,7 @@ class WorkerForked(msgspec.Struct, frozen=True, tag="forked"):
 
 
 class WorkerEnded(msgspec.Struct, frozen=True, tag="ended"):
-    """How a worker ended: the exit code, or minus the signal."""
+    """The end of a worker: the exit code, or minus the signal."""
 
     exit_code: int
 
@@ -189,7 +189,7 @@ Message = (
 
 @cache
 def worker_program(role: str) -> Program:
-    """Return what a process on either side says of itself: it is started from files that may have been replaced."""
+    """Return the program that a process on either side reports: its files may have been replaced since it started."""
     return own_program(role, fingerprint(Message.__args__))
 
 

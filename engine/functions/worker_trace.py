@@ -44,7 +44,7 @@ _Frame = tuple[str, str, str]
 
 
 class TimedOut(NamedTuple):
-    """Where a function was that has kept the interpreter too long: its innermost place, and its stack as text."""
+    """The place of a function that has blocked the interpreter too long: the innermost line, and its stack as text."""
 
     file: str
     line: int
@@ -72,7 +72,7 @@ def asked_place(worker: Worker) -> tuple[str, int]:
 
 
 def time_out_of(worker: Worker) -> TimedOut | None:
-    """Return where a worker that has ended was when it was ended for functions.timeout; None where it was not."""
+    """Return the place of a worker when it was ended for functions.timeout; None for other ends."""
     _, *timed_out = _TIMED_OUT.split(_text(worker))
     if not timed_out:
         return None

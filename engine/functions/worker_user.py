@@ -1,4 +1,4 @@
-"""Whose rights Python functions have: the TaskManager's user, or another one that ``functions.worker-user`` names.
+"""Worker user: the rights of Python functions are the TaskManager's, or those of ``functions.worker-user``.
 
     TaskManager, root ──► zygote, root ──► fork ─► become(user) ─► loads and runs the functions of one job
 

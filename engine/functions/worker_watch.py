@@ -17,14 +17,14 @@ That is the kind WORKER of the process's ``Budget``. Nothing is reserved of it: 
 before it has run, so memory is looked at afterwards, and no thread waits for it.
 
 Why resident memory, and not a limit of the kernel on the process: RLIMIT_AS counts addresses, of which Arrow, NumPy,
-BLAS and thread stacks reserve gigabytes that nobody touches, and RLIMIT_DATA counts every private writable mapping, the
-same gigabytes once allocators have made them writable. Both would refuse what fits. And a refused allocation is a
+BLAS and thread stacks reserve gigabytes that are never touched, and RLIMIT_DATA counts every private writable mapping,
+the same gigabytes once allocators have made them writable. Both would refuse what fits. And a refused allocation is a
 MemoryError that a function may catch, or a library may turn into a crash; the end of a process is neither.
 
 Memory can grow by some ten MiB between two looks. Should the kernel itself run out meanwhile, it ends a worker and not
 the process that runs tasks (worker.py raises its own score); a session that sees that says so as well.
 
-A worker that has ended is one that nobody shall wait for, even if a process that its function started holds its socket.
+Callers must not wait for a worker that has ended, even if a process that its function started holds its socket.
 
 Limits: what a function's own child processes hold is not counted.
 Source: the resource watchdogs of Dask's nanny; PySpark's spark.executor.pyspark.memory, which is RLIMIT_AS.
@@ -46,11 +46,11 @@ from engine.memory.worker_budget import WorkerBudget
 LOOK_S = 0.05
 #: a row is in a worker as Arrow's and as Python's value, coming and going, and in the memory through which it goes
 ROW_COPIES = 5
-#: what a worker holds at least: interpreter and libraries
+#: memory of an idle worker: interpreter and libraries
 _IDLE_BYTES = 32 << 20
-#: of a worker that was ended: what it held is not what it wanted
+#: factor on the memory of a worker that was ended, which would have grown further
 _ROOM = 1.25
-#: after a look that took long, so many times as long until the next
+#: pause after a slow look, as a multiple of the time that it took
 _LONG_LOOK = 3
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
@@ -177,7 +177,7 @@ class WorkerWatch:
 
 
 def _hang_up_ended(sizes: dict[Worker, int]) -> None:
-    """Have nobody wait for workers that have ended by themselves: they hold no memory."""
+    """End waits for workers that have ended by themselves: they hold no memory."""
     for worker, size in sizes.items():
         if size == 0:
             worker.hang_up()
@@ -190,7 +190,7 @@ def _note_peaks(sizes: dict[Worker, int]) -> None:
 
 
 def _enough_bytes(sizes: dict[Worker, int]) -> int:
-    """Return what workers would hold at most that work like these, each with the widest row at once.
+    """Return the most memory that workers like these can hold, each with the widest row at once.
 
     One that holds more has kept rows: it is not known how many more it would keep, so it gets some room.
     """
@@ -214,7 +214,7 @@ def anonymous_bytes(pid: int) -> int:
 
 
 def proportional_bytes(pid: int) -> int:
-    """Return the same, of pages that several processes share only its part."""
+    """Return the memory of a process, of pages shared by several processes only its part."""
     try:
         lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
     except OSError:

@@ -1,4 +1,4 @@
-"""What components say to each other: messages, and one protocol for each component.
+"""Gateways: the messages between components, and one protocol for each component.
 
     messages.py          frozen structs: requests with the reply they expect
     protocol.py          the fingerprint of all of them, by which processes know each other's version

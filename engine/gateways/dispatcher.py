@@ -1,4 +1,4 @@
-"""What the Dispatcher answers: clients submit, watch and cancel jobs here.
+"""The Dispatcher's protocol: clients submit, watch and cancel jobs.
 
 Unknown job ids raise JobNotFoundError. Submission is idempotent by job id.
 
@@ -46,7 +46,7 @@ class DispatcherGateway(Protocol):
         ...
 
     async def request_job_outcome(self, request: RequestJobOutcome) -> JobOutcome:
-        """Return how a job ended, once it has."""
+        """Return the outcome of the job, once it has ended."""
         ...
 
     async def request_job_details(self, request: RequestJobDetails) -> JobDetails:
@@ -54,7 +54,7 @@ class DispatcherGateway(Protocol):
         ...
 
     async def request_job_exceptions(self, request: RequestJobExceptions) -> JobExceptions:
-        """Return what went wrong so far."""
+        """Return the failures so far."""
         ...
 
     async def list_jobs(self, request: ListJobs) -> JobList:

@@ -41,7 +41,7 @@ _CLIENT_CLASSES: tuple[type[EngineError], ...] = (
 
 
 def failure_info(error: BaseException, task: str = "", task_manager: str = "") -> FailureInfo:
-    """Return what a failure is, for the report to the JobMaster and the text a person reads."""
+    """Return the description of a failure, for the report to the JobMaster and for users."""
     cause = _root_cause(error)
     error_class = next((known.__name__ for known in _CLIENT_CLASSES if isinstance(cause, known)), "JobExecutionError")
     return FailureInfo(

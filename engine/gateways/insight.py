@@ -1,4 +1,4 @@
-"""What a process tells people who watch it: messages, and the protocol of the endpoint that answers them.
+"""Insight into a process for people: messages, and the protocol of the endpoint that answers them.
 
 Questions of any epoch are answered: nothing is changed by them.
 
@@ -83,16 +83,16 @@ class ProcessMetrics(msgspec.Struct, frozen=True):
 
 
 class RequestProcessMetrics(Request[ProcessMetrics], frozen=True):
-    """Ask what the process uses."""
+    """Ask for the metrics of the process."""
 
 
 class TaskActivity(Enum):
-    """What an attempt does at one moment."""
+    """The activity of an attempt at one moment."""
 
     BUSY = "busy"
-    #: it waits for input
+    #: waiting for input
     IDLE = "idle"
-    #: it waits for room for its output
+    #: waiting for room for its output
     BACK_PRESSURED = "back-pressured"
 
 
@@ -106,13 +106,13 @@ class TaskPressure(msgspec.Struct, frozen=True):
 
 
 class PressureSample(msgspec.Struct, frozen=True):
-    """What the attempts of a job did while they were sampled."""
+    """The activities of a job's attempts while they were sampled."""
 
     tasks: tuple[TaskPressure, ...]
 
 
 class SamplePressure(Request[PressureSample], frozen=True):
-    """Ask what the attempts of a job do: look ``count`` times, every ``interval_ms``."""
+    """Ask for the activities of a job's attempts: ``count`` samples, every ``interval_ms``."""
 
     job_id: JobId
     count: int
@@ -137,7 +137,7 @@ class ProcessInsightGateway(Protocol):
     """A process, as people watch it."""
 
     async def list_logs(self, request: ListLogs) -> LogList:
-        """Return which log files there are."""
+        """Return the names of the log files."""
         ...
 
     async def read_log(self, request: ReadLog) -> LogPart:
@@ -145,13 +145,13 @@ class ProcessInsightGateway(Protocol):
         ...
 
     async def request_thread_dump(self, request: RequestThreadDump) -> ThreadDump:
-        """Return where all threads are."""
+        """Return the stacks of all threads."""
         ...
 
     async def request_process_metrics(self, request: RequestProcessMetrics) -> ProcessMetrics:
-        """Return what the process uses."""
+        """Return the metrics of the process."""
         ...
 
     async def sample_pressure(self, request: SamplePressure) -> PressureSample:
-        """Return what the attempts of a job do; takes as long as the samples."""
+        """Return the activities of a job's attempts; takes as long as the samples."""
         ...

@@ -1,4 +1,4 @@
-"""Everything about one job that people ask for: JobDetails with its vertices and attempts, JobExceptions.
+"""JobDetails: one job with its vertices and attempts, as REST and the command line show it; JobExceptions.
 
     JobDetails ── VertexDetails * ─┬─ AttemptDetails * subtasks    the current attempt of each
                                    ├─ AttemptDetails * prior       the attempts before, oldest first
@@ -32,10 +32,10 @@ class AttemptDetails(msgspec.Struct, frozen=True):
     #: resource id and address of the TaskManager, "" before it has one
     task_manager: str
     address: str
-    #: when it was deployed
+    #: time of its deployment
     start_ms: int
     end_ms: int
-    #: when each state was entered
+    #: time at which each state was entered
     timestamps_ms: dict[str, int]
     counters: TaskCounters
     failure: FailureInfo | None = None
@@ -81,15 +81,15 @@ class JobDetails(msgspec.Struct, frozen=True):
     status: str
     start_ms: int
     end_ms: int
-    #: when each job status was entered last
+    #: time at which each job status was last entered
     timestamps_ms: dict[str, int]
     vertices: tuple[VertexDetails, ...]
     decisions: tuple[RunTimeDecision, ...] = ()
     #: latest first, of those that came together the cause
     failures: tuple[JobFailure, ...] = ()
-    #: what was set for this job, by key; secrets are not hidden here
+    #: settings of this job, by key; secrets are not hidden here
     configuration: dict[str, str] = {}
-    #: set while it has no slot and waits for some
+    #: place in the queue, while the job has no slot and waits for some
     waiting: WaitingJob | None = None
 
 
@@ -107,7 +107,7 @@ class JobExceptions(msgspec.Struct, frozen=True):
 
 
 class RequestJobExceptions(Request[JobExceptions], frozen=True):
-    """Ask what went wrong in a job so far."""
+    """Ask for the failures of a job so far."""
 
     job_id: JobId
 

@@ -1,4 +1,4 @@
-"""What a JobMaster answers: slots are offered, tasks report, the Dispatcher asks and cancels.
+"""The JobMaster's protocol: slots are offered, tasks report, the Dispatcher asks and cancels.
 
 A report of an attempt that is not current is acknowledged and has no effect.
 
@@ -70,7 +70,7 @@ class JobMasterGateway(Protocol):
         ...
 
     async def request_job_outcome(self, request: RequestJobOutcome) -> JobOutcome:
-        """Return how the job ended, once it has."""
+        """Return the outcome of the job, once it has ended."""
         ...
 
     async def request_job_details(self, request: RequestJobDetails) -> JobDetails:
@@ -78,5 +78,5 @@ class JobMasterGateway(Protocol):
         ...
 
     async def request_job_exceptions(self, request: RequestJobExceptions) -> JobExceptions:
-        """Return what went wrong so far."""
+        """Return the failures so far."""
         ...

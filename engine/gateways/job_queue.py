@@ -23,7 +23,7 @@ class JobTurn(msgspec.Struct, frozen=True):
     """The turn of a job: higher priorities first, then the job that was submitted first."""
 
     priority: int = 0
-    #: grows with every submission, also from one leader to the next
+    #: number of the submission, rising, also from one leader to the next
     order: int = 0
 
     @property
@@ -32,18 +32,18 @@ class JobTurn(msgspec.Struct, frozen=True):
         return -self.priority, self.order
 
 
-#: of a job that has no others beside it
+#: turn of a job that has no others beside it
 FIRST_TURN = JobTurn()
 
 
 class WaitingReason(StrEnum):
-    """Why a job waits."""
+    """The reasons for which a job waits."""
 
     #: others have the slots, or come first
     SLOTS = "SLOTS"
-    #: as many jobs run as are allowed to
+    #: the limit of running jobs is reached
     LIMIT = "LIMIT"
-    #: there are not so many slots
+    #: the cluster has too few slots
     CLUSTER = "CLUSTER"
 
 
@@ -86,7 +86,7 @@ class RequestWaitingJobs(Request[WaitingJobs], frozen=True):
 
 
 class SlotsShort(Request[Acknowledge], frozen=True):
-    """To a JobMaster: the slots there are could never serve what it waits for, or (False) they can again."""
+    """Tell a JobMaster that the existing slots can never fit its requests, or (False) that they can again."""
 
     job_id: JobId
     is_short: bool

@@ -1,4 +1,4 @@
-"""What a JobManager answers to processes that do not know the leader yet. Calls of any epoch are answered.
+"""The protocol of JobManagers for processes that do not know the leader yet. Calls of any epoch are answered.
 
 Held by: tests/entrypoint/test_high_availability.py
 """
@@ -16,5 +16,5 @@ class LeaderGateway(Protocol):
     """A JobManager, seen by processes that look for the leader."""
 
     async def request_leader(self, request: RequestLeader) -> LeaderReply:
-        """Return which JobManager leads; ResourceError when none does."""
+        """Return the leading JobManager; ResourceError when none leads."""
         ...

@@ -51,7 +51,7 @@ class JobOverview(msgspec.Struct, frozen=True):
     end_ms: int
     #: number of tasks in each execution state, by state name
     tasks: dict[str, int] = {}
-    #: set while it has no slot and waits for some
+    #: place in the queue, while the job has no slot and waits for some
     waiting: WaitingJob | None = None
 
 
@@ -94,7 +94,7 @@ class JobProgress(msgspec.Struct, frozen=True):
     status: str
     runtime_ms: int
     vertices: tuple[VertexProgress, ...]
-    #: what was decided at run time so far
+    #: run-time decisions so far
     decisions: tuple[RunTimeDecision, ...] = ()
     waiting: WaitingJob | None = None
     #: the latest ones, oldest first
@@ -102,7 +102,7 @@ class JobProgress(msgspec.Struct, frozen=True):
 
 
 class JobOutcome(msgspec.Struct, frozen=True):
-    """How a job ended. ``status`` is FINISHED, FAILED, CANCELED or SUSPENDED."""
+    """The outcome of a job. ``status`` is FINISHED, FAILED, CANCELED or SUSPENDED."""
 
     job_id: JobId
     name: str
@@ -159,9 +159,9 @@ class RegistrationReply(msgspec.Struct, frozen=True):
     """The ResourceManager knows the TaskExecutor now."""
 
     resource_id: ResourceId
-    #: those of the named jobs that this leader does not know: they will not be asked for
+    #: named jobs that this leader does not know and will not ask for
     unknown_jobs: tuple[JobId, ...] = ()
-    #: how much the clocks of the two machines differ, where people should know; else ""
+    #: difference of the two machines' clocks, where users should know of it; else ""
     clock_note: str = ""
 
 
@@ -172,7 +172,7 @@ class TaskExecutorHardware(msgspec.Struct, frozen=True):
     process_id: int = 0
     cpu_cores: int = 0
     physical_memory: int = 0
-    #: of all slots together, in pages of ``page_bytes``
+    #: memory of all slots together, in pages of ``page_bytes``
     managed_memory: int = 0
     network_memory: int = 0
     page_bytes: int = 0
@@ -186,12 +186,12 @@ class RegisterTaskExecutor(Request[RegistrationReply], frozen=True):
     resource_id: ResourceId
     address: str
     slots: tuple[SlotStatus, ...]
-    #: where other TaskExecutors read its partitions
+    #: address at which other TaskExecutors read its partitions
     data_address: str = ""
     hardware: TaskExecutorHardware = TaskExecutorHardware()
-    #: of which it holds anything
+    #: jobs of which it holds tasks, slots or results
     jobs: tuple[JobId, ...] = ()
-    #: its wall clock when it sent this; 0: it does not say
+    #: wall clock of the sender; 0: not given
     clock_ms: int = 0
     program: Program = Program()
 
@@ -228,7 +228,7 @@ class EndTaskExecutors(Request[Acknowledge], frozen=True):
 
 
 class EndProcess(Request[Acknowledge], frozen=True):
-    """To a TaskExecutor: its process ends, as when it is stopped by a signal."""
+    """Tell a TaskExecutor to end its process, as a signal would."""
 
     reason: str
 
@@ -323,7 +323,7 @@ class SlotOffer(msgspec.Struct, frozen=True):
     pages: int
     #: the JobMaster's request that it answers
     request_id: int
-    #: more of them for a job without Python functions
+    #: additional pages for a job without Python functions
     spare_pages: int = 0
 
 
@@ -374,7 +374,7 @@ class ReleaseJob(Request[Acknowledge], frozen=True):
 
 
 class AttachedJob(msgspec.Struct, frozen=True):
-    """What a TaskExecutor holds of a job, of all that a new JobMaster asked for."""
+    """The tasks, slots and results of a job that a TaskExecutor holds, of those that a new JobMaster asked for."""
 
     resource_id: ResourceId
     slots: tuple[AllocationId, ...]
@@ -384,7 +384,7 @@ class AttachedJob(msgspec.Struct, frozen=True):
 
 
 class ReattachJob(Request[AttachedJob], frozen=True):
-    """To a TaskExecutor: a JobMaster goes on with a job that another one began.
+    """Tell a TaskExecutor that a JobMaster resumes a job that another one began.
 
     What the TaskExecutor has of the job and is not named here is cancelled, dropped and freed.
     """
@@ -419,7 +419,7 @@ class TaskProgress(msgspec.Struct, frozen=True):
 
     attempt: ExecutionAttemptId
     counters: TaskCounters
-    #: it has done nothing since the last report, and waits; None: it is at work
+    #: wait of a task without progress since the last report; None: it works
     wait: TaskWait | None = None
 
 
@@ -437,7 +437,7 @@ class TaskExecutorLost(Request[Acknowledge], frozen=True):
 
 
 class SuspectTaskExecutor(Request[Acknowledge], frozen=True):
-    """To the ResourceManager: a job could not reach a TaskExecutor; if it is gone, all jobs should know."""
+    """Tell the ResourceManager that a job could not reach a TaskExecutor; if it is gone, all jobs are told."""
 
     resource_id: ResourceId
 

@@ -21,5 +21,5 @@ def protocol() -> str:
 
 
 def this_program(role: str) -> Program:
-    """Return what a process of that role says of itself."""
+    """Return the program that a process of that role reports."""
     return own_program(role, protocol())

@@ -1,4 +1,4 @@
-"""What the ResourceManager answers: TaskExecutors register their slots, JobMasters request them.
+"""The ResourceManager's protocol: TaskExecutors register their slots, JobMasters request them.
 
 Requests are served in the order of their jobs' turns, each one whole or not yet.
 
@@ -64,13 +64,13 @@ class ResourceManagerGateway(Protocol):
         ...
 
     async def list_task_executors(self, request: ListTaskExecutors) -> TaskExecutorList:
-        """Return which TaskExecutors are registered."""
+        """Return the registered TaskExecutors."""
         ...
 
     async def request_slot_overview(self, request: RequestSlotOverview) -> SlotOverview:
-        """Return which jobs have the slots."""
+        """Return the jobs that hold slots."""
         ...
 
     async def request_waiting_jobs(self, request: RequestWaitingJobs) -> WaitingJobs:
-        """Return which jobs have no slot and wait for some."""
+        """Return the jobs that have no slot and wait for some."""
         ...

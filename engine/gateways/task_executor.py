@@ -1,4 +1,4 @@
-"""What a TaskExecutor answers: slots are assigned, tasks run and are cancelled, partitions are dropped.
+"""The TaskExecutor's protocol: slots are assigned, tasks run and are cancelled, partitions are dropped.
 
 Held by: tests/taskexecutor/test_reattach.py
 """

@@ -9,8 +9,8 @@ from typing import Final
 
 import msgspec
 
-#: of a row for which the function fails, or gives what does not fit: the job fails; its result is null; it has none;
-#: its result is null, and ERROR_COLUMNS say why and where, and what the function was given
+#: policies for a row for which the function fails, or whose result does not fit: the job fails; the result is null; the
+#: row has no result; the result is null, and ERROR_COLUMNS hold reason, place and input
 ON_ERROR: Final = ("fail", "null", "skip", "collect")
 #: text "ValueError: ..." · text "FILE, line N" · struct of the columns of the input; null where the function did well
 ERROR_COLUMNS: Final = ("error", "error_place", "error_input")
@@ -18,7 +18,7 @@ ERROR_INPUT: Final = ERROR_COLUMNS[-1]
 
 
 class CallPolicy(msgspec.Struct, frozen=True):
-    """How a function is called. ``concurrency``: of an async function, calls at once; 0: it is none."""
+    """The policy of a function's calls. ``concurrency``: of an async function, calls at once; 0: not async."""
 
     concurrency: int = 0
     retries: int = 0

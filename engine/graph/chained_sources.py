@@ -6,10 +6,10 @@
 
     with_chained_sources(job_graph) -> job_graph          what is chained is no vertex any more, the others move up
 
-A vertex hands its rows to one thread of the same slot, which waits for them: as a ``feed`` of that thread's vertex they
-cost no hand-over, and no second thread that wants the same core. The feed is read when the build side is complete, not
-before. What is chained: one source with projections and filters, that feeds this join and nothing else, PIPELINED and
-FORWARD, in as many subtasks. A join of which it is open how its inputs travel keeps them apart.
+A vertex passes its rows to one thread of the same slot, which waits for them: as a ``feed`` of that thread's vertex
+they cost no message, and no second thread that wants the same core. The feed is read when the build side is complete,
+not before. What is chained: one source with projections and filters, that feeds this join and nothing else, PIPELINED
+and FORWARD, in as many subtasks. A join of which it is open how its inputs travel keeps them apart.
 
 Pure. Source: Flink's multiple-input operators with chained sources (MultipleInputStreamTask, ChainedSource).
 """
@@ -26,7 +26,7 @@ VERTEX_NAME_MAX = 200
 
 
 def vertex_name(names: list[str]) -> str:
-    """Return what a vertex of these operators is called."""
+    """Return the name of a vertex of these operators."""
     name = " -> ".join(names)
     return name if len(name) <= VERTEX_NAME_MAX else f"{name[: VERTEX_NAME_MAX - 3]}..."
 

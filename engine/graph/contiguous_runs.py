@@ -31,7 +31,7 @@ def contiguous_runs(sizes: Sequence[int], count: int) -> tuple[tuple[int, int], 
 
 
 def runs_needed(sizes: Sequence[int], limit: int) -> int:
-    """Return into how many runs the sizes go when none may exceed ``limit`` except by a single size."""
+    """Return the number of runs into which the sizes go when none may exceed ``limit`` except by a single size."""
     count, share = 0, 0
     for size in sizes:
         if count == 0 or share + size > limit:

@@ -1,4 +1,4 @@
-"""What a TaskExecutor needs to run one attempt, and what it reports: plain data.
+"""Deployment: what a TaskExecutor needs to run one attempt, and what it reports, as plain data.
 
     TaskDeploymentDescriptor
     ├── chain, subtask index, parallelism, assigned splits, pages of each operator
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 class PartitionLocation(StrEnum):
-    """Where a result partition lies, seen from the consumer."""
+    """The location of a result partition, seen from the consumer."""
 
     LOCAL = "LOCAL"
     REMOTE = "REMOTE"
@@ -72,7 +72,7 @@ class InputGateDescriptor(msgspec.Struct, frozen=True):
     schema: PlanSchema
     result_type: ResultPartitionType
     channels: tuple[InputChannelDescriptor, ...]
-    #: of a sorted result: the rows that this subtask merges
+    #: range of rows of a sorted result that this subtask merges
     key_range: KeyRange | None = None
     #: the channels are read one after the other
     in_order: bool = False
@@ -89,19 +89,19 @@ class ResultPartitionDescriptor(msgspec.Struct, frozen=True):
     subpartition_count: int
     consumer_parallelism: int
     schema: PlanSchema
-    #: those that its consumers, which are all in the producer's process, make for its source
+    #: filters for its source that its consumers make, which all run in the producer's process
     filters: tuple[RuntimeFilter, ...] = ()
 
 
 class SinkStaging(msgspec.Struct, frozen=True):
-    """Where a sink's attempt files go: one staging folder a sink and job, beside the target."""
+    """The staging folder for a sink's attempt files: one a sink and job, beside the target."""
 
     sink_index: int
     staging_path: str
 
 
 class TaskDeploymentDescriptor(msgspec.Struct, frozen=True):
-    """Everything one attempt of one subtask needs."""
+    """The description of one attempt of one subtask, complete."""
 
     job_id: JobId
     job_name: str
@@ -123,7 +123,7 @@ class TaskDeploymentDescriptor(msgspec.Struct, frozen=True):
     artifacts: tuple[JobArtifact, ...] = ()
     #: the source, and what is chained to it, whose rows the join at the head of the chain probes with
     feed: tuple[OperatorDescriptor, ...] = ()
-    #: whether it may read splits of other subtasks in its process, and they its own (``shared_splits``)
+    #: True if it may read splits of other subtasks in its process, and they its own (``shared_splits``)
     shares_splits: bool = False
 
 
@@ -136,14 +136,14 @@ class StagedFile(msgspec.Struct, frozen=True):
     name: str
     row_count: int
     size_bytes: int
-    #: for records: per-column statistics as JSON, else ""
+    #: statistics of columns as JSON, for records, else ""
     statistics_json: str = ""
-    #: where it belongs in the target: "year=2024/kind=a"
+    #: folder in the target: "year=2024/kind=a"
     folder: str = ""
 
 
 class OperatorCounters(msgspec.Struct, frozen=True):
-    """What one operator of a task has done so far; operators chained together have one each. Times are its own."""
+    """The counters of one operator of a task; operators chained together have one each. Times are its own."""
 
     name: str
     bytes_in: int = 0
@@ -153,7 +153,7 @@ class OperatorCounters(msgspec.Struct, frozen=True):
     rows_in: int = 0
     rows_out: int = 0
     bytes_out: int = 0
-    #: without waiting for input, without what comes behind it in the chain, and without handing rows to other tasks
+    #: time at work: without waits for input, the operators behind it in the chain, or sending rows to other tasks
     time_us: int = 0
     #: processor time of the Python worker that runs its function, known at the end
     function_us: int = 0
@@ -167,13 +167,13 @@ class OperatorCounters(msgspec.Struct, frozen=True):
 
 
 class TaskCounters(msgspec.Struct, frozen=True):
-    """What a task has done so far. Bytes are those of Arrow batches or row pages that crossed its edge."""
+    """The counters of a task so far. Bytes are those of Arrow batches or row pages that crossed its edge."""
 
     rows_in: int = 0
     rows_out: int = 0
     bytes_in: int = 0
     bytes_out: int = 0
-    #: by its operators, see ``operators``; what it stored for others is in ``stored_bytes``
+    #: bytes that its operators spilled, see ``operators``; results stored for others are in ``stored_bytes``
     spilled_bytes: int = 0
     bad_rows: int = 0
     #: counters of rich functions by name, known at the end of the task
@@ -181,19 +181,19 @@ class TaskCounters(msgspec.Struct, frozen=True):
     managed_bytes_peak: int = 0
     #: most network buffers that its result partitions held at a time
     network_buffers_peak: int = 0
-    #: waited for room for its output, and for input, so far
+    #: time spent waiting for room for its output, and for input, so far
     back_pressured_ms: int = 0
     idle_ms: int = 0
     #: most memory that Arrow held in the process while the task ran, and that one of its Python workers held
     arrow_bytes_peak: int = 0
     worker_bytes_peak: int = 0
-    #: in order of the chain
+    #: counters in order of the chain
     operators: tuple[OperatorCounters, ...] = ()
     #: bytes of results on disk
     stored_bytes: int = 0
-    #: making rows of batches for other tasks and handing them over, without waiting for room
+    #: time to encode batches for other tasks and send them, without waiting for room
     output_us: int = 0
-    #: what the author of the program is to be told, by what it is about: of a subject one is told
+    #: notes for the author of the program, by topic: each topic is reported once
     notes: dict[str, str] = {}
 
 
@@ -227,7 +227,7 @@ class FailureInfo(msgspec.Struct, frozen=True):
     retryable: bool = False
     #: user's function, file and line, or ""
     function: str = ""
-    #: the row at hand, shortened, or ""
+    #: the current row, shortened, or ""
     row: str = ""
     task: str = ""
     task_manager: str = ""

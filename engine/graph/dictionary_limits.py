@@ -1,4 +1,4 @@
-"""How close together keys must lie for a dictionary-encoded build side (``engine.join.dictionary_table``).
+"""Limits of dictionary-encoded build sides: how dense keys must be (``engine.join.dictionary_table``).
 
 Such a build side is one byte for each number between the lowest and the highest key, and each distinct row once. The
 optimizer expects such a table, and the join makes one, within the same limit.

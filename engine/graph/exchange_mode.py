@@ -25,7 +25,7 @@ from engine.graph.ship_strategy import ResultPartitionType, ShipStrategy
 
 
 class ExecutionMode(StrEnum):
-    """How a job's exchanges run; embedded default PIPELINED, cluster default BATCH."""
+    """The execution mode of a job's exchanges; embedded default PIPELINED, cluster default BATCH."""
 
     PIPELINED = "PIPELINED"
     BATCH = "BATCH"
@@ -34,7 +34,7 @@ class ExecutionMode(StrEnum):
 
 
 class DataExchangeMode(StrEnum):
-    """How one edge runs."""
+    """The exchange mode of one edge."""
 
     PIPELINED = "PIPELINED"
     BATCH = "BATCH"
@@ -49,7 +49,7 @@ class DataExchangeMode(StrEnum):
 
 
 class EdgeKind(StrEnum):
-    """What the mapping looks at."""
+    """The properties of an edge that decide its exchange mode."""
 
     FORWARD = "FORWARD"
     SHUFFLE = "SHUFFLE"
@@ -76,7 +76,7 @@ EXCHANGE_MODES: dict[tuple[ExecutionMode, EdgeKind], DataExchangeMode] = {
 
 
 def exchange_mode(mode: ExecutionMode, strategy: ShipStrategy, *, breaks_pipeline: bool = False) -> DataExchangeMode:
-    """Return how an edge of that strategy runs under an execution mode."""
+    """Return the exchange mode of an edge of that strategy under an execution mode."""
     unbroken = EdgeKind.SHUFFLE if strategy.is_network else EdgeKind.FORWARD
     kind = EdgeKind.BREAKING if breaks_pipeline else unbroken
     return EXCHANGE_MODES[mode, kind]

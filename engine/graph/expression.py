@@ -58,7 +58,8 @@ class Call(msgspec.Struct, frozen=True, tag="call", weakref=True):
 class Cast(msgspec.Struct, frozen=True, tag="cast", weakref=True):
     """Conversion to the type of the single field in ``type_ipc`` (an Arrow IPC schema).
 
-    widens: nobody wrote it; it gives the float nearest to an integer, where a cast that a user wrote must be exact.
+    widens: a cast that the engine adds; it gives the float nearest to an integer, where a cast that a user wrote must
+    be exact.
     """
 
     operand: Expression
@@ -186,7 +187,7 @@ def _of_over(over: Over) -> tuple[Expression, ...]:
     return (*optional, *over.partition_by, *(key.expression for key in over.order_by))
 
 
-#: of those that have operands; a look at the type alone, for plans ask this a thousand times
+#: functions that return an expression's operands, by its type: plans ask for them a thousand times
 _CHILDREN: Final[dict[type, Callable[[Any], tuple[Expression, ...]]]] = {
     Call: attrgetter("arguments"),
     PythonCall: attrgetter("arguments"),
@@ -325,7 +326,7 @@ def replaced(expression: Expression, replace: Callable[[Expression], Expression 
 
 
 def depth_of(expression: Expression) -> int:
-    """Return how deep an expression is nested: 1 for a column. Does not recurse, so any depth can be asked for."""
+    """Return the depth of an expression: 1 for a column. Does not recurse, so any depth can be asked for."""
     depth, level = 0, [expression]
     while level:
         depth += 1

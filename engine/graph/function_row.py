@@ -27,7 +27,7 @@ from typing import Final, Literal
 
 import msgspec
 
-#: ``never``: a value or null for every row. ``bad text``: only for bytes that are no UTF-8. ``values``: for some values
+#: values for which a function fails. ``never``: none. ``bad text``: only bytes that are no UTF-8. ``values``: some
 Fails = Literal["never", "bad text", "values"]
 #: ``any``: null where an argument is null. ``own``: the function's text says when
 Nulls = Literal["any", "own"]
@@ -46,9 +46,9 @@ class FunctionRow(msgspec.Struct, frozen=True):
     result: str
     fails: Fails = "never"
     nulls: Nulls = "any"
-    #: whether the same row gives the same value each time; else it is neither moved nor evaluated twice
+    #: True if the same row gives the same value each time; else it is neither moved nor evaluated twice
     is_deterministic: bool = True
-    #: it is a part of what the API makes of an aggregate, and nobody writes it
+    #: True for parts that the API composes aggregates of; users cannot call them
     is_internal: bool = False
 
     @property

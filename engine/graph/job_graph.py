@@ -6,7 +6,7 @@ One data set has exactly one consumer: k downstream vertices need k data sets. V
 A chain is linear: what its last operator emits goes to every data set of the vertex. A join may have a feed beside it:
 a source that its tasks read themselves (``chained_sources``).
 
-Who reads what: without ``ranges`` the pattern of the edge decides (consumer i reads subpartition i of every producer,
+Readers: without ``ranges`` the pattern of the edge decides (consumer i reads subpartition i of every producer,
 or its producers' parts). With ``ranges`` consumer i reads the subpartitions [begin, end) of every producer: run-time
 decisions have finished results read in other portions than they were written for.
 
@@ -52,7 +52,7 @@ class JobEdge(msgspec.Struct, frozen=True):
     pattern: DistributionPattern
     #: subpartitions [begin, end) that each consumer reads of every producer; (): those that the pattern gives it
     ranges: tuple[tuple[int, int], ...] = ()
-    #: what each consumer reads of all producers together, when subpartitions are cut; (): as above
+    #: shares of all producers' subpartitions that each consumer reads, when they are cut; (): as above
     shares: tuple[tuple[SubpartitionShare, ...], ...] = ()
 
 
@@ -66,7 +66,7 @@ class JobVertex(msgspec.Struct, frozen=True):
     inputs: tuple[JobEdge, ...]
     outputs: tuple[IntermediateDataSet, ...]
     max_parallelism: int = 128
-    #: set by the user, or by what runs in it: a source has its splits, the work of a Python function is not in bytes
+    #: True if the user has set it, or a source's splits or a Python function require it, whose work is not in bytes
     is_parallelism_fixed: bool = True
     adaptive_join: AdaptiveJoin | None = None
     #: a source and what is chained to it, whose rows the join at the head of the chain probes with
@@ -99,7 +99,7 @@ class JobArtifact(msgspec.Struct, frozen=True):
 
 
 class JobGraph(msgspec.Struct, frozen=True, dict=True):
-    """What is submitted: vertices in topological order, and the plan and configuration they came from."""
+    """A submitted job: vertices in topological order, and the plan and configuration they came from."""
 
     job_id: JobId
     name: str
@@ -110,7 +110,7 @@ class JobGraph(msgspec.Struct, frozen=True, dict=True):
     configuration: dict[str, str]
     #: None: nothing is decided at run time
     adaptive: AdaptiveSettings | None = None
-    #: in order of the module search path
+    #: artifacts in order of the module search path
     artifacts: tuple[JobArtifact, ...] = ()
 
     @cached_property

@@ -1,4 +1,4 @@
-"""What a task runs: physical operators as data, made by the optimizer and opened by ``engine.operators``.
+"""Physical operators as data: made by the optimizer, and opened by ``engine.operators`` in a task.
 
 Each says *how*: which algorithm, which side is built, which phase of an aggregate. A vertex holds a chain of them;
 the first is its head (a source, or a driver over one or two inputs), the others take Arrow batches from the one
@@ -28,19 +28,19 @@ from engine.graph.window import GroupLimit, SortedCall, WindowCall
 
 
 class Traits(msgspec.Struct, frozen=True):
-    """What is asked of any operator."""
+    """The properties of an operator."""
 
-    #: always the first of its vertex: it reads splits or several inputs itself
+    #: True if it is always the first of its vertex: it reads splits or several inputs itself
     is_head: bool = False
-    #: not a step of a chain but what leads one
+    #: True if it leads a chain, and is not a step of one
     is_driver: bool = False
     #: right wherever its rows lie; else an exchange before it stays as it was planned
     takes_any_rows: bool = False
-    #: as many rows come out as go in, or a number that is known
+    #: True if its output has as many rows as its input, or a known number
     keeps_size: bool = False
-    #: the same rows make the same result, in whatever order they come; else what read it runs again with it
+    #: True if its result does not depend on the order of rows; else its consumers run again with it
     is_repeatable: bool = False
-    #: takes all of its input before it emits, so that the producer is never held up by what follows
+    #: True if it takes all of its input before it emits, so that later operators never block the producer
     absorbs: bool = False
 
 
@@ -116,7 +116,7 @@ class PythonOperator(msgspec.Struct, frozen=True, tag="python"):
 
     @property
     def traits(self) -> Traits:
-        """Those of a function that may do what it likes, but sees row by row or batch by batch by its kind."""
+        """Traits of a function that may do anything, and sees row by row or batch by batch by its kind."""
         is_row_wise = self.kind in ("map", "flat_map", "filter") or self.kind.startswith(("map_batches", "column"))
         return Traits(takes_any_rows=is_row_wise)
 
@@ -286,7 +286,7 @@ class HashAggregateOperator(msgspec.Struct, frozen=True, tag="hash_aggregate"):
 
     @property
     def traits(self) -> Traits:
-        """Those of its phase and functions: first and last values depend on the order of rows."""
+        """Traits of its phase and functions: first and last values depend on the order of rows."""
         is_partial = self.phase in ("partial", "combine")
         is_repeatable = not any(call.function in ORDER_DEPENDENT_AGGREGATES for call in self.calls)
         return Traits(takes_any_rows=is_partial, is_repeatable=is_repeatable, absorbs=not is_partial)
@@ -325,7 +325,7 @@ class SortedAggregateOperator(msgspec.Struct, frozen=True, tag="sorted_aggregate
 
 
 class PartitionedAggregateOperator(msgspec.Struct, frozen=True, tag="partitioned_aggregate"):
-    """What a SortedAggregateOperator computes, of rows in any order: ``order_by`` is that of rows within a group.
+    """A SortedAggregateOperator for rows in any order: ``order_by`` is that of rows within a group.
 
     Columns of the order are of types that have ``window.has_order_of_words``.
     """
@@ -336,12 +336,12 @@ class PartitionedAggregateOperator(msgspec.Struct, frozen=True, tag="partitioned
 
     @property
     def traits(self) -> Traits:
-        """Those of the other one; it takes all rows before it gives one."""
+        """Traits of the sorted one; it takes all rows before it returns one."""
         return Traits(is_repeatable=all(call.function == "quantile" for call in self.calls), absorbs=True)
 
 
 class LimitOperator(msgspec.Struct, frozen=True, tag="limit"):
-    """At most ``count`` rows of this subtask."""
+    """A limit: at most ``count`` rows of this subtask."""
 
     traits: ClassVar[Traits] = Traits(takes_any_rows=True, keeps_size=True)
 

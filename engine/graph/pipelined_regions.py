@@ -56,7 +56,7 @@ class PipelinedRegion(msgspec.Struct, frozen=True):
 
 
 def component_of(node_count: int, edges: Sequence[RegionEdge]) -> list[int]:
-    """Return for each node the smallest node number of its pipelined component."""
+    """Return the smallest node number of each node's pipelined component."""
     parent = list(range(node_count))
 
     def root(node: int) -> int:

@@ -27,7 +27,7 @@ from engine.graph.window import GroupLimit, SortedCall, WindowCall
 
 
 class JoinHint(StrEnum):
-    """What the user tells the optimizer about a join. FIRST is the left input, SECOND the right."""
+    """A hint for the optimizer about a join. FIRST is the left input, SECOND the right."""
 
     OPTIMIZER_CHOOSES = "OPTIMIZER_CHOOSES"
     BROADCAST_HASH_FIRST = "BROADCAST_HASH_FIRST"
@@ -38,7 +38,7 @@ class JoinHint(StrEnum):
 
 
 class JoinType(StrEnum):
-    """Which rows a join returns."""
+    """The type of a join: which rows it returns."""
 
     INNER = "inner"
     LEFT = "left"
@@ -50,7 +50,7 @@ class JoinType(StrEnum):
 
 
 class AsofDirection(StrEnum):
-    """Which right row an as-of join takes."""
+    """The direction of an as-of join: which right row it takes."""
 
     BACKWARD = "backward"
     FORWARD = "forward"
@@ -175,12 +175,12 @@ class AsofJoin(msgspec.Struct, frozen=True, tag="asof_join"):
 
     @property
     def left_keys(self) -> tuple[str, ...]:
-        """What the left is sorted by."""
+        """Sort keys of the left input."""
         return (*self.left_by, self.left_on)
 
     @property
     def right_keys(self) -> tuple[str, ...]:
-        """What the right is sorted by."""
+        """Sort keys of the right input."""
         return (*self.right_by, self.right_on)
 
 
@@ -204,7 +204,7 @@ class Aggregate(msgspec.Struct, frozen=True, tag="aggregate"):
 class PartialAggregate(msgspec.Struct, frozen=True, tag="partial_aggregate"):
     """States of groups, as ``Aggregate.state_schema`` has them; a group may come out several times.
 
-    Rules of the optimizer make it, nobody writes it. ``of_states``: its rows are states too, of finer groups;
+    Only rules of the optimizer make it, no user does. ``of_states``: its rows are states too, of finer groups;
     ``argument_schema`` is then empty. ``why``: what it is good for.
     """
 
@@ -291,7 +291,7 @@ class SortedAggregate(msgspec.Struct, frozen=True, tag="sorted_aggregate"):
 
 
 class Limit(msgspec.Struct, frozen=True, tag="limit"):
-    """At most ``count`` rows, over all subtasks; the first ones when the input is ordered.
+    """A limit: at most ``count`` rows, over all subtasks; the first ones when the input is ordered.
 
     ``is_first``: those of files too, however many; without it a limit of very many rows has any.
     """
@@ -337,7 +337,7 @@ class PlanNode(msgspec.Struct, frozen=True):
     schema: PlanSchema
     #: name given by the user, or "" (then shown by what the operator does)
     name: str = ""
-    #: set by the user, or None: the plan's default, or that of the input for row-wise operators
+    #: parallelism that the user set, or None: the plan's default, or the input's for row-wise operators
     parallelism: int | None = None
 
 

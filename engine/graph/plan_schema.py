@@ -20,7 +20,7 @@ from engine.errors import SchemaError
 
 
 class ColumnInfo(msgspec.Struct, frozen=True):
-    """What planning knows of a column.
+    """A column as planning knows it.
 
     ``ipc`` is the Arrow IPC schema message of one field with this column's type (and field metadata). The name inside
     it is empty and its own nullability true, whatever the column's: ``name`` and ``nullable`` here are those that
@@ -34,7 +34,7 @@ class ColumnInfo(msgspec.Struct, frozen=True):
     width_bytes: int
     width_is_exact: bool
     nullable: bool
-    #: may be a key of join, group_by, sort and partitioning
+    #: True if it may be a key of join, group_by, sort and partitioning
     is_key_type: bool
     #: Arrow IPC schema message of a single field of this type
     ipc: bytes

@@ -21,7 +21,7 @@ class RangeBound(msgspec.Struct, frozen=True):
 
 
 class RangeCondition(msgspec.Struct, frozen=True):
-    """Which points lie in the interval of a row; at least one bound is there."""
+    """The condition of a range join: the points in a row's interval; at least one bound is set."""
 
     is_point_left: bool
     point: str

@@ -1,4 +1,4 @@
-"""What may be decided while a job runs, and what was.
+"""Run-time decisions: the kinds of change to a running job, and those that were made.
 
     in the JobGraph     AdaptiveSettings      of the job; None: nothing is decided at run time
                         ExpectedSize          of each data set: what the planner expected of it
@@ -9,7 +9,7 @@
                             BroadcastInput | RepartitionInputs | BuildSide | SplitSkew | KeepSkew | SubtaskRanges
 
 A decision holds all that its change needs: the submitted JobGraph and the decisions in their order give the JobGraph
-that runs, whoever applies them (``engine.adaptive.changes``). Plain data.
+that runs, wherever they are applied (``engine.adaptive.changes``). Plain data.
 
 Source: Spark's adaptive query execution and Flink's adaptive batch scheduler, which keep no such record.
 Held by: tests/adaptive/test_decisions.py
@@ -25,7 +25,7 @@ from engine.memory.page_budget import PageBudget
 
 
 class AdaptiveSettings(msgspec.Struct, frozen=True):
-    """What run-time decisions depend on besides sizes.
+    """The settings of run-time decisions; they also depend on sizes.
 
     execution_mode: name of an ExecutionMode.
     bytes_per_subtask: what a consumer of BLOCKING results should read; 0: parallelism stays as planned.
@@ -41,7 +41,7 @@ class AdaptiveSettings(msgspec.Struct, frozen=True):
 
 
 class ExpectedSize(msgspec.Struct, frozen=True):
-    """What the planner expected of all partitions of a data set together.
+    """The size that the optimizer expected of all partitions of a data set together.
 
     ``is_certain``: nothing on the way to it is a guess, so waiting for the real size tells nothing new.
     """
@@ -52,12 +52,12 @@ class ExpectedSize(msgspec.Struct, frozen=True):
 
 
 class AdaptiveJoin(msgspec.Struct, frozen=True):
-    """What may become of a join: facts of its type, its hint and of what follows it.
+    """The properties of a join for run-time decisions: its type, its hint and what follows it.
 
     may_broadcast: left, right: that input may be read whole by every subtask while the other one stays where it is.
     may_repartition: planned as a broadcast, it may be repartitioned: the broadcast input is kept in hash partitions.
     may_build: left, right: that input may be the one that is built.
-    why_whole: left, right: why rows of that input with equal keys must stay together; "" they need not; None: nobody
+    why_whole: left, right: why rows of that input with equal keys must stay together; "" they need not; None: not
     asks, or it was said.
     """
 
@@ -78,7 +78,7 @@ class BroadcastInput(msgspec.Struct, frozen=True, tag="broadcast"):
     small: int
     followers: tuple[JobVertexId, ...]
     parallelism: int
-    #: whether the join runs together with the producer of the other input
+    #: True if the join runs together with the producer of the other input
     is_pipelined: bool
 
 

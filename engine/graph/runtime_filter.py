@@ -1,4 +1,4 @@
-"""What sources leave out because of what comes behind them. RuntimeFilter: rows that a join will drop.
+"""Filters that sources apply for operators behind them. RuntimeFilter: it drops rows that a join would drop.
 
     join ── keys of its complete build side ──► filter ──► source of its probe side: rows without such a key are gone
 
@@ -26,9 +26,9 @@ class RuntimeFilter(msgspec.Struct, frozen=True):
     #: the join's number in the optimized plan, and its name
     join: int
     join_name: str
-    #: which of the join's keys
+    #: index of the join's key
     key: int
-    #: of the source
+    #: column of the source
     column: str
     #: build rows of a subtask with which it is made at most; None: as many as a filter takes
     rows_max: int | None = None
@@ -39,7 +39,7 @@ class TopThreshold(msgspec.Struct, frozen=True):
 
     #: the top's number in the optimized plan
     top: int
-    #: its column is the source's
+    #: sort key; its column is the source's
     key: SortKey
     #: rows that are asked for
     count: int

@@ -1,4 +1,4 @@
-"""How rows travel between two operators, and what that means for channels and buffers.
+"""Ship strategies: how rows travel between two operators, and the channels and buffers for it.
 
     ShipStrategy            what the optimizer decides: is it over the network, does it compare keys
     ResultPartitionType     what the producer keeps: PIPELINED (queues) or BLOCKING (persistent)
@@ -43,7 +43,7 @@ class ShipStrategy(StrEnum):
 
 
 class ResultPartitionType(StrEnum):
-    """What a producer does with its output."""
+    """The type of a producer's result: how its output is stored and sent."""
 
     BLOCKING = "BLOCKING"
     PIPELINED = "PIPELINED"
@@ -71,7 +71,7 @@ class ResultPartitionType(StrEnum):
 
 
 class DistributionPattern(StrEnum):
-    """Which producer subtasks feed which consumer subtasks."""
+    """The pattern of an edge: the producer subtasks that feed each consumer subtask."""
 
     POINTWISE = "POINTWISE"
     ALL_TO_ALL = "ALL_TO_ALL"

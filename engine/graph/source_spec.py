@@ -1,4 +1,4 @@
-"""What is read and written, as data: source specifications with their splits, and sink specifications.
+"""Source specifications with their splits, and sink specifications, as data.
 
 A source lists its splits (where each begins and how many bytes it is worth) when the plan is built, in the client:
 the JobMaster only assigns them to subtasks, by bytes, and needs no Arrow for that. The connectors open them.
@@ -43,19 +43,19 @@ class CsvSource(msgspec.Struct, frozen=True, tag="csv"):
     on_bad_row: str = "fail"
     #: Python's name of the encoding; "": UTF-8, taken as it is
     encoding: str = ""
-    #: where malformed records that are skipped are written, "": nowhere; absolute
+    #: absolute path for malformed records that are skipped, "": they are not written
     bad_rows_path: str = ""
-    #: whether the rows are the malformed records (``csv.rejects``)
+    #: True if the rows are the malformed records (``csv.rejects``)
     is_rejects: bool = False
     #: codec of all files, "none" for none, "": by the ending of each; and behind a blank an encoding, if they have one
     #: of their own (``files.compression.stored_as``)
     compression: str = ""
-    #: what stands before fractions, and between groups of three digits; "": nothing
+    #: decimal mark, and separator of groups of three digits; "": none
     decimal: str = "."
     thousands: str = ""
     #: lines of each file that are passed over, before the header
     skip_rows: int = 0
-    #: what lines begin with that are left out; "": none are
+    #: prefix of lines that are ignored; "": none are
     comment: str = ""
     #: texts that are null, of columns with others than ``null_values``
     column_nulls: dict[str, tuple[str, ...]] = {}
@@ -76,7 +76,7 @@ class ParquetSource(msgspec.Struct, frozen=True, tag="parquet"):
     types_ipc: bytes = b""
     #: rows for which it is not true are not wanted; over any columns of the files
     predicate: Expression | None = None
-    #: row groups that are no splits because they have no row that is wanted; None: nobody has looked
+    #: row groups that are no splits because no row of theirs is wanted; None: not determined
     pruned_groups: int | None = None
     #: the rows of all splits, read in their order, are sorted by these columns; ``records_layout`` proves it
     sorted_by: tuple[SortKey, ...] = ()
@@ -101,7 +101,7 @@ class TextSource(msgspec.Struct, frozen=True, tag="text"):
     paths: tuple[str, ...]
     splits: tuple[SourceSplit, ...]
     columns: tuple[str, ...]
-    #: as of ``CsvSource``
+    #: compression, as in ``CsvSource``
     compression: str = ""
 
 
@@ -112,11 +112,11 @@ class JsonSource(msgspec.Struct, frozen=True, tag="json"):
     splits: tuple[SourceSplit, ...]
     file_schema_ipc: bytes
     columns: tuple[str, ...]
-    #: as of ``CsvSource``
+    #: compression, as in ``CsvSource``
     compression: str = ""
-    #: as of ``CsvSource``
+    #: handling of bad rows, as in ``CsvSource``
     on_bad_row: str = "fail"
-    #: whether the schema comes from a sample: other members are told of
+    #: True if the schema comes from a sample of the members, which warnings mention
     is_inferred: bool = False
 
 
@@ -140,9 +140,9 @@ class PathSource(msgspec.Struct, frozen=True, tag="paths"):
     paths: tuple[str, ...]
     splits: tuple[SourceSplit, ...]
     columns: tuple[str, ...]
-    #: of the columns of paths
+    #: schema of the columns that paths give, as IPC
     path_schema_ipc: bytes
-    #: their values for each path, as texts that cast to their types
+    #: values of those columns for each path, as texts that cast to their types
     values: dict[str, tuple[str | None, ...]]
     #: columns that some files have not, and types of all columns where there are any
     absent: dict[str, tuple[str, ...]] = {}
@@ -153,7 +153,7 @@ SourceSpec = FileSource | ArrowSource | PathSource
 
 
 class ColumnStatistics(msgspec.Struct, frozen=True):
-    """What is known of one column's values; None: unknown.
+    """The statistics of one column; None: unknown.
 
     ``heavy_keys``: (text that Arrow casts to the value, share of rows), the heaviest first; ``heavy_origin`` says where
     they come from.
@@ -167,13 +167,13 @@ class ColumnStatistics(msgspec.Struct, frozen=True):
     heavy_keys: tuple[tuple[str, float], ...] = ()
     heavy_origin: str = "sample"
     #: the source that the values are from, and how many of its rows there may be: columns of one source have no more
-    #: combinations of values; -1: nobody knows. Both are of a plan, set where its sources are estimated
+    #: combinations of values; -1: unknown. Both are of a plan, set where its sources are estimated
     relation: int = -1
     relation_rows: float = 0.0
 
 
 class ComputedStatistics(msgspec.Struct, frozen=True):
-    """What is known of the values that an expression has over the columns of a source."""
+    """The statistics of an expression over the columns of a source."""
 
     expression: Expression
     statistics: ColumnStatistics
@@ -192,12 +192,12 @@ class SourceStatistics(msgspec.Struct, frozen=True):
     origin: str
     is_exact: bool = False
     columns: dict[str, ColumnStatistics] = {}
-    #: of expressions that joins compare
+    #: statistics of expressions that joins compare
     computed: tuple[ComputedStatistics, ...] = ()
 
 
 class SinkSpec(msgspec.Struct, frozen=True):
-    """Where and how rows are written: ``path`` is a folder.
+    """A sink: ``path`` is a folder in which rows are written.
 
     ``format``: csv parquet records text json ipc ipc_stream orc; arrow and stream for results of the client, discard
     for none.
@@ -212,15 +212,15 @@ class SinkSpec(msgspec.Struct, frozen=True):
     schema_ipc: bytes = b""
     #: codec of each file; "": the format's own choice
     compression: str = ""
-    #: of Parquet's codec; None: the codec's own
+    #: compression level of Parquet's codec; None: the codec's default
     compression_level: int | None = None
-    #: how files come into a target that stays: append, overwrite_partitions; "": it is made, or replaced
+    #: write mode for an existing target: append, overwrite_partitions; "": it is made, or replaced
     mode: str = ""
     #: columns whose values are the names of folders; rows come in the order of their values
     partition_by: tuple[str, ...] = ()
     #: a file that has so many bytes is followed by another one; 0: as the format likes
     target_file_bytes: int = 0
-    #: of rows that are added to others: strict, or union, which takes what readers take with ``schema_mode="union"``
+    #: schema of appended rows: strict, or union, which allows what readers take with ``schema_mode="union"``
     schema_mode: str = "strict"
     #: columns of texts, and the types as which they are to be read, as an Arrow IPC schema; b"": texts may be anything
     text_types_ipc: bytes = b""

@@ -22,7 +22,7 @@ import msgspec
 
 #: parts of what one producer stored of a subpartition
 PARTS: Final = 1 << 16
-#: all of it
+#: the whole subpartition
 WHOLE: Final = (0, PARTS)
 
 

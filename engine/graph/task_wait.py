@@ -23,7 +23,7 @@ NAMED_MAX = 3
 
 
 class WaitKind(StrEnum):
-    """For what a task waits."""
+    """The kinds of waits of a task."""
 
     INPUT = "INPUT"
     ROOM = "ROOM"
@@ -38,6 +38,6 @@ class TaskWait(msgspec.Struct, frozen=True):
     partitions: tuple[ResultPartitionId, ...] = ()
     #: INPUT: of each partition, which is read; ROOM: of the one partition, which are full
     subpartitions: tuple[int, ...] = ()
-    #: how many more there are of either
+    #: number of further waits of either kind
     more: int = 0
     text: str = ""

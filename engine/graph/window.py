@@ -29,7 +29,7 @@ PEER_RANKINGS = frozenset({"rank", "dense_rank", "percent_rank", "cume_dist"})
 
 
 class WindowFrame(msgspec.Struct, frozen=True):
-    """Which rows a function sees; ``start`` and ``end`` belong to it.
+    """The frame of a window function; ``start`` and ``end`` belong to it.
 
     Text is what a user wrote ("7 days"); in a plan, a whole number that 64 bits do not hold.
     """
@@ -44,7 +44,7 @@ class WindowFrame(msgspec.Struct, frozen=True):
         return self.start is None and self.end is None
 
 
-#: SQL's frames where nobody gives one: with an order, without
+#: SQL's default frames: with an order, without
 RUNNING_FRAME = WindowFrame("range", None, 0)
 WHOLE_FRAME = WindowFrame("range", None, None)
 
@@ -69,7 +69,7 @@ class WindowCall(msgspec.Struct, frozen=True):
 
 
 class GroupLimit(msgspec.Struct, frozen=True):
-    """Of sorted rows only those are wanted whose ``function`` (row_number, rank, dense_rank) is at most ``count``.
+    """A limit on sorted rows: those whose ``function`` (row_number, rank, dense_rank) is at most ``count``.
 
     The sort's first keys are those of the partition, the next ``order_count`` say which rows are equal.
     """

@@ -1,4 +1,4 @@
-"""What a process tells about itself to people who watch it: log files, threads, memory. It changes nothing.
+"""Insight into a process for people who watch it: log files, threads, memory. It changes nothing.
 
 log_folder.py       LogFolder: the log files of a process and of jobs, read by name and never by path
 thread_dump.py      where every thread is

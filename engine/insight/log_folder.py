@@ -1,4 +1,4 @@
-"""LogFolder: the log files of one process, and those of jobs, as strangers may read them.
+"""LogFolder: the log files of one process, and those of jobs, as clients may read them.
 
     <folder>/flink-u-taskmanager-0-host.log      the process's own: its stem, then .log, .log.1, .out
     <folder>/jobs/<job id>/<name>                what attempts of a job wrote
@@ -55,7 +55,7 @@ class LogFolder:
         )
 
     def read(self, name: str, offset: int = 0, limit: int = PART_BYTES_MAX, job_id: str | None = None) -> LogPart:
-        """Return at most ``limit`` bytes from ``offset``; a negative offset counts from the end.
+        """Read at most ``limit`` bytes from ``offset``; a negative offset counts from the end.
 
         Raises:
             LogNotFoundError: there is no such file, or it is none of ours.

@@ -44,7 +44,7 @@ R = TypeVar("R")
 STDOUT = "stdout"
 
 
-#: returns the attempts of a job that run here, and what each does now
+#: function that returns the attempts of a job that run here, and the activity of each
 Activities = Callable[[JobId], Iterable[tuple[ExecutionAttemptId, TaskActivity]]]
 
 
@@ -77,7 +77,7 @@ class ProcessInsight(RpcEndpoint):
         self._sampling: dict[SamplePressure, asyncio.Task[PressureSample]] = {}
 
     async def list_logs(self, request: ListLogs) -> LogList:
-        """Return which log files there are."""
+        """Return the names of the log files."""
         return LogList(await self._in_thread(lambda: self._logs.files(_text(request.job_id))))
 
     async def read_log(self, request: ReadLog) -> LogPart:
@@ -87,15 +87,15 @@ class ProcessInsight(RpcEndpoint):
         return await self._in_thread(lambda: self._logs.read(name, request.offset, request.limit, job_id))
 
     async def request_thread_dump(self, request: RequestThreadDump) -> ThreadDump:
-        """Return where all threads are."""
+        """Return the stacks of all threads."""
         return ThreadDump(thread_dump())
 
     async def request_process_metrics(self, request: RequestProcessMetrics) -> ProcessMetrics:
-        """Return what the process uses."""
+        """Return the metrics of the process."""
         return ProcessMetrics(process_metrics())
 
     async def sample_pressure(self, request: SamplePressure) -> PressureSample:
-        """Return what the attempts of a job do."""
+        """Return the activities of a job's attempts."""
         sampling = self._sampling.get(request)
         if sampling is None:
             sampling = asyncio.get_running_loop().create_task(self._sample(request), name=f"{self.address}: sample")

@@ -1,4 +1,4 @@
-"""What a process costs its machine, by Flink's names where Flink has one.
+"""Metrics of the process, by Flink's names where Flink has one.
 
 Held by: tests/rest/test_process_routes.py
 """
@@ -11,7 +11,7 @@ import psutil
 
 from engine.rpc.refusals import REFUSALS
 
-#: begins the names of what was refused; a Reason follows
+#: prefix of the metrics of refused calls; a Reason follows
 REFUSED = "Status.Refused."
 _process = psutil.Process()
 

@@ -1,4 +1,4 @@
-"""Where every thread of this process is, as text.
+"""Thread dump: the stack of every thread of this process, as text.
 
 Held by: tests/rest/test_process_routes.py
 """

@@ -7,20 +7,20 @@
         job_ending.py       the phases of the end              job_timers.py    which timers run
         status_history.py   status, times, restarts            job_links.py     results that could not be read elsewhere
     job_input.py        what a JobMaster hears                 job_instruction.py what it has to do, as plain data
-    job_calls.py        calls to TaskExecutors and the ResourceManager, asked again where nobody answers
+    job_calls.py        calls to TaskExecutors and the ResourceManager, asked again without an answer
     output_steps.py     outputs and the record of the end, against a storage that may not answer
-    job_report.py       what a job tells those who ask         job_master_settings.py  what it is configured with
+    job_report.py       what a job reports to clients          job_master_settings.py  what it is configured with
     execution_graph.py  ExecutionGraph, ExecutionJobVertex, IntermediateResult: the job at run time
     execution_vertex.py ExecutionVertex, Execution, ExecutionEdge: one subtask, its attempts and inputs
     execution_state.py  states of an attempt, as a table       job_status.py  states of a job, as a table
     edge_pattern.py     which producers feed which consumers   split_assignment.py  which subtask reads what
     scheduler.py        which pipelined regions may start, in which slots
     slot_pool.py        slots offered to the job               slot_timeout.py    what is said when there are too few
-    task_executor_watch.py  signs of life of those who gave slots
+    task_executor_watch.py  signs of life of TaskExecutors with slots
     deployment.py       ExecutionVertex -> TaskDeploymentDescriptor
     shared_splits.py    sources whose subtasks may read each other's splits
     range_bounds.py     which range of a sorted result each consumer merges
-    partition_tracker.py which BLOCKING partitions nobody needs any more
+    partition_tracker.py BLOCKING partitions that no consumer needs any more
     run_time_planner.py real sizes of finished results -> decisions -> the graph is revised
     graph_revision.py   what has not begun follows a changed JobGraph
     graph_invariants.py what holds after each decision: what has begun stays, what is written is read

@@ -5,9 +5,9 @@
     answered(TaskExecutor): the JobMaster reaches it    next_attempts: failures from now on are of other attempts
 
 A connection that fails once says little: a machine may be busy, a process about to be found dead. Which of two goes is
-chosen so that few go (who has most links that failed), then who does not answer the JobMaster, then who holds less of
-the job's data: readers go where the data is. The choice is made anew with each failure, so a TaskManager that was
-avoided for want of better knowledge is used again.
+chosen so that few go (those with most failed links), then those that do not answer the JobMaster, then those that hold
+less of the job's data: readers go where the data is. The choice is made anew with each failure, so a TaskManager that
+was avoided for want of better knowledge is used again.
 
 A slot of an avoided TaskManager is taken where there are no others. When the link fails then, too, the cluster has not
 enough slots that reach each other, and ``hopeless`` says so after as many attempts.
@@ -31,13 +31,13 @@ _Link = frozenset[ResourceId]
 
 
 class BrokenLinks:
-    """Of one job. Links have no direction: who cannot read from another one may be the one that is cut off."""
+    """Broken links of one job. Links have no direction: the reader that fails may itself be the one that is cut off."""
 
     def __init__(self) -> None:
         #: attempts that each failed in, and those in which it did although one of its ends was avoided
         self._failed: Counter[_Link] = Counter()
         self._failed_in_spite: Counter[_Link] = Counter()
-        #: of the attempts that run now
+        #: links that attempts of the current run have reported
         self._seen: set[_Link] = set()
         self._silent: set[ResourceId] = set()
         self.avoided: frozenset[ResourceId] = frozenset()

@@ -99,7 +99,7 @@ def _filters_of_consumers(
 ) -> tuple[RuntimeFilter, ...]:
     """Return the run-time filters that all consumers of a result make for the source of its rows; () where they cannot.
 
-    They run while it is produced, in the process that produces it, and what they do not probe with nobody reads.
+    They run while it is produced, in the process that produces it, and what they do not probe with is not read.
     """
     source = vertex.job_vertex.source
     is_pipelined = partition.data_set.result_type.is_pipelined

@@ -1,4 +1,4 @@
-"""Which producer subtasks feed which consumer subtasks, and through which subpartition.
+"""The edge pattern: the producer subtasks that feed each consumer subtask, and through which subpartition.
 
     ALL_TO_ALL  every producer has one subpartition for each consumer
     POINTWISE   FORWARD 2 -> 2   p0─c0 p1─c1
@@ -17,7 +17,7 @@ from engine.graph.ship_strategy import DistributionPattern
 
 
 def subpartition_count(pattern: DistributionPattern, producers: int, consumers: int, producer_index: int) -> int:
-    """Return how many subpartitions one producer has: one for each consumer it feeds."""
+    """Return the number of subpartitions one producer has: one for each consumer it feeds."""
     return len(consumers_of(pattern, producers, consumers, producer_index))
 
 

@@ -130,7 +130,7 @@ class ExecutionGraph:
         return hurt
 
     def withdraw_output(self, vertex: ExecutionVertex) -> None:
-        """Let nobody begin to read what a subtask has written: it will be written again."""
+        """Stop new reads of what a subtask has written: it will be written again."""
         for partition in vertex.partitions:
             self.results[partition.data_set.id].finished_producers.discard(vertex.subtask_index)
 
@@ -176,7 +176,7 @@ class ExecutionGraph:
         return vertex
 
     def take_apart(self) -> None:
-        """Cut what refers to each other; nobody asks any more."""
+        """Cut the references between objects; the graph is not used any more."""
         for vertex in self:
             for partition in vertex.partitions:
                 partition.consumers.clear()
@@ -257,7 +257,7 @@ def connect_inputs(
 def _parts_of(
     job_edge: JobEdge, consumer_index: int, producer_index: int
 ) -> tuple[tuple[int, tuple[int, int]], ...] | None:
-    """Return what a consumer reads of a producer where subpartitions are cut, else None."""
+    """Return the parts of a producer's subpartitions that a consumer reads, None where subpartitions are not cut."""
     if not job_edge.shares:
         return None
     parts = ((share.subpartition, share.part_of(producer_index)) for share in job_edge.shares[consumer_index])

@@ -5,7 +5,7 @@
       └── partitions: IntermediateResultPartition * (one for each data set of the vertex)
 
 A partition is the place of one subtask's output in the graph; what an attempt really produced is named by the
-partition and the attempt together (ResultPartitionId), so that after a retry nobody reads the old one by mistake.
+partition and the attempt together (ResultPartitionId), so that after a retry no consumer reads the old one by mistake.
 
 Source: Flink's ExecutionVertex, Execution, IntermediateResultPartition.
 Held by: tests/jobmaster/test_execution_graph.py
@@ -43,7 +43,7 @@ class Execution(msgspec.Struct, eq=False):
     partition_bytes: tuple[int, ...] = ()
     subpartition_bytes: tuple[tuple[int, ...], ...] = ()
     partition_samples: tuple[RangeSamples, ...] = ()
-    #: it has finished, and the TaskExecutor that holds its results is gone
+    #: True if it has finished, and the TaskExecutor that holds its results is gone
     is_lost: bool = False
 
     def transition(self, target: ExecutionState, clock: Clock) -> None:
@@ -60,11 +60,11 @@ class IntermediateResultPartition(msgspec.Struct, eq=False):
     producer: ExecutionVertex
     subpartition_count: int
     consumers: list[ExecutionEdge] = msgspec.field(default_factory=list)
-    #: what the current attempt stored is gone: nobody needed it any more, or it was lost
+    #: True if the stored results of the current attempt are gone: no longer needed, or lost
     is_released: bool = False
     #: a reader found it damaged, or not there
     is_damaged: bool = False
-    #: on the first partition of a sorted result: chosen once, whatever attempts come later
+    #: bounds on the first partition of a sorted result: chosen once, and kept for all later attempts
     range_bounds: tuple[bytes, ...] | None = None
     #: subtask indexes of the consumers that have finished
     finished_consumers: set[int] = msgspec.field(default_factory=set)
@@ -95,7 +95,7 @@ class ExecutionEdge(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def filled_subpartitions(self) -> Sequence[int]:
-        """Those that hold something, as far as is known, at least one."""
+        """Subpartitions that have rows, as far as is known; at least one."""
         wanted = range(self.subpartition_index, self.subpartition_index + self.subpartition_count)
         sizes = self.partition.subpartition_bytes
         if len(wanted) == 1 or not sizes:
@@ -144,7 +144,7 @@ class ExecutionVertex(msgspec.Struct, eq=False, dict=True):
 
     @property
     def is_needed(self) -> bool:
-        """Whether a BLOCKING result of it still has to be read by somebody."""
+        """Whether a BLOCKING result of it still has to be read."""
         return any(
             partition.data_set.result_type.is_persistent
             and not partition.is_released

@@ -1,4 +1,4 @@
-"""What a recovered job expects of its TaskExecutors, and what is not there.
+"""The state that a recovered job expects on its TaskExecutors, and the part of it that is missing.
 
     expectations(facts) ─► one for each TaskExecutor that ever gave a slot
     losses(facts, expectations, answers) ─► what is not there
@@ -29,18 +29,18 @@ from engine.jobmaster.job_facts import JobFacts
 
 
 class Expectation(msgspec.Struct):
-    """What one TaskExecutor should have of the job."""
+    """The tasks, slots and results that one TaskExecutor should have of the job."""
 
     address: str
     attempts: list[ExecutionAttemptId] = msgspec.field(default_factory=list)
     partitions: list[ResultPartitionId] = msgspec.field(default_factory=list)
     slots: list[AllocationId] = msgspec.field(default_factory=list)
-    #: whether the job needs anything of that
+    #: True if the job needs anything of that
     is_needed: bool = False
 
 
 def expectations(facts: JobFacts) -> dict[ResourceId, Expectation]:
-    """Return what each TaskExecutor that ever gave a slot should have."""
+    """Return the expected state of each TaskExecutor that ever offered a slot."""
     expected = {resource_id: Expectation(address) for resource_id, address in facts.task_executors.items()}
     for slot in facts.scheduler.used_slots:
         expected[slot.resource_id].slots.append(slot.allocation_id)
@@ -60,7 +60,7 @@ def _may_be_read(partition: IntermediateResultPartition) -> bool:
 
 
 class Losses(msgspec.Struct):
-    """What is not there: TaskExecutors, attempts without their slots, finished ones without their results."""
+    """Missing state: TaskExecutors, attempts without their slots, finished ones without their results."""
 
     task_executors: list[ResourceId] = msgspec.field(default_factory=list)
     attempts: list[ExecutionVertex] = msgspec.field(default_factory=list)
@@ -70,7 +70,7 @@ class Losses(msgspec.Struct):
 def losses(
     facts: JobFacts, expected: Mapping[ResourceId, Expectation], answers: Mapping[ResourceId, AttachedJob]
 ) -> Losses:
-    """Return what is not there, of what the facts make one expect after the reports of the answers; damage is noted.
+    """Compare the expected state with the answers of TaskExecutors and return what is missing; damage is noted.
 
     What has finished since its TaskExecutor answered is there: the answer cannot name its results.
     """
@@ -105,7 +105,7 @@ def losses(
 
 
 def to_run_again(facts: JobFacts, lost: Losses) -> list[tuple[ExecutionVertex, FailureInfo]]:
-    """Return what failed, was torn down or is not there, and why; slots of regions that have ended are given back."""
+    """Return attempts that failed, were torn down or are missing, with reasons; slots of ended regions are freed."""
     hurt = {vertex.id: vertex for vertex in lost.results}
     for vertex in facts.graph:
         has_ended = vertex.current.state in (ExecutionState.FAILED, ExecutionState.CANCELED)
@@ -117,7 +117,7 @@ def to_run_again(facts: JobFacts, lost: Losses) -> list[tuple[ExecutionVertex, F
 
 
 def why_missing(vertex: ExecutionVertex) -> FailureInfo:
-    """Return why an attempt that is not there, or has not finished, has to run again."""
+    """Return the reason for which an attempt that is missing, or has not finished, has to run again."""
     execution = vertex.current
     if execution.failure is not None:
         return execution.failure

@@ -90,7 +90,7 @@ class FailureHistory:
 
     @property
     def unmended(self) -> tuple[FailureInfo, ...]:
-        """Those that are open."""
+        """Failures that have not been mended yet."""
         return tuple(self._open)
 
     @property

@@ -1,7 +1,7 @@
-"""What holds of a running job's graph after every run-time decision, whoever made it.
+"""Invariants of a running job's graph, checked after every run-time decision.
 
     check_revision(before, after, started)     before it is done: nothing about a region that has begun changes
-    unread(graph), check_readers(graph)        after it: everything that is written is read, by those who should
+    unread(graph), check_readers(graph)        after it: everything that is written is read, by the right consumers
 
     a region that has begun     the same vertices, with the same operators, inputs, parallelism and exchanges: its
                                 tasks hold buffers and wait for readers that they were told of
@@ -59,7 +59,7 @@ def _names(job_graph: JobGraph, vertices: Iterable[JobVertexId]) -> str:
 
 
 def _fixed(vertex: JobVertex, job_graph: JobGraph) -> JobVertex:
-    """Return what must stay of a vertex that has begun; what reads its stored results may still be decided."""
+    """Return the part of a started vertex that must not change; how its stored results are read may still change."""
     outputs = tuple(_fixed_output(data_set, job_graph) for data_set in vertex.outputs)
     return msgspec.structs.replace(vertex, outputs=outputs)
 
@@ -73,7 +73,7 @@ def _fixed_output(data_set: IntermediateDataSet, job_graph: JobGraph) -> Interme
 
 
 def check_readers(graph: ExecutionGraph) -> None:
-    """Raise PlanError when something is written that nobody reads, or read that nobody writes."""
+    """Raise PlanError when something is written and never read, or read and never written."""
     found = unread(graph)
     if found:
         more = f"; {len(found) - _NAMED_MAX} more" if len(found) > _NAMED_MAX else ""
@@ -84,7 +84,7 @@ def check_readers(graph: ExecutionGraph) -> None:
 
 
 def unread(graph: ExecutionGraph) -> list[str]:
-    """Return what is wrong between producers and consumers, for people; nothing when all is well."""
+    """Return mismatches between producers and consumers as text; none when the graph is right."""
     found: list[str] = []
     for result in graph.results.values():
         found += _violations(graph, result)
@@ -115,7 +115,7 @@ def _violations(graph: ExecutionGraph, result: IntermediateResult) -> list[str]:
 
 
 def _wrong(data_set: IntermediateDataSet, partition: IntermediateResultPartition, consumers: int) -> str:
-    """Return what is wrong about the readers of one partition, "" when nothing is."""
+    """Describe the mismatch between one partition and its readers; "" when there is none."""
     count = partition.subpartition_count
     asked = [_asked(edge) for edge in partition.consumers]
     outside = sorted({index for each in asked for index, _ in each if not 0 <= index < count})
@@ -149,7 +149,7 @@ def _asked(edge: ExecutionEdge) -> list[tuple[int, tuple[int, int]]]:
 
 
 def _gaps(count: int, asked: Sequence[Sequence[tuple[int, tuple[int, int]]]]) -> str:
-    """Return which subpartitions, read in parts, have a part that nobody reads."""
+    """Describe the subpartitions, read in parts, of which a part has no reader."""
     gaps = []
     for subpartition in range(count):
         reached = 0

@@ -8,7 +8,7 @@
     producers for changed ones  the same objects; they write another number of subpartitions, unless they have begun
 
 Ids, attempts, states, partitions and everything that ran stay: only subtasks of which no attempt was ever scheduled
-are replaced, and only partitions that nobody has begun get another number of subpartitions.
+are replaced, and only partitions whose producers have not begun get another number of subpartitions.
 
 Source: Flink's DefaultExecutionGraph, which initializes its vertices one by one instead.
 Held by: tests/jobmaster/test_graph_invariants.py

@@ -1,6 +1,6 @@
 """JobCalls: what a JobMaster sends to TaskExecutors and to the ResourceManager, under its epoch. On the loop.
 
-    deploy, cancel ─► asked again where nobody answers; the input that follows from it, if there is one
+    deploy, cancel ─► asked again without an answer; the input that follows from it, if there is one
     give_back ─► everything that the job holds      tell ─► what need not arrive
 
 Held by: tests/dispatcher/test_uncertain_deployment.py
@@ -33,7 +33,7 @@ from engine.rpc.request import Acknowledge, Request
 
 _log = logging.getLogger(__name__)
 
-#: so often a TaskExecutor is asked that does not answer
+#: attempts to reach a TaskExecutor that does not answer
 _TRIES = 3
 #: seconds in which a TaskExecutor ends all tasks of a job and gives everything back
 _RELEASE_TIMEOUT_S = 60.0
@@ -81,7 +81,7 @@ class JobCalls:
         return TaskExecutorSilent(task.resource_id, reason)
 
     async def count_slots(self) -> JobInput:
-        """Ask the ResourceManager who has the slots."""
+        """Ask the ResourceManager which jobs hold slots."""
         gateway = self._rpc.connect(self._resource_manager_address, self._epoch)
         return SlotsCounted(await gateway.ask(RequestSlotOverview()))
 

@@ -7,7 +7,7 @@
     record(end)                                     how the job ended, once and for all: it never runs again
     abort()                                         staging is gone; idempotent; only after the end is recorded
 
-Blocking: runs in the JobMaster's executor. The storage refuses who does not lead any more, so a
+Blocking: runs in the JobMaster's executor. The storage refuses a former leader, so a
 stale leader repeats at most what is in force: it publishes what was decided, and removes no staging before it has
 recorded an end.
 """
@@ -43,7 +43,7 @@ from engine.ids import JobId
 
 
 class JobEnd(msgspec.Struct, frozen=True):
-    """How a job ended: the record, and what is kept of it for people."""
+    """The end of a job: its record, and details kept for users."""
 
     record: JobResultRecord
     overview: JobOverview
@@ -56,7 +56,7 @@ class StorageUnavailableError(ResourceError):
 
 
 class JobStorage(Protocol):
-    """Where decision and end of one job are kept, under the epoch of one leader.
+    """Storage for the decision and the end of one job, written under the epoch of one leader.
 
     Blocking. What has been kept is never changed. FencedError: another leader is in force, nothing was changed.
     StorageUnavailableError: no answer, it may have been kept; the JobMaster asks again while it leads. OSError: it
@@ -65,7 +65,7 @@ class JobStorage(Protocol):
 
     @property
     def cluster(self) -> str:
-        """Whose next leader goes on with the job; "": nobody does."""
+        """The cluster whose next leader resumes the job; "": there is none."""
         ...
 
     @property
@@ -74,11 +74,11 @@ class JobStorage(Protocol):
         ...
 
     def is_over(self, job_id: JobId) -> bool:
-        """Whether nobody goes on with another job of this cluster."""
+        """Whether no leader resumes another job of this cluster."""
         ...
 
     def ended(self) -> JobResultRecord | None:
-        """Return how the job ended, or None."""
+        """Return the record of the job's end, or None."""
         ...
 
     def decide(self, decision: Decision) -> Decision:

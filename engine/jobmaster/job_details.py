@@ -1,4 +1,4 @@
-"""Everything about a job for people who ask: its vertices, their attempts, edges and times (JobDetails). Pure.
+"""JobDetails: the vertices of a job, their attempts, edges and times, for REST and the command line. Pure.
 
 Held by: tests/dispatcher/test_cluster_components.py
 """

@@ -5,9 +5,9 @@
     nothing is published ─► the job is FAILING, RECORDING ...
     refused as a leader that is one no more ─► LEFT: another leader goes on with the job
 
-Whoever leads next may go on from any phase: a decision is published again, a recorded end only cleaned up after. The
+The next leader may go on from any phase: a decision is published again, a recorded end only cleaned up after. The
 end is known to others when slots, partitions, workers and staging are given back. Staging goes when the end is
-recorded, since nobody goes on with the job then: a stale leader would take it from its successor.
+recorded, since no leader resumes the job then: a stale leader would take it from its successor.
 
 Pure.
 
@@ -26,7 +26,7 @@ from engine.jobmaster.job_status import JobStatus
 
 
 class EndPhase(StrEnum):
-    """Where a job is on the way to its end."""
+    """The phases of a job's end."""
 
     NOT_BEGUN = "NOT_BEGUN"
     PUBLISHING = "PUBLISHING"
@@ -44,7 +44,7 @@ class JobEnding:
     def __init__(self, out: list[Instruction]) -> None:
         self._out = out
         self.phase = EndPhase.NOT_BEGUN
-        #: how it ends, once it is recorded
+        #: final status of the job, once it is recorded
         self.status = JobStatus.FINISHED
         self.failure: FailureInfo | None = None
 

@@ -8,7 +8,7 @@
     FailureNoted   something went wrong
     Replanned      run-time decisions
     Restarted      regions have new attempts
-    CancelAsked    somebody wants the job to end       FailingBegun   what went wrong ends the job
+    CancelAsked    a client cancels the job           FailingBegun   what went wrong ends the job
 
 The events of a job in their order rebuild it (``job_facts``); so does any beginning of them, as it was then. They
 are stored as msgpack, a map each with its tag as "type": fields may be added with a default, never changed.
@@ -72,7 +72,7 @@ class TaskEnded(msgspec.Struct, frozen=True, tag="task-ended"):
 
 
 class FailureNoted(msgspec.Struct, frozen=True, tag="failure-noted"):
-    """Something went wrong."""
+    """A failure was recorded."""
 
     failure: FailureInfo
     time_ms: int

@@ -3,7 +3,7 @@
     JobFacts.rebuild(job graph, strategy, clock, events)
         Prepared, CancelAsked, ...   as they were
         Scheduled                    the attempts of a region have slots; the region runs
-        TaskEnded                    the attempt has ended: report, counters, staged files, slot; results nobody needs
+        TaskEnded                    the attempt has ended: report, counters, staged files, slot; unneeded results
                                      any more are released
         Replanned                    the graph is revised as it was then
         Restarted                    the regions wait again, with new attempts; the strategy has counted one more
@@ -53,12 +53,12 @@ from engine.jobmaster.slot_pool import AllocatedSlot, SlotPool
 
 _log = logging.getLogger(__name__)
 
-#: what an event raises that does not fit
+#: errors that an event raises when it does not fit the job
 _MISFITS = (EngineError, ValueError, LookupError, AssertionError)
 
 
 class RecoveredJob(NamedTuple):
-    """What the leaders before this one left of a job. ``decision``: the one in force, if there is one."""
+    """The state that earlier leaders left of a job. ``decision``: the one in force, if any."""
 
     events: Sequence[JobEvent]
     decision: Decision | None = None
@@ -77,7 +77,7 @@ class JobFacts:
         self.failures = FailureHistory(clock)
         #: staging folder of each sink; None: not prepared
         self.staging: dict[int, str] | None = None
-        #: when the first leader began, ms since 1970
+        #: time at which the first leader began, ms since 1970
         self.start_ms = clock.wall_ms()
         self.is_cancelling = self.is_failing = False
         #: addresses of the TaskExecutors that ever gave a slot
@@ -132,7 +132,7 @@ class JobFacts:
     def _schedule(self, event: Scheduled) -> None:
         subtasks = [self._adopt(each.attempt) for each in event.attempts]
         for subtask, each in zip(subtasks, event.attempts, strict=True):
-            # One object for each slot: who shares one is told by it.
+            # One object for each slot: attempts that share a slot share it.
             subtask.current.slot = self._slots.setdefault(each.slot.allocation_id, each.slot)
             self.task_executors[each.slot.resource_id] = each.slot.address
             subtask.current.transition(ExecutionState.SCHEDULED, self.clock)
@@ -168,7 +168,7 @@ class JobFacts:
 
 
 def cancel(subtasks: Sequence[ExecutionVertex], state: JobFacts) -> None:
-    """Count attempts that have not ended as cancelled: nobody will hear of them again."""
+    """Count attempts that have not ended as cancelled: no report of them will come."""
     for vertex in subtasks:
         if not vertex.current.state.is_terminal:
             if vertex.current.state is not ExecutionState.CANCELING:

@@ -23,7 +23,7 @@ class JobHolders:
     def __init__(self, facts: JobFacts, out: list[Instruction]) -> None:
         self._facts = facts
         self._out = out
-        #: of an earlier leader's job, which may lie anywhere, until they have been asked
+        #: addresses of TaskExecutors of an earlier leader's job, until they have been asked
         self._former: Mapping[ResourceId, str] | None = None
         self._watched: dict[ResourceId, str] = {}
         #: slots on TaskExecutors that were lost
@@ -31,7 +31,7 @@ class JobHolders:
 
     @property
     def addresses(self) -> tuple[str, ...]:
-        """Where something of the job may be."""
+        """Addresses of all TaskExecutors that may hold anything of the job."""
         return tuple((self._watched if self._former is None else self._former).values())
 
     def recover(self) -> None:

@@ -50,7 +50,7 @@ class TimerFired(msgspec.Struct, frozen=True):
 
 
 class JournalWritten(msgspec.Struct, frozen=True):
-    """What was written down before AwaitJournal is durable."""
+    """All journal entries before AwaitJournal are durable."""
 
     batch: int
 
@@ -62,7 +62,7 @@ class OutputsPrepared(msgspec.Struct, frozen=True):
 
 
 class PrepareFailed(msgspec.Struct, frozen=True):
-    """There is no staging."""
+    """The staging folder could not be made."""
 
     failure: FailureInfo
 
@@ -87,7 +87,7 @@ class Deposed(msgspec.Struct, frozen=True):
 
 
 class Reattached(msgspec.Struct, frozen=True):
-    """What TaskExecutors have of the job; those that have not answered are gone."""
+    """The state that TaskExecutors have of the job; those that have not answered are gone."""
 
     answers: dict[ResourceId, AttachedJob]
 
@@ -97,7 +97,7 @@ class SlotsTaken(msgspec.Struct, frozen=True):
 
 
 class SlotsCounted(msgspec.Struct, frozen=True):
-    """Who has the slots of the cluster."""
+    """The jobs that hold the slots of the cluster."""
 
     overview: SlotOverview
 

@@ -6,7 +6,7 @@
     about TaskExecutors    Watch, LookAfter, Forget
     to the ResourceManager TellResourceManager, CountSlots
     time                   SetTimer, StopTimer
-    to those who wait      TellEnd
+    to waiting clients     TellEnd
 
 They are carried out in the order in which they were given, so what is written down is so before its effect. Those that
 take time answer with an input (``job_input``) of their own. Plain data.
@@ -32,9 +32,9 @@ from engine.rpc.request import Acknowledge, Request
 
 
 class Timer(StrEnum):
-    """What a job may wait for by the clock."""
+    """Timers that a job may set."""
 
-    #: between a failure and the attempt to mend it
+    #: the time between a failure and the attempt to recover from it
     PAUSE = "PAUSE"
     #: slots that the cluster does not have
     SLOTS = "SLOTS"
@@ -96,7 +96,7 @@ class RemoveStaging(msgspec.Struct, frozen=True):
 
 
 class TellEnd(msgspec.Struct, frozen=True):
-    """Tell those who wait how the job ended."""
+    """Tell waiting clients how the job ended."""
 
     status: JobStatus
     failure: FailureInfo | None
@@ -165,7 +165,7 @@ class TellResourceManager(msgspec.Struct, frozen=True):
 
 
 class CountSlots(msgspec.Struct, frozen=True):
-    """Ask the ResourceManager who has the slots (SlotsCounted)."""
+    """Ask the ResourceManager which jobs hold slots (SlotsCounted)."""
 
 
 class SetTimer(msgspec.Struct, frozen=True):

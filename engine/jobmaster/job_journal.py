@@ -49,12 +49,12 @@ _CHECKSUM = struct.Struct(">I")
 _FRAME = struct.Struct(">II")
 #: a frame that says to be longer is damaged
 _FRAME_BYTES_MAX = 1 << 28
-#: seconds that somebody who closes a journal waits for its last events
+#: seconds that closing a journal waits for its last events
 _CLOSE_S = 1.0
 
 
 class Journal(Protocol):
-    """Where a JobMaster writes its events. On the loop."""
+    """The event log of a JobMaster. Called on the loop."""
 
     @property
     def is_durable(self) -> bool:
@@ -75,7 +75,7 @@ class Journal(Protocol):
 
 
 class NoJournal:
-    """Of a job that ends with its JobMaster."""
+    """The journal of a job that ends with its JobMaster: it keeps nothing."""
 
     is_durable = True
 
@@ -90,7 +90,7 @@ class NoJournal:
 
 
 class JournalContent(NamedTuple):
-    """What a journal says. ``damage`` is why it ends where it does, "" when it ends with a whole frame."""
+    """The content of a journal. ``damage`` says why it ends early, "" when it ends with a whole frame."""
 
     job_id: JobId
     epoch: int
@@ -107,13 +107,13 @@ class FileJournal:
         self._patience_s = patience_s
         self._frames: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self._appended = 0
-        #: set by the writer
+        #: entries written so far; set by the writer
         self._written = 0
         self._failure = ""
         self._is_given_up = self._is_closed = False
         self._waiting: list[tuple[int, asyncio.Future[None]]] = []
         self._loop: asyncio.AbstractEventLoop | None = None
-        #: held by who uses the descriptor
+        #: lock held while the descriptor is used
         self._turn = threading.Lock()
         self._has_descriptor = True
         self._writer = threading.Thread(target=self._write, name=f"journal {path.name}", daemon=True)
@@ -268,7 +268,7 @@ class FileJournal:
         assert self._loop is not None, "the writer is started by append"
         try:
             self._loop.call_soon_threadsafe(self._progressed)
-        except RuntimeError:  # the loop is closed, and nobody waits
+        except RuntimeError:  # the loop is closed, and no task waits
             _log.debug("%s: nobody waits", self._path)
 
 
@@ -287,7 +287,7 @@ def _write_all(descriptor: int, content: bytes) -> None:
 
 
 def read_journal(path: Path) -> JournalContent:
-    """Return what a journal says; CorruptBlockError when it is none, OSError when it cannot be read."""
+    """Return the content of a journal; CorruptBlockError for other files, OSError for those that cannot be read."""
     content = path.read_bytes()
     job_id, epoch = _read_header(path, content)
     events: list[JobEvent] = []
@@ -319,7 +319,7 @@ def _read_header(path: Path, content: bytes) -> tuple[JobId, int]:
 
 
 def _frame_end(content: bytes, offset: int) -> int:
-    """Return where the frame at ``offset`` ends; ValueError when it is cut off or damaged."""
+    """Return the end offset of the frame at ``offset``; ValueError when it is cut off or damaged."""
     if offset + _FRAME.size > len(content):
         raise ValueError("a frame is cut off")
     length, checksum = _FRAME.unpack_from(content, offset)

@@ -25,7 +25,7 @@ from engine.jobmaster.slot_pool import AllocatedSlot
 
 
 class JobLinks:
-    """Of one job."""
+    """Links between the TaskExecutors of one job."""
 
     def __init__(self, facts: JobFacts) -> None:
         self._facts = facts
@@ -35,7 +35,7 @@ class JobLinks:
         self._why = ""
 
     def why_failed(self, failure: FailureInfo, reader: AllocatedSlot) -> FailureInfo:
-        """Return why a task failed that could not read a result, with the hosts of both sides."""
+        """Return the failure of a task that could not read a result, with the hosts of both sides."""
         producer = self._facts.graph.vertex_of(failure.partition.producer) if failure.partition is not None else None
         holder = producer.current.slot if producer is not None else None
         if holder is None or holder.resource_id == reader.resource_id:
@@ -76,7 +76,7 @@ class JobLinks:
         self._links.next_attempts()
 
     def _bytes_held(self, resource_id: ResourceId) -> int:
-        """Return the bytes of results that a TaskExecutor holds and somebody still has to read."""
+        """Return the bytes of results that a TaskExecutor holds and that still have to be read."""
         return sum(
             sum(vertex.current.partition_bytes)
             for vertex in self._facts.graph

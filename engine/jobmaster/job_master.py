@@ -339,7 +339,7 @@ class JobMaster(RpcEndpoint):
 
     @property
     def details(self) -> JobDetails:
-        """Everything about the job."""
+        """Return the details of the job: vertices, attempts, edges, times."""
         return self._report.details
 
     async def request_job_status(self, request: RequestJobStatus) -> JobOverview:
@@ -355,9 +355,9 @@ class JobMaster(RpcEndpoint):
         return self._report.details
 
     async def request_job_exceptions(self, request: RequestJobExceptions) -> JobExceptions:
-        """Return what went wrong so far."""
+        """Return the failures so far."""
         return self._report.exceptions
 
     async def request_job_outcome(self, request: RequestJobOutcome) -> JobOutcome:
-        """Return how the job ended, once it has."""
+        """Return the outcome of the job, once it has ended."""
         return await asyncio.shield(self.outcome)

@@ -1,4 +1,4 @@
-"""What a JobMaster is configured with, and where that comes from: the process's configuration, and the job's own.
+"""JobMasterSettings: the settings of a JobMaster, from the process's configuration and the job's own.
 
     job_master_settings(configuration, address of the ResourceManager, restart strategy by default) ─► JobMasterSettings
 
@@ -28,19 +28,19 @@ from engine.jobmaster.restart_strategy import NoRestart, RestartStrategy, is_end
 
 
 class JobMasterSettings(msgspec.Struct, frozen=True):
-    """What a JobMaster is configured with. Times in seconds."""
+    """The settings of a JobMaster. Times in seconds."""
 
     slot_request_timeout_s: float
     heartbeat_interval_s: float
     heartbeat_timeout_s: float
     resource_manager_address: str
-    #: makes a job's own; by default nothing is tried again
+    #: restart strategy for a job; by default nothing is tried again
     restart_strategy: Callable[[JobGraph], RestartStrategy] = lambda _: NoRestart()
     #: a TaskExecutor that does not answer the next leader's JobMaster for so long is lost
     reattach_timeout_s: float = 30.0
-    #: for how long all tasks of a job may wait for each other; 0: for ever
+    #: time that all tasks of a job may wait for each other; 0: unlimited
     stalled_timeout_s: Callable[[JobGraph], float] = lambda _: 0.0
-    #: for how long the same failure may repeat everywhere before the job ends; 0: for ever
+    #: time that the same failure may repeat on every TaskExecutor before the job ends; 0: unlimited
     give_up_s: Callable[[JobGraph], float] = lambda _: 0.0
 
 

@@ -55,7 +55,7 @@ class JobMending:
         self._tasks = tasks
         self._scheduling = scheduling
         self._repeated = repeated
-        #: when the failure came that is being mended, and when the pause ends
+        #: time of the failure that is being recovered from, and end of the pause
         self._failed_ms = 0
         self._pause_end_s = 0.0
         self._is_judged = False
@@ -97,7 +97,7 @@ class JobMending:
         )
 
     def _look_after(self, partition: ResultPartitionId | None) -> None:
-        """Ask the holder of a partition that could not be read: if nobody listens, everything there is lost at once."""
+        """Ask the holder of a partition that could not be read: if it refuses connections, it is lost at once."""
         vertex = self._facts.graph.vertex_of(partition.producer) if partition is not None else None
         if vertex is not None and vertex.current.slot is not None:
             self._out.append(LookAfter(vertex.current.slot.resource_id))

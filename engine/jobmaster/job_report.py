@@ -1,4 +1,4 @@
-"""JobReport: what a job tells those who ask: state, live numbers, details, failures, and at its end how it ended.
+"""JobReport: what a job reports to clients: state, live numbers, details, failures, and at its end how it ended.
 
 It reads the ``JobState`` and changes nothing in it.
 
@@ -34,7 +34,7 @@ class JobReport:
         self._clock = clock
         self._start_s = clock.monotonic_s() - max(0, clock.wall_ms() - facts.start_ms) / 1000
         self._end_s: float | None = None
-        #: what was told of the end
+        #: end of the job, as reported to clients
         self._end: JobEnd | None = None
 
     @property
@@ -56,7 +56,7 @@ class JobReport:
             self._end_s = self._clock.monotonic_s()
 
     def job_end(self, status: JobStatus, failure: FailureInfo | None, epoch: int) -> JobEnd:
-        """Return how the job ends, at this moment."""
+        """Return the end of the job as of now."""
         self.stop_counting()
         text = "" if failure is None else f"{failure.type_name}: {failure.message}"
         end_ms = self._facts.start_ms + self._runtime_ms
@@ -70,7 +70,7 @@ class JobReport:
         return self._end
 
     def outcome(self, status: JobStatus, failure: FailureInfo | None) -> JobOutcome:
-        """Return how the job ended, for clients."""
+        """Return the outcome of the job for clients."""
         return JobOutcome(
             self._job.job_id,
             self._job.name,
@@ -103,7 +103,7 @@ class JobReport:
 
     @property
     def details(self) -> JobDetails:
-        """Everything about the job."""
+        """Details of the job: vertices, attempts, edges, times."""
         if self._end is not None and self._end.record.status == self._history.status.value:
             return self._end.details
         return JobDetails(
@@ -121,7 +121,7 @@ class JobReport:
 
     @property
     def exceptions(self) -> JobExceptions:
-        """What went wrong so far."""
+        """Failures so far."""
         failures = self._facts.failures
         latest = tuple(JobFailure(past.time_ms, past.failure) for past in failures.latest)
         return JobExceptions(latest, failures.is_truncated)

@@ -71,7 +71,7 @@ class JobScheduling:
         self._address = address
         self._turn = turn
         self._slot_timeout_s = slot_timeout_s
-        #: nothing that the job waits for could be served by the slots there are
+        #: True if no slot of the cluster fits any request of the job
         self.is_short = False
         #: regions whose slots may not be durable in the journal yet, by the batch that they were written in
         self._unwritten: dict[int, Sequence[SchedulingRegion]] = {}
@@ -147,7 +147,7 @@ class JobScheduling:
         return tuple(accepted)
 
     def ask_for_slots(self, *, is_running: bool) -> None:
-        """Give back slots that nobody uses, and ask for those that are missing."""
+        """Return unused slots, and request missing ones."""
         pool, waiting = self._facts.pool, self._facts.scheduler.waiting
         for slot in pool.release_idle():
             self._out.append(Tell(slot.address, FreeSlot(slot.allocation_id)))
@@ -174,7 +174,7 @@ class JobScheduling:
         return waits and self._facts.graph.active_count == 0
 
     def timed_out(self, overview: SlotOverview, *, is_running: bool) -> FailureInfo | None:
-        """Return why the job fails after it has waited for slots that are not there; None when they are."""
+        """Return the failure of a job that has waited too long for slots; None when it has them."""
         if not self._is_stuck(is_running=is_running):
             return None
         region = self._facts.scheduler.waiting[0]
@@ -204,7 +204,7 @@ class JobScheduling:
         self._out.append(TellResourceManager(WithdrawSlotRequests(job_id, request_id)))
 
     def discard_slot(self, vertex: ExecutionVertex) -> None:
-        """Give up the slot of an attempt: its TaskExecutor may have taken it back when nobody heard."""
+        """Give up the slot of an attempt: its TaskExecutor may have taken it back unnoticed."""
         slot = vertex.current.slot
         if slot is not None:
             self._facts.pool.discard(slot.allocation_id)

@@ -141,7 +141,7 @@ class JobState:
         self._mending = JobMending(
             facts, self._out, self._timers, self.history, self._tasks, self._scheduling, repeated, self._links
         )
-        #: what TaskExecutors were asked for, and what came while they were
+        #: state expected of TaskExecutors that have been asked, and reports that came meanwhile
         self._expected: Mapping[ResourceId, Expectation] = {}
         self._early_reports: list[TaskReport] = []
 

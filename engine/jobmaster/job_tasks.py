@@ -1,6 +1,6 @@
 """JobTasks: what becomes of a job's attempts: reports are taken in, attempts are cancelled. A part of ``JobState``.
 
-    learn(report) ─► the attempt changes ─► it has ended: TaskEnded is written down; results nobody needs are released
+    learn(report) ─► the attempt changes ─► it has ended: TaskEnded is written down; unneeded results are released
     replan(finished) ─► the plan of what has not begun follows real sizes
     cancel(subtasks) ─► at once what was never sent, else a Cancel
 
@@ -65,7 +65,7 @@ class JobTasks:
         return vertex
 
     def why_failed(self, vertex: ExecutionVertex, report: TaskReport) -> FailureInfo:
-        """Return why an attempt failed; the TaskExecutor is avoided where it may be the cause."""
+        """Return the failure of an attempt; the TaskExecutor is avoided where it may be the cause."""
         failure = report.failure or FailureInfo("JobExecutionError", "the task failed without a reason")
         slot = vertex.current.slot
         if slot is None:
@@ -119,5 +119,5 @@ class JobTasks:
         self._out.append(Cancel(vertex.current.attempt, vertex.name, slot.address, slot.resource_id))
 
     def release(self, partitions: Mapping[str, tuple[ResultPartitionId, ...]]) -> None:
-        """Have TaskExecutors drop results that nobody reads any more."""
+        """Have TaskExecutors drop results without readers."""
         self._out += (Tell(address, ReleasePartitions(ids)) for address, ids in partitions.items())

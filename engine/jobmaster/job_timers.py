@@ -13,7 +13,7 @@ from engine.jobmaster.job_instruction import Instruction, SetTimer, StopTimer, T
 
 
 class JobTimers:
-    """Which timers of a job run. ``out`` takes the instructions."""
+    """The running timers of a job. ``out`` takes the instructions."""
 
     def __init__(self, out: list[Instruction]) -> None:
         self._out = out

@@ -1,4 +1,4 @@
-"""How many network buffers a job can use: the size that the network pool of a MiniCluster gets.
+"""Network buffers that a job can use: the size of a MiniCluster's network pool.
 
 Each subtask has one pool for each of its data sets: two buffers for each subpartition and some floating ones. A pool
 that is smaller makes a job slower, never fail. Pure.

@@ -30,7 +30,7 @@ _log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-#: between two questions to a storage that does not answer
+#: seconds between two requests to a storage that does not answer
 _STORAGE_PAUSE_S = 1.0
 
 

@@ -1,4 +1,4 @@
-"""Which BLOCKING partitions nobody needs any more.
+"""PartitionTracker: the BLOCKING partitions that no consumer needs any more.
 
 A BLOCKING partition can be read again and again; it is dropped when all of its consumers are FINISHED. Consumers
 that failed or may still run keep it. PIPELINED partitions are dropped by their last reader, not here. Pure.

@@ -57,7 +57,7 @@ def consumer_range(edges: Sequence[ExecutionEdge]) -> KeyRange:
 
 
 def choose_bounds(subtasks: Iterable[ExecutionVertex]) -> list[tuple[IntermediateDataSetId, tuple[bytes, ...]]]:
-    """Choose the bounds of the sorted results that these subtasks read, and return those that nobody had chosen."""
+    """Choose the bounds of the sorted results that these subtasks read, and return the new ones."""
     chosen: list[tuple[IntermediateDataSetId, tuple[bytes, ...]]] = []
     for edges in [edges for subtask in subtasks for edges in subtask.inputs]:
         partition = edges[0].partition

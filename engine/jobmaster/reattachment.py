@@ -3,8 +3,8 @@
     Reattachment.run ─► each is asked under the new epoch, all at once, until it answers or counts as gone
 
 A TaskExecutor that refuses the connection three times in a second is gone; one that does not answer has until the
-time-out. One that holds nothing that is needed is asked too, so that it drops what it has, but nobody waits for it;
-without an answer it is gone as well, so that no later restart counts on what it had. On the JobMaster's loop.
+time-out. One that holds nothing that is needed is asked too, so that it drops what it has, but its answer is not waited
+for; without an answer it is gone as well, so that no later restart counts on what it had. On the JobMaster's loop.
 
 Source: the reconciliation of Flink's FLIP-383, which waits for TaskManagers to come by themselves.
 Held by: tests/jobmaster/test_takeover.py
@@ -27,7 +27,7 @@ from engine.rpc.gateway import ASK_TIMEOUT_S, RpcService
 
 _log = logging.getLogger(__name__)
 
-#: so many refused connections, the first and the last so far apart: nobody is there
+#: refused connections after which a TaskExecutor counts as gone, and the seconds from the first to the last of them
 _REFUSALS = 3
 _REFUSALS_S = 1.0
 _PAUSE_S = 0.25
@@ -38,7 +38,7 @@ class Reattachment:
 
     Args:
         job_master_address: where tasks report to from now on.
-        timeout_s: who has not answered until then counts as gone.
+        timeout_s: a TaskExecutor that has not answered by then counts as gone.
         expected: what each of them should have.
         on_attached: told of each that has answered, which waits for heartbeats from then on.
     """
@@ -66,7 +66,7 @@ class Reattachment:
         self._lost: set[ResourceId] = set()
 
     async def run(self) -> dict[ResourceId, AttachedJob]:
-        """Ask all; return the answers of those that have one when nobody is to be waited for any more."""
+        """Ask all; return the answers when no further one is to be waited for."""
         loop = asyncio.get_running_loop()
         self._asking = {
             resource_id: loop.create_task(self._ask(resource_id, there), name=f"reattach {resource_id}")
@@ -76,7 +76,7 @@ class Reattachment:
             needed = [self._asking[resource_id] for resource_id, there in self._expected.items() if there.is_needed]
             if needed:
                 await asyncio.wait(needed)
-            # The others had as long; where nobody was waited for they are given a moment.
+            # The others had as long; where there was nothing to wait for they get a short time.
             others = [task for task in self._asking.values() if not task.done()]
             if others:
                 await asyncio.wait(others, timeout=_REFUSALS_S)

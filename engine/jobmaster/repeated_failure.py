@@ -3,7 +3,7 @@
     failed(failure, TaskExecutor)                    with each attempt that fails
     verdict(failures, subtasks, graph, now) ─► why the job is given up, or None ─► left_s: when it would be
 
-The same cause is one of the same type and text, numbers and identifiers aside; a full disk is one whoever asks it for
+The same cause is one of the same type and text, numbers and identifiers aside; a full disk is one, with any number of
 room for whatever. It repeats when attempts in a row had it as their root, for ``give_up_s``, and in the last
 ATTEMPTS_MIN of them no subtask more has finished; and it does everywhere when each TaskExecutor that the failed regions
 ran on has had it. What others cause (a connection, a lost process) is no such cause: it says nothing about where it is
@@ -40,11 +40,11 @@ def _cause_of(failure: FailureInfo) -> tuple[str, str]:
 
 
 class RepeatedFailure:
-    """Of one job. Args: give_up_s: so long the same cause must last; 0: it may for ever."""
+    """Failures of one job with the same cause. Args: give_up_s: seconds that it may last; 0: unlimited."""
 
     def __init__(self, give_up_s: float) -> None:
         self._give_up_s = give_up_s
-        #: where the attempts that run now have failed, by cause
+        #: TaskExecutors on which current attempts have failed, by cause
         self._seen: dict[tuple[str, str], set[ResourceId]] = defaultdict(set)
         self._cause: tuple[str, str] | None = None
         self._places: set[ResourceId] = set()
@@ -53,7 +53,7 @@ class RepeatedFailure:
         self._fruitless_count = 0
         self._first_s = 0.0
         self._finished_count = 0
-        #: whether the last attempts failed alike wherever they ran
+        #: True if the last attempts failed alike wherever they ran
         self._is_repeated = False
 
     def failed(self, failure: FailureInfo, place: ResourceId) -> bool:
@@ -65,7 +65,7 @@ class RepeatedFailure:
     def verdict(
         self, failures: FailureHistory, subtasks: Iterable[ExecutionVertex], graph: ExecutionGraph, now_s: float
     ) -> FailureInfo | None:
-        """As before_restart, for the subtasks that are to run again; None when nothing says why."""
+        """Decide as before_restart, for the subtasks that are to run again; None when no failure explains them."""
         if not failures.unmended:
             return None
         used = {each.current.slot.resource_id for each in subtasks if each.current.slot is not None}

@@ -113,7 +113,7 @@ class ExponentialDelayRestart:
 
 
 class FailureRateRestart:
-    """As often as needed, unless failures come too fast."""
+    """Restart as often as needed, unless failures come too fast."""
 
     def __init__(self, failures_max: int, interval_s: float, delay_s: float) -> None:
         self._failures_max = failures_max

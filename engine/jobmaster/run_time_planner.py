@@ -35,7 +35,7 @@ class RunTimePlanner:
     def __init__(self, graph: ExecutionGraph) -> None:
         self._graph = graph
         self.decisions: tuple[RunTimeDecision, ...] = ()
-        #: why decisions did not fit, each reason once
+        #: reasons why decisions did not fit, each once
         self.refused: tuple[str, ...] = ()
 
     def replan(self, finished: ExecutionVertex) -> tuple[RunTimeDecision, ...]:
@@ -97,7 +97,7 @@ def _size(result: IntermediateResult) -> DataSetSize:
     index = result.data_set.id.output_index
     executions = [partition.producer.current for partition in result.partitions]
     stored = [partition.subpartition_bytes for partition in result.partitions]
-    # a POINTWISE result has producers with different numbers of subpartitions, which nobody adds up
+    # a POINTWISE result has producers with different numbers of subpartitions, which are not added up
     is_regular = len({len(each) for each in stored}) == 1
     return DataSetSize(
         sum(execution.partition_rows[index] for execution in executions if execution.partition_rows),

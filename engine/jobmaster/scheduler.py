@@ -38,7 +38,7 @@ _PRODUCING = frozenset({ExecutionState.RUNNING, ExecutionState.FINISHED})
 
 
 class RegionState(StrEnum):
-    """What became of a region."""
+    """The states of a region."""
 
     WAITING = "WAITING"
     RUNNING = "RUNNING"

@@ -1,17 +1,17 @@
-"""Shared splits: sources whose subtasks may read each other's splits, since nobody can tell which of them read what.
+"""Shared splits: sources whose subtasks may read each other's splits, since results do not depend on it.
 
     source ─► filter ─► partial aggregate ══HASH══►            rows of all subtasks meet: yes
     source ─► join with a BROADCAST side ─► project ══HASH══►  any subtask has the whole build side: yes
     source ─► filter ─► sink                                   files are in the order of the source: no
-    source ─► sort, limit, function                            what comes out follows from who had which rows: no
+    source ─► sort, limit, function                            the result depends on which subtask had which rows: no
 
     may_share_splits(job_graph, vertex) -> bool
 
 From the source on to where rows of all subtasks meet there must be nothing that looks at the order of rows, or at rows
-together that are not of one split. Whole splits change hands, so what the splits themselves keep together (all rows of
+together that are not of one split. Whole splits change owners, so what the splits themselves keep together (all rows of
 a group, where they were made so) stays together.
 
-What a subtask read is not the same in another attempt. Therefore all subtasks run again together (who asks looks at
+What a subtask read is not the same in another attempt. Therefore all subtasks run again together (callers look at
 that), and what they store for others is divided by the rows alone: a stored result of which each consumer reads the
 part of one producer ends the sharing as well. Sums of floating point numbers may differ in their last digits from one
 run to the next, as they do wherever rows come from several subtasks.
@@ -34,7 +34,7 @@ from engine.graph.operator_descriptor import (
 from engine.graph.ship_strategy import SORTED_RUNS
 from engine.ids import IntermediateDataSetId
 
-#: of their rows each follows from one row, or from all that there are
+#: operators each of whose rows follows from one row, or from all of them
 _BLIND = ProjectOperator | FilterOperator | ExplodeOperator | HashJoinOperator | HashAggregateOperator
 
 

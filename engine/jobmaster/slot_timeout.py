@@ -1,4 +1,4 @@
-"""slot_timeout_text: what a person reads of a region that does not get its slots: how many are missing, who has them.
+"""slot_timeout_text: the message about a region without slots: how many are missing, which jobs hold them.
 
 Pure.
 

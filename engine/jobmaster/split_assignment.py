@@ -1,9 +1,10 @@
-"""Which splits each subtask reads: contiguous runs, in order, the largest run as small as possible.
+"""Split assignment: each subtask reads a contiguous run of splits, in order, the largest run as small as possible.
 
     sizes   5 1 1 | 4 3 | 7        parallelism 3: the largest share is 7, and no assignment of runs has a smaller one
 
-Runs keep the order of rows: reading the subtasks one after the other reads the source in order. Where nobody can see
-that order, subtasks of one process take splits from each other when they have read their own (``shared_splits``). Pure.
+Runs keep the order of rows: reading the subtasks one after the other reads the source in order. Where results do not
+show that order, subtasks of one process take splits from each other when they have read their own (``shared_splits``).
+Pure.
 """
 
 from __future__ import annotations

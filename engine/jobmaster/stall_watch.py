@@ -4,15 +4,15 @@
     moved()                                                                     whenever an attempt changes its state
 
 A task reports that it waits when it waits for input, for room in its output or for another task of its process, and
-its counters are those of the report before. Whoever does anything else is at work, however long it takes: a Python
-function, a source that is held back, a file system that does not answer. So is who has not begun or is being
+its counters are those of the report before. A task that does anything else is at work, however long it takes: a Python
+function, a source that is held back, a file system that does not answer. So is a task that has not begun or is being
 cancelled. A job that only waits for slots has no task that runs, and nothing is counted then.
 
 The job is stalled when all tasks that run have waited so for the time-out without a break. Time is counted between
-reports, and at most STEP_MAX_S of each: neither a process that was stopped nor one that is silent uses it up (who is
-silent for long is lost, ``heartbeat.timeout``). Pure.
+reports, and at most STEP_MAX_S of each: neither a process that was stopped nor one that is silent uses it up (one that
+is silent for long is lost, ``heartbeat.timeout``). Pure.
 
-Source: own. Flink leaves such a job to the one who looks at its back pressure.
+Source: own. Flink leaves such a job to the user who looks at its back pressure.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class StallWatch:
 
 
 def stalled_text(graph: ExecutionGraph, waiting: list[tuple[ExecutionVertex, TaskWait]], timeout_s: float) -> str:
-    """Return who waits for whom, one task a line, those first whose output is full. Pure."""
+    """Describe the waits of a stalled job, one task a line, those with full outputs first. Pure."""
     ordered = sorted(waiting, key=lambda each: each[1].kind is not WaitKind.ROOM)
     lines = [f"  {vertex.name}: {wait_text(graph, vertex, wait)}" for vertex, wait in ordered[:_NAMED_MAX]]
     if len(ordered) > _NAMED_MAX:
@@ -107,7 +107,7 @@ def stalled_text(graph: ExecutionGraph, waiting: list[tuple[ExecutionVertex, Tas
 
 
 def wait_text(graph: ExecutionGraph, vertex: ExecutionVertex, wait: TaskWait) -> str:
-    """Return what one task waits for. Pure."""
+    """Describe what one task waits for. Pure."""
     more = f" and {wait.more} more" if wait.more else ""
     if wait.kind is WaitKind.TASK:
         return f"{wait.operator} waits for {wait.text}"

@@ -18,13 +18,13 @@ from engine.jobmaster.job_status import JobStatus, check_job_transition
 
 _log = logging.getLogger(__name__)
 
-#: that a client which asks now and then misses none
+#: restarts kept, so that a client which polls now and then misses none
 _RESTARTS_KEPT = 32
 _CAUSE_CHARACTERS_MAX = 500
 
 
 class StatusHistory:
-    """Of one job, which began at ``start_ms``."""
+    """Status changes of one job, which began at ``start_ms``."""
 
     def __init__(self, job_id: JobId, job_name: str, start_ms: int, clock: Clock) -> None:
         self._job = f"{job_id} ({job_name})"

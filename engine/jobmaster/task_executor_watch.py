@@ -3,9 +3,9 @@
     watch(resource_id, address) ─► run(): asks every one of them again and again ─► on_lost(resource_id, reason)
         look_after(resource_id) ─► asks one at once: does it answer?     forget(resource_id)
 
-Where nobody listens, twice, a TaskExecutor is lost at once, and one that refuses the JobMaster (its clock, its secret,
-its version is another one) is, too: neither can be told anything. One that is silent has until the time-out. On the
-JobMaster's loop.
+Where connections are refused, twice, a TaskExecutor is lost at once, and one that refuses the JobMaster (its clock, its
+secret, its version is another one) is, too: neither can be told anything. One that is silent has until the time-out. On
+the JobMaster's loop.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from engine.rpc.errors import REFUSES_ALL, EndpointUnreachableError, UntrustedRe
 from engine.rpc.gateway import RpcService
 from engine.rpc.heartbeat import HeartbeatMonitor
 
-#: attempts in a row that found nobody, after which a TaskExecutor counts as lost
+#: refused connections in a row after which a TaskExecutor counts as lost
 _UNREACHABLE_MAX = 2
 
 
@@ -97,7 +97,7 @@ class TaskExecutorWatch:
         await self._ask(resource_id)
 
     async def _ask(self, resource_id: ResourceId) -> bool:
-        """Ask a TaskExecutor; where nobody can be told anything, twice, it is lost. Return whether it answers."""
+        """Ask a TaskExecutor; where it cannot be reached, twice, it is lost. Return whether it answers."""
         reason = ""
         for _ in range(_UNREACHABLE_MAX):
             if resource_id not in self._addresses:
@@ -106,7 +106,7 @@ class TaskExecutorWatch:
                 gateway = self._rpc.connect(self._addresses[resource_id], self._epoch)
                 await gateway.ask(Heartbeat(self._sender), self._timeout_s)
             except UntrustedReplyError:
-                return False  # somebody listens; an answer that cannot be trusted is no sign of life either
+                return False  # it can be reached; an answer that cannot be trusted is no sign of life either
             except EndpointUnreachableError:
                 reason = "nothing answers at its address"
             except REFUSES_ALL as error:

@@ -1,4 +1,4 @@
-"""Budget: what a process may hold of each kind of memory, and who holds how much of it, one Reservation each.
+"""Budget: what a process may hold of each kind of memory, and its holders, one Reservation each.
 
     budget.set_limit(kind, bytes)                    once, when the process size is divided (``process_memory``)
     reservation = budget.reserve(kind, bytes)        at once, or MemoryBudgetError; ends with what it is for
@@ -14,13 +14,13 @@
 PAGES: of which a ``MemoryManager`` reserves pools. IO: network buffers. ARROW: batches on their way, files that are
 read and written. WORKER: processes of Python functions, whose memory is watched (``worker_watch``).
 
-Waiting is here and nowhere else, and one rule keeps it from going round in a circle: **a thread in a step hands nothing
-on and waits for nothing in this process until the step is closed.** A step waits for other steps only, so:
+Waiting is here and nowhere else, and one rule keeps it from going round in a circle: **a thread in a step passes
+nothing on and waits for nothing in this process until the step is closed.** A step waits for other steps only, so:
 
     those that are in one are never blocked by others  ─►  each of them is closed some time
     a waiter needs nothing but that                    ─►  each waiter gets its reservation, first come, first served
 
-What is handed on, or kept while others are waited for, is reserved, split or resized: at once, or it is refused, and
+What is passed on, or kept while others are waited for, is reserved, split or resized: at once, or it is refused, and
 no thread waits for it. So is a step within a step of the same thread: it is a part of the same work.
 
 A step that finds no room begins as soon as there is no other: memory beyond a limit by one step of work is better than
@@ -45,13 +45,13 @@ from engine.errors import MemoryBudgetError
 
 #: a reader's first row group gets as much in any case
 LEAST_BYTES: Final = 8 << 20
-#: between two looks at whether a waiter has been cancelled
+#: seconds between two checks whether a waiter has been cancelled
 _LOOK_S: Final = 0.1
 _UNLIMITED: Final = 1 << 62
 
 
 class Kind(Enum):
-    """What memory is for."""
+    """The kinds of memory."""
 
     __hash__ = object.__hash__  # a name's hash is a function of Python's, and members are looked up for each batch
 
@@ -62,7 +62,7 @@ class Kind(Enum):
 
 
 class Role(Enum):
-    """What a member does; the value is how often it holds a part, about."""
+    """The role of a member; the value is the number of parts that it holds at once, about."""
 
     __hash__ = object.__hash__
 
@@ -73,7 +73,7 @@ class Role(Enum):
 
 
 class Budget:
-    """What a process may hold of each kind."""
+    """The budget of a process for each kind of memory."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -90,11 +90,11 @@ class Budget:
             self._changed.notify_all()
 
     def limit(self, kind: Kind) -> int:
-        """Return what may be held of a kind."""
+        """Return the limit of a kind."""
         return self._limits[kind]
 
     def held(self, kind: Kind) -> int:
-        """Return what is held of a kind."""
+        """Return the bytes reserved of a kind."""
         return self._held[kind]
 
     def reserve(self, kind: Kind, size: int = 0, role: Role | None = None) -> Reservation:
@@ -170,7 +170,7 @@ class Budget:
 
     @property
     def record_limit(self) -> int:
-        """How large a record, or the pages that it lies in, may be: all there is for batches and functions."""
+        """Return the limit for one record, or for the pages that it lies in: all memory of batches and functions."""
         return self._limits[Kind.ARROW] + self._limits[Kind.WORKER]
 
     def check_record(self, size: int, what: str = "a record") -> None:
@@ -199,7 +199,7 @@ class Budget:
         return True
 
     def part_bytes(self, role: Role) -> int:
-        """Return how large a batch or a row group of each reader or writer may be now."""
+        """Return the limit for a batch or a row group of each reader or writer, as of now."""
         return self._limits[Kind.ARROW] // 2 // role.value // max(1, self._roles[role])
 
     def move(self, source: Reservation, target: Reservation, size: int) -> None:
@@ -244,14 +244,14 @@ class Reservation:
         self._budget: Budget | None = budget
         self.kind = kind
         self.role = role
-        #: of a step: the thread that waits for nothing meanwhile
+        #: thread of the step, which waits for nothing meanwhile
         self.thread = thread
         #: bytes
         self.size = 0
 
     @property
     def part_bytes(self) -> int:
-        """How large a batch or a row group may be now; 0 when it is closed."""
+        """The limit for a batch or a row group, as of now; 0 when it is closed."""
         return 0 if self._budget is None or self.role is None else self._budget.part_bytes(self.role)
 
     def resize(self, size: int) -> bool:
@@ -259,7 +259,7 @@ class Reservation:
         return self._budget is not None and self._budget.resize(self, size)
 
     def split(self, size: int) -> Reservation:
-        """Return a reservation of so many of these bytes, which travels with what they are for: nobody waits for it."""
+        """Return a reservation of so many of these bytes, which travels with what they are for, without waiting."""
         assert self._budget is not None, "the reservation is closed"
         part = Reservation(self._budget, self.kind)
         self._budget.move(self, part, size)
@@ -278,5 +278,5 @@ class Reservation:
         self.close()
 
 
-#: of this process
+#: budget of this process
 process_budget: Final = Budget()

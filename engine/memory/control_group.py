@@ -1,4 +1,4 @@
-"""What the kernel allows this process: the memory control group that it is in, as containers have one.
+"""Memory limits of the kernel for this process: those of its control group, as containers have one.
 
     limit_bytes() -> int | None       the least limit on the way up from this process's group; None: no limit
     kill_count() -> int               processes of the group that the kernel has ended for want of memory
@@ -42,7 +42,7 @@ def limit_bytes(root: Path = _ROOT, own_groups: Path = _OWN_GROUPS) -> int | Non
 
 
 def kill_count(root: Path = _ROOT, own_groups: Path = _OWN_GROUPS) -> int:
-    """Return how many processes of this process's group were ended for want of memory, as far as the kernel says."""
+    """Return the number of processes of this control group that the kernel ended for lack of memory."""
     for folder in _folders(root, own_groups):
         for name in ("memory.events", "memory.oom_control"):
             for line in _read(folder / name).splitlines():

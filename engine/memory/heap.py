@@ -1,4 +1,4 @@
-"""Manners of the heap: Python's collector, what the C library keeps, and the allocators of libraries.
+"""Settings of the heap: Python's collector, what the C library keeps, and the allocators of libraries.
 
     where                what is done                                                          what is left behind
     a user's process     import_quickly(module)   the collector rests while modules come       nothing
@@ -21,7 +21,7 @@ Why, measured
     arenas        glibc gives threads up to eight for each processor, which kept 60 MB of a job over 6 GB
     jemalloc      gives back what is not used again within DECAY_MS; 100 had the kernel clear twice as many pages for a
                   join of TPC-H, a tenth of its time; Arrow's 1000 keep half as much again, and forty readers 50 MB
-                  that nobody had asked for in a while
+                  that no process had used in a while
     BLAS          a thread for each processor spins 2**26 cycles before it sleeps; 2**20 still bridge pauses
 
 Limits: holes and arenas for glibc, others are left alone. Thread: any.
@@ -49,13 +49,13 @@ from typing import Any, Final
 
 from engine.clock import Clock, SystemClock
 
-#: how many times as many blocks of memory as there were after a collection call for the next one
+#: growth of the blocks of memory since the last collection that calls for the next one, as a factor
 GROWTH: Final = 1.5
 #: new objects of a worker before its collector looks at them: rows come and go by the thousand and are no cycles
 WORKER_THRESHOLD: Final = 100_000
 #: Arrow's unused memory goes back after so long; what the batches of a scan need again is still there
 DECAY_MS: Final = 500
-#: what libraries read when they are loaded, where nobody has set it
+#: variables that libraries read when they are loaded; values that are set already stay
 _LIBRARY_VARIABLES: Final = {
     "ARROW_DEFAULT_MEMORY_POOL": "jemalloc",
     # What is as large as a very wide row goes back at once: warm, it would be in memory several times.
@@ -64,9 +64,9 @@ _LIBRARY_VARIABLES: Final = {
 }
 #: seconds between two looks at how many blocks there are
 _LOOK_S: Final = 0.1
-#: of the time, for giving back
+#: share of the time to spend on freeing memory
 _SHARE: Final = 0.01
-#: what the engine is written on
+#: libraries that the engine itself is built on
 _OWN_LIBRARIES: Final = frozenset({"engine", "numpy", "pyarrow", "msgspec", "lz4"})
 
 
@@ -150,16 +150,16 @@ def _pass_over_at_the_end() -> None:
 
 
 class FrozenHeap:
-    """Counts those who want the heap frozen: the collector leaves alone what was there before the first of them.
+    """Counts the tasks that want the heap frozen: the collector leaves alone what was there before the first of them.
 
     Objects made meanwhile are collected as ever; those from before are again once the last one has left. To freeze and
     thaw makes everything old without the collector noticing that there is more of it, so it would never look there
     again, and what jobs leave in cycles would pile up. So the thaw itself collects when the heap has grown.
 
     Growth is told by the interpreter's blocks of memory. To count what is frozen is to walk through it: 5 ms of every
-    task once the engine is loaded, where the blocks take 0.02. So it is looked once, too, whether anybody else froze.
+    task once the engine is loaded, where the blocks take 0.02. So it is checked once, too, whether other code froze it.
 
-    Invariant: what somebody else has frozen stays frozen; then nothing is done here. Thread: any.
+    Invariant: what other code has frozen stays frozen; then nothing is done here. Thread: any.
     """
 
     def __init__(self) -> None:
@@ -168,9 +168,9 @@ class FrozenHeap:
         self._is_ours = False  # guarded by: self._lock
         self._is_theirs = False  # guarded by: self._lock
         self._blocks = 0  # guarded by: self._lock
-        #: when they are counted next, which takes as long as a small task; guarded by: self._lock
+        #: time of the next count, which takes as long as a small task; guarded by: self._lock
         self._not_before_s = 0.0
-        #: blocks there were when nothing was left to collect, 0 when nobody has looked; guarded by: self._lock
+        #: number of blocks when nothing was left to collect, 0 when they were not counted; guarded by: self._lock
         self._blocks_kept = 0
 
     def __enter__(self) -> None:
@@ -193,7 +193,7 @@ class FrozenHeap:
     def __exit__(
         self, error_type: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Thaw it when nobody is left, and collect when it has grown."""
+        """Thaw it when no task is left, and collect when it has grown."""
         has_grown = False
         with self._lock:
             self._user_count -= 1
@@ -241,7 +241,7 @@ class FreedMemory:
 
 
 class _Short:
-    """How many steps of this process are short of memory."""
+    """Return the number of steps of this process that are short of memory."""
 
     lock: Final = threading.Lock()
     count = 0  # guarded by: lock
@@ -287,6 +287,6 @@ def _set_decay(decay_ms: int) -> None:
         pa.jemalloc_set_decay_ms(decay_ms)
 
 
-#: of this process
+#: frozen heap of this process
 FROZEN_HEAP: Final = FrozenHeap()
 FREED_MEMORY: Final = FreedMemory(SystemClock())

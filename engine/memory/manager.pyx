@@ -86,7 +86,7 @@ cdef class MemoryManager:
         """Reserve pages for an owner and return its PagePool, to be closed by the owner.
 
         Args: owner: shown in reports, for example "hash join of v3-0"; pages: 1 or more.
-        Raises: MemoryBudgetError naming owner, size, what is free and who holds the rest.
+        Raises: MemoryBudgetError naming owner, size, what is free and which owners hold the rest.
         """
         cdef PagePool pool
         if pages < 1:
@@ -106,14 +106,14 @@ cdef class MemoryManager:
     def on_shortage(self, PagePool pool not None, give_back):
         """Have give_back() called when a new pool does not fit, until `pool` is closed, which it is to do.
 
-        It runs in the thread of whoever needs the memory and may write files; what it raises that thread gets.
+        It runs in the thread that needs the memory and may write files; its errors are raised there.
         """
         self._keepers[pool._id] = give_back
 
     def _reclaim(self, int64_t pages):
-        """Have memory given back, the oldest first, until so many pages are free or everybody has been asked.
+        """Have memory given back, the oldest first, until so many pages are free or all have been asked.
 
-        Who comes while one is asked, which may take a file's time, is asked as well.
+        One that is added while another is asked, which may write a file, is asked as well.
         """
         asked = set()
         with self._reclaiming:
@@ -165,7 +165,7 @@ cdef class MemoryManager:
         """Keep so many bytes of the budget free for others, as far as owners have not reserved them; 0: none.
 
         What owners keep for later is given back before a reservation takes any of it, and free pages' memory goes back
-        to the operating system. Those who may reserve are told so by their slots, so a reservation is not refused.
+        to the operating system. Slots limit what may be reserved, so a reservation is not refused.
         """
         self._pages_kept_free = (size + self.page_size - 1) // self.page_size
         pthread_mutex_lock(&self._slabs.mutex)
@@ -227,7 +227,7 @@ cdef class MemoryManager:
 
     @property
     def bytes_reserved(self):
-        """What the open pools may hold."""
+        """Bytes that the open pools may hold."""
         return self._pages_reserved * self.page_size
 
     @property

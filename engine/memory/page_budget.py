@@ -63,7 +63,7 @@ def operator_pages(weight: float, weights: Sequence[float], slot_pages: int) -> 
 class PageBudget(msgspec.Struct, frozen=True):
     """The pages that the slots of one process divide."""
 
-    #: of all slots together
+    #: bytes of all slots together
     size_bytes: int
     page_bytes: int = PAGE_SIZE_DEFAULT_BYTES
     slot_count: int = 1
@@ -88,5 +88,5 @@ class PageBudget(msgspec.Struct, frozen=True):
         return min(1.0, max(least, size_bytes / self.slot_bytes))
 
     def with_slots(self, count: int) -> PageBudget:
-        """Return the same pages divided among so many slots."""
+        """Return these pages divided among so many slots."""
         return msgspec.structs.replace(self, slot_count=count)

@@ -104,9 +104,9 @@ cdef class PagePool:
         return self._closed
 
     def shrink(self):
-        """Hand back the part of the reservation that is not in use; what is given afterwards stays reserved.
+        """Return the part of the reservation that is not in use; what is returned afterwards stays reserved.
 
-        Thread: the owner's, while nobody takes pages.
+        Thread: the owner's, while no page is taken.
         """
         cdef int64_t spare = self.page_limit - self.pages_used
         if not self._closed and spare > 0:
@@ -114,7 +114,7 @@ cdef class PagePool:
             self._manager._pool_shrunk(spare)
 
     def close(self):
-        """Hand the reservation back to the manager; idempotent.
+        """Return the reservation to the manager; idempotent.
 
         Pages that are still out are taken back and reported by the manager as a leak of this owner.
 

@@ -1,4 +1,4 @@
-"""How large a page is, given the budget of pages of a process and its slots.
+"""Page size, from the budget of pages of a process and its slots.
 
     page_size_for(budget_bytes, slots)      ->  32768, 16384, 8192 or 4096
 

@@ -21,10 +21,10 @@ cdef extern from "<pthread.h>" nogil:
     int pthread_mutex_lock(pthread_mutex_t* mutex)
     int pthread_mutex_unlock(pthread_mutex_t* mutex)
 
-cdef struct LargePage:              # lies in the 64 bytes before the memory handed out
+cdef struct LargePage:              # lies in the 64 bytes before the memory given out
     LargePage* next
     LargePage* previous
-    int64_t size                    # bytes handed out
+    int64_t size                    # bytes given out
     int64_t pages                   # counted for the owner; 0: beyond its limit
     int32_t owner                   # pool id
 

@@ -313,7 +313,7 @@ cdef int64_t slabs_take_back(PageSlabs* slabs, int32_t owner) noexcept nogil:
 
 
 cdef inline size_t mapped_bytes(int64_t size) noexcept nogil:
-    """Return how much is mapped for a large page; 0: it is of the heap."""
+    """Return the bytes mapped for a large page; 0: it is on the heap."""
     if SINGLE_PAGES or size < LARGE_MAPPED_MIN:
         return 0
     return <size_t> ((PREFIX_BYTES + size + MAPPED_STEP_BYTES - 1) & ~(MAPPED_STEP_BYTES - 1))

@@ -1,6 +1,6 @@
-"""From the process size, the one number that a person sets, to the budget of each kind of memory in a TaskManager.
+"""ProcessMemory: the budget of each kind of memory in a TaskManager, from the process size that users set.
 
-    taskmanager.memory.process.size                       all of it; half of the machine's memory when nobody set it
+    taskmanager.memory.process.size                       all of it; half of the machine's memory by default
     ├── base                                              interpreter and libraries: 136 MiB or half, as measured
     └── rest
         ├── pages        taskmanager.memory.managed.size, or .fraction (0.4) of the rest: for operators
@@ -15,9 +15,9 @@
 
 The pool of network buffers is sized from the job and works with less, so the minimum of its budget gives way before
 anything else does. An absolute size of the pages wins over the fraction and may be small: every operator runs with six
-pages, and pages get smaller with it (``page_size``). Who sets one that is small wants a small process, so Arrow gets as
-much and not less than 48 MiB and 16 MiB a slot; it is what it says in every job, and the base no more than a quarter.
-Network buffers are as large as pages, so that a page of rows is taken over by an operator as it came.
+pages, and pages get smaller with it (``page_size``). A user that sets a small one wants a small process, so Arrow gets
+as much and not less than 48 MiB and 16 MiB a slot; it is what it says in every job, and the base no more than a
+quarter. Network buffers are as large as pages, so that a page of rows is taken over by an operator as it came.
 
 Invariant: the budgets and the base add up to the process size, in jobs of both kinds. Pure: looks at no machine.
 Each budget is the limit of one kind of reservation (``budget``), and has a component that keeps to it:
@@ -61,32 +61,32 @@ PROCESS_SIZE_MIN_BYTES = 32 << 20
 SIZE_STEP_BYTES = 32 << 20
 BASE_BYTES = 136 << 20
 _MANAGED_MIN_BYTES = OPERATOR_PAGES_MIN * PAGE_SIZE_MIN_BYTES
-#: of Arrow where the budget of pages was set to less
+#: budget of Arrow where that of pages was set to less
 _ARROW_BYTES = 48 << 20
 _ARROW_SLOT_BYTES = 16 << 20
 
 
 class ProcessMemory(msgspec.Struct, frozen=True):
-    """How the memory of one TaskManager process is divided, in bytes."""
+    """The parts into which the memory of a TaskManager process is divided, in bytes."""
 
     process_bytes: int
     base_bytes: int
     network_bytes: int
     managed_bytes: int
     workers_bytes: int
-    #: of which pages have where no Python function runs
+    #: additional bytes for pages where no Python function runs
     spare_bytes: int
     arrow_bytes: int
-    #: of a page and of a network buffer
+    #: bytes of a page and of a network buffer
     page_bytes: int
     #: network buffers that there are from the start, and that a job may have
     network_segments_min: int
     network_segments_max: int
-    #: where ``managed_bytes`` comes from: its key and value
+    #: origin of ``managed_bytes``: its key and value
     managed_source: str
 
     def of_job(self, *, has_functions: bool) -> ProcessMemory:
-        """Return how it is divided while such a job runs alone."""
+        """Return the parts while such a job runs alone."""
         if has_functions:
             return self
         return msgspec.structs.replace(
@@ -112,7 +112,7 @@ class ProcessMemory(msgspec.Struct, frozen=True):
 
     @property
     def limits(self) -> dict[Kind, int]:
-        """What may be held of each kind, in bytes."""
+        """Limits for each kind, in bytes."""
         return {
             Kind.PAGES: self.managed_bytes,
             Kind.IO: self.network_bytes,
@@ -165,7 +165,7 @@ def process_memory(configuration: Configuration, slots: int, machine_bytes: int)
 
 
 def too_large_text(configuration: Configuration, machine_bytes: int, count: int = 1) -> str | None:
-    """Return what to tell a person whose processes may take more memory than there is; None where that is not so.
+    """Return a warning if processes may take more memory than the machine has, else None.
 
     ``count``: TaskManagers of this configuration on the machine.
     """
@@ -183,8 +183,8 @@ def too_large_text(configuration: Configuration, machine_bytes: int, count: int 
 def process_bytes_for(configuration: Configuration, slots: int, machine_bytes: int, workers_bytes: int) -> int:
     """Return the size of a process like this one in which Python workers may hold so many bytes.
 
-    It is a multiple of SIZE_STEP_BYTES, and at least that of this process; 0 where the machine has less: nobody is told
-    to set what would end the process.
+    It is a multiple of SIZE_STEP_BYTES, and at least that of this process; 0 where the machine has less: users are not
+    told to set what would end the process.
     """
     process = process_memory(configuration, slots, machine_bytes).process_bytes
     while True:

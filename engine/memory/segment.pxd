@@ -1,6 +1,6 @@
 # MemorySegment: a piece of native memory with a bounds-checked face for Python and raw fields for kernels.
 #
-# A kernel reads `data` and `size`; the pointer is valid while the segment is alive and not released. Nobody but the
+# A kernel reads `data` and `size`; the pointer is valid while the segment is alive and not released. Only the
 # manager and the buffer pools calls wrap_memory, require_no_views and forget.
 
 cimport cython
@@ -21,7 +21,7 @@ cdef class MemorySegment:
     cdef void forget(self) noexcept
     cdef int _check(self, int64_t offset, int64_t count) except -1
 
-# A segment of memory that somebody else owns; `keeper` is held until `forget` or the segment's end.
+# A segment of memory with another owner; `keeper` is held until `forget` or the segment's end.
 cdef MemorySegment wrap_memory(uint8_t* data, int32_t size, object keeper)
 # A segment with memory of its own (aligned to 64, not zeroed), outside of any budget. Raises MemoryError.
 cdef MemorySegment allocate_segment(int32_t size)

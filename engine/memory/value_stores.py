@@ -4,7 +4,7 @@
                                   find(number).open_value(...).read_block(index, into)
     place = owner.find_value(value, value_hash) or owner.write_value(value, value_hash)      read_back(place, into)
 
-Who writes rows knows its store; who reads them knows the number in a reference only.
+The writer of rows knows its store; a reader of them knows only the number in a reference.
 
 Held by: tests/iomanager/test_value_store.py
 """
@@ -26,7 +26,7 @@ class ValueOwner(Protocol):
     """Takes wide values of rows."""
 
     def find_value(self, value: memoryview, value_hash: int) -> Place | None:
-        """Return where an equal value lies already, None: it is to be written."""
+        """Return the place of an equal value that is stored already; None: it is to be written."""
         ...
 
     def write_value(self, value: memoryview, value_hash: int | None = None) -> Place:

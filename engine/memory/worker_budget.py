@@ -46,7 +46,7 @@ class WorkerBudget:
 
     @property
     def size(self) -> int:
-        """What all workers together may hold, in bytes."""
+        """Bytes that all workers together may hold."""
         manager = self._manager
         if manager is None or self._spare_bytes == 0:
             return self._limit_bytes

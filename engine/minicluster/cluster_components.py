@@ -38,7 +38,7 @@ class ClusterResources(TaskResources, Protocol):
 
     @property
     def sizes(self) -> ProcessMemory:
-        """How the memory of the process is divided."""
+        """The sizes into which the memory of the process is divided."""
         ...
 
     def ensure_network(self, segment_count: int) -> None:
@@ -51,7 +51,7 @@ class ClusterResources(TaskResources, Protocol):
 
 
 class ClusterSettings(msgspec.Struct, frozen=True):
-    """What the components are configured with. Times in seconds."""
+    """The settings of the components. Times in seconds."""
 
     slot_count: int
     heartbeat_interval_s: float
@@ -101,12 +101,12 @@ class ClusterComponents:
         self._retrieval = services.retrieval()
         self._leader: LeaderInformation | None = None
         self._components: LeadingComponents | None = None
-        #: makes the components lead
+        #: task in which the components become leaders
         self._leading: asyncio.Task[None] | None = None
 
     @property
     def dispatcher(self) -> Gateway:
-        """The leading Dispatcher; raises EngineError when nobody leads."""
+        """The leading Dispatcher; raises EngineError when none leads."""
         if self._leader is None:
             raise EngineError("no Dispatcher leads")
         return self._rpc.connect(self._leader.address, self._leader.epoch)
@@ -174,5 +174,5 @@ class ClusterComponents:
         self._on_fatal(error)
 
     def notify_leader(self, information: LeaderInformation | None) -> None:
-        """Note who leads."""
+        """Note the leader."""
         self._leader = information

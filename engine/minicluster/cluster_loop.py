@@ -6,7 +6,7 @@
                         └─ work is queued: ask the kernel at one of TURNS turns alone
 
 A message between components of one process is a dozen callbacks, and asyncio looks for events of the network before
-each of them. That look gives the GIL away, to a task that computes and hands it back when it likes: calls within one
+each of them. That look gives the GIL away, to a task that computes and returns it when it likes: calls within one
 process cost more in this than in all they do.
 
 Invariant: an event waits for TURNS - 1 turns of queued callbacks at most; a loop that has nothing queued waits for it.

@@ -79,12 +79,12 @@ _log = logging.getLogger(__name__)
 R = TypeVar("R")
 
 _PROGRESS_INTERVAL_S = 0.2
-#: how long progress is waited for; the job's end is looked at again then
+#: seconds for which progress is waited for, before the job's end is checked again
 _PROGRESS_WAIT_S = 10.0
-#: how long the loop may take for a call, and beyond the time that a cancelled task has to end for the end of everything
+#: seconds that the loop may take for a call, and, beyond the time-out of cancelled tasks, to end everything
 _LOOP_WAIT_S = 120.0
 
-#: makes what tasks run with, for a TaskExecutor and its first number of slots
+#: factory of the resources of tasks, for a TaskExecutor and its initial number of slots
 ResourcesFactory = Callable[[ResourceId, int], ClusterResources]
 
 
@@ -124,7 +124,7 @@ class MiniCluster:
         self._components: ClusterComponents | None = None
         #: slots of each submission that was admitted
         self._slots_of: dict[object, int] = {}
-        #: jobs that wait for their turn, the next one first: higher priorities, then who came first
+        #: jobs that wait for their turn, the next one first: higher priorities, then earlier submissions
         self._waiting: list[_InLine] = []
         self._arrivals = 0
         self._runs: dict[JobId, asyncio.Task[JobOutcome]] = {}
@@ -132,7 +132,7 @@ class MiniCluster:
         self._giving_up: set[asyncio.Task[bool]] = set()
         self._job_ended = asyncio.Condition()
         self._fatal_error: BaseException | None = None
-        #: what the Dispatcher has not answered yet
+        #: requests that the Dispatcher has not answered yet
         self._asked: set[asyncio.Future[Any]] = set()
 
     # ---- client's thread ----
@@ -146,7 +146,8 @@ class MiniCluster:
         """Run a job to its end and return its result.
 
         ``on_progress`` is called in this thread, about five times a second. Raises what the job failed with
-        (JobExecutionError and its kin). An interrupt from the keyboard cancels the job, waits for its end and goes on.
+        (JobExecutionError and its subclasses). An interrupt from the keyboard cancels the job, waits for its end and
+        goes on.
         """
         job_id = job_graph.job_id
         with uninterrupted() as interrupts:
@@ -157,7 +158,7 @@ class MiniCluster:
                 interrupts.tell(lambda: loop.call_soon_threadsafe(self._begin_to_give_up, job_id))
                 outcome = self._await_outcome(run, job_id, on_progress)
             except BaseException:
-                # The caller's own callback failed, or its patience ended: nobody is left who wants the job.
+                # The caller's own callback failed, or its time ended: the job is not wanted any more.
                 if not run.done() and self._call(self._give_up(job_id)):
                     concurrent.futures.wait([run])
                 raise
@@ -187,7 +188,7 @@ class MiniCluster:
             return
         wait_s = self._configuration.get(CANCELLATION_TIMEOUT) / 1000 + _LOOP_WAIT_S
         ending = asyncio.run_coroutine_threadsafe(self._stop(), loop)
-        ending.add_done_callback(lambda _: loop.call_soon_threadsafe(loop.stop))  # also when nobody waits any more
+        ending.add_done_callback(lambda _: loop.call_soon_threadsafe(loop.stop))  # also when no caller waits any more
         try:
             self._wait_for(ending, wait_s, "end")
         finally:
@@ -200,7 +201,7 @@ class MiniCluster:
         job_id: JobId,
         on_progress: Callable[[JobProgress], None] | None,
     ) -> JobOutcome:
-        # Never without a time-out: a signal may be handed to another thread, and its handler runs in this one only.
+        # Never without a time-out: a signal may be delivered to another thread, and its handler runs in this one only.
         while not concurrent.futures.wait([run], timeout=_PROGRESS_INTERVAL_S).done:
             if on_progress is not None:
                 progress = self._call(self._progress(job_id))
@@ -254,7 +255,7 @@ class MiniCluster:
         task.add_done_callback(ended)
 
     def _begin_to_give_up(self, job_id: JobId) -> None:
-        """Give a job up; who waits for it hears of its end."""
+        """Give a job up; waiting callers are told of its end."""
         task = asyncio.get_running_loop().create_task(self._give_up(job_id))
         self._giving_up.add(task)
         task.add_done_callback(self._giving_up.discard)
@@ -278,7 +279,7 @@ class MiniCluster:
                 self._job_ended.notify_all()
 
     async def _answer(self, components: ClusterComponents, request: Request[R]) -> R:
-        """Return what the Dispatcher answers, however late; EngineError when the cluster fails first."""
+        """Return the Dispatcher's answer, however late; EngineError when the cluster fails first."""
         self._check_failed()
         ask = asyncio.ensure_future(components.dispatcher.ask(request, None))
         self._asked.add(ask)
@@ -378,7 +379,7 @@ class MiniCluster:
             return None
 
     def _progress_in_line(self, place: int, job: _InLine) -> JobProgress | None:
-        """Return where in the line a job is; None while it is about to begin."""
+        """Return the place of a job in the queue; None while it is about to begin."""
         if self._components is None or not self._slots_of:
             return None
         graph, slots = job.job_graph, self._components.task_executor.slot_table.slot_count
@@ -446,7 +447,7 @@ def _place_of(thread: threading.Thread) -> str:
 
 class _Shared(msgspec.Struct):
     cluster: MiniCluster
-    #: those who asked for it and have not given it back
+    #: environments that use it and have not released it
     owners: weakref.WeakSet[Any] = msgspec.field(default_factory=weakref.WeakSet)
 
 

@@ -9,7 +9,7 @@ It never plans blind: every operator has an estimate of rows and bytes with its 
 It imports no pyarrow. What changes while a job runs is decided by ``engine.adaptive``; the JobMaster does not need the
 optimizer.
 
-    optimizer.py             optimize(plan, settings): the front door
+    optimizer.py             optimize(plan, settings): the entry point
     logical_optimizer.py, rules/  the ordered list of rewrite rules, one rule per file
     logical_plan.py          a Plan that rules may change
     expression_rewriting.py  what may raise, conjuncts, substitution

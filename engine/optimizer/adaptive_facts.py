@@ -1,15 +1,15 @@
-"""What the planner leaves behind for run-time decisions, and what ``explain`` says of them.
+"""Facts of the plan for run-time decisions, and the lines of ``explain`` about them.
 
     with_adaptive_facts(job_graph, optimized, chains)     sizes that were expected, what may become of each join
     adaptive_text(optimized, node)                        "may become broadcast when left <= 1.4 GB", or ""
 
-A join may change how its inputs travel only when nobody relies on where its rows lie: the operators after it, up to
-the next exchange, take rows as they come (``Traits.takes_any_rows``), or are joins whose other input is broadcast. A
+A join may change how its inputs travel only when no consumer relies on where its rows lie: the operators after it, up
+to the next exchange, take rows as they come (``Traits.takes_any_rows``), or are joins whose other input is broadcast. A
 hint is an order: a hinted join stays as it was told. A broadcast join with heavy keys stays one: what is written
 already cannot be split any more.
 
 A broadcast input whose size is a guess is written in hash partitions by the join's keys, of which every subtask reads
-all: as many bytes, and should it be too large, everybody reads his own partition instead.
+all: as many bytes, and should it be too large, each subtask reads its own partition instead.
 
 An expected size is *certain* when a source's statistics, projections, unions, sorts and limits are all that lead to it.
 
@@ -75,7 +75,7 @@ def with_adaptive_facts(job_graph: JobGraph, optimized: OptimizedPlan, chains: S
 
 
 def adaptive_join(optimized: OptimizedPlan, node: PhysicalNode) -> AdaptiveJoin | None:
-    """Return what may become of a join; None for another operator and where a hint decided."""
+    """Return the facts of a join for run-time decisions; None for other operators and where a hint decided."""
     join = optimized.plan.node(node.plan_node).operator
     operator = node.descriptor.operator
     if not isinstance(operator, HashJoinOperator | SortMergeJoinOperator) or not isinstance(join, Join):
@@ -107,7 +107,7 @@ def adaptive_join(optimized: OptimizedPlan, node: PhysicalNode) -> AdaptiveJoin 
 def _why_whole(
     join: Join, node: PhysicalNode, *, is_relied_on: bool, is_shuffled: bool
 ) -> tuple[str | None, str | None]:
-    """Return why the inputs of a join stay whole in their subtasks, should they be skewed; None: nobody asks."""
+    """Return the reasons why the inputs of a join are not split if they are skewed; None: not asked."""
     is_moved = any(channel.ship_strategy is ShipStrategy.PARTITION_HASH for channel in node.inputs)
     if node.parallelism == 1 or not (is_moved or is_shuffled):
         return None, None
@@ -115,7 +115,7 @@ def _why_whole(
 
 
 def adaptive_text(optimized: OptimizedPlan, node: PhysicalNode) -> str:
-    """Return what the real size of an input may make of a join, for people; "" where it changes nothing."""
+    """Describe how the real size of an input may change a join; "" where it changes nothing."""
     facts = adaptive_join(optimized, node) if optimized.settings.is_adaptive else None
     if facts is None:
         return ""
@@ -138,7 +138,7 @@ def adaptive_text(optimized: OptimizedPlan, node: PhysicalNode) -> str:
 
 
 def _split_text(optimized: OptimizedPlan, node: PhysicalNode, facts: AdaptiveJoin) -> str:
-    """Return of which inputs keys are not known and skew would be split, "" where none."""
+    """Describe the inputs whose keys are unknown and would be split if skewed, "" where none."""
     join = optimized.plan.node(node.plan_node).operator
     assert isinstance(join, Join), f"{node.id} is no join"
     sides = []

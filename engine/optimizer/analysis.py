@@ -26,7 +26,7 @@ _US = 1e6
 
 
 class AnalyzedOperator(msgspec.Struct, frozen=True):
-    """What was expected of an operator, and what it did."""
+    """The estimates of an operator, and its measurements."""
 
     id: int
     name: str
@@ -36,7 +36,7 @@ class AnalyzedOperator(msgspec.Struct, frozen=True):
     #: None where no size is known
     expected_rows: float | None
     expected_bytes: float | None
-    #: how the estimate came about
+    #: origin of the estimate
     origin: str
     #: None: it did not run as it was planned
     actual: OperatorCounters | None = None
@@ -49,10 +49,10 @@ class Analysis(msgspec.Struct, frozen=True):
     operators: tuple[AnalyzedOperator, ...]
     #: operators that the plan has not
     others: tuple[OperatorCounters, ...]
-    #: of all operators, and of handing rows from task to task
+    #: time of all operators, and of sending rows from task to task
     time_s: float
     output_s: float
-    #: what was decided while it ran
+    #: decisions made while it ran
     decisions: tuple[str, ...] = ()
 
 

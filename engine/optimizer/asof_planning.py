@@ -7,7 +7,7 @@
     pair (left, right)           when
     HASH       HASH              rows of equal ``by`` columns meet; null ones match nothing and are spread
     FORWARD    BROADCAST         every subtask has all of the right; it is a left join, so each left row comes out once
-    FORWARD    FORWARD           one subtask: all that there are, or without ``by`` where nobody asks for more
+    FORWARD    FORWARD           one subtask: all that there are, or without ``by`` unless the user asks for more
 
 The rows of a merge come out in the order of (by, time), nulls first, so that a window by them needs no sort. Without
 ``by`` there is nothing to part rows by.
@@ -82,7 +82,7 @@ def _candidate(
     local_costs = partitioned_asof_cost if local == PARTITIONED else sort_merge_join_cost
     costs = local_costs(left.estimates, sorted_right, parallelism, settings.page_budget.operator_bytes)
     if pair == FF:
-        # nobody else works meanwhile
+        # no other subtask works meanwhile
         costs = total_costs([costs] * (node.parallelism or settings.parallelism))
     order = tuple(SortKey(name) for name in join.left_keys)
     return Candidate(

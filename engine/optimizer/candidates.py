@@ -33,7 +33,7 @@ REBALANCE = PartitionerSpec("REBALANCE")
 
 
 class Shipping(NamedTuple):
-    """How rows travel into a node, what it costs and why (for people)."""
+    """The way rows travel into a node, its costs, and the reason, for people."""
 
     strategy: ShipStrategy
     partitioner: PartitionerSpec
@@ -76,7 +76,7 @@ class Candidate(msgspec.Struct, frozen=True, eq=False, dict=True):
     properties: GlobalProperties = RANDOM
     order: LocalProperties = LocalProperties()
     report: JoinReport | None = None
-    #: how the rows of each subtask lie, by the names they have now, whether or not anybody asked for it
+    #: order of the rows in each subtask, by their present names, whether or not any operator needs it
     sorted_by: tuple[SortKey, ...] = ()
     #: the aggregate whose second phase a sort does as well
     combined: Candidate | None = None
@@ -105,7 +105,7 @@ class Candidate(msgspec.Struct, frozen=True, eq=False, dict=True):
 
 
 def move(source: Candidate, parallelism: int) -> Shipping:
-    """Return how rows get to that many subtasks when it does not matter which one takes them."""
+    """Return the shipping of rows to that many subtasks when any of them may take a row."""
     if source.parallelism == parallelism:
         return Shipping(ShipStrategy.FORWARD, FORWARD, forward_cost())
     costs = repartition_cost(source.estimates, parallelism)

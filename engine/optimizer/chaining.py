@@ -31,7 +31,7 @@ class Link(NamedTuple):
     reader_count: int
 
 
-#: what must hold for a channel, with the words that explain it
+#: conditions on a channel, with the words that explain them
 CHAIN_CONDITIONS: tuple[tuple[str, Callable[[Link], bool]], ...] = (
     ("the consumer has one input", lambda link: len(link.consumer.inputs) == 1),
     ("the producer has one consumer", lambda link: link.reader_count == 1),

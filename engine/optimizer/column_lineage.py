@@ -1,4 +1,4 @@
-"""What becomes of column statistics, heavy keys above all, on the way from a source to a join.
+"""Lineage of column statistics, heavy keys above all, from a source to a join.
 
     projected   kept under the new name; through a cast heavy keys whose text is a value of the new type too; of a
                 computed column what was sampled for its expression
@@ -74,7 +74,7 @@ def projected(
 
 
 def carried(expressions: Iterable[NamedExpression], computed: Computed) -> Computed:
-    """Return what is known of expressions over a projection's output, from what is known over its input."""
+    """Return the statistics of expressions over a projection's output, from those over its input."""
     names = [(named.expression, named.name) for named in expressions]
     over = ((_in_terms_of(one.expression, names), one.statistics) for one in computed)
     return tuple(
@@ -202,7 +202,7 @@ def _light(known: ColumnStatistics) -> ColumnStatistics:
 
 
 def merged(inputs: Sequence[Columns], rows: Sequence[float]) -> dict[str, ColumnStatistics]:
-    """Return of a union's columns what is known of all inputs, heavy keys also of some."""
+    """Return the statistics of a union's columns that hold for all inputs, heavy keys also of some."""
     total = sum(rows)
     found: dict[str, ColumnStatistics] = {}
     for name in inputs[0]:

@@ -1,4 +1,4 @@
-"""How large the table of a hash join will be, where its build side can be dictionary-encoded.
+"""Size of a hash join's table, where its build side can be dictionary-encoded.
 
     table_bytes(join, builds_left, build) -> bytes, or None: as many as the rows have
 
@@ -22,7 +22,7 @@ COMBINATIONS_MAX = 128
 #: share of different keys from which on a sample has seen no two equal ones
 UNIQUE_SHARE = 0.99
 
-#: where nobody asks which of the rows of the built side have matched
+#: joins that need not know which rows of the build side have matched
 _BUILT_LEFT = (JoinType.INNER, JoinType.RIGHT)
 _ONE_IS_ENOUGH = (JoinType.SEMI, JoinType.ANTI)
 _BUILT_RIGHT = (JoinType.INNER, JoinType.LEFT, *_ONE_IS_ENOUGH)

@@ -38,7 +38,7 @@ from engine.optimizer.logical_plan import LogicalPlan
 from engine.optimizer.operator_entries.registry import entry_of
 from engine.statistics.estimates import UNKNOWN, Estimates
 
-#: from a node and the estimates of its inputs to those of its result
+#: function from a node and the estimates of its inputs to those of its result
 Estimator = Callable[[PlanNode, Sequence[Estimates]], Estimates]
 _FLINK_FLAT_MAP_EXPANSION = 5.0
 
@@ -49,7 +49,7 @@ def estimate(node: PlanNode, inputs: Sequence[Estimates]) -> Estimates:
 
 
 def flink_estimate(node: PlanNode, inputs: Sequence[Estimates]) -> Estimates:
-    """Return what Flink 1.x expects of a node's result."""
+    """Return the estimates of Flink 1.x for a node's result."""
     found = estimate(node, inputs)
     match node.operator:
         case PythonFunction(kind="flat_map"):

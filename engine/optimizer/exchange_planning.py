@@ -82,7 +82,7 @@ def _cut(nodes: list[PhysicalNode], key: ChannelKey, reason: str) -> None:
 
 
 def _out_channels(nodes: list[PhysicalNode]) -> list[list[tuple[ChannelKey, Channel]]]:
-    """Return for each node its outgoing channels."""
+    """Return the outgoing channels of each node."""
     outgoing: list[list[tuple[ChannelKey, Channel]]] = [[] for _ in nodes]
     for node in nodes:
         for position, channel in enumerate(node.inputs):

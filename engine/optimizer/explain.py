@@ -52,7 +52,7 @@ def explain(optimized: OptimizedPlan) -> str:
 
 
 def summary(optimized: OptimizedPlan) -> list[str]:
-    """Return what was decided in at most three lines, the joins first."""
+    """Summarize the decisions in at most three lines, the joins first."""
     joins = [node for node in optimized.nodes if isinstance(node.descriptor.operator, JoinOperator)]
     lines = [_join_summary(optimized, node) for node in joins[: SUMMARY_LINES_MAX - 1]]
     shuffled = [channel for node in optimized.nodes for channel in node.inputs if channel.ship_strategy.is_network]
@@ -131,7 +131,7 @@ def _write(
 
 
 def _cost_text(costs: Costs) -> str:
-    """Return what there is of costs; nothing is "none"."""
+    """Return the costs that are not zero as text; "none" without any."""
     parts = (("network", costs.network), ("disk", costs.disk), ("cpu", costs.cpu))
     return ", ".join(f"{name} {size_text(size)}" for name, size in parts if size != 0) or "none"
 

@@ -1,4 +1,4 @@
-"""What rules ask of expressions: which can raise, and what they are in terms of another input.
+"""Questions of rules about expressions: which can raise, and their form in terms of another input.
 
     cannot_raise(expression, schema) -> whether evaluating it on any row is safe
     column_behind(projection, name)  -> the input's column that a column of the result is
@@ -108,5 +108,5 @@ def column_behind(expressions: Iterable[NamedExpression], name: str) -> str | No
 
 
 def mapping_of(expressions: Iterable[NamedExpression]) -> dict[str, Expression]:
-    """Return what each output column of a projection is in terms of its input."""
+    """Return each output column of a projection in terms of its input."""
     return {named.name: named.expression for named in expressions}

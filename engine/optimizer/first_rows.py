@@ -1,11 +1,11 @@
 """First rows: what a small limit takes of a source comes from one subtask, which reads no more than is asked for.
 
     limit ── project ── project ── source          one subtask, which reads in the order of the files and stops
-    limit ── filter, map ── source                 all subtasks: nobody knows how far the rows lie apart
-    limit ── sort ── ...                           as ever
+    limit ── filter, map ── source                 all subtasks: it is unknown how far the rows lie apart
+    limit ── sort ── ...                           as without this rule
 
-With several subtasks a limit takes the rows of one after the other (``sort_planning``), and the others have read in
-vain. Whoever sets a parallelism at a node gets it.
+With several subtasks a limit takes the rows of one after the other (``sort_planning``), and the rows that the others
+have read are dropped. A parallelism that the user sets at a node is kept.
 
 Held by: tests/optimizer/test_first_rows.py
 """

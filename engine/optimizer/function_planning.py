@@ -37,7 +37,7 @@ _BROADCAST = PartitionerSpec("BROADCAST")
 
 
 def input_count(operator: GroupReduce | CoGroup) -> int:
-    """Return how many inputs are grouped; those behind them are broadcast."""
+    """Return the number of inputs that are grouped; those behind them are broadcast."""
     return 2 if isinstance(operator, CoGroup) else 1
 
 
@@ -48,7 +48,7 @@ def group_candidate(
     inputs: list[list[Candidate]],
     settings: OptimizerSettings,
 ) -> Candidate:
-    """Return how a function over groups runs: there is one way."""
+    """Return the candidate of a function over groups; there is one."""
     parallelism = (node.parallelism or settings.parallelism) if operator.keys else 1
     count = input_count(operator)
     sources = [cheapest(candidates) for candidates in inputs[:count]]
@@ -121,7 +121,7 @@ class GroupPhases:
         self._schema = operator.pair_schema if isinstance(operator, CoGroup) else sources[0].descriptor.output_schema
 
     def pairing(self, side: int) -> OperatorDescriptor | None:
-        """Return what makes pair columns of one input; None for a reduce, which needs none."""
+        """Return the operator that makes pair columns of one input; None for a reduce, which needs none."""
         operator = self._operator
         if not isinstance(operator, CoGroup):
             return None
@@ -131,7 +131,7 @@ class GroupPhases:
 
     @property
     def held(self) -> Estimates:
-        """What the sort holds."""
+        """The rows that the sort holds."""
         inputs = [source.estimates for source in self._sources[: self._count]]
         if len(inputs) == 1:
             return inputs[0]

@@ -70,7 +70,7 @@ class _Key(NamedTuple):
 
 
 class JoinSides(NamedTuple):
-    """How both sides of a join travel, and what arrives of them in all subtasks together."""
+    """The shipping of both sides of a join, and the rows that arrive in all subtasks together."""
 
     shippings: tuple[Shipping, Shipping]
     arriving: tuple[Estimates, Estimates]
@@ -171,7 +171,7 @@ def _rows_of_light_key(side: Estimates, names: tuple[str, ...], shares: dict[Key
 
 
 def _why_whole(join: Join, strategy: LocalStrategy, key: _Key, parallelism: int) -> str:
-    """Return why a key cannot be split, or "" when it can."""
+    """Return the reason why a key cannot be split, or "" when it can."""
     if 1 - key.spread_side in _OWN_ROWS.get(join.how, ()):
         if join.condition is not None:
             return "whether a copy has a match depends on the condition"
@@ -205,7 +205,7 @@ def _texts(keys: Iterable[_Key], side: int) -> tuple[KeyText, ...]:
 
 
 def _with_copies(side: Estimates, keys: list[_Key], index: int, parallelism: int) -> Estimates:
-    """Return what arrives of a side: copied rows once for each subtask."""
+    """Return the rows that arrive of a side: copied rows count once for each subtask."""
     copies = sum(key.rows[index] for key in keys if key.spread_side != index) * (parallelism - 1)
     size = side.size_bytes * (1 + copies / side.rows) if side.is_size_known else side.size_bytes
     return msgspec.structs.replace(side, rows=side.rows + copies, size_bytes=size)

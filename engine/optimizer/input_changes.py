@@ -1,7 +1,7 @@
 """Changes between a node of a LogicalPlan and one of its inputs, which rules of several operators make.
 
     filter_input    a filter before an input
-    narrow_input    a projection before an input that still carries what nobody uses
+    narrow_input    a projection before an input that still carries unused columns
     follow_input    the schema of the input becomes that of the node
 
 Held by: tests/optimizer/test_rules.py

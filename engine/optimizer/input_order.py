@@ -66,7 +66,7 @@ def follows_from_files(candidate: Candidate) -> bool:
 
 
 def _below(candidate: Candidate) -> Candidate:
-    """Return what is below the row-wise operators that keep rows in their subtask."""
+    """Return the candidate below the row-wise operators that keep rows in their subtask."""
     while isinstance(candidate.node.operator, _ROW_WISE):
         (one, *_) = candidate.inputs  # behind it: broadcast data sets
         if one.shipping.strategy is not ShipStrategy.FORWARD:

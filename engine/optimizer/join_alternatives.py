@@ -1,4 +1,4 @@
-"""What a join could be: pairs of ship strategies that are correct, and its local variants.
+"""Alternatives of a join: pairs of ship strategies that are correct, and its local variants.
 
 Pairs (left, right), H hash partition, B broadcast, F stay:
 
@@ -36,7 +36,7 @@ from engine.graph.plan import Join, JoinHint, JoinType
 
 
 class Ship(StrEnum):
-    """How one side of a join travels, before it is known whether it lies right already."""
+    """The shipping of one side of a join, before it is known whether it is partitioned already."""
 
     HASH = "H"
     BROADCAST = "B"
@@ -49,11 +49,11 @@ class LocalStrategy(StrEnum):
     SORT_MERGE = "SORT_MERGE"
     HASH_BUILD_FIRST = "HASH_BUILD_FIRST"
     HASH_BUILD_SECOND = "HASH_BUILD_SECOND"
-    #: where the condition has a range (``range_planning``)
+    #: range join, where the condition has a range (``range_planning``)
     RANGE_MERGE = "RANGE_MERGE"
 
 
-#: those that sort both sides
+#: strategies that sort both sides
 SORTING = frozenset({LocalStrategy.SORT_MERGE, LocalStrategy.RANGE_MERGE})
 
 
@@ -105,7 +105,7 @@ CORRECT_PAIRS: dict[JoinType, tuple[ShipPair, ...]] = {
     JoinType.CROSS: (BF, FB),
 }
 
-#: what each hint forces
+#: alternative that each hint forces
 HINTED: dict[JoinHint, tuple[ShipPair, LocalStrategy]] = {
     JoinHint.BROADCAST_HASH_FIRST: (BF, LocalStrategy.HASH_BUILD_FIRST),
     JoinHint.BROADCAST_HASH_SECOND: (FB, LocalStrategy.HASH_BUILD_SECOND),
@@ -121,7 +121,7 @@ def correct_pairs(join: Join) -> tuple[ShipPair, ...]:
 
 
 def why_wrong(join: Join, pair: ShipPair) -> str:
-    """Return what would go wrong with a pair that is not among the correct ones."""
+    """Return the error that a pair outside the correct ones would cause."""
     if join.how is JoinType.CROSS:
         return "there are no keys to partition or to sort by"
     if pair == HH:

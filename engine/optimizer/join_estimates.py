@@ -1,4 +1,4 @@
-"""How many rows a join returns.
+"""Estimates of the number of rows that a join returns.
 
     pairs = left * right / distinct keys * selectivity of the condition
     cross: no keys to divide by
@@ -32,7 +32,7 @@ DEFAULT_MATCH_SHARE = 0.5
 
 
 class JoinInput(Protocol):
-    """What is asked of the estimates of one side."""
+    """The estimates of one side that a join needs."""
 
     @property
     def rows(self) -> float:
@@ -41,7 +41,7 @@ class JoinInput(Protocol):
 
     @property
     def columns(self) -> Mapping[str, ColumnStatistics]:
-        """What is known of columns."""
+        """Statistics of columns."""
         ...
 
     def distinct(self, name: str) -> float | None:
@@ -104,7 +104,7 @@ def _match_share(join: Join, left: JoinInput, right: JoinInput) -> tuple[float, 
 
 
 def _key_domain(join: Join, left: JoinInput, right: JoinInput) -> tuple[float, str]:
-    """Return how many different keys there are on the side that has more of them, before rows were filtered."""
+    """Return the number of different keys there are on the side that has more of them, before rows were filtered."""
     smaller = max(1.0, min(left.rows, right.rows))
     domain, is_known, is_part = 1.0, False, False
     for left_key, right_key in zip(join.left_keys, join.right_keys, strict=True):

@@ -5,7 +5,7 @@
 Parallelism of a join: what the user set; else for a repartitioned join the default, for a broadcast join that of the
 side that stays (when it has more than one subtask). A side that lies hash partitioned by the keys at that parallelism
 already stays where it is. A null key matches nothing, in joins of every type, so rows with one are spread over all
-subtasks, be they returned or not. Heavy keys of a repartitioned join are split (heavy_keys.py).
+subtasks, whether they are returned or not. Heavy keys of a repartitioned join are split (heavy_keys.py).
 
 Held by: tests/optimizer/test_join_alternatives.py
 """
@@ -225,7 +225,7 @@ def _parallelism(
 
 
 def ship_side(ship: Ship, source: Candidate, keys: tuple[str, ...], parallelism: int) -> Shipping:
-    """Return how one side of a join gets into so many subtasks."""
+    """Return the shipping of one side of a join to so many subtasks."""
     if ship is Ship.FORWARD:
         return move(source, parallelism)
     if ship is Ship.BROADCAST and is_replicated(source):
@@ -260,7 +260,7 @@ def _properties(
     shippings: tuple[Shipping, Shipping],
     parallelism: int,
 ) -> GlobalProperties:
-    """Return how the rows lie: as on the side that stays, if it does not come from another number of subtasks."""
+    """Return the partitioning of the rows: that of the side that stays, if it has the same number of subtasks."""
     names = node.schema.names
     left, right = sides
     if alternative.pair == HH:
@@ -274,7 +274,7 @@ def _properties(
 
 
 def _hashed(join: Join, shippings: tuple[Shipping, Shipping]) -> GlobalProperties:
-    """Return how the rows of a join lie both of whose sides are hashed.
+    """Return the partitioning of a join's rows when both sides are hashed.
 
     Rows with null keys, which outer and anti joins return, are together unless they were spread.
     """

@@ -1,4 +1,4 @@
-"""In which order inner joins cost least: a search over relations, keys that are equal, and conditions.
+"""Join order: the cheapest order of inner joins, by a search over relations, equal keys and conditions.
 
     JoinProblem(relations, keys, conditions) ─► best_order ─► a tree of relations, and what it costs
 
@@ -24,7 +24,7 @@ import msgspec
 Tree = int | tuple["Tree", "Tree"]
 
 EXHAUSTIVE_MAX = 10
-#: of a row beside its columns: hash, place in the table, what is looked at for each row
+#: bytes of a row beside its columns: hash, place in the table, reads for each row
 ROW_BYTES = 16.0
 #: a byte of the build side is written and found again, one of the probe side only passes
 BUILD_WEIGHT = 3.0
@@ -40,7 +40,7 @@ class Relation(msgspec.Struct, frozen=True):
 
 
 class EqualKeys(msgspec.Struct, frozen=True):
-    """Columns that are equal in all rows of the result: relation -> different values, None where nobody knows.
+    """Columns that are equal in all rows of the result: relation -> different values, None where they are unknown.
 
     Values are those before filters: one order of ten joins one item of ten, however many orders the items name.
     """
@@ -50,14 +50,14 @@ class EqualKeys(msgspec.Struct, frozen=True):
 
 
 class Condition(msgspec.Struct, frozen=True):
-    """What rows must meet besides, as soon as all these relations (bits) are there, and the share that does."""
+    """A condition that applies once all these relations (bits) are joined, and the share of rows that meet it."""
 
     relations: int
     share: float
 
 
 class JoinProblem(msgspec.Struct, frozen=True):
-    """What is to be joined."""
+    """The relations to join, with keys and conditions."""
 
     relations: list[Relation]
     keys: list[EqualKeys]
@@ -86,13 +86,13 @@ def best_order(problem: JoinProblem) -> Joined | None:
 
 
 def search_cost(problem: JoinProblem) -> float:
-    """Return what the search itself costs at most: joins that cost less are not worth one."""
+    """Return the upper bound of the search's own cost: cheaper joins are not worth a search."""
     count = len(problem.relations)
     return PAIR_BYTES * (3**count / 2 if count <= EXHAUSTIVE_MAX else count**3)
 
 
 def cost_of(problem: JoinProblem, tree: Tree) -> Joined:
-    """Return what a given tree costs; what no key connects is joined in all pairs."""
+    """Return the cost of a given tree; relations without a key are joined in all pairs."""
     if isinstance(tree, int):
         return _single(problem, tree)
     one, other = (cost_of(problem, side) for side in tree)
@@ -145,7 +145,7 @@ def _greedy(problem: JoinProblem, singles: list[Joined]) -> Joined | None:
 
 
 def _domain_of(problem: JoinProblem, one: Joined, other: Joined) -> float | None:
-    """Return how many different values the keys between two sets have together; None when there are none."""
+    """Return the number of different values the keys between two sets have together; None when there are none."""
     domains = [
         _domain(keys, one, other)
         for keys in problem.keys
@@ -173,7 +173,7 @@ def _join(problem: JoinProblem, one: Joined, other: Joined, domain: float) -> Jo
 
 
 def _domain(keys: EqualKeys, one: Joined, other: Joined) -> float:
-    """Return how many different values the side has that has more; those of the smaller side are taken as unique."""
+    """Return the number of different values of the side with more of them, as if the smaller side's were unique."""
     counts = [(_distinct(keys, side), side.rows) for side in (one, other)]
     fewest = min(one.rows, other.rows)
     return max(

@@ -26,7 +26,7 @@ from engine.optimizer.join_alternatives import SORTING, LocalStrategy
 from engine.optimizer.range_planning import find_range
 from engine.statistics.estimates import Estimates
 
-#: what each sort of a sort-merge join gets at least and at most of the memory for both
+#: bounds of each sort's share of a sort-merge join's memory
 LEFT_SHARE_BOUNDS = (0.2, 0.8)
 
 
@@ -34,9 +34,9 @@ class TranslatedJoin(NamedTuple):
     """The operators of one join."""
 
     operator: HashJoinOperator | SortMergeJoinOperator | RangeJoinOperator
-    #: of what the driver returns
+    #: schema of the driver's rows
     schema: PlanSchema
-    #: what makes the join's output of that, () when it is the output
+    #: projection from the driver's rows to the join's output, () when they are equal
     coalescing: tuple[NamedExpression, ...]
 
 
@@ -79,7 +79,7 @@ def join_translation(
 
 
 def join_output(join: Join, left: PlanSchema, right: PlanSchema, output: PlanSchema) -> tuple[tuple[int, int], ...]:
-    """Return for each output column of a join (side, index in that side's schema), 0 left and 1 right."""
+    """Return (side, index in that side's schema) for each output column of a join, 0 left and 1 right."""
     right_of = dict(zip(join.left_keys, join.right_keys, strict=True))
     columns = []
     for name in output.names:
@@ -122,7 +122,7 @@ def share_of_left(left: Estimates, right: Estimates) -> float:
 
 
 def held_estimates(candidate: Candidate, left: Estimates, right: Estimates) -> tuple[Estimates, int]:
-    """Return (what a join holds in memory, how many copies of it there are over all subtasks)."""
+    """Return (rows that a join holds in memory, number of their copies over all subtasks)."""
     if candidate.strategy in SORTING:
         if not (left.is_size_known and right.is_size_known):
             return (right if left.is_size_known else left), 1

@@ -1,9 +1,9 @@
-"""How many values a join's key may have, where the other side has values of a part of its range only.
+"""Distinct values of a join's key, where the other side's values cover a part of its range only.
 
     sales     2.9 M rows, days 2 450 816 .. 2 452 642                   sales * days / 1 826, not / 73 049:
     calendar  73 049 days 2 415 022 .. 2 488 070, filtered to 365       the year asked for is one of the sales'
 
-Who filters a lookup table asks for rows that others have: filtered rows that fit into the range which both sides have
+A filter of a lookup table selects rows that others have: filtered rows that fit into the range which both sides have
 are taken to lie there, so its values outside do not count. More rows than fit cannot all lie there; they are taken as
 spread over their whole range, as rows that were not filtered are.
 
@@ -18,7 +18,7 @@ from engine.graph.source_spec import ColumnStatistics
 
 
 def values_met(known: ColumnStatistics, rows: float, others: Iterable[ColumnStatistics]) -> float | None:
-    """Return the values of a key that may meet those of others, before rows were filtered; None: nobody knows.
+    """Return the values of a key that may meet those of others, before rows were filtered; None: unknown.
 
     rows: those that were left of the key's side.
     """

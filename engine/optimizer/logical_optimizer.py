@@ -36,7 +36,7 @@ class Rule(NamedTuple):
     looks_for: tuple[type[Operator], ...] = ()
 
 
-#: applied once before all others
+#: rules applied once before all others
 FIRST_RULES = (
     Rule("paged_sorts", (Sort,)),
     Rule("shared_totals", (Aggregate,)),
@@ -44,7 +44,7 @@ FIRST_RULES = (
     Rule("disjunctions", (Filter, Join)),
 )
 
-#: those that bring filters nearer to the sources
+#: rules that bring filters nearer to the sources
 FILTER_RULES = (
     Rule("constant_filters"),
     Rule("join_conditions", (Join,)),
@@ -52,7 +52,7 @@ FILTER_RULES = (
     Rule("filter_pushdown", (Filter,)),
 )
 
-#: applied in this order, again and again until none changes the plan
+#: rules applied in this order, again and again until none changes the plan
 REPEATED_RULES = (
     *FILTER_RULES,
     Rule("limit_pushdown", (Limit,)),
@@ -61,10 +61,10 @@ REPEATED_RULES = (
     Rule("shared_scans"),
 )
 
-#: those that look at filters and at keys of joins
+#: rules about filters and keys of joins
 _JOIN_RULES = (Rule("outer_joins", (Join,)), Rule("equal_keys", (Join,)))
 
-#: applied when those change nothing, since filters say how many rows there are
+#: rules applied when the repeated ones change nothing, since filters decide the number of rows
 COST_RULES = (
     *_JOIN_RULES,
     Rule("shared_joins", (Join,)),
@@ -76,7 +76,7 @@ COST_RULES = (
 
 _COARSER_GROUPS = Rule("coarser_groups", (Aggregate,))
 
-#: applied once afterwards
+#: rules applied once afterwards
 FINAL_RULES = (
     Rule("early_columns", (Join,)),
     Rule("aggregate_pushdown", (Aggregate, Join, PartialAggregate)),

@@ -38,7 +38,7 @@ class LogicalPlan:
         self._next_id = len(plan.nodes)
         self.changed = False
         self._known: dict[Callable[[LogicalPlan], object], object] = {}
-        #: what was estimated of a node, with the node and the estimates of its inputs that it is of (``estimates``)
+        #: estimates of each node, with the node and the estimates of its inputs that they are based on (``estimates``)
         self.estimated: dict[int, tuple[PlanNode, list[Estimates], Estimates]] = {}
 
     def node(self, node_id: int) -> PlanNode:
@@ -46,7 +46,7 @@ class LogicalPlan:
         return self._nodes[node_id]
 
     def known(self, find: Callable[[LogicalPlan], T]) -> T:
-        """Return what a function finds out about the plan as it is now; not to be changed by who asks."""
+        """Return a function's cached result for the plan as it is now; callers must not change it."""
         found = self._known.get(find, self)
         if found is self:
             found = self._known[find] = find(self)
@@ -57,7 +57,7 @@ class LogicalPlan:
         return self.known(_order)
 
     def consumers(self) -> Mapping[int, list[int]]:
-        """Return for each reachable node the ids that read it, once for each input."""
+        """Return the consumers of each reachable node, once for each input."""
         return self.known(_consumers)
 
     def kinds(self) -> frozenset[type]:

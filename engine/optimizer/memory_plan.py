@@ -61,7 +61,7 @@ def memory_cuts(nodes: Sequence[PhysicalNode], budget: PageBudget) -> list[tuple
 
 
 def _needed_pages(nodes: Sequence[PhysicalNode], node: PhysicalNode, page_bytes: int) -> int:
-    """Return how many pages an operator needs so that it spills no row twice."""
+    """Return the number of pages an operator needs so that it spills no row twice."""
     held = 0.0
     for channel in node.inputs:
         if node.absorbs(channel.input_index):

@@ -1,4 +1,4 @@
-"""The front door: ``optimize(plan, settings) -> OptimizedPlan``.
+"""The optimizer's entry point: ``optimize(plan, settings) -> OptimizedPlan``.
 
     rewrite the plan ─► estimate ─► enumerate and choose ─► physical operators ─► filters into scans ─► exchange modes
     ─► unions into joins ─► run-time filters ─► pages
@@ -29,7 +29,7 @@ from engine.optimizer.union_fusion import fuse_unions
 
 
 def optimize(plan: Plan, settings: OptimizerSettings) -> OptimizedPlan:
-    """Return how a plan should run.
+    """Optimize a plan.
 
     Raises:
         PlanError: a hint or the execution mode cannot be followed without making the job wrong or hang.

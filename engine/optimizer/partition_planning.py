@@ -157,7 +157,7 @@ def _range(
 
 
 def forward_error(plan: Plan, node: PlanNode, source: Candidate, name_of: Callable[[PlanNode], str]) -> PlanError:
-    """Return what is wrong where a forward has no candidate."""
+    """Return the error of a forward without a candidate."""
     readers = [reader for reader in plan.consumers_of(node.id) if reader.parallelism == node.parallelism]
     below = name_of(readers[0] if readers else node)
     return PlanError(

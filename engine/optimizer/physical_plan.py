@@ -30,17 +30,17 @@ from engine.statistics.estimates import Estimates
 
 
 class Channel(msgspec.Struct, frozen=True):
-    """How rows get from one physical node into another."""
+    """The channel of rows from one physical node into another."""
 
     source: int
     input_index: int
     ship_strategy: ShipStrategy
     partitioner: PartitionerSpec
     costs: Costs = NO_COST
-    #: why it is shipped this way, or ""
+    #: reason for its ship strategy, or ""
     reason: str = ""
     exchange_mode: DataExchangeMode = DataExchangeMode.PIPELINED
-    #: why the exchange is a BATCH one, or ""
+    #: reason for a BATCH exchange, or ""
     exchange_reason: str = ""
 
     @property
@@ -60,7 +60,7 @@ class PhysicalNode(msgspec.Struct, frozen=True):
     estimates: Estimates
     #: algorithm, or "" where there is no choice
     strategy: str = ""
-    #: for joins the name of the whole alternative, as a hint would call it
+    #: name of a join's whole alternative, as a hint would name it
     alternative: str = ""
     #: cost of the node with the channels into it
     costs: Costs = NO_COST

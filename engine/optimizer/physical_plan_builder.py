@@ -70,7 +70,7 @@ class PhysicalPlanBuilder:
         return self.nodes[self._built[id(candidate.inputs[index].candidate)]]
 
     def sink_index(self, node: PlanNode) -> int:
-        """Return which of the plan's sinks a node is."""
+        """Return the index of a node among the plan's sinks."""
         return self._sink_index[node.id]
 
     def channels(self, candidate: Candidate, *, are_apart: bool) -> tuple[Channel, ...]:

@@ -11,7 +11,7 @@ One subtask alone has every property that is asked for. ``key_sets`` holds the a
 partitioned: after an inner join the left and the right keys, column by column the same values. Operators carry
 properties on where they keep the columns: a projection renames them, a Python function loses them.
 
-These are what a result has. What an operator asks for is a question (``is_hashed_by``, ``groups``), and who asks
+These are what a result has. What an operator needs is a question (``is_hashed_by``, ``groups``), and the caller
 nothing asks no question: Flink's ANY_PARTITIONING, a property that no result has, is not needed.
 
 Source: Flink's GlobalProperties, LocalProperties and PartitioningProperty.
@@ -29,7 +29,7 @@ from engine.graph.sort_key import SortKey
 
 
 class Partitioning(StrEnum):
-    """How rows are spread."""
+    """The kinds of partitioning."""
 
     RANDOM_PARTITIONED = "RANDOM_PARTITIONED"
     HASH_PARTITIONED = "HASH_PARTITIONED"
@@ -39,7 +39,7 @@ class Partitioning(StrEnum):
 
 
 class GlobalProperties(msgspec.Struct, frozen=True):
-    """How a result is spread over the subtasks that made it."""
+    """The partitioning of a result over the subtasks that computed it."""
 
     partitioning: Partitioning = Partitioning.RANDOM_PARTITIONED
     key_sets: tuple[tuple[str, ...], ...] = ()
@@ -53,12 +53,12 @@ class GlobalProperties(msgspec.Struct, frozen=True):
         return any(set(key_set) <= set(keys) for key_set in self.key_sets)
 
     def kept(self, names: Iterable[str]) -> GlobalProperties:
-        """Return what is left when only those columns remain."""
+        """Return the properties that hold when only those columns remain."""
         remaining = set(names)
         return self._by(key_set for key_set in self.key_sets if set(key_set) <= remaining)
 
     def projected(self, expressions: Iterable[NamedExpression]) -> GlobalProperties:
-        """Return what is left after a projection, under the new names."""
+        """Return the properties that hold after a projection, under the new names."""
         renamed: dict[str, str] = {}
         for named in expressions:
             if isinstance(named.expression, ColumnRef):
@@ -66,7 +66,7 @@ class GlobalProperties(msgspec.Struct, frozen=True):
         return self.renamed(renamed)
 
     def renamed(self, names: Mapping[str, str]) -> GlobalProperties:
-        """Return what is left when columns get new names and those that have none here are dropped."""
+        """Return the properties that hold when columns are renamed and those without a name here are dropped."""
         return self._by(
             tuple(names[key] for key in key_set) for key_set in self.key_sets if all(key in names for key in key_set)
         )

@@ -1,4 +1,4 @@
-"""Which part of a join's condition is a range, and when a range join is offered.
+"""Ranges in a join's condition, and when a range join is an alternative.
 
     t >= begin and t < end and x != y      point t, bounds begin and end of the other side; x != y stays a condition
     t between begin and end                likewise
@@ -29,7 +29,7 @@ from engine.statistics.estimates import Estimates
 
 #: candidate pairs for each row of both sides from which on sorting pays
 PAIRS_PER_ROW: Final = 8.0
-#: what trying one pair costs, in bytes that are touched
+#: cost of trying one pair, in bytes that are touched
 PAIR_BYTES: Final = 16.0
 
 _MIRRORED: Final = {"less": "greater", "less_equal": "greater_equal", "greater": "less", "greater_equal": "less_equal"}
@@ -39,7 +39,7 @@ class FoundRange(NamedTuple):
     """A range in a condition."""
 
     range: RangeCondition
-    #: what is left of the condition
+    #: rest of the condition
     rest: Expression | None
 
 
@@ -114,7 +114,7 @@ def _partner(one: _Comparison, found: list[_Comparison]) -> _Comparison | None:
 
 
 def range_pairs(join: Join, left: PlanSchema, right: PlanSchema, sides: tuple[Estimates, Estimates]) -> float | None:
-    """Return how many pairs a join without a range join would try; None where that is not offered."""
+    """Return the number of pairs a join without a range join would try; None where that is not offered."""
     if find_range(join, left, right) is None:
         return None
     pairs = candidate_pairs(join, *sides)
@@ -122,5 +122,5 @@ def range_pairs(join: Join, left: PlanSchema, right: PlanSchema, sides: tuple[Es
 
 
 def pair_costs(pairs: float) -> Costs:
-    """Return what it costs to try so many pairs."""
+    """Return the costs of trying so many pairs."""
     return Costs(cpu=pairs * PAIR_BYTES, heuristic_cpu=pairs * PAIR_BYTES)

@@ -1,4 +1,4 @@
-"""Why the alternatives of a join lost, in words: ``REPARTITION_HASH_FIRST: network 1.4 GB against 38 KB``.
+"""Reasons why the alternatives of a join lost, as text: ``REPARTITION_HASH_FIRST: network 1.4 GB against 38 KB``.
 
 The difference that is named is the largest one, weighted as the comparison weighs it. Costs are cumulative, so what
 an alternative saves elsewhere (a partitioning that is used again) counts.
@@ -22,7 +22,7 @@ def rejected_alternatives(chosen: str, report: JoinReport) -> tuple[RejectedAlte
 
 
 def reason_against(costs: Costs, chosen: Costs) -> str:
-    """Return why one cost lost against another."""
+    """Return the reason why one cost lost against another."""
     if not (costs.is_known and chosen.is_known):
         for what in ("network", "disk", "cpu"):
             own, other = getattr(costs, f"heuristic_{what}"), getattr(chosen, f"heuristic_{what}")

@@ -24,7 +24,7 @@ from engine.optimizer.properties import GlobalProperties, Partitioning
 from engine.statistics.costs import Costs, forward_cost, local_cost
 
 REPLICATED: Final = GlobalProperties(Partitioning.FULL_REPLICATION)
-#: what the plan calls the hint
+#: name of the hint in plans
 HINT: Final = "replicated()"
 _SHIPPING: Final = Shipping(ShipStrategy.FORWARD, FORWARD, forward_cost(), "every subtask reads all of it")
 
@@ -83,5 +83,5 @@ def _replicated_at(candidate: Candidate, parallelism: int) -> Candidate:
 
 
 def replicated_shipping() -> Shipping:
-    """Return how replicated rows get into a join: they are there."""
+    """Return the shipping of replicated rows, which every subtask has."""
     return _SHIPPING

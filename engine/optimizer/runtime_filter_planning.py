@@ -59,7 +59,7 @@ SOURCE_ROWS_MIN: Final = 100_000
 BUILD_ROWS_MAX: Final = 2_000_000
 
 
-#: how probe rows may come from other tasks
+#: ship strategies with which probe rows may come from other tasks
 _SHIPPED: Final = (ShipStrategy.FORWARD, ShipStrategy.PARTITION_HASH, ShipStrategy.PARTITION_FORCED_REBALANCE)
 
 
@@ -110,7 +110,7 @@ def _keys_of_sources(
 
 
 def _place_of(nodes: Sequence[PhysicalNode], readers: Counter[int], channel: Channel, name: str) -> _Place | None:
-    """Return where a column of what comes through a channel is read, if all of it is read for this channel alone."""
+    """Return the source of a channel's column, if all of it is read for this channel alone."""
     if not channel.is_pipelined or channel.ship_strategy not in _SHIPPED or readers[channel.source] != 1:
         return None
     found = _made_of(nodes, readers, nodes[channel.source], name)
@@ -133,7 +133,7 @@ def _place_of(nodes: Sequence[PhysicalNode], readers: Counter[int], channel: Cha
 def _made_of(
     nodes: Sequence[PhysicalNode], readers: Counter[int], node: PhysicalNode, name: str
 ) -> tuple[PhysicalNode, str] | None:
-    """Return what a node's rows come from through projections and filters of its task, and the column's name there."""
+    """Return the node below projections and filters of its task, and the column's name there."""
     while True:
         operator = node.descriptor.operator
         match operator:
@@ -167,7 +167,7 @@ def _is_beside(nodes: Sequence[PhysicalNode], readers: Counter[int], channel: Ch
 
 
 def _probe_column(join: HashJoinOperator, node: PhysicalNode, name: str) -> str | None:
-    """Return which column of a join's probe side a column of its output is, row by row; None: it is none."""
+    """Return the column of a join's probe side that an output column equals, row by row; None: there is none."""
     emits = _emission(join)
     if emits.unmatched_build or emits.matched_build or join.null_aware:
         return None
@@ -183,7 +183,7 @@ def _probe_column(join: HashJoinOperator, node: PhysicalNode, name: str) -> str 
 
 
 def _rows_max(nodes: Sequence[PhysicalNode], node: PhysicalNode, key: int, place: _Place) -> int | None:
-    """Return with how many build rows of a subtask a filter is made: None: with any that it takes, 0: it is not."""
+    """Return the limit of a subtask's build rows for a filter: None: no limit, 0: no filter."""
     join = node.descriptor.operator
     assert isinstance(join, HashJoinOperator)
     source = nodes[place.source].estimates
@@ -212,12 +212,12 @@ def _is_whole_table(nodes: Sequence[PhysicalNode], channel: Channel) -> bool:
 
 
 def _key_count(build: Estimates, key: str, source: Estimates, column: str) -> float:
-    """Return how many keys there are, on the side that has more of them; 0.0: nothing is known."""
+    """Return the number of keys there are, on the side that has more of them; 0.0: nothing is known."""
     known = (build.columns.get(key), source.columns.get(column))
     return max((each.distinct_count or 0.0 for each in known if each is not None), default=0.0)
 
 
 def kept_share(build: Estimates, key: str, source: Estimates, column: str) -> float:
-    """Return which share of a source's rows has a partner on a build side, as far as is known: 1.0 at most."""
+    """Return the share of a source's rows that have a partner on a build side, as far as is known: 1.0 at most."""
     count = _key_count(build, key, source, column)
     return min(1.0, (build.distinct(key) or build.rows) / max(1.0, count)) if count else 1.0

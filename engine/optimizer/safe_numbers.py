@@ -1,6 +1,6 @@
-"""Which arguments of aggregates have a value for every row, and which of their sums cannot overflow.
+"""Safe arguments of aggregates: those with a value for every row, and those whose sums cannot overflow.
 
-    is_safe_call(call, argument type, schema) -> whether rows that nobody asked for may be aggregated too
+    is_safe_call(call, argument type, schema) -> whether rows that are not selected may be aggregated too
 
 Floats and quotients have infinities; integers overflow, which are added up in 64 bits, and decimals that need more than
 38 digits (``engine.expressions.decimal_widths``; 76 where one has more already). Columns of integers of up to 32 bits
@@ -66,7 +66,7 @@ def _is_small(expression: Expression, schema: PlanSchema) -> bool:
 
 
 def _digits(expression: Expression, schema: PlanSchema) -> _Digits | None:
-    """Return which digits a number may have that every row has, _FLOAT for a float; None for anything else."""
+    """Return the digits that a number of every row may have, _FLOAT for a float; None for anything else."""
     match expression:
         case ColumnRef(name=name):
             return _digits_of_type(schema.column(name).type_text)

@@ -5,7 +5,7 @@
 The reader leaves out row groups by their statistics, looks at the columns of the filter first, and reads the others
 where rows are left (``engine.parquet.row_filter``). A projection that only leaves columns out is gone with the filter.
 
-What is fused: rows of the source that nobody else reads, unless the filter, or the projection, has a name, with which
+What is fused: rows of the source without another consumer, unless the filter, or the projection, has a name, with which
 it stays visible, or the source a rate, which counts rows that are read. The plan keeps its filter: estimates, and all
 that is decided by them, are what they were; the fused operator has those of the filter.
 

@@ -36,7 +36,7 @@ from engine.graph.source_spec import ColumnStatistics, ComputedStatistics
 
 DEFAULT_EQUAL = 0.1
 DEFAULT_RANGE = 1 / 3
-#: of two columns either may be the smaller one
+#: selectivity of a comparison of two columns: either may be the smaller one
 DEFAULT_COLUMNS = 0.5
 DEFAULT_BETWEEN = 0.25
 DEFAULT_NULL = 0.05
@@ -215,7 +215,7 @@ def _fraction_below(known: ColumnStatistics, bound: Expression) -> float | None:
 
 
 def _ranges(parts: Sequence[Expression], columns: Columns) -> dict[str, list[Call]]:
-    """Return by column the comparisons with constants that together leave a range of its values."""
+    """Return the comparisons with constants, by column, that together leave a range of its values."""
     found: dict[str, list[Call]] = {}
     for part in parts:
         match part:

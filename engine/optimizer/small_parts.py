@@ -32,7 +32,8 @@ a scan: 26.1 after 27.0 to 27.6, while one processor stood still for 0.3 to 0.5 
 much smaller, and stays in one subtask, are part of such a scan: all subtasks probe the one table, and no row travels.
 
 Not small is what the user had a say in: a parallelism, a partitioning, a join hint, a replicated source or one with a
-rate; nor a Python function and all below it, since it has the subtasks of its input and nobody knows how long it takes.
+rate; nor a Python function and all below it, since it has the subtasks of its input and it is unknown how long it
+takes.
 
 Held by: tests/optimizer/test_small_parts.py
 """
@@ -64,14 +65,14 @@ from engine.graph.plan import (
 from engine.optimizer.settings import OptimizerSettings
 from engine.statistics.estimates import Estimates
 
-#: what a part may read, and what each of its operators may make of that
+#: limit of the bytes that a part reads, and of those that each of its operators makes of them
 SMALL_BYTES = 384e6
-#: ... beside so many subtasks; with more of them there is more to win
+#: number of subtasks for which SMALL_BYTES was measured; with more of them parallelism gains more
 _MEASURED_SUBTASKS = 2
 #: parts are so much larger in a plan where at least a share of what is read would travel
 SHUFFLED_FACTOR = 8
 SHUFFLED_SHARE = 3 / 4
-#: what one subtask reads, for several that wait for it, in hardly any time
+#: bytes that one subtask reads in hardly any time, while several wait for it
 SCAN_BYTES = 48e6
 #: sides of a join that may be read in several subtasks while each has all rows of the other one
 _PROBE_SIDES = {
@@ -81,19 +82,19 @@ _PROBE_SIDES = {
     JoinType.SEMI: (0,),
     JoinType.ANTI: (0,),
 }
-#: so many times what the other side brings is read for one that is probed in several subtasks
+#: factor on the other side's bytes up to which a probe side in several subtasks may read
 _BUILD_FACTOR = 8
-#: how much all sources of a part may hold, in parts of what one of them may
+#: limit of all sources of a part together, as a multiple of the limit of one
 _READ_FACTOR = 4
-#: so much is read and made in no time, however little memory there is
+#: bytes that are small in any case, however little memory there is
 _ALWAYS_SMALL_BYTES = 48e6
 
-#: their work is as large as their rows
+#: operators whose work is proportional to their rows
 _PLAIN = (Project, Filter, Join, AsofJoin, Aggregate, Union, Sort, Window, SortedAggregate, Limit, Sink)
 
 
 def small_bytes(settings: OptimizerSettings, factor: float = 1, *, is_alone: bool = False) -> float:
-    """Return what a small part may read: beyond some megabytes no more than fits into the memory of its one slot.
+    """Return the limit of a small part: beyond some megabytes, what fits into the memory of its one slot.
 
     is_alone: whether all of the plan is small, in one process: then that memory is all there is.
     """
@@ -104,7 +105,7 @@ def small_bytes(settings: OptimizerSettings, factor: float = 1, *, is_alone: boo
 
 
 def share_that_travels(plan: Plan, estimates: Sequence[Estimates], network_bytes: float) -> float:
-    """Return so many bytes between subtasks as a share of what the sources hold."""
+    """Return the bytes between subtasks as a share of the sources' bytes."""
     read = sum(estimates[node.id].size_bytes for node in plan.nodes if isinstance(node.operator, Source))
     return network_bytes / max(1.0, read)
 
@@ -117,7 +118,7 @@ def small_parts(
     *,
     is_alone: bool = False,
 ) -> list[bool]:
-    """Return for each node of a plan whether it belongs to a small part, which may be larger by a factor."""
+    """Return a flag for each node: whether it belongs to a small part; the limit is multiplied by ``factor``."""
     if not settings.has_small_parts or settings.parallelism == 1:
         return [False] * len(plan.nodes)
     #: bytes that the sources below a node hold
@@ -149,9 +150,9 @@ def _divide_long_scans(plan: Plan, estimates: Sequence[Estimates], are_small: li
 
 
 def _scanned_inputs(plan: Plan, estimates: Sequence[Estimates]) -> list[int | None]:
-    """Return for each node the input whose rows it works on one by one, as they are read; None where there is none."""
+    """Return the input whose rows each node processes one by one, as they are read; None where there is none."""
     inputs: list[int | None] = []
-    #: what the source holds that a node's rows are read from so, 0 where there is none
+    #: bytes of the source that a node's rows are read from so, 0 without one
     held: list[float] = []
     for node in plan.nodes:
         operator, found = node.operator, None
@@ -184,7 +185,7 @@ def _seen_by_functions(plan: Plan) -> set[int]:
 def _bytes_read(
     node: PlanNode, estimates: Sequence[Estimates], read: Sequence[float | None], most: float
 ) -> float | None:
-    """Return what the sources below a node hold; None: it is not small."""
+    """Return the bytes of the sources below a node; None: it is not small."""
     own = estimates[node.id]
     if node.parallelism is not None or not own.is_size_known or own.size_bytes > most:
         return None

@@ -9,7 +9,7 @@
                                                                           if small and of rows as files have them
 
 A sort runs over several subtasks unless its input is small (SMALL_SORT_BYTES; starting more tasks costs more than it
-saves) and nobody asked for a parallelism. The bounds of the ranges come from samples of the finished runs: the
+saves) and the user asked for no parallelism. The bounds of the ranges come from samples of the finished runs: the
 exchange is BLOCKING under every execution mode, no statistics are needed, and the ranges are even whatever the keys.
 
 Every sort is stable: subtasks whose rows lie in the order of files are read one after the other, and merges take rows
@@ -62,7 +62,7 @@ MERGE_WEIGHT: Final = 0.05
 def sort_candidate(
     node: PlanNode, sort: Sort, estimates: Estimates, source: Candidate, settings: OptimizerSettings
 ) -> Candidate:
-    """Return how a sort of this input runs."""
+    """Return the candidate of a sort of this input."""
     if sort.has_settled_ties:
         sort = settled(sort, node.schema, source)
         node = msgspec.structs.replace(node, operator=sort)
@@ -165,7 +165,7 @@ def _ranges(
 
 
 def limit_candidate(node: PlanNode, limit: Limit, estimates: Estimates, source: Candidate) -> Candidate:
-    """Return how a limit over this input runs."""
+    """Return the candidate of a limit over this input."""
     rows = min(source.estimates.rows, float(limit.count) * source.parallelism)
     unset = not source.estimates.is_size_known
     size = source.estimates.size_bytes if unset else rows / source.estimates.rows * source.estimates.size_bytes
@@ -224,7 +224,7 @@ def sort_operators(candidate: Candidate, name: str, weight: float) -> tuple[Oper
             raise AssertionError(f"{name} is no sort")
 
 
-#: what explain calls the operators (before, behind the exchange)
+#: names of the operators in explain (before, behind the exchange)
 STRATEGIES: Final = {
     "SORT_RANGES": ("SORT_RUNS", "MERGE_RUNS"),
     "LOCAL_TOP": ("LOCAL_TOP", "TOP"),

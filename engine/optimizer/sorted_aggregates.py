@@ -7,7 +7,7 @@ Groups are sorted by all of their keys, those of the sort first: states of one g
 range. The form is chosen where
 
     the sort is over ranges and has keys of the groups only; it has no limit
-    nobody but the sort reads the groups, and nobody set another parallelism for them
+    only the sort reads the groups, and the user set no other parallelism for them
     between the two there are filters and projections at most: they follow the merge then, and keep its order
     no call is first or last, and no string or binary in a state is wide (WIDE_BYTES): they stay in their rows
     by the estimates, the groups do not fit in memory (``operator_bytes``), rows of one group are few (GROUPS_SHARE)
@@ -49,9 +49,9 @@ from engine.statistics.estimates import Estimates, row_width
 SORTED_AGGREGATE: Final = "SORTED_AGGREGATE"
 #: groups are combined from this share of the rows on
 GROUPS_SHARE: Final = 0.4
-#: of strings and binaries in states, on average: where they are larger, hashing leaves them beside the rows
+#: average bytes of strings and binaries in states above which hashing leaves them beside the rows
 WIDE_BYTES: Final = 4 << 10
-#: what explain calls the operators (before, behind the exchange)
+#: names of the operators in explain (before, behind the exchange)
 STRATEGIES: Final = ("COMBINED_RUNS", SORTED_AGGREGATE)
 
 
@@ -104,7 +104,7 @@ def _keys_below(keys: tuple[SortKey, ...], between: list[Candidate]) -> tuple[So
 
 
 def _why_not(plan: Plan, aggregate: Aggregate, read: list[Candidate], ranges: Candidate) -> str:
-    """Return why the states of an aggregate cannot be combined in the sort; nothing where they can.
+    """Return the reason why the states of an aggregate cannot be combined in the sort; "" where they can.
 
     read: the aggregate, and what is between it and the sort.
     """
@@ -125,7 +125,7 @@ def _why_not(plan: Plan, aggregate: Aggregate, read: list[Candidate], ranges: Ca
 
 
 def _why_dearer(aggregate: Aggregate, source: Candidate, settings: OptimizerSettings) -> str:
-    """Return why sorting states would cost more than hashing them once more; nothing where it does not."""
+    """Return the reason why sorting states costs more than hashing them once more; "" where it does not."""
     groups, rows = source.estimates, source.inputs[0].candidate.estimates
     if not (groups.is_size_known and rows.is_size_known):
         return "sizes are unknown"

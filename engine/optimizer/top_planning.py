@@ -3,9 +3,9 @@
     source ─► projections, exchanges ─► top n                the first key: a column of the source, as it was read
 
 All rows that such a source emits go to the top-n, so it may leave out a row as soon as it has emitted n that come
-strictly before it: every subtask by itself. It asks nobody. So nothing between the two may drop rows: filters that did
-not become part of the scan, joins, limits, functions. Projections must give a row the same values whatever other rows
-there are.
+strictly before it: every subtask by itself, without messages. So nothing between the two may drop rows: filters that
+did not become part of the scan, joins, limits, functions. Projections must give a row the same values whatever other
+rows there are.
 
 It pays where there are more rows than are asked for, SOURCE_ROWS_MIN; at most TOP_ROWS_MAX keys are kept.
 
@@ -31,7 +31,7 @@ from engine.optimizer.physical_plan import PhysicalNode
 SOURCE_ROWS_MIN: Final = 100_000
 #: rows that are asked for, at most
 TOP_ROWS_MAX: Final = 1 << 14
-#: how types begin whose order is known of arrays and of row groups
+#: prefixes of types whose order in arrays and in row groups is known
 _TYPES: Final = (
     "bool",
     "int",

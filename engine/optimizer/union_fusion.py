@@ -3,9 +3,9 @@
     sales ──────► union ──FORWARD──► probe side of a join         sales ──────┬──► probe side of the join
     returns ────►   │                                             returns ────┘
 
-A join has two inputs, so no union can be in its task: as a task of its own it takes every row from one thread and hands
-it to another. And what the join knows of its build side gets no further than to the tasks that send it rows, which are
-now the sources of the branches (``runtime_filter_planning``).
+A join has two inputs, so no union can be in its task: as a task of its own it takes every row from one thread and
+passes it to another. And what the join knows of its build side gets no further than to the tasks that send it rows,
+which are now the sources of the branches (``runtime_filter_planning``).
 
 Rows that go from the union to the join by key go there from its inputs, unless they come by ``broadcast()`` or
 ``partition_custom()``. What has a name stays visible, and so does what
@@ -29,7 +29,7 @@ from engine.graph.plan import Plan, Union
 from engine.graph.ship_strategy import ShipStrategy
 from engine.optimizer.physical_plan import Channel, PhysicalNode
 
-#: what another way to the join would not do: rows in each subtask, a column that the way itself takes off
+#: strategies that do more than move rows: rows in each subtask, or a column that is removed on the way
 _MORE_THAN_ROWS: Final = frozenset({ShipStrategy.BROADCAST, ShipStrategy.PARTITION_CUSTOM})
 
 

@@ -41,7 +41,7 @@ from engine.statistics.estimates import Estimates
 
 #: weight of functions that know their result with the row
 LIGHT_WEIGHT: Final = 0.05
-#: ... that wait for the end of the partition, or reach back
+#: weight of functions that wait for the end of the partition, or read earlier rows
 HEAVY_WEIGHT: Final = 0.25
 #: producers cut their groups where at most this share of the rows is left
 TOP_SHARE: Final = 0.25
@@ -49,7 +49,7 @@ _ENDS_WITH_PARTITION: Final = frozenset({"percent_rank", "cume_dist", "ntile"})
 
 
 class SortedUse(Protocol):
-    """What wants the rows of each group together and in an order."""
+    """An operator that needs the rows of each group together and in order."""
 
     @property
     def partition_by(self) -> tuple[str, ...]:
@@ -67,7 +67,7 @@ class SortedUse(Protocol):
 def window_candidate(
     node: PlanNode, window: SortedUse, estimates: Estimates, source: Candidate, settings: OptimizerSettings
 ) -> Candidate:
-    """Return how window functions over this input run."""
+    """Return the candidate of window functions over this input."""
     parallelism = _parallelism(node, window, source, settings)
     shipping = _shipping(window, source, parallelism)
     moves = shipping.strategy.is_network
@@ -200,7 +200,7 @@ def _cuts_before_shipping(window: SortedUse, candidate: Candidate) -> bool:
 
 
 def sorted_columns(order: tuple[SortKey, ...], names: dict[str, str]) -> tuple[SortKey, ...]:
-    """Return what a projection leaves of an order: up to the first key that it drops, under the new names."""
+    """Return the order that a projection keeps: up to the first key that it drops, under the new names."""
     kept: list[SortKey] = []
     for key in order:
         if key.column not in names:

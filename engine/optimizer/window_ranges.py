@@ -36,7 +36,7 @@ _RUNNING_AGGREGATES: Final = frozenset({"count", "sum", "avg", "min", "max", "st
 def ranges_candidate(
     node: PlanNode, window: Window, estimates: Estimates, source: Candidate, settings: OptimizerSettings
 ) -> Candidate | None:
-    """Return how the window runs in ranges of its order; None where it does not, or where that does not pay."""
+    """Return the candidate of a window in ranges of its order; None where it does not work, or does not pay."""
     if window.partition_by or not window.order_by or window.top is not None:
         return None
     if source.is_ordered or order_within(window, source.sorted_by) is not None:

@@ -1,9 +1,9 @@
-"""Records: the only door between Arrow record batches and binary rows.
+"""Records: conversion between Arrow record batches and binary rows, which no other room does.
 
     layout          the row format, written down
     plain_types     dictionary, run-end and view types as the ordinary types of the same values
     stored_types    extension types and what is stored of them; choices: kernels that know the latter alone
-    narrow_decimals decimals in 64 bits between those who agree on it
+    narrow_decimals decimals in 64 bits between parts that agree on it
     key_types       which columns can be keys
     arrow_batch     an Arrow batch opened for kernels (Arrow C data interface)
     row_codec       batches to rows and back: column_writer, nested_value │ column_reader, nested_reader
@@ -12,16 +12,16 @@
                     column_take: columns of fixed width by their rows
     kept_rows       rows that a mask keeps, masks of codes; kept_kernels: their loops
     utf8            strings within nested values are text
-    row_batch       some rows, handed on without being decoded: the door between sorts and joins
-    row_pages       rows in pages, found a few at a time: the door between partitions and joins
+    row_batch       encoded rows, the interface between sorts and joins
+    row_pages       rows in pages, the interface between partitions and joins
     batch_limits    how large a batch is at most; bounded_batches: batches within the limits
     wide_rows       very wide rows at the edges of a process
     hashing         the 64-bit hash of key columns, from batches and from rows (hash_mix: its mixing functions)
     group_slots     an open table from hashes of keys to numbers of groups, for rows of batches and rows as bytes
     key_group       Flink's key groups: Java's hash codes, murmur, key group, operator index
     comparator      key equality (joins, groups) and the order of sort keys
-    row_combiner    one row of two that have the same keys: the door between sorts and aggregates
-    row_sieve       takes rows before they are decoded: the door between exchange, joins and aggregates
+    row_combiner    combines rows with equal keys, the interface between sorts and aggregates
+    row_sieve       takes rows before they are decoded, the interface between exchange, joins and aggregates
     key_filter      which values a key column has, in a few bits for each; adaptive_key_filter: applied to batches
     top_keys        which rows can be among the first n
     outside_values  out-of-line values: wide ones lie in files, rows hold references; outside_keys: keys among them,

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 #: rows after which it is known what a filter is good for
 TRIAL_ROWS: Final = 1 << 17
 KEPT_SHARE_MAX: Final = 0.7
-#: of a batch: so many rows at most are copied, to be looked up alone
+#: share of a batch's rows up to which they are copied, to be looked up alone
 FEW_ROWS_SHARE: Final = 0.25
 
 _FALSE = scalar_of(False)
@@ -37,7 +37,7 @@ _FALSE = scalar_of(False)
 def mask_of(
     tests: Sequence[AdaptiveKeyFilter | TopTest], batch: pa.RecordBatch, mask: pa.BooleanArray | None = None
 ) -> pa.BooleanArray | None:
-    """Return which rows tests leave of those that a mask leaves, or of all; None: all of them."""
+    """Return the mask of rows that pass all tests, among those of a mask, or among all; None: all of them."""
     for test in tests:
         if test.is_on and (mask is None or mask.true_count):
             mask = test.mask(batch.column(test.column), mask)
@@ -56,7 +56,7 @@ class AdaptiveKeyFilter:
         self._trial_dropped = 0
 
     def mask(self, array: pa.Array, mask: pa.BooleanArray | None = None) -> pa.BooleanArray:
-        """Return which of the rows that a mask leaves may have a partner; the array: plain, or a dictionary."""
+        """Return the mask of rows that may have a partner, among those of a mask; the array: plain, or a dictionary."""
         asked = len(array) if mask is None else mask.true_count
         if mask is None:
             found = self._found(array)

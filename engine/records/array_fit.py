@@ -50,7 +50,7 @@ _KINDS: Final[Sequence[tuple[str, Sequence[Callable[[pa.DataType], bool]]]]] = (
     ("map", (pa.types.is_map,)),
     ("struct", (pa.types.is_struct,)),
 )
-#: what a kind may become beside itself
+#: types that a kind may be converted to, besides itself
 _BECOMES: Final = {
     "integer": ("float", "decimal", "date", "timestamp", "time", "duration"),
     "float": ("integer", "decimal"),
@@ -124,7 +124,7 @@ def _failure(values: pa.Array, convert: Callable[[pa.Array], pa.Array]) -> pa.Ar
 
 
 def _conversion(source: pa.DataType, data_type: pa.DataType, kind: str, wanted: str) -> Callable[[pa.Array], pa.Array]:
-    """Return what converts values, and raises ArrowInvalid where one loses something."""
+    """Return a conversion of values that raises ArrowInvalid where one loses something."""
 
     def cast(values: pa.Array) -> pa.Array:
         return pc.cast(values, data_type)
@@ -219,7 +219,7 @@ def _refilled(values: pa.Array, data_type: pa.DataType, inner: Any) -> pa.Array:
 
 
 def _fitted_part(values: pa.Array, part: pa.Array, data_type: pa.DataType) -> pa.Array:
-    """Return what lies in lists as another type; the row of an error is that of the list."""
+    """Convert the values in lists to another type; the row of an error is that of the list."""
     try:
         return fitted(part, data_type)
     except MisfitError as error:

@@ -30,7 +30,7 @@ cdef enum Kind:
     KIND_FIXED_LIST = 20
     KIND_STRUCT = 21
 
-# A type as a tree of kinds; owned by whoever asked for it (free_types).
+# A type as a tree of kinds; owned by the caller (free_types).
 cdef struct TypeNode:
     int32_t kind               # Kind
     int32_t width              # bytes of one fixed-width value; KIND_FIXED_LIST: values of one list; else 0

@@ -156,7 +156,7 @@ cdef int32_t _check_schema(const ArrowSchema* schema) noexcept nogil:
 
 
 cdef int64_t _node_count(const ArrowSchema* schema) noexcept nogil:
-    """Return how many types a schema holds, below and without itself."""
+    """Return the number of types a schema holds, below and without itself."""
     cdef int64_t count = schema.n_children
     cdef int64_t index
     for index in range(schema.n_children):
@@ -179,7 +179,7 @@ cdef TypeNode* _fill_types(const ArrowSchema* schema, TypeNode* nodes) noexcept 
 
 
 cdef int64_t _count_nulls(const uint8_t* validity, int64_t offset, int64_t length) noexcept nogil:
-    """Return how many of length bits from offset on are 0."""
+    """Return the number of zeros among length bits from offset on."""
     cdef int64_t bit = offset
     cdef int64_t end = offset + length
     cdef int64_t valid = 0
@@ -242,7 +242,7 @@ cdef void _settle_columns(ColumnView* columns, const ArrowArray* batch) noexcept
 
 
 cdef int64_t _bits_size(int64_t first, int64_t count) noexcept nogil:
-    """Return how many bytes bits lie in."""
+    """Return the number of bytes that bits take."""
     return ((first + count + 7) >> 3) - (first >> 3)
 
 
@@ -293,12 +293,12 @@ cdef int64_t _batch_size(const ArrowSchema* schema, const ArrowArray* batch) noe
 cdef enum:
     SEEN_BATCHES = 61
 
-#: of batches that were measured last, by where they lie: a reference that keeps none alive, and the bytes
+#: batches that were measured last, by address: a weak reference, and the bytes
 cdef list seen_batches = [(None, 0)] * SEEN_BATCHES
 
 
 def batch_bytes(batch):
-    """Return how many bytes the rows of a batch have, of larger buffers that they lie in no more than their part.
+    """Return the number of bytes the rows of a batch have, of larger buffers that they lie in no more than their part.
 
     A batch that goes from operator to operator is measured once: to open it gives the GIL away, and takes it back.
     """

@@ -6,7 +6,7 @@
 
 ``pyarrow.compute`` writes a Python function with signature and documentation for each of Arrow's 300 when it is
 imported, which takes longer than all of the optimizer's and the JobMaster's modules together. Here a function is found
-in Arrow's registry when it is called for the first time. What pyarrow has written by hand is its own function.
+in Arrow's registry when it is called for the first time. Functions that pyarrow defines in Python are its own.
 
 Invariant: what is returned, and what is raised, is what ``pyarrow.compute`` returns and raises. But ``cast`` of a part
 of an array has children of type null that are as long as the part, where Arrow's are too short or too long.

@@ -1,4 +1,4 @@
-# BatchBuilder: a record batch of buffers and of columns of another batch, handed to pyarrow in one call.
+# BatchBuilder: a record batch of buffers and of columns of another batch, passed to pyarrow in one call.
 
 cimport cython
 from libc.stdint cimport int32_t, int64_t, uint8_t

@@ -1,4 +1,4 @@
-"""BatchBuilder: a record batch of buffers and of columns of another batch, handed to pyarrow in one call.
+"""BatchBuilder: a record batch of buffers and of columns of another batch, passed to pyarrow in one call.
 
     builder = BatchBuilder.begin(schema, row_count)
     values = builder.allocate(size)                              written by a kernel
@@ -8,7 +8,7 @@
     batch = builder.build()
 
 Arrays and a batch made of them by pyarrow's functions are checked one by one, and each check gives the GIL away: two
-tasks that make batches at the same time hand it to and fro. Here the batch goes over as one structure of the Arrow C
+tasks that make batches at the same time pass it to and fro. Here the batch goes over as one structure of the Arrow C
 data interface, whose makers answer for it: values match the schema, a column has row_count of them.
 
 The columns of a batch have one life: one of them that is kept keeps the others, and a source batch that one refers to.

@@ -1,4 +1,4 @@
-"""How large a batch is at most, single rows excepted: small enough for the memory promise, large enough for its costs.
+"""Limits of batches, single rows excepted: small enough for the memory limit, large enough for low overhead.
 
 Held by: tests/functions/test_function_output.py
 """
@@ -9,5 +9,5 @@ from typing import Final
 
 BATCH_ROWS_MAX: Final = 8192
 BATCH_BYTES_MAX: Final = 1 << 20
-#: of data that lies in Arrow's form already: nothing is made of it, so only the costs of a batch count
+#: limit for data that has Arrow's form already: it is not copied, so only the cost per batch counts
 ARROW_ROWS_MAX: Final = 4 * BATCH_ROWS_MAX

@@ -3,7 +3,7 @@
     for piece in bounded_batches(batch): ...                    a large batch, divided
     small = SmallBatches(); small.add(batch)*; small.rest()     small ones, put together
 
-A batch costs each operator that it meets as much as a thousand rows, and two threads that hand batches over more;
+A batch costs each operator that it meets as much as a thousand rows, and two threads that exchange batches more;
 arrays of a few rows are larger than their values. Limits: SmallBatches holds a batch back until enough have come.
 
 Held by: tests/operators/test_larger_batches.py
@@ -22,7 +22,7 @@ from engine.records.batch_limits import BATCH_BYTES_MAX, BATCH_ROWS_MAX
 #: a batch of this many rows or bytes is large enough for any operator
 ROWS_MIN: Final = 16384
 BYTES_MIN: Final = 512 << 10
-#: this many waiting batches are made one, which goes on waiting
+#: number of waiting batches that are combined into one, which goes on waiting
 HELD_MAX: Final = 64
 
 
@@ -87,7 +87,7 @@ class SmallBatches:
         self._rows_min = max(1, self._rows_min // 4)
 
     def rest(self) -> list[pa.RecordBatch]:
-        """Return what is held, as one batch; nothing is held afterwards."""
+        """Return the held rows as one batch, and hold none afterwards."""
         held, self._held, self._rows, self._size_bytes = self._held, [], 0, 0
         return held if len(held) < 2 else [pa.concat_batches(held)]
 

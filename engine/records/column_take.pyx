@@ -5,7 +5,7 @@
     take.take(builder, rows, NULL, count)           a row as often as one likes, in any order
 
 What Arrow's ``take`` does column by column, each with an array of indices and an array of values that are checked and
-handed over, and with the GIL given away four times. Here it is given away once for all columns.
+passed to Arrow, and with the GIL released four times. Here it is released once for all columns.
 
 Invariants: rows are not checked. A column without nulls has none in the result; one with nulls keeps them.
 Limits: not bits of bools, texts, or anything nested.
@@ -119,7 +119,7 @@ cdef void take_words(const Word* values, const RowNumber* rows, int64_t count, W
 
 cdef int64_t take_bits(const uint8_t* bits, int64_t offset, const RowNumber* rows, int64_t count,
                        uint8_t* target) noexcept nogil:
-    """Returns how many are set."""
+    """Copy the bits of some rows and return the number of ones."""
     cdef int64_t row, bit, ones = 0
     cdef uint8_t value
     memset(target, 0, <size_t> ((count + 7) >> 3))

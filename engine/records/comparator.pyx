@@ -133,7 +133,7 @@ cdef void _match_wide(const KeyColumn* key, const ColumnView* column, const int6
 cdef inline void _match_values(const KeyColumn* key, const ColumnView* column, const uint8_t* outside,
                                bint looks_outside, const int64_t* batch_rows, uint8_t** right_rows, int64_t count,
                                uint8_t* flags) noexcept nogil:
-    """Compare; a row's value that lies outside has another size than any value of the batch when nobody looks."""
+    """Compare; an out-of-line value has another size than any value of the batch unless it is loaded."""
     cdef bint large = column.kind == KIND_LARGE_BYTES
     cdef int64_t begin, end, index, position
     cdef uint64_t length, right

@@ -4,8 +4,8 @@
                                         ├── the same keys: its group
                                         └── free: a new group, or none
 
-Whoever looks up compares keys itself: rows of a batch (``group_order``), rows as bytes (``row_groups``). Memory: 40
-bytes a group, twice that while it grows.
+The caller of a look-up compares keys itself: rows of a batch (``group_order``), rows as bytes (``row_groups``). Memory:
+40 bytes a group, twice that while it grows.
 
 Held by: tests/window/test_group_order.py
 Held by: tests/join/test_asof_groups.py

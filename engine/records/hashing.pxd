@@ -1,6 +1,6 @@
 # The 64-bit hash of key columns, the same from Arrow columns and from rows.
 #
-# Who uses which bits (so that a later level does not see what an earlier one already sorted out):
+# The bits that each level uses (a later level must not see bits that an earlier one has divided by):
 #     bits 63..32   exchange: channel = (hash >> 32) * channels >> 32
 #     bits 31..16   join and aggregate: partition of level 0; deeper levels hash again with their own seed
 #     bits 15..0    tag of the table's directory;  the directory's index comes from a remix of all bits

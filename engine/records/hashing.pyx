@@ -56,7 +56,7 @@ cdef int64_t AHEAD = 12
 
 
 cdef inline uint64_t _mix_reference(uint64_t hash, const uint8_t* reference) noexcept nogil:
-    """As mix_key of the value behind it, all of which is in the reference where it is short."""
+    """Mix the key of an out-of-line value as mix_key does; a short value is complete in its reference."""
     if referenced_bytes(reference) <= known_bytes(reference):
         return mix_key(hash, reference + PREFIX_OFFSET, known_bytes(reference))
     return mix_word(hash, referenced_hash(reference))

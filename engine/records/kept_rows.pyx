@@ -49,7 +49,7 @@ cdef enum:
 
 cdef object BOOL = pa.bool_()
 cdef object INT32 = pa.int32()
-#: by id of a type: bytes of a value, or what else it is
+#: width of a value in bytes by the id of its type, or its form
 cdef dict WIDTHS = {
     **{data_type.id: data_type.bit_width // 8 for data_type in (
         pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64(),
@@ -266,7 +266,7 @@ def narrowed_mask(mask not None, kept not None):
 
 
 def flags_of_codes(said not None, codes not None):
-    """Return what a BooleanArray says of each int32 code, and of a null what it says last; null counts as false.
+    """Map each int32 code to a flag of a BooleanArray, and null to its last flag; a null flag counts as false.
 
     None: the codes are of another type. Raises: pa.ArrowInvalid (a code of which nothing is said).
     """

@@ -5,7 +5,7 @@ import pyarrow as pa
 
 @final
 class KeyFilter:
-    """Which values a key column has (see key_filter.pyx)."""
+    """A filter of the values of a key column (see key_filter.pyx)."""
 
     data_type: pa.DataType
     value_count: int

@@ -313,7 +313,7 @@ cdef class KeyFilter:
     # ------------------------------------------------------------------------------------------------ asking
 
     def mask(self, array not None):
-        """Return for each row of an array of the keys' type whether its value may be one of them; no null."""
+        """Return a flag for each value of an array of the keys' type: whether it may be a key; never null."""
         cdef ArrowBatch batch = None
         cdef ColumnView column
         cdef int64_t count = len(array)
@@ -332,7 +332,7 @@ cdef class KeyFilter:
         return pc.and_(mask, pc.is_valid(array)) if array.null_count else mask
 
     def may_lie_between(self, lows not None, highs not None):
-        """Return for each pair of bounds whether some value may lie between them; a null is no bound."""
+        """Return a flag for each pair of bounds: whether some key may lie between them; a null is no bound."""
         found = []
         if self.value_count == 0:
             return [False] * len(lows)

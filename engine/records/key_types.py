@@ -1,4 +1,4 @@
-"""Which types can be keys: every plain type except nested values and opaque objects.
+"""Types that keys may have: every plain type except nested values and opaque objects.
 
 ``check_key_columns`` is called once, where an operator or a selector is made; kernels trust it.
 

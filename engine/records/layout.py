@@ -66,7 +66,7 @@ VARIABLE_SLOT_BYTES = 8
 
 
 class Kind(enum.IntEnum):
-    """What kernels know of a type; the same numbers as ``Kind`` in arrow_batch.pxd."""
+    """The kind of a type, as kernels see it; the same numbers as ``Kind`` in arrow_batch.pxd."""
 
     NULL = 0
     BOOL = 1
@@ -103,7 +103,7 @@ class Kind(enum.IntEnum):
 
 
 class RowLayout(msgspec.Struct, frozen=True):
-    """Where the columns of one schema lie in a row; offsets and widths in bytes, one entry for each column."""
+    """The layout of a row of one schema; offsets and widths in bytes, one entry for each column."""
 
     slots: tuple[int, ...]
     widths: tuple[int, ...]

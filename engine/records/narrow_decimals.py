@@ -1,4 +1,4 @@
-"""Narrow decimals: decimals in 64 bits between those who agree on it, whatever digits their type has.
+"""Narrow decimals: decimals in 64 bits between parts that agree on it, whatever digits their type has.
 
     decimal128(15, 2)   ──► decimal64(15, 2)      an int64 of cents, as Parquet stores it
     decimal256(61, 6)   ──► decimal64(18, 6)      what was computed, where all of a batch fits into an int64
@@ -7,9 +7,9 @@
     is_narrow(found, type)              whether what was found is that
     wide_batch(batch, schema)           the batch in the types that it is known by
 
-Half the bytes of 128 bits, a quarter of 256, and sums of whole words. The type of a column stays what it was: who takes
-narrow decimals says so before the first batch (``Output.compact_columns``), and each batch may come so or not. Nothing
-else ever sees one: neither an exchange nor a sink nor a function.
+Half the bytes of 128 bits, a quarter of 256, and sums of whole words. The type of a column stays what it was: a kernel
+that takes narrow decimals says so before the first batch (``Output.compact_columns``), and each batch may come so or
+not. Nothing else ever sees one: neither an exchange nor a sink nor a function.
 
 Limits: columns, not what is nested. Values may have more digits than decimal64 promises; no function looks at that when
 it makes them wider.

@@ -317,7 +317,7 @@ cdef list _child_types(object data_type):
 
 
 cdef int _check_text(Builder* builder, str label) except -1:
-    """Raise DataError unless the strings of a builder are UTF-8. To try again would not help who reads such ones."""
+    """Raise DataError unless the strings of a builder are UTF-8. A retry would not help their reader."""
     cdef bint is_sound
     with nogil:
         is_sound = are_utf8(builder.values.bytes, builder.values.size, <const int64_t*>builder.ends.bytes,

@@ -13,6 +13,6 @@ cdef bint equal_outside(const uint8_t* left, uint64_t left_length, const uint8_t
 # < 0, 0, > 0 as their bytes compare. An error answers -1 and waits for raise_failed_comparison().
 cdef int compare_outside(const uint8_t* left, uint64_t left_length, const uint8_t* right,
                          uint64_t right_length) noexcept nogil
-# Raise what a comparison met in this thread: CorruptBlockError, SpillError, NotYetSupportedError. Whoever compares
-# calls it before what came of that is used.
+# Raise what a comparison met in this thread: CorruptBlockError, SpillError, NotYetSupportedError. A caller that
+# compares calls it before what came of that is used.
 cdef int raise_failed_comparison() except -1

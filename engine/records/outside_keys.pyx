@@ -39,7 +39,7 @@ from engine.records.outside_values cimport (
 
 cdef uint64_t block_bytes = BLOCK_BYTES
 
-#: what comparisons met, by thread  # guarded by: the GIL
+#: errors of comparisons, by thread  # guarded by: the GIL
 cdef dict failures = {}
 cdef bint any_failed = False
 

@@ -14,7 +14,7 @@ A column with wide values is replaced in the opened batch by a view whose values
 the value itself where not; nested values are replaced by their bodies. So measuring and encoding know nothing of it,
 except for one bit that is set in the slots afterwards (``ArrowBatch.outside``).
 
-Whether single values are asked where they lie is decided once a batch, by whoever loops over it:
+Whether single values are asked where they lie is decided once a batch, by the loop over it:
 
     columns of a batch      one that has references has a flag for each row (``ArrowBatch.outside``), others have none
     rows and groups         values_lie_outside(): write_outside notes that there is such a value in the process, and the
@@ -205,7 +205,7 @@ cdef int64_t _value_bytes(const ColumnView* column, int64_t row, int64_t count) 
 
 
 cdef int64_t _wide_count(const ColumnView* column, int64_t count, int64_t* narrow_bytes) noexcept nogil:
-    """Return how many values are wide, and the bytes of the others."""
+    """Return the number of values that are wide, and the bytes of the others."""
     cdef int64_t row, size
     cdef int64_t wide = 0
     narrow_bytes[0] = 0

@@ -32,7 +32,7 @@ _DAY: Final = date(1970, 1, 1)
 _MOMENT: Final = datetime(1970, 1, 1)
 _MICROSECOND: Final = timedelta(microseconds=1)
 _DIGITS_MAX: Final = 38
-#: longer columns are Arrow's, which converts a value in a tenth of the time
+#: rows above which a column is left to Arrow, which converts a value in a tenth of the time
 _ROWS_MAX: Final = 1 << 16
 _OF_ARROW: Final = (pa.scalar, pa.array)
 

@@ -23,7 +23,7 @@ from engine.errors import SchemaError
 from engine.records.arrow_functions import pc
 from engine.records.text_gather import gathered_texts
 
-#: how deep types may be nested; kernels recurse over the type
+#: limit of nesting; kernels recurse over the type
 NESTING_MAX = 64
 #: kinds of types that are plain whatever their parameters: most batches have no other, and are not looked at further
 _PLAIN_IDS = frozenset(
@@ -150,7 +150,7 @@ def plain_array(array: Any, target: pa.DataType) -> Any:
 
 
 def is_coded(data_type: pa.DataType) -> bool:
-    """Whether a type is of texts that come as codes: as who takes codes takes them (``Output.compact_columns``)."""
+    """Whether a type is of texts that come as codes, as consumers of codes take them (``Output.compact_columns``)."""
     return bool(
         pa.types.is_dictionary(data_type) and data_type.index_type == pa.int32() and data_type.value_type in _TEXT_TYPES
     )

@@ -19,7 +19,7 @@ from engine.records.arrow_functions import pc
 
 _INT64 = pa.int64()
 _TEXT_MAX = 40
-#: what pyarrow raises for a value that Python does not have
+#: errors of pyarrow for a value that Python does not have
 _UNFIT = (OverflowError, ValueError, ArithmeticError)
 _ARROW = "use to_arrow(), or a function over Arrow batches"
 

@@ -1,4 +1,4 @@
-"""RowBatch: some rows of one schema, handed from their owner to a reader without being decoded.
+"""RowBatch: some rows of one schema, passed from their owner to a reader without being decoded.
 
     batch = new_row_batch(codec, capacity) ─► batch.take(bytes), rows filled in ─► batch.end(count)
     batch = batch_of_rows(record_batch)             the same of an Arrow batch

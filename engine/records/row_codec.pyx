@@ -107,7 +107,7 @@ cdef class RowCodec:
     def __cinit__(self, schema):
         cdef int32_t index
         cdef TypeNode* types
-        # Who makes a codec begins a work of its own: the values of those that ended need not be looked for in it.
+        # A new codec begins a work of its own: the values of those that ended need not be looked for in it.
         forget_closed_stores()
         self.schema = plain_schema(schema)
         self.column_count = len(self.schema)

@@ -94,7 +94,7 @@ cdef inline bint _has_validity(const Output* output) noexcept nogil:
 
 
 cdef int64_t _fixed_size(const Output* output, int64_t count) noexcept nogil:
-    """Return how many bytes are known before the rows are read: of values, or of offsets."""
+    """Return the number of bytes that are known before the rows are read: of values, or of offsets."""
     if output.kind == KIND_BOOL:
         return (count + 7) >> 3
     if output.kind == KIND_BYTES:

@@ -6,7 +6,7 @@
     aggregate        StateCombiner(RowCombiner): rows are groups with their partial states
 
 A sort knows which rows are equal, an aggregate what to do with them, and neither room knows the other: this is the
-door between them, and the one native class here that others extend. The base keeps the first row, which is what
+interface between them, and the one native class here that others extend. The base keeps the first row, which is what
 ``distinct`` wants.
 
 Where no value changes its size (``keeps_size``), any two rows combine in place.

@@ -12,7 +12,7 @@ cdef class RowPages:
     cdef readonly int64_t row_count
     cdef PageSpan* pages                # [page_count], in order
     cdef int64_t page_count
-    cdef object _owner                  # of their memory, None: whoever has made it
+    cdef object _owner                  # owner of their memory, None: their maker
     cdef int64_t _page                  # where the next rows lie
     cdef int64_t _offset
 

@@ -1,4 +1,4 @@
-"""RowPages: rows where they lie in pages, handed from their owner to a reader that finds them a few at a time.
+"""RowPages: rows where they lie in pages, passed from their owner to a reader that finds them a few at a time.
 
     pages = new_row_pages(codec, row_count, page_count) ─► pages.pages[n] = ... filled in
     pages = pages_of_rows(record_batch)                    the same of an Arrow batch, for tests
@@ -11,7 +11,7 @@
 A reader that looks at rows as soon as they are found has them near; addresses of all rows first would bring each row
 from memory twice.
 
-Invariants: addresses are valid as long as whoever has made it says. Thread: one at a time.
+Invariants: addresses are valid as long as their maker says. Thread: one at a time.
 
 Held by: tests/records/test_row_pages.py
 Held by: tests/aggregate/test_state_partitions.py

@@ -1,11 +1,11 @@
-# RowSieve: who wants rows of an input as they come, before they are decoded.
+# RowSieve: takes rows of an input as they come, before they are decoded.
 
 from libc.stdint cimport int64_t, uint8_t
 
 cdef class RowSieve:
     cdef readonly int64_t row_count      # rows taken so far
     cdef readonly int64_t size_bytes     # their bytes
-    # Every row is taken from now on, and rows keep their order: those that came before are to be handed over first.
+    # Every row is taken from now on, and rows keep their order: those that came before are to be passed on first.
     cdef readonly bint takes_all
 
     # Take what it wants of count rows, which stay where they are until it returns. The others, in their order, are the

@@ -1,11 +1,11 @@
 """RowSieve: takes rows out of an input's pages before they are decoded.
 
-    page of rows ─► sieve.sift(rows, count) ─┬─► taken: copied to where they are needed as rows
+    page of rows ─► RowSieve.sift(rows, count) ┬─► taken: copied to where they are needed as rows
                                              └─► left: staged and decoded to batches
 
 An exchange decodes pages because operators work on batches. Some rows go on as rows: those that a hash join keeps in
 a file until their partition's turn comes. The exchange does not know the join, nor the join the exchange: this is the
-door between them, a native class that others extend. The base takes nothing.
+interface between them, a native class that others extend. The base takes nothing.
 
 Invariants: what is taken was copied when ``sift`` returns; rows left keep their order.
 Source: none; Flink's hybrid hash join gets records one by one and has no such step.

@@ -138,7 +138,7 @@ class TopKeys:
         self._bytes = values.nbytes
 
     def mask(self, array: pa.Array) -> pa.BooleanArray | None:
-        """Return which of some keys are not strictly worse than the threshold; None: all, as far as is known."""
+        """Return the mask of keys that are not strictly worse than the threshold; None: all, as far as is known."""
         if self._keeps_all:
             return None
         kept_null = self._is_kept("null")
@@ -157,7 +157,7 @@ class TopKeys:
         return pc.fill_null(found, scalar_of(kept_null)) if array.null_count else found
 
     def may_be_among(self, lows: pa.Array, highs: pa.Array, nulls: pa.Array) -> list[bool]:
-        """Return of row groups whether a row may be kept: lowest and highest keys, numbers of nulls; null: not known.
+        """Return a flag for each row group: whether it may have a row to keep; null keys and counts: unknown.
 
         Bounds do not say whether there is a NaN.
         """
@@ -191,7 +191,7 @@ class TopKeys:
         return own < last or (own == last and not self._is_strict)
 
     def _compared(self, values: pa.Array) -> pa.BooleanArray:
-        """Return which of some plain keys come before the threshold, or are like it."""
+        """Return the mask of plain keys that come before the threshold, or equal it."""
         worst = self._worst if self._worst.type == values.type else pc.cast(self._worst, values.type)
         if self._descending:
             return (pc.greater if self._is_strict else pc.greater_equal)(values, worst)
@@ -204,7 +204,7 @@ class TopTest:
     ``is_learning``: keys of rows that are looked at are added; each row once. ``is_dropping``: what is left out counts.
     """
 
-    #: as of other tests: it is always of use
+    #: flag that other tests have, too: this one is never switched off
     is_on = True
 
     def __init__(self, key: SortKey, count: int, *, is_only_key: bool = False) -> None:
@@ -220,7 +220,7 @@ class TopTest:
         return len(array) > 0 if found is None else found.true_count > 0
 
     def mask(self, array: pa.Array, mask: pa.BooleanArray | None = None) -> pa.BooleanArray | None:
-        """Return which rows of those that a mask leaves may be among the first; the array: plain, or a dictionary."""
+        """Return the mask of rows that may be among the first, within another mask; array: plain, or a dictionary."""
         if self.is_learning:
             wanted = self._anded(mask, self._found(array))
             self._learn(array if wanted is None else pc.filter(array, wanted))

@@ -21,7 +21,7 @@ cdef enum:
 
 
 cdef int64_t _ascii_end(const uint8_t* bytes, int64_t size) noexcept nogil:
-    """Return how many bytes are ASCII for sure: size, or up to a block less than there are."""
+    """Return the number of bytes that are ASCII for sure: size, or up to a block less than there are."""
     cdef int64_t begin = 0
     cdef int64_t position, end
     cdef uint64_t seen = 0

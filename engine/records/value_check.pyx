@@ -1,4 +1,4 @@
-"""Which Python values are no values of an Arrow type, although Arrow would take them and lose a part of each.
+"""ValueCheck: finds Python values that an Arrow type cannot hold, although Arrow would take them and lose a part.
 
     check_values([1.5], pa.int64())                 MisfitError: a fraction is no integer
     check_values([{"a": 1, "b": 2}], struct<a>)     MisfitError: the type has no member 'b'
@@ -65,7 +65,7 @@ cdef enum:
     MAP
     STRUCT
 
-#: from where on numbers are nearer to infinity than to the greatest float
+#: numbers from which on values are nearer to infinity than to the largest float
 _BEYOND = {pa.float16(): 65520.0, pa.float32(): 3.4028235677973366e38}
 _MICROSECONDS = {"s": 10**6, "ms": 10**3, "us": 1, "ns": 1}
 _NO_NUMBER = "a bool is no number"
@@ -78,13 +78,13 @@ class MisfitError(pa.ArrowInvalid):
     def __init__(self, reason, index=-1):
         super().__init__(reason)
         self.reason = reason
-        #: of the value, among those that were to be converted; -1: none of them would fit
+        #: index of the value among those to convert; -1: none of them fits
         self.index = index
 
 
 @cython.final
 cdef class ValueCheck:
-    """What is asked of values of a type. Thread: any, with the GIL."""
+    """A check of values of a type. Thread: any, with the GIL."""
 
     cdef int kind
     cdef object data_type
@@ -125,7 +125,7 @@ cdef class ValueCheck:
             self.are_nullable = tuple(field.nullable for field in data_type)
 
     cdef object reason(self, object value):
-        """Return why a value does not fit, None where it does."""
+        """Return the reason why a value does not fit, None where it does."""
         cdef int kind = self.kind
         if value is None or kind == ANYTHING:
             return None
@@ -241,7 +241,7 @@ def _check_of(data_type):
 
 
 cdef object _reason_of_number(object value):
-    """Why a value that is no int is no integer."""
+    """Return the reason why a value of another type than int is no integer."""
     if isinstance(value, int | str | bytes) or not hasattr(value, "__int__"):
         return None
     try:
@@ -251,7 +251,7 @@ cdef object _reason_of_number(object value):
 
 
 cdef object _reason_of_date(object value):
-    """Why what is no plain date is none."""
+    """Return the reason why a value is not a plain date."""
     if not isinstance(value, datetime):
         return None
     if value.tzinfo is not None:

@@ -5,7 +5,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 
 cdef extern from *:
     """
-    /* Have a number that nobody else has be another one, of as many digits: 0 where it can't be. Up to 256 ints are
+    /* Set a number without other references to another one, of as many digits: 0 where it can't be. Up to 256 ints are
        shared, and are made by Python. */
     static int drey_refill_int(PyObject* number, int64_t value) {
     #if PYLONG_BITS_IN_DIGIT == 30 && !defined(Py_GIL_DISABLED)

@@ -2,7 +2,7 @@
 
     column = ColumnValues(name, array)     once for a batch
     column.value(row)                      a value; ``value_at`` is the same without a message
-    refilled(number, column, row)          a number that nobody else has becomes that of another row, where it can
+    refilled(number, column, row)          a number without other references becomes that of another row, where it can
     python_values(name, column)            all of them
 
     bool, integers, float, double          from their bytes

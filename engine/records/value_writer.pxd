@@ -61,7 +61,7 @@ cdef class ColumnTarget:
 
 
 cdef inline bint add_value(ColumnTarget target, object value, int64_t row) except -1:
-    """As ``target.add``, with no call on the way of what is there most often."""
+    """Add a value as ``target.add`` does, without a call for the most frequent types."""
     cdef int overflow = 0
     cdef int64_t number
     if target.column.kind == FROM_INT8 and target.unfit is None and PyLong_CheckExact(value):

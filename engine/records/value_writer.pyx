@@ -67,7 +67,7 @@ cdef enum:
 #: integers that are floats of the same value
 cdef int64_t DOUBLE_WHOLE_MAX = 1 << 53
 cdef int64_t FLOAT_WHOLE_MAX = 1 << 24
-#: from here on numbers are nearer to infinity than to the greatest float32
+#: number from which on values are nearer to infinity than to the largest float32
 cdef double FLOAT_BEYOND = 3.4028235677973366e38
 cdef int64_t TEXTS_MAX = (1 << 31) - 1
 cdef int64_t US_OF_DAY = 86_400_000_000
@@ -89,7 +89,7 @@ cdef dict UNITS_US = {"s": 1_000_000, "ms": 1000, "us": 1, "ns": -1000}
 
 
 def described(field):
-    """Return what a column takes, for messages; one without a name is the only result of a function."""
+    """Return the name of a column for messages; one without a name is the only result of a function."""
     column = f"column {field.name!r} of type {field.type}" if field.name else f"its type {field.type}"
     return column + ("" if field.nullable else ", which is not nullable")
 

@@ -1,8 +1,8 @@
 """Very wide rows at the edges of a process: how wide they are, and the room in which one is read or written.
 
     with room_for(row_bytes, COPIES) as room:         narrow rows do not wait, and room is None
-        batch = read()                                one step of work: nothing is handed on inside
-    for batch in one_by_one(batches, row_bytes):      the same for a reader of batches: what is handed on is reserved
+        batch = read()                                one step of work: nothing is passed on inside
+    for batch in one_by_one(batches, row_bytes):      the same for a reader of batches: what is passed on is reserved
     give_back()                                       what Arrow has freed of a row goes back to the system
     average_width(batch)                              how wide the rows of a batch are
 
@@ -34,19 +34,19 @@ WIDE_BYTES: Final = 8 << 20
 COPIES: Final = 3
 #: Arrow's own choice, from which Parquet takes its buffers whatever pool is set later
 _PARQUET_POOL: Final = pa.default_memory_pool()
-#: in a batch of so few rows, one row may have most of the bytes
+#: number of rows up to which one row of a batch may have most of its bytes
 _FEW_ROWS: Final = 128
-#: for narrow rows, which most are; it may be entered any number of times
+#: reservation for narrow rows, which most are: none; it may be entered any number of times
 _NO_ROOM: Final = nullcontext()
 
 
 def width_of(size_bytes: int, row_count: int) -> float:
-    """Return how wide the rows of a batch are: on average, or the whole where one row may be most of it."""
+    """Return the width of a batch's rows: the average, or the whole batch where one row may be most of it."""
     return size_bytes if row_count <= _FEW_ROWS else size_bytes / row_count
 
 
 def average_width(batch: pa.RecordBatch) -> float:
-    """Return how wide the rows of a batch are on average. There are some.
+    """Return the average width of the rows of a batch, which is not empty.
 
     A dictionary counts as far as the rows can use it: a few rows that a filter left have the texts of all others.
     """

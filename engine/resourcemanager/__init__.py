@@ -1,6 +1,6 @@
-"""The ResourceManager: which TaskExecutors there are, and who gets their slots.
+"""The ResourceManager: registers TaskExecutors, and assigns their slots to jobs.
 
 resource_manager.py  ResourceManager: the endpoint; registrations, requests, heartbeats
 slot_manager.py      SlotManager: slots and requests, matched (pure)
-job_queue.py         JobQueue: whose turn it is, who waits at which place (pure)
+job_queue.py         JobQueue: which job is next, and the places of waiting ones (pure)
 """

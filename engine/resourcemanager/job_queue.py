@@ -7,11 +7,11 @@
     turn:   what is still owed of a request ─ higher priority ─ earlier submission ─ earlier request of a job
 
 The first one that does not fit keeps all behind it waiting, so that a large one is never starved by small ones. Two
-kinds are passed over, since waiting for them would be in vain: one for more slots than there are at all (it has its
+kinds are passed over, since they cannot be served: one for more slots than there are at all (it has its
 place again when TaskManagers come), and one of a job that may not run yet because as many run as are allowed to.
 
 A job runs from its first slot until it has ended (``leave``), also while it holds none between two stages. Jobs that a
-new leader has recovered and that have not asked yet are ``expected``: nobody behind them is served before they have.
+new leader has recovered and that have not asked yet are ``expected``: no job behind them is served before they have.
 
 Pure. Source: Flink asks in no order; the order by job is that of Spark's FIFO scheduler, with priorities.
 """
@@ -48,7 +48,7 @@ class JobQueue:
         self._running_max = running_max
         self._queued: list[_Queued] = []
         self._known: set[tuple[JobId, int]] = set()
-        #: how many requests there are of each size
+        #: number of requests of each size
         self._sizes: Counter[int] = Counter()
         self._arrivals = 0
         #: jobs that have had a slot and have not ended
@@ -61,7 +61,7 @@ class JobQueue:
     # ---- jobs ----
 
     def expect(self, jobs: Mapping[JobId, JobTurn]) -> None:
-        """Serve nobody behind these jobs until they have asked, ended, or are expected no more."""
+        """Serve no job behind these until they have asked, ended, or are expected no more."""
         self._expected.update(jobs)
 
     def expect_nobody(self) -> None:
@@ -80,7 +80,7 @@ class JobQueue:
         self._expected.pop(job_id, None)
 
     def keep_running(self, is_known: Callable[[JobId], bool]) -> None:
-        """Forget jobs that nobody knows any more: a late word of a slot may have brought one back."""
+        """Forget jobs that are gone: a late message about a slot may have brought one back."""
         self._running = {job_id for job_id in self._running if is_known(job_id)}
 
     # ---- requests ----
@@ -93,7 +93,7 @@ class JobQueue:
             self._insert(request, is_owed=False)
 
     def owe(self, request: RequestSlots, count: int) -> None:
-        """Queue what a request was assigned and never given, before everybody else."""
+        """Queue what a request was assigned and never given, before all others."""
         self._insert(msgspec.structs.replace(request, count=count), is_owed=True)
 
     def withdraw(self, job_id: JobId, request_id: int | None = None) -> None:

@@ -5,9 +5,9 @@
     (6) TaskExecutor ── slot free ──► here: the next request is served
 
 A TaskExecutor that is lost is forgotten, and every JobMaster is told: what it has stored there is gone, also where it
-has no slot. It is lost at once when it says goodbye, when another one registers from its place, when nobody listens
-there, and when it takes no message of this process (its clock or secret is another one); only one that is silent has
-until the time-out. Whether somebody listens is asked when something speaks against it:
+has no slot. It is lost at once when it says goodbye, when another one registers from its place, when it refuses
+connections there, and when it takes no message of this process (its clock or secret is another one); only one that is
+silent has until the time-out. Whether it can be reached is checked when there is a doubt:
 
     its held call (StayConnected) broke, or the next one does not come; a JobMaster, or a slot, did not reach it
 
@@ -64,7 +64,7 @@ from engine.rpc.request import ACKNOWLEDGE, Acknowledge, Request
 _log = logging.getLogger(__name__)
 
 RESOURCE_MANAGER_ADDRESS = "resourcemanager"
-#: attempts in a row to reach a TaskExecutor that found nobody, after which it counts as lost
+#: refused connections in a row after which a TaskExecutor counts as lost
 _UNREACHABLE_MAX = 2
 #: seconds in which a TaskExecutor holds its next call open
 _NEXT_CALL_S = 1.0
@@ -79,11 +79,11 @@ _CLOCK_NOTE_MS = 5_000
 
 
 class ResourceManagerSettings(msgspec.Struct, frozen=True):
-    """What a ResourceManager is configured with. Times in seconds."""
+    """The settings of a ResourceManager. Times in seconds."""
 
     heartbeat_interval_s: float
     heartbeat_timeout_s: float
-    #: whether slots are taken of as many TaskExecutors as possible
+    #: True if slots are taken of as many TaskExecutors as possible
     is_spread: bool = False
     #: jobs that have slots at one time; 0: any number
     running_jobs_max: int = 0
@@ -112,7 +112,7 @@ class ResourceManager(RpcEndpoint):
         self._short: frozenset[JobId] = frozenset()
         self._addresses: dict[ResourceId, str] = {}
         self._registrations: dict[ResourceId, RegisterTaskExecutor] = {}
-        #: when each was last heard of
+        #: time of the last message of each TaskExecutor
         self._seen_ms: dict[ResourceId, int] = {}
         self._clock = clock
         self._is_known_job = is_known_job
@@ -120,7 +120,7 @@ class ResourceManager(RpcEndpoint):
         self._led_jobs = led_jobs
         #: TaskExecutors that are being asked whether they are there
         self._looked_after: set[ResourceId] = set()
-        #: how many calls each has held open
+        #: number of calls each has held open
         self._calls: Counter[ResourceId] = Counter()
         self._job_masters: dict[JobId, str] = {}
         self._ends = asyncio.Event()
@@ -183,7 +183,7 @@ class ResourceManager(RpcEndpoint):
         raise EndpointUnreachableError(f"{self.address} stops")
 
     def _at_the_place_of(self, newcomer: RegisterTaskExecutor) -> list[ResourceId]:
-        """Return who was registered at the same host and port: that process is gone."""
+        """Return TaskExecutors registered before at the same host and port: those processes are gone."""
         place, data_address = newcomer.address.rpartition("/")[0], newcomer.data_address
         return [
             resource_id
@@ -265,7 +265,7 @@ class ResourceManager(RpcEndpoint):
         return ACKNOWLEDGE
 
     async def list_task_executors(self, request: ListTaskExecutors) -> TaskExecutorList:
-        """Return who is registered, by id."""
+        """Return the registered TaskExecutors, by id."""
         return TaskExecutorList(
             tuple(
                 TaskExecutorOverview(
@@ -282,11 +282,11 @@ class ResourceManager(RpcEndpoint):
         )
 
     async def request_slot_overview(self, request: RequestSlotOverview) -> SlotOverview:
-        """Return who has the slots."""
+        """Return the jobs that hold slots."""
         return self._slots.overview()
 
     async def request_waiting_jobs(self, request: RequestWaitingJobs) -> WaitingJobs:
-        """Return which jobs wait, and at which place."""
+        """Return the waiting jobs, with their places in the queue."""
         waiting = self._slots.waiting()
         if request.job_id is not None:
             waiting = {job_id: waiting[job_id] for job_id in (request.job_id,) if job_id in waiting}
@@ -354,7 +354,7 @@ class ResourceManager(RpcEndpoint):
                 self._looked_after.discard(resource_id)
 
     async def _heartbeat(self, resource_id: ResourceId) -> None:
-        """Ask a TaskExecutor for a sign of life; where nobody can be told anything, twice, it is lost."""
+        """Ask a TaskExecutor for a sign of life; where it cannot be reached, twice, it is lost."""
         reason = ""
         for _ in range(_UNREACHABLE_MAX):
             if resource_id not in self._addresses:

@@ -30,7 +30,7 @@ from engine.resourcemanager.job_queue import JobQueue
 
 
 class SlotState(StrEnum):
-    """What the ResourceManager knows of a slot."""
+    """A slot as the ResourceManager knows it."""
 
     FREE = "FREE"
     PENDING = "PENDING"
@@ -180,12 +180,12 @@ class SlotManager:
             self._set_free(slot)
 
     def counts_of(self, resource_id: ResourceId) -> tuple[int, int]:
-        """Return how many slots a TaskExecutor has, and how many of them are free."""
+        """Return the number of slots a TaskExecutor has, and how many of them are free."""
         states = [slot.state for slot in self._slots.values() if slot.resource_id == resource_id]
         return len(states), states.count(SlotState.FREE)
 
     def overview(self) -> SlotOverview:
-        """Return all slots and who has them."""
+        """Return all slots and their jobs."""
         held = Counter(slot.job_id for slot in self._slots.values() if slot.job_id is not None)
         return SlotOverview(
             total_count=len(self._slots),
@@ -222,7 +222,7 @@ class SlotManager:
     def _owe_what_is_pending(self, slot: _Slot) -> None:
         assignment = self._pending.pop(slot.allocation_id, None) if slot.allocation_id is not None else None
         if assignment is not None:
-            # What was assigned and never given is still owed: one slot, before everybody else.
+            # What was assigned and never given is still owed: one slot, before all others.
             self.queue.owe(assignment.request, 1)
 
     def _set_free(self, slot: _Slot) -> None:

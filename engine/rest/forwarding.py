@@ -1,4 +1,4 @@
-"""What a standby does with requests: it passes them on to the JobManager that leads.
+"""Forwarding: a standby passes requests on to the JobManager that leads.
 
     forwarded(routes, leader, forwarder)    the same routes, each of which answers here when this process leads
 
@@ -23,7 +23,7 @@ from engine.rpc.errors import EndpointUnreachableError
 from engine.rpc.http_forwarding import FORWARDED_HEADER, HttpForwarder
 from engine.rpc.http_messages import Handler, HttpRequest, HttpResponse, Route, error_response
 
-#: about a process itself, always answered there
+#: paths about a process itself, which is always the one that answers them
 _OWN_PATHS = ("/jobmanager/", "/v1/jobmanager/")
 _RETRY_S = "1"
 _LOOK_S = 0.25

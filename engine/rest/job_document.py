@@ -16,7 +16,7 @@ from engine.gateways.job_details import AttemptDetails, JobDetails, JobFailure, 
 from engine.gateways.job_queue import WaitingJob, waiting_text
 from engine.graph.deployment import FailureInfo
 
-#: in Flink's order
+#: job states in Flink's order
 JOB_STATES = (
     "INITIALIZING",
     "CREATED",
@@ -48,7 +48,7 @@ _RESULT_NAMES = {"FINISHED": "SUCCEEDED", "FAILED": "FAILED", "CANCELED": "CANCE
 
 
 def duration_ms(start_ms: int, end_ms: int, now_ms: int) -> int:
-    """Return how long something has lasted; -1 when it has not begun."""
+    """Return the duration in milliseconds; -1 when it has not begun."""
     if start_ms < 0:
         return -1
     return max(0, (now_ms if end_ms < 0 else end_ms) - start_ms)
@@ -253,7 +253,7 @@ def result_document(job: JobDetails) -> dict[str, object]:
 
 
 def accumulators(attempts: Iterable[AttemptDetails]) -> list[dict[str, object]]:
-    """Return what functions counted, summed over attempts."""
+    """Return the counters of functions, summed over attempts."""
     totals: Counter[str] = Counter()
     for attempt in attempts:
         totals.update(attempt.counters.functions)

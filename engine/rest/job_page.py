@@ -24,12 +24,12 @@ _CAUSE_CHARACTERS = 160
 
 
 class View(NamedTuple):
-    """How a job is looked at."""
+    """The views of a job's page."""
 
     #: position of the vertex whose subtasks are open
     vertex: int | None = None
     refreshes: bool = True
-    #: whether TaskManagers, with their logs, can be asked from here
+    #: True if TaskManagers, with their logs, can be asked from here
     has_processes: bool = True
 
 
@@ -79,7 +79,7 @@ def job_page(job: JobDetails, now_ms: int, view: View | None = None) -> Html:
 
 
 def waiting_badge(waiting: WaitingJob) -> Html:
-    """Return that a job waits, and at which place in the queue for slots."""
+    """Return the badge of a waiting job, with its place in the queue for slots."""
     return join((state_badge("WAITING"), " ", tag("span", waiting_text(waiting), class_="quiet")))
 
 

@@ -1,4 +1,4 @@
-"""Jobs from a client's side: hand over, follow, cancel.
+"""Jobs from a client's side: submit, follow, cancel.
 
 POST  /jobs                         msgpack of SubmitJob; 202 and {"jobid", "is-new"}: the same job again is not started
 GET   /jobs/{job_id}/progress       live numbers

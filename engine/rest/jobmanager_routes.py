@@ -83,7 +83,7 @@ def config_document(configuration: Configuration) -> list[dict[str, object]]:
 
 
 def refusals_document(counts: Mapping[Reason, int], latest: Sequence[Refusal]) -> dict[str, object]:
-    """Return what this process has refused."""
+    """Return the refusals of this process as a document."""
     return {
         "counts": {reason.value: count for reason, count in counts.items()},
         "refused": [

@@ -16,7 +16,7 @@ _PART_BYTES = 64 << 10
 _NOTHING = LogPart(b"", 0, 0)
 _TEXT = "text/plain; charset=utf-8"
 
-#: returns a part of one file: offset, limit
+#: function that returns a part of one file: offset, limit
 ReadPart = Callable[[int, int], Awaitable[LogPart]]
 
 

@@ -51,7 +51,7 @@ def aggregated_metrics_answer(request: HttpRequest, each: Iterable[Mapping[str, 
 
 
 def chosen(request: HttpRequest, parameter: str) -> frozenset[str] | None:
-    """Return what a query such as ``jobs=a,b`` names; None where it names nothing, which means all."""
+    """Return the names in a query such as ``jobs=a,b``; None where it has none, which means all."""
     text = request.query.get(parameter)
     return None if text is None else frozenset(part.strip() for part in text.split(",") if part.strip())
 

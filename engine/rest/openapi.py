@@ -19,7 +19,7 @@ from engine.rpc.http_messages import Access, HttpRequest, HttpResponse, Route
 _VARIABLE = re.compile(r"{(\w+)}")
 _ID = {"type": "string", "pattern": "^[0-9a-f]{32}$", "minLength": 32, "maxLength": 32}
 _NUMBER = {"type": "integer", "format": "int32", "minimum": 0, "maximum": 999_999_999}
-#: what variables of paths look like
+#: patterns of path variables
 _FORMS = {
     "job_id": {**_ID, "description": "id of a job"},
     "vertex_id": {**_ID, "description": "id of a vertex, as /jobs/{job_id} tells it"},
@@ -29,7 +29,7 @@ _FORMS = {
     "digest": {"type": "string", "pattern": "^[0-9a-f]{64}$", "description": "SHA-256 of a file"},
     "name": {"type": "string", "description": "name of a file, as the list of files tells it"},
 }
-#: what is answered, by path or by its end; the longest end that fits counts
+#: summaries by path or by its end; the longest end that fits counts
 _SUMMARIES = {
     "/": "page: slots, TaskManagers, jobs",
     "/overview": "slots, TaskManagers, jobs by state",
@@ -127,7 +127,7 @@ def openapi_document(routes: Iterable[Route]) -> dict[str, object]:
 
 
 def summary_of(route: Route) -> str:
-    """Return what a route answers, or does, in a few words."""
+    """Return the summary of a route in a few words."""
     refused = REFUSALS.get((route.method, route.path))
     if refused is not None or route.method != "GET":
         return refused or _CHANGES.get(f"{route.method} {route.path}", "")

@@ -50,13 +50,13 @@ _PROCESS_GAUGES = {
 
 
 class _Gathered(Collector):
-    """What one question found."""
+    """The metrics of one scrape."""
 
     def __init__(self, metrics: Iterable[Metric]) -> None:
         self._metrics = list(metrics)
 
     def collect(self) -> Iterable[Metric]:
-        """Return it."""
+        """Return the metrics."""
         return self._metrics
 
 

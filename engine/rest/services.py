@@ -30,11 +30,11 @@ class RestServices:
     resource_manager: Callable[[], Gateway]
     configuration: Configuration = field(default_factory=Configuration)
     clock: Clock = field(default_factory=SystemClock)
-    #: of this process
+    #: log files of this process
     logs: LogFolder = field(default_factory=lambda: LogFolder(None))
     #: reaches a component of another process by its address, only to ask; None: there is no other process
     connect: Callable[[str], Gateway] | None = None
-    #: ends this process; None: requests cannot end it
+    #: callback that ends this process; None: requests cannot end it
     shut_down: Callable[[], None] | None = None
 
     @property

@@ -25,7 +25,7 @@ from engine.rpc.http_messages import Access, Handler, HttpError, HttpRequest, Ht
 _REFRESH_S = 3
 _JOBS_SHOWN = 200
 _VERTICES_MAX = 1_000_000
-#: nothing may be loaded beyond the page itself
+#: headers that forbid the page to load anything else
 _HEADERS = {
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; "
     "frame-ancestors 'none'",

@@ -185,7 +185,7 @@ def subtask_metrics(attempt: AttemptDetails) -> dict[str, float]:
 
 
 def pressure_level(ratio: float) -> str:
-    """Return how strong back pressure is: ok, low or high."""
+    """Return the level of back pressure: ok, low or high."""
     return "high" if ratio > HIGH_RATIO else "low" if ratio > LOW_RATIO else "ok"
 
 
@@ -236,7 +236,7 @@ def _status_together(attempts: Sequence[AttemptDetails]) -> str:
 
 
 def _status_durations(attempt: AttemptDetails, now_ms: int) -> dict[str, int]:
-    """Return how long an attempt was in each state that it left or is in; -1 for states it never had."""
+    """Return the time that an attempt spent in each state; -1 for states that it never had."""
     durations = dict.fromkeys(EXECUTION_STATES[:4] + EXECUTION_STATES[-1:], -1)
     entered = sorted(attempt.timestamps_ms.items(), key=lambda item: item[1])
     for (state, begin_ms), (_, end_ms) in pairwise([*entered, ("", now_ms)]):

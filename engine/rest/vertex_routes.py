@@ -129,7 +129,7 @@ def _small_number(text: str) -> int:
 
 
 async def _sampled_pressure(services: RestServices, job_id: JobId) -> list[TaskPressure]:
-    """Return what the attempts of a job do, sampled by all TaskManagers at the same time."""
+    """Return the activities of a job's attempts, sampled by all TaskManagers at the same time."""
     question = SamplePressure(job_id, _SAMPLES, _SAMPLE_INTERVAL_MS)
     limit_s = _SAMPLES * _SAMPLE_INTERVAL_MS / 1000 + _SAMPLE_GRACE_S
 

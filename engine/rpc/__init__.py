@@ -1,4 +1,4 @@
-"""How components talk: typed messages between single-threaded endpoints on an event loop.
+"""RPC: typed messages between single-threaded endpoints on an event loop.
 
 request.py        Request: the base of all messages, which names its reply
 gateway.py        Gateway, RpcService: what callers see, whatever the transport

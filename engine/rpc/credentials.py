@@ -53,7 +53,7 @@ _WHAT = "cluster secret"
 
 
 def secret_file(configuration: Configuration) -> Path | None:
-    """Return where the secret lies: ``security.secret-file``; a relative path begins at the folder of config.yaml.
+    """Return the path of the secret: ``security.secret-file``, relative to the folder of config.yaml.
 
     None when it is relative and there is no folder of configuration.
     """

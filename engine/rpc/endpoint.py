@@ -7,7 +7,7 @@ The handler of a message is found by the message's type: each method of the prot
 touched only on the loop, so there are no locks; between two ``await`` no state changes under a handler. The epoch
 is checked before the handler begins. Work that goes on after a reply runs in ``spawn``. An engine error of a handler
 goes to the caller. Any other error, an illegal transition, and every error of spawned work are faults of the component:
-they are handed to ``on_fatal`` and never lost.
+they are passed to ``on_fatal`` and never lost.
 
 Source: Flink's RpcEndpoint and its main thread executor.
 Held by: tests/rpc/test_local_gateway.py

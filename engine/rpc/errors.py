@@ -1,4 +1,4 @@
-"""What can go wrong between two components, apart from what the called one raises itself.
+"""Errors of calls between components, other than those that the callee raises itself.
 
 Held by: tests/rpc/test_http_service.py
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from engine.errors import EngineError, ResourceError, VersionMismatchError
 
-#: how far the clocks of two machines may differ, plus the time on the way
+#: tolerated difference of two machines' clocks, plus the time on the way
 ACCEPTED_MS = 60_000
 
 
@@ -39,7 +39,7 @@ class ClockDifferenceError(AccessDeniedError):
     """A credential that is valid at another time: the clocks of two machines differ, or it is repeated."""
 
 
-#: what another process raises that takes no message of this one, now or later: nothing can be asked of it
+#: errors of a process that refuses every message of this one, now and later
 REFUSES_ALL = (AccessDeniedError, VersionMismatchError)
 
 

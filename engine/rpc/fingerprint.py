@@ -1,7 +1,7 @@
 """fingerprint: digits that tell messages of one form from those of another, wherever the same sources run.
 
 Every struct counts, and those in its fields: name, tag, form, and of each field name, type as it is written and whether
-it must be there; of an enum its values. So nobody has to raise a number when they change.
+it must be there; of an enum its values. So no version number has to be raised when they change.
 
 Held by: tests/rpc/test_fingerprint.py
 """
@@ -29,7 +29,7 @@ def fingerprint(types: Iterable[type]) -> str:
 
 
 def travelling(types: Iterable[type]) -> set[type]:
-    """Return these structs and enums, and all that are part of them."""
+    """Return these structs and enums, and all types that they contain."""
     found: set[type] = set()
     todo = list(types)
     while todo:

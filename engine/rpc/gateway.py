@@ -1,4 +1,4 @@
-"""What a caller sees of another component: an address to ask typed requests.
+"""Gateway: a component as its callers see it, an address that takes typed requests.
 
     service.connect(address, epoch) ──► Gateway ── await ask(Request[Reply]) ──► Reply, or the error the other raised
 
@@ -28,7 +28,7 @@ class Gateway(Protocol):
 
     @property
     def address(self) -> str:
-        """Where the component is."""
+        """The address of the component."""
         ...
 
     async def ask(self, request: Request[R], timeout_s: float | None = ASK_TIMEOUT_S) -> R:
@@ -52,7 +52,7 @@ class RpcService(Protocol):
         ...
 
     def address_of(self, name: str) -> str:
-        """Return where others reach the endpoint of that name of this process."""
+        """Return the address under which other processes reach the endpoint of that name."""
         ...
 
     def connect(self, address: str, epoch: int) -> Gateway:

@@ -21,17 +21,17 @@ from aiohttp import web
 
 #: clients close idle connections sooner, so that none is closed while it carries a request
 KEEPALIVE_S = 75.0
-#: how long the rest of a refused body is read and dropped, so that its sender can read why
+#: seconds for which the rest of a refused body is read and dropped, so that its sender can read why
 _LINGER_S = 2.0
 
 _log = logging.getLogger(__name__)
-#: the library's log of broken requests, with which strangers could fill the log
+#: the library's log of broken requests, with which any client could fill the log
 _silent = logging.Logger("silent", logging.CRITICAL + 1)
 
 
 @dataclass(frozen=True)
 class ConnectionLimits:
-    """How many connections, and how long the head of a request may take."""
+    """Number of connections, and how long the head of a request may take."""
 
     connections: int = 512
     head_timeout_s: float = 10.0
@@ -53,7 +53,7 @@ class GuardedConnection(web.RequestHandler):
             auto_decompress=False,
         )
         self._guard = guard
-        #: when the current, incomplete head began; None between requests
+        #: time at which the current, incomplete head began; None between requests
         self.head_began_s: float | None = loop.time()
         self.is_busy = False
         #: a request of this connection has proved the secret
@@ -97,7 +97,7 @@ class ConnectionGuard:
     def __init__(self, server: web.Server, limits: ConnectionLimits) -> None:
         self._server = server
         self._limits = limits
-        #: in the order they were opened
+        #: open connections, oldest first
         self._connections: dict[GuardedConnection, None] = {}
         self._sweeper: asyncio.Task[None] | None = None
 

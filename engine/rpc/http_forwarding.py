@@ -23,13 +23,13 @@ from yarl import URL
 from engine.rpc.errors import EndpointUnreachableError
 from engine.rpc.http_messages import HttpError, HttpRequest, HttpResponse
 
-#: of a request that was passed on
+#: header of a request that was passed on
 FORWARDED_HEADER = "X-Drey-Forwarded"
 #: header of the answer: the process that gave it
 ANSWERED_BY_HEADER = "X-Drey-Answered-By"
 
 _CONNECT_S = 5.0
-#: longer than any route waits on purpose
+#: seconds of silence, longer than any route waits on purpose
 _SILENCE_S = 150.0
 #: answers up to here are read whole
 _WHOLE_BYTES = 1 << 20

@@ -1,9 +1,9 @@
-"""Requests and responses of the HTTP server, and Route: a path with its handler and who may call it.
+"""Requests and responses of the HTTP server, and Route: a path with its handler and access level.
 
     Route("GET", "/jobs/{job_id}", handler, Access.OPEN_GET) ─► HttpServer ─► handler(HttpRequest) -> HttpResponse
 
 What is not known to be harmless needs the secret: Access.SECRET is for everything that changes something, OPEN_GET for
-GETs that anybody on this machine may see (off loopback they need the secret, too). ``HttpError`` is an answer as an
+GETs that all users of this machine may see (off loopback they need the secret, too). ``HttpError`` is an answer as an
 exception. Handlers know nothing of the server's library.
 
 Held by: tests/rpc/test_http_server.py
@@ -24,11 +24,12 @@ BODY_LIMIT = 16 * 1024 * 1024
 
 
 class Access(enum.Enum):
-    """Who may call a route."""
+    """Access levels of routes."""
 
-    #: anybody on loopback; elsewhere holders of the secret, the read token or a client certificate. GET and HEAD only
+    #: open to all on loopback; elsewhere to holders of the secret, the read token or a client certificate. GET, HEAD
+    #: only
     OPEN_GET = "open"
-    #: the same, where the operator lets people who may read cancel jobs; otherwise only holders of the secret
+    #: open as OPEN_GET where readers may cancel jobs; otherwise only to holders of the secret
     CANCEL = "cancel"
     #: the secret's holders
     SECRET = "signed"  # noqa: S105
@@ -40,7 +41,7 @@ class HttpRequest:
 
     method: str
     path: str
-    #: variables of the route's path, percent-decoded: data of strangers, to be checked
+    #: variables of the route's path, percent-decoded: untrusted data, to be checked
     variables: Mapping[str, str]
     query: Mapping[str, str]
     headers: Mapping[str, str]
@@ -81,9 +82,9 @@ class HttpResponse:
     body: bytes = b""
     content_type: str = "application/json"
     headers: Mapping[str, str] = field(default_factory=dict)
-    #: sent instead of ``body``
+    #: file that is sent instead of ``body``
     file: Path | None = None
-    #: sent instead of ``body``; the headers go out at once
+    #: chunks that are sent instead of ``body``; the headers go out at once
     parts: Parts | None = None
 
 

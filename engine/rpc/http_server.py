@@ -6,7 +6,7 @@
          ─► body, within the route's limit (413) and time (408) ─► its digest (401) ─► handler ─► answer
 
 No byte of a body is read before the credential is verified, and none is parsed before the digest is. Every route says
-who may call it (``Access``): the list of routes is the list of all endpoints. Off loopback nothing is open: reading
+its access level (``Access``): the list of routes is the list of all endpoints. Off loopback nothing is open: reading
 takes the secret, the read token or a client certificate, and all else the secret; a server without credentials or
 mutual TLS does not start. A foreign Host header is refused: pages of
 other sites that make a browser on this machine call us cannot forge it.
@@ -79,7 +79,7 @@ class HttpServer:
         readers: ReadAccess | None = None,
         readers_cancel: bool = False,
     ) -> None:
-        #: what this process says of itself, and callers that say it have to be; None: whoever they are
+        #: program of this process, which callers that name theirs must match; None: any caller
         self.program: Program | None = None
         self._readers = readers
         self._readers_cancel = readers_cancel
@@ -99,7 +99,7 @@ class HttpServer:
 
     @property
     def routes(self) -> tuple[Route, ...]:
-        """Everything that can be called."""
+        """All routes."""
         return tuple(self._routes)
 
     @property
@@ -114,7 +114,7 @@ class HttpServer:
         self._routes.extend(routes)
 
     async def start(self) -> None:
-        """Listen; ConfigurationError when no port is free, or when anybody could call from elsewhere."""
+        """Listen; ConfigurationError when no port is free, or when other machines could call without a credential."""
         if not self._is_loopback and self._credentials is None and not _is_mutual(self._tls):
             raise ConfigurationError(
                 f"a server on {self._bind_host or 'all interfaces'} would be open to the network: set "

@@ -149,7 +149,7 @@ class HttpRpcService:
         return HttpResponse(content_type=_CONTENT_TYPE, parts=_Reply(call, self._codec, timeout_s, seal))
 
     def _seal(self, request: HttpRequest, reply: bytes) -> bytes:
-        """Return what follows a reply, to prove to a caller that signed where it comes from."""
+        """Return the seal that follows a reply and proves its origin to a caller that signed its request."""
         header = request.headers.get(AUTHORIZATION)
         if self._credentials is None or not header:
             return b""
@@ -253,7 +253,7 @@ class HttpGateway:
 
     @property
     def address(self) -> str:
-        """Where the component is."""
+        """The address of the component."""
         return self._address
 
     async def ask(self, request: Request[R], timeout_s: float | None = ASK_TIMEOUT_S) -> R:

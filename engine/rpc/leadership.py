@@ -2,7 +2,7 @@
 
     Leadership(rpc, epoch, clock, blocking_work, is_leading, on_fatal) ─► Dispatcher, ResourceManager, JobMasters
 
-Source: the services that Flink's ClusterEntrypoint hands to its components.
+Source: the services that Flink's ClusterEntrypoint passes to its components.
 Held by: tests/jobmaster/test_takeover.py
 """
 
@@ -24,7 +24,7 @@ class Leadership(NamedTuple):
     clock: Clock
     #: threads for file operations
     blocking_work: Executor
-    #: whether this epoch is still in force, as far as this process knows
+    #: True if this epoch is still in force, as far as this process knows
     is_leading: Callable[[], bool]
     #: told of an error after which a component cannot go on
     on_fatal: Callable[[BaseException], None]

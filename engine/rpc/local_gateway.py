@@ -76,7 +76,7 @@ class LocalGateway:
 
     @property
     def address(self) -> str:
-        """Where the component is."""
+        """The address of the component."""
         return self._address
 
     async def ask(self, request: Request[R], timeout_s: float | EllipsisType | None = ...) -> R:

@@ -5,9 +5,9 @@
     0.2.0 9f31c2aa tm-7 TaskManager       header: version, protocol, host, role; each a word
 
 Two programs understand each other when version and protocol are the same. The protocol is a fingerprint of the messages
-(``engine.gateways.protocol``), so that it tells apart two builds of one version, too. Who says nothing has a version
-from before there was anything to say. What strangers say reaches logs and pages: other characters than those of names
-make it unreadable.
+(``engine.gateways.protocol``), so that it tells apart two builds of one version, too. A program that reports nothing
+has a version from before there was anything to say. Text of unproved peers reaches logs and pages: other characters
+than those of names make it unreadable.
 
 Held by: tests/rpc/test_program.py
 """
@@ -35,7 +35,7 @@ class Program(msgspec.Struct, frozen=True):
     #: fingerprint of the messages
     protocol: str = ""
     host: str = ""
-    #: what the process is: JobManager, TaskManager, client
+    #: role of the process: JobManager, TaskManager, client
     role: str = "process"
 
     def __str__(self) -> str:
@@ -58,13 +58,13 @@ class Program(msgspec.Struct, frozen=True):
 
 
 def own_program(role: str, protocol: str) -> Program:
-    """Return what this process says of itself."""
+    """Return the program that this process reports."""
     assert _WORD.fullmatch(role), f"{role!r} is no word"
     return Program(__version__, protocol, _word(socket.gethostname()), role)
 
 
 def heard(header: str | None) -> Program | None:
-    """Return what another process says of itself, None when that is nothing or unreadable."""
+    """Parse the program that another process reports; None when there is none, or it is unreadable."""
     words = (header or "").split(" ")
     return Program(*words) if len(words) == 4 and all(map(_WORD.fullmatch, words)) else None
 

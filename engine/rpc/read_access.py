@@ -1,4 +1,4 @@
-"""ReadAccess: who may look at a cluster without the cluster secret. They can change nothing.
+"""ReadAccess: read-only access to a cluster without the cluster secret. They can change nothing.
 
     token_file(configuration) ─► path ─► ReadAccess.load_or_create(path) ─► allows(Authorization header)
 
@@ -27,15 +27,15 @@ from engine.config.loader import Configuration
 from engine.config.options import READ_TOKEN_FILE
 from engine.rpc.secret_file import load_or_create_secret, place_beside_configuration
 
-#: what a browser is to ask its user for
+#: prompt that a browser shows its user
 CHALLENGE = 'Basic realm="Drey: the read token is the password", charset="UTF-8"'
-#: longer headers are none of ours
+#: longest header that is read; longer ones come from other programs
 _HEADER_MAX = 4096
 _DEFAULT_FILE = "read.token"
 
 
 def token_file(configuration: Configuration) -> Path | None:
-    """Return where the token lies: ``security.read-token-file``; relative paths begin at config.yaml's folder."""
+    """Return the path of the token: ``security.read-token-file``, relative to the folder of config.yaml."""
     return place_beside_configuration(configuration.get(READ_TOKEN_FILE) or _DEFAULT_FILE)
 
 

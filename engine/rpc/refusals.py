@@ -1,9 +1,9 @@
-"""Refusals: whom this process has turned away, why and how often. One for the process, ``REFUSALS``.
+"""Refusals: the callers that this process has refused, why and how often. One for the process, ``REFUSALS``.
 
     note(reason, address, what, why) ─► logged, at most once in a while for each caller, and counted
     counts: by reason, for metrics        latest: by reason and address, for people
 
-Strangers can cause refusals at will. So the log has a line for the first one of a reason and address and then at most
+Any client can cause refusals at will. So the log has a line for the first one of a reason and address and then at most
 one in ``TELL_S`` seconds, which says how many there were in between; and the callers that were refused last are
 remembered, at most ``CALLERS_MAX`` of them.
 
@@ -31,11 +31,11 @@ _log = logging.getLogger(__name__)
 
 
 class Reason(StrEnum):
-    """Why a caller is refused."""
+    """The reasons for which a caller is refused."""
 
-    #: it shows no credential where one is needed
+    #: no credential where one is needed
     MISSING_SECRET = "missing-secret"  # noqa: S105
-    #: its credential was made with another secret, was changed, or used before
+    #: a credential made with another secret, changed, or used before
     WRONG_SECRET = "wrong-secret"  # noqa: S105
     CLOCK = "clock"
     VERSION = "version"
@@ -47,17 +47,17 @@ class Refusal(msgspec.Struct):
     reason: Reason
     address: str
     count: int = 0
-    #: of the last time: when, what was asked, why it was refused
+    #: last refusal: when, what was asked, why it was refused
     time_ms: int = 0
     what: str = ""
     why: str = ""
     told_s: float = float("-inf")
-    #: since the last line of the log
+    #: refusals since the last line of the log
     untold_count: int = 0
 
 
 class Refusals:
-    """What one process has refused."""
+    """The refusals of one process."""
 
     def __init__(self, clock: Clock | None = None) -> None:
         self._clock = clock or SystemClock()
@@ -88,7 +88,7 @@ class Refusals:
 
     @property
     def counts(self) -> dict[Reason, int]:
-        """How many there were of each reason."""
+        """Number of refusals for each reason."""
         with self._lock:
             return dict(self._counts)
 
@@ -99,5 +99,5 @@ class Refusals:
             return tuple(msgspec.structs.replace(each) for each in reversed(self._callers.values()))
 
 
-#: of this process
+#: refusals of this process
 REFUSALS = Refusals()

@@ -22,7 +22,7 @@ from engine.errors import ConfigurationError
 
 
 class Tls(NamedTuple):
-    """What a listening and a calling side are made with."""
+    """TLS contexts of a listening and of a calling side."""
 
     server: ssl.SSLContext
     client: ssl.SSLContext

@@ -89,7 +89,7 @@ cdef class ExternalSorter:
     cdef int _state
     cdef int64_t _limit             # rows of output, NO_LIMIT: all
     cdef bint _force_spill
-    cdef int64_t _drop_at           # rows in memory from which on those that nobody wants are dropped
+    cdef int64_t _drop_at           # number of rows in memory from which unneeded ones are dropped
     cdef int64_t _row_limit         # of one memory, 0: none
     cdef int32_t _reader_count      # sorters whose runs are merged together, and readers that do it
     cdef uint32_t* _sizes           # [CHUNK_ROWS]
@@ -236,7 +236,7 @@ cdef class ExternalSorter:
         return 0
 
     cdef int _drop_others(self) except -1:
-        """Drop the rows that nobody wants, once there are some times as many as others: the caches hold those."""
+        """Drop the unneeded rows, once there are some times as many as others: the caches hold those."""
         cdef int64_t row_count = self._sorter.row_count
         cdef int64_t used_bytes = self._sorter.used_bytes
         if self._limit == NO_LIMIT and (self._cut is None or self._runs.combiner is not None):

@@ -1,4 +1,4 @@
-"""Which runs are merged together, when there are more than can be read at once.
+"""Merge plan: the runs that are merged together, when there are more than can be read at once.
 
     block size   one block of each run is in memory while it is read; a row that is larger is a block of its own
     fan-in       how many runs fit: half of the sorter's bytes hold blocks, the rest holds the output. However small
@@ -45,7 +45,7 @@ def block_size_bytes(memory_bytes: int) -> int:
 
 
 def fan_in(memory_bytes: int, block_sizes: Sequence[int], reader_count: int = 1) -> int:
-    """Return how many runs of one sorter may be read at the same time.
+    """Return the number of runs of one sorter that may be read at the same time.
 
     Those that fit, whichever they are, and enough for one intermediate merge. Where ``reader_count`` readers merge the
     runs of as many sorters, each reader has that part of its memory for the runs of one sorter.
@@ -81,7 +81,7 @@ def merge_steps(sizes: list[int], fan_in_count: int) -> Iterator[tuple[int, int]
 
 
 def _cheapest(sizes: list[int], count: int) -> int:
-    """Return where so many neighbouring runs with the fewest bytes begin."""
+    """Return the index of the first of ``count`` neighbouring runs with the fewest bytes."""
     window = sum(sizes[:count])
     best, best_start = window, 0
     for start in range(1, len(sizes) - count + 1):

@@ -10,12 +10,12 @@
 
 Rows of runs in memory are decoded where they lie; those of runs on disk are copied to an arena first, a quarter of the
 pool or a page, which is taken when the first such run is met. A row larger than the arena is decoded in its block.
-Sources are read (``begin_read``) for one batch at a time and in one order, so nobody waits for memory that a reader
+Sources are read (``begin_read``) for one batch at a time and in one order, so no reader waits for memory that a reader
 holds while it waits itself.
 
-Who takes rows without having them decoded keeps several batches at a time: rows from disk are copied to memory of their
-batch, those of runs in memory stay where they lie. So this is for who has the runs for himself: nobody spills them
-meanwhile, and the batches are done with when they are closed.
+A consumer of encoded rows keeps several batches at a time: rows from disk are copied to memory of their
+batch, those of runs in memory stay where they lie. So this is for an exclusive owner of the runs: no other thread
+spills them meanwhile, and the batches are done with when they are closed.
 
 Rows with equal keys come in the order of their producers, and those of one producer in its order: the merge is stable.
 

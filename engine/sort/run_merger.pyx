@@ -12,7 +12,7 @@
 
 The address of a row in memory is good while its run is; that of a row on disk points into its reader's block and dies
 when that run's next block is read, so ``collect`` copies it. ``follow_to_disk`` is for runs that lose their pages to
-somebody else between two batches: their cursors go on in the file, at the same row.
+another thread between two batches: their cursors go on in the file, at the same row.
 
 With a combiner rows of equal keys become one, whichever runs they come from: the first one is copied, and the others
 are combined into the copy, which may grow. What is given out is complete: the next row has other keys. Rows of runs
@@ -323,7 +323,7 @@ cdef class RunMerger:
 
     cdef int64_t _collect_combined(self, uint8_t** rows, int64_t row_limit, int64_t size_limit, uint8_t* arena,
                                    int64_t arena_size) except -1:
-        """As collect; the rows of a group become one, which is copied to the arena when it is complete."""
+        """Collect as ``collect`` does; the rows of a group become one, copied to the arena when it is complete."""
         cdef int64_t count = 0
         cdef int64_t used = 0
         cdef int64_t outside = 0

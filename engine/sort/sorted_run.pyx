@@ -9,8 +9,8 @@
 Of a run on disk a key is kept for every step of so many bytes, the first one of a block, with the place of that block:
 the run's index. It lies in the file, in one block behind the run; while the run is written, in memory: INDEX_ENTRIES of
 it, of which every other one is dropped, and the step doubled, when they are full. So a run takes the same memory
-however long it is, and finds any bound by reading its index and one step of its rows, once a bound, whoever asks. A run
-of one step has no index. A run in memory is searched itself.
+however long it is, and finds any bound by reading its index and one step of its rows, once a bound, for all callers. A
+run of one step has no index. A run in memory is searched itself.
 
 A run that is a part of a result partition names it in the errors of its file: reading again would not help, its
 producer has to run again.
@@ -132,7 +132,7 @@ cdef class SortedRun:
             return before + self._rows_below(reader, bound, key_bytes)
 
     cdef int64_t _rows_below(self, SpillReader reader, bytes bound, KeyBytes key_bytes) except -1:
-        """Return how many rows are below a bound: blocks whose last row is, and the first rows of the next one."""
+        """Return the number of rows below a bound: blocks whose last row is, and the first rows of the next one."""
         cdef const uint8_t* rows
         cdef const uint8_t* key = bound
         cdef int32_t size = <int32_t> len(bound)
@@ -295,7 +295,7 @@ cdef class RunWriter:
         return self._run
 
     cdef int _write_index(self) except -1:
-        """Hand the entries to the writer's thread, which has noted all places when it comes to them."""
+        """Pass the entries to the writer's thread, which has noted all places when it comes to them."""
         cdef uint8_t* data = <uint8_t*> self._entries
         self._run._index_count = self._entry_count
         self._writer.mark()

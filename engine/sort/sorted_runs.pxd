@@ -1,4 +1,4 @@
-# SortedRuns: all sorted runs of one sorter, with who owns their memory and files.
+# SortedRuns: all sorted runs of one sorter, with the owners of their memory and files.
 
 cimport cython
 from libc.stdint cimport int64_t

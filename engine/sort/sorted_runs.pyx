@@ -1,7 +1,7 @@
 """SortedRuns: the sorted runs of one sorter, in memory and on disk, and their life after it.
 
     runs = sorter.take_runs()  ─► runs.samples(256) ─► MergedBatches over ranges of it * ─► runs.release()
-                                  runs.spill()         from any thread: whoever needs the memory
+                                  runs.spill()         from any thread that needs the memory
 
     │ run 0 on disk │ run 1 on disk │ ... │ run n in memory │      in order of arrival
 
@@ -87,7 +87,7 @@ cdef class SortedRuns:
 
     @property
     def runs_in_memory(self):
-        """How many runs hold pages."""
+        """Return the number of runs that hold pages."""
         return sum([(<SortedRun> run).memory is not None for run in self.runs])
 
     @property
@@ -197,7 +197,7 @@ cdef class SortedRuns:
             self.end_read()
 
     def count_below(self, bytes bound):
-        """Return how many rows have key bytes below a bound (None: there is none, so no rows)."""
+        """Return the number of rows that have key bytes below a bound (None: there is none, so no rows)."""
         if bound is None:
             return 0
         return sum([(<RunSlice> slice).end - (<RunSlice> slice).begin for slice in self.slices(None, bound)])

@@ -4,7 +4,7 @@
                                    of what filters keep
 
 Columns of a Parquet file are sampled if filters, joins, groups or orders look at them, or if their width is not known:
-what is only added up or handed on changes no plan. Two sources at a time where they are read, for it is decompressing.
+what is only added up or passed on changes no plan. Two sources at a time where they are read, for it is decompressing.
 Heavy keys decide how a join is run, so more rows are looked at for them, and the sample leaves out what that tells.
 
 A key is followed to the sources it comes from, through whatever keeps values or computes them. Sources that sampled all
@@ -29,7 +29,7 @@ from engine.optimizer.logical_plan import LogicalPlan
 from engine.optimizer.operator_entries.registry import entry_of
 from engine.optimizer.rules.projection_pruning import used_columns
 
-#: below this many rows the first sample has seen enough
+#: number of rows below which the first sample is sufficient
 ROWS_MIN = 8192
 #: operands that a followed key may have: one that is computed from itself twice, time and again, is given up
 _OPERANDS_MAX = 64
@@ -75,7 +75,7 @@ def _each(sampled: Callable[[PlanNode], PlanNode], sources: Sequence[PlanNode]) 
 
 
 def _weighed(plan: LogicalPlan) -> dict[int, set[str]]:
-    """Return for each node the columns whose values decide how many rows there are, or how they are divided."""
+    """Return the columns, by node, whose values decide the number of rows, or how they are divided."""
     order = plan.order()
     weighed: dict[int, set[str]] = {node.id: set() for node in order}
     for node in reversed(order):
@@ -89,7 +89,7 @@ def _weighed(plan: LogicalPlan) -> dict[int, set[str]]:
 
 
 def _compared(plan: Plan) -> dict[int, list[Expression]]:
-    """Return by source what joins compare, as expressions over its columns."""
+    """Return the keys that joins compare, as expressions over the columns of each source."""
     wanted: dict[int, list[Expression]] = {}
     for node in plan.nodes:
         if isinstance(node.operator, Join):
@@ -159,7 +159,7 @@ def _with_keys(node: PlanNode, keys: Sequence[Expression], better: Mapping[str, 
 
 
 def _computed(spec: SourceSpec, key: Expression, rows: float) -> list[ComputedStatistics]:
-    """Return what is known of a key that is computed, [] when nothing is."""
+    """Return the statistics of a computed key, [] when they are unknown."""
     from engine.sources.computed_keys import computed_statistics  # noqa: PLC0415 - start-up time
 
     found = computed_statistics(spec, key, rows)

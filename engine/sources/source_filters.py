@@ -18,7 +18,7 @@ from engine.optimizer.expression_rewriting import mapping_of, substitute
 from engine.optimizer.logical_optimizer import push_filters
 from engine.optimizer.logical_plan import LogicalPlan
 
-#: of a predicate that is followed through projections
+#: depth of predicates that are followed through projections
 _DEPTH_MAX: Final = 64
 
 

@@ -5,8 +5,8 @@
     row groups of a file    1..40  40..90 │ 91..120 │ 130..180  150..200 │ 201..260         cuts (2, 3, 5)
 
 A column can be cut in front of a row group where all values before it are less than all from there on: no value is on
-both sides. Files that are written in the order of a key, or day by day, have many such places. Who groups by the column
-needs no exchange then, and may give out the groups of a run as soon as the next one begins.
+both sides. Files that are written in the order of a key, or day by day, have many such places. A query that groups by
+the column needs no exchange then, and may give out the groups of a run as soon as the next one begins.
 
 Looked at are columns of the names that an aggregate or a window of the plan groups by, and of those that they had
 before projections gave them these. Nothing is concluded from a column that has nulls or no bounds, from floats (NaN has

@@ -2,7 +2,7 @@
 
 export.py            ``export_data``: a DataFrame, cleaned and checked, as a record data set with its manifest
 export_checks.py     which rows are bad, and why
-export_publishing.py how an export appears under its name, whoever else writes there
+export_publishing.py publication of an export under its name, with other writers
 export_rejected.py   rows that are set aside
 export_report.py     what an export did: lines, JSON, a page
 export_command.py    ``bin/spark-export``

@@ -78,7 +78,7 @@ class DreyDataSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """Return what stands in ``format()``."""
+        """Return the name for ``format()``."""
         return NAME
 
     @plainly_told()
@@ -89,19 +89,19 @@ class DreyDataSource(DataSource):
 
     @plainly_told()
     def reader(self, schema: StructType) -> DataSourceReader:
-        """Return what reads the columns of a schema."""
+        """Return the reader of a schema's columns."""
         takes_filters = self.options.get("pushFilters", "false").lower() == "true"
         reader = FilteringReader if takes_filters else DreyReader
         return reader(_folder(self.options), schema)
 
     @plainly_told()
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
-        """Return what writes rows of a schema."""
+        """Return the writer of a schema's rows."""
         rows = records_schema(schema)
         return DreyWriter(_folder(self.options), rows, overwrite=overwrite, sorted_by=_order(rows, self.options))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
-        """Return what refuses to read a stream: an error here would be lost on its way through Spark."""
+        """Return a reader that refuses to read a stream: an error here would be lost on its way through Spark."""
         return NoStream()
 
     @plainly_told()
@@ -184,7 +184,7 @@ class RowGroups(NamedTuple):
 
 @dataclass(frozen=True)
 class ReadTogether(InputPartition):
-    """What one task reads: row groups of parts, in the order of the data set."""
+    """The input of one task: row groups of parts, in the order of the data set."""
 
     pieces: tuple[RowGroups, ...]
 
@@ -308,7 +308,7 @@ def _may_match(group: pq.RowGroupMetaData, places: Mapping[str, int], one: Any) 
 
 @dataclass
 class WrittenParts(WriterCommitMessage):
-    """What one attempt of a task has written."""
+    """The parts that one attempt of a task has written."""
 
     parts: tuple[WrittenPart, ...]
 

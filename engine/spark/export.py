@@ -104,7 +104,7 @@ def export_data(
 
 @dataclass(frozen=True)
 class _How:
-    """How an export goes. ``before``: of the data set to which rows are added."""
+    """Options of an export. ``before``: the manifest of the data set to which rows are added."""
 
     trim: bool
     overwrite: bool
@@ -140,7 +140,7 @@ def _exported(
 
 
 def _rows_of(spark: SparkSession, target: Path, manifest: RecordsManifest | None) -> DataFrame | None:
-    """Return what is exported already, None where there is nothing."""
+    """Return the rows that are exported already, None where there are none."""
     if manifest is None or not manifest.row_count:
         return None
     return spark.read.parquet(*(url_to_read(target / file.name) for file in manifest.files if file.rows))
@@ -166,7 +166,7 @@ def _new_rows(data: DataFrame, since: str, manifest: RecordsManifest | None) -> 
 
 @dataclass(frozen=True)
 class _Layout:
-    """How rows are spread over parts, and how they lie there."""
+    """The layout of an export: how rows are spread over parts, and sorted in them."""
 
     partitions: int | None
     partition_by: tuple[str, ...]

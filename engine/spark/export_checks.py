@@ -1,4 +1,4 @@
-"""Which rows of an export are bad, and why: those that do not parse, and those for which a check does not hold.
+"""Bad rows of an export, with reasons: those that do not parse, and those for which a check does not hold.
 
     checks        SQL conditions on the columns of a row: "amount > 0", "kind IN ('a', 'b')"
     not_null      columns that must have a value
@@ -37,7 +37,7 @@ from engine.spark.column_names import column_of, columns_of
 from engine.spark.failures import first_line
 from engine.spark.file_urls import url_to_read
 
-#: what columns of our own begin with; drawn for each process, so that none of the rows is called so
+#: prefix of internal columns; drawn for each process, so that no column of the data has it
 _OWN: Final = f"__drey_{uuid.uuid4().hex[:12]}_"
 #: column with the text of a row of CSV or JSON that does not parse
 CORRUPT: Final = f"{_OWN}corrupt"
@@ -54,7 +54,7 @@ _UNKNOWN_COLUMN = re.compile(r" with name (`.+?`) cannot be resolved")
 
 @dataclass(frozen=True)
 class Checks:
-    """What rows must meet; see above. ``unique``: keys, each of one column or several."""
+    """Conditions that rows must meet; see above. ``unique``: keys, each of one column or several."""
 
     conditions: Sequence[str] = ()
     not_null: Sequence[str] = ()
@@ -148,7 +148,7 @@ class BadRows:
         return seen.where(F.col(REASON).isNull()).drop(REASON, SOURCE)
 
     def counts(self) -> dict[str, int]:
-        """Return how many rows there are of each reason that there is, when the others are written."""
+        """Return the number of rows there are of each reason that there is, when the others are written."""
         found: dict[str, int] = {}
         # Spark counts nothing on the way where it knows beforehand that no row is left.
         with suppress(Py4JError, PySparkException):
@@ -212,7 +212,7 @@ def _try_check(data: DataFrame, check: str) -> None:
 
 
 def _why(error: AnalysisException, data: DataFrame) -> str:
-    """Return why Spark does not understand a condition; in our words where a column does not exist."""
+    """Return the reason why Spark rejects a condition; in this project's words where a column does not exist."""
     line = first_line(error)
     unknown = _UNKNOWN_COLUMN.search(line)
     if unknown is None:

@@ -33,7 +33,7 @@ from engine.spark.file_urls import is_left_out
 from engine.spark.session import open_session
 from engine.spark.session_settings import with_settings
 
-#: what Spark's parser reads an unquoted empty field as; with its default, "", a quoted one would be null, too
+#: text that Spark's parser reads an unquoted empty field as; with its default, "", a quoted one would be null, too
 _NULL_TEXT = "\x00null"
 
 
@@ -207,7 +207,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _submit(arguments: Sequence[str]) -> int:
-    """Hand over to a cluster, or whatever the arguments say; return the job's exit code."""
+    """Submit to the target of the arguments; return the job's exit code."""
     return subprocess.run(python_command("engine.cli.main", "job", "submit", *arguments), check=False).returncode
 
 

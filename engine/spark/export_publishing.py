@@ -1,10 +1,10 @@
-"""How an export appears under its name, whoever else writes there at the same time.
+"""Publication of an export under its name, with other writers at the same time.
 
     staging(target)    a folder beside the target, whose name begins with a dot; those of processes that are gone go
-    publish            no target       ─► one rename; who comes second finds it taken, and says so
+    publish            no target       ─► one rename; the second writer finds it taken, and reports so
                        a data set      ─► its manifest is switched: readers that have begun go on with the old parts
                        something else  ─► the folder is replaced, under the target's lock
-    append             the switch of the manifest, unless somebody else has changed the data set since it was read
+    append             the switch of the manifest, unless another writer has changed the data set since it was read
 
 Held by: tests/spark/test_export_publishing.py
 """
@@ -65,7 +65,7 @@ class Made(NamedTuple):
 def publish(made: Made, target: Path, *, overwrite: bool) -> None:
     """Put a folder with parts and their manifest where the target is to be, or in place of what is there.
 
-    Raises: PlanError when somebody else has made a target that was not there, and it is not to be replaced.
+    Raises: PlanError when another writer has made a target that was not there, and it is not to be replaced.
     """
     if not overwrite or not target.exists():
         try:

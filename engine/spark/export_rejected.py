@@ -28,7 +28,7 @@ _NAMES: Final = {
     REASON: ("reason", "rejected_because", "__drey_reason"),
     SOURCE: ("source", "rejected_from", "__drey_source"),
 }
-#: of the writer of JSON, which would cut off microseconds and seconds of old zones
+#: formats of the JSON writer, whose defaults would cut off microseconds and seconds of old zones
 _FORMATS: Final = {
     "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXXXX",
     "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
@@ -36,7 +36,7 @@ _FORMATS: Final = {
 
 
 def rejected_folder(target: Path) -> Path:
-    """Return where the rows are that were set aside from a data set."""
+    """Return the folder of rows that were rejected from a data set."""
     return target.with_name(f"{target.name}.rejected")
 
 

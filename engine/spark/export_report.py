@@ -1,4 +1,4 @@
-"""What an export did: for people, as JSON, and as a page.
+"""The report of an export: for people, as JSON, and as a page.
 
     ExportReport ─► lines()          what spark-export prints
                  ─► --report F.json  all of it
@@ -57,7 +57,7 @@ class ExportedColumn(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class ExportReport:
-    """What an export did. ``bad_rows`` by reason; ``heavy_keys``: column, value, share of rows, the heaviest first."""
+    """The report of an export. ``bad_rows`` by reason; ``heavy_keys``: column, value, share, heaviest first."""
 
     output: str
     row_count: int
@@ -69,7 +69,7 @@ class ExportReport:
     heavy_keys: tuple[tuple[str, str, float], ...] = ()
     seconds: float = 0.0
     columns: tuple[ExportedColumn, ...] = ()
-    #: of an export of what is new: rows are beyond this value of that column
+    #: lower bound of an incremental export: its rows are beyond this value of that column
     since: str = ""
 
     @property
@@ -140,7 +140,7 @@ class ExportReport:
 
 
 def exported_columns(manifest: RecordsManifest) -> tuple[ExportedColumn, ...]:
-    """Return what a manifest knows of its columns, in their order."""
+    """Return the columns of a manifest, in their order."""
     found = []
     for each in pa.ipc.read_schema(pa.py_buffer(manifest.schema)):
         column = manifest.columns.get(each.name, RecordsColumn())
@@ -160,7 +160,7 @@ def _count(value: int | None) -> str:
 
 
 def check_report_path(path: str) -> Path:
-    """Return where a report goes; PlanError for an ending that says no format, or a folder that is not there."""
+    """Return the path of a report; PlanError for an ending that names no format, or a missing folder."""
     chosen = Path(path)
     if chosen.suffix not in (".json", ".html"):
         raise PlanError(f"--report {path}: the ending says the format: .json or .html")

@@ -1,4 +1,4 @@
-"""What Spark writes so that the engine reads it again as the same: types, and the settings that the files depend on.
+"""Types and settings with which Spark writes files that the engine reads back with equal values.
 
     BOOLEAN  BYTE SHORT INT LONG  FLOAT DOUBLE  DECIMAL   as they are, decimals of all widths
     STRING CHAR VARCHAR  BINARY                           strings of any collation are compared by their bytes
@@ -32,7 +32,7 @@ _PLAIN: Final = (
     *(T.StringType, T.CharType, T.VarcharType, T.BinaryType, T.DateType, T.TimestampType, T.TimestampNTZType),
     *([T.TimeType] if hasattr(T, "TimeType") else []),
 )
-#: what to do with a column of a type that is refused, by the type's name in Spark
+#: advice for columns of refused types, by the type's name in Spark
 _ADVICE: Final = {
     "NullType": "give it a type, such as CAST({0} AS STRING), or drop it",
     "VariantType": "export its text, to_json({0}), or a part of it, variant_get({0}, '$.a', 'INT')",
@@ -52,11 +52,11 @@ _FILE_SETTINGS: Final = {
 #: Spark's rule that leaves out casts after which a part may be null and was not before
 _NULLABLE_BY_CAST: Final = "org.apache.spark.sql.catalyst.optimizer.SimplifyCasts"
 _EXCLUDED_RULES: Final = "spark.sql.optimizer.excludedRules"
-#: has columns whose names differ by case be two
+#: setting with which columns whose names differ by case are two
 BY_CASE: Final = {"spark.sql.caseSensitive": "true"}
-#: has Parquet hold TIME, which is off by default from Spark 4.3
+#: setting with which Parquet holds TIME; it is off by default from Spark 4.3
 _WITH_TIMES: Final = {"spark.sql.timeType.enabled": "true"}
-#: within a process, one export at a time changes a session's settings
+#: lock: within a process, one export at a time changes a session's settings
 _settings_lock = threading.RLock()
 
 

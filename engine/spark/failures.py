@@ -44,12 +44,12 @@ _TOLD: Final = re.compile(
 )
 _TRACEBACK: Final = "Traceback (most recent call last):"
 _CODES: Final = re.compile(r"^\[[A-Z_.0-9]+\]\s*|\s*SQLSTATE: \w+")
-#: what stands before a cause: where it happened, and its class in the JVM
+#: prefix of a cause: where it happened, and its class in the JVM
 _WHERE: Final = re.compile(r"^(?:Caused by: |: |Job aborted due to stage failure: .*?\(TID \d+\) \([^)]*\): )+")
 _CLASS: Final = re.compile(r"^(?:org\.apache\.spark\.[\w.$]+|(?:[a-z]\w*\.)+([A-Z][\w$]*)): ")
 #: a worker that ends takes its connection along
 _ENDED: Final = ("java.io.EOFException", "java.net.SocketException: Connection reset", "Python worker exited unexp")
-#: what a worker without our packages, or of another version of Python, says first
+#: first words of a worker that lacks these packages, or has another version of Python
 _ANOTHER_PYTHON: Final = (
     "ModuleNotFoundError: No module named 'engine'",
     "ModuleNotFoundError: No module named 'drey'",
@@ -69,7 +69,7 @@ class _Failure(msgspec.Struct):
 
 
 def carried(error: BaseException) -> RuntimeError:
-    """Return what a task raises in place of an error."""
+    """Return the error that a task raises in place of another."""
     is_known = isinstance(error, EngineError)
     failure = _Failure(type(error).__name__ if is_known else "JobExecutionError", str(error) or repr(error))
     text = base64.b64encode(msgspec.json.encode(failure)).decode()
@@ -97,7 +97,7 @@ def errors_of_spark() -> Iterator[None]:
 
 
 class _Silence:
-    """Levels of PySpark's loggers before the first who wants silence, in any thread, until the last has gone."""
+    """Levels of PySpark's loggers before the first call that wants silence, in any thread, until the last has ended."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -188,7 +188,7 @@ def _kind_of(error: BaseException) -> type[EngineError]:
 
 
 def plain_words(said: str) -> str:
-    """Return why, of what Spark says: the last cause without codes, classes and stacks.
+    """Return the cause from Spark's message: the last one, without codes, classes and stacks.
 
     Of a function in Python that is its error, and the last line of its code.
     """
@@ -196,7 +196,7 @@ def plain_words(said: str) -> str:
 
 
 def first_line(error: BaseException) -> str:
-    """Return what Spark says of an error, without codes and its plan."""
+    """Return the first line of Spark's message, without codes and its plan."""
     return _CODES.sub("", str(error).strip().partition("\n")[0]).strip()
 
 

@@ -19,7 +19,7 @@ _PATTERN: Final = re.compile(r"[*?\[\]{}\\]")
 
 
 def url_to_read(path: str | os.PathLike[str]) -> str:
-    """Return what Spark reads as this file or folder and no other."""
+    """Return the URL under which Spark reads this file or folder and no other."""
     escaped = _PATTERN.sub(r"\\\g<0>", os.fspath(path))
     return f"file://{escaped}"
 

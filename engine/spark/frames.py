@@ -1,4 +1,4 @@
-"""From a DataFrame of Spark to a data set in the same program, and back.
+"""Conversion between DataFrames of Spark and data sets in the same program.
 
     read_dataframe(df)      small: Arrow, through memory ─► from_arrow
                             else:  Parquet parts in a temporary folder ─► read_records
@@ -53,7 +53,7 @@ def read_dataframe(data: DataFrame, environment: Environment | None = None) -> D
 
 
 def _expected_bytes(data: DataFrame) -> float:
-    """Return what Spark expects of a DataFrame's size; more than anything where it does not say (Connect)."""
+    """Return the size that Spark expects of a DataFrame; larger than any where it gives none (Connect)."""
     plan = getattr(data, "_jdf", None)
     if plan is None:
         return float("inf")

@@ -1,4 +1,4 @@
-"""How a write of Spark becomes part of a record data set: parts first, then one rename of the manifest.
+"""Manifest switch: a write of Spark becomes part of a record data set, parts first, then one rename of the manifest.
 
     data set/_manifest.json                   what a reader sees: the old one or the new one
              part-<write>-<number>.parquet    listed there, or of no account
@@ -89,7 +89,7 @@ def own_folder(path: Path) -> None:
         path.mkdir()
     except OSError as error:
         raise PlanError(f"{path.parent} cannot be written to: {error.strerror or error}") from error
-    # Who looks for leftovers finds it whole, or not yet.
+    # A search for leftovers finds it whole, or not yet.
     (path / f".{_OWNER}").write_bytes(msgspec.json.encode(msgspec.structs.replace(_owner(), made=made)))
     (path / f".{_OWNER}").rename(path / _OWNER)
 
@@ -120,7 +120,7 @@ def remove_dead(paths: Iterable[Path]) -> None:
 
 
 class Promises(msgspec.Struct, frozen=True):
-    """What a write says of its parts, as the manifest has it."""
+    """Properties that a write promises for its parts, as the manifest has them."""
 
     producer: str = _PRODUCER
     bad_rows: int = 0
@@ -213,7 +213,7 @@ def _joined(first: RecordsColumn, second: RecordsColumn, rows: tuple[int, int], 
 
 
 def _as_part(column: RecordsColumn, rows: int, *, is_decimal: bool) -> PartColumn:
-    """Return what is known of a column; bounds that are not there are unknown where there are values."""
+    """Return the statistics of a column; missing bounds are unknown where there are values."""
     has_bounds = column.min is not None or column.null_count == rows
     return PartColumn(
         column.min, column.max, has_bounds, is_decimal, null_count=column.null_count, heavy_keys=column.heavy_keys
@@ -315,7 +315,7 @@ def _owner() -> Owner:
 
 
 def _start_of(pid: int) -> float | None:
-    """Return when a process began; None: it has ended, be it that nobody has taken note of its end yet."""
+    """Return the start time of a process; None: it has ended, even if its parent has not reaped it."""
     try:
         process = psutil.Process(pid)
         return None if process.status() == psutil.STATUS_ZOMBIE else process.create_time()

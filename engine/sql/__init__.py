@@ -33,7 +33,7 @@ groups.py           grouping sets; aggregates.py: aggregates by name, of groups 
 windows.py          functions over windows; null_treatment.py: IGNORE NULLS
 expressions.py      expressions of Substrait to ours
 constants.py        what is computed of constants, as of columns
-coercions.py        casts that nobody wrote, where Drey has a rule of its own
+coercions.py        implicit casts, where Drey has a rule of its own
 scalar_functions.py  a table of functions by name; text_calls.py: those of texts; arguments.py: constants, or columns
                     in their place; list_functions.py: those of lists and structs; own_functions.py: those
                     that the planner is told of; spans.py: intervals that columns say, differences of timestamps

@@ -136,7 +136,7 @@ def _of_row(call: AggregateCall) -> Aggregate:
 
 
 def _numbered(call: AggregateCall) -> Aggregate:
-    """Return what the one other aggregate that the planner has of values of any type stands for, by its number."""
+    """Return the aggregate behind the planner's only other aggregate of values of any type, by its number."""
     number = constant_of(call.arguments[1], "the number of NTH_VALUE")
     if number not in NUMBERED or len(call.order_by) != (number != MODE):
         raise NotYetSupportedError("the SQL aggregate nth_value(...); write it OVER (...), or array_agg(...)[n]")

@@ -39,7 +39,7 @@ def with_alias_written_out(text: str, name: str) -> str:
 
 
 def _item_begin(found: Sequence[Token], named: int) -> int | None:
-    """Return where the item begins that has its name behind a place; None where that is in no list of SELECT."""
+    """Return the begin of the item with the name at a place; None outside a SELECT list."""
     begin, place = named, before(found, named)
     while place >= 0:
         word = found[place].word
@@ -64,7 +64,7 @@ def _is_in_list(found: Sequence[Token], comma: int) -> bool:
 
 
 def _uses(found: Sequence[Token], at: int, name: str) -> list[int]:
-    """Return where a name is used behind its place, in the same SELECT and in no query within it."""
+    """Return the later places of a name in the same SELECT, outside queries within it."""
     places, depth, place = [], 0, after(found, at)
     while place < len(found) and (depth or found[place].word not in _ENDS):
         word, following = found[place].word, words_from(found, after(found, place), 1)

@@ -147,7 +147,7 @@ _SCALARS: Final[dict[tuple[str, int], str]] = {
     ("struct_extract", 2): "get_field({0}, {1})",
 }
 
-#: of the rows in which neither is null
+#: condition on rows in which neither value is null
 _PAIR: Final = "({0}) IS NOT NULL AND ({1}) IS NOT NULL"
 _SECOND: Final = f"CASE WHEN {_PAIR} THEN {{1}} END"
 _FIRST: Final = f"CASE WHEN {_PAIR} THEN {{0}} END"
@@ -191,7 +191,7 @@ CALL_NAMES: Final = frozenset((*RENAMED, *(name for name, _ in CALLS)))
 
 _STRFTIME: Final = "write strftime(ts, '%Y-%m-%d')"
 _PYTHON: Final = "write data.map(...) or data.with_columns(...) in Python"
-#: their arguments are functions, which the planner would take for columns
+#: functions whose arguments are functions, which the planner would take for columns
 OF_FUNCTIONS: Final = frozenset(
     ("list_transform", "list_filter", "list_reduce", "transform", "array_transform", "array_filter")
 )

@@ -1,4 +1,4 @@
-"""Casts that nobody wrote: what the planner puts beside values of another type, where Drey has a rule of its own.
+"""Coercions: implicit casts that the planner adds to values of another type, where Drey has a rule of its own.
 
     dec < double        CAST(both AS DECIMAL(30, 15))        it rounds doubles, and many do not fit: doubles both
     k = 1               CAST(k AS BIGINT) = 1                statistics are of k: without the cast
@@ -28,7 +28,7 @@ from engine.graph.expression import Cast
 from engine.records.arrow_functions import pc
 from engine.sql.constants import is_constant, scalar_of
 
-#: of UINT64 and BIGINT together
+#: type of UINT64 and BIGINT combined
 _OF_UNSIGNED: Final = pa.decimal128(20, 0)
 _WRITTEN: Final = re.compile(r" AS Decimal128\((\d+), ?(-?\d+)\)")
 
@@ -44,7 +44,7 @@ def written_decimals(shown: str, schemas: Iterable[pa.Schema]) -> frozenset[tupl
 
 
 class Coercions:
-    """Which decimals are doubles in one query, learned as its expressions are read; and the moment of the query."""
+    """The decimals that are doubles in one query, learned as its expressions are read; and its timestamp."""
 
     def __init__(self, written: frozenset[tuple[int, int]], known: frozenset[pa.DataType] = frozenset()) -> None:
         self._written = written
@@ -68,14 +68,14 @@ class Coercions:
         )
 
     def with_found(self) -> Coercions | None:
-        """Return those that know what was found; None where that was known: what was read before it may be wrong."""
+        """Return coercions with the new findings; None without any. Expressions that were read before may be wrong."""
         if self._found <= self._known:
             return None
         return Coercions(self._written, self._known | self._found)
 
 
 def without_widening(values: Sequence[Expr], type_of: Callable[[Expr], pa.DataType]) -> list[Expr]:
-    """Return what is compared, a column beside constants without a cast that changes none of its values."""
+    """Return the compared values, a column beside constants without a cast that changes none of its values."""
     wide = [place for place, value in enumerate(values) if isinstance(value.expression, Cast)]
     if len(wide) != 1 or sum(map(is_constant, values)) != len(values) - 1:
         return list(values)

@@ -26,7 +26,7 @@ class Relation(NamedTuple):
 
 
 class ColumnNames:
-    """Hands out names within one query."""
+    """Generates names within one query."""
 
     def __init__(self) -> None:
         self._given: dict[str, int] = {}

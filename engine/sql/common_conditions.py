@@ -18,7 +18,7 @@ _BEGINS: Final = frozenset(("WHERE", "ON", "HAVING", "("))
 _ENDS: Final = frozenset(
     ("GROUP", "HAVING", "ORDER", "LIMIT", "WINDOW", "QUALIFY", "UNION", "INTERSECT", "EXCEPT", "SELECT", ")", ";", ",")
 )
-#: whose AND, or whose end, is none of the condition
+#: words whose AND, or whose end, does not belong to the condition
 _NOT_PLAIN: Final = frozenset(("BETWEEN", "CASE", "JOIN", "DISTINCT"))
 
 
@@ -68,7 +68,7 @@ def _split(found: Sequence[Token], word: str) -> Iterator[Sequence[Token]]:
 
 
 def _without_parentheses(side: Sequence[Token]) -> Sequence[Token]:
-    """Return what is in the parentheses around a whole side."""
+    """Return the content of the parentheses around a whole side."""
     words = [place for place, token in enumerate(side) if token.word]
     while words and side[words[0]].word == "(" and closing(side, words[0]) == words[-1]:
         side = side[words[0] + 1 : words[-1]]

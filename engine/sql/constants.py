@@ -1,4 +1,4 @@
-"""What a query computes of constants, computed by what computes columns: both have the same values.
+"""Constants of a query, evaluated by the code that evaluates columns, so that both have equal values.
 
     computed(lit("2024-02-29").cast(date) + interval) -> lit(2024-03-01 12:00)
     constant_call("make_date", [lit(2024), lit(2), lit(29)])    functions that columns do not have: the planner's own
@@ -92,7 +92,7 @@ def computed(value: Expr) -> Expr:
 
 
 def constant_call(name: str, arguments: Sequence[Expr], moment: datetime) -> Expr:
-    """Return what a function of the planner gives for constants; NotYetSupportedError for columns.
+    """Return the value of a planner's function over constants; NotYetSupportedError for columns.
 
     moment: that of the query, which now() is wherever it stands.
     """

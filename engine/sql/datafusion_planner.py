@@ -68,8 +68,8 @@ if TYPE_CHECKING:
 _NO_QUERIES: Final = {"Explain", "DescribeTable", "Analyze"}
 #: a table in the text of a plan
 _SCANNED: Final = re.compile(r"TableScan: (.*)")
-#: what Drey does itself: computed by the planner constants are others than columns, and casts that round are dropped;
-#: a constant that is made a column is none for functions that want one
+#: rules of the planner that are off, since Drey does their work: the planner's constants would differ from columns, it
+#: drops casts that round, and some functions need a constant that it makes a column
 _OWN_RULES: Final = ("simplify_expressions", "common_sub_expression_eliminate")
 #: the rule that brings conditions to the rows, also below an aggregate without groups
 _MOVES_CONDITIONS: Final = "push_down_filter"
@@ -79,7 +79,7 @@ _LISTS_JOINS: Final = "eliminate_cross_join"
 _NULL_SAFE: Final = "IS NOT DISTINCT FROM"
 #: the rule that makes joins of them, in errors
 _OF_SUBQUERIES: Final = "decorrelate_predicate_subquery"
-#: what floats become beside decimals: it is too narrow for some, and rounds the others
+#: types that floats become beside decimals, too narrow for some of them; others would be rounded
 _OF_FLOATS: Final = re.compile(r"[(,](?:30, ?15|14, ?7)\)|Decimal256")
 
 
@@ -91,26 +91,26 @@ class PlannedQuery(NamedTuple):
     functions: dict[int, str]
     #: numbers of the anti joins that are NOT IN
     null_aware: frozenset[int]
-    #: whether the columns of mark joins are IN: true, false or unknown
+    #: True if the columns of mark joins are IN: true, false or unknown
     marks_are_null_aware: bool
-    #: how many IN (SELECT ...) have marks, each of which must be found in a join; None: marks were not needed
+    #: number of IN (SELECT ...) that have marks, each of which must be found in a join; None: marks were not needed
     marks: int | None = None
-    #: how many INTERSECT ALL and EXCEPT ALL there are: all semi and anti joins are theirs
+    #: number of INTERSECT ALL and EXCEPT ALL: all semi and anti joins are theirs
     all_operations: int = 0
     #: precision and scale of the decimals that it casts to itself
     decimals: frozenset[tuple[int, int]] = frozenset()
-    #: whether queries stand in its expressions
+    #: True if queries stand in its expressions
     has_values: bool = True
 
 
 #: plans of texts
 _REMEMBERED: Final = 256
-#: how often a text is planned anew for what was learned of it
+#: limit of plans made for one text as more is learned about it
 _MOST_CHANGES: Final = 64
 
 
 class FloatsAsDecimalsError(EngineError):
-    """With constants such as 0.1 as decimals this query would round its floats to decimals."""
+    """The query would round its floats if constants such as 0.1 were decimals."""
 
 
 class UnknownColumnError(PlanError):
@@ -149,7 +149,7 @@ class _KnownPlans:
         self._found: OrderedDict[Hashable, PlannedQuery] = OrderedDict()
 
     def of(self, key: Hashable, plan: Callable[[], PlannedQuery]) -> PlannedQuery:
-        """Return what is known by a key, or what a function plans."""
+        """Return the cached plan of a key, or the result of a function."""
         with self._lock:
             if key in self._found:
                 self._found.move_to_end(key)
@@ -218,14 +218,14 @@ def _with_zones(asked: _Asked, text: str) -> PlannedQuery:
 
 
 class _Asked(NamedTuple):
-    """What a query is asked with: its text as it was written, to which the places in errors belong."""
+    """The query as it was asked: its original text, to which the places in errors belong."""
 
     text: str
     tables: Mapping[str, pa.Schema]
     decimal_constants: bool
-    #: what is known of the values before AT TIME ZONE
+    #: types of the values before AT TIME ZONE
     zoned: dict[int, pa.DataType]
-    #: whether conditions may be moved to where there are fewer columns
+    #: True if conditions may be moved to where there are fewer columns
     moves_conditions: bool = True
     lists_joins: bool = True
 
@@ -310,7 +310,7 @@ def _planned_once(asked: _Asked, text: str, *, is_marked: bool) -> PlannedQuery:
 
 
 def _refusal(error: Exception, asked: _Asked, text: str, parse: Callable[[str], Any], is_marked: bool) -> EngineError:
-    """Return what is said of a query that the planner does not take."""
+    """Return the error about a query that the planner rejects."""
     if " not supported: " in str(error):
         return _no_query(text)
     if _OF_SUBQUERIES in str(error) and not is_marked:
@@ -387,7 +387,7 @@ def _any_depth() -> Iterator[None]:
 
 
 def _said(error: Exception, asked: _Asked, text: str, parse: Callable[[str], Any]) -> str:
-    """Return what is wrong; where the parser stopped is a place of the text as it was written."""
+    """Return the message; the place where the parser stopped is one of the original text."""
     if is_of_parser(error) and text != asked.text:
         try:
             parse(asked.text)
@@ -397,7 +397,7 @@ def _said(error: Exception, asked: _Asked, text: str, parse: Callable[[str], Any
 
 
 def _in_short(reason: str) -> str:
-    """Return what is said of a plan that has no form in Substrait, without the plan."""
+    """Return the message about a plan that has no form in Substrait, without the plan."""
     if "join constraint: `using`" in reason.lower():
         return UNFIT
     if "RecursiveQuery" in reason:

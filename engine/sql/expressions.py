@@ -43,7 +43,7 @@ from engine.sql.zone_calls import zone_call
 if TYPE_CHECKING:
     from substrait.algebra_pb2 import Expression
 
-#: of a cast: null for what the type cannot hold
+#: failure mode of a cast: null for values that the type cannot hold
 _RETURN_NULL: Final = 1
 _WIDE_INTEGERS: Final = {pa.int64(), pa.uint64()}
 _MIRRORED: Final = {"lt": "gt", "lte": "gte", "gt": "lt", "gte": "lte", "equal": "equal", "not_equal": "not_equal"}
@@ -53,9 +53,9 @@ _COMPARISONS: Final = frozenset(
 _NANOSECONDS: Final = pa.timestamp("ns")
 _MICROSECONDS: Final = pa.timestamp("us")
 _UNITS: Final = ("s", "ms", "us", "ns")
-#: of the decimals of SQL
+#: largest precision of SQL's decimals
 _MOST_DIGITS: Final = 38
-#: what a text that is a decimal is read as, before it is rounded
+#: type as which a text is read that is a decimal, before it is rounded
 _MOST: Final = pa.decimal256(76, _MOST_DIGITS)
 
 
@@ -77,7 +77,7 @@ class ExpressionReader:
         self._function_names = function_names
         self._scalar_column = scalar_column
         self._coercions = coercions
-        #: of all columns, when the first type is asked for
+        #: schema of all columns, made when the first type is asked for
         self._schema: pa.Schema | None = None
         self._unique = unique
         self._element = element
@@ -120,7 +120,7 @@ class ExpressionReader:
         return col(name)
 
     def position(self, message: Expression) -> int:
-        """Return which column a reference means; NotYetSupportedError for a part of a nested value."""
+        """Return the column index of a reference; NotYetSupportedError for a part of a nested value."""
         reference = message.selection.direct_reference
         if reference.WhichOneof("reference_type") != "struct_field" or reference.struct_field.HasField("child"):
             raise NotYetSupportedError("a part of a nested column in SQL")
@@ -293,7 +293,7 @@ class ExpressionReader:
         return infer_type(expression, self._schema)
 
     def _rounded(self, value: Expr, wanted: pa.DataType, is_tried: bool = False) -> Expr:
-        """Return what a cast takes, of a text as well (see ``rounded``)."""
+        """Return the operand of a cast, also from text (see ``rounded``)."""
         if pa.types.is_decimal(wanted) and pa.types.is_string(self._type(value)):
             value = value.try_cast(_MOST) if is_tried else value.cast(_MOST)
         return rounded(value, self._type(value), wanted)
@@ -325,7 +325,7 @@ def _as_condition(value: Expr) -> Expr:
 
 
 def rounded(value: Expr, source: pa.DataType, wanted: pa.DataType) -> Expr:
-    """Return what a cast takes: in SQL it rounds, halves of floats to the even integer, others away from zero."""
+    """Return the rounded operand of a cast, as in SQL: halves of floats to even, others away from zero."""
     if not (pa.types.is_integer(wanted) or pa.types.is_decimal(wanted)):
         return value
     digits = wanted.scale if pa.types.is_decimal(wanted) else 0

@@ -14,7 +14,7 @@ from typing import Final
 
 from engine.errors import NotYetSupportedError, PlanError
 
-#: what stands for an argument, by function
+#: replacement of an argument, by function
 FORMATS: Final = {
     "format": re.compile(r"\{\{|\}\}|\{[^{}]*\}"),
     "printf": re.compile(r"%%|%[^a-zA-Z]*[a-zA-Z]"),

@@ -129,7 +129,7 @@ GUIDE: Final[dict[str, tuple[Row, ...]]] = {
         ("first_value last_value nth_value", "nth_value(i, 2) OVER (ORDER BY n)", ""),
     ),
 }
-#: all of them
+#: names of all functions
 FUNCTION_NAMES: Final = tuple(
     sorted({name for rows in GUIDE.values() for names, _, _ in rows for name in names.split()})
 )

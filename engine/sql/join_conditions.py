@@ -1,4 +1,4 @@
-"""What ON says, taken apart: pairs of keys, and the rest.
+"""Join conditions of ON: pairs of keys, and the rest.
 
     a = b AND c IS NOT DISTINCT FROM d AND e < f
     keys (a, b), (c, d) where null equals null; rest e < f
@@ -24,7 +24,7 @@ _EQUALITIES: Final = {"equal": False, "is_not_distinct_from": True}
 
 
 class JoinKey(NamedTuple):
-    """What must be equal on both sides; ``null_safe``: null equals null."""
+    """A pair of keys that must be equal; ``null_safe``: null equals null."""
 
     left: Expr
     right: Expr
@@ -89,7 +89,7 @@ def _function(message: Expression, functions: Mapping[int, str]) -> str:
 
 
 def positions(message: Expression) -> set[int]:
-    """Return which columns an expression reads; a query in it has its own, but for the value before IN."""
+    """Return the columns that an expression reads; of a query in it, only those of the value before IN."""
     if message.DESCRIPTOR.name == "FieldReference":
         return {int(message.direct_reference.struct_field.field)}
     if message.DESCRIPTOR.name == "Subquery":

@@ -22,7 +22,7 @@ from engine.errors import NotYetSupportedError
 from engine.sql.column_names import ColumnNames, Relation
 from engine.sql.join_conditions import JoinCondition, JoinKey
 
-#: what Substrait calls joins of both sides
+#: names of joins of both sides in Substrait
 BOTH_SIDES: Final = {"inner": "inner", "outer": "full", "left": "left", "right": "right"}
 
 

@@ -24,11 +24,11 @@ _NAMES: Final = frozenset((*RENAMED, *FORMATS, *OF_FUNCTIONS, *(name for name, _
 _WORDS: Final = re.compile(rf"\b(?:{'|'.join(_NAMES)})\s*\(", re.IGNORECASE)
 #: numbers of arguments by name
 _COUNTS: Final = {name: sorted(count for other, count in CALLS if other == name) for name, _ in CALLS}
-#: such a word before parentheses is a name or a type, not a call
+#: words before parentheses that make them part of a name or a type, not a call
 _NO_CALL_BEFORE: Final = frozenset(("NULLS", "FETCH", "AS", "JOIN", "FROM", "TABLE", "VIEW", ".", ")"))
 #: calls with a FROM among their arguments
 _WITH_FROM: Final = frozenset(("EXTRACT", "SUBSTRING", "TRIM", "OVERLAY"))
-#: what is put between texts where nothing is said of it
+#: default separators of texts
 _JOINED: Final = {"string_agg": ",", "group_concat": ",", "listagg": ""}
 #: the planner has these with other numbers of arguments
 _ALSO_KNOWN: Final = frozenset(("string_agg",))
@@ -159,7 +159,7 @@ def _has_order(inner: Sequence[Token]) -> bool:
 
 
 def _over(found: Sequence[Token], closed: int) -> tuple[int, str]:
-    """Return where FILTER (...) and OVER ... behind a call end, and their text."""
+    """Return the end and the text of FILTER (...) and OVER ... behind a call."""
     end = closed
     for word in ("FILTER", "OVER"):
         following = after(found, end)

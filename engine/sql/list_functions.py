@@ -106,7 +106,7 @@ def _has_null(values: Expr) -> Expr:
 
 
 def null_position(arguments: Arguments) -> Expr:
-    """Return where NULL is in a list: what the planner asks for ALL and ANY, and nobody for its number."""
+    """Return the index of NULL in a list, which the planner needs for ALL and ANY."""
     if not is_null(arguments[1]):
         raise NotYetSupportedError("sql: list_position(); write list_contains(l, x)")
     return when(_has_null(arguments[0])).then(1)

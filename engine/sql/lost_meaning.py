@@ -1,4 +1,4 @@
-"""What a query says and the planner loses on the way to Substrait: refused by name, for its answer would be wrong.
+"""Meaning that the planner loses on the way to Substrait: such queries are refused, since results would be wrong.
 
     in the text         hints, ESCAPE, TABLESAMPLE, windows that extend a named one, GROUPS,
                         IS DISTINCT FROM with AND or OR behind it
@@ -198,7 +198,7 @@ def _call_at(line: str, begin: int) -> str:
 
 
 def _operands(line: str) -> list[str]:
-    """Return what stands before each IN of a line, with a # for each constant."""
+    """Return the operands before each IN of a line, with a # for each constant."""
     parts = LITERAL.sub("#", line).split(_IN)[:-1]
     return [_OPERAND_BEGINS.split(part.removesuffix(" NOT"))[-1] for part in parts]
 

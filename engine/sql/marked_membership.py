@@ -1,4 +1,4 @@
-"""IN and NOT IN where the planner's joins do not say which of their conditions is the membership.
+"""IN and NOT IN where the planner's joins do not tell the membership from other conditions.
 
     k NOT IN (SELECT a FROM u WHERE u.b = t.v)      join by k = a and v = b: unknown is only what is so of the first
     99 NOT IN (SELECT a FROM u)                     a filter a = 99 below a join without keys: the nulls are gone
@@ -29,7 +29,7 @@ _MARK: Final = 71077345
 _BEFORE: Final = f"CASE WHEN random() < {_MARK} THEN "
 _QUERY_BEGINS: Final = frozenset(("SELECT", "WITH", "VALUES"))
 _SEVERAL: Final = frozenset(("UNION", "INTERSECT", "EXCEPT"))
-#: what may not lose its DISTINCT, or stands between SELECT and its values
+#: words that need their DISTINCT, or stand between SELECT and its values
 _COUNTED: Final = frozenset(("LIMIT", "OFFSET", "FETCH", "ON"))
 
 
@@ -43,13 +43,13 @@ def with_marks(text: str) -> str:
 
 
 def marks_in(shown: str) -> int:
-    """Return how many memberships a bound plan has, -1 where not all of them are marked."""
+    """Return the number of memberships a bound plan has, -1 where not all of them are marked."""
     count = shown.count(" IN (<subquery>)")
     return count if len(re.findall(rf"Projection: CASE WHEN random\(\) < Int64\({_MARK}\)", shown)) == count else -1
 
 
 def marked_value(message: Expression, functions: Mapping[int, str]) -> Expression | None:
-    """Return what is marked; None for an expression without a mark."""
+    """Return the marked value; None for an expression without a mark."""
     if message.WhichOneof("rex_type") != "if_then" or len(message.if_then.ifs) != 1:
         return None
     clause = message.if_then.ifs[0]

@@ -1,4 +1,4 @@
-"""IN and NOT IN of a query that may depend on the row outside, as joins.
+"""IN and NOT IN of a query that may refer to the outer row, as joins.
 
     v IN (SELECT a FROM u WHERE u.b = t.b), of each row outside
     true      some row meets the conditions, and its a is v                     semi join by v = a and b = b

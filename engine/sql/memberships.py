@@ -1,4 +1,4 @@
-"""Which joins of a query with marks are IN, and by which of their conditions.
+"""Memberships: the joins of a query with marks that are IN, and the condition that each tests.
 
     follow(CASE WHEN random() ...)          a projection has the values of an IN (see ``marked_membership``)
     takes(col("computed#2") == 99)          a filter below the join is the membership: 99 NOT IN (SELECT ...)
@@ -38,7 +38,7 @@ class Memberships:
     def __init__(self, functions: Mapping[int, str]) -> None:
         self._functions = functions
         self._columns: set[str] = set()
-        #: of a marked column: the constant that a filter compares it with
+        #: constants that a filter compares a marked column with
         self._constants: dict[str, JoinKey] = {}
         self._found = 0
 
@@ -70,7 +70,7 @@ class Memberships:
         return True
 
     def of(self, right: Relation, condition: JoinCondition) -> Membership | None:
-        """Return what the values of a right side are compared with; NotYetSupportedError where that is not clear."""
+        """Return the membership that a right side tests; NotYetSupportedError where it is ambiguous."""
         marked = self._columns.intersection(right.data.columns)
         if not marked:
             return None

@@ -17,7 +17,7 @@ from typing import Final
 from engine.sql.tokens import Token, after, before, closing, opening, raw, words_from
 
 _SETS: Final = frozenset(("UNION", "INTERSECT", "EXCEPT", ";"))
-#: before an item of a list of SELECT
+#: words before an item of a SELECT list
 _BEGINS: Final = frozenset(("SELECT", "DISTINCT", "ALL", ","))
 _NO_VALUE_BEFORE: Final = frozenset(("AS", "FROM", "JOIN", "."))
 
@@ -29,7 +29,7 @@ class MergedKeys:
         self._found: list[tuple[Token, dict[str, str]]] = []
 
     def value(self, found: Sequence[Token], join: int, key: str, plain: str) -> str:
-        """Return what a key is on the left side of a join: ``plain``, or what an earlier join has made of it."""
+        """Return the left side's value of a key: ``plain``, or the one that an earlier join made of it."""
         return self._of(found, join).get(key.upper(), plain)
 
     def add(self, found: Sequence[Token], join: int, key: str, sides: tuple[str, str]) -> None:

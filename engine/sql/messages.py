@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-#: what trees are made of
+#: messages that form trees
 _OF_TREES: Final = frozenset({"substrait.Rel", "substrait.Expression", "substrait.Expression.FieldReference"})
-#: for each field that was met, whether its messages are part of a tree
+#: cache: whether a field's messages are part of a tree
 _are_below: Final[dict[Any, bool]] = {}
 
 

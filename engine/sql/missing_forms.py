@@ -14,7 +14,7 @@ from typing import Final
 
 _PIVOT: Final = "PIVOT and UNPIVOT are not there; write sum(CASE WHEN ...), or data.pivot(...) in Python"
 _JSON: Final = "-> is not there; write s ->> '$.a', or json_extract_string(s, '$.a')"
-#: what the planner says, the sentence for it, and the word of the text where it is
+#: the planner's message, our sentence for it, and the word of the text that it points at
 FORMS: Final[tuple[tuple[re.Pattern[str], str, str], ...]] = tuple(
     (re.compile(pattern), sentence, word)
     for pattern, sentence, word in (
@@ -57,7 +57,7 @@ FORMS: Final[tuple[tuple[re.Pattern[str], str, str], ...]] = tuple(
 )
 
 _POWER: Final = "^, a power in some dialects and bits in others (write power(a, b), or xor(a, b))"
-#: of texts without what is quoted
+#: patterns in texts without their quoted parts, with the same
 IN_TEXT: Final[tuple[tuple[re.Pattern[str], str, str], ...]] = (
     (re.compile(r"\^"), _POWER, "^"),
     (re.compile(r"\*\s*\*(?=\s*[\w(.])"), "the operator ** (write power(a, b))", "*"),
@@ -80,7 +80,7 @@ _REGISTER: Final = "env.register(name, env.sql('SELECT ...'))"
 NO_QUERIES: Final = re.compile(
     r"\s*(?:INSERT|UPDATE|DELETE|MERGE|COPY|SET|PRAGMA|SUMMARIZE|PIVOT|UNPIVOT|TRUNCATE)\b", re.IGNORECASE
 )
-#: what else begins with a word, in Python
+#: statements that begin with a word, and their equivalent in Python
 STATEMENTS: Final[dict[str, str]] = {
     "EXPLAIN": "env.sql('SELECT ...').explain()",
     "DESCRIBE": "env.sql('SELECT * FROM name').schema",

@@ -1,4 +1,4 @@
-"""IN and NOT IN: which joins of a plan take a null on the right as "unknown".
+"""IN and NOT IN: finds the joins of a plan that take a null on the right as "unknown".
 
     k NOT IN (SELECT k FROM u)          with a null in u: no row        anti(null_aware=True)
     NOT EXISTS (... u.k = t.k)          with a null in u: as without    anti()
@@ -7,7 +7,7 @@
 
 An anti join that is NOT IN says so in DataFusion's text of it, and Substrait drops that. So both trees are walked side
 by side: the joins of the logical plan and those of the Substrait plan, in the same order. Where kinds or numbers do not
-agree nobody knows which join is which, and the query is refused. Of a mark join DataFusion itself forgets what it was;
+agree it is unknown which join is which, and the query is refused. Of a mark join DataFusion itself forgets what it was;
 the plan before its rewriting has the words. Where a query has both, IN and EXISTS, in such places, or no walk tells
 which join is which, marks in the text do (see ``marked_membership``).
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from substrait.algebra_pb2 import JoinRel, Rel
 
 _MARK: Final = "null_aware"
-#: what was compared became a condition of the right side alone, below the join
+#: joins whose comparison became a condition of the right side alone, below the join
 _NO_KEY: Final = re.compile(r"Join: *(?:Filter: .*)?(?:null_aware)?\s*$")
 _OF_NO_COLUMN: Final = "sql: NOT IN of what reads no column (write NOT EXISTS)"
 _MARK_JOIN: Final = "Mark Join"

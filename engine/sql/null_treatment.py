@@ -36,7 +36,7 @@ _NUMBERS: Final = {
     **{"FIRST_VALUE": _FIRST, "FIRST": _FIRST, "LAST_VALUE": _LAST, "LAST": _LAST},
     **{"LAG": _BEFORE, "LEAD": _BEHIND},
 }
-#: what nth_value(x, number) means over a window
+#: forms of nth_value(x, number) over a window
 PASSING_NULLS: Final = frozenset(_NUMBERS.values())
 _ROW: Final = pa.int64()
 
@@ -83,7 +83,7 @@ def _is_within(found: Sequence[Token], at: int) -> bool:
 
 
 def _opened(found: Sequence[Token], at: int) -> int:
-    """Return where the parenthesis is opened in which a place is."""
+    """Return the opening parenthesis around a place."""
     place = before(found, at)
     while place >= 0 and found[place].word != "(":
         place = before(found, opening(found, place) if found[place].word == ")" else place)

@@ -146,7 +146,7 @@ def _interval(found: Sequence[Token], at: int) -> Change:
 
 
 def _constant(found: Sequence[Token], value: int) -> tuple[int, int, str]:
-    """Return where the constant of an interval ends, its number and its unit; no unit where there are several."""
+    """Return the end of an interval's constant, its number and its unit; no unit where there are several."""
     written = found[value].word.strip("'") if value < len(found) else ""
     parts = _LENGTH.fullmatch(written)
     if parts is None:
@@ -172,7 +172,7 @@ def _ordered_by_all(found: Sequence[Token], at: int) -> Change:
 
 
 def _items(found: Sequence[Token], at: int) -> tuple[list[str], bool]:
-    """Return what the SELECT has in its list to which an ORDER BY belongs, and whether it is DISTINCT."""
+    """Return the items of the SELECT that an ORDER BY belongs to, and whether it is DISTINCT."""
     place = at
     while place >= 0 and found[place].word not in ("SELECT", "("):
         place = before(found, opening(found, place) if found[place].word == ")" else place)
@@ -206,7 +206,7 @@ def _ordered_distinct(found: Sequence[Token], at: int) -> Change:
 
 
 def _closed_outside(found: Sequence[Token], begin: int) -> int:
-    """Return where the parenthesis is closed in which a place is; the length where it is in none."""
+    """Return the closing parenthesis around a place; the length where it is in none."""
     depth = 0
     for place in range(begin, len(found)):
         depth += (found[place].word == "(") - (found[place].word == ")")

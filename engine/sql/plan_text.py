@@ -20,14 +20,14 @@ LITERAL: Final = re.compile(
 
 
 def lines_below(lines: Sequence[str], number: int) -> tuple[int, int]:
-    """Return from where to where the lines below a line go."""
+    """Return the first and the last number of the lines below a line."""
     deeper = range(number + 1, len(lines))
     end = next((at for at in deeper if depth(lines[at]) <= depth(lines[number])), len(lines))
     return number + 1, end
 
 
 def own_lines(lines: Sequence[str], start: int = 0, end: int | None = None) -> Iterator[int]:
-    """Yield where the lines of a plan are that belong to none of its subqueries."""
+    """Yield the numbers of a plan's lines outside its subqueries."""
     at, end = start, len(lines) if end is None else end
     while at < end:
         if lines[at].strip() == "Subquery:":
@@ -38,5 +38,5 @@ def own_lines(lines: Sequence[str], start: int = 0, end: int | None = None) -> I
 
 
 def depth(line: str) -> int:
-    """Return how far a line is indented."""
+    """Return the indentation of a line."""
     return len(line) - len(line.lstrip(" "))

@@ -1,4 +1,4 @@
-"""What the planner says of a text, as one sentence: where it is, what is wrong, which names are near.
+"""Messages of the planner as one sentence: the place, the mistake, and similar names.
 
     Schema error: No field named prce. Did you mean 's.price'? Valid fields are s.price, s.day.
     line 1, column 8: no column prce; did you mean price? (there are price, day)
@@ -23,7 +23,7 @@ from engine.sql.windows import WINDOW_NAMES
 
 _SHOWN_NAMES: Final = 12
 _PLACE: Final = re.compile(r"\bline \d+, column \d+\b")
-#: what a table is not called
+#: endings that tables do not have
 _FILES: Final = frozenset((".parquet", ".csv", ".json", ".jsonl", ".arrow", ".orc", ".avro"))
 _CAUSES: Final = re.compile(
     r"(?:DataFusion error: |(?:[^:\n\"]{0,80}\s)?caused by\s+|Error during planning: |Schema error: |SQL error: "
@@ -67,7 +67,7 @@ _TYPE_NAMES: Final = (
 )
 _KEYWORDS: Final = tuple(_KEYWORD_TEXT.split())
 
-#: of a sentence: the same in our words, and the word of the text that it is about
+#: translation of a message: the sentence, and the word of the text that it is about
 _Saying = Callable[[re.Match[str], Collection[str]], tuple[str, str]]
 
 
@@ -165,7 +165,7 @@ _SAYINGS: Final[tuple[tuple[re.Pattern[str], _Saying], ...]] = (
 
 
 def said(error: Exception, text: str, tables: Collection[str]) -> str:
-    """Return what is wrong with a text, with its place where that is known."""
+    """Return the message about a text, with its place where it is known."""
     words = _without_causes(str(error).strip())
     parser = _PARSER.search(words)
     if parser is not None:
@@ -221,7 +221,7 @@ def place_of(word: str, text: str) -> str:
 
 
 def with_place(sentence: str, text: str) -> str:
-    """Return what is said of a text with a place: where the one word is that both have; else the sentence."""
+    """Return a sentence with the place of the one word that it shares with the text; else the sentence."""
     if _PLACE.search(sentence):
         return sentence
     what = sentence.removeprefix("sql: ").partition(";")[0].partition("(write")[0]
@@ -275,7 +275,7 @@ def _keyword_near(text: str, line: str | None, column: str | None) -> str:
 
 
 def _without_causes(words: str) -> str:
-    """Return what is at the end of a chain of causes."""
+    """Return the last message of a chain of causes."""
     found = _CAUSES.match(words)
     while found:
         words = words[found.end() :]

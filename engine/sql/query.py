@@ -32,7 +32,7 @@ _FRACTION: Final = re.compile(r"\.\d|\d\.")
 #: 1e3 is a double, as in DuckDB
 _EXPONENT: Final = re.compile(r"(?<![\w.])(?:\d+\.?\d*|\.\d+)e[+-]?\d", re.IGNORECASE)
 _BEFORE_PATH: Final = re.compile(r"\b(?:FROM|JOIN)\s*$", re.IGNORECASE)
-#: where FROM has another meaning: a IS DISTINCT FROM 'b', extract(day FROM '2024-01-01')
+#: forms in which FROM has another meaning: a IS DISTINCT FROM 'b', extract(day FROM '2024-01-01')
 _NO_PATH: Final = re.compile(
     r"(?:\bDISTINCT|\b(?:EXTRACT|TRIM|SUBSTRING|OVERLAY)\s*\([^()]*)\s+FROM\s*$", re.IGNORECASE
 )
@@ -69,7 +69,7 @@ def query_data_set(text: str, environment: Environment) -> DataSet:
         raise kind(said) from None
 
 
-#: of files, by format
+#: endings of files, by format
 _ENDINGS: Final = {
     "csv": (".csv",),
     "json": (".json", ".jsonl", ".ndjson"),
@@ -121,7 +121,7 @@ def _first_file(folder: Path) -> str:
 
 
 def read_table(environment: Environment, path: str) -> DataSet:
-    """Return what lies at a path."""
+    """Return the data set at a path."""
     file_format = format_at(path)
     if file_format == "csv":
         return environment.read_csv(path, header=True)

@@ -112,7 +112,7 @@ class RelationReader:
         return found
 
     def _null_aware(self, start: int, count_: int | None = None) -> set[int]:
-        """Return which joins of a relation are NOT IN, of those from its first one to its last one."""
+        """Return the joins of a relation that are NOT IN, among those from its first one to its last one."""
         end = self._join_count if count_ is None else start + count_
         return {number - start for number in self._query.null_aware if start <= number < end}
 
@@ -232,7 +232,7 @@ class RelationReader:
         return Relation(keyed.data.sort(names, descending, nulls_last).limit(count_, offset), keyed.columns)
 
     def _bounds(self, message: FetchRel) -> tuple[int | None, int]:
-        """Return how many rows are wanted (None: all) after how many."""
+        """Return the number of rows are wanted (None: all) after how many."""
         count_ = self._number(message.count_expr) if message.HasField("count_expr") else None
         offset = self._number(message.offset_expr) if message.HasField("offset_expr") else 0
         return count_, offset or 0

@@ -24,10 +24,10 @@ from typing import Final
 from engine.sql.known_calls import arguments
 from engine.sql.tokens import Token, after, before, closing, opening, raw, text_of, tokens, words_from
 
-#: behind a comma, where a row is compared
+#: text behind a comma of a row that is compared
 _ROW: Final = re.compile(r"\)\s*(?:=|<|>|!|NOT\s+IN\b|IN\b)", re.IGNORECASE)
 _NO_MEMBER: Final = re.compile(r"[\w')]\s+NOT\s+IN\s*\(\s*SELECT\b", re.IGNORECASE)
-#: before a row; a word before parentheses is a function otherwise
+#: words before a row; after other words parentheses are a function's
 _BEFORE_TEXT: Final = "WHERE AND OR NOT ON HAVING QUALIFY SELECT WHEN THEN ELSE DISTINCT BY ( , ="
 _BEFORE: Final = frozenset(_BEFORE_TEXT.split())
 _BEFORE_VALUE: Final = frozenset(("WHERE", "AND", "OR", "ON", "("))
@@ -58,7 +58,7 @@ def with_rows_compared(text: str) -> str:
 
 
 def _changed(found: Sequence[Token], at: int) -> tuple[int, str] | None:
-    """Return where a comparison ends whose left side begins at a place, and what it is otherwise."""
+    """Return the end of a comparison whose left side begins at a place, and its replacement."""
     earlier = before(found, at)
     if earlier >= 0 and found[earlier].word not in _BEFORE:
         return None
@@ -89,7 +89,7 @@ def _changed(found: Sequence[Token], at: int) -> tuple[int, str] | None:
 
 
 def _value_outside(found: Sequence[Token], at: int, last: int) -> tuple[int, str] | None:
-    """Return what ``value NOT IN (SELECT ...)`` is otherwise, of a query or of NULL."""
+    """Return the replacement of ``value NOT IN (SELECT ...)``, of a query or of NULL."""
     operator, place = _operator(found, after(found, last))
     earlier = before(found, at)
     if earlier < 0 or found[earlier].word not in _BEFORE_VALUE:

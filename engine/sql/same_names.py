@@ -1,4 +1,4 @@
-"""What the planner takes for the same, for it knows values by a name that leaves casts out, and columns by that name.
+"""Values that the planner takes for equal, since the name by which it knows them leaves out casts.
 
     sum(k), sum(CAST(k AS DOUBLE))    sum(k), sum(CAST(coalesce(k) AS DOUBLE))     a coalesce for each type of the text
     SELECT max(k), max(k)             SELECT max(k) AS "column 0", max(k) AS "column 1"
@@ -50,7 +50,7 @@ def _with_casts_named(text: str) -> str:
 
 
 def _parts(found: Sequence[Token], at: int) -> tuple[int, int, int]:
-    """Return where the value of a CAST begins, where its AS is, and where it ends."""
+    """Return the begin of the value of a CAST, the place of its AS, and its end."""
     opened = after(found, at)
     closed = closing(found, opened)
     depth = 0

@@ -221,5 +221,5 @@ _OVER_NULLS_TEXT: Final = """
     and or is_null is_not_null is_true is_false is_not_true is_not_false is_unknown is_not_unknown is_distinct_from
     is_not_distinct_from concat concat_ws coalesce nvl nvl2 least greatest nullif between
 """
-#: that may have a value where an argument is null
+#: functions that may have a value where an argument is null
 OVER_NULLS: Final = frozenset(_OVER_NULLS_TEXT.split())

@@ -18,13 +18,13 @@ _ENDS_TEXT: Final = """
     FROM WHERE GROUP HAVING ORDER LIMIT OFFSET FETCH WINDOW QUALIFY UNION INTERSECT EXCEPT MINUS ; )
 """
 _ENDS: Final = frozenset(_ENDS_TEXT.split())
-#: behind such a word there is no name, but the rest of a value
+#: words that are followed by the rest of a value, not by a name
 _GOES_ON: Final = frozenset(("AND", "OR", "NOT", "IS", "IN", "LIKE", "ILIKE", "BETWEEN", "THEN", "ELSE", "OVER"))
 _IS_VALUE: Final = frozenset(("END", "NULL", "TRUE", "FALSE", "UNKNOWN", "ISNULL", "NOTNULL"))
 _TIMES: Final = frozenset(("DATE", "TIMESTAMP", "TIME", "INTERVAL", "TIMESTAMPTZ"))
 
 
-#: of columns whose names are found in the text again
+#: prefix of column names that are looked up in the text
 MADE_NAME: Final = "column "
 
 
@@ -55,7 +55,7 @@ def plain_name(written: str) -> str:
 
 
 def item_places(found: Sequence[Token]) -> list[tuple[int, int]]:
-    """Return from where to where the items of the first SELECT go that is in no parentheses."""
+    """Return the begin and the end of each item of the first SELECT outside parentheses."""
     places = outside(found)
     begin = next((at for at, place in enumerate(places) if found[place].word == "SELECT"), None)
     if begin is None:

@@ -6,7 +6,8 @@
 The planner makes of them the semi and anti joins that it makes of IN and EXISTS too, and tells no difference. So a
 query that has them may have no other such joins: neither plain INTERSECT or EXCEPT, nor conditions on subqueries.
 
-Source: the rewriting of the SQL standard's definition with row_number, as in Spark's ReplaceExceptWithFilter and kin.
+Source: the rewriting of the SQL standard's definition with row_number, as in Spark's ReplaceExceptWithFilter and
+similar rules.
 Held by: tests/sql/test_set_operations.py
 """
 
@@ -27,7 +28,7 @@ from engine.sql.join_conditions import JoinCondition, JoinKey
 from engine.sql.joins import keyed, matching, without_match
 
 _OPERATIONS: Final = re.compile(r"\b(?:INTERSECT|EXCEPT)\b(\s+ALL\b)?", re.IGNORECASE)
-#: what else becomes a semi or an anti join
+#: patterns of other forms that become a semi or an anti join
 _LIKE_THEM: Final = re.compile(
     r"\bEXISTS\b|\b(?:SEMI|ANTI)\s+JOIN\b|\b(?:IN|ANY|SOME|ALL)\s*\(\s*(?:SELECT|WITH|VALUES|FROM|TABLE|\()",
     re.IGNORECASE,
@@ -35,7 +36,7 @@ _LIKE_THEM: Final = re.compile(
 
 
 def all_operations(plain: str) -> int:
-    """Return how many INTERSECT ALL and EXCEPT ALL a text has, without its strings and comments.
+    """Return the number of INTERSECT ALL and EXCEPT ALL a text has, without its strings and comments.
 
     Raises: NotYetSupportedError where other joins of the same kinds would be beside them.
     """
@@ -77,7 +78,7 @@ def _check_types(operation: str, relation: Relation) -> None:
 
 
 def _types(relation: Relation) -> list[tuple[str, pa.DataType]]:
-    """Return what columns are called where no query has named them yet, with their types."""
+    """Return the names of a relation's columns before a query renames them, with their types."""
     types = [relation.data.schema.field(name).type for name in relation.columns]
     names = [name.partition("#")[0] for name in relation.columns]
     labels = [f"column {place} ({name})" for place, name in enumerate(names, 1)]

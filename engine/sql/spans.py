@@ -20,7 +20,7 @@ from engine.errors import NotYetSupportedError
 from engine.sql.arguments import constant_of
 from engine.sql.constants import computed, is_constant, scalar_of
 
-#: what the planner is told of an interval of a column
+#: name of the planner's function for an interval of a column
 INTERVAL_OF: Final = "interval_of"
 _MOMENT: Final = pa.timestamp("us")
 _SPAN: Final = pa.duration("us")
@@ -77,7 +77,7 @@ def part_of_span(part: str, span: Expr) -> Expr:
 
 
 def with_spans(values: Sequence[Expr], type_of: Callable[[Expr], pa.DataType]) -> list[Expr]:
-    """Return what is compared: beside a span of time an interval is one, too."""
+    """Return the compared values: beside a span of time an interval is one, too."""
     types = [type_of(value) for value in values]
     if not any(map(pa.types.is_duration, types)) and set(types) != {pa.month_day_nano_interval()}:
         return list(values)

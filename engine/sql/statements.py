@@ -139,7 +139,7 @@ def _from(text: str, place: int) -> str:
 
 
 def statement(text: str) -> Statement:
-    """Return what one statement is; PlanError for one that says too little, such as a COPY without a format."""
+    """Parse one statement; PlanError for one that is incomplete, such as a COPY without a format."""
     begun = _without_comments(text)
     before = len(text.rstrip()) - len(begun)
 
@@ -181,7 +181,7 @@ def _plain(name: str) -> str:
 
 
 def _options(text: str) -> dict[str, str | bool]:
-    """Return what stands behind a path: COMPRESSION zstd, OVERWRITE; a word alone is true."""
+    """Return the options behind a path: COMPRESSION zstd, OVERWRITE; a word alone is true."""
     options: dict[str, str | bool] = {}
     end = 0
     while end < len(text.rstrip()):

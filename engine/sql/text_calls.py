@@ -21,7 +21,7 @@ from engine.errors import NotYetSupportedError
 from engine.sql.arguments import Arguments, Function, as_option, constant_of, value_of
 from engine.sql.constants import computed
 
-#: behind all texts
+#: position behind all texts
 _END: Final = 2**31 - 1
 
 

@@ -31,7 +31,7 @@ class Token(NamedTuple):
     """A part of a text."""
 
     text: str
-    #: in upper case where it is a word; "" for space and comments
+    #: upper case of a word; "" for space and comments
     word: str
 
 
@@ -58,7 +58,7 @@ def text_of(parts: Iterable[Token]) -> str:
     return "".join(token.text for token in parts)
 
 
-#: where the tokens begin and end that others stand for, and these; None: nothing changes
+#: begin and end of replaced tokens, and their replacement; None: no change
 Change = tuple[int, int, Sequence[Token]] | None
 
 
@@ -78,17 +78,17 @@ def rewritten(text: str, changes: Iterable[Callable[[Sequence[Token], int], Chan
 
 
 def after(found: Sequence[Token], at: int) -> int:
-    """Return where the next word is behind a place; the length where there is none."""
+    """Return the index of the next word behind a place; the length where there is none."""
     return next((place for place in range(at + 1, len(found)) if found[place].word), len(found))
 
 
 def before(found: Sequence[Token], at: int) -> int:
-    """Return where the last word is before a place; -1 where there is none."""
+    """Return the index of the last word before a place; -1 where there is none."""
     return next((place for place in range(at - 1, -1, -1) if found[place].word), -1)
 
 
 def words_from(found: Sequence[Token], at: int, count: int) -> list[str]:
-    """Return so many words, less at the end of the text, from a place on."""
+    """Return up to ``count`` words from a place on, fewer at the end of the text."""
     words: list[str] = []
     while at < len(found) and len(words) < count:
         words.append(found[at].word)
@@ -97,22 +97,22 @@ def words_from(found: Sequence[Token], at: int, count: int) -> list[str]:
 
 
 def closing(found: Sequence[Token], opened: int) -> int:
-    """Return where the parenthesis is closed that is opened at a place; the length where it is not."""
+    """Return the index of the parenthesis that closes the one at a place; the length without one."""
     return _matching(found, range(opened, len(found)), "(", ")", len(found))
 
 
 def opening(found: Sequence[Token], closed: int) -> int:
-    """Return where the parenthesis was opened that is closed at a place; -1 where it was not."""
+    """Return the index of the parenthesis that opens the one closed at a place; -1 without one."""
     return _matching(found, range(closed, -1, -1), ")", "(", -1)
 
 
 def case_end(found: Sequence[Token], at: int) -> int:
-    """Return where the END of the CASE at a place is; the length where it has none."""
+    """Return the index of the END of the CASE at a place; the length where it has none."""
     return _matching(found, range(at, len(found)), "CASE", "END", len(found))
 
 
 def case_begin(found: Sequence[Token], at: int) -> int:
-    """Return where the CASE of the END at a place is; -1 where it has none."""
+    """Return the index of the CASE of the END at a place; -1 where it has none."""
     return _matching(found, range(at, -1, -1), "END", "CASE", -1)
 
 
@@ -126,7 +126,7 @@ def _matching(found: Sequence[Token], places: Iterable[int], begin: str, end: st
 
 
 def outside(found: Sequence[Token]) -> list[int]:
-    """Return where words are that are in no parentheses, and the opening ones."""
+    """Return the indexes of words outside parentheses, and of opening ones."""
     places, depth = [], 0
     for place, token in enumerate(found):
         depth -= token.word == ")"
@@ -137,7 +137,7 @@ def outside(found: Sequence[Token]) -> list[int]:
 
 
 def primary_begin(found: Sequence[Token], last: int) -> int:
-    """Return where the value begins whose last word is at a place: a name, a constant, a call, parentheses, a::type."""
+    """Return the begin of the value whose last word is at a place: name, constant, call, parentheses, a::type."""
     at = last
     word = found[at].word
     if word == "END":
@@ -158,7 +158,7 @@ def primary_begin(found: Sequence[Token], last: int) -> int:
 
 
 def primary_end(found: Sequence[Token], at: int) -> int:
-    """Return where the value ends that begins at a place: a text, a name, a call or parentheses."""
+    """Return the end of the value that begins at a place: a text, a name, a call or parentheses."""
     if at < len(found) and found[at].word == "(":
         return min(closing(found, at) + 1, len(found))
     following = after(found, at)

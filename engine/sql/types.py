@@ -100,7 +100,7 @@ def own_names(schema: NamedStruct) -> list[str]:
 
 
 def _field_count(substrait_type: Type) -> int:
-    """Return how many fields there are in a type, and in those below it."""
+    """Return the number of fields there are in a type, and in those below it."""
     match substrait_type.WhichOneof("kind"):
         case "struct":
             return sum(1 + _field_count(one) for one in substrait_type.struct.types)

@@ -37,7 +37,7 @@ _NO_COLUMNS: Final = frozenset(("NULL", "TRUE", "FALSE", "AS", "ARRAY", "INTERVA
 _ENDS_TEXT: Final = "WHERE GROUP HAVING ORDER LIMIT OFFSET FETCH WINDOW QUALIFY UNION INTERSECT EXCEPT ; )"
 _ENDS: Final = frozenset(_ENDS_TEXT.split())
 _JOINS: Final = frozenset(("JOIN", "LEFT", "RIGHT", "FULL", "INNER", "CROSS", "NATURAL", "ON", "USING", ","))
-#: before an unnest() behind FROM
+#: words before an unnest() behind FROM
 _BEFORE_RELATION: Final = frozenset(("LATERAL", "JOIN", "LEFT", "CROSS", "INNER", "OUTER", ","))
 _OF_GROUPS: Final = frozenset(("GROUP", "HAVING", "OVER", "QUALIFY"))
 _EXPLODED: Final = {"inner": False, "left": True}
@@ -58,7 +58,7 @@ def with_unnested(text: str) -> str:
 
 
 def _select_of(found: Sequence[Token], at: int) -> int:
-    """Return where the SELECT is in whose list, or behind whose FROM, a place is."""
+    """Return the SELECT whose list or FROM clause contains a place."""
     place = at
     while place >= 0 and found[place].word != "SELECT":
         place = before(found, opening(found, place) if found[place].word == ")" else place)
@@ -81,7 +81,7 @@ def _write(found: list[Token], at: int, select: int, number: int) -> None:
 
 
 def _closed(found: Sequence[Token], select: int) -> int:
-    """Return where the parenthesis is closed in which a SELECT is; the length where it is in none."""
+    """Return the closing parenthesis around a SELECT; the length where it is in none."""
     depth = 0
     for place in range(select, len(found)):
         depth += (found[place].word == "(") - (found[place].word == ")")
@@ -122,7 +122,7 @@ class _List(NamedTuple):
         return f"(SELECT {self.text} AS {_HIDDEN}list_{self.number}) AS {_HIDDEN}row_{self.number}"
 
     def alone(self, relation: str, place: str) -> str:
-        """Return what stands behind FROM where nothing else does."""
+        """Return the relation behind FROM when it is the only one."""
         joined = self._replace(text=f"{_HIDDEN}list_{self.number}").joined(relation, place)
         return f"{self.row} {joined}"
 
@@ -188,7 +188,7 @@ def _write_relation(found: list[Token], at: int, first: int, number: int) -> tup
 
 
 def _join_before(found: Sequence[Token], at: int) -> tuple[int, set[str]]:
-    """Return where the words begin that join a relation to what is before it, and these; FROM is none of the join."""
+    """Return the begin and the words of the join of a relation with those before it, without FROM."""
     begin, words = at, set()
     while (earlier := before(found, begin)) >= 0 and found[earlier].word in _BEFORE_RELATION:
         words.add(found[earlier].word)
@@ -199,7 +199,7 @@ def _join_before(found: Sequence[Token], at: int) -> tuple[int, set[str]]:
 
 
 def _named(found: Sequence[Token], closed: int) -> tuple[str, str, int]:
-    """Return what a relation and its column are called, and where that ends."""
+    """Return the aliases of a relation and its column, and where they end."""
     place = after(found, closed)
     if place < len(found) and found[place].word == "AS":
         place = after(found, place)
@@ -228,7 +228,7 @@ class Unnested:
         self._elements: list[tuple[Expression, str, str]] = []
 
     def positions(self) -> Relation:
-        """Return what stands for a table of positions until it is joined."""
+        """Return a placeholder for a table of positions until it is joined."""
         place = self._names.unique("place")
         self._places.add(place)
         return Relation(self._from_arrow(pa.schema([(place, pa.int64())]).empty_table()), (place,))

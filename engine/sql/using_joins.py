@@ -23,7 +23,7 @@ from engine.errors import NotYetSupportedError
 from engine.sql.merged_keys import MergedKeys
 from engine.sql.tokens import Token, after, before, closing, opening, raw, text_of, tokens, words_from
 
-#: of what is refused
+#: message about refused forms
 UNFIT: Final = "USING or NATURAL of an outer join of this form; write ON a.k = b.k, and coalesce(a.k, b.k) for the key"
 PREFIX: Final = "using_key_"
 _WORDS: Final = re.compile(r"\b(?:LEFT|RIGHT|FULL|SEMI|ANTI)\b.*\bUSING\s*\(|\bNATURAL\b", re.IGNORECASE | re.DOTALL)

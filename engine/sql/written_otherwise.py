@@ -43,7 +43,7 @@ _ENDS_TEXT: Final = """
     WHEN THEN ELSE END AS , ; ) FROM SELECT DISTINCT ON BY CASE FILTER NATURAL
 """
 _ENDS: Final = frozenset(_ENDS_TEXT.split())
-#: what a list is put in, of one list the same list
+#: function around a list, which leaves it as it is
 MARK: Final = "ARRAY_CONCAT"
 _LOGIC: Final = frozenset(("AND", "OR"))
 #: aggregates that pass nulls over
@@ -51,7 +51,7 @@ _OVER_NULLS: Final = frozenset(("COUNT", "SUM", "AVG", "MIN", "MAX", "STDDEV", "
 _NOT_SIMPLE: Final = frozenset(
     ("GROUP", "HAVING", "ORDER", "LIMIT", "OFFSET", "FETCH", "QUALIFY", "UNION", "INTERSECT", "EXCEPT")
 )
-#: what a list of SELECT is not in
+#: words that end a SELECT list
 _CLAUSES: Final = frozenset(("FROM", "WHERE", "ON", "HAVING", "GROUP", "ORDER", "QUALIFY"))
 
 

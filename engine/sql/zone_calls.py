@@ -1,10 +1,10 @@
-"""AT TIME ZONE as a call: the planner makes a cast of it, which Substrait has without the zone.
+"""AT TIME ZONE as a call: the planner makes a cast of it, and Substrait loses the zone.
 
     ts AT TIME ZONE 'Europe/Berlin'      local_at_zone_0(ts, 'Europe/Berlin')      the moment when clocks there show ts
     tz AT TIME ZONE 'Europe/Berlin'      moment_at_zone_0(tz, 'Europe/Berlin')     what clocks there show at a moment
 
-Which of both it is the planner knows, who knows types. It is told of functions that take one type, and says which one
-there is where that is another. The number says which AT TIME ZONE of the text it is; equal ones have one.
+Which of both it is the planner knows, since it knows types. It is told of functions that take one type, and says which
+one there is where that is another. The number says which AT TIME ZONE of the text it is; equal ones have one.
 
 Of a local time that is there twice the later moment is meant, and one that is left out is counted on from the clock
 before, as in DuckDB.
@@ -28,7 +28,7 @@ from engine.errors import PlanError
 from engine.sql.arguments import constant_of
 from engine.sql.tokens import Token, after, before, primary_begin, primary_end, text_of, tokens, words_from
 
-#: of the value before an AT TIME ZONE, by its number
+#: types of values before AT TIME ZONE, by number
 ZonedTypes = Mapping[int, pa.DataType]
 
 _WORDS: Final = re.compile(r"\bAT\s+TIME\s+ZONE\b", re.IGNORECASE)

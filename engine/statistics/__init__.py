@@ -1,4 +1,4 @@
-"""What is known of data: measured, sampled, estimated; and what it costs to move and to hold it.
+"""Statistics of data: measured, sampled, estimated; and costs of moving and keeping it.
 
     predicate_shares.py    which share of the rows filters keep, counted in a sample
     column_statistics.py   what a sample of rows says of all of them: widths, nulls, distinct values, heavy keys

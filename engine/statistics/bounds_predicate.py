@@ -46,22 +46,22 @@ _ZERO: Final = make_literal(0)
 
 
 def lowest(column: str) -> str:
-    """Return what the column of lowest values is called."""
+    """Return the name of the column of lowest values."""
     return f"lowest {column}"
 
 
 def highest(column: str) -> str:
-    """Return what the column of highest values is called."""
+    """Return the name of the column of highest values."""
     return f"highest {column}"
 
 
 def null_count(column: str) -> str:
-    """Return what the column of numbers of nulls is called."""
+    """Return the name of the column of null counts."""
     return f"nulls {column}"
 
 
 def may_be_true(predicate: Expression, floats: Collection[str]) -> Expression | None:
-    """Return what is false where no row meets a predicate; ``floats``: columns that may hold NaN."""
+    """Return a condition that is false where no row meets a predicate; ``floats``: columns that may hold NaN."""
     return _Rewriting(floats).may_be(predicate, outcome=True)
 
 
@@ -72,7 +72,7 @@ class _Rewriting:
         self._floats = floats
 
     def may_be(self, predicate: Expression, *, outcome: bool) -> Expression | None:
-        """Return what is false where no row makes a predicate ``outcome``."""
+        """Return a condition that is false where no row makes a predicate ``outcome``."""
         match predicate:
             case Literal(value=bool() | None as value):
                 return make_literal(value is outcome)
@@ -103,7 +103,7 @@ class _Rewriting:
         return None
 
     def _comparison(self, function: str, left: Expression, right: Expression) -> Expression | None:
-        """Return what is false where no two values of a row compare so."""
+        """Return a condition that is false where no two values of a row compare so."""
         if function.startswith("greater"):
             return self._comparison(function.replace("greater", "less"), right, left)
         # No NaN is equal to a number: there the highest number is what counts.
@@ -169,7 +169,7 @@ def _is_number(value: Expression) -> bool:
 
 
 def _begins(name: str, prefix: str) -> Expression | None:
-    """Return what is false where no text begins so."""
+    """Return a condition that is false where no text begins so."""
     if not prefix:
         return None
     start: dict[str, bool | int | float | str | None] = {"start": 0, "stop": len(prefix)}
@@ -191,13 +191,13 @@ def _call(function: str, left: Expression | None, right: Expression | None) -> E
 
 
 def _all_of(parts: Iterable[Expression | None]) -> Expression | None:
-    """Return what is false where one part is; a part of which nothing is known may be true."""
+    """Return a condition that is false where any part is; a part without bounds may be true."""
     known = [part for part in parts if part is not None]
     return _joined("and", known) if known else None
 
 
 def _one_of(parts: Iterable[Expression | None]) -> Expression | None:
-    """Return what is false where all parts are; None when nothing is known of one."""
+    """Return a condition that is false where all parts are; None when one part has no bounds."""
     listed = list(parts)
     known = [part for part in listed if part is not None]
     return _joined("or", known) if known and len(known) == len(listed) else None

@@ -1,4 +1,4 @@
-"""What a sample of rows says about the whole: widths, nulls, distinct values, heavy keys.
+"""Statistics of columns from a sample of rows: widths, nulls, distinct values, heavy keys.
 
     sample_statistics(tables, row_count, places=None) -> {column: ColumnStatistics}
     key_text(value) -> the text of a key, or None
@@ -200,7 +200,7 @@ class SpreadSample:
         self._chance = 1.0
         self._batch_count = 0
         self._bytes = 0
-        #: of each wide column, since it was seen to be wide: rows and bytes
+        #: rows and bytes of each wide column, since it was found to be wide
         self._wide: dict[str, tuple[int, int]] = {}
 
     @property

@@ -4,7 +4,7 @@
     row_width(schema, columns) -> bytes of a row
     sized, scaled, limited                            estimates from rows, from a share or a number of an input's rows
 
-Bytes are UNKNOWN where nobody knows them, which costs carry on (``costs``).
+Bytes may be UNKNOWN, which costs carry on (``costs``).
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ GROUP_EXPONENT = 0.75
 
 
 class Estimates(msgspec.Struct, frozen=True):
-    """What is expected of one operator's output. ``size_bytes`` is UNKNOWN in those of Flink 1.x alone."""
+    """The estimates of one operator's output. ``size_bytes`` is UNKNOWN only in those of Flink 1.x."""
 
     rows: float
     size_bytes: float
     origin: str
     columns: dict[str, ColumnStatistics] = {}
-    #: of expressions that a projection will compute
+    #: statistics of expressions that a projection will compute
     computed: tuple[ComputedStatistics, ...] = ()
 
     @property
@@ -44,7 +44,7 @@ class Estimates(msgspec.Struct, frozen=True):
         return max(1.0, min(known.distinct_count, self.rows))
 
     def domain(self, name: str) -> float | None:
-        """Return how many values a column had before rows were filtered, if it is known.
+        """Return the number of values a column had before rows were filtered, if it is known.
 
         Filters take rows, not what keys may be: one order of ten joins one item of ten.
         """

@@ -1,4 +1,4 @@
-"""Which share of a source's rows a predicate keeps, counted in a sample of them.
+"""Selectivity of predicates, counted in a sample of a source's rows.
 
     counted(rows, predicates, is_whole) -> Counted(shares, bounds)      of sampled rows
     measured(counted, predicates, columns) -> what estimates take over (``optimizer.selectivity``)
@@ -29,13 +29,13 @@ from engine.statistics.column_statistics import plain_bound
 
 #: predicates and parts of them that are counted for one source
 _COUNTED_MAX: Final = 32
-#: of the range of a column, what the sample must have
+#: share of a column's range that the sample must cover
 _COVERED: Final = 0.5
 _TRUE: Final = "true"
 
 
 class Counted(msgspec.Struct, frozen=True):
-    """What sampled rows say of predicates: by place the share of rows, None where one fails; bounds of columns."""
+    """Selectivity of predicates in a sample: the share of rows by place, None where one fails; bounds of columns."""
 
     shares: tuple[float | None, ...]
     bounds: dict[str, tuple[float, float]]

@@ -1,8 +1,8 @@
-"""Where jobs run: the executors behind ``Environment(target=...)`` and ``flink-run -t``.
+"""Targets of jobs: the executors behind ``Environment(target=...)`` and ``flink-run -t``.
 
 local.py            the embedded cluster of this process (``engine.minicluster``)
 cluster.py          a standalone cluster, over REST
-planned_job.py      what both do with a plan: optimize, hand over, wait, tell the listener
+planned_job.py      what both do with a plan: optimize, submit, wait, tell the listener
 shipped_modules.py  what a job's functions import, packed to travel with it
 spark_modules.py    the same for Spark's executors
 spark_daemon.py     what forks Spark's Python workers, with the engine loaded

@@ -74,7 +74,7 @@ class ClusterExecutor:
         return int(chosen) if chosen is not None else max(1, self._slots(configuration).slots_total)
 
     def optimizer_settings(self, plan: Plan, configuration: Configuration) -> OptimizerSettings:
-        """Return what the planner of this plan needs to know of the cluster."""
+        """Return the properties of the cluster that the optimizer needs for this plan."""
         overview = self._slots(configuration)
         slot_bytes = overview.managed_bytes_per_slot + (0 if plan.has_functions else overview.spare_bytes_per_slot)
         if slot_bytes and overview.page_bytes:
@@ -85,7 +85,7 @@ class ClusterExecutor:
         return planner_settings(configuration, self.default_parallelism(configuration), ExecutionMode.BATCH, budget)
 
     def execute(self, plan: Plan, configuration: Configuration) -> JobResult:
-        """Run a plan to its end, or (detached) hand it over; the process's listener is told what happens."""
+        """Run a plan to its end, or (detached) submit it; the process's listener is told what happens."""
         is_detached = current_command_line().is_detached
         if is_detached:
             _check_detached(plan)

@@ -46,7 +46,7 @@ class LocalExecutor:
         return configuration.get(PARALLELISM_DEFAULT) or len(os.sched_getaffinity(0))
 
     def optimizer_settings(self, plan: Plan, configuration: Configuration) -> OptimizerSettings:
-        """Return what the planner of this plan needs to know of the embedded cluster."""
+        """Return the properties of the embedded cluster that the optimizer needs for this plan."""
         parallelism = self.default_parallelism(configuration)
         slots_min = configuration.get(SLOTS)
         slots = max(parallelism, slots_min, *(node.parallelism or 1 for node in plan.nodes))

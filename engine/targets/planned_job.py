@@ -1,4 +1,4 @@
-"""A job on its way: planned for a target, handed over, and waited for, with the process's listener told.
+"""A job on its way: planned for a target, submitted, and waited for, with the process's listener told.
 
     settings = planner_settings(configuration, ...)     what the planner must know of a target
     job = plan_job(plan, settings, configuration)       optimized, and the JobGraph that is submitted
@@ -48,7 +48,7 @@ from engine.optimizer.settings import OptimizerSettings
 
 
 class PlannedJob(NamedTuple):
-    """What is submitted, and the lines on heavy keys that the planner split."""
+    """The submitted job, and the lines about heavy keys that the optimizer split."""
 
     graph: JobGraph
     splits: tuple[str, ...]
@@ -60,7 +60,7 @@ def planner_settings(
     default_mode: ExecutionMode,
     page_budget: PageBudget,
 ) -> OptimizerSettings:
-    """Return what the planner needs to know: the configuration's part, and the target's."""
+    """Return the settings of the optimizer: the configuration's part, and the target's."""
     is_free = configuration.get(PARALLELISM_DEFAULT) is None and configuration.get(ADAPTIVE_PARALLELISM)
     small_part_bytes = configuration.get(SMALL_PART_SIZE)
     return OptimizerSettings(
@@ -93,10 +93,10 @@ def run_to_end(
     wait: Callable[[JobListener], JobResult],
     give_up: Callable[[], None],
 ) -> JobResult:
-    """Hand a job over and return its result.
+    """Submit a job and return its result.
 
     Args:
-        job: what ``submit`` hands over.
+        job: the argument of ``submit``.
         submit: raises EngineError when the job is refused; the listener hears nothing of it then.
         wait: returns when the job has finished, raises its error when it has not.
         give_up: cancels the job; called when the caller is interrupted, also in the middle of ``submit``.

@@ -1,4 +1,4 @@
-"""What a job's Python functions import, packed to travel with the job.
+"""Modules that a job's Python functions import, packed to travel with the job.
 
     --py-files FILE,...          as they are: .py files, archives (zip, wheel); a folder is packed
     beside the script            what the script has imported from its own folder, in one archive
@@ -39,7 +39,7 @@ class ShippedModule(NamedTuple):
 
 
 def shipped_modules(script: Path | None, py_files: Sequence[str]) -> list[ShippedModule]:
-    """Return what must travel, in order of the module search path.
+    """Return the modules that must travel, in order of the module search path.
 
     Raises: ConfigurationError for entries that do not exist or are no modules, and for what is too large.
     """

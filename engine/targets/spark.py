@@ -56,7 +56,7 @@ def run_fragment(plan: Plan, settings: Mapping[str, object]) -> None:
 
 
 def pruned(plan: Plan) -> Plan:
-    """Return the plan without what nobody reads: a fragment computes all that it is told, and a column may fail.
+    """Return the plan without unused columns: a fragment computes all that it is told, and a column may fail.
 
     Sorts whose rows are taken by their place are marked as for any other target.
     Files that Spark reads keep their columns: it leaves them out itself, and knows then how small the rest is.
@@ -190,7 +190,7 @@ def _vertices(specs: list[SinkSpec], rows: list[int]) -> tuple[VertexResult, ...
 
 
 def _module_path() -> tuple[str, ...]:
-    """Return where this process looks for modules: for workers of the same machine."""
+    """Return the module search path of this process, for workers of the same machine."""
     script = current_command_line().script
     own = (str(script.resolve().parent),) if script is not None else ()
     return (*own, *(entry for entry in sys.path if entry))

@@ -1,4 +1,4 @@
-"""What a job's functions import, given to Spark's executors.
+"""Modules that a job's functions import, for Spark's executors.
 
     shipped_modules ─► one .zip each, named by its hash ─► session.addArtifacts ─► first on the path of Spark's workers
 

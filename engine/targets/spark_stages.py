@@ -4,7 +4,7 @@
 
 Rows are those of the attempt of a task that counted, as the status store of the session's process has them; it forgets
 the oldest stages of a session that has had a thousand (``spark.ui.retainedStages``), and what it has forgotten is
-missing, no more. Rows of a stage are what it reads from files and exchanges, and what it hands to exchanges and files:
+missing, no more. Rows of a stage are what it reads from files and exchanges, and what it writes to exchanges and files:
 what lies between is one with them. Each question to the JVM takes as long as a small task: there are few.
 
 Limits: a session of Spark Connect does not show its stages; a stage of more than TASKS_MAX tasks is one line.
@@ -25,7 +25,7 @@ from engine.client.job_result import SubtaskResult, VertexResult
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-#: of a stage whose tasks are told one by one
+#: number of tasks up to which a stage shows each by itself
 TASKS_MAX: Final = 64
 _PATIENCE_MS: Final = 2000
 

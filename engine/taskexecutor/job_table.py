@@ -24,9 +24,9 @@ class SortedOut(NamedTuple):
 
     #: named, and no longer running: their partitions are kept as far as they are named
     ended: tuple[ExecutionAttemptId, ...]
-    #: not named: everything of them goes
+    #: attempts that were not named: all their state is removed
     unnamed: tuple[ExecutionAttemptId, ...]
-    #: those of the unnamed that run, and are cancelled first
+    #: running attempts that were not named; they are cancelled first
     to_cancel: tuple[ExecutionAttemptId, ...]
 
 
@@ -71,7 +71,7 @@ class JobTable:
     def sorted_out(
         self, job_id: JobId, named: Collection[ExecutionAttemptId], running: Container[ExecutionAttemptId]
     ) -> SortedOut:
-        """Return which attempts of a job go on, which have ended, and which are not named and go.
+        """Sort a job's attempts: those that continue, those that have ended, and those not named, which are removed.
 
         ``named``: by the JobMaster that goes on; ``running``: those that have not ended.
         """

@@ -1,7 +1,7 @@
-"""Registration: keeps a TaskExecutor registered at whoever leads.
+"""Registration: keeps a TaskExecutor registered at the leader.
 
     find the leader ─► register ─► hold a call open there ... it ends ─► pause ─► find the leader ...
-         └─ nobody ─► pause: 100 ms, doubled up to 10 s
+         └─ none   ─► pause: 100 ms, doubled up to 10 s
 
 The held call ends at once when the JobManager's process does, so the next one is looked for without waiting for
 heartbeats. A TaskExecutor without a leader for longer than ``timeout_s`` gives up: RegistrationError.
@@ -28,14 +28,14 @@ _log = logging.getLogger(__name__)
 
 
 class Leader(NamedTuple):
-    """Who leads: the address of its ResourceManager, and its epoch."""
+    """The leader: the address of its ResourceManager, and its epoch."""
 
     resource_manager_address: str
     epoch: int
 
 
 class LeaderFinder(Protocol):
-    """Knows or asks who leads."""
+    """Finds the leader."""
 
     async def find(self) -> Leader:
         """Return the present leader; raises EngineError when there is none."""

@@ -33,7 +33,7 @@ _LEAVE_S = 2.0
 
 
 class ResourceManagerLink:
-    """Of one TaskExecutor, under the epoch of whoever leads.
+    """The link of one TaskExecutor to the ResourceManager, under the epoch of the leader.
 
     Args:
         resource_id, address: of the TaskExecutor.
@@ -49,9 +49,9 @@ class ResourceManagerLink:
         self._fence = fence
         self._clock = clock
         self._resource_manager = ""
-        #: of the leader at which this TaskExecutor last registered, 0 before
+        #: epoch of the leader at which this TaskExecutor last registered, 0 before
         self.registered_epoch = 0
-        #: whether the ResourceManager is there, as far as is known
+        #: True if the ResourceManager is there, as far as is known
         self.is_led = False
 
     def lead_by(self, resource_manager_address: str) -> None:
@@ -70,7 +70,7 @@ class ResourceManagerLink:
         hardware: TaskExecutorHardware,
         program: Program,
     ) -> set[JobId]:
-        """Tell the ResourceManager of slots and jobs; return the jobs that nobody there knows."""
+        """Tell the ResourceManager of slots and jobs; return the jobs that are unknown there."""
         address, now_ms = self._rpc.address_of(self._address), self._clock.wall_ms()
         request = RegisterTaskExecutor(
             self._resource_id, address, slots, data_address, hardware, tuple(sorted(jobs)), now_ms, program

@@ -36,7 +36,7 @@ class TaskSlot(msgspec.Struct):
     job_id: JobId
     job_master_address: str
     pages: int
-    #: more of them for a job without Python functions
+    #: additional pages for a job without Python functions
     spare_pages: int = 0
     state: SlotState = SlotState.ALLOCATED
     attempts: set[ExecutionAttemptId] = msgspec.field(default_factory=set)

@@ -44,7 +44,7 @@ _log = logging.getLogger(__name__)
 
 
 class Invokable(Protocol):
-    """What a task runs: ``engine.operators.batch_task.BatchTask``."""
+    """The work of a task: ``engine.operators.batch_task.BatchTask``."""
 
     def run(self) -> None:
         """Run to the end; raises what went wrong."""
@@ -55,15 +55,15 @@ class Invokable(Protocol):
         ...
 
     def counters(self) -> TaskCounters:
-        """Return what was done so far; from any thread."""
+        """Return the counters so far; from any thread."""
         ...
 
     def activity(self) -> TaskActivity:
-        """Return what it does at this moment; from any thread."""
+        """Return the current activity; from any thread."""
         ...
 
     def wait(self) -> TaskWait | None:
-        """Return what it waits for at this moment, None when it is at work; from any thread."""
+        """Return the current wait, None while it works; from any thread."""
         ...
 
     def staged_files(self) -> tuple[StagedFile, ...]:
@@ -87,9 +87,9 @@ class Invokable(Protocol):
         ...
 
 
-#: what a task meets that is being cancelled: itself, its own results, those of others that end with it
+#: errors that a cancelled task meets: its own, of its own results, and of results of others that end with it
 _OF_CANCELLATION = (TaskCancelledError, PartitionReleasedError, ProducerFailedError)
-#: makes the invokable, in the task's thread
+#: factory of the invokable, called in the task's thread
 InvokableFactory = Callable[[TaskDeploymentDescriptor], Invokable]
 
 
@@ -107,14 +107,14 @@ class Task:
         self.descriptor = descriptor
         self.job_master_address = job_master_address
         self.state = TaskState.DEPLOYING
-        #: set on the loop when the thread has nothing left to do
+        #: event of the loop: the thread has ended
         self.ended = asyncio.Event()
         self._resource_id = resource_id
         self._factory = factory
         self._on_report = on_report
         self._loop = asyncio.get_running_loop()
         self._lock = threading.Lock()
-        #: from when it is made to the last report; guarded by: self._lock
+        #: invokable of the attempt, until its last report; guarded by: self._lock
         self._invokable: Invokable | None = None
         self._last_counters: TaskCounters | None = TaskCounters()  # guarded by: self._lock
         self._is_cancelled = False  # guarded by: self._lock
@@ -129,7 +129,7 @@ class Task:
         return f"{descriptor.vertex_name} ({descriptor.subtask_index + 1}/{descriptor.parallelism})"
 
     def start(self) -> None:
-        """Start the thread. INITIALIZING is nobody's news: it lasts until the thread has made its invokable."""
+        """Start the thread. INITIALIZING is not reported: it lasts until the thread has made its invokable."""
         self._enter(TaskState.INITIALIZING)
         self._thread.start()
 
@@ -144,19 +144,19 @@ class Task:
             invokable.cancel()
 
     def counters(self) -> TaskCounters | None:
-        """Return what the attempt has done so far, None where that cannot be told."""
+        """Return the counters of the attempt so far, None where they cannot be read."""
         with self._lock:
             invokable, last = self._invokable, self._last_counters
         return last if invokable is None else self._counters_of(invokable)
 
     def activity(self) -> TaskActivity:
-        """Return what the attempt does at this moment."""
+        """Return the current activity of the attempt."""
         with self._lock:
             invokable = self._invokable
         return TaskActivity.BUSY if invokable is None else invokable.activity()
 
     def wait(self) -> TaskWait | None:
-        """Return what the attempt waits for at this moment, None when it is at work."""
+        """Return the current wait of the attempt, None while it works."""
         with self._lock:
             invokable = self._invokable
         try:
@@ -267,7 +267,7 @@ class Task:
         try:
             self._loop.call_soon_threadsafe(callback, *arguments)
         except RuntimeError:
-            # The loop is closed: the process ends and nobody listens any more.
+            # The loop is closed: the process ends and no report is read any more.
             _log.warning("%s has nobody to report to", self.name)
 
     # ---- the loop ----

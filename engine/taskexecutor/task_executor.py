@@ -8,7 +8,7 @@
     ReleaseJob ─► tasks cancelled, threads ended, partitions and workers of the job gone, slots free
     ReattachJob ─► the next leader's JobMaster goes on with what runs and lies here; what it does not name is dropped
 
-It serves whoever leads: the highest epoch seen is in force, lower ones are refused. While nobody leads tasks run on
+It serves the leader: the highest epoch seen is in force, lower ones are refused. While none leads tasks run on
 and reports wait. A JobMaster that stops sending heartbeats though its leader is there, and one that does not come
 after its predecessor's leader was replaced, is lost: its tasks are cancelled and its slots given back.
 
@@ -66,12 +66,12 @@ from engine.taskexecutor.task_state import TaskState
 
 _log = logging.getLogger(__name__)
 
-#: without a task, before what jobs have freed goes back to the system
+#: seconds without a task after which freed memory goes back to the system
 _IDLE_S = 0.25
 
 
 class TaskResources(Protocol):
-    """What tasks use, seen from the endpoint (``task_resources.py``)."""
+    """The resources of tasks as the endpoint sees them (``task_resources.py``)."""
 
     def create_invokable(self, descriptor: TaskDeploymentDescriptor) -> Invokable:
         """Make what a task runs; called in the task's thread."""
@@ -91,21 +91,21 @@ class TaskResources(Protocol):
 
 
 class TaskExecutorSettings(msgspec.Struct, frozen=True):
-    """What a TaskExecutor is configured with. Times in seconds."""
+    """The settings of a TaskExecutor. Times in seconds."""
 
     slot_count: int
     pages: int
     heartbeat_interval_s: float
     heartbeat_timeout_s: float
     cancellation_timeout_s: float
-    #: where partitions are read from by other processes; "": by nobody
+    #: address at which other processes read partitions; "": none
     data_address: str = ""
     hardware: TaskExecutorHardware = msgspec.field(default_factory=TaskExecutorHardware)
-    #: what runs and lies here is kept so long for the JobMaster of a new leader; 0: jobs end with their JobMaster
+    #: time that tasks and results are kept for the JobMaster of a new leader; 0: jobs end with their JobMaster
     reattach_timeout_s: float = 0.0
-    #: more pages, for all slots together, where no Python functions run
+    #: additional pages, for all slots together, where no Python functions run
     spare_pages: int = 0
-    #: what the process says of itself
+    #: program that the process reports
     program: Program = Program()
 
 
@@ -128,7 +128,7 @@ class TaskExecutor(RpcEndpoint):
         self._fence: FollowerFence
         super().__init__(f"taskexecutor-{resource_id}", FollowerFence(), on_fatal)
         self._link = ResourceManagerLink(resource_id, self.address, rpc, self._fence, clock)
-        #: begins to end this process; None: it is not the cluster's to end
+        #: callback that ends this process; None: the cluster may not end it
         self._end_process = end_process
         self.resource_id = resource_id
         self.slot_table = SlotTable(settings.slot_count, settings.pages, settings.spare_pages)
@@ -137,7 +137,7 @@ class TaskExecutor(RpcEndpoint):
         self._resources = resources
         self._blocking_work = blocking_work
         self._tasks: dict[ExecutionAttemptId, Task] = {}
-        #: what takes each of them out when its thread has ended
+        #: asyncio tasks that remove each attempt when its thread has ended
         self._ends: dict[ExecutionAttemptId, asyncio.Task[None]] = {}
         self._jobs = JobTable()
         self._reporter = TaskReporter(self._gateway, lambda task: task.descriptor.job_id in self._jobs)
@@ -195,7 +195,7 @@ class TaskExecutor(RpcEndpoint):
         slot = self.slot_table.allocate(
             request.index, request.job_id, request.allocation_id, request.job_master_address
         )
-        # Whoever wants new slots goes on with the job.
+        # A request for new slots means that the job goes on.
         self._jobs.attach(request.job_id, self._fence.epoch)
         self.spawn(self._offer(slot, request.request_id), f"offer slot {slot.index}")
         return ACKNOWLEDGE
@@ -295,7 +295,7 @@ class TaskExecutor(RpcEndpoint):
             task.give_up(self._settings.cancellation_timeout_s)
 
     def activities(self, job_id: JobId) -> list[tuple[ExecutionAttemptId, TaskActivity]]:
-        """Return what each attempt of a job that runs here does at this moment."""
+        """Return the current activity of each running attempt of a job."""
         return [
             (attempt, task.activity())
             for attempt, task in self._tasks.items()

@@ -1,16 +1,16 @@
-"""What is worth a line in the log when an attempt has ended: what it spilled, and waits of more than a second. Pure."""
+"""Log notes about an ended attempt: what it spilled, and waits of more than a second. Pure."""
 
 from __future__ import annotations
 
 from engine.config.sizes import format_size
 from engine.graph.deployment import TaskCounters
 
-#: a shorter wait is nothing that anybody looks for
+#: shortest wait that is worth a line
 WAIT_MS = 1000
 
 
 def notable(counters: TaskCounters) -> str:
-    """Return it as one line, "" when there is nothing."""
+    """Return the notes as one line, "" when there are none."""
     notes = []
     if counters.spilled_bytes:
         by = [

@@ -1,4 +1,4 @@
-"""What a TaskExecutor tells JobMasters about tasks: states in order, counters now and then.
+"""Reports of a TaskExecutor to JobMasters about tasks: states in order, and counters now and then.
 
     state changes of one task ─► its queue ─► one sender: the next is sent when the last was acknowledged
     counters of running tasks ─► every 200 ms, one message for each JobMaster; with them what a task waits for that
@@ -6,7 +6,7 @@
 
 A report is tried again until a JobMaster has it: the one that began the task, or the next leader's that goes on with
 it, to which the task's address is changed meanwhile. Where the JobManager takes no message of this process, as their
-clocks differ, that may be over before this process counts as lost. When the job is released here, nobody waits for
+clocks differ, that may be over before this process counts as lost. When the job is released here, no report waits for
 reports.
 
 Held by: tests/minicluster/test_minicluster.py

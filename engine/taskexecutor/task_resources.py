@@ -117,12 +117,12 @@ class ProcessResources:
 
     @property
     def data_address(self) -> str:
-        """Where other TaskManagers read from (TaskExecutorSettings.data_address); "" when nobody does."""
+        """The address at which other TaskManagers read (TaskExecutorSettings.data_address); "" when none do."""
         return "" if self._services.data_plane is None else self._services.data_plane.address
 
     @property
     def services(self) -> TaskServices:
-        """What a task that starts now uses."""
+        """The services of a task that starts now."""
         return self._services
 
     def ensure_network(self, segment_count: int) -> None:

@@ -121,7 +121,7 @@ cdef class ReceiverChannel(BufferRecycler):
         return new_buffer(segment, slot.size, slot.kind, self), slot.kind, has_more
 
     def release(self):
-        """Give all buffers back and tell the producer that nobody reads. Idempotent. Thread: any."""
+        """Return all buffers and tell the producer that its reader is gone. Idempotent. Thread: any."""
         cdef ReceiverSlot slot
         cdef FrameHeader header
         cdef int32_t phase
@@ -250,7 +250,7 @@ cdef class ClientConnection:
     """Args: descriptor: of a connected socket, not closed here; peer: for messages; tls: None: plain."""
 
     cdef readonly str peer
-    #: why the connection ended, or None
+    #: error that ended the connection, or None
     cdef readonly object broken
     cdef ReceiverTable _table
     cdef TlsSession _tls                    # what the table's wire points to

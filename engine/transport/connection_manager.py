@@ -4,8 +4,8 @@
     manager.close()
 
 A connection is opened for the first channel, shared by all, and closed with the last one. When it breaks, all of its
-channels have an error, and the next channel opens a new one. Those who wait for the same connection fail together, so
-that a machine which does not answer costs them its time-out once; who is cancelled waits no longer.
+channels have an error, and the next channel opens a new one. Channels that wait for the same connection fail together,
+so that a machine which does not answer costs them its time-out once; a cancelled one waits no longer.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 CONNECT_S: Final = 5.0
-#: seconds between two looks whether who waits for a connection still wants it
+#: seconds between two checks whether a waiting channel was cancelled
 _LOOK_S: Final = 0.05
 
 
@@ -93,7 +93,7 @@ class ConnectionManager:
         """Return the connection to a data server, opened if need be; blocks while it is opened, or until cancelled.
 
         Raises:
-            PartitionConnectionError: nobody is there, or it is not one of this cluster.
+            PartitionConnectionError: no process listens there, or it is not one of this cluster.
             TaskCancelledError: the caller does not want it any more.
         """
         with self._lock:
@@ -119,11 +119,11 @@ class ConnectionManager:
         return opening.peer
 
     def _open(self, address: str, opening: _Opening) -> None:
-        """Open a connection for all who wait for it by then; all of them hear of it when that fails."""
+        """Open a connection for all channels that wait for it by then; all of them fail when that fails."""
         peer: Peer | None = None
         try:
             peer = Peer(address, self._greeting, self._tls)
-        except Exception as error:  # whatever it is, it is told to who waits
+        except Exception as error:  # any error is passed to the waiting channels
             opening.error = error
         with self._lock:
             del self._opening[address]
@@ -153,7 +153,7 @@ class ConnectionManager:
             return len(self._peers)
 
     def close(self) -> None:
-        """End all connections: their channels have an error. Those who use them still release them."""
+        """End all connections: their channels have an error. Their users still release them."""
         with self._lock:
             self._is_closed = True
             peers = list(self._peers.values())

@@ -1,4 +1,4 @@
-# Credits of one channel between two processes: see credit.pyx for the protocol. Kernels for whoever holds the lock.
+# Credits of one channel between two processes: see credit.pyx for the protocol. Kernels for the holder of the lock.
 
 from libc.stdint cimport int32_t, uint32_t
 

@@ -1,4 +1,4 @@
-"""Credits: why a slow consumer in another process stops its producer, and nobody else.
+"""Credits: why a slow consumer in another process stops its producer, and no other.
 
     consumer's process                                            producer's process
     receiver_begin(n free buffers)  ── PartitionRequest(n) ──►    sender_begin(n)

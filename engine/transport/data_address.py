@@ -1,4 +1,4 @@
-"""Where a TaskManager's result partitions are read from: text that travels with its slots.
+"""Data address: the place of a TaskManager's result partitions, as text that travels with its slots.
 
     "unix:/tmp/drey-data-1a2b/socket|127.0.0.1:40123"      both, or one of them
 

@@ -42,11 +42,11 @@ class DataPlane:
 
     @property
     def address(self) -> str:
-        """Where others read from: ``data_address`` of the slots of this process."""
+        """The address for readers: ``data_address`` of the slots of this process."""
         return str(self.server.address)
 
     def reads(self, network_pool: NetworkBufferPool, channel_count: int, key_range: KeyRange | None) -> RemoteReads:
-        """Return what a gate of that many channels needs."""
+        """Return the resources of a gate with that many channels."""
         return RemoteReads(self.connections, network_pool, channel_count, key_range)
 
     def close(self) -> None:

@@ -4,13 +4,13 @@
 
     UNIX socket ─┐                       ┌─► ServerConnection: reader thread
     TCP socket ──┴─► Greeter ─► proved ──┘                     writer thread
-One thread accepts on both sockets and greets (greeter.py): only who proved that it is of this cluster gets threads, and
-in bounded time. Files are read by threads of their own (read_ahead), so that a slow one costs its own channel only. A
-partition that is not registered yet is refused, and the reader told when it is there.
+One thread accepts on both sockets and greets (greeter.py): only a peer that proved that it is of this cluster gets
+threads, and in bounded time. Files are read by threads of their own (read_ahead), so that a slow one costs its own
+channel only. A partition that is not registered yet is refused, and the reader told when it is there.
 
 Off loopback nothing listens without credentials or mutual TLS. The UNIX socket lies in a folder of its own that only
 this user may enter, and that the next one sweeps when this process is killed. It is never within TLS: what it carries
-does not leave the kernel of this machine, and who could listen there could read the processes' memory as well.
+does not leave the kernel of this machine, and a process that could listen there could read the others' memory as well.
 
 Held by: tests/transport/test_stalled_peers.py
 """
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from engine.rpc.tls import Tls
 
 _log = logging.getLogger(__name__)
-#: connections at a time of those who proved themselves
+#: connections at a time of peers that proved themselves
 CONNECTIONS_MAX: Final = 1024
 #: connections that wait to be accepted
 BACKLOG: Final = 1024
@@ -65,7 +65,7 @@ BACKLOG: Final = 1024
 MESSAGE_S: Final = 60.0
 #: bytes of a UNIX socket's path, by the operating system
 _UNIX_PATH_MAX: Final = 107
-#: of a reader; no frame is larger
+#: largest buffer of a reader, and so the largest frame
 BUFFER_BYTES_MAX: Final = 1 << 24
 _FOLDER_PREFIX: Final = FolderPrefix.DATA
 
@@ -77,7 +77,7 @@ def channel_identity(request: ReadRequest) -> int:
 
 @dataclass(frozen=True)
 class DataPlaneSettings:
-    """Who may read, and where from."""
+    """The addresses of a data server and the credentials of its readers."""
 
     #: name that both sides must agree on
     cluster: str = "drey"
@@ -86,18 +86,18 @@ class DataPlaneSettings:
     #: TCP socket, port 0: any free one; bind_host None: no TCP
     bind_host: str | None = "127.0.0.1"
     port: int = 0
-    #: that others reach this machine by; "": bind_host
+    #: host under which others reach this machine; "": bind_host
     host: str = ""
-    #: whether readers on this host find a UNIX socket
+    #: True if readers on this host find a UNIX socket
     with_unix: bool = True
     #: TCP within mutual TLS; the UNIX socket stays plain
     tls: Tls | None = None
-    #: what this process says of itself, and the other side has to be; None: whoever it is
+    #: program of this process, which the other side must match; None: any program
     program: Program | None = None
 
     @property
     def greeting(self) -> Greeting:
-        """What is said and wanted of the other side when a connection begins."""
+        """The greeting at the begin of a connection: what is sent, and what the other side must send."""
         return Greeting(self.cluster, self.credentials, self.program)
 
 
@@ -243,7 +243,7 @@ class DataServer:
         return listener
 
     def _renewed(self) -> socket.socket | None:
-        """Return a new socket at the path of one that somebody removed, None: it is there."""
+        """Return a new socket at the path of one that was removed, None: it exists."""
         path = self.address.unix_path
         if not path or self._folder is None:
             return None
@@ -251,7 +251,7 @@ class DataServer:
         return None if Path(path).exists() else self._bind_unix(path)
 
     async def _greet(self, connection: socket.socket, peer: str) -> bool:
-        """Let a stranger prove itself and give it a thread; False: it is refused."""
+        """Authenticate a peer and give it a thread; False: it is refused."""
         try:
             channel = LoopGreetingChannel(connection, HANDSHAKE_S)
             if self._settings.tls is not None and connection.family != socket.AF_UNIX:
@@ -281,7 +281,7 @@ class DataServer:
         except (OSError, EngineError) as error:
             _log.warning("a data connection from %s has ended: %s", server.peer, error)
         finally:
-            with self._lock:  # entered by who started it
+            with self._lock:  # entered by the thread that started it
                 self._connections.pop(threading.current_thread(), None)
             connection.close()
 

@@ -5,7 +5,7 @@
            | "DREY"| u8     | u8  | u8  | u8      | u32    | u32     | u32   | u32 | 8 bytes | the payload | the header
            | payload, `size` bytes ...                                                       | u32         | u32
 
-    type                     who       channel  kind    sequence  amount    payload
+    type                     sender    channel  kind    sequence  amount    payload
     1 Hello                  both      -        step    -         -         cluster, nonce, proof (handshake.py)
     2 PartitionRequest       consumer  yes      -       -         credits   msgpack: partition, subpartition or range
     3 BufferResponse         producer  yes      data    yes       backlog   the bytes of a buffer
@@ -20,7 +20,7 @@ Numbers are little-endian; checksums are CRC32C. The header's own checksum makes
 the payload is received; the size is bounded before anything is allocated. ``identity`` ties data to its partition and
 attempt. A frame that does not fit ends the connection with an error that names the peer.
 
-Sockets block; whoever must be woken is woken by shutting the socket down.
+Sockets block; a thread is woken by shutting its socket down.
 
 Source: Flink's NettyMessage, with checksums and without Netty.
 """

@@ -1,13 +1,13 @@
-"""Greeter: accepts data connections and has strangers prove who they are, all in one thread.
+"""Greeter: accepts data connections and authenticates peers, all in one thread.
 
     listener ─┐            ┌─► greet(connection, name) ─► on_proved: a thread of its own, by its owner
     listener ─┴─► accept ──┤
-                           └─► too many strangers: the one that has been here longest goes
+                           └─► too many unproved peers: the oldest one is dropped
 
-    one event loop: a stranger costs a socket and a coroutine
+    one event loop: an unproved peer costs a socket and a coroutine
 
 A real peer proves itself within milliseconds, so that it is never among the oldest while others only hold their
-connections open; whoever says nothing goes when its greeting has lasted too long, too (greeting_channel.py).
+connections open; a silent peer is dropped when its greeting has lasted too long, too (greeting_channel.py).
 
 Source: sshd's MaxStartups, which drops at random; by age is ours.
 Held by: tests/transport/test_strangers.py
@@ -27,7 +27,7 @@ _log = logging.getLogger(__name__)
 
 #: connections that have not proved themselves
 STRANGERS_MAX: Final = 256
-#: seconds between two lines of the log about those who had to go
+#: seconds between two lines of the log about dropped peers
 _TELL_S: Final = 10.0
 #: seconds between two looks whether the path of a socket is still there
 RENEW_S: Final = 2.0
@@ -35,7 +35,7 @@ _ACCEPT_PAUSE_S: Final = 0.1
 
 
 class RareWarning:
-    """A warning of something that strangers can have happen at will: at most one line in ``_TELL_S`` seconds.
+    """A warning of an event that any peer can cause at will: at most one line in ``_TELL_S`` seconds.
 
     The first is told at once; those that were passed over are counted in the next line. Thread: one.
     """
@@ -63,7 +63,7 @@ class RareWarning:
 
 
 class Greeter:
-    """Greets whoever connects.
+    """Greets peers that connect.
 
     Args:
         listeners: bound, listening; closed by their owner after ``close``.
@@ -128,7 +128,7 @@ class Greeter:
         self._unaccepted.close()
 
     async def _renew(self) -> None:
-        """Listen again where somebody removed the socket."""
+        """Listen again where the socket was removed."""
         while True:
             await asyncio.sleep(RENEW_S)
             try:
@@ -147,7 +147,7 @@ class Greeter:
             try:
                 connection, peer = await self._loop.sock_accept(listener)
             except OSError as error:
-                # Descriptors may have run out: whoever is no peer gives one back.
+                # Descriptors may have run out: dropping a connection that is no peer's frees one.
                 self._unaccepted.tell(f"the data server cannot accept a connection: {error}")
                 self._evict()
                 await asyncio.sleep(_ACCEPT_PAUSE_S)
@@ -173,7 +173,7 @@ class Greeter:
             _log.error("a data connection could not be greeted", exc_info=error)
 
     def _evict(self) -> None:
-        """Have the stranger go that has been here longest."""
+        """Drop the unproved peer that has been here longest."""
         oldest = next(iter(self._strangers), None)
         if oldest is None:
             return

@@ -3,11 +3,11 @@
     channel = GreetingChannel(socket, seconds) ─► secure_as_reader(context, host) | secure_as_writer(context)
         ─► send, receive (handshake.py) ─► session(): what the connection goes on with, None when it is plain
 
-    completed(greeting)                  a greeting over a channel that blocks: who opens a connection has its thread
-    LoopGreetingChannel(socket, ...)     one that waits in an event loop: strangers get no thread (greeter.py)
+    completed(greeting)                  a greeting over a channel that blocks, in the thread of the side that connects
+    LoopGreetingChannel(socket, ...)     one that waits in an event loop: unproved peers get no thread (greeter.py)
 
 TLS 1.3 with certificates on both sides: the reader checks that the writer's names the host that was called, both check
-the authority and the dates. Whoever is refused learns why from the other side's alert where there is one; a reader's
+the authority and the dates. A refused side learns why from the other side's alert where there is one; a reader's
 certificate is judged after its own handshake has ended, so the reason meets its first ``receive``. Nothing is received
 beyond the TLS record that is needed: the session begins where a record begins.
 
@@ -61,7 +61,7 @@ class GreetingChannel:
         await self._shake_hands()
 
     async def secure_as_writer(self, context: ssl.SSLContext) -> None:
-        """Begin TLS with whoever has connected."""
+        """Begin TLS with the peer that has connected."""
         self._tls = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
         await self._shake_hands()
 
@@ -87,7 +87,7 @@ class GreetingChannel:
         return bytes(parts)
 
     def session(self) -> TlsSession | None:
-        """Return what seals and opens from now on; None: the connection is plain."""
+        """Return the TLS session that encrypts from now on; None: the connection is plain."""
         if self._tls is None:
             return None
         return TlsSession(self._tls, self._incoming, self._outgoing)
@@ -221,7 +221,7 @@ def _failed(error: OSError) -> PartitionConnectionError:
 
 
 def _refusal(error: ssl.SSLError) -> str:
-    """Return in one line who does not trust whom."""
+    """Describe in one line which side does not trust the other."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"this process does not trust the other side's certificate: {error.verify_message}"
     reason = str(error.reason or error)

@@ -8,8 +8,8 @@
 
 Nothing is read or allocated for an unproved peer beyond one small frame, in bounded time (greeting_channel.py, which
 puts TLS under them where the cluster has certificates). Without a secret (one process, tests, loopback) the proofs are
-empty, and only the cluster's name and the programs are compared. Who is not proved does not hear which program this is;
-a writer that refuses another program has said its own, so that both sides know why.
+empty, and only the cluster's name and the programs are compared. A peer without proof does not learn which program this
+is; a writer that refuses another program has said its own, so that both sides know why.
 
 Held by: tests/transport/test_frames.py
 """
@@ -37,7 +37,7 @@ _READER: Final = "data-reader"
 _WRITER: Final = "data-writer"
 
 
-#: why a connection is counted as refused, by what its refusal comes from
+#: reason for which a connection counts as refused, by the error of its refusal
 REASONS: Final[Mapping[type[BaseException | None], Reason]] = {
     AccessDeniedError: Reason.WRONG_SECRET,
     VersionMismatchError: Reason.VERSION,
@@ -56,7 +56,7 @@ class Hello(msgspec.Struct, array_like=True):
 
 @dataclass(frozen=True)
 class Greeting:
-    """What one side says and wants of the other: the cluster's name, its secret, the program."""
+    """The greeting of one side: the cluster's name, its secret, the program."""
 
     cluster: str
     credentials: Credentials | None = None
@@ -69,7 +69,7 @@ class Greeting:
 
     @property
     def said(self) -> str:
-        """What this side says of its program."""
+        """The program as this side sends it."""
         return "" if self.program is None else self.program.header
 
     def check_program(self, hello: Hello) -> None:
@@ -108,7 +108,7 @@ async def _greeting_as_reader(channel: GreetingChannel, greeting: Greeting) -> N
 
 
 async def greeting_as_writer(channel: GreetingChannel, greeting: Greeting) -> None:
-    """As greet_as_writer, for a caller in an event loop."""
+    """Greet as greet_as_writer, for a caller in an event loop."""
     own, credentials = Credentials.challenge(), greeting.credentials
     first = await _receive(channel, 1)
     greeting.check_cluster(first)

@@ -1,4 +1,4 @@
-"""What a consumer asks a producer's process for, and how a refusal travels: payloads of frames.
+"""Read requests: what a consumer asks of a producer's process, and how a refusal travels, as payloads of frames.
 
 msgpack and plain text: nothing that comes from a peer is code.
 
@@ -35,14 +35,14 @@ class ReadRequest(msgspec.Struct, array_like=True, frozen=True):
     subpartition_index: int
     #: bytes of the consumer's buffers
     buffer_size: int
-    #: of sorted runs: the rows that are wanted
+    #: range of keys that is wanted of sorted runs
     key_range: KeyRange | None = None
-    #: of the subpartition, [begin, end) of PARTS
+    #: part of the subpartition, [begin, end) of PARTS
     part: tuple[int, int] = WHOLE
 
 
 class ErrorCode(IntEnum):
-    """Why a channel ends before its end. BROKEN never travels."""
+    """The reasons for which a channel ends early. BROKEN never travels."""
 
     BROKEN = -1
     CANCELLED = 1

@@ -203,7 +203,7 @@ cdef ReadOutcome receive_data(
 cdef ReadOutcome file_slot(
     ReceiverTable* table, const FrameHeader* header, ReceiverState* state, WireStatus status
 ) noexcept nogil:
-    """Hand the received buffer to the consumer, or back when it is not whole or not wanted any more."""
+    """Pass the received buffer to the consumer, or recycle it when it is not whole or not wanted any more."""
     cdef bint is_released
     monitor_lock(&table.lock)
     is_released = state.phase == CHANNEL_RELEASED

@@ -7,8 +7,8 @@
         exclusive     2 for each channel; fewer when the pool has no more, but always one
         floating      8 for the gate: go to the channels whose producers have more than there is room for
 
-Row pages are received into buffers of the pool and handed out as they are. Pieces of a large row, and of a RecordBatch
-that was handed over by reference, are put together: each is copied and recycled at once (``row_pieces``).
+Row pages are received into buffers of the pool and returned as they are. Pieces of a large row, and of a RecordBatch
+that was passed by reference, are put together: each is copied and recycled at once (``row_pieces``).
 
 Thread: the gate's; ``release`` any.
 
@@ -50,7 +50,7 @@ _END: Final = 5
 
 
 class RemoteReads:
-    """What a gate needs to read from other processes.
+    """The resources that a gate needs to read from other processes.
 
     Args:
         connections: of this process.
@@ -77,7 +77,7 @@ class RemoteReads:
         # guarded by: self._lock
         self._pool: LocalBufferPool | None = None
         self._is_closed = False
-        #: read by any thread
+        #: True after cancel(); read by any thread
         self._is_cancelled = False
 
     def pool(self) -> LocalBufferPool:
@@ -97,11 +97,11 @@ class RemoteReads:
 
     @property
     def is_cancelled(self) -> bool:
-        """Whether nobody wants to read any more."""
+        """Whether the channel was released."""
         return self._is_cancelled
 
     def cancel(self) -> None:
-        """Have nobody wait for a connection any more. Thread: any."""
+        """End all waits for a connection. Thread: any."""
         self._is_cancelled = True
 
     def close(self) -> None:
@@ -122,7 +122,7 @@ class RemoteInputChannel:
         self.index = index
         self.descriptor = descriptor
         self.is_consumed = False
-        #: whether the producer's side has been asked and has not refused
+        #: True if the producer's side has been asked and has not refused
         self.is_reading = False
         self.back_off = BackOff()
         self._reads = reads
@@ -251,7 +251,7 @@ class RemoteInputChannel:
 def batch_of(content: bytearray) -> pa.RecordBatch:
     """Return the batch in an Arrow IPC stream, over the same bytes.
 
-    Raises: CorruptBlockError when it is none: who works on the batch later believes its offsets.
+    Raises: CorruptBlockError when it is none: later kernels trust the batch's offsets.
     """
     try:
         with pa.ipc.open_stream(pa.py_buffer(content)) as stream:

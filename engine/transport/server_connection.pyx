@@ -11,7 +11,7 @@ A channel is ready when its view has something or it got credit. Each has a turn
 The element after the last frame is fetched already: so it is known whether it is the end, which needs no credit, and
 otherwise, without credit, the backlog is announced.
 
-Row pages travel as they lie in their buffer. A RecordBatch handed over by reference becomes an Arrow IPC stream
+Row pages travel as they lie in their buffer. A RecordBatch passed by reference becomes an Arrow IPC stream
 (``source.batch_bytes``), cut into pieces of the receiver's buffers.
 
 No view waits for a disk here: files are read elsewhere (read_ahead), and the channel is ready when something came.
@@ -89,7 +89,7 @@ cdef class ServerConnection:
     """
 
     cdef readonly str peer
-    #: why the connection ended, or None
+    #: error that ended the connection, or None
     cdef readonly object broken
     cdef object _source
     cdef Wire _wire
@@ -150,7 +150,7 @@ cdef class ServerConnection:
             monitor_unlock(&self._send_lock)
 
     def announce_available(self, uint32_t number):
-        """Have the writer tell that a partition which was not found is there now: nobody else waits. Thread: any."""
+        """Have the writer report that a missing partition exists now: no other reader waits. Thread: any."""
         self._available.add(number)
         self._ready.push(<int32_t> number)
 

@@ -14,7 +14,7 @@ cdef enum WireStatus:
     WIRE_FAILED = 2                 # errno says why
     WIRE_BAD_MAGIC = 3
     WIRE_BAD_VERSION = 4
-    WIRE_BAD_HEADER = 5             # checksum, or a type that nobody knows
+    WIRE_BAD_HEADER = 5             # checksum, or an unknown type
     WIRE_BAD_PAYLOAD = 6            # checksum
     WIRE_TOO_LARGE = 7
     WIRE_BAD_RECORD = 8             # what came is not what the peer's TLS sent
@@ -36,7 +36,7 @@ cdef struct TlsState:               # of one TlsSession
 cdef struct Wire:
     int descriptor                  # of a blocking socket; -1: nothing is sent any more
     TlsState* tls                   # of a TlsSession that the connection keeps alive; NULL: plain
-    bint is_within_frame            # a part of a frame has come; who begins to receive the next one clears it
+    bint is_within_frame            # a part of a frame has come; cleared when the next one begins
 
 
 # Blocking; `parts` are used up. One thread at a time.

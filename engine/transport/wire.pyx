@@ -12,12 +12,12 @@ own, so the chunks that it seals and opens are as large as may be: it works with
 Invariants
     the sender waits for the socket and the receiver waits for it without holding the session's lock: OpenSSL sees
     memory only, so neither direction of a connection waits for the other;
-    the lock is taken without the GIL, so that who holds it gets the GIL from anybody who waits for it.
+    the lock is taken without the GIL, so that its holder gets the GIL while others wait for the lock.
 
 A connection that ends without close_notify is one that was closed: each channel has an end of its own, so a cut is
 noticed there.
 
-Silence between two frames lasts as long as it likes: who has no credit says nothing. Within a frame or a TLS record it
+Silence between two frames has no limit: a side without credit sends nothing. Within a frame or a TLS record it
 is an error after the socket's receive time-out. Else a record whose length was damaged on its way, which TLS notices
 when all of it is there, would be waited for by one side while the other waits for credit.
 

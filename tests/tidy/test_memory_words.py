@@ -1,12 +1,12 @@
 """One word for each thing of memory: those of the glossary, and none beside them in comments, docstrings and names."""
 
-import io
 import re
 import tokenize
 
 import pytest
 
 from tests.tidy.imports import ROOT, source_files
+from tests.tidy.prose import prose_of, tokens_of
 
 GLOSSARY = ROOT / "docs" / "pages" / "guide" / "memory.md"
 WORDS_MAX = 8
@@ -32,24 +32,8 @@ CAMEL = re.compile(r"(?:Lent|Lender|Grant|Wish|Quota|Demand)(?:[A-Z]|s?$)")
 OTHER_NAMES = {"grant_leadership", "is_granted", "_is_granted", "CREDIT_NOT_GRANTED"}
 
 
-def prose_of(tokens):
-    """Comments and docstrings with their first lines; whole lines of comments that follow each other are one."""
-    found, before, last = [], tokenize.NEWLINE, -1
-    for token in tokens:
-        if token.type == tokenize.COMMENT:
-            is_next = last == token.start[0] - 1 and token.line.lstrip().startswith("#")
-            line, text = found.pop() if is_next else (token.start[0], "")
-            found.append((line, f"{text} {token.string.lstrip('#: ')}"))
-            last = token.start[0]
-        elif token.type == tokenize.STRING and before in (tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT):
-            found.append((token.start[0], token.string))
-        if token.type not in (tokenize.NL, tokenize.COMMENT):
-            before = token.type
-    return [(line, " ".join(text.split())) for line, text in found]
-
-
 def rivals_in(text):
-    tokens = list(tokenize.generate_tokens(io.StringIO(text).readline))
+    tokens = tokens_of(text)
     for line, prose in prose_of(tokens):
         yield from ((line, match[0]) for match in PROSE.finditer(OTHERS.sub("", prose)))
     for token in tokens:

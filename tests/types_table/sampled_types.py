@@ -31,7 +31,7 @@ def _durations(unit):
 
 _DAYS = [dt.date(1931, 4, 5), dt.date(1970, 1, 1), dt.date(2024, 2, 29)]
 _TIMES = [dt.time(0), dt.time(6, 7, 8), dt.time(23, 59, 59)]
-_TEXTS = ["", "b", 'żółć, "quoted" and longer than a prefix']
+_TEXTS = ["", "b", "żółć, \"quoted\" and longer than a prefix"]
 _BYTES = [b"", b"b", b"\x80\xff and longer than a prefix"]
 _PAIR = pa.struct([("x", pa.int32()), ("y", pa.string())])
 

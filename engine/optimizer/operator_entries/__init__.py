@@ -1,4 +1,4 @@
-"""What the planner knows of each operator of a plan: one entry per operator, one file per entry.
+"""Operator entries: the optimizer's knowledge of the operators of a plan, one file each.
 
     entry.py             OperatorEntry: what the stages of the planner ask
     registry.py          the entries, by operator

@@ -56,7 +56,7 @@ _SMALL_DOMAINS = {"bool": 2.0, "int8": 256.0, "uint8": 256.0}
 
 
 class AggregateEntry(OperatorEntry[Aggregate]):
-    """What the planner knows of aggregates."""
+    """The entry of aggregates."""
 
     operator = Aggregate
 
@@ -171,7 +171,7 @@ def groups_of(node: PlanNode, keys: tuple[str, ...], source: Estimates) -> Estim
 
 
 def _combinations(node: PlanNode, keys: list[str], source: Estimates, rows: float) -> tuple[float, list[str]]:
-    """Return how many combinations keys of one source have, as if independent, and the keys of which nobody knows."""
+    """Return the number of combinations of one source's keys, as if independent, and the keys with unknown counts."""
     distinct = {key: source.distinct(key) or _SMALL_DOMAINS.get(node.schema.column(key).type_text) for key in keys}
     unknown = [key for key, count in distinct.items() if count is None]
     known = prod(count for count in distinct.values() if count is not None)
@@ -224,7 +224,7 @@ def _has_few_states(aggregate: Aggregate, estimates: Estimates, source: Candidat
 
 
 def _shipping(aggregate: Aggregate, estimates: Estimates, source: Candidate, parallelism: int) -> Shipping:
-    """Return how partial states travel."""
+    """Return the shipping of partial states."""
     states = _states(aggregate, estimates, source)
     costs = repartition_cost(states, parallelism)
     if parallelism == 1:

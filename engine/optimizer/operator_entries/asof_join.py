@@ -32,7 +32,7 @@ from engine.statistics.estimates import UNKNOWN, Estimates, sized
 
 
 class AsofJoinEntry(OperatorEntry[AsofJoin]):
-    """What the planner knows of as-of joins."""
+    """The entry of as-of joins."""
 
     operator = AsofJoin
 
@@ -42,7 +42,7 @@ class AsofJoinEntry(OperatorEntry[AsofJoin]):
         return short(f"as-of join{by} on {operator.left_on}")
 
     def details(self, operator: PhysicalOperator) -> Sequence[str]:
-        """Return which right row is taken."""
+        """Return the direction: which right row is taken."""
         if not isinstance(operator, AsofJoinOperator):
             return ()
         strict = ", not at the very time" if operator.is_strict else ""
@@ -83,7 +83,7 @@ class AsofJoinEntry(OperatorEntry[AsofJoin]):
         return passing
 
     def order_use(self, operator: AsofJoin) -> OrderUse:
-        """Of rows at one time the order of the input decides."""
+        """Return SEEN: among rows at one time, the order of the input decides."""
         return OrderUse.SEEN
 
     def estimate(self, node: PlanNode, operator: AsofJoin, inputs: Sequence[Estimates]) -> Estimates:

@@ -5,7 +5,7 @@
                               take_filter, take_limit                   nothing passes it
                               order_use                                 it sees the order of its input
     estimates                 estimate, with what becomes of columns    (must be said)
-    samples of keys           origins                                   nobody knows where values come from
+    samples of keys           origins                                   the origin of values is unknown
     alternatives              candidates                                (must be said; ``RowWiseEntry`` has one)
     physical plan             translate                                 (must be said)
     explain                   name, details                             (must be said), none
@@ -36,18 +36,18 @@ Op = TypeVar("Op")
 
 
 class OrderUse(Enum):
-    """What an operator does with the order of its input's rows."""
+    """The uses that operators make of the order of their input."""
 
-    #: its result depends on the order, or is in it
+    #: result depends on the order, or is in it
     SEEN = "seen"
-    #: nobody can tell from its result which order its input had
+    #: result does not depend on the order of its input
     LOST = "lost"
-    #: its result is in the order of its input and depends on it in no other way
+    #: result is in the order of its input and depends on it in no other way
     PASSED_ON = "passed on"
 
 
 class Planning(NamedTuple):
-    """What candidates are made for."""
+    """The context in which candidates are made."""
 
     plan: Plan
     settings: OptimizerSettings
@@ -55,7 +55,7 @@ class Planning(NamedTuple):
 
 
 class OperatorEntry(ABC, Generic[Op]):
-    """What the planner knows of one kind of operator."""
+    """The optimizer's knowledge of one kind of operator."""
 
     #: the struct of ``engine.graph.plan`` that this is the entry of
     operator: ClassVar[type[Any]]
@@ -64,10 +64,10 @@ class OperatorEntry(ABC, Generic[Op]):
 
     @abstractmethod
     def name(self, operator: Op) -> str:
-        """Return what an operator is called in vertices, logs and explain when the user gave it no name."""
+        """Return the name of an operator in vertices, logs and explain when the user gave it none."""
 
     def details(self, operator: PhysicalOperator) -> Sequence[str]:
-        """Return what explain says of a physical operator made from one of these, a line each."""
+        """Return the lines of explain about a physical operator made from one of these."""
         return ()
 
     # ---- rewriting
@@ -89,7 +89,7 @@ class OperatorEntry(ABC, Generic[Op]):
         """Have a node take over the limit of its result, or let the limit pass below it."""
 
     def order_use(self, operator: Op) -> OrderUse:
-        """Return what the operator does with the order of its input."""
+        """Return the operator's use of its input's order."""
         return OrderUse.SEEN
 
     # ---- estimates
@@ -99,7 +99,7 @@ class OperatorEntry(ABC, Generic[Op]):
         """Return rows, bytes and columns of a node's result."""
 
     def origins(self, operator: Op, key: Expression, inputs: Sequence[PlanSchema]) -> Sequence[tuple[int, Expression]]:
-        """Return where the values of a key over the result come from: (input, expression over it) each."""
+        """Return the origins of a key's values in the result: (input, expression over it) each."""
         return ()
 
     # ---- alternatives

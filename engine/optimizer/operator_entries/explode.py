@@ -1,8 +1,8 @@
-"""Explode: some rows of each, how many nobody knows before; of the other columns all is known that was.
+"""Explode: a row's elements become rows, an unknown number; of the other columns all is known that was.
 
     filter over other columns       passes: fewer lists are opened
     limit n, lists without elements kept    n rows of the input are enough
-    columns that nobody uses        are not repeated
+    unused columns                          are not repeated
 
 Held by: tests/optimizer/test_explode.py
 """
@@ -33,18 +33,18 @@ LIST_LENGTH = 4.0
 
 
 class ExplodeEntry(RowWiseEntry[Explode]):
-    """What the planner knows of lists that become rows."""
+    """The entry of explode: lists become rows."""
 
     operator = Explode
 
     def name(self, operator: Explode) -> str:
-        """Return which column it is."""
+        """Return the column's name."""
         return f"explode {operator.column}"
 
     def columns_used(
         self, plan: LogicalPlan, node: PlanNode, operator: Explode, input_index: int, used: set[str]
     ) -> set[str]:
-        """Return what is used of the input's columns, and the lists: they say how many rows there are."""
+        """Return the input's columns that are used, and the lists, which decide the number of rows."""
         return (used - {operator.position}) | {operator.column}
 
     def prune(self, plan: LogicalPlan, node: PlanNode, operator: Explode, used: set[str]) -> None:

@@ -30,7 +30,7 @@ from engine.statistics.estimates import Estimates, scaled
 
 
 class FilterEntry(RowWiseEntry[Filter]):
-    """What the planner knows of filters."""
+    """The entry of filters."""
 
     operator = Filter
 
@@ -41,7 +41,7 @@ class FilterEntry(RowWiseEntry[Filter]):
     def columns_used(
         self, plan: LogicalPlan, node: PlanNode, operator: Filter, input_index: int, used: set[str]
     ) -> set[str]:
-        """Return what is used of the result, and what the predicate is over."""
+        """Return the columns that consumers use, and those of the predicate."""
         return used | set(columns_of(operator.predicate))
 
     def prune(self, plan: LogicalPlan, node: PlanNode, operator: Filter, used: set[str]) -> None:

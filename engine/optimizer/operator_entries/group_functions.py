@@ -26,16 +26,16 @@ G = TypeVar("G", GroupReduce, CoGroup)
 
 
 class _GroupFunctionEntry(OperatorEntry[G]):
-    """What the planner knows of functions over groups of one input or two."""
+    """The entry of functions over groups of one input or two."""
 
     def details(self, operator: PhysicalOperator) -> Sequence[str]:
-        """Return where the function is written."""
+        """Return the place of the function in the script."""
         return function_details(operator)
 
     def columns_used(
         self, plan: LogicalPlan, node: PlanNode, operator: G, input_index: int, used: set[str]
     ) -> set[str]:
-        """Return all columns: nobody knows which of them a function reads."""
+        """Return all columns: it is unknown which of them a function reads."""
         return set(plan.node(node.inputs[input_index]).schema.names)
 
     def estimate(self, node: PlanNode, operator: G, inputs: Sequence[Estimates]) -> Estimates:
@@ -54,7 +54,7 @@ class _GroupFunctionEntry(OperatorEntry[G]):
         return [group_candidate(node, operator, estimates, inputs, planning.settings)]
 
     def translate(self, builder: PhysicalPlanBuilder, candidate: Candidate, operator: G) -> int:
-        """Add what makes pairs of the rows of a co_group, the sort, and the function."""
+        """Add the pairing of a co_group's rows, the sort, and the function."""
         below = [builder.input_node(candidate, index) for index in range(len(candidate.inputs))]
         phases = GroupPhases(candidate, operator, below, builder.name_of(candidate.node))
         grouped = []
@@ -69,7 +69,7 @@ class _GroupFunctionEntry(OperatorEntry[G]):
 
 
 class GroupReduceEntry(_GroupFunctionEntry[GroupReduce]):
-    """What the planner knows of ``reduce``."""
+    """The entry of ``reduce``."""
 
     operator = GroupReduce
 
@@ -80,7 +80,7 @@ class GroupReduceEntry(_GroupFunctionEntry[GroupReduce]):
 
 
 class CoGroupEntry(_GroupFunctionEntry[CoGroup]):
-    """What the planner knows of ``co_group``."""
+    """The entry of ``co_group``."""
 
     operator = CoGroup
 

@@ -52,7 +52,7 @@ PASSES_RIGHT = frozenset({JoinType.INNER, JoinType.RIGHT, JoinType.CROSS})
 
 
 class JoinEntry(OperatorEntry[Join]):
-    """What the planner knows of joins."""
+    """The entry of joins."""
 
     operator = Join
 
@@ -162,7 +162,7 @@ def _columns_of_side(join: Join, side: int, used: set[str], left_names: tuple[st
 
 
 class _Sides(msgspec.Struct):
-    """Where parts of a filter go."""
+    """The sides that parts of a filter go to."""
 
     to_left: list[Expression] = []
     to_right: list[Expression] = []

@@ -21,18 +21,18 @@ from engine.statistics.estimates import Estimates, limited
 
 
 class LimitEntry(OperatorEntry[Limit]):
-    """What the planner knows of limits. No filter passes one: it would see other rows."""
+    """The entry of limits. No filter passes one: it would see other rows."""
 
     operator = Limit
 
     def name(self, operator: Limit) -> str:
-        """Return how many rows there are at most."""
+        """Return the number of rows there are at most."""
         return f"limit {operator.count}"
 
     def columns_used(
         self, plan: LogicalPlan, node: PlanNode, operator: Limit, input_index: int, used: set[str]
     ) -> set[str]:
-        """Return what is used of the result."""
+        """Return the columns that consumers use."""
         return set(used)
 
     def prune(self, plan: LogicalPlan, node: PlanNode, operator: Limit, used: set[str]) -> None:

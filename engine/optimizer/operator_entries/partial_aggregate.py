@@ -28,7 +28,7 @@ from engine.statistics.estimates import Estimates
 
 
 class PartialAggregateEntry(RowWiseEntry[PartialAggregate]):
-    """What the planner knows of states of groups."""
+    """The entry of partial aggregates, which compute states of groups."""
 
     operator = PartialAggregate
 

@@ -25,7 +25,7 @@ from engine.statistics.estimates import Estimates
 
 
 class PartitionEntry(OperatorEntry[Partition]):
-    """What the planner knows of partitionings."""
+    """The entry of partitionings."""
 
     operator = Partition
 
@@ -35,13 +35,13 @@ class PartitionEntry(OperatorEntry[Partition]):
         return short(f"{kind} by {', '.join(operator.keys)}") if operator.keys else kind
 
     def details(self, operator: PhysicalOperator) -> Sequence[str]:
-        """Return where the function of a custom one is written."""
+        """Return the place of a custom one's function in the script."""
         return function_details(operator)
 
     def columns_used(
         self, plan: LogicalPlan, node: PlanNode, operator: Partition, input_index: int, used: set[str]
     ) -> set[str]:
-        """Return what is used of the result, and the keys."""
+        """Return the columns that consumers use, and the keys."""
         return used | set(operator.keys)
 
     def prune(self, plan: LogicalPlan, node: PlanNode, operator: Partition, used: set[str]) -> None:
@@ -67,14 +67,14 @@ class PartitionEntry(OperatorEntry[Partition]):
         estimates: Estimates,
         inputs: list[list[Candidate]],
     ) -> list[Candidate]:
-        """Return what the user asks for."""
+        """Return the candidate that the user asked for."""
         found = partition_candidates(node, operator, estimates, inputs[0], planning.settings)
         if not found:
             raise forward_error(planning.plan, node, inputs[0][0], planning.name_of)
         return found
 
     def translate(self, builder: PhysicalPlanBuilder, candidate: Candidate, operator: Partition) -> int:
-        """Add what carries the edge, and before a custom one what gives each row its channel."""
+        """Add the edge, and before a custom one the function that gives each row its channel."""
         if operator.kind != "CUSTOM":
             return builder.add_plain(candidate, IdentityOperator(), are_apart=False)
         below = builder.input_node(candidate)

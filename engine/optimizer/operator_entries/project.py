@@ -30,12 +30,12 @@ from engine.statistics.estimates import Estimates, sized
 
 
 class ProjectEntry(RowWiseEntry[Project]):
-    """What the planner knows of projections."""
+    """The entry of projections."""
 
     operator = Project
 
     def name(self, operator: Project) -> str:
-        """Return how many columns there are, and how many of them are computed."""
+        """Return the number of columns, and of those that are computed."""
         count = len(operator.expressions)
         computed = sum(1 for named in operator.expressions if not isinstance(named.expression, ColumnRef))
         suffix = f", {computed} computed" if computed else ""

@@ -5,7 +5,7 @@
     filter                            PYTHON_FILTER_SHARE of the rows, which lie as they did
     column                            rows of the input with a column behind theirs
 
-Of a column's function its arguments are known, so what nobody uses is left out, the function itself too, and filters
+Of a column's function its arguments are known, so unused columns are left out, the function itself too, and filters
 that do not look at its result pass below it. Nothing is known of the columns of others, unless they name those that
 they are called with. A function sees the order of its input. The rows of a map stay in that order, under other columns.
 
@@ -36,7 +36,7 @@ PYTHON_FILTER_SHARE = 0.5
 
 
 class PythonFunctionEntry(RowWiseEntry[PythonFunction]):
-    """What the planner knows of functions over rows."""
+    """The entry of functions over rows."""
 
     operator = PythonFunction
 
@@ -47,7 +47,7 @@ class PythonFunctionEntry(RowWiseEntry[PythonFunction]):
         return f"{kind} {operator.function_name}{arguments}"
 
     def details(self, operator: PhysicalOperator) -> Sequence[str]:
-        """Return where the function is written."""
+        """Return the place of the function in the script."""
         return function_details(operator)
 
     def columns_used(
@@ -100,12 +100,12 @@ class PythonFunctionEntry(RowWiseEntry[PythonFunction]):
     def origins(
         self, operator: PythonFunction, key: Expression, inputs: Sequence[PlanSchema]
     ) -> Sequence[tuple[int, Expression]]:
-        """Values of a filter's rows are those of the input; what other functions return, nobody knows."""
+        """Values of a filter's rows are those of the input; what other functions return is unknown."""
         is_known = _is_column(operator) and operator.result not in columns_of(key)
         return ((0, key),) if operator.kind == "filter" or is_known else ()
 
     def properties(self, operator: PythonFunction, source: Candidate) -> GlobalProperties:
-        """Rows of a filter lie as they did; nobody knows which column of a map is which."""
+        """Return the order of a filter's input; which column of a map is which is unknown."""
         return source.properties if operator.kind == "filter" or _is_column(operator) else RANDOM
 
     def translate(self, builder: PhysicalPlanBuilder, candidate: Candidate, operator: PythonFunction) -> int:
@@ -118,7 +118,7 @@ def _is_column(operator: PythonFunction) -> bool:
 
 
 def function_details(operator: PhysicalOperator) -> Sequence[str]:
-    """Return where the function of a physical operator is written, for ``details``."""
+    """Return the place of a physical operator's function in the script, for ``details``."""
     if not isinstance(operator, PythonOperator):
         return ()
     return (f"function {operator.function_name} ({operator.file}:{operator.line})",)

@@ -30,7 +30,7 @@ class RowWiseEntry(OperatorEntry[Op]):
 
     @abstractmethod
     def properties(self, operator: Op, source: Candidate) -> GlobalProperties:
-        """Return how the rows of the result are spread, given that they stay in their subtask."""
+        """Return the partitioning of the result, given that rows stay in their subtask."""
 
     def candidates(
         self, planning: Planning, node: PlanNode, operator: Op, estimates: Estimates, inputs: list[list[Candidate]]
@@ -56,5 +56,5 @@ class RowWiseEntry(OperatorEntry[Op]):
         )
 
     def order_kept(self, operator: Op, order: tuple[SortKey, ...]) -> tuple[SortKey, ...]:
-        """Return how the rows of a subtask lie, by the names they have in the result."""
+        """Return the order of a subtask's rows, by the names they have in the result."""
         return ()

@@ -21,7 +21,7 @@ from engine.statistics.estimates import Estimates
 
 
 class SinkEntry(RowWiseEntry[Sink]):
-    """What the planner knows of sinks."""
+    """The entry of sinks."""
 
     operator = Sink
 

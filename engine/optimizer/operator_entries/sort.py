@@ -29,7 +29,7 @@ from engine.statistics.estimates import Estimates, limited
 
 
 class SortEntry(OperatorEntry[Sort]):
-    """What the planner knows of sorts."""
+    """The entry of sorts."""
 
     operator = Sort
 
@@ -41,7 +41,7 @@ class SortEntry(OperatorEntry[Sort]):
     def columns_used(
         self, plan: LogicalPlan, node: PlanNode, operator: Sort, input_index: int, used: set[str]
     ) -> set[str]:
-        """Return what is used of the result, and the keys."""
+        """Return the columns that consumers use, and the keys."""
         return used | {key.column for key in operator.keys}
 
     def prune(self, plan: LogicalPlan, node: PlanNode, operator: Sort, used: set[str]) -> None:

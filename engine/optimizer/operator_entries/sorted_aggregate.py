@@ -45,7 +45,7 @@ class _Groups(NamedTuple):
 
 
 class SortedAggregateEntry(OperatorEntry[SortedAggregate]):
-    """What the planner knows of sorted aggregates."""
+    """The entry of sorted aggregates."""
 
     operator = SortedAggregate
 

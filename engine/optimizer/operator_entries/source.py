@@ -34,14 +34,14 @@ from engine.statistics.estimates import Estimates, row_width, sized
 
 _WHOLE_FILES: Final = "WHOLE_FILES"
 _WHOLE_RUNS: Final = "WHOLE_RUNS"
-#: of so many runs a subtask reads no more than its share, about; fewer may be of very different sizes
+#: runs per subtask from which no subtask reads much more than its share; fewer may differ much in size
 _RUNS_PER_SUBTASK: Final = 4
 #: rows of a source of which nothing at all is known
 DEFAULT_SOURCE_ROWS = 1_000_000.0
 
 
 class SourceEntry(OperatorEntry[Source]):
-    """What the planner knows of sources."""
+    """The entry of sources."""
 
     operator = Source
 

@@ -25,18 +25,18 @@ from engine.statistics.estimates import UNKNOWN, Estimates
 
 
 class UnionEntry(OperatorEntry[Union]):
-    """What the planner knows of unions."""
+    """The entry of unions."""
 
     operator = Union
 
     def name(self, operator: Union) -> str:
-        """Return what it is."""
+        """Return the operator's name."""
         return "union"
 
     def columns_used(
         self, plan: LogicalPlan, node: PlanNode, operator: Union, input_index: int, used: set[str]
     ) -> set[str]:
-        """Return what is used of the result."""
+        """Return the columns that consumers use."""
         return set(used)
 
     def prune(self, plan: LogicalPlan, node: PlanNode, operator: Union, used: set[str]) -> None:
@@ -87,5 +87,5 @@ class UnionEntry(OperatorEntry[Union]):
         return [Candidate(node, estimates, parallelism, channels, properties=properties)]
 
     def translate(self, builder: PhysicalPlanBuilder, candidate: Candidate, operator: Union) -> int:
-        """Add what reads all inputs as one."""
+        """Add an operator that reads all inputs as one."""
         return builder.add_plain(candidate, IdentityOperator(), are_apart=False)

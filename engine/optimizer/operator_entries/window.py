@@ -28,7 +28,7 @@ from engine.statistics.estimates import Estimates, sized
 
 
 class WindowEntry(OperatorEntry[Window]):
-    """What the planner knows of window functions."""
+    """The entry of window functions."""
 
     operator = Window
 
@@ -43,7 +43,7 @@ class WindowEntry(OperatorEntry[Window]):
     def columns_used(
         self, plan: LogicalPlan, node: PlanNode, operator: Window, input_index: int, used: set[str]
     ) -> set[str]:
-        """Return what is used of the input's columns, the keys, and what is read for the calls that are used."""
+        """Return the input's columns that are used, the keys, and the arguments of the calls that are used."""
         results = {call.name for call in operator.calls}
         read = {name for call in operator.calls if call.name in used for name in (call.argument, call.default)}
         keys = {*operator.partition_by, *(key.column for key in operator.order_by)}

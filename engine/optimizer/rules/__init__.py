@@ -5,7 +5,7 @@ expression sees a row that it would not have seen before, unless it cannot raise
 ``engine.optimizer.logical_optimizer``.
 
     aggregate_pushdown.py   rows are grouped before a join where that makes far fewer of them
-    aggregate_reduction.py  groups that nobody joins with are not made
+    aggregate_reduction.py  groups without a partner in a join are not made
     coarser_groups.py       groups by fewer keys are made of groups by more
     combine_filters.py      neighbouring filters become one
     combine_projects.py     neighbouring projections become one; one that changes nothing goes
@@ -19,13 +19,13 @@ expression sees a row that it would not have seen before, unless it cannot raise
     limit_pushdown.py       limits move below projections and into sorts, which become top-n
     outer_joins.py          outer joins whose rows without a match are dropped above are inner joins
     paged_sorts.py          sorts whose rows are taken by their place have one order for ties
-    projection_pruning.py   nothing is read or carried that nobody uses
+    projection_pruning.py   unused columns are neither read nor carried
     semi_join_pushdown.py   semi and anti joins move below inner joins that leave no fewer rows
     semi_join_pullup.py     inner joins that leave fewer rows come before semi and anti joins
     shared_groups.py        aggregates that differ in what a key may be are computed at once
     shared_joins.py         joins that are asked for few rows are done by each of their uses
     shared_scans.py         scans are read by each of their uses where that costs less than storing their rows
     shared_totals.py        aggregates without keys over the same rows are computed at once
-    sort_elimination.py     sorts whose order nobody sees go
+    sort_elimination.py     sorts whose order has no effect are removed
     window_top.py           a filter on a ranking says which rows of each group are enough
 """

@@ -43,7 +43,7 @@ from engine.statistics.estimates import Estimates, row_width
 
 #: share of the bytes that are touched without it
 WORTHWHILE = 0.8
-#: of a row beside its columns, whenever it is touched: hash, place in a table
+#: bytes of a row beside its columns, whenever it is touched: hash, place in a table
 ROW_BYTES = 16.0
 #: rows below which there is nothing to gain
 ROWS_MIN = 20_000.0

@@ -80,7 +80,7 @@ def _reduce(plan: LogicalPlan, node: PlanNode, side: int, keys: tuple[str, ...],
 
 
 def _is_reduced(plan: LogicalPlan, node: PlanNode, keys: set[str]) -> bool:
-    """Whether a semi join by these keys is below already, by this rule or by who wrote the query.
+    """Whether a semi join by these keys is below already, by this rule or in the query.
 
     It may have moved below joins since, to the side that has the keys.
     """

@@ -16,7 +16,7 @@ from engine.graph.plan import PlanNode, Project
 from engine.optimizer.expression_rewriting import is_trivial, mapping_of, substitute
 from engine.optimizer.logical_plan import LogicalPlan
 
-#: of a combined expression
+#: depth limit of a combined expression
 DEPTH_MAX = 64
 
 

@@ -41,7 +41,7 @@ from engine.graph.plan import (
 from engine.graph.source_spec import ArrowSource, SourceStatistics
 from engine.optimizer.logical_plan import LogicalPlan
 
-#: of which inputs a join has no rows, when these have none; all of them where the type is not here
+#: inputs without which a join of that type has no rows; other types need all of them
 _NEEDED = {
     JoinType.INNER: ((0,), (1,)),
     JoinType.CROSS: ((0,), (1,)),

@@ -62,7 +62,7 @@ def _common_parts(whole: Expression) -> list[Expression]:
 
 
 def _implied_parts(plan: LogicalPlan, node: PlanNode, whole: Expression) -> list[Expression]:
-    """Return what an OR over several tables says of each alone."""
+    """Return the parts of an OR over several tables that concern one of them alone."""
     branches = [conjuncts(branch) for branch in disjuncts(whole)]
     if len(branches) == 1:
         return []

@@ -4,7 +4,8 @@
 
 Eighteen thousand names are cut instead of two million, and what comes out of the join carries what was cut and no name.
 It goes down as far as there are fewer rows, through joins, filters and projections. Only expressions move that cannot
-raise, since rows that find no partner are computed too, and only those that look at text or whose columns nobody else
+raise, since rows that find no partner are computed too, and only those that look at text or whose columns no other
+expression
 needs: to copy a number costs as much as to add one to it. The side is one whose rows come out of the join as they are.
 
 Held by: tests/optimizer/test_early_columns.py
@@ -42,7 +43,7 @@ class _Step(msgspec.Struct, frozen=True):
 
 
 class _Place(msgspec.Struct, frozen=True):
-    """Where an expression is computed: right above ``source``, below all ``steps``."""
+    """The place at which an expression is computed: right above ``source``, below all ``steps``."""
 
     steps: tuple[_Step, ...]
     source: PlanNode

@@ -63,7 +63,7 @@ def _spread(plan: LogicalPlan, node: PlanNode, join: Join) -> None:
             added[side].extend(
                 part
                 for part in moved
-                # said once: filters may be where nobody follows them
+                # said once: filters may be where later rules do not follow them
                 if part not in known[side] and expression_text(part) not in said and cannot_raise(part, schema)
             )
     for side in (0, 1):

@@ -2,14 +2,14 @@
 
     join(join(a, b), c)  ──►  relations a b c, sets of equal keys, conditions  ──►  search  ──►  join(b, join(a, c))
 
-A tree of inner joins is taken apart as far as nobody has another use for what is between them, or said how they are to
+A tree of inner joins is taken apart as far as their results have no other use, and no hint says how they are to
 run (a hint, a name, a parallelism). Projections that only choose and rename, and filters that cannot raise, are part of
 it. Columns of two relations that a condition says are equal are keys, and so are keys that are equal through a third;
 then what was written as all pairs is none any more. Column names are made different where two relations have the
 same, and a projection on top gives the columns as they were.
 
-The order as written stays unless another costs less by a tenth: estimates are no better than that, and who wrote the
-joins may know. The origin of the top join's estimates, which ``explain`` shows, says what both cost.
+The order as written stays unless another costs less by a tenth: estimates are no better than that, and the author of
+the joins may know. The origin of the top join's estimates, which ``explain`` shows, says what both cost.
 
 Held by: tests/optimizer/test_join_order.py
 """
@@ -60,7 +60,7 @@ class JoinTree(msgspec.Struct):
     relations: list[PlanNode] = msgspec.field(default_factory=list)
     pairs: list[tuple[Place, Place]] = msgspec.field(default_factory=list)
     conditions: list[tuple[Expression, dict[str, Place]]] = msgspec.field(default_factory=list)
-    #: what keys are filtered by, because others are (``equal_keys``)
+    #: filters on keys that follow from filters on equal keys (``equal_keys``)
     implied: list[str] = msgspec.field(default_factory=list)
 
 
@@ -141,7 +141,7 @@ class _TakingApart:
         return {name: (index, name) for name in node.schema.names}, index
 
     def _meet(self, predicate: Expression, places: dict[str, Place]) -> None:
-        """Take what rows must meet into the tree: equal columns of two relations are keys."""
+        """Add a predicate to the tree: equal columns of two relations are keys."""
         for part in conjuncts(predicate):
             match part:
                 case Call(function="equal", arguments=(ColumnRef(name=one), ColumnRef(name=other))) if self._is_key(
@@ -222,7 +222,7 @@ def _problem(plan: LogicalPlan, tree: JoinTree, sets: list[list[Place]]) -> Join
 
 
 def _values(members: Sequence[tuple[int, Estimates, str]]) -> dict[int, float | None]:
-    """Return how many values equal columns had before rows were filtered: filters take pairs, not what keys may be."""
+    """Return the number of values that equal columns had before rows were filtered (filters leave keys as they are)."""
     known = {relation: estimates.columns.get(name, ColumnStatistics()) for relation, estimates, name in members}
     return {
         relation: values_met(

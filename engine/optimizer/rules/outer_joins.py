@@ -32,7 +32,7 @@ _DROPS_LEFT: Final = frozenset({JoinType.INNER, JoinType.RIGHT, JoinType.SEMI})
 _DROPS_RIGHT: Final = frozenset({JoinType.INNER, JoinType.LEFT, JoinType.SEMI, JoinType.ANTI})
 #: null of null
 _STRICT: Final = frozenset({"equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "between"})
-#: what is left of an outer join where the rows go that have nulls in the columns of the left, or of the right
+#: join type without the rows that have nulls in the columns of the left, or of the right
 _WITHOUT_LEFT: Final = {JoinType.RIGHT: JoinType.INNER, JoinType.FULL: JoinType.LEFT}
 _WITHOUT_RIGHT: Final = {JoinType.LEFT: JoinType.INNER, JoinType.FULL: JoinType.RIGHT}
 
@@ -91,7 +91,7 @@ def _follow(plan: LogicalPlan, start: int, column: str) -> None:
 
 
 def _through_join(plan: LogicalPlan, node: PlanNode, join: Join, name: str) -> list[tuple[int, str]]:
-    """Return where a column of a join comes from, and keep no row of the join for which it is null."""
+    """Return the origin of a join's column, and drop all rows of the join for which it is null."""
     is_key = join.coalesce_keys and name in join.left_keys
     if is_key and join.how in (JoinType.RIGHT, JoinType.FULL):
         return []  # the key of either side

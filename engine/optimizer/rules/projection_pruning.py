@@ -4,7 +4,7 @@
     bottom up    sources read only those; projections compute only those; a join returns only those; before a join,
                  a sort and a union a projection drops what filters alone needed
 
-A Python function and a sink use every column of their input. A node of which nobody uses a column (the input of
+A Python function and a sink use every column of their input. A node without used columns (the input of
 ``count()``) keeps its narrowest one, a filter one that it looks at itself, because rows without columns have no place
 in a batch. Dropping an expression that could raise is fine: the job fails less. What an operator needs and keeps is
 said by its entry (``columns_used``, ``prune``).
@@ -33,7 +33,7 @@ def apply(plan: LogicalPlan) -> None:
 
 
 def used_columns(plan: LogicalPlan) -> Mapping[int, set[str]]:
-    """Return for each node the columns that its consumers use, at least one."""
+    """Return the columns that the consumers of each node use, at least one."""
     return plan.known(_used_columns)
 
 

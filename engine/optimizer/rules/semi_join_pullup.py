@@ -24,7 +24,7 @@ from engine.optimizer.logical_plan import LogicalPlan
 from engine.optimizer.operator_entries.registry import entry_of
 from engine.statistics.estimates import Estimates
 
-#: what the inner join leaves beside what the semi join leaves: estimates are no better than that
+#: share of a semi join's rows that the inner join may leave: estimates are no more exact than that
 PULLS: Final = 0.5
 
 

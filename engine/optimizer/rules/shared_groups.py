@@ -41,7 +41,7 @@ from engine.optimizer.rules.projection_pruning import used_columns
 from engine.optimizer.rules.shared_scans import WRITE_COST
 from engine.statistics.estimates import Estimates, row_width
 
-#: of all sources below together, for which looking for equals is worth it
+#: rows of all sources together from which a search for equal parts is worth it
 SOURCE_ROWS_MIN: Final = 100_000
 #: inputs of a join whose rows all come out where they meet the condition on the other side
 _KEPT_SIDES: Final = {
@@ -55,13 +55,13 @@ _KEPT_SIDES: Final = {
 
 
 class _Difference(NamedTuple):
-    """What two equal results are filtered by, in names of the first one."""
+    """The filters in which two results differ, in names of the first one."""
 
     own: tuple[Expression, ...]
     other: tuple[Expression, ...]
 
     def named(self, names: dict[str, str]) -> _Difference | None:
-        """Return the same in other names; None where a column has none."""
+        """Return the filters in other names; None where a column has none."""
         columns = {name for part in (*self.own, *self.other) for name in columns_of(part)}
         if not columns <= names.keys():
             return None
@@ -84,7 +84,7 @@ class _Comparison(msgspec.Struct):
     filters: dict[int, tuple[tuple[Expression, ...], _Difference]] = msgspec.field(default_factory=dict)
 
     def equal(self, one: PlanNode, other: PlanNode) -> _Equal | None:
-        """Return how two results are equal, None where they are not; columns may be chosen and named between."""
+        """Return the mapping between two equal results, None where they differ; projections may rename columns."""
         if one.id == other.id:
             return _Equal({name: name for name in one.schema.names}, None)
         (base, own), (other_base, others) = self._behind(one), self._behind(other)
@@ -96,7 +96,7 @@ class _Comparison(msgspec.Struct):
         return _carried({name: one for name, one in called.items() if one is not None}, found.difference, named)
 
     def _behind(self, node: PlanNode) -> tuple[PlanNode, dict[str, str]]:
-        """Return what projections that choose and name columns are over, and what columns are called there."""
+        """Return the node below projections that choose and rename columns, and the columns' names there."""
         names = {name: name for name in node.schema.names}
         while isinstance(node.operator, Project) and not node.name and node.parallelism is None:
             made = {each.name: each.expression for each in node.operator.expressions}

@@ -87,7 +87,7 @@ def _pays(plan: LogicalPlan, node: PlanNode, uses: list[Use], known: dict[int, E
 
 
 def _copy(plan: LogicalPlan, node: PlanNode) -> PlanNode:
-    """Return the same operators once more, down to the sources."""
+    """Copy the operators, down to the sources."""
     copied = read_again(plan, node)
     inputs = tuple(_copy(plan, plan.node(source)).id for source in node.inputs)
     return plan.replace(copied, inputs=inputs) if inputs else copied

@@ -24,7 +24,7 @@ from engine.optimizer.operator_entries.registry import entry_of
 from engine.optimizer.rules.projection_pruning import used_columns
 from engine.statistics.estimates import row_width
 
-#: what a stored byte costs to write, in bytes that are decoded; measured, as all of these, and rounded
+#: cost of writing a stored byte, in bytes that are decoded; measured, as all of these, and rounded
 WRITE_COST = 1.6
 
 #: (id of the consuming node, position among its inputs)
@@ -55,7 +55,7 @@ def may_be_read_again(plan: LogicalPlan, node: PlanNode) -> bool:
 
 
 def uses_of(plan: LogicalPlan) -> dict[int, list[Use]]:
-    """Return for each node the nodes that read it, and as which of their inputs."""
+    """Return the nodes that read each node, and as which of their inputs."""
     found: dict[int, list[Use]] = {}
     for node in plan.order():
         found.setdefault(node.id, [])
@@ -84,7 +84,7 @@ def _meet_again(plan: LogicalPlan, of_all: dict[int, list[Use]], uses: list[Use]
 
 
 def _own_costs(plan: LogicalPlan, scan: PlanNode, uses: list[Use]) -> float:
-    """Return what it costs that each use reads the columns it needs."""
+    """Return the costs if each use reads the columns it needs."""
     used = used_columns(plan)
     total = 0.0
     for consumer_id, position in uses:
@@ -97,7 +97,7 @@ def _own_costs(plan: LogicalPlan, scan: PlanNode, uses: list[Use]) -> float:
 
 
 def _shared_cost(plan: LogicalPlan, scan: PlanNode, use_count: int) -> float:
-    """Return what it costs to read what any use needs, to store the rows, and to read them for each use."""
+    """Return the cost of reading the columns of all uses, storing the rows, and reading them for each use."""
     wanted = used_columns(plan)[scan.id]
     stored = estimate_below(plan, scan, {})
     width = row_width(scan.schema.select(name for name in scan.schema.names if name in wanted), stored.columns)
@@ -116,7 +116,7 @@ def _scan_bytes(plan: LogicalPlan, node: PlanNode, wanted: set[str]) -> float:
 
 
 def read_again(plan: LogicalPlan, node: PlanNode) -> PlanNode:
-    """Return the same operator once more, over the same input; a source says why in the origin of its numbers."""
+    """Copy an operator over its input; a source says why in the origin of its numbers."""
     operator = node.operator
     if isinstance(operator, Source):
         statistics = operator.statistics

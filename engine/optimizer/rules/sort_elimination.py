@@ -1,4 +1,4 @@
-"""Sort elimination: a sort goes when nobody can see its order.
+"""Sort elimination: a sort is removed when its order has no effect.
 
 Seen through projections and filters (which keep an order), the consumer is another sort, a join, a union, or an
 aggregate whose functions do not depend on order: then the order is lost anyway. ``first`` and ``last`` depend on it;
@@ -19,7 +19,7 @@ from engine.optimizer.operator_entries.registry import entry_of
 
 
 def apply(plan: LogicalPlan) -> None:
-    """Remove sorts whose order is lost before anybody sees it."""
+    """Remove sorts whose order is lost before it has an effect."""
     consumers = plan.consumers()
     for listed in plan.order():
         node = plan.node(listed.id)

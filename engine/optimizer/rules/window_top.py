@@ -4,7 +4,7 @@
     window by k order by d: rank      ─►      window by k order by d: rank, wanted up to rank 3
 
 Rows beyond it may be left out where only row_number, rank and dense_rank are computed: of rows that stay they depend on
-rows before them alone, which stay as well. The filter stays. A window that somebody else reads keeps all rows.
+rows before them alone, which stay as well. The filter stays. A window with another consumer keeps all rows.
 
 Held by: tests/optimizer/test_window_planning.py
 """
@@ -44,7 +44,7 @@ def apply(plan: LogicalPlan) -> None:
 
 
 def _limit(window: Window, part: Expression) -> GroupLimit | None:
-    """Return what a part of a filter says of a ranking; None: nothing."""
+    """Return the limit that a part of a filter puts on a ranking; None: it puts none."""
     if not isinstance(part, Call) or len(part.arguments) != 2:
         return None
     left, right = part.arguments

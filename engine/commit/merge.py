@@ -23,7 +23,7 @@ from engine.commit.staging import REPLACED
 from engine.commit.target_lock import target_lock
 from engine.errors import JobExecutionError
 from engine.storage.file_system import FileSystem, Folders, HardLinksError
-from engine.storage.file_systems import file_system_of, folders_of
+from engine.storage.file_systems import file_system_of, folders_of, is_folder
 
 
 def merge_into(
@@ -44,13 +44,13 @@ def merge_into(
     with target_lock(target):
         if files.is_taken(aside) and not files.is_taken(old):
             folders.rename(aside, old)  # set aside before a crash
-        if _is_placed(old, new, names, files, folders):
+        if _is_placed(old, new, names, folders):
             return
         files.delete_tree(output)
         folders.make(output)
         after_step("create output")
         replaced = {name.rpartition("/")[0] for name in names} if replaces_partitions else set()
-        if _is_folder(old, files):
+        if is_folder(old):
             _link_tree(old, output, replaced, files, folders)
         after_step("link old files")
         for name in names:
@@ -60,7 +60,7 @@ def merge_into(
                 _link(f"{new}/{name}", place, folders)
         folders.sync(output)
         after_step("link new files")
-        if not _is_folder(old, files):
+        if not is_folder(old):
             folders.rename_if_absent(output, old)
         elif not folders.exchange(output, old):
             folders.rename(old, aside)
@@ -69,17 +69,12 @@ def merge_into(
         after_step("place")
 
 
-def _is_folder(path: str, files: FileSystem) -> bool:
-    found = files.find(path)
-    return found is not None and found.is_folder
-
-
-def _is_placed(target: str, new: str, names: Iterable[str], files: FileSystem, folders: Folders) -> bool:
+def _is_placed(target: str, new: str, names: Iterable[str], folders: Folders) -> bool:
     for name in names:
         identity = folders.identity(f"{new}/{name}")
         if identity is None or folders.identity(f"{target}/{name}") != identity:
             return False
-    return _is_folder(target, files)
+    return is_folder(target)
 
 
 def _link_tree(

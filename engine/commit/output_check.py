@@ -17,7 +17,7 @@ from engine.graph.job_graph import JobGraph
 from engine.graph.operator_descriptor import SinkOperator
 from engine.graph.source_spec import SinkSpec
 from engine.storage.file_system import FolderEntry
-from engine.storage.file_systems import file_system_of, folders_of
+from engine.storage.file_systems import file_system_of, folders_of, is_folder
 
 
 def resolve_target(path: str) -> Path:
@@ -27,11 +27,6 @@ def resolve_target(path: str) -> Path:
 
 def _is_taken(path: str | Path) -> bool:
     return file_system_of(os.fspath(path)).is_taken(os.fspath(path))
-
-
-def _is_folder(path: Path) -> bool:
-    found = file_system_of(os.fspath(path)).find(os.fspath(path))
-    return found is not None and found.is_folder
 
 
 def sinks_of(job_graph: JobGraph) -> list[SinkOperator]:
@@ -52,9 +47,9 @@ def check_outputs(sinks: Iterable[SinkSpec]) -> None:
         if "\0" in sink.path:
             raise PlanError(f"output {sink.path!r} cannot be created: a path cannot hold a null character")
         target = resolve_target(sink.path)
-        if sink.mode and _is_taken(sink.path) and not _is_folder(target):
+        if sink.mode and _is_taken(sink.path) and not is_folder(os.fspath(target)):
             raise PlanError(f"output {sink.path} is no folder; mode={sink.mode!r} adds files to one")
-        if sink.mode and _is_folder(target):
+        if sink.mode and is_folder(os.fspath(target)):
             _check_partitions(target, sink)
         if _is_taken(sink.path) and not sink.overwrite and not sink.mode:
             raise PlanError(
@@ -114,7 +109,7 @@ def _check_replaceable(target: Path, path: str) -> None:
 
 def _check_parents(target: Path, path: str) -> None:
     for parent in target.parents:
-        if _is_folder(parent):
+        if is_folder(os.fspath(parent)):
             return
         if _is_taken(parent):
             raise PlanError(f"output {path} cannot be created: {parent} is not a folder")

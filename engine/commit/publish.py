@@ -28,7 +28,7 @@ from engine.commit.decision import DecidedOutput, Decision
 from engine.commit.staging import OWNER_FILE, REPLACED
 from engine.errors import JobExecutionError
 from engine.storage.file_system import Folders
-from engine.storage.file_systems import file_system_of, folders_of
+from engine.storage.file_systems import file_system_of, folders_of, is_folder
 
 _OUTPUT = "output"
 #: what is added to a target that stays
@@ -58,17 +58,12 @@ def publish(decision: Decision, after_step: Callable[[str], None] = _no_step, is
     """
     for output in decision.outputs:
         files = file_system_of(output.staging)
-        if _is_folder(output.staging) and not files.find(f"{output.staging}/{_PUBLISHED_FILE}"):
+        if is_folder(output.staging) and not files.find(f"{output.staging}/{_PUBLISHED_FILE}"):
             folders = folders_of(output.staging, "the publication of an output")
             _place_output(output, folders, after_step, is_durable)
     # The first staging folder may hold the decision: it goes last.
     for output in reversed(decision.outputs):
         _clean(output.staging, after_step)
-
-
-def _is_folder(path: str) -> bool:
-    found = file_system_of(path).find(path)
-    return found is not None and found.is_folder
 
 
 def _place_output(output: DecidedOutput, folders: Folders, after_step: Callable[[str], None], is_durable: bool) -> None:
@@ -152,7 +147,7 @@ def _place(output: DecidedOutput, folders: Folders, folder: str, after_step: Cal
 
 def _clean(staging: str, after_step: Callable[[str], None]) -> None:
     files, done = file_system_of(staging), f"{staging}.done"
-    if _is_folder(staging):
+    if is_folder(staging):
         markers = (_ASSEMBLED_FILE, OWNER_FILE, _PUBLISHED_FILE)
         for entry in sorted(files.entries(staging), key=lambda each: each.name):
             if entry.name not in markers:

@@ -14,8 +14,10 @@ from typing import Final
 
 import pyarrow as pa
 
+from engine.files.native_files import mapped_file
 from engine.graph.source_spec import ArrowSource, ColumnStatistics, SourceSplit, SourceStatistics
 from engine.statistics.column_statistics import SpreadSample, sample_statistics
+from engine.storage.file_systems import file_system_of
 
 #: a split has as many batches as come to it
 _SPLIT_BYTES: Final = 4 << 20
@@ -25,18 +27,20 @@ _SAMPLED_MAX: Final = 32
 
 def arrow_files_source(folder: Path, schema: pa.Schema, origin: str) -> tuple[ArrowSource, SourceStatistics]:
     """Return a source of the parts in a folder, in the order of their names; ``origin``: of what its numbers are."""
-    paths = sorted(folder.glob("part-*.arrow"))
+    place = os.fspath(folder)
+    entries = file_system_of(place).entries(place)
+    paths = sorted(each.path for each in entries if each.name.startswith("part-") and each.name.endswith(".arrow"))
     splits = [split for path in paths for split in _splits(path)]
     rows = sum(split.row_count for split in splits)
     size_bytes = sum(split.size_bytes for split in splits if split.row_count)
     columns = _columns(splits, schema, rows)
     statistics = SourceStatistics(float(rows), float(size_bytes), origin, is_exact=True, columns=columns)
-    spec = ArrowSource(tuple(map(os.fspath, paths)), tuple(splits), tuple(schema.names))
+    spec = ArrowSource(tuple(paths), tuple(splits), tuple(schema.names))
     return spec, statistics
 
 
-def _splits(path: Path) -> Iterator[SourceSplit]:
-    with pa.memory_map(os.fspath(path)) as file, pa.ipc.open_file(file) as reader:
+def _splits(path: str) -> Iterator[SourceSplit]:
+    with mapped_file(path) as file, pa.ipc.open_file(file) as reader:
         start = rows = size_bytes = 0
         count = reader.num_record_batches
         for index in range(count):
@@ -44,7 +48,7 @@ def _splits(path: Path) -> Iterator[SourceSplit]:
             rows += batch.num_rows
             size_bytes += batch.nbytes
             if size_bytes >= _SPLIT_BYTES or index + 1 == count:
-                yield SourceSplit(os.fspath(path), start, index + 1, max(1, size_bytes), rows)
+                yield SourceSplit(path, start, index + 1, max(1, size_bytes), rows)
                 start, rows, size_bytes = index + 1, 0, 0
 
 
@@ -52,7 +56,7 @@ def _columns(splits: Sequence[SourceSplit], schema: pa.Schema, rows: int) -> dic
     """Return what a sample of batches says of the columns."""
     sample = SpreadSample()
     for split in splits[:: max(1, -(-len(splits) // _SAMPLED_MAX))]:
-        with pa.memory_map(split.path) as file, pa.ipc.open_file(file) as reader:
+        with mapped_file(split.path) as file, pa.ipc.open_file(file) as reader:
             sample.add(pa.RecordBatch.from_arrays(reader.get_batch(split.start).columns, schema=schema))
     columns = sample_statistics([sample.table(schema)], rows)
     wide = {name: ColumnStatistics(average_width_bytes=width) for name, width in sample.widths.items()}

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
+from engine.files.native_files import native_file
 from engine.graph.source_spec import ArrowSource, SourceSplit
 from engine.records.batch_limits import ARROW_ROWS_MAX
 from engine.records.bounded_batches import bounded_batches
@@ -53,7 +54,7 @@ class ArrowReader:
             return self._opened[2]
         self.close()
         inline = self._spec.inline
-        file = pa.OSFile(path) if inline is None else pa.BufferReader(inline)
+        file = native_file(path) if inline is None else pa.BufferReader(inline)
         try:
             reader = pa.ipc.open_file(file)
             options = self._only_wanted(reader.schema.names)

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import errno
 import os
-import shutil
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -22,11 +21,13 @@ from typing import Any
 import pyarrow as pa
 
 from engine.errors import DiskFullError, SchemaError, SpillError
+from engine.files.native_files import native_output
 from engine.graph.source_spec import ArrowSource, ColumnStatistics, SourceSplit, SourceStatistics
 from engine.records.batch_limits import ARROW_ROWS_MAX, BATCH_BYTES_MAX, BATCH_ROWS_MAX
 from engine.records.bounded_batches import bounded_batches
 from engine.records.plain_types import plain_batch, plain_schema
 from engine.statistics.column_statistics import SpreadSample, sample_statistics
+from engine.storage.file_systems import file_system_of
 
 INLINE_BYTES = 256 << 10
 #: of a split of fewer than about ARROW_ROWS_MAX rows: enough to be worth a subtask's turn
@@ -137,7 +138,7 @@ def _unspooled(error: OSError, folder: Path, written_bytes: int) -> OSError:
     """Return the error of data that could not be written to the client's folder."""
     if error.errno not in (errno.ENOSPC, errno.EDQUOT):
         return SpillError(f"from_arrow: {folder} cannot be written: {error.strerror or error}")
-    free_bytes = shutil.disk_usage(folder).free
+    free_bytes = file_system_of(os.fspath(folder)).free_bytes(os.fspath(folder)) or 0
     return DiskFullError(
         f"from_arrow: no room in {folder} behind {written_bytes >> 20} MB of the data, {free_bytes >> 20} MB are free;"
         " let TMPDIR name a folder with more, or write the data to Parquet and read that"
@@ -163,7 +164,7 @@ def _spooled(
     sizes: list[int] = []
     sample = SpreadSample()
     try:
-        with pa.OSFile(path, "wb") as sink, pa.ipc.new_file(sink, schema) as writer:
+        with native_output(path) as sink, pa.ipc.new_file(sink, schema) as writer:
             for source in (held, rest):
                 for batch in source:
                     writer.write_batch(batch)
@@ -171,7 +172,7 @@ def _spooled(
                     sizes.append(batch.nbytes)
                     sample.add(batch)
     except OSError as error:
-        Path(path).unlink(missing_ok=True)
+        file_system_of(path).delete(path)
         raise _unspooled(error, folder, sum(sizes)) from None
     spec = ArrowSource((path,), tuple(_splits(path, rows, sizes)), tuple(schema.names))
     return spec, _statistics(sample.table(schema), sum(rows), sum(sizes), sample.widths), schema

@@ -11,6 +11,9 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from engine.files.native_files import buffered_output
+from engine.storage.file_systems import file_system_of, size_of
+
 
 class ArrowWriter:
     """Writes one IPC file."""
@@ -20,7 +23,8 @@ class ArrowWriter:
     def __init__(self, schema: pa.Schema, path: Path, compression: str = "", *, is_stream: bool = False) -> None:
         self._path = path
         self._row_count = 0
-        self._file = path.open("xb")
+        self._output = file_system_of(str(path)).create(str(path))
+        self._file = buffered_output(self._output)
         options = pa.ipc.IpcWriteOptions(compression=compression or None)
         open_writer = pa.ipc.new_stream if is_stream else pa.ipc.new_file
         self._writer = open_writer(self._file, schema, options=options)
@@ -34,7 +38,7 @@ class ArrowWriter:
         """Write the footer; return (rows, bytes, "")."""
         self._writer.close()
         self._file.close()
-        return self._row_count, self._path.stat().st_size, ""
+        return self._row_count, size_of(str(self._path)), ""
 
     def abort(self) -> None:
         """Close and remove the file, unless it is finished."""
@@ -42,5 +46,5 @@ class ArrowWriter:
             with suppress(OSError):  # the disk may be full: what was to be written goes anyway
                 self._writer.close()
             with suppress(OSError):
-                self._file.close()
-            self._path.unlink(missing_ok=True)
+                self._file.flush()
+            self._output.abort()

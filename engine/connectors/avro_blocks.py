@@ -12,12 +12,12 @@ Held by: tests/connectors/test_block_files.py
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
 
 from engine.errors import EngineError, NotYetSupportedError, PlanError, SchemaError
+from engine.storage.file_systems import file_system_of
 
 _PLAIN: Final = {
     "null": pa.null(),
@@ -60,7 +60,7 @@ class AvroBlocks:
 
     def __init__(self, path: str, columns: Sequence[str] | None) -> None:
         fastavro = _fastavro()
-        self._file = Path(path).open("rb")  # noqa: SIM115 - closed in close
+        self._file = file_system_of(path).open_stream(path, is_buffered=True)
         try:
             self._reader = fastavro.block_reader(self._file)
             written = self._reader.writer_schema

@@ -23,6 +23,8 @@ from typing import Any, Final, Protocol
 import pyarrow as pa
 
 from engine.errors import DataError, PlanError
+from engine.files.native_files import native_file, path_or_stream
+from engine.storage.file_systems import file_system_of
 
 _IPC_MAGIC: Final = b"ARROW1"
 
@@ -70,7 +72,7 @@ def reason_of(error: Exception) -> str:
 
 
 def _open_ipc(path: str, columns: Sequence[str] | None) -> BlockFile:
-    with open(path, "rb") as file:  # noqa: PTH123 - errors name the path as it is
+    with file_system_of(path).open_stream(path, is_buffered=True) as file:
         is_file = file.read(len(_IPC_MAGIC)) == _IPC_MAGIC
     return IpcBlocks(path, columns) if is_file else IpcStreamBlocks(path, columns)
 
@@ -92,7 +94,7 @@ class IpcBlocks:
     """An Arrow IPC file, Feather 2 by another name."""
 
     def __init__(self, path: str, columns: Sequence[str] | None) -> None:
-        self._file = pa.OSFile(path)
+        self._file = native_file(path)
         try:
             reader = pa.ipc.open_file(self._file)
             self.schema = reader.schema
@@ -122,7 +124,7 @@ class IpcStreamBlocks:
     row_count: int | None = None
 
     def __init__(self, path: str, columns: Sequence[str] | None) -> None:
-        self._file = pa.OSFile(path)
+        self._file = native_file(path)
         try:
             reader = pa.ipc.open_stream(self._file)
             self.schema = reader.schema
@@ -152,7 +154,7 @@ class OrcBlocks:
     def __init__(self, path: str, columns: Sequence[str] | None) -> None:
         from pyarrow import orc  # noqa: PLC0415 - start-up time
 
-        self._file: Any = orc.ORCFile(path)
+        self._file: Any = orc.ORCFile(path_or_stream(path))
         self.schema = self._file.schema
         self.block_count = self._file.nstripes
         self.row_count: int | None = self._file.nrows

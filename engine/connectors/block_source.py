@@ -11,7 +11,6 @@ Held by: tests/connectors/test_block_files.py
 from __future__ import annotations
 
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
@@ -23,6 +22,7 @@ from engine.graph.source_spec import BlockSource, SourceSplit, SourceStatistics
 from engine.parquet.source import advice_of, united
 from engine.records.plain_types import plain_batch, plain_schema
 from engine.statistics.column_statistics import SampledPlaces, sample_statistics
+from engine.storage.file_systems import size_of
 
 _SPLIT_BYTES: Final = 4 << 20
 #: a first block of more rows is not kept for statistics as a whole
@@ -92,7 +92,7 @@ def _united_schema(schema: pa.Schema, found: pa.Schema, first_path: str, path: s
 
 
 def _splits_of(path: str, file: BlockFile) -> list[SourceSplit]:
-    size = Path(path).stat().st_size
+    size = size_of(path)
     if not file.block_count:
         return [SourceSplit(path, 0, 0, size)] if size else []
     count = min(file.block_count, max(1, -(-size // _SPLIT_BYTES)))
@@ -115,7 +115,7 @@ def _first_rows(file: BlockFile, schema: pa.Schema) -> pa.RecordBatch | None:
 def _statistics(
     file_format: str, paths: Iterable[str], rows: int | None, sample: pa.RecordBatch | None
 ) -> SourceStatistics:
-    size = float(sum(Path(path).stat().st_size for path in paths))
+    size = float(sum(map(size_of, paths)))
     if sample is None:
         known = None if rows is None else float(rows)
         return SourceStatistics(known, size, f"{file_format} files", is_exact=rows is not None)

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from engine.storage.file_systems import file_system_of
+
 
 class DiscardWriter:
     """Counts rows."""
@@ -16,9 +18,9 @@ class DiscardWriter:
     is_full = False
 
     def __init__(self, path: Path) -> None:
-        self._path = path
+        self._path = str(path)
         self._row_count = 0
-        path.open("xb").close()
+        file_system_of(self._path).create(self._path).close()
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Count rows."""
@@ -30,4 +32,4 @@ class DiscardWriter:
 
     def abort(self) -> None:
         """Remove the file."""
-        self._path.unlink(missing_ok=True)
+        file_system_of(self._path).delete(self._path)

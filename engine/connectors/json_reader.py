@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import BinaryIO
 
 import pyarrow as pa
@@ -29,6 +28,7 @@ from engine.files.line_blocks import BYTE_ORDER_MARK, count_line_ends_before, li
 from engine.graph.source_spec import JsonSource, SourceSplit
 from engine.memory.budget import Kind, Role, process_budget
 from engine.records.bounded_batches import bounded_batches
+from engine.storage.file_systems import file_system_of
 
 BLOCK_BYTES = 1 << 20
 #: bytes of a block when there is very little memory for each reader
@@ -83,7 +83,7 @@ class JsonReader:
         """Return where the lines of a split begin and end; of a stream only the begin is known."""
         if codec:
             return line_start(file, 0, 0), None
-        size = os.fstat(file.fileno()).st_size
+        size = file.seek(0, os.SEEK_END)
         begin = line_start(file, split.start, size, self._block_bytes)
         return begin, line_start(file, split.end, size, self._block_bytes)
 
@@ -158,7 +158,7 @@ def _lines_before(path: str, codec: str, position: int) -> bytes:
     """Return the end of the text before a split, in which an object of its first lines would begin."""
     if codec:
         return b""  # one split, from the begin on
-    with Path(path).open("rb") as file:
+    with file_system_of(path).open_stream(path, is_buffered=True) as file:
         begin = max(0, position - SPAN_BYTES - 1)
         file.seek(begin)
         return _last_lines(file.read(position - begin)).removeprefix(BYTE_ORDER_MARK)
@@ -173,6 +173,6 @@ def _lines_behind(path: str, codec: str, position: int) -> bytes:
     """Return the begin of the text behind a split, in which an object of its last lines would end."""
     if codec:
         return b""
-    with Path(path).open("rb") as file:
+    with file_system_of(path).open_stream(path, is_buffered=True) as file:
         file.seek(position)
         return file.read(SPAN_BYTES)

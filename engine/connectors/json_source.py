@@ -12,7 +12,6 @@ Held by: tests/connectors/test_json.py
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import Final
 
 import msgspec
@@ -24,12 +23,21 @@ from engine.csv.encoding import marked_encoding
 from engine.csv.options import check_on_bad_row
 from engine.csv.splits import provisional_splits
 from engine.errors import SchemaError
-from engine.files.compression import begins_of, check_named, checked_codec, codec_of, heads, stored_as, text_sizes
+from engine.files.compression import (
+    begins_of,
+    check_named,
+    checked_codec,
+    codec_of,
+    heads,
+    stored_as,
+    text_sizes,
+)
 from engine.files.line_blocks import BYTE_ORDER_MARK
 from engine.files.paths import PathLike, expand_paths
 from engine.graph.source_spec import JsonSource, SourceStatistics
 from engine.records.plain_types import is_foreign, plain_schema
 from engine.statistics.column_statistics import SampledPlaces, sample_statistics
+from engine.storage.file_systems import file_system_of, size_of
 
 _HEAD_BYTES: Final = 1 << 20
 _BLOCK_BYTES: Final = 64 << 10
@@ -125,14 +133,14 @@ def _without_lines(paths: Sequence[str], codec: str) -> str:
 
 def _spread_blocks(paths: Sequence[str]) -> list[Block]:
     """Return lines from all over the files, beyond the head of all."""
-    sizes = [Path(path).stat().st_size for path in paths]
+    sizes = list(map(size_of, paths))
     total, base = sum(sizes), 0
     blocks: list[Block] = []
     for path, size in zip(paths, sizes, strict=True):
         for index in range(1, _BLOCK_COUNT):
             position = total * index // _BLOCK_COUNT - base
             if 0 < position < size and base + position >= _HEAD_BYTES:
-                with Path(path).open("rb") as file:
+                with file_system_of(path).open_stream(path, is_buffered=True) as file:
                     file.seek(position)
                     blocks.append(Block(path, _whole_lines(file.read(_BLOCK_BYTES), is_begin=False), is_begin=False))
         base += size

@@ -14,6 +14,7 @@ import pyarrow as pa
 from engine.errors import ConfigurationError, DataError, SchemaError
 from engine.records.arrow_functions import pc
 from engine.records.plain_types import plain_schema
+from engine.storage.file_systems import file_system_of, size_of
 
 _STRIPE_BYTES: Final = 16 << 20
 #: readers have ORC's timestamps in nanoseconds: the years from 1677 to 2262
@@ -68,7 +69,7 @@ class _Sink(io.RawIOBase):
 
     def __init__(self, path: Path) -> None:
         super().__init__()
-        self._file = path.open("xb", buffering=0)
+        self._file = file_system_of(str(path)).create(str(path))
         self._error: OSError | None = None
 
     def writable(self) -> bool:
@@ -81,7 +82,7 @@ class _Sink(io.RawIOBase):
         try:
             done = 0
             while self._error is None and done < len(view):
-                done += self._file.write(view[done:])
+                done += self._file.write(view[done:]) or 0
         except OSError as error:
             self._error = error
         return len(view)
@@ -94,6 +95,11 @@ class _Sink(io.RawIOBase):
     def close(self) -> None:
         """Close the file."""
         self._file.close()
+        super().close()
+
+    def abort(self) -> None:
+        """Close and remove the file."""
+        self._file.abort()
         super().close()
 
 
@@ -137,11 +143,10 @@ class OrcWriter:
         self._writer.close()
         self._file.check()
         self._file.close()
-        return self._row_count, self._path.stat().st_size, ""
+        return self._row_count, size_of(str(self._path)), ""
 
     def abort(self) -> None:
         """Close and remove the file, unless it is finished."""
         if not self._file.closed:
             self._writer.close()
-            self._file.close()
-            self._path.unlink(missing_ok=True)
+            self._file.abort()

@@ -13,6 +13,7 @@ Held by: tests/connectors/test_records_layout.py
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -20,6 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from engine.connectors.records_manifest import RecordsManifest
+from engine.files.native_files import path_or_stream
 from engine.graph.sort_key import SortKey
 from engine.parquet.group_bounds import bounds_of
 from engine.records.arrow_functions import pc
@@ -59,7 +61,7 @@ def _bounds(parts: Sequence[Path], schema: pa.Schema, column: str) -> tuple[pa.A
     """Return lowest and highest value of each row group of all parts, and whether it is the first of its part."""
     lows, highs, is_first = [], [], []
     for part in parts:
-        footer = pq.read_metadata(part)
+        footer = pq.read_metadata(path_or_stream(os.fspath(part)))
         groups = [group for group in range(footer.num_row_groups) if footer.row_group(group).num_rows]
         bounds = bounds_of(footer, groups, [column], schema)
         lows.append(bounds[lowest(column)])

@@ -27,6 +27,7 @@ from pathlib import Path
 import msgspec
 
 from engine.errors import DataError, PlanError
+from engine.storage.file_systems import file_system_of
 
 MANIFEST_NAME = "_manifest.json"
 FORMAT = "drey-records"
@@ -96,8 +97,8 @@ class RecordsManifest(msgspec.Struct, frozen=True):
 
 def file_crc32(path: Path) -> int:
     """Return zlib.crc32 of a whole file."""
-    value = 0
-    with path.open("rb", buffering=0) as file:
+    value, place = 0, os.fspath(path)
+    with file_system_of(place).open_stream(place) as file:
         while data := file.read(_READ_BYTES):
             value = zlib.crc32(data, value)
     return value
@@ -105,12 +106,11 @@ def file_crc32(path: Path) -> int:
 
 def footer_crc32(path: Path) -> int:
     """Return zlib.crc32 of the footer of a Parquet file: metadata, their length, magic bytes."""
-    with path.open("rb") as file:
-        size = file.seek(0, os.SEEK_END)
-        file.seek(max(0, size - _FOOTER_END_BYTES))
-        length = int.from_bytes(file.read(4), "little") + _FOOTER_END_BYTES
-        file.seek(max(0, size - length))
-        return zlib.crc32(file.read())
+    place = os.fspath(path)
+    with file_system_of(place).open_ranges(place) as file:
+        size = file.size_bytes
+        length = int.from_bytes(file.read_at(max(0, size - _FOOTER_END_BYTES), 4), "little") + _FOOTER_END_BYTES
+        return zlib.crc32(file.read_at(max(0, size - length), length))
 
 
 def encode_manifest(manifest: RecordsManifest) -> bytes:
@@ -132,18 +132,9 @@ def decode_manifest(data: bytes, path: str) -> RecordsManifest:
 
 
 def write_manifest(folder: Path, manifest: RecordsManifest) -> None:
-    """Write the manifest of a folder whose parts are complete: under another name first, then renamed."""
-    temporary = folder / f".{MANIFEST_NAME}.tmp"
-    with temporary.open("wb") as file:
-        file.write(encode_manifest(manifest))
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.rename(folder / MANIFEST_NAME)
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    """Write the manifest of a folder whose parts are complete: it is there whole or not at all."""
+    place = os.fspath(folder / MANIFEST_NAME)
+    file_system_of(place).replace(place, encode_manifest(manifest))
 
 
 def read_manifest(folder: Path) -> RecordsManifest:
@@ -151,20 +142,23 @@ def read_manifest(folder: Path) -> RecordsManifest:
 
     Raises: PlanError when the folder is none, DataError when it is damaged.
     """
-    path = folder / MANIFEST_NAME
-    if not path.is_file():
-        what = "it has no _manifest.json (an export that did not finish?)" if folder.is_dir() else "no such folder"
+    path, files = folder / MANIFEST_NAME, file_system_of(os.fspath(folder))
+    known = files.find(os.fspath(path))
+    if known is None or not known.is_file:
+        parent = files.find(os.fspath(folder))
+        is_folder = parent is not None and parent.is_folder
+        what = "it has no _manifest.json (an export that did not finish?)" if is_folder else "no such folder"
         raise PlanError(f"read_records({str(folder)!r}): not a record data set: {what}")
-    manifest = decode_manifest(path.read_bytes(), str(path))
+    manifest = decode_manifest(files.read(os.fspath(path)), str(path))
     for file in manifest.files:
         if Path(file.name).name != file.name or file.name.startswith("."):
             raise DataError(f"file {path}: {file.name!r} is not the name of a file in the folder")
         part = folder / file.name
-        if not part.is_file():
+        there = files.find(os.fspath(part))
+        if there is None or not there.is_file:
             raise DataError(f"file {part} is missing, although the manifest lists it")
-        size = part.stat().st_size
-        if size != file.bytes:
-            raise DataError(f"file {part} has {size} bytes, the manifest says {file.bytes}")
+        if there.size_bytes != file.bytes:
+            raise DataError(f"file {part} has {there.size_bytes} bytes, the manifest says {file.bytes}")
         if file.footer_crc32 is not None and file.footer_crc32 != footer_crc32(part):
             raise DataError(f"file {part}: its footer is not the one that the manifest knows; it was changed since")
     return manifest

@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 
 from engine.connectors.records_manifest import file_crc32, footer_crc32, plain_value
 from engine.connectors.records_parts import PART_SHARE_MIN, PartColumn, PartStatistics, WrittenPart, joined_columns
+from engine.files.native_files import path_or_stream
 from engine.parquet.footers import open_file
 from engine.parquet.pages import flat_leaves
 from engine.parquet.writer import ParquetWriter
@@ -28,6 +29,7 @@ from engine.records.key_types import is_key_type
 from engine.records.plain_types import plain_batch
 from engine.statistics.column_statistics import SpreadSample, footer_bounds, heavy_keys_of
 from engine.statistics.distinct_sketch import DistinctSketches
+from engine.storage.file_systems import size_of
 
 #: rows that are read at once, and bytes that are read ahead of each column
 _READ_ROWS = 64 << 10
@@ -60,7 +62,7 @@ class RecordsWriter:
         return row_count, size_bytes, msgspec.json.encode(statistics).decode()
 
     def _columns(self) -> dict[str, PartColumn]:
-        return self._keys.with_bounds(_footer_columns(pq.read_metadata(self._path), self._schema))
+        return self._keys.with_bounds(_footer_columns(pq.read_metadata(path_or_stream(str(self._path))), self._schema))
 
     def abort(self) -> None:
         """Close and remove the file, unless it is finished."""
@@ -117,7 +119,7 @@ def written_parts(paths: Sequence[Path], schema: pa.Schema) -> list[WrittenPart]
             columns = keys.with_bounds(joined_columns(bounds, schema.names))
             statistics = msgspec.structs.replace(statistics, row_count=rows, columns=columns)
         text = msgspec.json.encode(statistics).decode()
-        parts.append(WrittenPart(path.name, footer.num_rows, path.stat().st_size, text))
+        parts.append(WrittenPart(path.name, footer.num_rows, size_of(str(path)), text))
     return parts
 
 

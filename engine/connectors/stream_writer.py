@@ -24,6 +24,8 @@ from typing import Final
 import pyarrow as pa
 
 from engine.errors import ResourceError
+from engine.files.native_files import native_output
+from engine.storage.file_systems import file_system_of
 
 #: files of a subtask that wait for the client
 AHEAD: Final = 4
@@ -45,27 +47,28 @@ class StreamWriter:
 
     def __init__(self, schema: pa.Schema, path: Path, folder: Path) -> None:
         self._schema = schema
-        self._path = path
-        self._folder = folder
+        self._path = str(path)
+        self._folder = str(folder)
+        self._files = file_system_of(self._folder)
         _sink, self._subtask, self._nonce, *_ = path.stem.split("-")
         self._held: list[pa.RecordBatch] = []
         self._held_bytes = 0
         self._wanted_bytes = 0
-        self._written: deque[Path] = deque()
+        self._written: deque[str] = deque()
         self._file_count = 0
         self._row_count = 0
-        path.open("xb").close()
+        file_system_of(self._path).create(self._path).close()
 
     def wait_for_room(self, is_ended: Callable[[], bool]) -> None:
         """Wait until the client has taken enough of what was written; ResourceError when it is gone."""
-        turns = [self._folder / name for name in (turn_of(self._subtask), TURN_OF_ANY)]
+        turns = [f"{self._folder}/{name}" for name in (turn_of(self._subtask), TURN_OF_ANY)]
         while not is_ended():
-            while self._written and not self._written[0].exists():
+            while self._written and self._files.find(self._written[0]) is None:
                 self._written.popleft()
-            if len(self._written) < AHEAD or not any(turn.exists() for turn in turns):
+            if len(self._written) < AHEAD or not any(map(self._files.find, turns)):
                 break
             time.sleep(_LOOK_S)
-        if not self._folder.is_dir():
+        if self._files.find(self._folder) is None:
             raise ResourceError("the client that reads the rows of this job is gone")
 
     def write(self, batch: pa.RecordBatch) -> None:
@@ -78,11 +81,12 @@ class StreamWriter:
 
     def _flush(self) -> None:
         name = f"{self._subtask}-{self._nonce}-{self._file_count:08d}.arrow"
-        with pa.OSFile(str(self._folder / f".{name}"), "wb") as file, pa.ipc.new_file(file, self._schema) as writer:
+        staged, place = f"{self._folder}/.{name}", f"{self._folder}/{name}"
+        with native_output(staged) as file, pa.ipc.new_file(file, self._schema) as writer:
             for batch in self._held:
                 writer.write_batch(batch)
-        (self._folder / f".{name}").rename(self._folder / name)
-        self._written.append(self._folder / name)
+        self._files.publish(staged, place)
+        self._written.append(place)
         self._file_count += 1
         self._held, self._held_bytes = [], 0
         self._wanted_bytes = min(_BYTES_MAX, max(_BYTES_MIN, 2 * self._wanted_bytes))
@@ -91,10 +95,10 @@ class StreamWriter:
         """Write what is held, and that there is no more; return (rows, 0, "")."""
         if self._held:
             self._flush()
-        (self._folder / f"{self._subtask}-{self._nonce}.end").touch()
+        self._files.create(f"{self._folder}/{self._subtask}-{self._nonce}.end").close()
         return self._row_count, 0, ""
 
     def abort(self) -> None:
         """Remove the staged file; what was written for the client is the client's."""
         self._held = []
-        self._path.unlink(missing_ok=True)
+        file_system_of(self._path).delete(self._path)

@@ -72,7 +72,7 @@ class TextReader:
 
     def _cut_out(self, file: BinaryIO, split: SourceSplit) -> Iterator[pa.Array]:
         """Yield the lines of a split."""
-        size = os.fstat(file.fileno()).st_size
+        size = file.seek(0, os.SEEK_END)
         begin = line_start(file, split.start, size, self._block_bytes)
         end = line_start(file, split.end, size, self._block_bytes)
         yield from self._blocks(file, split.path, begin, end)

@@ -11,7 +11,6 @@ Held by: tests/connectors/test_text.py
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import Final
 
 import msgspec
@@ -24,6 +23,7 @@ from engine.files.compression import check_named, checked_codec, codec_of, heads
 from engine.files.paths import PathLike, expand_paths
 from engine.graph.source_spec import SourceStatistics, TextSource
 from engine.statistics.column_statistics import SampledPlaces, sample_statistics
+from engine.storage.file_systems import file_system_of
 
 TEXT_SCHEMA: Final = pa.schema([pa.field(LINE, pa.string())])
 _WHOLE_BYTES = 1 << 20
@@ -87,7 +87,7 @@ def _spread_blocks(paths: Sequence[str], sizes: Sequence[int]) -> list[bytes]:
     blocks: list[bytes] = []
     base = 0
     for path, size in zip(paths, sizes, strict=True):
-        with Path(path).open("rb") as file:
+        with file_system_of(path).open_stream(path, is_buffered=True) as file:
             for index in range(_BLOCK_COUNT):
                 position = total * index // _BLOCK_COUNT - base
                 if 0 <= position < size:

@@ -23,7 +23,6 @@ depend on the query. Lines are counted only when an error needs one.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 import pyarrow as pa
@@ -43,6 +42,7 @@ from engine.memory.budget import Kind, Role, process_budget
 from engine.records.batch_limits import BATCH_ROWS_MAX
 from engine.records.bounded_batches import bounded_batches
 from engine.records.wide_rows import room_for
+from engine.storage.file_systems import file_system_of
 
 BLOCK_BYTES = 1 << 20
 #: bytes of a block when there is very little memory for each reader
@@ -344,7 +344,7 @@ def count_lines_before(path: str, position: int) -> int:
 def count_lines(path: str, begin: int, end: int) -> int:
     """Return the number of physical lines that end between two positions, neither of which is within a line end."""
     count, left = 0, end - begin
-    with Path(path).open("rb") as file:
+    with file_system_of(path).open_stream(path, is_buffered=True) as file:
         file.seek(begin)
         while left > 0:
             chunk = file.read(min(left, 4 * BLOCK_BYTES))

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -28,6 +27,7 @@ from engine.errors import DataError
 from engine.files.compression import TextSizes, begins_of, text_sizes
 from engine.graph.source_spec import CsvSource, SourceStatistics
 from engine.statistics.column_statistics import SampledPlaces, sample_statistics
+from engine.storage.file_systems import file_system_of
 
 HEAD_BYTES = 1 << 20
 _BLOCK_BYTES = 64 << 10
@@ -138,7 +138,7 @@ def _spread(paths: Sequence[str], sizes: Sequence[int]) -> list[Block]:
 
 
 def _read_block(path: str, position: int, size: int) -> bytes:
-    with Path(path).open("rb") as file:
+    with file_system_of(path).open_stream(path, is_buffered=True) as file:
         file.seek(position)
         data = file.read(size)
     return data[data.find(b"\n") + 1 : data.rfind(b"\n") + 1]

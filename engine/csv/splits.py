@@ -20,7 +20,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
-from pathlib import Path
 
 import msgspec
 
@@ -29,6 +28,7 @@ from engine.csv.scan import RecordScanner, contains_byte
 from engine.csv.text import begin_of, is_stream, open_csv
 from engine.files.compression import codec_of, split_weights
 from engine.graph.source_spec import CsvSource, SourceSplit
+from engine.storage.file_systems import file_system_of, size_of
 
 #: a share is not made smaller than this, and a file no larger stays whole
 SHARE_BYTES_MIN = 1 << 20
@@ -56,7 +56,7 @@ def share_boundaries(sizes: Sequence[int], parallelism: int) -> list[list[int]]:
 def _to_splits(path: str, boundaries: Sequence[int], compression: str) -> list[SourceSplit]:
     if codec_of(path, compression):
         # A stream, whose text weighs what the last boundary says.
-        return [SourceSplit(path, 0, Path(path).stat().st_size, boundaries[-1])] if boundaries[-1] else []
+        return [SourceSplit(path, 0, size_of(path), boundaries[-1])] if boundaries[-1] else []
     return [SourceSplit(path, start, end, end - start) for start, end in pairwise(boundaries) if end > start]
 
 
@@ -89,8 +89,8 @@ def record_boundaries(path: str, targets: Sequence[int], dialect: CsvDialect, be
 def _has_quote(path: str, end: int, quote: int) -> bool:
     """Return whether there is a quote before ``end`` (or a little behind it)."""
     buffer = memoryview(bytearray(_CHUNK_BYTES))
-    with Path(path).open("rb", buffering=0) as file:
-        while file.tell() <= end and (count := file.readinto(buffer)):
+    with file_system_of(path).open_stream(path) as file:
+        while file.tell() <= end and (count := file.readinto(buffer)):  # type: ignore[attr-defined]
             if contains_byte(buffer[:count], quote):
                 return True
     return False
@@ -99,7 +99,7 @@ def _has_quote(path: str, end: int, quote: int) -> bool:
 def _boundaries_without_quotes(path: str, targets: Sequence[int], quote: int) -> list[int] | None:
     """Find the next newline after each target; None: there is a quote on the way to one."""
     found: list[int] = []
-    with Path(path).open("rb") as file:
+    with file_system_of(path).open_stream(path, is_buffered=True) as file:
         for target in targets:
             if found and target < found[-1]:
                 continue
@@ -118,7 +118,7 @@ def _boundaries_with_quotes(path: str, targets: Sequence[int], dialect: CsvDiale
     scanner = RecordScanner(dialect.delimiter, dialect.quote)
     found: list[int] = []
     pending = list(reversed(targets))
-    with Path(path).open("rb", buffering=0) as file:
+    with file_system_of(path).open_stream(path) as file:
         position = file.seek(begin)
         while pending:
             chunk = memoryview(file.read(_CHUNK_BYTES))

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import codecs
 import io
-import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, Final, NamedTuple
@@ -28,6 +27,7 @@ import pyarrow as pa
 from engine.errors import ConfigurationError, DataError, NotYetSupportedError, PlanError
 from engine.files import packed_streams
 from engine.files.packed_streams import PackedError, PackedStreams
+from engine.storage.file_systems import file_system_of, size_of
 
 #: codec by the ending of a file
 _ENDINGS: Final = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2", ".xz": "xz", ".lz4": "lz4"}
@@ -110,7 +110,7 @@ def check_named(paths: Sequence[str], compression: str, what: str) -> None:
     for path in paths if not compression.partition(" ")[0] else ():
         if codec_of(path, "", what):
             continue
-        with Path(path).open("rb", buffering=0) as file:
+        with file_system_of(path).open_stream(path) as file:
             begin = file.read(max(map(len, _MAGIC)))
         codec = next((codec for magic, codec in _MAGIC.items() if begin.startswith(magic)), None)
         if codec is not None:
@@ -128,7 +128,7 @@ def plain_ending(path: str) -> str:
 
 def open_text(path: str, codec: str) -> BinaryIO:
     """Open a file for reading, as it is or as the text in it; without a buffer."""
-    return Path(path).open("rb", buffering=0) if not codec else ReadableText(path, codec)  # type: ignore[return-value]
+    return ReadableText(path, codec) if codec else file_system_of(path).open_stream(path)  # type: ignore[return-value]
 
 
 class ReadableText(io.RawIOBase):
@@ -140,13 +140,14 @@ class ReadableText(io.RawIOBase):
         self._codec, _, self._charset = codec.partition(" ")
         self._stage = stage
         self._position = 0
-        self._file: BinaryIO = Path(path).open("rb", buffering=0)  # noqa: SIM115 - closed in close
+        self._file = file_system_of(path).open_stream(path)
         self._text = self._opened()
 
     def _opened(self) -> Any:
+        size = self._file.seek(0, io.SEEK_END)
         self._file.seek(0)
         self._position = 0
-        text = self._unpacked() if os.fstat(self._file.fileno()).st_size else io.BytesIO()
+        text = self._unpacked() if size else io.BytesIO()
         text = _Decoded(text, self._charset) if self._charset else text
         return text if self._stage is None else self._stage(text)
 
@@ -282,7 +283,7 @@ class TextSizes(NamedTuple):
 
 def text_sizes(paths: Sequence[str], compression: str) -> TextSizes:
     """Return how much text files hold: of those that are compressed as much as the first ones let expect."""
-    sizes = [Path(path).stat().st_size for path in paths]
+    sizes = list(map(size_of, paths))
     codecs = [codec_of(path, compression) for path in paths]
     looked: dict[int, tuple[int, int]] = {}
     is_exact = True
@@ -306,7 +307,7 @@ def text_sizes(paths: Sequence[str], compression: str) -> TextSizes:
 def split_weights(paths: Sequence[str], compression: str) -> list[int]:
     """Return about how much text files hold, without a look into them."""
     factors = [GUESSED_RATIO if codec_of(path, compression).partition(" ")[0] else 1 for path in paths]
-    return [round(Path(path).stat().st_size * factor) for path, factor in zip(paths, factors, strict=True)]
+    return [round(size * factor) for size, factor in zip(map(size_of, paths), factors, strict=True)]
 
 
 def spread_over(paths: Sequence[str], count: int) -> list[str]:
@@ -320,7 +321,7 @@ def begins_of(paths: Sequence[str], block_bytes: int) -> tuple[list[str], int]:
     """Return the files whose begin is looked at, and how much of each: a few, spread over all, or all of few bytes."""
     total = 0
     for path in paths:
-        total += Path(path).stat().st_size
+        total += size_of(path)
         if total > _BEGINS_BYTES:
             break
     chosen = spread_over(paths, _BEGINS_MAX if total <= _BEGINS_BYTES else _BEGINS_COUNT)

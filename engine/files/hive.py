@@ -17,13 +17,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from functools import lru_cache
-from pathlib import Path
 from typing import Final, NamedTuple
 from urllib.parse import unquote
 
 from engine.errors import PlanError
 from engine.files.paths import PathLike, check_names, expand_paths, is_hidden, local_path
 from engine.files.table_formats import LOGS, check_no_table
+from engine.storage.file_systems import file_system_of, is_folder
 
 NULL_FOLDER: Final = "__HIVE_DEFAULT_PARTITION__"
 #: what Hive and Spark write as %XX in the name of a folder
@@ -51,7 +51,7 @@ def hive_files(path: PathLike | Iterable[PathLike], reader: str, is_asked: bool 
     bases: list[int] = []
     for one in [path] if isinstance(path, str | os.PathLike) else list(path):
         place = local_path(one, reader)
-        if Path(place).is_dir() and _is_hive(place):
+        if is_folder(place) and _is_hive(place):
             check_no_table([place], reader)
             found = tuple(_files_below(place, reader))
             check_names(found, reader)
@@ -86,25 +86,25 @@ def _is_one_hive_folder(path: PathLike | Iterable[PathLike], reader: str) -> boo
     if not isinstance(path, str | os.PathLike):
         return False
     place = local_path(path, reader)
-    return Path(place).is_dir() and _is_hive(place)
+    return is_folder(place) and _is_hive(place)
 
 
 def _is_hive(folder: str) -> bool:
     """Whether all that a folder holds, hidden names aside, is folders named after values."""
-    entries = [each for each in os.scandir(folder) if not is_hidden(each.name)]
-    return bool(entries) and all(each.is_dir() and _parted(each.name) is not None for each in entries)
+    entries = [each for each in file_system_of(folder).entries(folder) if not is_hidden(each.name)]
+    return bool(entries) and all(each.is_folder and _parted(each.name) is not None for each in entries)
 
 
 def _files_below(folder: str, reader: str) -> Iterable[str]:
     # There may be ten thousand of them: they are texts, an object of a path each takes five times as long.
-    for entry in sorted(os.scandir(folder), key=lambda each: each.name):
+    for entry in sorted(file_system_of(folder).entries(folder), key=lambda each: each.name):
         if entry.name in LOGS:
             check_no_table([folder], reader)
         if is_hidden(entry.name):
             continue
-        if entry.is_dir():
+        if entry.is_folder:
             yield from _files_below(entry.path, reader)
-        elif entry.is_file():
+        elif entry.is_file:
             yield entry.path
 
 

@@ -19,6 +19,8 @@ from typing import Any, Final, Protocol
 import lz4.frame
 import pyarrow as pa
 
+from engine.storage.file_systems import file_system_of
+
 #: of gzip, as the tool takes it; that of xz is low, since each level doubles the memory
 _GZIP_LEVEL: Final = 6
 _XZ_LEVEL: Final = 2
@@ -113,9 +115,8 @@ class OutputFile:
     """Creates the file; FileExistsError when there is one."""
 
     def __init__(self, path: Path, codec: str = "") -> None:
-        self._path = path
         self._compressor = _compressor(codec) if codec else None
-        self._file = path.open("xb", buffering=0)
+        self._file = file_system_of(str(path)).create(str(path))
         self.size_bytes = 0
 
     def write(self, view: memoryview) -> None:
@@ -130,7 +131,7 @@ class OutputFile:
     def _put(self, view: memoryview) -> None:
         self.size_bytes += len(view)
         while view:
-            view = view[self._file.write(view) :]
+            view = view[self._file.write(view) or 0 :]
 
     def close(self) -> None:
         """Keep what was written; idempotent."""
@@ -143,5 +144,4 @@ class OutputFile:
         """Close and remove the file, unless it is closed."""
         if not self._file.closed:
             self._compressor = None
-            self._file.close()
-            self._path.unlink(missing_ok=True)
+            self._file.abort()

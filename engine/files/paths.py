@@ -18,11 +18,13 @@ import glob
 import os
 import re
 from collections.abc import Iterable, Iterator
-from pathlib import Path
+from pathlib import PurePosixPath
 from urllib.parse import unquote
 
 from engine.errors import PlanError
 from engine.files.table_formats import check_no_table
+from engine.storage.file_system import FolderEntry
+from engine.storage.file_systems import LOCAL, file_system_of, is_file, is_folder
 
 PathLike = str | os.PathLike[str]
 
@@ -30,7 +32,9 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(?=/)")
 
 
 def local_path(path: PathLike, what: str) -> str:
-    """Return the absolute path that a user wrote: a path, ``~`` included, or a ``file://`` URL. Links are kept.
+    """Return the place that a user wrote: a path, ``~`` included, or a URL; one of this machine is an absolute path.
+
+    Links are kept.
 
     Raises: PlanError for an empty path, and for a URL of another scheme or of another host.
     """
@@ -39,7 +43,7 @@ def local_path(path: PathLike, what: str) -> str:
         raise PlanError(f"{what}(''): the path is empty; the current folder is '.'")
     _check_name(text, what)
     scheme = _SCHEME.match(text) if isinstance(text, str) else None
-    if scheme is None or os.path.lexists(text):
+    if scheme is None or LOCAL.is_taken(text):
         try:
             return os.path.abspath(os.path.expanduser(text))  # noqa: PTH100, PTH111 - resolve() would follow links
         except FileNotFoundError:
@@ -47,6 +51,8 @@ def local_path(path: PathLike, what: str) -> str:
                 f"{what}({text!r}): the current folder was removed; change to one that exists, or give a whole path"
             ) from None
     if scheme[1].lower() != "file":
+        if file_system_of(text) is not LOCAL:
+            return text.rstrip("/")
         raise PlanError(
             f"{what}({text!r}): {scheme[1]}:// is no place that can be reached; copy the data, and give its path or a"
             " file:// URL"
@@ -80,96 +86,112 @@ def is_hidden(name: str) -> bool:
     return name.startswith(".") or (name.startswith("_") and "=" not in name)
 
 
-def _is_data(path: Path) -> bool:
-    return path.is_file() and not is_hidden(path.name)
+def _data_in(folder: str) -> list[str]:
+    """Return the data files of a folder, in the order of their names."""
+    return sorted(
+        each.path for each in file_system_of(folder).entries(folder) if not is_hidden(each.name) and each.is_file
+    )
 
 
-def _expand_one(pattern: str, reader: str) -> list[Path]:
-    path = Path(pattern)
-    if path.is_dir():
+def _expand_one(pattern: str, reader: str) -> list[str]:
+    if is_folder(pattern):
         check_no_table([pattern], reader)
-        files = sorted(child for child in path.iterdir() if _is_data(child))
+        files = _data_in(pattern)
         if not files:
-            raise PlanError(f"{reader}({pattern!r}): the folder holds no files{_what_else_is_there(path)}")
-        _check_no_files_below(path, files[0], reader)
+            raise PlanError(f"{reader}({pattern!r}): the folder holds no files{_what_else_is_there(pattern)}")
+        _check_no_files_below(pattern, files[0], reader)
         return files
-    if path.is_file():
-        return [path]
-    found = sorted(map(Path, _matches(pattern)))
-    files = [match for match in found if _is_data(match)]
-    folders = [match for match in found if match.is_dir()]
-    check_no_table(map(os.fspath, [*(file.parent for file in files), *folders]), reader)
+    if is_file(pattern):
+        return [pattern]
+    # Folder by folder, in the order of their names.
+    found = sorted(_matches(pattern), key=lambda path: path.split("/"))
+    files = [match for match in found if not is_hidden(_name(match)) and is_file(match)]
+    folders = [match for match in found if is_folder(match)]
+    check_no_table([*map(_parent, files), *folders], reader)
     for folder in folders:
-        files += sorted(child for child in folder.iterdir() if _is_data(child))
+        files += _data_in(folder)
     if not files:
-        raise PlanError(f"{reader}({pattern!r}): no such file or folder, and no file matches it{_near(path)}")
+        raise PlanError(f"{reader}({pattern!r}): no such file or folder, and no file matches it{_near(pattern)}")
     # "**" matches a folder and what is in it
     return list(dict.fromkeys(files))
 
 
-def _near(path: Path) -> str:
+def _name(path: str) -> str:
+    return path.rpartition("/")[2]
+
+
+def _parent(path: str) -> str:
+    return path.rpartition("/")[0] or "/"
+
+
+def _near(path: str) -> str:
     """Return a question for what lies beside a path under nearly the same name; "" for nothing."""
+    folder = _parent(path)
     try:
-        beside = [child.name for child in path.parent.iterdir() if not is_hidden(child.name)]
+        beside = [each.name for each in file_system_of(folder).entries(folder) if not is_hidden(each.name)]
     except OSError:
         return ""
     from difflib import get_close_matches  # noqa: PLC0415 - start-up time
 
-    close = get_close_matches(path.name, beside, n=1)
-    return f"; did you mean {str(path.with_name(close[0]))!r}?" if close else ""
+    close = get_close_matches(_name(path), beside, n=1)
+    return f"; did you mean {path.removesuffix(_name(path)) + close[0]!r}?" if close else ""
 
 
 def _matches(pattern: str) -> Iterator[str]:
     """Yield what matches an absolute glob; ``**`` goes into folders, but follows no links: they may lead upwards."""
+    files = file_system_of(pattern)
     head, mark, rest = f"{pattern}/".partition("/**/")
     if not mark:
-        yield from glob.glob(pattern)  # noqa: PTH207 - absolute patterns
+        yield from files.matching(pattern)
         return
-    for base in glob.glob(head or "/"):  # noqa: PTH207
-        for place, folders, files in os.walk(base):
+    for base in files.matching(head or "/"):
+        for place, folders, names in files.walk(base):
             folders[:] = [name for name in folders if not is_hidden(name)]
+            inside = place.removesuffix("/")
             if rest:
-                yield from _matches(os.path.join(glob.escape(place), rest.rstrip("/")))  # noqa: PTH118 - of os.walk
+                yield from _matches(f"{glob.escape(inside)}/{rest.rstrip('/')}")
             else:
-                yield from (os.path.join(place, name) for name in files)  # noqa: PTH118
+                yield from (f"{inside}/{name}" for name in names)
 
 
-def _folders_inside(path: Path) -> list[Path]:
-    return sorted(child for child in path.iterdir() if child.is_dir() and not is_hidden(child.name))
+def _folders_inside(path: str) -> list[FolderEntry]:
+    entries = file_system_of(path).entries(path)
+    return sorted((each for each in entries if not is_hidden(each.name) and each.is_folder), key=lambda each: each.name)
 
 
-def _what_else_is_there(path: Path) -> str:
+def _what_else_is_there(path: str) -> str:
     """Say what to do about a folder without files: it holds folders, or is the output of a job without rows."""
     folders = _folders_inside(path)
     if folders:
         return (
-            f", only folders such as {folders[0].name}: they are not entered, {os.fspath(path / '**')!r} reads the"
+            f", only folders such as {folders[0].name}: they are not entered, {f'{path}/**'!r} reads the"
             " files in all of them; folders that are all named key=value are columns"
         )
     return "; an output with partition_by= and without rows is such a folder, and has no schema to read"
 
 
-def _check_no_files_below(path: Path, file: Path, reader: str) -> None:
+def _check_no_files_below(path: str, file: str, reader: str) -> None:
     """Raise PlanError where files lie in folders beside a file: their rows would be left out, and columns of names."""
     for folder in _folders_inside(path):
-        below = _first_file_below(folder)
+        below = _first_file_below(folder.path)
         if below is not None:
-            alone = f"*{file.suffix}" if file.suffix else file.name
+            suffix = PurePosixPath(file).suffix
+            alone = f"*{suffix}" if suffix else _name(file)
             raise PlanError(
-                f"{reader}({os.fspath(path)!r}): the folder holds the file {file.name} beside the folder {folder.name}/"
-                f" with files in it ({below}); {os.fspath(path / alone)!r} reads the files alone,"
-                f" {os.fspath(path / '**')!r} those of all folders; folders named key=value are columns where no file"
-                " is beside them"
+                f"{reader}({path!r}): the folder holds the file {_name(file)} beside the folder {folder.name}/"
+                f" with files in it ({folder.name}{below.removeprefix(folder.path)}); {f'{path}/{alone}'!r} reads the"
+                f" files alone, {f'{path}/**'!r} those of all folders; folders named key=value are columns where no"
+                " file is beside them"
             )
 
 
-def _first_file_below(folder: Path) -> str | None:
-    """Return the path of a data file below a folder, relative to what the folder is in."""
-    for place, folders, files in os.walk(folder):
+def _first_file_below(folder: str) -> str | None:
+    """Return the path of a data file below a folder."""
+    for place, folders, files in file_system_of(folder).walk(folder):
         folders[:] = sorted(name for name in folders if not is_hidden(name))
         data = sorted(name for name in files if not is_hidden(name))
         if data:
-            return os.path.relpath(os.path.join(place, data[0]), folder.parent)  # noqa: PTH118 - of os.walk
+            return f"{place}/{data[0]}"
     return None
 
 
@@ -178,11 +200,7 @@ def expand_paths(path: PathLike | Iterable[PathLike], reader: str) -> tuple[str,
     patterns = [path] if isinstance(path, str | os.PathLike) else list(path)
     if not patterns:
         raise PlanError(f"{reader}: no path")
-    files = (
-        os.path.abspath(file)  # noqa: PTH100 - resolve() would follow links
-        for pattern in patterns
-        for file in _expand_one(local_path(pattern, reader), reader)
-    )
+    files = (file for pattern in patterns for file in _expand_one(local_path(pattern, reader), reader))
     found = tuple(dict.fromkeys(files))
     check_names(found, reader)
     return found

@@ -25,6 +25,7 @@ from functools import cache
 from typing import Final, NamedTuple
 
 from engine.errors import PlanError
+from engine.storage.file_systems import file_system_of, is_file, is_folder
 
 _MANIFEST: Final = "_manifest.json"
 _METADATA_ENDINGS: Final = (".metadata.json", ".metadata.json.gz")
@@ -93,7 +94,7 @@ def check_not_added(target: str, mode: str, writer: str) -> None:
             f"{writer}({target!r}): mode={mode!r}: {table.root} is {table.format.name}, whose log"
             f" ({table.format.log}/) would not know what becomes of its files; write to another folder"
         )
-    if mode != "overwrite" and os.path.isfile(os.path.join(target, _MANIFEST)):  # noqa: PTH113, PTH118
+    if mode != "overwrite" and is_file(f"{target}/{_MANIFEST}"):
         raise PlanError(
             f"{writer}({target!r}): mode={mode!r}: this is a record data set, whose manifest would not list the files;"
             " Spark's format('drey') appends to one, write_records makes a new one"
@@ -111,19 +112,20 @@ def _finder() -> Callable[[str], _Table | None]:
                 return _Table(folder, one)
             if name == one.log and _is_table(parent, one):
                 return None  # the log itself
-        return None if parent == folder else found(parent)
+        is_last = parent == folder or ("://" in folder and "://" not in parent)
+        return None if is_last else found(parent)
 
     return found
 
 
 def _is_table(folder: str, one: _Format) -> bool:
-    log = os.path.join(folder, one.log)  # noqa: PTH118 - there may be ten thousand folders
-    if not os.path.isdir(log):  # noqa: PTH112
-        return False
-    if one is not _ICEBERG:
-        return True
+    log = f"{folder.removesuffix('/')}/{one.log}"
     try:
-        return any(name.endswith(_METADATA_ENDINGS) for name in os.listdir(log))  # noqa: PTH208
+        if not is_folder(log):
+            return False
+        return one is not _ICEBERG or any(
+            each.name.endswith(_METADATA_ENDINGS) for each in file_system_of(log).entries(log)
+        )
     except OSError:
         return False
 
@@ -131,9 +133,9 @@ def _is_table(folder: str, one: _Format) -> bool:
 def _unlisted(folder: str) -> str:
     """Return the name of a data file that a record data set in the folder does not list; "" for none."""
     try:
-        with open(os.path.join(folder, _MANIFEST), "rb") as file:  # noqa: PTH118, PTH123
-            listed = {each["name"] for each in json.load(file)["files"]}
-        there = (entry.name for entry in os.scandir(folder) if entry.is_file())
+        files = file_system_of(folder)
+        listed = {each["name"] for each in json.loads(files.read(f"{folder}/{_MANIFEST}"))["files"]}
+        there = (entry.name for entry in files.entries(folder) if entry.is_file)
         return next((name for name in there if name.endswith(".parquet") and name not in listed), "")
     except (OSError, ValueError, KeyError, TypeError):
         return ""  # none, or one that its own reader says is damaged

@@ -12,7 +12,6 @@ Held by: tests/integration/test_sinks.py
 from __future__ import annotations
 
 import errno
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -31,6 +30,7 @@ from engine.graph.source_spec import SinkSpec
 from engine.operators.operator import ChainedOperator, Output, TaskContext
 from engine.records.arrow_batch import batch_bytes
 from engine.records.wide_rows import room_for, width_of
+from engine.storage.file_systems import file_system_of, size_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -134,7 +134,7 @@ class FileSink(ChainedOperator):
     def _has_target_size(self) -> bool:
         """Whether the file has as many bytes as the user wants; what its writer still holds comes on top."""
         wanted = self._spec.target_file_bytes
-        return bool(wanted) and self._path.stat().st_size >= wanted
+        return bool(wanted) and size_of(str(self._path)) >= wanted
 
     def _end_file(self) -> None:
         """Complete the file that is open; what follows goes into another one."""
@@ -152,7 +152,7 @@ class FileSink(ChainedOperator):
         except OSError as error:
             reason = str(error)
             if error.errno in (errno.ENOSPC, errno.EDQUOT):
-                free = shutil.disk_usage(self._staging).free
+                free = file_system_of(str(self._staging)).free_bytes(str(self._staging))
                 reason = f"no space left on its disk ({free} bytes free): free some, or write to another disk"
             raise ResourceError(f"output {self._target} cannot be written: {reason}") from error
 
@@ -197,4 +197,4 @@ class FileSink(ChainedOperator):
             self._writer.abort()
             self._writer = None
         for path in getattr(self, "_full", ()):
-            path.unlink(missing_ok=True)
+            file_system_of(str(path)).delete(str(path))

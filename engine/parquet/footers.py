@@ -20,26 +20,27 @@ Thread: any.
 
 from __future__ import annotations
 
-import os
 import threading
 import weakref
 from collections import OrderedDict
-from collections.abc import Collection, Sequence
-from pathlib import Path
-from typing import Final, NamedTuple
+from collections.abc import Collection, Hashable, Sequence
+from typing import BinaryIO, Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from engine.files.native_files import path_or_stream
 from engine.memory.budget import Kind, process_budget
 from engine.parquet.footer_check import check_footer
 from engine.parquet.group_reader import StoredChunk
 from engine.parquet.page_index import IndexPlaces
 from engine.parquet.pages import Pages, flat_leaves
 from engine.records.plain_types import plain_type
+from engine.storage.file_system import RangeFile
+from engine.storage.file_systems import file_system_of
 
 #: path, inode, size and time of the last change
-Key = tuple[str, int, int, int]
+Key = tuple[str, Hashable]
 
 _footers: Final[weakref.WeakValueDictionary[Key, pq.FileMetaData]] = weakref.WeakValueDictionary()
 #: footers that are kept, and how many bytes of files all of them are in a small process and in a large one
@@ -173,8 +174,7 @@ _kept: Final = _KeptFooters()
 
 def shared_footer(path: str, columns: Collection[str] = ()) -> tuple[pq.FileMetaData, list[str]]:
     """Return the footer of a file, and which of some columns have few texts and come as Arrow's dictionaries."""
-    known = Path(path).stat()
-    key = (path, known.st_ino, known.st_size, known.st_mtime_ns)
+    key = (path, file_system_of(path).status(path).version)
     footer = _footers.get(key)
     if footer is None:
         with open_file(path, _FOOTER_BUFFER_BYTES) as file:
@@ -255,14 +255,14 @@ def _is_coded(chunk: pq.ColumnChunkMetaData) -> bool:
     )
 
 
-def raw_footer(descriptor: int, bytes_max: int | None = None) -> bytes:
+def raw_footer(file: RangeFile, bytes_max: int | None = None) -> bytes:
     """Return the bytes of an open file's footer; none where it is encrypted, damaged, or longer than ``bytes_max``."""
-    size = os.fstat(descriptor).st_size
-    tail = os.pread(descriptor, _TAIL_BYTES, max(0, size - _TAIL_BYTES))
+    size = file.size_bytes
+    tail = file.read_at(max(0, size - _TAIL_BYTES), _TAIL_BYTES)
     room, footer_bytes = size - _TAIL_BYTES, int.from_bytes(tail[:4], "little")
     if not tail.endswith(_MAGIC) or footer_bytes > (room if bytes_max is None else min(room, bytes_max)):
         return b""
-    return os.pread(descriptor, footer_bytes, room - footer_bytes)
+    return file.read_at(room - footer_bytes, footer_bytes)
 
 
 def _check_footer(footer: bytes) -> None:
@@ -283,12 +283,9 @@ def open_file(
     of their own neither could be a key.
     """
     if footer is None:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            _check_footer(raw_footer(descriptor))
-        finally:
-            os.close(descriptor)
-    return _opened(path, buffer_bytes, footer, coded)
+        with file_system_of(path).open_ranges(path) as file:
+            _check_footer(raw_footer(file))
+    return _opened(path_or_stream(path), buffer_bytes, footer, coded)
 
 
 def open_bytes(data: bytes) -> pq.ParquetFile:
@@ -299,7 +296,7 @@ def open_bytes(data: bytes) -> pq.ParquetFile:
 
 
 def _opened(
-    place: str | pa.BufferReader, buffer_bytes: int, footer: pq.FileMetaData | None, coded: Sequence[str]
+    place: str | BinaryIO | pa.BufferReader, buffer_bytes: int, footer: pq.FileMetaData | None, coded: Sequence[str]
 ) -> pq.ParquetFile:
     # Left to itself pyarrow reads the columns of a row group whole, for a few rows of a sample.
     # Checksums of pages are looked at where there are any: in record data sets, and in what Spark writes.

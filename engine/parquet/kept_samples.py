@@ -13,12 +13,12 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
 
 from engine.graph.source_spec import SourceSplit
+from engine.storage.file_systems import file_system_of
 
 BYTES_MAX: Final = 8 << 20
 #: so that many columns fit
@@ -31,7 +31,8 @@ ReadRows = Callable[[SourceSplit, int, list[str]], pa.Table]
 
 def stamps_of(groups: Sequence[SourceSplit]) -> tuple[int, ...]:
     """Return for each row group when its file was changed last, in nanoseconds; OSError where there is none."""
-    stamps = {path: Path(path).stat().st_mtime_ns for path in {group.path for group in groups}}
+    paths = {group.path for group in groups}
+    stamps = {path: file_system_of(path).status(path).modified_ns for path in paths}
     return tuple(stamps[group.path] for group in groups)
 
 

@@ -18,7 +18,6 @@ Held by: tests/parquet/test_group_reader.py
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Self
@@ -42,6 +41,7 @@ from engine.parquet.pages import buffer_bytes, flat_leaves, leaf_places, pages_a
 from engine.parquet.stored_chunks import Stored, has_differences, stored_chunk, stored_values
 from engine.records.narrow_decimals import NARROW_DIGITS_MAX, narrow_type
 from engine.records.plain_types import plain_type
+from engine.storage.file_systems import file_system_of
 
 #: values of a dictionary that count, since some rows may be a gigabyte of them
 _WIDE_VALUE_BYTES = 64 << 10
@@ -66,8 +66,8 @@ class OpenFile:
         self.found = self._found_schema()
         self.types = {name: self._type_of(name) for name in columns}
         # Last: nothing fails any more, which would leave it open.
-        self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        self.indexes = PageIndexes(path, self._descriptor, self.footer)
+        self._file = file_system_of(path).open_ranges(path)
+        self.indexes = PageIndexes(self._file, self.footer)
 
     def _found_schema(self) -> pa.Schema:
         """Return the types in which pyarrow would read all columns of the file, which are found out once."""
@@ -127,7 +127,7 @@ class OpenFile:
         known = self._known.pages
         new = [name for name in columns if (group, name) not in known]
         if new:
-            pages_of_new = pages_at(self._descriptor, self.footer, group, new, self._places_of(tuple(new)))
+            pages_of_new = pages_at(self._file.descriptor, self.footer, group, new, self._places_of(tuple(new)))
             known.update({(group, name): pages for name, pages in pages_of_new.items()})
         pages = [known[group, name] for name in columns]
         buffer = buffer_bytes(len(columns))
@@ -146,7 +146,7 @@ class OpenFile:
         streams: list[ColumnStream] = []
         if own:
             reader = self._reader(own, buffer_bytes(len(columns)))
-            reader.begin(self._descriptor, list(decoded.values()))
+            reader.begin(self._file.descriptor, list(decoded.values()))
             streams.append(DecodedColumns(reader, self.row_count(group), rows))
             if len(own) == len(columns):
                 return streams[0]
@@ -271,9 +271,7 @@ class OpenFile:
             self._arrow.close()
             self._arrow = None
         self._readers.clear()
-        if self._descriptor >= 0:
-            os.close(self._descriptor)
-            self._descriptor = -1
+        self._file.close()
 
 
 class OpenFiles:

@@ -1,6 +1,6 @@
 """Rows that a filter cannot leave, by what a file says of pages; values that a row group has not, by Bloom filters.
 
-    indexes = PageIndexes(path, descriptor, footer)
+    indexes = PageIndexes(file, footer)
     indexes.possible_rows(group, predicate, schema) -> Ranges, or None: all rows are possible
     indexes.may_have(group, predicate)              False: a value that is asked for is not there
 
@@ -17,7 +17,6 @@ Held by: tests/parquet/test_page_bounds.py
 
 from __future__ import annotations
 
-import os
 import struct
 from collections.abc import Iterator, Sequence
 from functools import cached_property
@@ -40,6 +39,7 @@ from engine.records.arrow_functions import pc
 from engine.records.plain_scalars import array_of, scalar_of
 from engine.records.plain_types import plain_type
 from engine.statistics.bounds_predicate import ROW_COUNT, highest, lowest, may_be_true, null_count
+from engine.storage.file_system import RangeFile
 
 #: bytes of an index that are read at most: of some ten thousand pages
 _INDEX_BYTES_MAX: Final = 4 << 20
@@ -52,8 +52,8 @@ _PLAIN: Final = {"INT32": "<i", "INT64": "<q", "FLOAT": "<f", "DOUBLE": "<d"}
 class PageIndexes:
     """Of one open file. Thread: one at a time."""
 
-    def __init__(self, path: str, descriptor: int, footer: pq.FileMetaData) -> None:
-        self._path, self._descriptor, self._footer = path, descriptor, footer
+    def __init__(self, file: RangeFile, footer: pq.FileMetaData) -> None:
+        self._file, self._footer = file, footer
         self._known = known_places(footer)
 
     def possible_rows(self, group: int, predicate: Expression, schema: pa.Schema) -> Ranges | None:
@@ -115,7 +115,7 @@ class PageIndexes:
             physical = self._footer.schema.column(self._leaves[name]).physical_type
             try:
                 encoded = [_encoded(value, stored, physical) for value in values]
-                if None not in encoded and not may_be_in(self._descriptor, places.bloom_filter, encoded):
+                if None not in encoded and not may_be_in(self._file.descriptor, places.bloom_filter, encoded):
                     return False
             except (ValueError, OSError, pa.ArrowException):
                 continue
@@ -139,15 +139,15 @@ class PageIndexes:
     def _read_places(self) -> list[list[IndexPlaces]]:
         """Read the footer again, for what pyarrow does not tell of it."""
         try:
-            groups: list[list[IndexPlaces]] = index_places(raw_footer(self._descriptor, _FOOTER_BYTES_MAX))
+            groups: list[list[IndexPlaces]] = index_places(raw_footer(self._file, _FOOTER_BYTES_MAX))
         except (ValueError, OSError):
             return [[]]
         return groups or [[]]
 
     def _read(self, position: int, size: int) -> bytes:
         if not 0 <= size <= max(_INDEX_BYTES_MAX, _FOOTER_BYTES_MAX) or position < 0:
-            raise ValueError(f"{self._path}: an index of {size} bytes at byte {position}")
-        return os.pread(self._descriptor, size, position)
+            raise ValueError(f"{self._file.path}: an index of {size} bytes at byte {position}")
+        return self._file.read_at(position, size)
 
 
 def _of_type(values: pa.Array | None, wanted: pa.DataType, count: int) -> pa.Array:

@@ -22,7 +22,6 @@ Source: parquet-format, PageHeader (``page_sizes``).
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
@@ -33,6 +32,7 @@ import pyarrow.parquet as pq
 from engine.config.sizes import format_size
 from engine.errors import MemoryBudgetError
 from engine.parquet.page_sizes import page_sizes
+from engine.storage.file_systems import file_system_of
 
 #: bytes of the file that are read at a time for all columns together, and for one
 BUFFERS_BYTES: Final = 1 << 20
@@ -107,11 +107,8 @@ def leaf_places(schema: pq.ParquetSchema, columns: Iterable[str]) -> list[tuple[
 
 def pages_of(path: str, metadata: pq.FileMetaData, group: int, columns: Sequence[str]) -> dict[str, Pages]:
     """Return what is known of the pages of columns in a row group; pa.ArrowInvalid where one cannot be what it says."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        return pages_at(descriptor, metadata, group, columns, leaf_places(metadata.schema, columns))
-    finally:
-        os.close(descriptor)
+    with file_system_of(path).open_ranges(path) as file:
+        return pages_at(file.descriptor, metadata, group, columns, leaf_places(metadata.schema, columns))
 
 
 def pages_at(

@@ -13,7 +13,6 @@ Held by: tests/parquet/test_small_files.py
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
@@ -23,6 +22,7 @@ import pyarrow.parquet as pq
 from engine.parquet.footers import open_bytes
 from engine.parquet.pages import leaf_pages, leaf_places
 from engine.parquet.source import plain_file_schema
+from engine.storage.file_systems import file_system_of
 
 #: fewer are read as larger ones are
 FILES_MIN: Final = 16
@@ -42,19 +42,17 @@ class SmallFile(NamedTuple):
 
 def small_file(path: str, groups: Sequence[int], columns: Sequence[str]) -> SmallFile | None:
     """Return columns of row groups of a small file, None where the file is not one, or is damaged."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        data = os.read(descriptor, SMALL_BYTES_MAX + 1)
-        if len(data) > SMALL_BYTES_MAX:
+    with file_system_of(path).open_ranges(path) as opened:
+        try:
+            data = opened.read_at(0, SMALL_BYTES_MAX + 1)
+            if len(data) > SMALL_BYTES_MAX:
+                return None
+            file = open_bytes(data)
+            if not _are_small(opened.descriptor, file.metadata, groups, columns):
+                return None
+            table = file.read_row_groups(list(groups), columns=list(columns), use_threads=False)
+        except (pa.ArrowException, OSError):
             return None
-        file = open_bytes(data)
-        if not _are_small(descriptor, file.metadata, groups, columns):
-            return None
-        table = file.read_row_groups(list(groups), columns=list(columns), use_threads=False)
-    except (pa.ArrowException, OSError):
-        return None
-    finally:
-        os.close(descriptor)
     if table.num_rows != sum(file.metadata.row_group(group).num_rows for group in groups):
         return None
     return SmallFile(plain_file_schema(table.schema), table.to_batches())

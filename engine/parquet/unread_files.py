@@ -13,7 +13,6 @@ Held by: tests/connectors/test_unread_files.py
 
 from __future__ import annotations
 
-import os
 from collections.abc import Collection, Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple
@@ -26,6 +25,7 @@ from engine.graph.expression import Expression, columns_of
 from engine.graph.source_spec import ParquetSource, SourceSplit, SourceStatistics
 from engine.parquet.group_bounds import bounds_of_files
 from engine.parquet.source import parquet_source, source_of_files, widened
+from engine.storage.file_systems import file_system_of
 
 #: with more files than these it pays to wait for the filters
 FILES_MAX: Final = 64
@@ -90,10 +90,10 @@ def with_footers(
 
 def _seen(paths: Sequence[str]) -> list[_Seen]:
     try:
-        found = [(path, os.stat(path)) for path in paths]  # noqa: PTH116 - Path makes an object for each of very many
+        found = [(path, file_system_of(path).status(path)) for path in paths]
     except OSError as error:
         raise PlanError(f"read_parquet: {error.filename} cannot be read: {error.strerror}") from None
-    return [(path, status.st_size, status.st_mtime_ns) for path, status in found]
+    return [(path, status.size_bytes, status.modified_ns) for path, status in found]
 
 
 @lru_cache(maxsize=4)

@@ -25,12 +25,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from engine.errors import ConfigurationError, DataError, SchemaError
+from engine.files.native_files import native_output
 from engine.memory.budget import Kind, Role, process_budget
 from engine.parquet.column_forms import ColumnForms, KnownColumns, huge_leaves
 from engine.records.arrow_batch import batch_bytes
 from engine.records.arrow_functions import pc
 from engine.records.bounded_batches import SmallBatches
 from engine.records.wide_rows import WIDE_BYTES, give_back, width_of
+from engine.storage.file_systems import file_system_of, size_of
 
 ROW_GROUP_ROWS = 1 << 20
 ROW_GROUP_BYTES = 16 << 20
@@ -107,9 +109,8 @@ class ParquetWriter:
         self._chunk_count = 0
         self._known: KnownColumns = KnownColumns(schema) if former is None else former._known
         self._unreleased_bytes = 0
-        path.touch(exist_ok=False)
         # Arrow's own file: a Python one would have every page copied to bytes.
-        self._file = pa.OSFile(str(path), "wb")
+        self._file = native_output(str(path))
         self._reserved = process_budget.reserve(Kind.ARROW, role=Role.WRITER)
         self._writer: pq.ParquetWriter | None = None
         #: leaves of columns with values that are written as they are
@@ -227,8 +228,8 @@ class ParquetWriter:
             for footer in others:
                 whole.append_row_groups(footer)
             whole.write_metadata_file(self._file)
-        size_bytes = os.fstat(self._file.fileno()).st_size
         self._file.close()
+        size_bytes = size_of(str(self._path))
         self._reserved.close()
         return self._row_count, size_bytes, ""
 
@@ -240,7 +241,7 @@ class ParquetWriter:
             if self._writer is not None:
                 self._writer.close()
             self._file.close()
-            self._path.unlink(missing_ok=True)
+            file_system_of(str(self._path)).delete(str(self._path))
 
 
 def _unfit(table: pa.Table, error: Exception) -> Exception:

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator
 from contextlib import AbstractContextManager
-from typing import Any, BinaryIO, Final, NamedTuple, Protocol
+from typing import Any, BinaryIO, Final, NamedTuple, Protocol, Self
 
 from engine.errors import EngineError
 
@@ -92,6 +92,14 @@ class RangeFile(Protocol):
 
     def read_at(self, offset: int, size: int) -> bytes:
         """Return bytes of a range; fewer of them at the end of the file."""
+        ...
+
+    def __enter__(self) -> Self:
+        """Return the file."""
+        ...
+
+    def __exit__(self, *_: object) -> None:
+        """Close the file."""
         ...
 
     def close(self) -> None:

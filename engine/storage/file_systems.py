@@ -33,3 +33,20 @@ def folders_of(path: str, what: str) -> Folders:
     if folders is None:
         raise PlanError(f"{path}: its file system has no folders that can be renamed, and {what} needs them")
     return folders
+
+
+def size_of(path: str) -> int:
+    """Return the bytes of a file. Raises OSError where there is none."""
+    return file_system_of(path).status(path).size_bytes
+
+
+def is_folder(path: str) -> bool:
+    """Return whether a path is a folder, or a link to one."""
+    found = file_system_of(path).find(path)
+    return found is not None and found.is_folder
+
+
+def is_file(path: str) -> bool:
+    """Return whether a path is a file, or a link to one."""
+    found = file_system_of(path).find(path)
+    return found is not None and found.is_file

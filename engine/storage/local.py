@@ -20,7 +20,7 @@ import os
 import shutil
 import stat
 from collections.abc import Iterable, Iterator
-from typing import BinaryIO, Final, cast
+from typing import BinaryIO, Final, Self, cast
 
 from engine.storage.file_system import NO_DESCRIPTOR, FileStatus, FolderEntry
 from engine.storage.local_folders import LocalFolders
@@ -77,6 +77,14 @@ class LocalRangeFile:
     def read_at(self, offset: int, size: int) -> bytes:
         """Return bytes of a range; fewer of them at the end of the file."""
         return os.pread(self.descriptor, size, offset)
+
+    def __enter__(self) -> Self:
+        """Return the file."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close the file."""
+        self.close()
 
     def close(self) -> None:
         """Close the file; idempotent."""

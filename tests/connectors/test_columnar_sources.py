@@ -2,7 +2,6 @@
 
 import base64
 import json
-import os
 from datetime import datetime
 from decimal import Decimal
 
@@ -14,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import engine.connectors.arrow_source as arrow_source_module
 from engine.connectors.arrow_source import INLINE_BYTES, arrow_source
 from engine.connectors.records_manifest import (
     RecordsColumn,
@@ -33,6 +33,7 @@ from engine.parquet.key_sample import key_statistics
 from engine.parquet.sample import with_sample
 from engine.parquet.source import parquet_source
 from engine.records.batch_limits import ARROW_ROWS_MAX, BATCH_BYTES_MAX
+from engine.storage.file_systems import LOCAL
 
 
 def table_of(spec, schema):
@@ -509,8 +510,11 @@ def test_dates_and_times_that_python_has_none_of_are_read(tmp_path):
 
 
 def test_data_for_which_the_folder_has_no_room_is_an_error_that_names_it(tmp_path, monkeypatch):
-    monkeypatch.setattr(os, "urandom", bytes)
-    (tmp_path / f"source-{'00' * 8}.arrow").symlink_to("/dev/full")
+    def on_a_full_disk(path):
+        LOCAL.create(path).close()
+        return pa.OSFile("/dev/full", "wb")
+
+    monkeypatch.setattr(arrow_source_module, "native_output", on_a_full_disk)
     table = pa.table({"a": pa.nulls(INLINE_BYTES, pa.int64())})
     with pytest.raises(DiskFullError, match=rf"from_arrow: no room in {tmp_path} .* let TMPDIR name"):
         arrow_source(table, lambda: tmp_path)

@@ -78,7 +78,7 @@ def written(path, table=None, **options):
 
 def opened(path, columns=None):
     names = columns or pq.read_schema(path).names
-    return OpenFile(path, names), list(names)
+    return OpenFile(str(path), names), list(names)
 
 
 def left_to_pyarrow(file, names):

@@ -1,0 +1,154 @@
+"""MemoryFileSystem: files of this process under ``memory://``, without folders, descriptors or paths, as a store is."""
+
+import errno
+import fnmatch
+import io
+import itertools
+import os
+from dataclasses import dataclass
+
+from engine.storage.file_system import NO_DESCRIPTOR, FileStatus
+
+
+class _Range(io.BytesIO):
+    descriptor = NO_DESCRIPTOR
+
+    def __init__(self, path, content):
+        super().__init__(content)
+        self.path, self.size_bytes = path, len(content)
+
+    def read_at(self, offset, size):
+        return self.getvalue()[offset : offset + size]
+
+
+class _Output(io.RawIOBase):
+    def __init__(self, store, path):
+        super().__init__()
+        self._store, self._path, self._held = store, path, bytearray()
+
+    def writable(self):
+        return True
+
+    def write(self, data, /):
+        """Take at most a thousand bytes: a stream may take a part of what it gets."""
+        taken = bytes(memoryview(data).cast("B")[:1000])
+        self._held += taken
+        return len(taken)
+
+    def tell(self):
+        return len(self._held)
+
+    def close(self):
+        if not self.closed:
+            self._store.put(self._path, bytes(self._held))
+        super().close()
+
+    def abort(self):
+        super().close()
+
+
+@dataclass
+class _Entry:
+    path: str
+    is_folder: bool
+    size_bytes: int
+    is_link: bool = False
+
+    @property
+    def name(self):
+        return self.path.rpartition("/")[2]
+
+    @property
+    def is_file(self):
+        return not self.is_folder
+
+
+class MemoryFileSystem:
+    """Files by their URL; a folder is there as long as a file lies below it."""
+
+    schemes = ("memory",)
+    folders = None
+
+    def __init__(self):
+        self.files = {}
+        self._versions = itertools.count()
+
+    def put(self, path, content):
+        self.files[path] = content, next(self._versions)
+
+    def _content(self, path):
+        if path not in self.files:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+        return self.files[path][0]
+
+    def status(self, path):
+        if path not in self.files and any(each.startswith(f"{path}/") for each in self.files):
+            return FileStatus(0, 0, 0, is_folder=True, is_file=False)
+        content = self._content(path)
+        return FileStatus(len(content), 0, self.files[path][1], is_folder=False, is_file=True)
+
+    def find(self, path):
+        try:
+            return self.status(path)
+        except FileNotFoundError:
+            return None
+
+    def is_taken(self, path):
+        return self.find(path) is not None
+
+    def entries(self, folder):
+        names = {each.removeprefix(f"{folder}/").split("/")[0] for each in self.files if each.startswith(f"{folder}/")}
+        for path in (f"{folder}/{name}" for name in names):
+            status = self.status(path)
+            yield _Entry(path, status.is_folder, status.size_bytes)
+
+    def walk(self, folder):
+        entries = list(self.entries(folder))
+        folders = [each.name for each in entries if each.is_folder]
+        yield folder, folders, [each.name for each in entries if each.is_file]
+        for name in folders:
+            yield from self.walk(f"{folder}/{name}")
+
+    def matching(self, pattern):
+        return [path for path in self.files if fnmatch.fnmatchcase(path, pattern)]
+
+    def open_stream(self, path, *, is_buffered=False):
+        return io.BytesIO(self._content(path))
+
+    def open_ranges(self, path):
+        return _Range(path, self._content(path))
+
+    def read(self, path):
+        return self._content(path)
+
+    def native_path(self, path):
+        return None
+
+    def create(self, path):
+        if path in self.files:
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
+        return _Output(self, path)
+
+    def publish(self, staged, path):
+        content = self._content(staged)
+        del self.files[staged]
+        self.put(path, content)
+
+    def create_if_absent(self, path, content, is_durable=True):
+        if path in self.files:
+            return False
+        self.put(path, content)
+        return True
+
+    def replace(self, path, content, is_durable=True):
+        self.put(path, content)
+
+    def delete(self, path):
+        self.files.pop(path, None)
+
+    def delete_tree(self, path):
+        for each in [each for each in self.files if each == path or each.startswith(f"{path}/")]:
+            del self.files[each]
+
+    def free_bytes(self, path):
+        return None

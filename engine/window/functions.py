@@ -25,7 +25,7 @@ from typing import Final
 import pyarrow as pa
 from pyarrow import types
 
-from engine.aggregate.functions import takes_numbers
+from engine.accumulators.aggregate_functions import takes_numbers
 from engine.errors import NotYetSupportedError, SchemaError
 from engine.graph.window import FRAME_VALUE_FUNCTIONS, RANKING_FUNCTIONS, SHIFT_FUNCTIONS
 from engine.records.arrow_functions import pc

@@ -19,7 +19,7 @@ Held by: tests/aggregate/test_few_groups.py
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t
 from libc.string cimport memcpy, memset
 
-from engine.aggregate.checked_sums cimport (
+from engine.accumulators.checked_sums cimport (
     add_int64,
     add_int128,
     add_int128_to_int256,
@@ -27,8 +27,8 @@ from engine.aggregate.checked_sums cimport (
     int128,
     load_int128,
 )
-from engine.aggregate.only_group cimport NOT_DONE
-from engine.aggregate.state_kernels cimport (
+from engine.accumulators.only_group cimport NOT_DONE
+from engine.accumulators.state_kernels cimport (
     FLAG_VALUE,
     OP_ADD_DOUBLE,
     OP_ADD_INT64,

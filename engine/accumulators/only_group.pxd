@@ -2,7 +2,7 @@
 
 from libc.stdint cimport int64_t, uint8_t
 
-from engine.aggregate.state_kernels cimport StateField
+from engine.accumulators.state_kernels cimport StateField
 from engine.records.arrow_batch cimport ColumnView
 
 cdef enum:

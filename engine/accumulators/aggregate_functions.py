@@ -73,7 +73,7 @@ FUNCTIONS = ("count", "sum", "avg", "min", "max", "first", "last", "product", *_
 
 DECIMAL_DIGITS_MAX = 38
 WIDE_DECIMAL_DIGITS_MAX = 76
-#: the most digits behind the point, or zeros before it, for which exact_mean.pxd has room
+#: the most digits behind the point, or zeros before it, for which means.pxd has room
 MEAN_SCALE_MAX = 150
 
 

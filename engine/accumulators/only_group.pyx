@@ -13,8 +13,8 @@ Held by: tests/aggregate/test_only_group.py
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t
 from libc.string cimport memcpy
 
-from engine.aggregate.checked_sums cimport add_int64, add_int128, add_int128_to_int256, int128, load_int128, sum_int64
-from engine.aggregate.state_kernels cimport (
+from engine.accumulators.checked_sums cimport add_int64, add_int128, add_int128_to_int256, int128, load_int128, sum_int64
+from engine.accumulators.state_kernels cimport (
     FLAG_VALUE,
     OP_ADD_DOUBLE,
     OP_ADD_INT64,

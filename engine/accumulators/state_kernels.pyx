@@ -18,7 +18,7 @@ Held by: tests/aggregate/test_hash_aggregate.py
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcmp, memcpy
 
-from engine.aggregate.checked_sums cimport (
+from engine.accumulators.checked_sums cimport (
     add_int64,
     add_int128,
     add_int128_to_int256,
@@ -26,7 +26,7 @@ from engine.aggregate.checked_sums cimport (
     int128,
     load_int128,
 )
-from engine.aggregate.moment_kernels cimport (
+from engine.accumulators.moment_kernels cimport (
     OP_ADD_HIGHER_MOMENTS,
     OP_ADD_MOMENTS,
     OP_MERGE_MOMENTS,

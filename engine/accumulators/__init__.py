@@ -10,8 +10,7 @@ checked_sums.pxd     sums of integers and decimals that tell when they leave the
 exact_sum.pxd        sums of floats that values can be taken out of again
 means.pxd            means of sums, rounded once
 state_kernels        kernel: update one state column of many groups
-only_group           kernel: update a state of one group that all rows belong to
-few_groups           kernel: update a state of few groups from lists of their rows
+few_groups           kernel: update a state of one group that all rows belong to, or of few from lists of their rows
 moment_kernels       kernel: moments of groups, and what is made of them
 state_combiner       kernel: merges the states of two rows of one group
 state_results        results of states that are columns already

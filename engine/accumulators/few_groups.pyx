@@ -1,5 +1,6 @@
-"""States of few groups: sums and counts of columns without nulls, a group after the other.
+"""States of one group or of few: sums and counts of columns without nulls, a group after the other.
 
+    update_only_group(field, column, start, group, count)           all rows belong to one group
     if list_rows(few, numbers, number_count, groups, count):        once for a block of rows
         update_few_groups(few, field, column, start)                for each state
 
@@ -7,12 +8,15 @@
 
 Where four groups share a block, an addition through a group's memory waits for the one before to be written; a sum that
 lies in a register does not. Listing costs as much as one state. The halves of a block are listed in one loop, for the
-lengths of the lists wait in the same way. Rows of a group keep their order: floats give the same sum bit for bit. Sums
-of 128 and 64 bits are checked at each row; those of wide decimals are gathered in 128 bits as long as values are
-short, which a block of them cannot fill, and so are those of decimals that come in 64 bits.
+lengths of the lists wait in the same way. Rows of a group keep their order: floats give the same sum bit for bit.
+
+Sums of a block's integers of up to 32 bits fit 64 bits, and those of 64 bits fit 128: they are gathered without a look
+at each. So are wide decimals as long as values are short. All others are checked at each row, as in ``state_kernels``.
 
 Source: the perfect hash aggregate of DuckDB has few groups too, and adds through their memory; the lists are those of
 a counting sort.
+
+Held by: tests/aggregate/test_only_group.py
 Held by: tests/aggregate/test_few_groups.py
 """
 
@@ -27,7 +31,6 @@ from engine.accumulators.checked_sums cimport (
     int128,
     load_int128,
 )
-from engine.accumulators.only_group cimport NOT_DONE
 from engine.accumulators.state_kernels cimport (
     FLAG_VALUE,
     OP_ADD_DOUBLE,
@@ -75,11 +78,10 @@ cdef enum:
     ROWS_MIN = 128              # below, listing costs more than it saves
     REST = 64                   # blocks that are not looked at after one of too many groups
 
-ctypedef fused Integer:
+ctypedef fused Narrow:
     int8_t
     int16_t
     int32_t
-    int64_t
     uint8_t
     uint16_t
     uint32_t
@@ -133,123 +135,143 @@ cdef inline bint list_row(FewGroups* few, int32_t half, uint32_t number, uint8_t
 # --------------------------------------------------------------------------------------------------------------- sums
 
 
-cdef int add_to_int64(const Integer* values, const RowList* listed, uint8_t* target) noexcept nogil:
+cdef inline int64_t row_of(const uint16_t* rows, int64_t index) noexcept nogil:
+    """Return a row of a list, or of all rows; the compiler makes a loop of each."""
+    return index if rows == NULL else <int64_t> rows[index]
+
+
+cdef int add_narrow(const Narrow* values, const uint16_t* rows, int64_t count, uint8_t* target) noexcept nogil:
+    cdef int64_t total = 0
+    cdef int64_t index
+    for index in range(count):
+        total += values[row_of(rows, index)]
+    return add_int64(<int64_t*> target, total)
+
+
+cdef int add_wide(const int64_t* values, const uint16_t* rows, int64_t count, uint8_t* target) noexcept nogil:
     cdef int64_t total = (<int64_t*> target)[0]
     cdef int64_t index
     cdef bint over = False
-    for index in range(listed.count):
-        over |= add_int64(&total, <int64_t> values[listed.rows[index]])
+    for index in range(count):
+        over |= add_int64(&total, values[row_of(rows, index)])
     (<int64_t*> target)[0] = total
     return over
 
 
-cdef int add_integers(const ColumnView* column, const uint8_t* values, const RowList* listed,
+cdef int add_integers(int32_t kind, const uint8_t* values, const uint16_t* rows, int64_t count,
                       uint8_t* target) noexcept nogil:
-    if column.kind == KIND_INT64:
-        return add_to_int64(<const int64_t*> values, listed, target)
-    if column.kind == KIND_INT32:
-        return add_to_int64(<const int32_t*> values, listed, target)
-    if column.kind == KIND_INT16:
-        return add_to_int64(<const int16_t*> values, listed, target)
-    if column.kind == KIND_INT8:
-        return add_to_int64(<const int8_t*> values, listed, target)
-    if column.kind == KIND_UINT32:
-        return add_to_int64(<const uint32_t*> values, listed, target)
-    if column.kind == KIND_UINT16:
-        return add_to_int64(<const uint16_t*> values, listed, target)
-    if column.kind == KIND_UINT8:
-        return add_to_int64(values, listed, target)
+    if kind == KIND_INT64:
+        return add_wide(<const int64_t*> values, rows, count, target)
+    if kind == KIND_INT32:
+        return add_narrow(<const int32_t*> values, rows, count, target)
+    if kind == KIND_INT16:
+        return add_narrow(<const int16_t*> values, rows, count, target)
+    if kind == KIND_INT8:
+        return add_narrow(<const int8_t*> values, rows, count, target)
+    if kind == KIND_UINT32:
+        return add_narrow(<const uint32_t*> values, rows, count, target)
+    if kind == KIND_UINT16:
+        return add_narrow(<const uint16_t*> values, rows, count, target)
+    if kind == KIND_UINT8:
+        return add_narrow(values, rows, count, target)
     return NOT_DONE
 
 
-cdef int add_reals(const Real* values, const RowList* listed, uint8_t* target) noexcept nogil:
+cdef int add_reals(const Real* values, const uint16_t* rows, int64_t count, uint8_t* target) noexcept nogil:
     cdef double total = (<double*> target)[0]
     cdef int64_t index
-    for index in range(listed.count):
-        total += values[listed.rows[index]]
+    for index in range(count):
+        total += values[row_of(rows, index)]
     (<double*> target)[0] = total
     return 0
 
 
-cdef int add_decimals(const uint8_t* values, const RowList* listed, uint8_t* target) noexcept nogil:
+cdef int add_decimals(const uint8_t* values, const uint16_t* rows, int64_t count, uint8_t* target) noexcept nogil:
     cdef int128 total = load_int128(target)
     cdef int64_t index
     cdef bint over = False
-    for index in range(listed.count):
-        over |= add_int128(&total, load_int128(values + 16 * <int64_t> listed.rows[index]))
+    for index in range(count):
+        over |= add_int128(&total, load_int128(values + 16 * row_of(rows, index)))
     memcpy(target, &total, 16)
     return over
 
 
-cdef int add_wide_decimals(const uint8_t* values, const RowList* listed, uint8_t* target) noexcept nogil:
+cdef int add_wide_decimals(const uint8_t* values, const uint16_t* rows, int64_t count, uint8_t* target) noexcept nogil:
     cdef int128 total = 0
     cdef const uint8_t* value
     cdef int64_t index
     cdef bint over = False
-    for index in range(listed.count):
-        value = values + 32 * <int64_t> listed.rows[index]
+    for index in range(count):
+        value = values + 32 * row_of(rows, index)
         if not add_short(&total, value):
             over |= add_int256(target, value)
     return over | add_int128_to_int256(target, total)
 
 
-cdef int128 sum_narrow_decimals(const int64_t* values, const RowList* listed) noexcept nogil:
-    """Fits: a block has some thousand rows."""
+cdef int128 sum_of(const int64_t* values, const uint16_t* rows, int64_t count) noexcept nogil:
     cdef int128 total = 0
     cdef int64_t index
-    for index in range(listed.count):
-        total += values[listed.rows[index]]
+    for index in range(count):
+        total += values[row_of(rows, index)]
     return total
+
+
+cdef int add_values(const StateField* field, int32_t kind, const uint8_t* values, const uint16_t* rows, int64_t count,
+                    uint8_t* target) noexcept nogil:
+    """Add the values of some rows of a block, or of the first ones, to a sum."""
+    if field.operation == OP_ADD_INT64:
+        return add_integers(kind, values, rows, count, target)
+    if field.operation == OP_ADD_INT128 and kind == KIND_DECIMAL128:
+        return add_decimals(values, rows, count, target)
+    if field.operation == OP_ADD_INT128 and kind == KIND_INT64:
+        return add_int128(target, sum_of(<const int64_t*> values, rows, count))
+    if field.operation == OP_ADD_INT256 and kind == KIND_DECIMAL256:
+        return add_wide_decimals(values, rows, count, target)
+    if field.operation == OP_ADD_INT256 and kind == KIND_INT64:
+        return add_int128_to_int256(target, sum_of(<const int64_t*> values, rows, count))
+    if field.operation == OP_ADD_DOUBLE and kind == KIND_FLOAT64:
+        return add_reals(<const double*> values, rows, count, target)
+    if field.operation == OP_ADD_DOUBLE and kind == KIND_FLOAT32:
+        return add_reals(<const float*> values, rows, count, target)
+    return NOT_DONE
 
 
 # ------------------------------------------------------------------------------------------------------------- groups
 
 
-cdef int add_values(const StateField* field, const ColumnView* column, const uint8_t* values, const RowList* listed,
-                    uint8_t* target) noexcept nogil:
-    if field.operation == OP_ADD_INT64:
-        return add_integers(column, values, listed, target)
-    if field.operation == OP_ADD_INT128 and column.kind == KIND_DECIMAL128:
-        return add_decimals(values, listed, target)
-    if field.operation == OP_ADD_INT128 and column.kind == KIND_INT64:
-        return add_int128(target, sum_narrow_decimals(<const int64_t*> values, listed))
-    if field.operation == OP_ADD_INT256 and column.kind == KIND_DECIMAL256:
-        return add_wide_decimals(values, listed, target)
-    if field.operation == OP_ADD_INT256 and column.kind == KIND_INT64:
-        return add_int128_to_int256(target, sum_narrow_decimals(<const int64_t*> values, listed))
-    if field.operation == OP_ADD_DOUBLE and column.kind == KIND_FLOAT64:
-        return add_reals(<const double*> values, listed, target)
-    if field.operation == OP_ADD_DOUBLE and column.kind == KIND_FLOAT32:
-        return add_reals(<const float*> values, listed, target)
-    return NOT_DONE
+cdef inline int update_group(const StateField* field, const ColumnView* column, int64_t start, const uint16_t* rows,
+                             int64_t count, uint8_t* group) noexcept nogil:
+    cdef int done
+    if field.operation != OP_COUNT_ROWS:
+        if column.validity != NULL or column.kind == KIND_NULL:
+            return NOT_DONE
+        if field.operation != OP_COUNT_VALID:
+            done = add_values(field, column.kind, column.values + (column.offset + start) * column.width, rows, count,
+                              group + field.offset)
+            if done != NOT_DONE:
+                group[field.flag] = FLAG_VALUE
+            return done
+    (<int64_t*> (group + field.offset))[0] += count
+    return 0
+
+
+cdef int update_only_group(const StateField* field, const ColumnView* column, int64_t start, uint8_t* group,
+                           int64_t count) noexcept nogil:
+    return update_group(field, column, start, NULL, count, group)
 
 
 cdef int update_few_groups(const FewGroups* few, const StateField* field, const ColumnView* column,
                            int64_t start) noexcept nogil:
-    cdef bint counts = field.operation == OP_COUNT_ROWS
-    cdef const uint8_t* values = NULL
     cdef const RowList* listed
-    cdef uint8_t* group
     cdef int32_t place, half
     cdef int done
     cdef bint over = False
-    if not counts:
-        if column.validity != NULL or column.kind == KIND_NULL:
-            return NOT_DONE
-        counts = field.operation == OP_COUNT_VALID
-        values = column.values + (column.offset + start) * column.width
     for place in range(few.group_count):
-        group = few.groups[place]
         for half in range(2):
             listed = &few.lists[place][half]
-            if listed.count == 0:
-                continue
-            if counts:
-                (<int64_t*> (group + field.offset))[0] += listed.count
-                continue
-            done = add_values(field, column, values, listed, group + field.offset)
-            if done == NOT_DONE:
-                return NOT_DONE
-            over |= done
-            group[field.flag] = FLAG_VALUE
+            if listed.count > 0:
+                done = update_group(field, column, start, listed.rows, listed.count, few.groups[place])
+                if done == NOT_DONE:
+                    return NOT_DONE
+                over |= done
     return over

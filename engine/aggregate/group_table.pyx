@@ -39,8 +39,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy, memset
 
-from engine.accumulators.few_groups cimport FewGroups, list_rows, update_few_groups
-from engine.accumulators.only_group cimport NOT_DONE, update_only_group
+from engine.accumulators.few_groups cimport NOT_DONE, FewGroups, list_rows, update_few_groups, update_only_group
 from engine.accumulators.state_kernels cimport OP_COUNT_ROWS, OP_COUNT_VALID, OP_FIRST, OP_LAST, StateField, update_state
 from engine.aggregate.dense_groups cimport NO_NUMBERS, DenseGroups
 from engine.aggregate.group_directory cimport directory_fill, directory_give, directory_group, directory_grow

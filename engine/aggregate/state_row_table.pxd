@@ -8,7 +8,8 @@ from engine.aggregate.group_directory cimport GroupDirectory
 from engine.aggregate.merge_scratch cimport MergeScratch
 from engine.aggregate.state_row_keys cimport RowKeys
 from engine.memory.page_pool cimport PagePool
-from engine.partitions.row_partitions cimport KeptRows, RowPage
+from engine.partitions.row_page cimport RowPage
+from engine.partitions.row_partitions cimport KeptRows
 from engine.records.row_codec cimport RowCodec
 
 @cython.final

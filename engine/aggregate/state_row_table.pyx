@@ -49,7 +49,8 @@ from engine.aggregate.state_row_keys cimport are_same_keys, has_value_outside, m
 from engine.iomanager.spill_file cimport SpillFile
 from engine.iomanager.spill_reader cimport SpillReader
 from engine.memory.page_pool cimport PagePool
-from engine.partitions.row_partitions cimport KeptRows, RowPage, append_page, copy_row
+from engine.partitions.row_page cimport RowPage, append_page, copy_row
+from engine.partitions.row_partitions cimport KeptRows
 from engine.records.byte_kernels cimport LINE_BYTES, prefetch, store32
 from engine.records.hashing cimport hash_rows
 from engine.records.outside_values cimport values_lie_outside

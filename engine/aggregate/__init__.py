@@ -12,14 +12,7 @@ grouping_phase       rows find their groups in the table, which writes partition
 partitioned_phase    partitioned aggregation: rows go to their partitions without a look at the table
 aggregate_workspace  the table, files and waiting partitions that all levels work with
 
-Functions and their states:
-
-functions            pure tables: argument types, state columns and result types of every aggregate
-aggregate_layout     calls as states, operations, columns and schemas
-ungrouped_states     rows as states, each a group of its own
-state_results        results of states that are columns already
-
-Groups in a table:
+Groups in a table, whose states are those of ``engine.accumulators``:
 
 table_insert         rows of a batch into a table that may be full
 group_table          find or insert the group of every row of a batch, update its states
@@ -30,10 +23,6 @@ group_store          kernel: group and value records in pages, one list of pages
 integer_keys         kernel: groups of keys that are one integer
 text_key_cache       kernel: the groups of short texts that came last, found without a hash
 state_layout         where each state of a group lies in its record
-state_kernels        kernel: update one state column of many groups
-moment_kernels       kernel: moments of groups, and what is made of them
-only_group           kernel: update a state of one group that all rows belong to
-few_groups           kernel: update a state of few groups from lists of their rows
 value_states         kernel: which rows have a value, of variable size, that replaces that of their group
 outside_states       states whose values lie in files
 state_columns        states of groups as Arrow arrays; the final value of avg
@@ -45,6 +34,5 @@ partition_merger     a partition whose groups are found among its rows, and resu
 state_row_table      kernel: a hash table whose groups are rows of states
 state_row_keys       kernel: which rows it may be, and whether two have the same keys
 merge_scratch        what tables that take turns work with
-state_combiner       kernel: merges the states of two rows of one group, there and in sorts
 file_passes          files read several times instead of being partitioned again
 """

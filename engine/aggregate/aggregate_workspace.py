@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from engine.aggregate.aggregate_layout import AggregateLayout
+from engine.accumulators.aggregate_layout import AggregateLayout
 from engine.aggregate.aggregate_spec import FORCED_GROUPS, AggregateSpec
 from engine.aggregate.aggregate_state import AggregateProgress
 from engine.aggregate.file_passes import FilePasses

@@ -20,7 +20,7 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from engine.aggregate.aggregate_layout import AggregateLayout
+from engine.accumulators.aggregate_layout import AggregateLayout
 from engine.aggregate.aggregate_state import AggregateState
 from engine.aggregate.aggregate_workspace import AggregateWorkspace, InputForm
 from engine.aggregate.grouping_phase import GroupingPhase

@@ -33,7 +33,7 @@ from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 
-from engine.aggregate.aggregate_layout import AggregateLayout, result_of_nothing
+from engine.accumulators.aggregate_layout import AggregateLayout, result_of_nothing
 from engine.aggregate.aggregate_spec import AggregateSpec
 from engine.aggregate.aggregate_state import AggregateState
 from engine.aggregate.aggregate_workspace import AggregateWorkspace

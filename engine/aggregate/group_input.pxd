@@ -3,8 +3,8 @@
 cimport cython
 from libc.stdint cimport int32_t, int64_t
 
+from engine.accumulators.state_kernels cimport StateField
 from engine.aggregate.dense_groups cimport DenseGroups
-from engine.aggregate.state_kernels cimport StateField
 from engine.records.arrow_batch cimport ArrowBatch
 from engine.records.row_codec cimport RowCodec
 

@@ -16,9 +16,9 @@ cimport cython
 from libc.stdint cimport int32_t
 from libc.stdlib cimport calloc, free
 
+from engine.accumulators.state_kernels cimport StateField
 from engine.aggregate.dense_groups cimport DenseGroups
 from engine.aggregate.outside_states cimport move_values
-from engine.aggregate.state_kernels cimport StateField
 from engine.records.arrow_batch cimport ArrowBatch
 from engine.records.row_codec cimport RowCodec
 

@@ -3,13 +3,13 @@
 cimport cython
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
+from engine.accumulators.few_groups cimport FewGroups
+from engine.accumulators.state_kernels cimport OP_FIRST, OP_LAST, StateField
 from engine.aggregate.dense_groups cimport DenseGroups
-from engine.aggregate.few_groups cimport FewGroups
 from engine.aggregate.group_directory cimport GroupDirectory
 from engine.aggregate.group_input cimport GroupInput
 from engine.aggregate.group_store cimport GroupStore
 from engine.aggregate.text_key_cache cimport TextKeyCache
-from engine.aggregate.state_kernels cimport OP_FIRST, OP_LAST, StateField
 from engine.aggregate.value_states cimport ValueScan
 from engine.memory.page_pool cimport PagePool
 from engine.records.arrow_batch cimport ArrowBatch, ColumnView

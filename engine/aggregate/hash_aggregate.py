@@ -23,11 +23,11 @@ from typing import TYPE_CHECKING
 import msgspec
 import pyarrow as pa
 
-from engine.aggregate.aggregate_layout import aggregate_layout, check_output
+from engine.accumulators.aggregate_layout import aggregate_layout, check_output
+from engine.accumulators.moment_kernels import pairs_of
 from engine.aggregate.aggregate_spec import MERGING_PHASES, PARTIAL_PHASES, AggregateSpec
 from engine.aggregate.aggregate_state import AggregateState
 from engine.aggregate.full_aggregation import FullAggregation
-from engine.aggregate.moment_kernels import pairs_of
 from engine.aggregate.pre_aggregation import PreAggregation
 from engine.errors import SchemaError
 from engine.iomanager.spill_space import SpillSpace
@@ -59,7 +59,7 @@ class HashAggregate:
         self._input_schema, output_schema = plain_schema(spec.input_schema), plain_schema(spec.output_schema)
         self._is_merging = spec.phase in MERGING_PHASES
         self._layout = aggregate_layout(self._input_schema, spec.keys, spec.calls, merging=self._is_merging)
-        check_output(self._layout, output_schema, spec.phase)
+        check_output(self._layout, output_schema, gives_states=spec.phase in PARTIAL_PHASES)
         #: rows that came in
         self.rows_in = 0
         self._compact_columns = self.compact_columns

@@ -1,7 +1,7 @@
 # States of min, max, first and last whose values lie outside: read when given out.
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
-from engine.aggregate.state_kernels cimport StateField
+from engine.accumulators.state_kernels cimport StateField
 from engine.records.arrow_batch cimport ArrowBatch
 
 # Move the wide values that states of variable size read to their owner.

@@ -11,7 +11,7 @@ Invariants: a value that is beaten by its first bytes is not read; ties are comp
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
-from engine.aggregate.state_kernels cimport (
+from engine.accumulators.state_kernels cimport (
     FLAG_OUTSIDE,
     FLAG_VALUE,
     OP_COUNT_ROWS,

@@ -17,10 +17,10 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from engine.aggregate.aggregate_layout import AggregateLayout
-from engine.aggregate.state_combiner import StateCombiner
+from engine.accumulators.aggregate_layout import AggregateLayout
+from engine.accumulators.state_combiner import StateCombiner
+from engine.accumulators.state_results import results_of_states
 from engine.aggregate.state_partitions import StatePartitions
-from engine.aggregate.state_results import results_of_states
 from engine.aggregate.state_row_keys import may_be_merged
 from engine.aggregate.state_row_table import StateRowTable, state_row_table_of
 from engine.iomanager.spill_file import SpillFile

@@ -22,9 +22,9 @@ from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 
+from engine.accumulators.ungrouped_states import ungrouped_states
 from engine.aggregate.aggregate_workspace import AggregateWorkspace, InputForm
 from engine.aggregate.state_partitions import StatePartitions
-from engine.aggregate.ungrouped_states import ungrouped_states
 from engine.closing import close_all
 from engine.partitions.partition_sieve import PartitionSieve
 from engine.records.plain_types import plain_batch

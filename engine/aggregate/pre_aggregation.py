@@ -23,12 +23,12 @@ from collections.abc import Generator, Iterator
 
 import pyarrow as pa
 
-from engine.aggregate.aggregate_layout import AggregateLayout
+from engine.accumulators.aggregate_layout import AggregateLayout
+from engine.accumulators.ungrouped_states import ungrouped_states
 from engine.aggregate.aggregate_spec import MERGING_PHASES, AggregateSpec
 from engine.aggregate.aggregate_state import AggregateProgress, AggregateState
 from engine.aggregate.state_columns import GroupScan
 from engine.aggregate.table_insert import TableInsert, table_of
-from engine.aggregate.ungrouped_states import ungrouped_states
 from engine.iomanager.spill_space import SpillSpace
 from engine.memory.page_pool import PagePool
 from engine.memory.value_stores import ValueOwner

@@ -4,11 +4,7 @@ cimport cython
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
 from engine.aggregate.group_table cimport GroupTable
-from engine.aggregate.state_kernels cimport StateField
 
-# Averages of groups; those without input are written as 0 and null by their flag.
-cdef void gather_means(uint8_t** groups, int64_t count, const StateField* total, const StateField* counted,
-                       double* values) noexcept nogil
 @cython.final
 cdef class GroupScan:
     cdef GroupTable _table

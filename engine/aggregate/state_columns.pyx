@@ -19,14 +19,14 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
 
-from engine.aggregate.exact_mean cimport exact_mean
+from engine.accumulators.means cimport mean_of
+from engine.accumulators.moment_kernels cimport VARIANCE, gather_statistics
+from engine.accumulators.state_kernels cimport FLAG_OUTSIDE, FLAG_VALUE, StateField
 from engine.aggregate.group_store cimport GROUP_HASH, RecordHeader, store_next_group
 from engine.aggregate.group_table cimport GroupTable
-from engine.aggregate.moment_kernels cimport VARIANCE, gather_statistics
 from engine.aggregate.outside_states cimport read_values
-from engine.aggregate.state_kernels cimport FLAG_OUTSIDE, FLAG_VALUE, StateField
 from engine.aggregate.value_states cimport ValueSlot, value_bytes
-from engine.records.arrow_batch cimport KIND_BOOL, KIND_DECIMAL256, KIND_FLOAT64, KIND_LARGE_BYTES
+from engine.records.arrow_batch cimport KIND_BOOL, KIND_LARGE_BYTES
 from engine.records.outside_values cimport values_lie_outside
 
 import pyarrow as pa
@@ -117,11 +117,7 @@ cdef void gather_means(uint8_t** groups, int64_t count, const StateField* total,
     for index in range(count):
         group = groups[index]
         rows = max((<int64_t*> (group + counted.offset))[0], <int64_t> 1)
-        if total.kind == KIND_FLOAT64:
-            values[index] = (<double*> (group + total.offset))[0] / <double> rows
-        else:
-            values[index] = exact_mean(group + total.offset, 4 if total.kind == KIND_DECIMAL256 else 2, rows,
-                                       total.scale)
+        values[index] = mean_of(group + total.offset, total.kind, rows, total.scale)
 
 
 @cython.final

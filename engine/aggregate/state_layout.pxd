@@ -1,7 +1,7 @@
 # Where the states of a group lie behind its hash.
 
 from libc.stdint cimport int32_t
-from engine.aggregate.state_kernels cimport StateField
+from engine.accumulators.state_kernels cimport StateField
 from engine.records.arrow_batch cimport ArrowBatch
 
 # Fill one field for each column of states, the first value at offset; returns where the flags end.

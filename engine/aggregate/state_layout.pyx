@@ -13,7 +13,7 @@ Held by: tests/aggregate/test_outside_states.py
 
 from libc.stdint cimport int32_t
 
-from engine.aggregate.state_kernels cimport StateField
+from engine.accumulators.state_kernels cimport StateField
 from engine.aggregate.value_states cimport ValueSlot
 from engine.records.arrow_batch cimport ArrowBatch, KIND_BOOL, KIND_BYTES, KIND_LARGE_BYTES
 

@@ -32,12 +32,12 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from engine.aggregate.aggregate_layout import AggregateLayout
+from engine.accumulators.aggregate_layout import AggregateLayout
+from engine.accumulators.state_combiner import StateCombiner
 from engine.aggregate.group_input import StateBinding
 from engine.aggregate.group_table import GroupTable
 from engine.aggregate.merge_scratch import MergeScratch
 from engine.aggregate.state_columns import GroupScan
-from engine.aggregate.state_combiner import StateCombiner
 from engine.aggregate.state_row_table import StateRowTable, state_row_table_of
 from engine.aggregate.table_insert import TableInsert
 from engine.closing import close_all

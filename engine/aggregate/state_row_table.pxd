@@ -3,12 +3,13 @@
 cimport cython
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 
+from engine.accumulators.state_combiner cimport StateCombiner
 from engine.aggregate.group_directory cimport GroupDirectory
 from engine.aggregate.merge_scratch cimport MergeScratch
-from engine.partitions.row_partitions cimport KeptRows, RowPage
-from engine.aggregate.state_combiner cimport StateCombiner
 from engine.aggregate.state_row_keys cimport RowKeys
 from engine.memory.page_pool cimport PagePool
+from engine.partitions.row_page cimport RowPage
+from engine.partitions.row_partitions cimport KeptRows
 from engine.records.row_codec cimport RowCodec
 
 @cython.final

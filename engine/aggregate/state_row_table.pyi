@@ -1,5 +1,5 @@
+from engine.accumulators.state_combiner import StateCombiner
 from engine.aggregate.merge_scratch import MergeScratch
-from engine.aggregate.state_combiner import StateCombiner
 from engine.iomanager.spill_file import SpillFile
 from engine.memory.page_pool import PagePool
 from engine.partitions.row_partitions import KeptRows

@@ -34,6 +34,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memcpy, memmove, memset
 
+from engine.accumulators.state_combiner cimport StateCombiner
 from engine.aggregate.group_directory cimport (
     directory_can_double,
     directory_give,
@@ -44,12 +45,12 @@ from engine.aggregate.group_directory cimport (
     directory_take,
 )
 from engine.aggregate.merge_scratch cimport CHUNK_ROWS, MergeScratch
-from engine.partitions.row_partitions cimport KeptRows, RowPage, append_page, copy_row
-from engine.aggregate.state_combiner cimport StateCombiner
 from engine.aggregate.state_row_keys cimport are_same_keys, has_value_outside, may_be_merged, row_keys_of
 from engine.iomanager.spill_file cimport SpillFile
 from engine.iomanager.spill_reader cimport SpillReader
 from engine.memory.page_pool cimport PagePool
+from engine.partitions.row_page cimport RowPage, append_page, copy_row
+from engine.partitions.row_partitions cimport KeptRows
 from engine.records.byte_kernels cimport LINE_BYTES, prefetch, store32
 from engine.records.hashing cimport hash_rows
 from engine.records.outside_values cimport values_lie_outside

@@ -12,7 +12,7 @@ Held by: tests/aggregate/test_hash_aggregate.py
 
 from __future__ import annotations
 
-from engine.aggregate.aggregate_layout import AggregateLayout
+from engine.accumulators.aggregate_layout import AggregateLayout
 from engine.aggregate.aggregate_spec import FORCED_GROUPS
 from engine.aggregate.group_input import GroupInput
 from engine.aggregate.group_table import GroupTable

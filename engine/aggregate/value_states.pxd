@@ -2,8 +2,8 @@
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
+from engine.accumulators.state_kernels cimport FLAG_OUTSIDE, StateField
 from engine.aggregate.group_store cimport GroupStore
-from engine.aggregate.state_kernels cimport FLAG_OUTSIDE, StateField
 from engine.memory.page_pool cimport PagePool
 from engine.records.arrow_batch cimport ArrowBatch, ColumnView
 from engine.records.outside_values cimport referenced_bytes

@@ -25,8 +25,7 @@ Held by: tests/aggregate/test_first_last.py
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.string cimport memcmp, memcpy
 
-from engine.aggregate.group_store cimport RECORD_VALUE, GroupStore, store_drop_large, store_place
-from engine.aggregate.state_kernels cimport (
+from engine.accumulators.state_kernels cimport (
     FLAG_NULL,
     FLAG_OUTSIDE,
     FLAG_VALUE,
@@ -35,6 +34,7 @@ from engine.aggregate.state_kernels cimport (
     OP_MAX,
     StateField,
 )
+from engine.aggregate.group_store cimport RECORD_VALUE, GroupStore, store_drop_large, store_place
 from engine.memory.page_pool cimport PagePool
 from engine.records.arrow_batch cimport KIND_LARGE_BYTES, ArrowBatch, column_is_null
 from engine.records.outside_keys cimport LENGTH_OUTSIDE, compare_outside

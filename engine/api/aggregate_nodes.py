@@ -1,6 +1,6 @@
 """One Aggregate as an operator of the plan, and what parts of a result have in common.
 
-    aggregate_node(source, keys, calls)       calls as engine.aggregate.functions has them; none: the different keys
+    aggregate_node(source, keys, calls)       calls as ``aggregate_functions`` has them; none: the different keys
     Part(node)                                keys and some of the aggregates, a row for each group
 
 Held by: tests/api/test_data_set.py
@@ -13,7 +13,7 @@ from collections.abc import Iterable
 import msgspec
 import pyarrow as pa
 
-from engine.aggregate.functions import argument_column, result_schema, state_schema
+from engine.accumulators.aggregate_functions import argument_column, result_schema, state_schema
 from engine.api.logical_node import LogicalNode
 from engine.expressions.infer import infer_type
 from engine.expressions.schema_bridge import to_plan_schema

@@ -163,7 +163,7 @@ ORDER_DEPENDENT_AGGREGATES = frozenset({"first", "last"})
 
 
 class AggregateCall(msgspec.Struct, frozen=True):
-    """One aggregate with states: ``function`` is one of ``engine.aggregate.functions``, or count_all."""
+    """One aggregate with states: ``function`` is one of ``engine.accumulators.aggregate_functions``, or count_all."""
 
     function: str
     #: None for count_all (``count()``: rows)

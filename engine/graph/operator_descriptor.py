@@ -273,9 +273,10 @@ class HashAggregateOperator(msgspec.Struct, frozen=True, tag="hash_aggregate"):
     """Hash aggregation.
 
     ``phase``: "partial" emits states and may emit a group twice, "combine" does so of states, "final" merges states,
-    "single" does both. The columns of states are documented in ``engine.aggregate.functions``. ``is_sorted_next``:
-    partial states go straight into a sort, where a state costs more than in an exchange. ``by_run``: rows come from
-    a source in the same task, and groups are complete with its run (``SourceOperator.in_runs``).
+    "single" does both. The columns of states are documented in ``engine.accumulators.aggregate_functions``.
+    ``is_sorted_next``: partial states go straight into a sort, where a state costs more than in an exchange.
+    ``by_run``: rows come from a source in the same task, and groups are complete with its run
+    (``SourceOperator.in_runs``).
     """
 
     phase: str

@@ -190,7 +190,7 @@ class Aggregate(msgspec.Struct, frozen=True, tag="aggregate"):
     The planner splits it in two phases and has no types of its own, so the plan brings those of the way between:
     ``argument_schema`` is the input of the first phase (key columns, then for each call that has an argument a column
     ``__arg{i}``, i its index in ``calls``), ``state_schema`` its output (key columns, then each call's states
-    ``__state{i}_{k}``), as ``engine.aggregate.functions`` gives them.
+    ``__state{i}_{k}``), as ``engine.accumulators.aggregate_functions`` gives them.
     """
 
     keys: tuple[str, ...]

@@ -10,9 +10,9 @@
 # LargeEntry of its own. Rows are multiples of 8 bytes, so the low three bits of a row pointer are free.
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
-from libc.stdlib cimport realloc
 
 from engine.memory.page_pool cimport PagePool
+from engine.partitions.row_page cimport RowPage, append_page
 from engine.records.row_codec cimport row_size
 
 cdef enum:
@@ -28,17 +28,13 @@ cdef extern from *:
     const uint64_t LINK_MATCHED "DREY_LINK_MATCHED"
     const uint32_t LINK_NUMBER_SHIFT "DREY_LINK_NUMBER_SHIFT"
 
-cdef struct EntryPage:
-    uint8_t* memory
-    int64_t used               # bytes
-
 cdef struct LargeEntry:
     uint8_t* memory            # link, then the row
     int64_t size               # bytes, link included
     bint beyond_limit          # its memory counts as no pages of the pool
 
 cdef struct EntryPages:
-    EntryPage* pages           # the last one is open
+    RowPage* pages             # the last one is open
     int64_t page_count
     int64_t page_capacity
     LargeEntry* large
@@ -68,27 +64,11 @@ cdef inline void set_next_of_key(uint8_t* row, uint8_t* next_row) noexcept nogil
 
 # Append an empty page. False when the pool has none.
 cdef inline bint open_page(EntryPages* entries, PagePool pool) noexcept nogil:
-    cdef uint8_t* page
-    cdef void* grown
-    cdef int64_t capacity
-    if entries.page_count == entries.page_capacity:
-        capacity = 2 * entries.page_capacity + 4
-        grown = realloc(entries.pages, capacity * sizeof(EntryPage))
-        if grown == NULL:
-            return False
-        entries.pages = <EntryPage*>grown
-        entries.page_capacity = capacity
-    page = pool.take()
-    if page == NULL:
-        return False
-    entries.pages[entries.page_count].memory = page
-    entries.pages[entries.page_count].used = 0
-    entries.page_count += 1
-    return True
+    return append_page(&entries.pages, &entries.page_count, &entries.page_capacity, pool)
 
 # Room for a row of size bytes (at most page_size - LINK_SIZE) in the open page; NULL when the page is full.
 cdef inline uint8_t* place_in_page(EntryPages* entries, int64_t size) noexcept nogil:
-    cdef EntryPage* page
+    cdef RowPage* page
     cdef uint8_t* row
     if entries.page_count == 0:
         return NULL
@@ -123,7 +103,7 @@ cdef void clear_links(const EntryPages* entries) noexcept nogil
 cdef int64_t next_entries(const EntryPages* entries, EntryCursor* cursor, uint8_t** rows,
                           int64_t capacity) noexcept nogil
 # Squeeze the links out of a page in place, so that it holds plain rows.
-cdef void strip_links(EntryPage* page) noexcept nogil
+cdef void strip_links(RowPage* page) noexcept nogil
 # Give back everything; with keep_page the first page stays, empty.
 cdef void release_entries(EntryPages* entries, PagePool pool, bint keep_page) noexcept nogil
 

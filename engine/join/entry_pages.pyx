@@ -12,6 +12,7 @@ from libc.stdlib cimport realloc
 from libc.string cimport memmove, memset
 
 from engine.memory.page_pool cimport PagePool
+from engine.partitions.row_page cimport RowPage
 from engine.records.byte_kernels cimport LINE_BYTES, WALK_AHEAD, prefetch
 from engine.records.row_codec cimport row_size
 
@@ -77,7 +78,7 @@ cdef void clear_links(const EntryPages* entries) noexcept nogil:
             row_link(rows[index])[0] = 0
 
 
-cdef void strip_links(EntryPage* page) noexcept nogil:
+cdef void strip_links(RowPage* page) noexcept nogil:
     cdef int64_t source = 0
     cdef int64_t target = 0
     cdef int64_t size

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from engine.aggregate.state_combiner import StateCombiner
+    from engine.accumulators.state_combiner import StateCombiner
     from engine.graph.operator_descriptor import OperatorDescriptor
     from engine.operators.task_inputs import TaskInput
 

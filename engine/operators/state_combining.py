@@ -14,7 +14,7 @@ from engine.records.plain_types import plain_schema
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from engine.aggregate.state_combiner import StateCombiner
+    from engine.accumulators.state_combiner import StateCombiner
     from engine.graph.operator_descriptor import GroupedStates, OperatorDescriptor
 
 
@@ -22,8 +22,8 @@ def state_combiner(groups: GroupedStates | None, descriptor: OperatorDescriptor)
     """Return what combines the input rows of an operator, None where they are not states."""
     if groups is None:
         return None
-    from engine.aggregate.aggregate_layout import aggregate_layout  # noqa: PLC0415 - start-up time
-    from engine.aggregate.state_combiner import StateCombiner  # noqa: PLC0415
+    from engine.accumulators.aggregate_layout import aggregate_layout  # noqa: PLC0415 - start-up time
+    from engine.accumulators.state_combiner import StateCombiner  # noqa: PLC0415
 
     schema = plain_schema(to_arrow_schema(descriptor.input_schemas[0]))
     layout = aggregate_layout(schema, groups.keys, groups.calls, merging=True)
@@ -36,8 +36,8 @@ def state_results(
     """Return what makes results of combined states; batches stay as they are where they are not states."""
     if groups is None:
         return lambda batch: batch
-    from engine.aggregate.aggregate_layout import aggregate_layout  # noqa: PLC0415 - start-up time
-    from engine.aggregate.state_results import results_of_states  # noqa: PLC0415
+    from engine.accumulators.aggregate_layout import aggregate_layout  # noqa: PLC0415 - start-up time
+    from engine.accumulators.state_results import results_of_states  # noqa: PLC0415
 
     schema = plain_schema(to_arrow_schema(descriptor.input_schemas[0]))
     columns = aggregate_layout(schema, groups.keys, groups.calls, merging=True).results

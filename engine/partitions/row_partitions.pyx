@@ -37,6 +37,7 @@ from libc.string cimport memcpy, memset
 from engine.iomanager.spill_reader cimport SpillReader
 from engine.iomanager.spill_writer cimport SpillWriter
 from engine.memory.page_pool cimport PagePool, take_for_row
+from engine.partitions.row_page cimport RowPage, append_page, copy_row
 from engine.records.arrow_batch cimport ArrowBatch
 from engine.records.byte_kernels cimport LINE_BYTES, prefetch
 from engine.records.hashing cimport hash_batch, hash_rows, partition_of_hash

@@ -12,7 +12,6 @@ rank_kernels      kernels: rankings, bounds by rows, places of single values
 calls             functions at work: what they wait for, their results, the rows they still need
 row_values        a column's values at other rows
 frame_aggregates  aggregates over frames that only move forward
-exact_sum         a float sum without rounding, from which values can be taken out again
 extremes          the least value of a frame that slides
 
 Aggregates that look at all values of a group, from the same sorted rows, or from rows in any order:

@@ -19,7 +19,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 
 import pyarrow as pa
 
-from engine.aggregate.exact_mean cimport exact_mean
+from engine.accumulators.means cimport exact_mean
 from engine.records.arrow_functions import pc
 
 cdef extern from *:

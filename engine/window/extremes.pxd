@@ -13,21 +13,13 @@
 
 from libc.stdint cimport int64_t, uint8_t
 
-cdef extern from *:
-    """
-    #ifndef DREY_WINDOW_NUMBER
-    #define DREY_WINDOW_NUMBER
-    typedef __int128 drey_window_number;
-    #endif
-    """
-    # 128 bits
-    ctypedef long long number_t "drey_window_number"
+from engine.accumulators.checked_sums cimport int128
 
 cdef struct Item:
     int64_t position
     int64_t size            # bytes of a text
     uint8_t* text           # a copy, or NULL: a number
-    number_t number
+    int128 number
 
 cdef struct Extremes:
     Item* items             # [capacity], a ring
@@ -43,6 +35,6 @@ cdef struct Extremes:
 
 cdef void extremes_clear(Extremes* extremes) noexcept nogil
 cdef void extremes_free(Extremes* extremes) noexcept nogil
-cdef void extremes_push(Extremes* extremes, int64_t position, number_t number, const uint8_t* text,
+cdef void extremes_push(Extremes* extremes, int64_t position, int128 number, const uint8_t* text,
                         int64_t size) noexcept nogil
 cdef void extremes_drop(Extremes* extremes, int64_t before) noexcept nogil

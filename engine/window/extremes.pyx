@@ -7,6 +7,8 @@ from libc.stdint cimport int64_t, uint8_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcmp, memcpy
 
+from engine.accumulators.checked_sums cimport int128
+
 
 cdef inline Item* item_at(Extremes* extremes, int64_t index) noexcept nogil:
     return &extremes.items[(extremes.first + index) & (extremes.capacity - 1)]
@@ -37,7 +39,7 @@ cdef void extremes_free(Extremes* extremes) noexcept nogil:
     extremes.capacity = 0
 
 
-cdef bint is_before(const Extremes* extremes, const Item* item, number_t number, const uint8_t* text,
+cdef bint is_before(const Extremes* extremes, const Item* item, int128 number, const uint8_t* text,
                     int64_t size) noexcept nogil:
     """Whether an item is strictly nearer to what is wanted than a value."""
     cdef int order
@@ -68,7 +70,7 @@ cdef bint grow(Extremes* extremes) noexcept nogil:
     return True
 
 
-cdef void extremes_push(Extremes* extremes, int64_t position, number_t number, const uint8_t* text,
+cdef void extremes_push(Extremes* extremes, int64_t position, int128 number, const uint8_t* text,
                         int64_t size) noexcept nogil:
     """Take a value that enters."""
     cdef Item* item

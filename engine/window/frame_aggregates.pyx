@@ -27,73 +27,27 @@ Held by: tests/window/test_frame_aggregates.py
 
 cimport cython
 from libc.math cimport fma, isfinite, sqrt
-from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy, memset
 
-from engine.aggregate.exact_mean cimport exact_mean
-from engine.records.arrow_batch cimport ColumnView, column_is_null
-from engine.window.exact_sum cimport ExactSum, sum_add, sum_clear, sum_value
+from engine.accumulators.checked_sums cimport add_wrapping, fits_decimal, fits_int64, int128, load_int128
+from engine.accumulators.exact_sum cimport ExactSum, sum_add, sum_clear, sum_value
+from engine.accumulators.means cimport exact_mean, mean_of
+from engine.records.arrow_batch cimport KIND_DECIMAL128, KIND_FLOAT64, ColumnView, column_is_null
 from engine.window.extremes cimport (
     Extremes,
     extremes_clear,
     extremes_drop,
     extremes_free,
     extremes_push,
-    number_t,
 )
 from engine.window.row_block cimport Positions, RowBlock
+from engine.window.value_words cimport bits_of, word_of
 
 import pyarrow as pa
 
 from engine.errors import DataError, MemoryBudgetError
-
-cdef extern from *:
-    """
-    #include <stdint.h>
-    #include <string.h>
-    #ifndef DREY_WINDOW_NUMBER
-    #define DREY_WINDOW_NUMBER
-    typedef __int128 drey_window_number;
-    #endif
-    static inline drey_window_number drey_window_load(const void* source) {
-        drey_window_number value;
-        memcpy(&value, source, 16);
-        return value;
-    }
-    /* adds, and returns which way the sum has left 128 bits */
-    static inline int drey_window_add(drey_window_number* sum, drey_window_number value, int times) {
-        if (times < 0) return __builtin_sub_overflow(*sum, value, sum) ? (value < 0 ? 1 : -1) : 0;
-        return __builtin_add_overflow(*sum, value, sum) ? (value < 0 ? -1 : 1) : 0;
-    }
-    static inline int drey_window_fits(drey_window_number value) { return value == (int64_t)value; }
-    static inline int drey_window_is_decimal(drey_window_number value) {
-        const drey_window_number end =
-            (drey_window_number)10000000000000000000ULL * (drey_window_number)10000000000000000000ULL;
-        return value < end && value > -end;
-    }
-    /* a float as an integer in the same order: -0.0 is 0.0, NaN the largest */
-    static inline int64_t drey_window_order(double value) {
-        int64_t bits;
-        if (value != value) return INT64_MAX;
-        if (value == 0.0) return 0;
-        memcpy(&bits, &value, 8);
-        return bits < 0 ? (int64_t)(INT64_MIN - bits) : bits;
-    }
-    static inline double drey_window_real(int64_t order) {
-        double value;
-        if (order == INT64_MAX) return NAN;
-        if (order < 0) order = (int64_t)(INT64_MIN - order);
-        memcpy(&value, &order, 8);
-        return value;
-    }
-    """
-    number_t load_number "drey_window_load" (const void* source) noexcept nogil
-    int add_number "drey_window_add" (number_t* total, number_t value, int times) noexcept nogil
-    bint fits_int64 "drey_window_fits" (number_t value) noexcept nogil
-    bint is_decimal "drey_window_is_decimal" (number_t value) noexcept nogil
-    int64_t order_of_real "drey_window_order" (double value) noexcept nogil
-    double real_of_order "drey_window_real" (int64_t order) noexcept nogil
 
 cdef enum Function:
     COUNT = 0
@@ -123,7 +77,7 @@ cdef struct State:
     int64_t start           # rows [start, end) are in the state
     int64_t end
     int64_t count           # of them, not null
-    number_t whole          # sum of integers and decimals, less wraps * 2^128
+    int128 whole          # sum of integers and decimals, less wraps * 2^128
     int64_t wraps
     double real             # compensated sum: real + rest, or plain where that is not finite
     double rest
@@ -164,12 +118,12 @@ cdef inline void add_compensated(State* state, double value) noexcept nogil:
 
 
 cdef inline double real_at(const ColumnView* column, int64_t row, int32_t domain, int32_t scale) noexcept nogil:
-    cdef number_t number
+    cdef int128 number
     if domain == REALS:
         return (<const double*> column.values)[column.offset + row]
     if domain == INTEGERS:
         return <double> (<const int64_t*> column.values)[column.offset + row]
-    number = load_number(column.values + (column.offset + row) * 16)
+    number = load_int128(column.values + (column.offset + row) * 16)
     return exact_mean(&number, 2, 1, scale)
 
 
@@ -187,11 +141,11 @@ cdef void push(State* state, const ColumnView* column, int64_t row, int64_t posi
         offsets = <const int64_t*> column.offsets + column.offset + row
         extremes_push(&state.extremes, position, 0, column.values + offsets[0], offsets[1] - offsets[0])
     elif state.domain == REALS:
-        extremes_push(&state.extremes, position, order_of_real(real_at(column, row, REALS, 0)), NULL, 0)
+        extremes_push(&state.extremes, position, <int128> word_of((<const uint64_t*> column.values)[column.offset + row], True), NULL, 0)
     elif state.domain == INTEGERS:
         extremes_push(&state.extremes, position, (<const int64_t*> column.values)[column.offset + row], NULL, 0)
     else:
-        extremes_push(&state.extremes, position, load_number(column.values + (column.offset + row) * 16), NULL, 0)
+        extremes_push(&state.extremes, position, load_int128(column.values + (column.offset + row) * 16), NULL, 0)
 
 
 cdef inline void change(State* state, const ColumnView* column, int64_t row, int times) noexcept nogil:
@@ -202,9 +156,9 @@ cdef inline void change(State* state, const ColumnView* column, int64_t row, int
     if state.function >= STDDEV:
         add_moments(state, real_at(column, row, state.domain, state.scale), times)
     elif state.domain == INTEGERS:
-        state.wraps += add_number(&state.whole, (<const int64_t*> column.values)[column.offset + row], times)
+        state.wraps += add_wrapping(&state.whole, (<const int64_t*> column.values)[column.offset + row], times)
     elif state.domain == DECIMALS:
-        state.wraps += add_number(&state.whole, load_number(column.values + (column.offset + row) * 16), times)
+        state.wraps += add_wrapping(&state.whole, load_int128(column.values + (column.offset + row) * 16), times)
     elif state.slides:
         sum_add(&state.sum, (<const double*> column.values)[column.offset + row], times)
     else:
@@ -263,7 +217,7 @@ cdef void emit_text(State* state, int64_t index) noexcept nogil:
 
 
 cdef void emit_extreme(State* state, int64_t index) noexcept nogil:
-    cdef number_t number
+    cdef int128 number
     if state.domain == TEXTS:
         emit_text(state, index)
         return
@@ -272,7 +226,7 @@ cdef void emit_extreme(State* state, int64_t index) noexcept nogil:
     if state.domain == DECIMALS:
         memcpy(state.values + 16 * index, &number, 16)
     elif state.domain == REALS:
-        (<double*> state.values)[index] = real_of_order(<int64_t> number)
+        (<uint64_t*> state.values)[index] = bits_of(<uint64_t> number, True) if state.valid[index] else 0
     else:
         (<int64_t*> state.values)[index] = <int64_t> number
 
@@ -296,17 +250,18 @@ cdef inline void emit(State* state, int64_t index) noexcept nogil:
         (<double*> state.values)[index] = sqrt(found) if state.function == STDDEV else found
     elif state.function == AVG:
         if state.domain == REALS:
-            (<double*> state.values)[index] = total_of(state) / <double> state.count
+            found = total_of(state)
+            (<double*> state.values)[index] = mean_of(&found, KIND_FLOAT64, state.count, 0)
         else:
             state.has_overflown |= state.wraps != 0
-            (<double*> state.values)[index] = exact_mean(&state.whole, 2, state.count, state.scale)
+            (<double*> state.values)[index] = mean_of(&state.whole, KIND_DECIMAL128, state.count, state.scale)
     elif state.domain == REALS:
         (<double*> state.values)[index] = total_of(state)
     elif state.domain == INTEGERS:
         state.has_overflown |= not fits_int64(state.whole)
         (<int64_t*> state.values)[index] = <int64_t> state.whole
     else:
-        state.has_overflown |= state.wraps != 0 or not is_decimal(state.whole)
+        state.has_overflown |= state.wraps != 0 or not fits_decimal(state.whole)
         memcpy(state.values + 16 * index, &state.whole, 16)
 
 

@@ -25,7 +25,7 @@ from typing import Final
 import pyarrow as pa
 from pyarrow import types
 
-from engine.aggregate.functions import takes_numbers
+from engine.accumulators.aggregate_functions import sum_type, takes_numbers
 from engine.errors import NotYetSupportedError, SchemaError
 from engine.graph.window import FRAME_VALUE_FUNCTIONS, RANKING_FUNCTIONS, SHIFT_FUNCTIONS
 from engine.records.arrow_functions import pc
@@ -59,13 +59,10 @@ def result_type(function: str, argument_type: pa.DataType | None) -> pa.DataType
         if kernel_type(data_type) is None:
             raise SchemaError(f"{function}: values of {data_type} have no order: {key_remedy(data_type)}")
         return data_type
-    if not (types.is_integer(data_type) or types.is_floating(data_type) or types.is_decimal(data_type)):
+    total = sum_type(data_type)
+    if total is None:
         raise SchemaError(f"{function} {takes_numbers(data_type)}")
-    if function != "sum":
-        return pa.float64()
-    if types.is_decimal(data_type):
-        return pa.decimal128(38, data_type.scale)
-    return pa.int64() if types.is_integer(data_type) else pa.float64()
+    return total if function == "sum" else pa.float64()
 
 
 def kernel_type(data_type: pa.DataType) -> pa.DataType | None:

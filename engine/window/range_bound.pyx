@@ -17,8 +17,8 @@ Held by: tests/window/test_range_bound.py
 cimport cython
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
+from engine.accumulators.checked_sums cimport int128, load_int128
 from engine.records.arrow_batch cimport ColumnView, column_is_null
-from engine.window.extremes cimport number_t
 from engine.window.row_block cimport Positions, RowBlock, new_positions
 
 import pyarrow as pa
@@ -26,18 +26,12 @@ import pyarrow as pa
 cdef extern from *:
     """
     #include <stdint.h>
-    #include <string.h>
-    static inline drey_window_number drey_range_load(const void* source) {
-        drey_window_number value;
-        memcpy(&value, source, 16);
-        return value;
-    }
-    static inline drey_window_number drey_range_whole(int64_t high, uint64_t low) {
-        return (drey_window_number)(((unsigned __int128)(uint64_t)high << 64) | low);
+    static inline drey_int128 drey_range_whole(int64_t high, uint64_t low) {
+        return (drey_int128)(((unsigned __int128)(uint64_t)high << 64) | low);
     }
     """
-    number_t load_number "drey_range_load" (const void* source) noexcept nogil
-    number_t whole_number "drey_range_whole" (int64_t high, unsigned long long low) noexcept nogil
+    int128 load_number "drey_range_load" (const void* source) noexcept nogil
+    int128 whole_number "drey_range_whole" (int64_t high, unsigned long long low) noexcept nogil
 
 cdef enum Domain:
     INTEGERS = 0
@@ -47,14 +41,14 @@ cdef enum Domain:
 # A key: nulls and NaNs are in classes of their own, before or behind (0) the numbers.
 cdef struct Key:
     int32_t rank
-    number_t whole
+    int128 whole
     double real
 
 cdef struct Order:
     int32_t domain
     bint descending
     int32_t null_rank       # -2 or 2
-    number_t whole_offset
+    int128 whole_offset
     double real_offset
     bint is_end
     uint8_t threshold
@@ -77,7 +71,7 @@ cdef inline Key key_at(const Order* order, const ColumnView* column, int64_t row
         if order.domain == INTEGERS:
             key.whole = (<const int64_t*> column.values)[column.offset + row]
         else:
-            key.whole = load_number(column.values + (column.offset + row) * 16)
+            key.whole = load_int128(column.values + (column.offset + row) * 16)
         if order.descending:
             key.whole = -key.whole
     return key

@@ -8,8 +8,8 @@ from fractions import Fraction
 
 import pyarrow as pa
 
+from engine.accumulators.aggregate_functions import argument_column, result_schema, state_schema
 from engine.aggregate.aggregate_spec import AggregateSpec
-from engine.aggregate.functions import argument_column, result_schema, state_schema
 from engine.aggregate.hash_aggregate import HashAggregate
 from engine.graph.expression import AggregateCall, ColumnRef
 

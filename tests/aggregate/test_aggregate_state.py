@@ -2,9 +2,9 @@
 
 import pytest
 
+from engine.accumulators.aggregate_functions import result_schema, state_schema
 from engine.aggregate.aggregate_spec import AggregateSpec
 from engine.aggregate.aggregate_state import TRANSITIONS, AggregateProgress, AggregateState
-from engine.aggregate.functions import result_schema, state_schema
 from engine.aggregate.hash_aggregate import HashAggregate
 from engine.iomanager.spill_writer import SpillWriter
 from tests.aggregate.group_oracle import argument_types_of, make_table

@@ -6,9 +6,9 @@ import random
 import pyarrow as pa
 import pytest
 
-from engine.aggregate.aggregate_layout import aggregate_layout
+from engine.accumulators.aggregate_functions import argument_column, result_schema
+from engine.accumulators.aggregate_layout import aggregate_layout
 from engine.aggregate.aggregate_spec import AggregateSpec
-from engine.aggregate.functions import argument_column, result_schema
 from engine.aggregate.hash_aggregate import HashAggregate
 from engine.aggregate.table_insert import table_of as group_table_of
 from tests.aggregate.group_oracle import MEMORIES, input_table, make_calls, oracle, rows_of, single, two_phases

@@ -5,8 +5,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from engine.accumulators.aggregate_functions import argument_column
 from engine.aggregate import file_passes
-from engine.aggregate.functions import argument_column
 from engine.graph.expression import AggregateCall, ColumnRef
 from engine.records.row_codec import RowCodec
 from tests.aggregate.group_oracle import make_table, oracle, rows_of, single, two_phases

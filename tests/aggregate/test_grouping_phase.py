@@ -9,9 +9,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from engine.accumulators.aggregate_functions import result_schema
 from engine.aggregate import grouping_phase
 from engine.aggregate.aggregate_spec import AggregateSpec
-from engine.aggregate.functions import result_schema
 from engine.aggregate.grouping_phase import GroupingPhase
 from engine.aggregate.hash_aggregate import HashAggregate
 from engine.partitions.recursion import Recursion

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from engine.accumulators.aggregate_functions import result_schema, state_schema
 from engine.aggregate.aggregate_spec import AggregateSpec
-from engine.aggregate.functions import result_schema, state_schema
 from engine.aggregate.hash_aggregate import HashAggregate
 from engine.errors import CorruptBlockError, SchemaError
 from engine.graph.expression import AggregateCall, ColumnRef

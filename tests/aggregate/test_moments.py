@@ -9,7 +9,7 @@ from fractions import Fraction
 import pyarrow as pa
 import pytest
 
-from engine.aggregate.moment_kernels import pairs_of, states_of_values
+from engine.accumulators.moment_kernels import pairs_of, states_of_values
 from tests.aggregate.group_oracle import MEMORIES, input_table, make_calls, single, two_phases
 
 #: as in state_kernels.pxd

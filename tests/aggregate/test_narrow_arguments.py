@@ -7,8 +7,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from engine.accumulators.aggregate_functions import argument_column
 from engine.aggregate.aggregate_spec import AggregateSpec
-from engine.aggregate.functions import argument_column
 from engine.aggregate.hash_aggregate import HashAggregate
 from engine.errors import DataError, SchemaError
 from engine.graph.expression import AggregateCall, ColumnRef

@@ -5,9 +5,9 @@ import random
 import pyarrow as pa
 import pytest
 
+from engine.accumulators.aggregate_functions import result_schema, state_schema
 from engine.aggregate import pre_aggregation
 from engine.aggregate.aggregate_spec import AggregateSpec
-from engine.aggregate.functions import result_schema, state_schema
 from engine.aggregate.hash_aggregate import HashAggregate
 from tests.aggregate.group_oracle import (
     VALUE_TYPES,

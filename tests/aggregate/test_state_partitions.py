@@ -5,7 +5,7 @@ import random
 import pyarrow as pa
 import pytest
 
-from engine.aggregate.state_combiner import StateCombiner
+from engine.accumulators.state_combiner import StateCombiner
 from engine.aggregate.state_partitions import StatePartitions
 from engine.errors import DataError, MemoryBudgetError
 from engine.partitions.partition_files import PartitionFiles

@@ -6,12 +6,12 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from engine.aggregate.aggregate_layout import aggregate_layout
+from engine.accumulators.aggregate_functions import result_schema, state_schema
+from engine.accumulators.aggregate_layout import aggregate_layout
+from engine.accumulators.state_combiner import StateCombiner
 from engine.aggregate.aggregate_spec import AggregateSpec
-from engine.aggregate.functions import result_schema, state_schema
 from engine.aggregate.hash_aggregate import HashAggregate
 from engine.aggregate.partition_merger import PartitionMerger
-from engine.aggregate.state_combiner import StateCombiner
 from engine.aggregate.state_row_table import state_row_table_of
 from engine.errors import DataError
 from engine.partitions.partition_files import PartitionFiles

@@ -3,8 +3,8 @@
 import pyarrow as pa
 import pytest
 
+from engine.accumulators.aggregate_functions import result_schema, state_schema
 from engine.aggregate.aggregate_spec import AggregateSpec
-from engine.aggregate.functions import result_schema, state_schema
 from engine.aggregate.hash_aggregate import HashAggregate
 from engine.exchange.page_reader import PageReader
 from engine.records.row_codec import RowCodec

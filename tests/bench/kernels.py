@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from engine.accumulators.aggregate_functions import result_schema
 from engine.aggregate.aggregate_spec import AggregateSpec
-from engine.aggregate.functions import result_schema
 from engine.aggregate.hash_aggregate import HashAggregate
 from engine.exchange.key_selector import HashSelector
 from engine.graph.expression import AggregateCall, ColumnRef

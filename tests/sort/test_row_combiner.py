@@ -9,11 +9,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from engine.aggregate.aggregate_layout import aggregate_layout
-from engine.aggregate.functions import result_schema, state_schema
-from engine.aggregate.state_combiner import StateCombiner
-from engine.aggregate.state_results import results_of_states
-from engine.aggregate.ungrouped_states import ungrouped_states
+from engine.accumulators.aggregate_functions import result_schema, state_schema
+from engine.accumulators.aggregate_layout import aggregate_layout
+from engine.accumulators.state_combiner import StateCombiner
+from engine.accumulators.state_results import results_of_states
+from engine.accumulators.ungrouped_states import ungrouped_states
 from engine.errors import DataError, NotYetSupportedError
 from engine.graph.expression import AggregateCall, ColumnRef
 from engine.graph.sort_key import SortKey

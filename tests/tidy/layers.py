@@ -14,7 +14,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("memory",),
     ("graph",),
     ("records", "iomanager", "rpc"),
-    ("sort", "partitions"),
+    ("sort", "partitions", "accumulators"),
     ("exchange", "gateways", "blob", "join", "aggregate", "expressions", "commit"),
     ("files", "statistics", "window"),
     ("formats",),

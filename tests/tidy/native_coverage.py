@@ -4,7 +4,7 @@ python -m tests.tidy.native_coverage build/coverage.json           all rooms
 python -m tests.tidy.native_coverage build/coverage.json engine/memory ...
 
     share   lines  module                                never ran
-    97.4 %    151  engine/aggregate/state_combiner.pyx   88-90 131
+    97.4 %    151  engine/accumulators/state_combiner.pyx   88-90 131
 """
 
 import json

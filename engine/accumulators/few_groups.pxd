@@ -1,11 +1,12 @@
-# Kernels of a block of rows that belong to few groups.
+# Kernels of a block of rows that belong to one group or to few.
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t
 
-from engine.aggregate.state_kernels cimport StateField
+from engine.accumulators.state_kernels cimport StateField
 from engine.records.arrow_batch cimport ColumnView
 
 cdef enum:
+    NOT_DONE = -1               # left to update_state
     FEW_GROUPS_MAX = 8
     FEW_NUMBERS_MAX = 1024      # numbers that rows may have
     HALF_ROWS_MAX = 512
@@ -28,7 +29,9 @@ cdef struct FewGroups:
 cdef bint list_rows(FewGroups* few, const uint32_t* numbers, int64_t number_count, uint8_t** groups,
                     int64_t count) noexcept nogil
 
-# Update a state of all groups from the rows that are listed; start: the first row of the block. Returns what
-# update_state does, or NOT_DONE (of only_group).
+# Update a state from all rows, which are of one group. Returns what update_state does, or NOT_DONE.
+cdef int update_only_group(const StateField* field, const ColumnView* column, int64_t start, uint8_t* group,
+                           int64_t count) noexcept nogil
+# Update a state of all groups from the rows that are listed; start: the first row of the block.
 cdef int update_few_groups(const FewGroups* few, const StateField* field, const ColumnView* column,
                            int64_t start) noexcept nogil

@@ -1,4 +1,5 @@
-# Sums of integers and decimals that tell when they leave their type: 64 bits, 38 digits in 128, 76 digits in 256.
+# Sums of integers and decimals that tell when they leave their type: 64 bits, 38 digits in 128, 76 digits in 256; and
+# sums of 128 bits that values are taken out of again, which tell how often they have wrapped around.
 
 from libc.stdint cimport int64_t, uint8_t
 
@@ -31,11 +32,14 @@ cdef extern from *:
         memcpy(&value, source, 16);
         return value;
     }
-    /* The sum of integers; of fewer than 2^63 of them it fits. */
-    static inline drey_int128 drey_sum_int64(const int64_t* values, int64_t count) {
-        drey_int128 total = 0;
-        for (int64_t row = 0; row < count; row++) total += values[row];
-        return total;
+    /* Adds a value, or takes it out again (times: 1, -1); returns how often 2^128 is to be added to the sum. */
+    static inline int drey_add_wrapping(drey_int128* sum, drey_int128 value, int times) {
+        if (times < 0) return __builtin_sub_overflow(*sum, value, sum) ? (value < 0 ? 1 : -1) : 0;
+        return __builtin_add_overflow(*sum, value, sum) ? (value < 0 ? -1 : 1) : 0;
+    }
+    static inline int drey_fits_int64(drey_int128 value) { return value == (int64_t)value; }
+    static inline int drey_fits_decimal(drey_int128 value) {
+        return value < DREY_DECIMAL_END && value > -DREY_DECIMAL_END;
     }
     /* 10^76: one more than the largest decimal of 76 digits; two such numbers add up below 2^255 */
     static const uint64_t drey_decimal256_end[4] = {0x0ULL, 0x7775a5f171951000ULL, 0x764b4abe8652979ULL,
@@ -82,6 +86,8 @@ cdef extern from *:
     bint add_int64 "drey_add_int64" (int64_t* target, int64_t value) noexcept nogil
     bint add_int128 "drey_add_int128" (void* target, int128 value) noexcept nogil
     int128 load_int128 "drey_load_int128" (const void* source) noexcept nogil
-    int128 sum_int64 "drey_sum_int64" (const int64_t* values, int64_t count) noexcept nogil
+    int add_wrapping "drey_add_wrapping" (int128* total, int128 value, int times) noexcept nogil
+    bint fits_int64 "drey_fits_int64" (int128 value) noexcept nogil
+    bint fits_decimal "drey_fits_decimal" (int128 value) noexcept nogil
     int add_int256 "drey_add_int256" (uint8_t* target, const uint8_t* value) noexcept nogil
     int add_int128_to_int256 "drey_add_int128_to_int256" (uint8_t* target, int128 value) noexcept nogil

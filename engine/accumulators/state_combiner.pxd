@@ -3,7 +3,7 @@
 cimport cython
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 
-from engine.aggregate.state_kernels cimport StateField
+from engine.accumulators.state_kernels cimport StateField
 from engine.records.arrow_batch cimport ColumnView
 from engine.records.byte_kernels cimport load64
 from engine.records.row_codec cimport RowCodec

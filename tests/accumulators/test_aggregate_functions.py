@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pytest
 
-from engine.aggregate.functions import (
+from engine.accumulators.aggregate_functions import (
     argument_column,
     call_text,
     partial_columns,

@@ -74,7 +74,7 @@ FUNCTIONS = ("count", "sum", "avg", "min", "max", "first", "last", "product", *_
 
 DECIMAL_DIGITS_MAX = 38
 WIDE_DECIMAL_DIGITS_MAX = 76
-#: the most digits behind the point, or zeros before it, for which exact_mean.pxd has room
+#: the most digits behind the point, or zeros before it, for which means.pxd has room
 MEAN_SCALE_MAX = 150
 
 
@@ -106,18 +106,24 @@ def _is_key_type(data_type: pa.DataType) -> bool:
     return is_key_type(data_type) and not types.is_null(data_type)
 
 
-def _sum_type(call: AggregateCall, data_type: pa.DataType, integer_type: pa.DataType) -> pa.DataType:
+def sum_type(data_type: pa.DataType, integer_type: pa.DataType | None = None) -> pa.DataType | None:
+    """Return the type of a sum, that of integers int64 or another; None: values of the type are not added up."""
     if types.is_integer(data_type):
-        return integer_type
+        return integer_type or pa.int64()
     if types.is_floating(data_type):
         return pa.float64()
-    if types.is_decimal128(data_type):
-        return pa.decimal128(DECIMAL_DIGITS_MAX, data_type.scale)
     if types.is_decimal256(data_type):
         return pa.decimal256(WIDE_DECIMAL_DIGITS_MAX, data_type.scale)
-    if types.is_decimal(data_type):
+    return pa.decimal128(DECIMAL_DIGITS_MAX, data_type.scale) if types.is_decimal(data_type) else None
+
+
+def _sum_state(call: AggregateCall, data_type: pa.DataType, integer_type: pa.DataType | None = None) -> StateSpec:
+    found = sum_type(data_type, integer_type)
+    if found is None:
+        raise SchemaError(f"{call_text(call)}: {call.function} {takes_numbers(data_type)}")
+    if types.is_decimal(data_type) and not (types.is_decimal128(data_type) or types.is_decimal256(data_type)):
         raise NotYetSupportedError(f"{call.function} of {data_type} ({call.name})")
-    raise SchemaError(f"{call_text(call)}: {call.function} {takes_numbers(data_type)}")
+    return StateSpec("sum", found)
 
 
 def takes_numbers(data_type: pa.DataType) -> str:
@@ -161,12 +167,12 @@ def state_specs(call: AggregateCall, argument_type: pa.DataType | None) -> tuple
     if function == "count":
         return (StateSpec("count", pa.int64()),)
     if function == "sum":
-        return (StateSpec("sum", _sum_type(call, argument_type, pa.int64())),)
+        return (_sum_state(call, argument_type),)
     if function == "avg":
         exact = pa.decimal128(DECIMAL_DIGITS_MAX, 0)
         if types.is_decimal(argument_type) and abs(argument_type.scale) > MEAN_SCALE_MAX:
             raise NotYetSupportedError(f"{call_text(call)} of {argument_type}: cast it to fewer digits first")
-        return (StateSpec("sum", _sum_type(call, argument_type, exact)), StateSpec("count", pa.int64()))
+        return (_sum_state(call, argument_type, exact), StateSpec("count", pa.int64()))
     if function in _MOMENTS or function == "product":
         return (_state_of_numbers(call, argument_type),)
     if function in _OF_BITS:

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from engine.aggregate.aggregate_layout import AggregateLayout
-from engine.aggregate.functions import OF_MOMENTS
-from engine.aggregate.moment_kernels import states_of_values
+from engine.accumulators.aggregate_functions import OF_MOMENTS
+from engine.accumulators.aggregate_layout import AggregateLayout
+from engine.accumulators.moment_kernels import states_of_values
 from engine.errors import DataError
 from engine.records.arrow_functions import pc
 from engine.records.plain_scalars import scalar_of

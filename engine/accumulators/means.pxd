@@ -1,11 +1,15 @@
-# The mean of exact sums, rounded once: sum / (count * 10^scale) as the nearest float64, ties to even.
+# Means of sums. Floats are divided; the mean of an exact sum is rounded once: sum / (count * 10^scale) as the nearest
+# float64, ties to even.
 #
+#     mean_of(total, kind, count, scale)          total: a sum of this kind, the state of an average
 #     exact_mean(total, words, count, scale)      total: a two's complement integer of 2 or 4 words of 64 bits
 #
 # Small sums and counts are floats themselves, and a division of floats rounds once. Otherwise both sides are long
 # integers: 54 bits of the quotient come out one by one, what is left decides the rounding. |scale| <= 150.
 
 from libc.stdint cimport int32_t, int64_t
+
+from engine.records.arrow_batch cimport KIND_DECIMAL256, KIND_FLOAT64
 
 cdef extern from *:
     """
@@ -98,3 +102,8 @@ cdef extern from *:
     }
     """
     double exact_mean "drey_exact_mean" (const void* total, int size, int64_t count, int32_t scale) noexcept nogil
+
+cdef inline double mean_of(const void* total, int32_t kind, int64_t count, int32_t scale) noexcept nogil:
+    if kind == KIND_FLOAT64:
+        return (<const double*> total)[0] / <double> count
+    return exact_mean(total, 4 if kind == KIND_DECIMAL256 else 2, count, scale)

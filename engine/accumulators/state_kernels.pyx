@@ -18,7 +18,7 @@ Held by: tests/aggregate/test_hash_aggregate.py
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcmp, memcpy
 
-from engine.aggregate.checked_sums cimport (
+from engine.accumulators.checked_sums cimport (
     add_int64,
     add_int128,
     add_int128_to_int256,
@@ -26,7 +26,7 @@ from engine.aggregate.checked_sums cimport (
     int128,
     load_int128,
 )
-from engine.aggregate.moment_kernels cimport (
+from engine.accumulators.moment_kernels cimport (
     OP_ADD_HIGHER_MOMENTS,
     OP_ADD_MOMENTS,
     OP_MERGE_MOMENTS,
@@ -113,8 +113,9 @@ cdef inline bint skips(const ColumnView* column, int64_t row) noexcept nogil:
 # ---------------------------------------------------------------------------------------------------------------- sums
 
 
-cdef int add_to_int64(const Integer* values, const StateField* field, const ColumnView* column, int64_t start,
-                      uint8_t** groups, int64_t count) noexcept nogil:
+cdef inline int add_each(const Integer* values, const StateField* field, const ColumnView* column, int64_t start,
+                         uint8_t** groups, int64_t count, bint is_wide) noexcept nogil:
+    """Add integers to sums of 64 or 128 bits; the compiler makes a loop of each."""
     cdef int64_t index
     cdef bint over = False
     cdef bint nulls = column.validity != NULL
@@ -123,99 +124,74 @@ cdef int add_to_int64(const Integer* values, const StateField* field, const Colu
     for index in range(count):
         if nulls and column_is_null(column, start + index):
             continue
-        if Integer is uint64_t:
-            over |= values[start + index] >> 63 != 0
-        over |= add_int64(<int64_t*> (groups[index] + offset), <int64_t> values[start + index])
-        groups[index][flag] = 1
-    return over
-
-
-cdef int add_to_int128(const Integer* values, const StateField* field, const ColumnView* column, int64_t start,
-                       uint8_t** groups, int64_t count) noexcept nogil:
-    cdef int64_t index
-    cdef bint over = False
-    cdef bint nulls = column.validity != NULL
-    cdef int32_t offset = field.offset
-    cdef int32_t flag = field.flag
-    for index in range(count):
-        if nulls and column_is_null(column, start + index):
-            continue
-        over |= add_int128(groups[index] + offset, <int128> values[start + index])
-        groups[index][flag] = 1
-    return over
-
-
-cdef int add_decimals(const uint8_t* values, const StateField* field, const ColumnView* column, int64_t start,
-                      uint8_t** groups, int64_t count) noexcept nogil:
-    cdef int64_t index
-    cdef bint over = False
-    cdef bint nulls = column.validity != NULL
-    cdef int32_t offset = field.offset
-    cdef int32_t flag = field.flag
-    for index in range(count):
-        if nulls and column_is_null(column, start + index):
-            continue
-        over |= add_int128(groups[index] + offset, load_int128(values + 16 * (start + index)))
-        groups[index][flag] = 1
-    return over
-
-
-cdef int add_wide_decimals(const StateField* field, const ColumnView* column, int64_t start, uint8_t** groups,
-                           int64_t count) noexcept nogil:
-    cdef const uint8_t* values = column.values + 32 * (column.offset + start)
-    cdef int64_t index
-    cdef bint over = False
-    cdef bint nulls = column.validity != NULL
-    cdef int32_t offset = field.offset
-    cdef int32_t flag = field.flag
-    for index in range(count):
-        if nulls and column_is_null(column, start + index):
-            continue
-        over |= add_int256(groups[index] + offset, values + 32 * index)
+        if is_wide:
+            over |= add_int128(groups[index] + offset, <int128> values[start + index])
+        else:
+            if Integer is uint64_t:
+                over |= values[start + index] >> 63 != 0
+            over |= add_int64(<int64_t*> (groups[index] + offset), <int64_t> values[start + index])
         groups[index][flag] = FLAG_VALUE
     return over
 
 
-cdef int add_narrow_to_wide(const StateField* field, const ColumnView* column, int64_t start, uint8_t** groups,
-                            int64_t count) noexcept nogil:
-    """Wide decimals that come in 64 bits."""
-    cdef const int64_t* values = <const int64_t*> column.values + column.offset + start
-    cdef int64_t index
-    cdef bint over = False
-    for index in range(count):
-        if skips(column, start + index):
-            continue
-        over |= add_int128_to_int256(groups[index] + field.offset, values[index])
-        groups[index][field.flag] = FLAG_VALUE
-    return over
-
-
-cdef inline int add_to_sum(const Integer* values, const StateField* field, const ColumnView* column, int64_t start,
-                           uint8_t** groups, int64_t count, bint wide) noexcept nogil:
-    if wide:
-        return add_to_int128(values, field, column, start, groups, count)
-    return add_to_int64(values, field, column, start, groups, count)
+cdef int add_to_sum(const Integer* values, const StateField* field, const ColumnView* column, int64_t start,
+                    uint8_t** groups, int64_t count) noexcept nogil:
+    if field.operation == OP_ADD_INT128:
+        return add_each(values, field, column, start, groups, count, True)
+    return add_each(values, field, column, start, groups, count, False)
 
 
 cdef int add_integers(const StateField* field, const ColumnView* column, int64_t start, uint8_t** groups,
-                      int64_t count, bint wide) noexcept nogil:
+                      int64_t count) noexcept nogil:
     """Choose the loop by the argument's kind."""
     cdef const uint8_t* values = column.values + column.offset * column.width
     if column.kind == KIND_INT64:
-        return add_to_sum(<const int64_t*> values, field, column, start, groups, count, wide)
+        return add_to_sum(<const int64_t*> values, field, column, start, groups, count)
     if column.kind == KIND_INT32:
-        return add_to_sum(<const int32_t*> values, field, column, start, groups, count, wide)
+        return add_to_sum(<const int32_t*> values, field, column, start, groups, count)
     if column.kind == KIND_INT16:
-        return add_to_sum(<const int16_t*> values, field, column, start, groups, count, wide)
+        return add_to_sum(<const int16_t*> values, field, column, start, groups, count)
     if column.kind == KIND_INT8:
-        return add_to_sum(<const int8_t*> values, field, column, start, groups, count, wide)
+        return add_to_sum(<const int8_t*> values, field, column, start, groups, count)
     if column.kind == KIND_UINT64:
-        return add_to_sum(<const uint64_t*> values, field, column, start, groups, count, wide)
+        return add_to_sum(<const uint64_t*> values, field, column, start, groups, count)
     if column.kind == KIND_UINT32:
-        return add_to_sum(<const uint32_t*> values, field, column, start, groups, count, wide)
+        return add_to_sum(<const uint32_t*> values, field, column, start, groups, count)
     if column.kind == KIND_UINT16:
-        return add_to_sum(<const uint16_t*> values, field, column, start, groups, count, wide)
-    return add_to_sum(values, field, column, start, groups, count, wide)
+        return add_to_sum(<const uint16_t*> values, field, column, start, groups, count)
+    return add_to_sum(values, field, column, start, groups, count)
+
+
+cdef inline int add_decimal(uint8_t* target, const uint8_t* value, int32_t width, bint is_wide) noexcept nogil:
+    if not is_wide:
+        return add_int128(target, load_int128(value))
+    return add_int256(target, value) if width == 32 else add_int128_to_int256(target, (<const int64_t*> value)[0])
+
+
+cdef inline int add_each_decimal(const StateField* field, const ColumnView* column, int64_t start, uint8_t** groups,
+                                 int64_t count, int32_t width, bint is_wide) noexcept nogil:
+    """Add decimals of so many bytes to sums of 128 or 256 bits."""
+    cdef const uint8_t* values = column.values + width * (column.offset + start)
+    cdef int64_t index
+    cdef bint over = False
+    cdef bint nulls = column.validity != NULL
+    cdef int32_t offset = field.offset
+    cdef int32_t flag = field.flag
+    for index in range(count):
+        if nulls and column_is_null(column, start + index):
+            continue
+        over |= add_decimal(groups[index] + offset, values + width * index, width, is_wide)
+        groups[index][flag] = FLAG_VALUE
+    return over
+
+
+cdef int add_decimals(const StateField* field, const ColumnView* column, int64_t start, uint8_t** groups,
+                      int64_t count) noexcept nogil:
+    if field.operation == OP_ADD_INT128:
+        return add_each_decimal(field, column, start, groups, count, 16, False)
+    if column.kind == KIND_INT64:       # narrow decimals
+        return add_each_decimal(field, column, start, groups, count, 8, True)
+    return add_each_decimal(field, column, start, groups, count, 32, True)
 
 
 cdef int add_reals(const Real* values, const StateField* field, const ColumnView* column, int64_t start,
@@ -434,18 +410,12 @@ cdef int update_state(const StateField* field, const ColumnView* column, int64_t
         return count_rows(field, NULL, start, groups, count)
     if field.operation == OP_COUNT_VALID:
         return count_rows(field, column, start, groups, count)
-    if field.operation == OP_ADD_INT64:
-        return add_integers(field, column, start, groups, count, False)
-    if field.operation == OP_ADD_INT128:
-        if column.kind == KIND_DECIMAL128:
-            return add_decimals(column.values + 16 * column.offset, field, column, start, groups, count)
-        return add_integers(field, column, start, groups, count, True)
+    if field.operation == OP_ADD_INT256 or (field.operation == OP_ADD_INT128 and column.kind == KIND_DECIMAL128):
+        return add_decimals(field, column, start, groups, count)
+    if field.operation == OP_ADD_INT64 or field.operation == OP_ADD_INT128:
+        return add_integers(field, column, start, groups, count)
     if field.operation == OP_ADD_DOUBLE:
         return add_doubles(field, column, start, groups, count)
-    if field.operation == OP_ADD_INT256 and column.kind == KIND_INT64:
-        return add_narrow_to_wide(field, column, start, groups, count)
-    if field.operation == OP_ADD_INT256:
-        return add_wide_decimals(field, column, start, groups, count)
     if field.operation == OP_MULTIPLY:
         return multiply(field, column, start, groups, count)
     if OP_BIT_AND <= field.operation <= OP_BIT_XOR:

@@ -32,7 +32,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcmp, memcpy, memset
 
-from engine.aggregate.state_kernels cimport (
+from engine.accumulators.state_kernels cimport (
     OP_ADD_DOUBLE,
     OP_ADD_INT64,
     OP_FIRST,

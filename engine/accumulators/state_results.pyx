@@ -3,21 +3,18 @@
     results_of_states(batch, key_count, columns, schema)        columns: as AggregateLayout.results
 
     keys, sums, counts, extremes ──────────────────────────────► the columns as they are
-    (sum, count) of an average ──► groups of two values each ──► the kernels of GroupScan ──► float64
+    (sum, count) of an average ──► the mean of each ───────────► float64
     moments ─────────────────────► addresses of their bytes ───► variance, correlation and the like
 
 Invariants: a state that is null is one of no value; an average of it is null, as is a statistic of too few.
-Memory: one chunk of groups beside the results.
 
 Held by: tests/sort/test_row_combiner.py
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
-from libc.string cimport memcpy
 
-from engine.aggregate.moment_kernels cimport VARIANCE, CoMoments, gather_statistics
-from engine.aggregate.state_columns cimport gather_means
-from engine.aggregate.state_kernels cimport StateField
+from engine.accumulators.means cimport mean_of
+from engine.accumulators.moment_kernels cimport VARIANCE, CoMoments, gather_statistics
 from engine.records.arrow_batch cimport ArrowBatch, ColumnView, column_is_null
 
 import pyarrow as pa
@@ -26,8 +23,6 @@ from engine.records.arrow_functions import pc
 
 cdef enum:
     CHUNK_ROWS = 256
-    TOTAL_BYTES = 32        # of the widest sum
-    GROUP_WORDS = 5         # sum and count
 
 
 cdef uint8_t* buffer_address(object buffer) except? NULL:
@@ -60,31 +55,16 @@ def results_of_states(batch not None, int64_t key_count, list columns not None, 
 
 
 cdef object _means(const ColumnView* total, const ColumnView* counted, int64_t count, total_type):
-    cdef int64_t[CHUNK_ROWS * GROUP_WORDS] chunk
-    cdef uint8_t* groups[CHUNK_ROWS]
     cdef const uint8_t* totals = total.values + total.offset * total.width
-    cdef const uint8_t* counts = counted.values + counted.offset * counted.width
-    cdef int32_t width = total.width
-    cdef StateField total_field, count_field
-    cdef int64_t start = 0
-    cdef int64_t size, index
+    cdef const int64_t* counts = <const int64_t*> counted.values + counted.offset
+    cdef int32_t scale = total_type.scale if pa.types.is_decimal(total_type) else 0
+    cdef int64_t row
     cdef double* values
-    total_field.kind = total.kind
-    total_field.scale = total_type.scale if pa.types.is_decimal(total_type) else 0
-    total_field.offset = 0
-    count_field.offset = TOTAL_BYTES
     buffer = pa.allocate_buffer(count * sizeof(double))
     values = <double*> buffer_address(buffer)
     with nogil:
-        for index in range(CHUNK_ROWS):
-            groups[index] = <uint8_t*> (chunk + index * GROUP_WORDS)
-        while start < count:
-            size = min(<int64_t> CHUNK_ROWS, count - start)
-            for index in range(size):
-                memcpy(groups[index], totals + (start + index) * width, <size_t> width)
-                memcpy(groups[index] + TOTAL_BYTES, counts + (start + index) * 8, 8)
-            gather_means(groups, size, &total_field, &count_field, values + start)
-            start += size
+        for row in range(count):
+            values[row] = mean_of(totals + row * total.width, total.kind, max(counts[row], <int64_t> 1), scale)
     return pa.Array.from_buffers(pa.float64(), count, [None, buffer], null_count=0)
 
 

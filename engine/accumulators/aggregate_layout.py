@@ -14,8 +14,7 @@ from __future__ import annotations
 import msgspec
 import pyarrow as pa
 
-from engine.aggregate.aggregate_spec import PARTIAL_PHASES
-from engine.aggregate.functions import (
+from engine.accumulators.aggregate_functions import (
     StateSpec,
     argument_column,
     call_text,
@@ -253,10 +252,10 @@ def aggregate_layout(
     )
 
 
-def check_output(layout: AggregateLayout, schema: pa.Schema, phase: str) -> None:
-    """Raise SchemaError when an output schema is not what the phase gives."""
+def check_output(layout: AggregateLayout, schema: pa.Schema, *, gives_states: bool) -> None:
+    """Raise SchemaError when an output schema is not that of states, or of results."""
     types = [*layout.key_schema.types]
-    if phase in PARTIAL_PHASES:
+    if gives_states:
         types += [spec.type for spec in layout.specs]
     else:
         for state, counted in layout.results:
@@ -265,7 +264,7 @@ def check_output(layout: AggregateLayout, schema: pa.Schema, phase: str) -> None
     if types != schema.types:
         wanted = ", ".join(str(data_type) for data_type in types)
         given = ", ".join(f"{field.name}: {field.type}" for field in schema)
-        raise SchemaError(f"an aggregate ({phase}) gives columns of types [{wanted}], not [{given}]")
+        raise SchemaError(f"an aggregate gives columns of types [{wanted}], not [{given}]")
 
 
 def result_of_nothing(layout: AggregateLayout, schema: pa.Schema) -> pa.RecordBatch:

@@ -15,9 +15,9 @@ The life of a job:
 
 Layers, lowest first: errors closing shown_text | private_folder machine_limits | ids clock config fault_points
 log_output python_command shown_html shown_sizes user_warnings | log_format | process_folder task_log | memory | graph
-| records iomanager rpc | exchange gateways blob sort join aggregate expressions commit | files statistics window | csv parquet
-| transport connectors functions insight adaptive | operators | optimizer taskexecutor jobmaster resourcemanager
-client | dispatcher api rest | spark sql | entrypoint minicluster | dataframes | targets | cli | drey.
+| records iomanager rpc | exchange gateways blob sort join aggregate expressions commit | files statistics window |
+csv parquet | transport connectors functions insight adaptive | operators | optimizer taskexecutor jobmaster
+resourcemanager client | dispatcher api rest | spark sql | entrypoint minicluster | dataframes | targets | cli | drey.
 
 Where to start reading: ``graph/plan.py``, then ``operators/batch_task.py``, then ``records/layout.py``.
 

@@ -14,8 +14,8 @@
     ├── MemoryLeakError         a memory manager was closed while owners held pages
     ├── ResourceError           retried: lost processes, partitions, connections, disks
     │   ├── DiskFullError  SpillError  CorruptBlockError
-    │   └── PartitionNotFoundError  PartitionReleasedError  PartitionConnectionError  ProducerFailedError
-    │       SlotTimeoutError
+    │   ├── PartitionNotFoundError  PartitionReleasedError  PartitionConnectionError  ProducerFailedError
+    │   └── SlotTimeoutError  MachineLimitError
     ├── JobStalledError         each of a job's tasks waits for another one
     └── JobExecutionError       what env.execute() raises; str() is the report a person reads
         ├── DataError           file, line, column, row of bad input
@@ -189,6 +189,10 @@ class ProducerFailedError(ResourceError):
 
     Retryable: nothing is wrong with the consumer. The producer's own report decides whether the job is.
     """
+
+
+class MachineLimitError(ResourceError):
+    """A machine gives a process no more files, processes, threads or memory; another machine may."""
 
 
 class SlotTimeoutError(ResourceError):

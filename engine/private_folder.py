@@ -23,6 +23,7 @@ Source: the checks of sshd and tmux (/tmp/tmux-<uid>); the place is the one of t
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import pwd
 import stat
@@ -140,7 +141,9 @@ def _root() -> Path:
     for home in _homes():
         try:
             return make_private(home / ".local" / "state" / "drey")
-        except OSError:
+        except OSError as error:
+            if error.errno in (errno.EMFILE, errno.ENFILE):
+                raise  # it is there, and what lies in it is looked for there
             continue  # read only, or full: another place does as well
     return _root_in(Path(tempfile.gettempdir()))
 

@@ -92,7 +92,11 @@ class FunctionRunner:
             watch = self._open_watch()
             if worker is None:
                 worker = self._open_zygote().fork()
-                watch.begin(worker)
+                try:
+                    watch.begin(worker)
+                except RuntimeError:  # no thread
+                    worker.discard()
+                    raise
                 return worker
             watch.begin(worker)
             if worker.is_waiting and not worker.is_killed:

@@ -31,7 +31,7 @@ import pyarrow as pa
 
 from engine.config.options import PROCESS_SIZE
 from engine.config.sizes import format_size
-from engine.errors import JobCancelledError
+from engine.errors import JobCancelledError, MachineLimitError
 from engine.functions.failed_row import FAILED_ROWS, unpacked_row
 from engine.functions.function_error import (
     UserFunctionError,
@@ -44,7 +44,7 @@ from engine.functions.long_calls import TIMED_OUT, too_long_text
 from engine.functions.shared_batches import SharedBatches
 from engine.functions.waiting_rows import WaitingRows
 from engine.functions.worker_excess import WorkerExcess
-from engine.functions.worker_process import Worker
+from engine.functions.worker_process import NO_WORKER, Worker
 from engine.functions.worker_protocol import (
     BatchDone,
     FunctionFailed,
@@ -66,6 +66,7 @@ from engine.functions.worker_trace import TimedOut, time_out_of
 from engine.functions.worker_user import close_all, open_for_worker
 from engine.functions.worker_watch import anonymous_bytes
 from engine.graph.operator_descriptor import PythonOperator
+from engine.machine_limits import machine_limit, no_process
 from engine.memory.control_group import kill_count
 from engine.python_command import own_search_path
 
@@ -201,6 +202,9 @@ class WorkerSession:
                 opened = open_for_worker((*plan.job_modules, *plan.script_modules), plan.log_file)
             #: part of the opening that the worker does not read before it runs
             self._unsent = self._begin(opening, (*(memory.descriptor for memory in memories), *opened))
+        except BaseException:
+            worker.discard()
+            raise
         finally:
             for memory in memories:
                 memory.close()
@@ -210,7 +214,11 @@ class WorkerSession:
     def peak_bytes(self) -> int:
         """Most memory that the worker was seen to hold."""
         worker = self._worker
-        return 0 if worker is None else max(worker.peak_bytes, anonymous_bytes(worker.pid))
+        if worker is not None:
+            with suppress(OSError):
+                return max(worker.peak_bytes, anonymous_bytes(worker.pid))
+            return worker.peak_bytes
+        return 0
 
     @property
     def is_at_work(self) -> bool:
@@ -326,6 +334,8 @@ class WorkerSession:
                 self.busy_us = busy_us
             case FunctionFailed():
                 self._is_healthy = False
+                if message.type_name == MachineLimitError.__name__:
+                    raise MachineLimitError(message.message)
                 fields = (message.type_name, message.message, message.function_name, message.file, message.line)
                 failure = UserFunctionError(*fields, message.row, message.details)
                 failure.failed_row = unpacked_row(message.failed_row)
@@ -346,7 +356,9 @@ class WorkerSession:
         """Send the first message without waiting; return what is left of it."""
         try:
             return begin_message(self._at_work.connection, message, descriptors)
-        except OSError:
+        except OSError as error:
+            if machine_limit(error) is not None:
+                raise
             return b""  # as above
 
     def _receive(self) -> Message:
@@ -367,6 +379,9 @@ class WorkerSession:
             worker, self._worker = self._worker, None
         assert worker is not None
         worker.kill()
+        if worker.refusal is not None:
+            worker.discard()
+            return no_process(worker.refusal, NO_WORKER) or worker.refusal
         timed_out = time_out_of(worker)
         exit_code = worker.reap()
         if worker.excess is not None:

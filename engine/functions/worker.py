@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import errno
 import faulthandler
 import logging
 import os
@@ -40,6 +41,7 @@ from engine.functions.worker_protocol import (
     TRACE_SIGNAL,
     BatchDone,
     EndWorker,
+    ForkRefused,
     ForkWorker,
     FunctionFailed,
     FunctionFinished,
@@ -61,6 +63,7 @@ from engine.functions.worker_protocol import (
 from engine.functions.worker_user import become, log_descriptor, opened_search_path, read_by_descriptor
 from engine.log_format import JsonLines
 from engine.log_output import guard_output
+from engine.machine_limits import machine_limit
 from engine.memory.heap import settle_worker
 
 #: socket, two input memories, one result memory, trace
@@ -80,26 +83,45 @@ def run_zygote(connection: socket.socket) -> None:
         while (received := receive_message(connection, DESCRIPTOR_COUNT)) is not None:
             message, descriptors = received
             if isinstance(message, ForkWorker):
-                pid = os.fork()
-                if pid == 0:
-                    connection.close()
-                    _run_worker_and_exit(descriptors, message.user)
-                for descriptor in descriptors:
-                    os.close(descriptor)
-                workers[message.number] = pid
-                send_message(connection, WorkerForked(pid))
+                send_message(connection, _fork(connection, message, descriptors, workers))
             elif isinstance(message, EndWorker):
-                pid = workers.pop(message.number)
-                # It may have been given up before its process id was known; one that has ended is not changed.
-                os.kill(pid, signal.SIGKILL)
-                _, status = os.waitpid(pid, 0)
-                send_message(connection, WorkerEnded(os.waitstatus_to_exitcode(status)))
+                send_message(connection, WorkerEnded(_end(workers.pop(message.number, 0))))
     except (BrokenPipeError, ConnectionResetError):
         pass  # it was closed while its last requests were answered
     finally:
         for pid in workers.values():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
+
+
+def _fork(
+    connection: socket.socket, message: ForkWorker, descriptors: tuple[int, ...], workers: dict[int, int]
+) -> Message:
+    """Return what became of a new worker."""
+    try:
+        if len(descriptors) < DESCRIPTOR_COUNT:  # the others did not fit into this process
+            return ForkRefused(errno.EMFILE)
+        pid = os.fork()
+        if pid == 0:
+            connection.close()
+            _run_worker_and_exit(descriptors, message.user)
+    except OSError as error:
+        return ForkRefused(error.errno or errno.EAGAIN)
+    finally:
+        for descriptor in descriptors:
+            os.close(descriptor)
+    workers[message.number] = pid
+    return WorkerForked(pid)
+
+
+def _end(pid: int) -> int:
+    """End a worker and return its exit code; -SIGKILL where there was none."""
+    if pid == 0:
+        return -signal.SIGKILL
+    # It may have been given up before anybody knew its process id; one that has ended is not changed.
+    os.kill(pid, signal.SIGKILL)
+    _, status = os.waitpid(pid, 0)
+    return os.waitstatus_to_exitcode(status)
 
 
 def _run_worker_and_exit(descriptors: tuple[int, ...], user: str) -> None:
@@ -171,6 +193,8 @@ def serve(
             raise
         except BaseException as error:
             failure = FunctionPlace(message.operator).error(error)
+            if (limit := machine_limit(error)) is not None:  # of what surrounds the function
+                failure.type_name, failure.message = type(limit).__name__, str(limit)
             fields = (failure.type_name, failure.message, failure.function_name, failure.file, failure.line, "")
             send_message(connection, FunctionFailed(*fields, failure.details))
             return

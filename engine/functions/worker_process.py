@@ -36,6 +36,7 @@ from engine.errors import ResourceError
 from engine.functions.shared_batches import SharedBatches
 from engine.functions.worker_protocol import (
     EndWorker,
+    ForkRefused,
     ForkWorker,
     Message,
     WorkerEnded,
@@ -44,6 +45,7 @@ from engine.functions.worker_protocol import (
     send_message,
     worker_program,
 )
+from engine.machine_limits import no_process
 from engine.memory.heap import worker_variables
 from engine.python_command import drop_current_folder, python_command
 
@@ -55,6 +57,9 @@ _END_TIMEOUT_S = 5.0
 _REAP_TIMEOUT_S = 15.0
 #: last bytes kept of a zygote's output before it has started
 _SAID_BYTES = 8192
+
+#: what is told where the machine gives no process, or no files for it
+NO_WORKER = "no process can be started for a Python function"
 
 _log = logging.getLogger(__name__)
 
@@ -71,15 +76,22 @@ class Worker:
         self.number = number
         #: user whose rights it has; "": that of this process
         self.user = zygote.user
-        self.connection, self._other_end = socket.socketpair()
-        memories = [SharedBatches.create(f"drey-{role}") for role in ("input-0", "input-1", "result")]
-        self.inputs = memories[:2]
-        self.result = memories[2]
-        self.trace = os.memfd_create("drey-trace", os.MFD_CLOEXEC)
+        with contextlib.ExitStack() as given_back:
+            self.connection, self._other_end = map(given_back.enter_context, socket.socketpair())
+            memories = []
+            for role in ("input-0", "input-1", "result"):
+                memories.append(SharedBatches.create(f"drey-{role}"))
+                given_back.callback(memories[-1].close)
+            self.inputs = memories[:2]
+            self.result = memories[2]
+            self.trace = os.memfd_create("drey-trace", os.MFD_CLOEXEC)
+            given_back.pop_all()
         self._lock = threading.Lock()
         #: 0 until the zygote has said it
         self.pid = 0  # guarded by: self._lock
         self.is_killed = False  # guarded by: self._lock
+        #: OSError of a machine that gives no process, or None
+        self.refusal: OSError | None = None
         #: reason why it was ended, where it held too much memory
         self.excess: WorkerExcess | None = None
         #: bytes of broadcast data sets, in memory that is the worker's while its function runs
@@ -118,6 +130,10 @@ class Worker:
         if reply.exception() is not None:
             return
         forked = reply.result()
+        if isinstance(forked, ForkRefused):
+            self.refusal = OSError(forked.error_number, os.strerror(forked.error_number))
+            self.hang_up()
+            return
         assert isinstance(forked, WorkerForked), f"unexpected {forked!r}"
         with self._lock:
             self.pid = forked.pid
@@ -199,14 +215,17 @@ class Zygote:
     def fork(self) -> Worker:
         """Return a new worker, which runs when the zygote comes to it."""
         with self._lock:
-            worker = Worker(self, self._fork_count)
+            try:
+                worker = Worker(self, self._fork_count)
+            except OSError as error:
+                raise no_process(error, NO_WORKER) or error from error
             self._fork_count += 1
             try:
                 self._start()
                 reply = self._ask(ForkWorker(worker.number, worker.user), worker.descriptors)
-            except OSError as error:
+            except (OSError, RuntimeError) as error:
                 worker.close()
-                raise _lost(f"{self._end}: {error}") from error
+                raise no_process(error, NO_WORKER) or _lost(f"{self._end}: {error}") from error
         reply.add_done_callback(worker.started)
         return worker
 
@@ -265,31 +284,34 @@ class Zygote:
         """Start the process, unless that has happened. Caller holds the lock."""
         if self._connection is not None:
             return
-        parent_end, zygote_end = socket.socketpair()
         root = str(Path(__file__).resolve().parents[2])
         drop_current_folder()
         environment = worker_variables()
         environment["PYTHONPATH"] = os.pathsep.join(filter(None, [root, environment.get("PYTHONPATH", "")]))
-        self._said = os.memfd_create("drey-zygote", os.MFD_CLOEXEC)
-        with zygote_end, os.fdopen(os.dup(2), "wb") as standard_error:
+        with contextlib.ExitStack() as closed, contextlib.ExitStack() as given_back:
+            parent_end, zygote_end = socket.socketpair()
+            given_back.callback(parent_end.close)
+            closed.callback(zygote_end.close)
+            said = os.memfd_create("drey-zygote", os.MFD_CLOEXEC)
+            given_back.callback(os.close, said)
+            standard_error = closed.enter_context(os.fdopen(os.dup(2), "wb"))
             passed = (zygote_end.fileno(), standard_error.fileno())
             words = (*map(str, passed), worker_program("task-process").header)
-            try:
-                self._process = subprocess.Popen(
-                    python_command("engine.functions.worker", *words),
-                    pass_fds=passed,
-                    stdin=subprocess.DEVNULL,
-                    stderr=self._said,
-                    env=environment,
-                    # Ctrl-C of a terminal is for this process, which ends them; it would show where they were.
-                    process_group=0,
-                )
-            except BaseException:
-                parent_end.close()
-                raise
-        self._connection = parent_end
-        self._reader = threading.Thread(target=self._read, args=(parent_end,), name="python zygote", daemon=True)
-        self._reader.start()
+            process = subprocess.Popen(
+                python_command("engine.functions.worker", *words),
+                pass_fds=passed,
+                stdin=subprocess.DEVNULL,
+                stderr=said,
+                env=environment,
+                # Ctrl-C of a terminal is for this process, which ends them; it would show where they were.
+                process_group=0,
+            )
+            given_back.callback(process.wait)
+            given_back.callback(process.kill)
+            reader = threading.Thread(target=self._read, args=(parent_end,), name="python zygote", daemon=True)
+            reader.start()  # it waits for the lock before it looks at the next ones
+            self._process, self._connection, self._said, self._reader = process, parent_end, said, reader
+            given_back.pop_all()
 
 
 def _lost(how: str) -> WorkerLostError:

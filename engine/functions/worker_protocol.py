@@ -162,6 +162,12 @@ class WorkerForked(msgspec.Struct, frozen=True, tag="forked"):
     pid: int
 
 
+class ForkRefused(msgspec.Struct, frozen=True, tag="refused"):
+    """The machine gives no process, or no files for it."""
+
+    error_number: int
+
+
 class WorkerEnded(msgspec.Struct, frozen=True, tag="ended"):
     """The end of a worker: the exit code, or minus the signal."""
 
@@ -183,6 +189,7 @@ Message = (
     | ForkWorker
     | EndWorker
     | WorkerForked
+    | ForkRefused
     | WorkerEnded
 )
 

@@ -33,6 +33,7 @@ Held by: tests/property/test_wide_functions_bound.py
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 from collections.abc import Callable
@@ -170,7 +171,10 @@ class WorkerWatch:
                     self._changed.wait()
                 if self._thread is not threading.current_thread():
                     return
-            pause_s = self._look_s * (_LONG_LOOK if self.look() else 1)
+            took_long = True
+            with contextlib.suppress(OSError):  # nothing can be read: this process has no descriptors left
+                took_long = self.look()
+            pause_s = self._look_s * (_LONG_LOOK if took_long else 1)
             with self._changed:
                 if self._thread is threading.current_thread():
                     self._changed.wait(pause_s)
@@ -205,21 +209,26 @@ def _enough_bytes(sizes: dict[Worker, int]) -> int:
 
 
 def anonymous_bytes(pid: int) -> int:
-    """Return the resident memory of a process that no file stands behind; 0 when it has ended."""
-    try:
-        fields = Path(f"/proc/{pid}/statm").read_text().split()
-    except OSError:
-        return 0
-    return (int(fields[1]) - int(fields[2])) * _PAGE_BYTES
+    """Return the resident memory of a process that no file stands behind; 0 when it has ended.
+
+    Raises: OSError when that cannot be read: then it has not ended.
+    """
+    fields = _text_of(pid, "statm").split()
+    return 0 if not fields else (int(fields[1]) - int(fields[2])) * _PAGE_BYTES
 
 
 def proportional_bytes(pid: int) -> int:
     """Return the memory of a process, of pages shared by several processes only its part."""
-    try:
-        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
-    except OSError:
-        return 0
+    lines = _text_of(pid, "smaps_rollup").splitlines()
     for line in lines:
         if line.startswith("Pss_Anon:"):
             return int(line.split()[1]) << 10
-    return anonymous_bytes(pid)
+    return anonymous_bytes(pid) if lines else 0
+
+
+def _text_of(pid: int, name: str) -> str:
+    """Return what the kernel says of a process, "" when it has ended."""
+    try:
+        return Path(f"/proc/{pid}/{name}").read_text()
+    except (FileNotFoundError, ProcessLookupError, PermissionError):
+        return ""

@@ -2,7 +2,8 @@
 
 An engine error that says what is wrong (DataError, MemoryBudgetError, SpillError ...) is the root cause itself,
 whatever library error it was raised from. Any other exception is followed along its explicit ``raise ... from`` chain
-to the end. What user code raises arrives as an exception with attributes: ``type_name``,
+to the end. Where that end is a limit of the machine, such as open files, it is a MachineLimitError, whatever was being
+done. What user code raises arrives as an exception with attributes: ``type_name``,
 ``message``, ``function_name``, ``file``, ``line``, ``row``, ``details`` (each may be missing). Controls in these
 texts are written out (``shown_text``): they reach logs, terminals and pages.
 
@@ -19,6 +20,7 @@ from engine.errors import (
     EngineError,
     JobCancelledError,
     JobExecutionError,
+    MachineLimitError,
     MemoryBudgetError,
     PlanError,
     ResourceError,
@@ -26,6 +28,7 @@ from engine.errors import (
 )
 from engine.graph.deployment import FailureInfo
 from engine.ids import ResultPartitionId
+from engine.machine_limits import machine_limit
 from engine.shown_text import shown, shown_line
 
 _ROW_CHARACTERS_MAX = 500
@@ -43,6 +46,8 @@ _CLIENT_CLASSES: tuple[type[EngineError], ...] = (
 def failure_info(error: BaseException, task: str = "", task_manager: str = "") -> FailureInfo:
     """Return the description of a failure, for the report to the JobMaster and for users."""
     cause = _root_cause(error)
+    if not getattr(cause, "type_name", None):  # what a user's function met is its own
+        cause = machine_limit(cause) or cause
     error_class = next((known.__name__ for known in _CLIENT_CLASSES if isinstance(cause, known)), "JobExecutionError")
     return FailureInfo(
         type_name=shown_line(str(getattr(cause, "type_name", "") or type(cause).__name__)),
@@ -54,7 +59,7 @@ def failure_info(error: BaseException, task: str = "", task_manager: str = "") -
         task=task,
         task_manager=task_manager,
         details=shown(_details(error, cause)),
-        partition=_partition(error, cause),
+        partition=None if isinstance(cause, MachineLimitError) else _partition(error, cause),
     )
 
 

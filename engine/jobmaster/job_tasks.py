@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from engine.errors import DiskFullError, PartitionConnectionError
+from engine.errors import DiskFullError, MachineLimitError, PartitionConnectionError
 from engine.gateways.messages import ReleasePartitions, ReportProgress
 from engine.graph.deployment import FailureInfo, TaskReport
 from engine.ids import ResultPartitionId
@@ -73,7 +73,7 @@ class JobTasks:
         if failure.type_name == PartitionConnectionError.__name__:
             return self._links.why_failed(failure, slot)
         is_again = self._repeated.failed(failure, slot.resource_id)
-        if is_again or failure.type_name == DiskFullError.__name__:
+        if is_again or failure.type_name in (DiskFullError.__name__, MachineLimitError.__name__):
             self._facts.pool.suspected.add(slot.resource_id)
         return failure
 

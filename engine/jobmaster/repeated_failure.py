@@ -3,8 +3,8 @@
     failed(failure, TaskExecutor)                    with each attempt that fails
     verdict(failures, subtasks, graph, now) ─► why the job is given up, or None ─► left_s: when it would be
 
-The same cause is one of the same type and text, numbers and identifiers aside; a full disk is one, with any number of
-room for whatever. It repeats when attempts in a row had it as their root, for ``give_up_s``, and in the last
+The same cause is one of the same type and text, numbers and identifiers aside; a full disk, or a limit of a machine, is
+one with any text. It repeats when attempts in a row had it as their root, for ``give_up_s``, and in the last
 ATTEMPTS_MIN of them no subtask more has finished; and it does everywhere when each TaskExecutor that the failed regions
 ran on has had it. What others cause (a connection, a lost process) is no such cause: it says nothing about where it is
 seen.
@@ -22,7 +22,7 @@ from typing import Final
 import msgspec
 
 from engine.config.durations import duration_text
-from engine.errors import DiskFullError
+from engine.errors import DiskFullError, MachineLimitError
 from engine.graph.deployment import FailureInfo
 from engine.ids import ResourceId
 from engine.jobmaster.execution_graph import ExecutionGraph
@@ -35,7 +35,7 @@ _CHANGING = re.compile(r"\b[0-9a-f]{8,}\b|\d+")
 
 
 def _cause_of(failure: FailureInfo) -> tuple[str, str]:
-    is_full = failure.type_name == DiskFullError.__name__
+    is_full = failure.type_name in (DiskFullError.__name__, MachineLimitError.__name__)
     return failure.type_name, "" if is_full else _CHANGING.sub("#", failure.message)
 
 

@@ -129,9 +129,17 @@ class Task:
         return f"{descriptor.vertex_name} ({descriptor.subtask_index + 1}/{descriptor.parallelism})"
 
     def start(self) -> None:
-        """Start the thread. INITIALIZING is not reported: it lasts until the thread has made its invokable."""
+        """Start the thread; where the machine gives none, the attempt has failed.
+
+        INITIALIZING is not reported: it lasts until the thread has made its invokable.
+        """
         self._enter(TaskState.INITIALIZING)
-        self._thread.start()
+        try:
+            self._thread.start()
+        except RuntimeError as error:
+            self._is_given_up = True
+            failed = TaskReport(self.descriptor.attempt, TaskState.FAILED.value, failure=self._failure(error))
+            self._reported(failed, is_last=True)
 
     def cancel(self) -> None:
         """Tell the attempt to end; returns at once."""

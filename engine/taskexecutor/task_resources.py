@@ -37,6 +37,7 @@ from engine.graph.deployment import TaskDeploymentDescriptor
 from engine.ids import ExecutionAttemptId, JobId, ResourceId, ResultPartitionId
 from engine.iomanager.io_manager import IOManager
 from engine.iomanager.spill_directory import spill_directories
+from engine.machine_limits import raise_descriptor_limit
 from engine.memory.budget import process_budget
 from engine.memory.control_group import machine_bytes
 from engine.memory.heap import choose_arrow_pool
@@ -76,6 +77,7 @@ class ProcessResources:
         module_store: ModuleStore | None = None,
         data_plane: DataPlaneSettings | None = None,
     ) -> None:
+        raise_descriptor_limit()
         self.sizes = configured_sizes(configuration, slot_count)
         choose_arrow_pool()
         for kind, limit_bytes in self.sizes.limits.items():

@@ -56,12 +56,16 @@ class Peer:
             threading.Thread(target=loop, name=f"data-{verb}-{name}", daemon=True)
             for verb, loop in (("read", self.connection.read_loop), ("write", self.connection.write_loop))
         ]
-        for thread in self._threads:
-            thread.start()
+        try:
+            for thread in self._threads:
+                thread.start()
+        except RuntimeError as error:
+            self.close()
+            raise PartitionConnectionError(f"no data connection to the TaskManager at {name}: {error}") from error
 
     def close(self, reason: str = "this side closed the connection") -> None:
         """End both threads and close the socket."""
-        joins = [thread.join for thread in self._threads]
+        joins = [thread.join for thread in self._threads if thread.ident is not None]
         end = functools.partial(self.connection.shut_down, reason)
         close_all([end, *joins, self.connection.forget_descriptor, self._socket.close])
 
@@ -102,11 +106,12 @@ class ConnectionManager:
                 return peer
             opening = self._opening.get(address)
             if opening is None:
-                opening = self._opening[address] = _Opening()
+                opening = _Opening()
                 # A thread of its own: a silent machine holds up no task that is being cancelled.
                 threading.Thread(
                     target=self._open, args=(address, opening), name=f"data-open-{address}", daemon=True
                 ).start()
+                self._opening[address] = opening  # the thread waits for the lock before it looks
             opening.waiter_count += 1
         while not opening.done.wait(_LOOK_S) and not is_cancelled():
             pass

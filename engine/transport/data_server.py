@@ -278,7 +278,7 @@ class DataServer:
     def _serve(self, connection: socket.socket, server: ServerConnection) -> None:
         try:
             self._run(server)
-        except (OSError, EngineError) as error:
+        except (OSError, EngineError, RuntimeError) as error:  # the last one where there is no thread
             _log.warning("a data connection from %s has ended: %s", server.peer, error)
         finally:
             with self._lock:  # entered by the thread that started it
@@ -291,12 +291,13 @@ class DataServer:
                 return
             self._servers.add(server)
         writer = threading.Thread(target=server.write_loop, name=f"data-write-{server.peer}", daemon=True)
-        writer.start()
         try:
+            writer.start()
             server.read_loop()
         finally:
             server.shut_down("its reader ended")
-            writer.join()
+            if writer.ident is not None:
+                writer.join()
             self._source.forget(server)
             server.forget_descriptor()
             with self._lock:

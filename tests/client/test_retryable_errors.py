@@ -19,6 +19,7 @@ RETRIED = {
     "PartitionConnectionError",
     "ProducerFailedError",
     "SlotTimeoutError",
+    "MachineLimitError",
     "RpcTimeoutError",
     "EndpointUnreachableError",
     "UntrustedReplyError",  # as if nobody had answered

@@ -1,6 +1,7 @@
 """Fail-over by regions: what runs again follows from what was lost, and nothing else does."""
 
 import asyncio
+import errno
 import threading
 import time
 from collections import Counter
@@ -233,13 +234,18 @@ def test_where_nobody_listens_all_results_there_are_lost_in_one_restart_before_a
     scenario([2, 2], body, heartbeat_s=60.0)
 
 
-def test_after_a_full_disk_other_task_executors_are_tried_first():
+@pytest.mark.parametrize(
+    "error",
+    [DiskFullError("no spill directory has room"), OSError(errno.EMFILE, "Too many open files")],
+    ids=["disk", "descriptors"],
+)
+def test_after_a_full_disk_or_machine_other_task_executors_are_tried_first(error):
     async def body(cluster):
         full = cluster.resources[0]
 
         def map_(task):
             if task.resources is full:
-                raise DiskFullError("no spill directory has room")
+                raise error
 
         all_do(cluster, map=map_)
         assert (await cluster.run(job_graph([2], names=["map"]))).status == "FINISHED"

@@ -54,7 +54,8 @@ def test_two_attempts_are_too_few_however_long_they_take():
     assert verdicts[:-1] == [None] * (ATTEMPTS_MIN - 1) and verdicts[-1] is not None
 
 
-def test_a_full_disk_is_one_cause_whatever_is_written_to_it():
+@pytest.mark.parametrize("type_name", ["DiskFullError", "MachineLimitError"])
+def test_a_full_disk_or_machine_is_one_cause_whatever_is_wanted_of_it(type_name):
     texts = [
         "no room for 9338864 bytes of v1.0@v1-2-0-f992e40270c0a394.shuffle.data in /tmp/a (at most 0 free)",
         "no room for 64 bytes in /tmp/a (0 free) for v1.0@v1-2-5-d7e73323d5e77e90.shuffle.data",
@@ -62,7 +63,7 @@ def test_a_full_disk_is_one_cause_whatever_is_written_to_it():
         "no room for 4097 bytes of sort-2 in /tmp/b (at most 0 free)",
     ]
     job = Job()
-    verdicts = [job.fails(FailureInfo("DiskFullError", text, retryable=True)) for text in texts]
+    verdicts = [job.fails(FailureInfo(type_name, text, retryable=True)) for text in texts]
     assert verdicts[:-1] == [None] * 3 and verdicts[-1].message.startswith(texts[-1])
 
 

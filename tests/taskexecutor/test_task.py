@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import threading
 import weakref
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
@@ -122,6 +123,16 @@ def test_a_task_that_has_ended_keeps_its_counters_and_not_what_it_ran():
         if is_collecting:
             gc.enable()
     assert found == [(None, 7)]
+
+
+def test_a_task_for_which_the_machine_has_no_thread_has_failed(monkeypatch):
+    def refused(_thread):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refused)
+    (report,) = run_task(Finishes(None))
+    assert (report.state, report.failure.type_name) == ("FAILED", "MachineLimitError")
+    assert report.failure.retryable and "ulimit -u" in report.failure.message
 
 
 class DamagedSamples(Finishes):

@@ -7,7 +7,7 @@
 _SHOWN = ("shown_html", "shown_sizes", "user_warnings")
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors", "closing", "shown_text"),
-    ("private_folder", "storage"),
+    ("private_folder", "machine_limits", "storage"),
     ("ids", "clock", "config", "fault_points", "log_output", "python_command", *_SHOWN),
     ("log_format",),
     ("process_folder", "task_log"),

@@ -59,6 +59,7 @@ from engine.graph.expression import (
 from engine.graph.plan import Aggregate as AggregateOperator
 from engine.graph.plan import Filter, SortedAggregate
 from engine.records.key_types import is_key_type, key_remedy
+from engine.records.plain_types import is_foreign
 
 Named = tuple[str, Aggregated]
 
@@ -160,6 +161,10 @@ def _append(lists: list, key: Expression, value: object) -> None:  # type: ignor
 
 def _check(one: Aggregated, schema: pa.Schema) -> None:
     """Raise SchemaError for a filter that is no condition, or arguments that are none."""
+    for argument in one.arguments:
+        data_type = infer_type(argument, schema)
+        if is_foreign(data_type):
+            raise SchemaError(f"{expression_text(one)}: of {data_type} no values are made; leave it out")
     if one.where is not None:
         check_predicate(one.where, schema)
     if one.function in EXTREMES_OF_CONDITIONS:
@@ -180,14 +185,23 @@ def _check(one: Aggregated, schema: pa.Schema) -> None:
 
 
 def _typed(one: Aggregated, schema: pa.Schema) -> Aggregated:
-    """Return an aggregate whose arguments have types: those of columns of nothing but nulls are numbers."""
+    """Return an aggregate whose arguments have types that states have.
+
+    Columns of nothing but nulls are numbers; decimals of 32 and 64 bits are added up in 128.
+    """
     if one.function in _OF_ANY_TYPE:
         return one
-    number = type_to_ipc(pa.int64())
-    arguments = [
-        Cast(each, number, "int64") if pa.types.is_null(infer_type(each, schema)) else each for each in one.arguments
-    ]
-    return replace(one, arguments=tuple(arguments))
+    return replace(one, arguments=tuple(_typed_argument(each, one.function, schema) for each in one.arguments))
+
+
+def _typed_argument(argument: Expression, function: str, schema: pa.Schema) -> Expression:
+    data_type = infer_type(argument, schema)
+    wanted = data_type
+    if pa.types.is_null(data_type):
+        wanted = pa.int64()
+    elif function in ("sum", "avg") and pa.types.is_decimal(data_type) and data_type.bit_width < 128:
+        wanted = pa.decimal128(data_type.precision, data_type.scale)
+    return argument if wanted == data_type else Cast(argument, type_to_ipc(wanted), str(wanted))
 
 
 def _kept(one: Aggregated) -> Expression:

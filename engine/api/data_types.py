@@ -18,6 +18,8 @@ _PYTHON_TYPES: dict[Any, pa.DataType] = {int: pa.int64(), float: pa.float64(), s
 def to_data_type(data_type: Any) -> pa.DataType:
     """Return a plain type from one of pyarrow, its name, or a Python type; SchemaError when it is none."""
     if isinstance(data_type, pa.DataType):
+        if is_foreign(data_type):
+            raise SchemaError(f"{data_type}: no values are made of a union; give it one type, such as a struct")
         return plain_type(data_type)
     if data_type in _PYTHON_TYPES:
         return _PYTHON_TYPES[data_type]

@@ -19,6 +19,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Concatenate, Final, ParamSpec, Self, TypeVar
 
+import pyarrow as pa
+
 from engine.api.calls import row_count
 from engine.api.other_options import with_other_options
 from engine.api.projections import check_columns, column_names, flattened, free_name
@@ -126,7 +128,16 @@ class RowCalls(RelationalCalls):
             if not values:
                 raise SchemaError("fill_null: no column can hold the value")
         check_columns(values, self.schema)
-        return self.with_columns(**{name: col(name).fill_null(value) for name, value in values.items()})
+        filled = {name: col(name).fill_null(self._constant_of(name, value)) for name, value in values.items()}
+        return self.with_columns(**filled)
+
+    def _constant_of(self, name: str, value: Any) -> Any:
+        """Return a value for a column; what tells too little of itself, as one of the type of the column."""
+        from engine.api.expressions import lit
+
+        data_type = self.schema.field(name).type
+        is_nested = pa.types.is_nested(data_type) and isinstance(value, list | tuple | dict)
+        return lit(value, data_type) if is_nested or isinstance(data_type, pa.BaseExtensionType) else value
 
     def _can_hold(self, name: str, value: Any) -> bool:
         """Whether a column keeps its type with a value in place of nulls."""
@@ -134,7 +145,7 @@ class RowCalls(RelationalCalls):
         from engine.expressions.infer import infer_type
 
         try:
-            filled = infer_type(col(name).fill_null(value).expression, self.schema)
+            filled = infer_type(col(name).fill_null(self._constant_of(name, value)).expression, self.schema)
         except SchemaError:
             return False
         return bool(filled == self.schema.field(name).type)

@@ -30,6 +30,7 @@ from engine.errors import SchemaError
 from engine.files.compression import check_named, checked_codec, stored_as
 from engine.files.paths import PathLike, expand_paths, local_path
 from engine.graph.source_spec import CsvSource, SourceStatistics
+from engine.records.plain_types import plain_schema
 
 _DEFAULTS = CsvOptions()
 _SCHEMA_TEXT_MAX = 300
@@ -112,12 +113,12 @@ def _schema_text(schema: pa.Schema) -> str:
 
 
 def _plain(schema: pa.Schema) -> pa.Schema:
-    """Return the schema with nullable fields and no metadata; CSV cannot promise that a field is there."""
+    """Return the schema, plain and nullable, without metadata; CSV cannot promise that a field is there."""
     if not isinstance(schema, pa.Schema):
         raise SchemaError(f"schema= must be a pyarrow.Schema, not {type(schema).__name__}")
     if not schema.names or len(set(schema.names)) < len(schema.names):
         raise SchemaError(f"schema= has no columns or one twice: {', '.join(schema.names)}")
-    return pa.schema([pa.field(field.name, field.type) for field in schema])
+    return plain_schema(pa.schema([pa.field(field.name, field.type) for field in schema]))
 
 
 def _by_header(schema: pa.Schema, names: list[str], path: str) -> pa.Schema:

@@ -65,6 +65,8 @@ def compared_type(left: Operand, right: Operand) -> pa.DataType:
 
 def _ordered_type(data_type: pa.DataType) -> pa.DataType:
     """Return the type itself, or the one that Arrow's comparisons have in its place."""
+    if pa.types.is_decimal(data_type) and data_type.bit_width < 128:
+        return pa.decimal128(data_type.precision, data_type.scale)
     return pa.float32() if pa.types.is_float16(data_type) else data_type
 
 

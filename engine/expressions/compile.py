@@ -43,6 +43,7 @@ from engine.graph.function_table import FUNCTION_TABLE
 from engine.records.arrow_functions import pc
 from engine.records.key_types import is_key_type, key_remedy
 from engine.records.plain_scalars import no_values
+from engine.records.plain_types import is_foreign
 from engine.records.stored_types import stored_type
 
 _BOOL: Final = pa.bool_()
@@ -131,6 +132,8 @@ def _described(expressions: Sequence[Expression], operands: Sequence[Operand]) -
 def _compile_call(call: Call, schema: pa.Schema, shared: SharedParts | None) -> Operand:
     operands = [compile_operand(argument, schema, shared) for argument in call.arguments]
     entry = find_function(call.function, len(operands))
+    if call.function not in ("is_null", "is_not_null"):
+        _refuse_foreign(call, operands)
     try:
         operands = moments_for_texts(FUNCTION_TABLE[call.function], operands)
         binding = entry.bind(operands, call.options)
@@ -160,6 +163,16 @@ def _result_type(function: str, binding: Binding, operands: Sequence[Operand]) -
     if found == _BOOL and FUNCTION_TABLE[function].result == "bool" and len(_CONDITIONS) < _CONDITIONS_MAX:
         _CONDITIONS.add((function, types))
     return found
+
+
+def _refuse_foreign(expression: Expression, operands: Sequence[Operand]) -> None:
+    """Raise SchemaError for a union: Arrow's kernels end the process where they find one within a struct."""
+    for operand in operands:
+        if is_foreign(operand.type):
+            raise SchemaError(
+                f"{expression_text(expression)}: of {operand.type} no values are made; leave it out, or make it of one "
+                "type where it comes from"
+            )
 
 
 def _first_line(error: BaseException) -> str:
@@ -206,6 +219,7 @@ def _compile_case(expression: Case, schema: pa.Schema, shared: SharedParts | Non
         raise SchemaError(
             f"{expression_text(expression)}: the values have no common type: {_described(parts, values)}; cast them"
         )
+    _refuse_foreign(expression, values)
     values = [cast_operand(value, data_type) for value in values]
     if expression.otherwise is None:
         nothing = pa.nulls(1, data_type)[0]

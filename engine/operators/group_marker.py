@@ -83,6 +83,8 @@ def _differs(previous: pa.Array, current: pa.Array) -> pa.Array:
     """Return where two arrays of one type differ; null equals null and NaN equals NaN."""
     if pa.types.is_dictionary(current.type):
         previous, current = previous.dictionary_decode(), current.dictionary_decode()
+    if pa.types.is_null(current.type):
+        return pa.repeat(pa.scalar(False), len(current))
     if pa.types.is_float16(current.type):
         previous, current = pc.cast(previous, pa.float32()), pc.cast(current, pa.float32())
     differs = pc.not_equal(previous, current)

@@ -3,6 +3,7 @@
     layout          the row format, written down
     plain_types     dictionary, run-end and view types as the ordinary types of the same values
     stored_types    extension types and what is stored of them; choices: kernels that know the latter alone
+    frame_columns   columns of pandas, numpy and Polars with all the values that Arrow has
     narrow_decimals decimals in 64 bits between parts that agree on it
     key_types       which columns can be keys
     arrow_batch     an Arrow batch opened for kernels (Arrow C data interface)

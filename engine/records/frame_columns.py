@@ -16,7 +16,7 @@ Held by: tests/types_table/test_types_table.py
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import pyarrow as pa
 
@@ -28,7 +28,7 @@ from engine.records.stored_types import stored_type
 if TYPE_CHECKING:
     import pandas as pd  # type: ignore[import-untyped, unused-ignore]
 
-Column = pa.Array | pa.ChunkedArray
+Column: TypeAlias = Any  # pa.Array, pa.ChunkedArray
 
 #: beyond it doubles do not have every whole number
 _EXACT_MAX: Final = 2**53

@@ -15,6 +15,7 @@ Cost: one cast per column that is not plain. Limits: types nested deeper than 64
 from __future__ import annotations
 
 from collections.abc import Collection
+from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
@@ -79,6 +80,7 @@ def plain_type(data_type: pa.DataType, depth: int = 0) -> pa.DataType:
     return data_type if plain.equals(data_type) else plain
 
 
+@lru_cache(maxsize=1024)
 def is_foreign(data_type: pa.DataType) -> bool:
     """Whether there is a union in the type, of which there are no rows."""
     if pa.types.is_union(data_type):

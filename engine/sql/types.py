@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from engine.errors import NotYetSupportedError
+from engine.errors import NotYetSupportedError, SchemaError
 from engine.expressions.decimal_widths import decimal_type
 from engine.records.plain_scalars import scalar_of
+from engine.records.plain_types import is_foreign
 
 if TYPE_CHECKING:
     from substrait.algebra_pb2 import Expression
@@ -77,12 +78,23 @@ def arrow_type(substrait_type: Type) -> pa.DataType:
 def told_schema(schema: pa.Schema) -> pa.Schema:
     """Return the schema that the planner is told of a table.
 
-    Lists of a fixed size are lists, and times have nanoseconds: those of constants have, and no others meet them there.
+    Lists of a fixed size are lists, decimals have 128 bits at least, tensors are what is stored of them, and times have
+    nanoseconds: those of constants have, and no others meet them there. Raises: SchemaError for a union.
     """
+    for field in schema:
+        if is_foreign(field.type):
+            raise SchemaError(
+                f"sql: column {field.name!r} is {field.type}, for which SQL has no type; register "
+                f"data.drop({field.name!r})"
+            )
     return pa.schema([field.with_type(_told_type(field.type)) for field in schema])
 
 
 def _told_type(data_type: pa.DataType) -> pa.DataType:
+    if isinstance(data_type, pa.FixedShapeTensorType):
+        return _told_type(data_type.storage_type)
+    if pa.types.is_decimal(data_type) and data_type.bit_width < 128:
+        return pa.decimal128(data_type.precision, data_type.scale)
     if pa.types.is_fixed_size_list(data_type) or pa.types.is_list(data_type):
         return pa.list_(_told_type(data_type.value_type))
     if pa.types.is_struct(data_type):

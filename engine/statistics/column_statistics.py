@@ -156,6 +156,9 @@ def _key_texts(values: pa.Array) -> list[str | None]:
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, UnicodeDecodeError):
         # one of them may have none where the others have
         return [None] if len(values) == 1 else [text for key in values for text in _key_texts(pa.repeat(key, 1))]
+    if pa.types.is_float16(values.type):
+        # Arrow compares wider floats only
+        same, values = pc.cast(same, pa.float32()), pc.cast(values, pa.float32())
     is_same = pc.equal(same, values)
     if pa.types.is_floating(values.type):
         is_same = pc.or_(is_same, pc.is_nan(same))

@@ -26,7 +26,7 @@ import pyarrow as pa
 from pyarrow import types
 
 from engine.accumulators.aggregate_functions import sum_type, takes_numbers
-from engine.errors import NotYetSupportedError, SchemaError
+from engine.errors import DataError, NotYetSupportedError, SchemaError
 from engine.graph.window import FRAME_VALUE_FUNCTIONS, RANKING_FUNCTIONS, SHIFT_FUNCTIONS
 from engine.records.arrow_functions import pc
 from engine.records.key_types import key_remedy
@@ -105,4 +105,9 @@ def from_kernel(array: pa.Array, data_type: pa.DataType) -> pa.Array:
         return pc.cast(array, pa.int32() if data_type.bit_width == 32 else pa.int64()).view(data_type)
     if types.is_fixed_size_binary(data_type) and not types.is_decimal(data_type):
         return pc.cast(pc.cast(array, pa.binary()), data_type)
-    return pc.cast(array, data_type)
+    try:
+        return pc.cast(array, data_type)
+    except pa.ArrowInvalid:
+        raise DataError(
+            f"a sum over a window is beyond the range of {data_type}; cast the values to a decimal"
+        ) from None

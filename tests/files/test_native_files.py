@@ -2,13 +2,13 @@
 
 import pyarrow as pa
 import pytest
+from engine.connectors.source_reader import open_source
 
 from engine.connectors.arrow_writer import ArrowWriter
 from engine.connectors.block_source import block_source
 from engine.connectors.json_source import json_source
 from engine.connectors.json_writer import JsonWriter
 from engine.connectors.orc_writer import OrcWriter
-from engine.connectors.source_reader import open_source
 from engine.connectors.text_source import text_source
 from engine.connectors.text_writer import TextWriter
 from engine.csv.options import CsvOptions

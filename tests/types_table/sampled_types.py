@@ -1,6 +1,6 @@
-"""Types, and of each a null and three values in ascending order (equal ones where a type has no three).
+"""Types, and of each null and three values in ascending order (equal ones where a type has no three).
 
-``TYPES[name]`` is an array of eight rows in the order of ``ROWS``; ``ORDER`` says where sorted rows lie.
+``TYPES[name]`` is an array of eight rows: nulls and values as ``ROWS`` has them.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 _UTC = dt.UTC
 #: which of the three values a row has; None: it has null
@@ -31,7 +32,7 @@ def _durations(unit):
 
 _DAYS = [dt.date(1931, 4, 5), dt.date(1970, 1, 1), dt.date(2024, 2, 29)]
 _TIMES = [dt.time(0), dt.time(6, 7, 8), dt.time(23, 59, 59)]
-_TEXTS = ["", "b", "żółć, \"quoted\" and longer than a prefix"]
+_TEXTS = ["", "b", 'żółć, "quoted" and longer than a prefix']
 _BYTES = [b"", b"b", b"\x80\xff and longer than a prefix"]
 _PAIR = pa.struct([("x", pa.int32()), ("y", pa.string())])
 
@@ -166,20 +167,42 @@ def _unions():
 
 #: types whose values Drey has, by name
 TYPES = {name: sample(name) for name in _VALUES}
-#: types that are refused where they come in
+#: types of which Drey has no rows
 FOREIGN = _unions()
-#: names of types with order: what can be a key
+#: names of types with an order: what can be a key
 KEYS = tuple(
     name
     for name, array in TYPES.items()
     if not (
         isinstance(array.type, pa.BaseExtensionType)
+        or pa.types.is_interval(array.type)
         or (pa.types.is_nested(array.type) and not pa.types.is_run_end_encoded(array.type))
     )
 )
 
 
-def table_of(name):
-    """Return a table of a place and the values of a type."""
-    values = {**TYPES, **FOREIGN}[name]
-    return pa.table({"k": pa.array(range(len(ROWS)), pa.int64()), "v": values})
+def plain(data_type):
+    """Return the type that rows have for one that is encoded."""
+    if pa.types.is_dictionary(data_type) or pa.types.is_run_end_encoded(data_type):
+        return data_type.value_type
+    if pa.types.is_string_view(data_type):
+        return pa.string()
+    if pa.types.is_binary_view(data_type):
+        return pa.binary()
+    if pa.types.is_large_list_view(data_type):
+        return pa.large_list(data_type.value_type)
+    if pa.types.is_list(data_type) or pa.types.is_list_view(data_type):
+        return pa.list_(plain(data_type.value_type))
+    return data_type
+
+
+def values_of(name, is_plain=False):
+    """Return the rows of a type, as they are or decoded."""
+    array = {**TYPES, **FOREIGN}[name]
+    if not is_plain or plain(array.type) == array.type:
+        return array
+    if pa.types.is_dictionary(array.type):
+        return array.dictionary_decode()
+    if pa.types.is_run_end_encoded(array.type):
+        return pc.run_end_decode(array)
+    return pa.array(array.to_pylist(), plain(array.type))

@@ -16,7 +16,7 @@ block_files.py         Arrow IPC, ORC and Avro, opened; avro_blocks.py: Avro, by
 path_source.py path_pruning.py                      path_reader.py
 
 their entries (``engine.formats``):
-text_format.py json_format.py block_format.py arrow_format.py path_format.py
+text_format.py json_format.py block_format.py arrow_format.py records_format.py path_format.py
 
 records_parts.py       what parts say of their columns, and the manifest made of it
 records_layout.py      in which order its rows are proven to lie

@@ -10,19 +10,27 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from engine.formats.source_format import SourceFormat
-from engine.graph.source_spec import BlockSource, SourceSplit
+from engine.formats.source_format import FoundSource, ReadRequest, SourceFormat
+from engine.graph.source_spec import FormatSource, SourceSplit
 
 if TYPE_CHECKING:
     from engine.connectors.block_reader import BlockReader
     from engine.iomanager.spill_space import SpillSpace
 
 
-class _BlockFormat(SourceFormat[BlockSource]):
+class _BlockFormat(SourceFormat[FormatSource]):
     """Splits are runs of blocks."""
 
+    takes_union = True
+
+    def source(self, request: ReadRequest) -> FoundSource:
+        """Return a source of blocks."""
+        from engine.connectors.block_source import block_source
+
+        return block_source(self.name, request.paths, request.found_schemas)
+
     def reader(
-        self, spec: BlockSource, splits: Sequence[SourceSplit], new_space: Callable[[], SpillSpace] | None = None
+        self, spec: FormatSource, splits: Sequence[SourceSplit], new_space: Callable[[], SpillSpace] | None = None
     ) -> BlockReader:
         """Return the reader of some blocks."""
         from engine.connectors.block_reader import BlockReader

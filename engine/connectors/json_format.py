@@ -8,9 +8,9 @@ Held by: tests/formats/test_registry.py
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
-from engine.formats.source_format import SourceFormat
+from engine.formats.source_format import FoundSource, ReadRequest, SourceFormat
 from engine.graph.source_spec import JsonSource, SourceSplit
 
 if TYPE_CHECKING:
@@ -22,6 +22,17 @@ class JsonFormat(SourceFormat[JsonSource]):
     """Splits are cut by size alone."""
 
     name = "json"
+    options: ClassVar = {
+        "compression": "gzip, zstd, bz2, xz, lz4 or none, where the ending of a file does not say it",
+        "on_bad_row": "what becomes of a malformed line: fail, or skip",
+    }
+    takes_schema = True
+
+    def source(self, request: ReadRequest) -> FoundSource:
+        """Return a source of objects."""
+        from engine.connectors.json_source import json_source
+
+        return json_source(request.paths, request.schema, request.parallelism, **request.options)
 
     def exact_splits(self, spec: JsonSource, subtask_count: int) -> JsonSource:
         """Return a source with splits of its files as large as they are now."""

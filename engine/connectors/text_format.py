@@ -8,9 +8,9 @@ Held by: tests/formats/test_registry.py
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
-from engine.formats.source_format import SourceFormat
+from engine.formats.source_format import FoundSource, ReadRequest, SourceFormat
 from engine.graph.source_spec import SourceSplit, TextSource
 
 if TYPE_CHECKING:
@@ -22,6 +22,13 @@ class TextFormat(SourceFormat[TextSource]):
     """Splits are cut by size alone."""
 
     name = "text"
+    options: ClassVar = {"compression": "gzip, zstd, bz2, xz, lz4 or none, where the ending of a file does not say it"}
+
+    def source(self, request: ReadRequest) -> FoundSource:
+        """Return a source of lines."""
+        from engine.connectors.text_source import text_source
+
+        return text_source(request.paths, request.parallelism, **request.options)
 
     def exact_splits(self, spec: TextSource, subtask_count: int) -> TextSource:
         """Return a source with splits of its files as large as they are now."""

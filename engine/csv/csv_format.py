@@ -8,9 +8,9 @@ Held by: tests/formats/test_registry.py
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
-from engine.formats.source_format import Rejects, SourceFormat
+from engine.formats.source_format import FoundSource, ReadRequest, Rejects, SourceFormat
 from engine.graph.source_spec import CsvSource, SourceSplit
 
 if TYPE_CHECKING:
@@ -24,6 +24,29 @@ class CsvFormat(SourceFormat[CsvSource]):
     """Splits that lie between records."""
 
     name = "csv"
+    options: ClassVar = {
+        "header": "whether the first line has the names of the columns",
+        "delimiter": "what stands between fields",
+        "quote": "what stands around fields; None: quotes mean nothing",
+        "null_values": "texts that are null, of all columns or by column",
+        "on_bad_row": "what becomes of a malformed record: fail, or skip",
+        "bad_rows_path": "folder of CSV that keeps the records that are left out",
+        "encoding": "Python's name of the encoding; UTF-8 without it",
+        "compression": "gzip, zstd, bz2, xz, lz4 or none, where the ending of a file does not say it",
+        "decimal": "what stands before fractions",
+        "thousands": "what stands between groups of three digits",
+        "skip_rows": "lines of each file that are passed over, before the header",
+        "comment": "what lines begin with that are left out",
+        "date_format": "format of dates and times, of all columns or by column",
+    }
+    takes_schema = True
+
+    def source(self, request: ReadRequest) -> FoundSource:
+        """Return a source of records."""
+        from engine.csv.options import CsvOptions
+        from engine.csv.source import csv_source
+
+        return csv_source(request.paths, request.schema, CsvOptions(**request.options), request.parallelism)
 
     def exact_splits(self, spec: CsvSource, subtask_count: int) -> CsvSource:
         """Return a source with splits between records."""

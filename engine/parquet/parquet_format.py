@@ -11,10 +11,7 @@ import itertools
 from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING
 
-import msgspec
-
-from engine.expressions.text import expression_text
-from engine.formats.source_format import Layout, SourceFormat
+from engine.formats.source_format import FoundSource, Layout, ReadRequest, SourceFormat
 from engine.graph.expression import Expression
 from engine.graph.plan import Source
 from engine.graph.plan_schema import PlanSchema
@@ -31,12 +28,23 @@ class ParquetFormat(SourceFormat[ParquetSource]):
     """Row groups as splits, columns read one by one, statistics in footers."""
 
     name = "parquet"
+    takes_union = True
+    takes_filters = True
     takes_first = True
     tells_runs = True
     is_columnar = True
     is_prunable = True
     names_paths = True
     modules = ("engine.parquet.reader",)
+
+    def source(self, request: ReadRequest) -> FoundSource:
+        """Return a source of row groups; of very many files that can wait the first one is looked at."""
+        from engine.parquet.source import parquet_source
+        from engine.parquet.unread_files import FILES_MAX, first_look
+
+        if request.may_wait and len(request.paths) > FILES_MAX:
+            return first_look(request.paths)
+        return parquet_source(request.paths, found_schemas=request.found_schemas)
 
     def possible(
         self, source: Source, schema: PlanSchema, predicate: Expression | None, ignored: Collection[str] = ()
@@ -83,24 +91,18 @@ class ParquetFormat(SourceFormat[ParquetSource]):
         order = itertools.takewhile(lambda key: key.column in spec.columns, spec.sorted_by)
         return Layout(tuple(order), spec.grouped_by if set(spec.grouped_by) <= set(spec.columns) else ())
 
-    def predicate(self, spec: ParquetSource) -> Expression | None:
-        """Return the filter of the source."""
-        return spec.predicate
-
-    def with_predicate(self, spec: ParquetSource, predicate: Expression) -> ParquetSource:
-        """Return a source with a filter, which is looked at before other columns are read."""
-        return msgspec.structs.replace(spec, predicate=predicate)
-
     def details(self, spec: ParquetSource) -> list[str]:
         """Return the order of the rows, the filter, and how many row groups need not be read for it."""
         lines = []
         if spec.sorted_by:
             keys = ", ".join(key.column for key in spec.sorted_by)
             lines.append(f"rows lie in order of {keys}: manifest, row groups")
-        if spec.predicate is None:
-            return lines
-        lines.append(f"filter {expression_text(spec.predicate)}")
-        if spec.pruned_groups and all(split.end - split.start == 1 for split in spec.splits):
+        lines += super().details(spec)
+        if (
+            spec.predicate is not None
+            and spec.pruned_groups
+            and all(split.end - split.start == 1 for split in spec.splits)
+        ):
             groups = spec.pruned_groups + len(spec.splits)
             lines.append(
                 f"reads {len(spec.splits)} of {groups} row groups: by their statistics the others have no such row"

@@ -1,17 +1,19 @@
 """Each source has an entry; what no entry says is safe."""
 
+import importlib.metadata
 import subprocess
 import sys
 from typing import get_args
 
 import pytest
 
+from engine.errors import NotYetSupportedError, PlanError
 from engine.formats.registry import PLACES, format_named, format_of
-from engine.formats.source_format import Layout, Origin, SourceFormat
+from engine.formats.source_format import Layout, Origin, ReadRequest, SourceFormat
 from engine.graph.source_spec import (
     ArrowSource,
-    BlockSource,
     CsvSource,
+    FormatSource,
     JsonSource,
     ParquetSource,
     PathSource,
@@ -24,9 +26,10 @@ SPECS = {
     "parquet": ParquetSource((), (), ("a",)),
     "text": TextSource((), (), ("line",)),
     "json": JsonSource((), (), b"", ("a",)),
-    "ipc": BlockSource("ipc", (), (), b"", ("a",)),
-    "orc": BlockSource("orc", (), (), b"", ("a",)),
-    "avro": BlockSource("avro", (), (), b"", ("a",)),
+    "ipc": FormatSource("ipc", (), (), b"", ("a",)),
+    "orc": FormatSource("orc", (), (), b"", ("a",)),
+    "avro": FormatSource("avro", (), (), b"", ("a",)),
+    "records": ParquetSource((), (), ("a",)),
     "arrow": ArrowSource((), (), ("a",), inline=b""),
     "paths": PathSource(TextSource((), (), ("line",)), (), (), ("line",), b"", {}),
 }
@@ -36,8 +39,9 @@ def test_each_source_has_an_entry():
     assert {type(spec) for spec in SPECS.values()} == set(get_args(SourceSpec))
     assert SPECS.keys() == PLACES.keys()
     for name, spec in SPECS.items():
-        assert format_of(spec) is format_named(name)
-        assert format_of(spec).name == name
+        assert format_named(name).name == name
+        # the parts of a record data set are Parquet files
+        assert format_of(spec) is format_named("parquet" if name == "records" else name)
 
 
 def test_entries_are_loaded_without_arrow():
@@ -64,12 +68,19 @@ class Plainest(SourceFormat[TextSource]):
 
 def test_what_an_entry_does_not_say_is_safe():
     entry, spec = Plainest(), SPECS["text"]
-    assert not (entry.takes_first or entry.tells_runs or entry.is_columnar or entry.is_prunable or entry.names_paths)
+    assert not (
+        entry.takes_filters
+        or entry.takes_first
+        or entry.tells_runs
+        or entry.is_columnar
+        or entry.is_prunable
+        or entry.names_paths
+    )
     assert entry.exact_splits(spec, 3) is spec
     assert entry.rejects(spec, 1.0) is None
     assert entry.layout(spec) == Layout()
     assert entry.origin(spec) is Origin.FILES
-    assert entry.with_predicate(spec, None) is None
+    assert entry.predicate(spec) is None
     assert entry.details(spec) == []
     assert not entry.shares_splits(spec)
     assert entry.spark_reader(spec) == ""
@@ -86,3 +97,25 @@ def test_what_an_entry_does_not_say_is_safe():
 )
 def test_an_entry_says_where_rows_lie(spec, origin):
     assert format_of(spec).origin(spec) is origin
+
+
+def test_a_format_that_no_call_reads_by_its_name_says_so():
+    with pytest.raises(NotYetSupportedError, match="reading plain by its name"):
+        Plainest().source(ReadRequest())
+
+
+def test_a_format_of_an_installed_package_is_found_by_its_entry_point(monkeypatch):
+    class Point:
+        """An entry point of a package."""
+
+        def load(self):
+            """Return what the package names."""
+            return Plainest
+
+    points = {"plain": [Point()]}
+    monkeypatch.setattr(importlib.metadata, "entry_points", lambda group, name: points.get(name, []))
+    format_named.cache_clear()
+    assert isinstance(format_named("plain"), Plainest)
+    with pytest.raises(PlanError, match="there is no format 'plane': this process knows arrow, avro, csv, ipc"):
+        format_named("plane")
+    format_named.cache_clear()

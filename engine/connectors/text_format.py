@@ -1,4 +1,4 @@
-"""TextFormat: what the engine knows of lines of text.
+"""TextFormat, TextSink: what the engine knows of lines of text.
 
 Held by: tests/formats/test_registry.py
 """
@@ -8,13 +8,18 @@ Held by: tests/formats/test_registry.py
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
+from engine.formats.sink_format import SinkFormat, SinkWriter, with_written_codec
 from engine.formats.source_format import FoundSource, ReadRequest, SourceFormat
-from engine.graph.source_spec import SourceSplit, TextSource
+from engine.graph.source_spec import SinkSpec, SourceSplit, TextSource
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from engine.connectors.text_reader import TextReader
+    from engine.connectors.text_writer import TextWriter
     from engine.iomanager.spill_space import SpillSpace
 
 
@@ -43,3 +48,24 @@ class TextFormat(SourceFormat[TextSource]):
         from engine.connectors.text_reader import TextReader
 
         return TextReader(spec, splits)
+
+
+class TextSink(SinkFormat):
+    """Lines, one for each row."""
+
+    name = "text"
+    extension = "txt"
+    is_compressed_whole = True
+
+    def checked(self, spec: SinkSpec, schema: pa.Schema, file_schema: pa.Schema) -> SinkSpec:
+        """Return a sink of one column of strings."""
+        from engine.connectors.text_writer import check_text_sink
+
+        check_text_sink(file_schema)
+        return with_written_codec(spec)
+
+    def writer(self, spec: SinkSpec, schema: pa.Schema, path: Path, former: SinkWriter | None = None) -> TextWriter:
+        """Return the writer of a file."""
+        from engine.connectors.text_writer import TextWriter
+
+        return TextWriter(schema, path, spec.compression)

@@ -1,8 +1,9 @@
-"""The registry of formats: one entry for each format that rows are read from.
+"""The registry of formats: an entry for each format that rows are read from, and for each that they are written as.
 
     format_of(CsvSource(...)) -> the CsvFormat        by the tag of the source's class
     format_named("csv")       -> the CsvFormat
-    add_format(entry)                                 one more, in this process
+    sink_format_of(SinkSpec("csv", ...)) -> the CsvSink
+    add_format(entry)                                 one more that is read, in this process
     open_source(spec, splits, new_space) -> its reader of these splits
 
 Planning and tasks ask the entry; none knows the formats by itself. An entry is loaded when a plan has a source of it.
@@ -16,13 +17,14 @@ Held by: tests/formats/test_registry.py
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from engine.errors import PlanError
+from engine.formats.sink_format import SinkFormat
 from engine.formats.source_format import SourceFormat
-from engine.graph.source_spec import FormatSource, SourceSpec, SourceSplit
+from engine.graph.source_spec import FormatSource, SinkSpec, SourceSpec, SourceSplit
 
 if TYPE_CHECKING:
     from engine.formats.source_reader import SourceReader
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 
 #: entry point group of formats that other packages bring along
 GROUP: Final = "drey.formats"
+SINK_GROUP: Final = "drey.sinks"
 #: formats that the program added
 _ADDED: Final[dict[str, SourceFormat[Any]]] = {}
 #: format: module, class
@@ -45,6 +48,20 @@ PLACES: Final = {
     "arrow": ("engine.connectors.arrow_format", "ArrowFormat"),
     "paths": ("engine.connectors.path_format", "PathFormat"),
 }
+#: format of a sink: module, class
+SINK_PLACES: Final = {
+    "csv": ("engine.csv.csv_format", "CsvSink"),
+    "parquet": ("engine.parquet.parquet_format", "ParquetSink"),
+    "records": ("engine.connectors.records_format", "RecordsSink"),
+    "text": ("engine.connectors.text_format", "TextSink"),
+    "json": ("engine.connectors.json_format", "JsonSink"),
+    "ipc": ("engine.connectors.block_format", "IpcSink"),
+    "ipc_stream": ("engine.connectors.block_format", "IpcStreamSink"),
+    "orc": ("engine.connectors.block_format", "OrcSink"),
+    "arrow": ("engine.connectors.arrow_format", "ArrowSink"),
+    "stream": ("engine.connectors.passing_format", "StreamSink"),
+    "discard": ("engine.connectors.passing_format", "DiscardSink"),
+}
 
 
 def format_of(spec: SourceSpec) -> SourceFormat[Any]:
@@ -54,19 +71,37 @@ def format_of(spec: SourceSpec) -> SourceFormat[Any]:
 
 @cache
 def format_named(name: str) -> SourceFormat[Any]:
-    """Return the entry of a format; PlanError where this process knows none."""
-    if name in _ADDED:
-        return _ADDED[name]
-    if name in PLACES:
-        module, entry_name = PLACES[name]
-        found: type[SourceFormat[Any]] = getattr(importlib.import_module(module), entry_name)
-        return found()
+    """Return the entry of a format that is read; PlanError where this process knows none."""
+    found: SourceFormat[Any] = _ADDED.get(name) or _entry(name, PLACES, GROUP)
+    return found
+
+
+def formats_by_ending() -> dict[str, str]:
+    """Return the names of formats by the endings of their files."""
+    return {ending: name for name in (*PLACES, *_ADDED) for ending in format_named(name).endings}
+
+
+def sink_format_of(spec: SinkSpec) -> SinkFormat:
+    """Return the entry of a sink; PlanError where this process knows none."""
+    return _sink_format_named(spec.format)
+
+
+@cache
+def _sink_format_named(name: str) -> SinkFormat:
+    found: SinkFormat = _entry(name, SINK_PLACES, SINK_GROUP)
+    return found
+
+
+def _entry(name: str, places: Mapping[str, tuple[str, str]], group: str) -> Any:
+    """Return a new entry: one of the engine, or of an installed package."""
+    if name in places:
+        module, entry_name = places[name]
+        return getattr(importlib.import_module(module), entry_name)()
     from importlib.metadata import entry_points  # noqa: PLC0415 - start-up time
 
-    for point in entry_points(group=GROUP, name=name):
-        installed: type[SourceFormat[Any]] = point.load()
-        return installed()
-    known = ", ".join(sorted({*PLACES, *_ADDED} - {"paths"}))
+    for point in entry_points(group=group, name=name):
+        return point.load()()
+    known = ", ".join(sorted({*places, *_ADDED} - {"paths"}))
     raise PlanError(
         f"there is no format {name!r}: this process knows {known}; a package that has it must be installed wherever the"
         " job is planned and runs"

@@ -1,7 +1,7 @@
-"""SourceFormat: all that the engine knows of one format that rows are read from, in one place.
+"""SourceFormat: the answers of one format that rows are read from, in one place.
 
-    who asks                  asks the entry                            without an answer of its own
-    calls that read           source, options, has_files                a format is not read by name, no options, files
+    caller                    asks the entry                            without an answer of its own
+    calls that read           source, options, has_files, endings       a format is not read by name, no options, files
                               takes_schema, takes_union                 types are those of the files, which are alike
     preparation of a plan     exact_splits, rejects                     splits stay, no record is kept
                               bounds, possible                          nothing is known of splits, all are read
@@ -78,22 +78,22 @@ class Rejects(NamedTuple):
 
 
 class ReadRequest(NamedTuple):
-    """What a call that reads asks for."""
+    """The arguments of a call that reads."""
 
     paths: tuple[str, ...] = ()
-    #: of the files' own columns, where the user says it
+    #: schema of the files' own columns, if the user gave one
     schema: pa.Schema | None = None
     #: subtasks that read, at most, as far as is known
     parallelism: int = 1
     options: Mapping[str, Any] = MappingProxyType({})
-    #: takes the schema of each file, which may have other columns then; None: all have the same
+    #: list that takes the schema of each file, which may have other columns then; None: all have the same
     found_schemas: list[pa.Schema] | None = None
-    #: whether a filter may leave a few of the files, so that looking at all of them can wait
+    #: flag of files of which a filter may leave a few, so that reading all footers can wait
     may_wait: bool = False
 
 
 class SourceFormat(ABC, Generic[Spec]):
-    """What the engine knows of one format of sources."""
+    """An entry: the answers of one format to questions about its sources."""
 
     #: the word for it in calls and in explain
     name: ClassVar[str]
@@ -102,24 +102,26 @@ class SourceFormat(ABC, Generic[Spec]):
 
     #: options of the call that reads it, and what they mean
     options: ClassVar[Mapping[str, str]] = MappingProxyType({})
-    #: whether a place is a file, a folder, a glob or a list of those; else it is handed on as it is
+    #: endings that files of the format have
+    endings: ClassVar[tuple[str, ...]] = ()
+    #: flag of places that are files, folders, globs or lists of those; others are passed to the entry unchanged
     has_files: ClassVar[bool] = True
-    #: whether users may say which columns there are, and of which types
+    #: flag of calls that take the names and types of columns
     takes_schema: ClassVar[bool] = False
-    #: whether files may have different columns (``schema_mode="union"``)
+    #: flag of files that may have different columns (``schema_mode="union"``)
     takes_union: ClassVar[bool] = False
-    #: whether the reader leaves out rows for which the ``predicate`` of its specification is not true
+    #: flag of readers that leave out rows for which the ``predicate`` of their specification is not true
     takes_filters: ClassVar[bool] = False
-    #: whether a reader may leave out rows that are not among the first of an order (``FilteringReader.keep_first``)
+    #: flag of readers that leave out rows which are not among the first of an order (``FilteringReader.keep_first``)
     takes_first: ClassVar[bool] = False
-    #: whether splits that follow each other in a file can be read as one, from the start of the first to the end of the
-    #: last, and a reader can tell the rows of its splits apart (``RunsReader``)
+    #: flag of splits that can be read as one where they follow each other in a file, from the start of the first to the
+    #: end of the last, by readers that can tell the rows of their splits apart (``RunsReader``)
     tells_runs: ClassVar[bool] = False
-    #: whether a column costs what its own bytes cost, so that reading twice may cost less than storing
+    #: flag of columns that cost as much as their own bytes, so that reading twice may cost less than storing
     is_columnar: ClassVar[bool] = False
-    #: whether filters may leave out splits or files before a job runs (``possible``)
+    #: flag of sources whose splits or files a filter may rule out before a job runs (``possible``)
     is_prunable: ClassVar[bool] = False
-    #: whether a reader of several files tells which one its rows are of, as ``path``
+    #: flag of readers that say by ``path`` of which file their rows are
     names_paths: ClassVar[bool] = False
     #: modules that a task needs, loaded beforehand
     modules: ClassVar[tuple[str, ...]] = ()
@@ -199,7 +201,7 @@ class SourceFormat(ABC, Generic[Spec]):
         return getattr(spec, "predicate", None)
 
     def details(self, spec: Spec) -> list[str]:
-        """Return what explain says of a source, a line each."""
+        """Return the lines of explain about a source."""
         predicate = self.predicate(spec)
         return [] if predicate is None else [f"filter {expression_text(predicate)}"]
 

@@ -31,7 +31,7 @@ from engine.records.plain_scalars import scalar_of
 from engine.statistics.bounds_predicate import ROW_COUNT, highest, lowest, may_be_true, null_count
 from engine.statistics.column_statistics import plain_bound
 
-#: as ``SourceFormat.bounds``
+#: function like ``SourceFormat.bounds``
 FindBounds = Callable[[Any, pa.Schema, Sequence[str]], "pa.Table | None"]
 
 
@@ -68,7 +68,7 @@ def _completed(known: pa.Table, source: Source, schema: pa.Schema, names: list[s
 
 
 def possible_rows(bounds: pa.RecordBatch, predicate: Expression, schema: pa.Schema) -> pa.BooleanArray:
-    """Return for each row of bounds whether one of the rows that it stands for may meet a predicate."""
+    """Return a mask: whether one of the rows that a row of bounds stands for may meet a predicate."""
     floats = {field.name for field in schema if pa.types.is_floating(field.type)}
     possible = pa.repeat(scalar_of(True), bounds.num_rows)
     for part in conjuncts(predicate):

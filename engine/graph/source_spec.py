@@ -231,8 +231,3 @@ class SinkSpec(msgspec.Struct, frozen=True):
     schema_mode: str = "strict"
     #: columns of texts, and the types as which they are to be read, as an Arrow IPC schema; b"": texts may be anything
     text_types_ipc: bytes = b""
-
-    @property
-    def is_passing(self) -> bool:
-        """Whether only the client reads it, which does not outlive a crash of its machine."""
-        return self.format in ("arrow", "stream", "discard")

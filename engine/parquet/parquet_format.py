@@ -1,4 +1,4 @@
-"""ParquetFormat: what the engine knows of Parquet sources, also of record data sets.
+"""ParquetFormat, ParquetSink: what the engine knows of Parquet.
 
 Held by: tests/formats/test_registry.py
 """
@@ -9,25 +9,29 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Collection, Sequence
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
 
+from engine.formats.sink_format import SinkFormat, SinkWriter
 from engine.formats.source_format import FoundSource, Layout, ReadRequest, SourceFormat
 from engine.graph.expression import Expression
 from engine.graph.plan import Source
 from engine.graph.plan_schema import PlanSchema
-from engine.graph.source_spec import ColumnStatistics, ParquetSource, SourceSplit, SourceStatistics
+from engine.graph.source_spec import ColumnStatistics, ParquetSource, SinkSpec, SourceSplit, SourceStatistics
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from engine.iomanager.spill_space import SpillSpace
     from engine.parquet.reader import ParquetReader
+    from engine.parquet.writer import ParquetWriter
 
 
 class ParquetFormat(SourceFormat[ParquetSource]):
     """Row groups as splits, columns read one by one, statistics in footers."""
 
     name = "parquet"
+    endings: ClassVar[tuple[str, ...]] = (".parquet",)
     takes_union = True
     takes_filters = True
     takes_first = True
@@ -55,7 +59,7 @@ class ParquetFormat(SourceFormat[ParquetSource]):
         return possible(source, schema, predicate, ignored)
 
     def bounds(self, spec: ParquetSource, schema: pa.Schema, names: Sequence[str]) -> pa.Table | None:
-        """Return what the footers say of the row groups."""
+        """Return bounds of the row groups, from their footers."""
         from engine.parquet.pruning import bounds
 
         return bounds(spec, schema, names)
@@ -75,7 +79,7 @@ class ParquetFormat(SourceFormat[ParquetSource]):
         return with_sample(source.spec, source.statistics, schema, names, predicates, carried)
 
     def key_statistics(self, spec: ParquetSource, column: str, row_count: float) -> ColumnStatistics | None:
-        """Return what whole column chunks say of a key."""
+        """Return statistics of a key, from whole column chunks."""
         from engine.parquet.key_sample import key_statistics
 
         return key_statistics(spec, column, row_count)
@@ -128,3 +132,47 @@ class ParquetFormat(SourceFormat[ParquetSource]):
         """Return Spark's reader, where there are no types of other files and no row groups left out."""
         is_plain = not spec.types_ipc and spec.predicate is None and not spec.pruned_groups
         return "parquet" if is_plain else ""
+
+
+class ParquetSink(SinkFormat):
+    """Row groups."""
+
+    name = "parquet"
+    modules = ("engine.parquet.writer",)
+
+    def checked(self, spec: SinkSpec, schema: pa.Schema, file_schema: pa.Schema) -> SinkSpec:
+        """Return a sink of columns that Parquet has."""
+        from engine.parquet.source import stored_schema
+        from engine.parquet.writer import check_compression
+
+        stored_schema(schema, self.call)
+        check_compression(spec.compression, spec.compression_level)
+        return spec
+
+    def found_schema(self, spec: SinkSpec, file: str) -> pa.Schema:
+        """Return the columns of a file."""
+        import pyarrow.parquet as pq
+
+        from engine.parquet.source import plain_file_schema
+
+        return plain_file_schema(pq.read_schema(file))
+
+    def stored_schema(self, spec: SinkSpec, schema: pa.Schema) -> pa.Schema:
+        """Return the types that Parquet gives back."""
+        from engine.parquet.source import stored_schema
+
+        return stored_schema(schema, self.call)
+
+    def fits(self, known: pa.DataType, own: pa.DataType, schema_mode: str) -> bool | None:
+        """Return whether readers widen one of the types to the other, or unite them."""
+        from engine.parquet.source import united, widened
+
+        return None if (widened if schema_mode == "strict" else united)(known, own) is None else True
+
+    def writer(self, spec: SinkSpec, schema: pa.Schema, path: Path, former: SinkWriter | None = None) -> ParquetWriter:
+        """Return the writer of a file."""
+        from engine.parquet.writer import ParquetWriter
+
+        codec, wanted = spec.compression or "snappy", spec.target_file_bytes
+        known = former if isinstance(former, ParquetWriter) else None
+        return ParquetWriter(schema, path, codec, spec.compression_level, wanted_bytes=wanted, former=known)

@@ -53,7 +53,7 @@ def possible(source: Source, schema: PlanSchema, predicate: Expression | None, i
 
 
 def bounds(spec: ParquetSource, schema: pa.Schema, names: Sequence[str]) -> pa.Table | None:
-    """Return what footers say of columns of each split; None where they are of one row group, or of many files."""
+    """Return bounds of columns for each split, from footers; None where they are of one row group, or of many files."""
     if spec.is_unread or not _is_worth_a_look(spec.splits):
         return None
     paths = dict.fromkeys(split.path for split in spec.splits)

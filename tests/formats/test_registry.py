@@ -8,7 +8,7 @@ from typing import get_args
 import pytest
 
 from engine.errors import NotYetSupportedError, PlanError
-from engine.formats.registry import PLACES, format_named, format_of
+from engine.formats.registry import PLACES, SINK_PLACES, format_named, format_of, formats_by_ending, sink_format_of
 from engine.formats.source_format import Layout, Origin, ReadRequest, SourceFormat
 from engine.graph.source_spec import (
     ArrowSource,
@@ -17,6 +17,7 @@ from engine.graph.source_spec import (
     JsonSource,
     ParquetSource,
     PathSource,
+    SinkSpec,
     SourceSpec,
     TextSource,
 )
@@ -47,9 +48,12 @@ def test_each_source_has_an_entry():
 def test_entries_are_loaded_without_arrow():
     script = f"""
 import sys
-from engine.formats.registry import format_named
+from engine.formats.registry import format_named, sink_format_of
+from engine.graph.source_spec import SinkSpec
 for name in {sorted(PLACES)!r}:
     format_named(name)
+for name in {sorted(SINK_PLACES)!r}:
+    sink_format_of(SinkSpec(name, ""))
 print(sorted({{'pyarrow', 'cloudpickle', 'numpy', 'pandas'}} & set(sys.modules)))
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
@@ -119,3 +123,44 @@ def test_a_format_of_an_installed_package_is_found_by_its_entry_point(monkeypatc
     with pytest.raises(PlanError, match="there is no format 'plane': this process knows arrow, avro, csv, ipc"):
         format_named("plane")
     format_named.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("name", "compression", "ending"),
+    [
+        ("csv", "gzip", "csv.gz"),
+        ("text", "", "txt"),
+        ("json", "zstd", "json.zst"),
+        ("records", "", "parquet"),
+        ("ipc", "lz4", "arrow"),
+        ("ipc_stream", "", "arrows"),
+        ("orc", "zlib", "orc"),
+        ("discard", "", "none"),
+    ],
+)
+def test_files_have_the_endings_of_their_format_and_codec(name, compression, ending):
+    spec = SinkSpec(name, "/out", compression=compression)
+    assert sink_format_of(spec).file_ending(spec) == ending
+
+
+def test_each_sink_has_an_entry_and_results_alone_are_passing():
+    entries = {name: sink_format_of(SinkSpec(name, "/out")) for name in SINK_PLACES}
+    assert {name: entry.name for name, entry in entries.items()} == {name: name for name in SINK_PLACES}
+    assert {name for name, entry in entries.items() if entry.is_passing} == {"arrow", "stream", "discard"}
+    assert {name for name, entry in entries.items() if entry.is_of_client} == {"arrow", "stream"}
+    assert entries["ipc_stream"].call == "write_ipc"
+
+
+def test_endings_of_files_name_a_format():
+    found = formats_by_ending()
+    assert (found[".ndjson"], found[".feather"], found[".avro"], found[".parquet"]) == (
+        "json",
+        "ipc",
+        "avro",
+        "parquet",
+    )
+
+
+def test_a_sink_of_a_format_that_is_not_installed_says_so():
+    with pytest.raises(PlanError, match="there is no format 'xlsx': this process knows arrow, csv, discard"):
+        sink_format_of(SinkSpec("xlsx", "/out"))

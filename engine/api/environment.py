@@ -46,8 +46,9 @@ from engine.commit.output_check import check_outputs
 from engine.config.command_line import current_command_line
 from engine.config.loader import Configuration, load_configuration
 from engine.config.options import PARALLELISM_DEFAULT, WHOLE_TRACEBACKS
-from engine.connectors.sink_writer import STREAM_FOLDER
+from engine.connectors.passing_format import STREAM_FOLDER
 from engine.errors import PlanError, SchemaError
+from engine.formats.registry import sink_format_of
 from engine.graph.plan import Plan, Sink, Source
 from engine.graph.source_spec import SinkSpec
 from engine.private_folder import scratch_folder
@@ -364,7 +365,7 @@ def _as_files_are_now(sink: LogicalNode) -> LogicalNode:
     from engine.api.added_files import like_what_is_there  # noqa: PLC0415 - start-up time
 
     spec = sink.operator.spec
-    writer = f"write_{spec.format.partition('_')[0]}"
+    writer = sink_format_of(spec).call
     return replace(
         sink, operator=replace(sink.operator, spec=like_what_is_there(spec, sink.schema, writer, warns=False))
     )

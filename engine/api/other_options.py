@@ -136,16 +136,18 @@ def with_other_options(calls: _C) -> _C:
 
 def _told(function: FunctionType) -> Callable[..., Any]:
     code = function.__code__
+    is_open = bool(code.co_flags & CO_VARKEYWORDS)
     names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-    more = _MORE.get(function.__name__.partition("_")[0] if code.co_flags & CO_VARKEYWORDS else "")
-    if code.co_flags & CO_VARKEYWORDS and more is None:
-        return function  # names of columns
+    name = function.__name__
+    more = _MORE.get(name if name.startswith("read") else name.partition("_")[0]) if is_open else None
+    if is_open and more is None:
+        return function  # names of columns, or options of any format
 
     @functools.wraps(function)
     def call(*args: Any, **options: Any) -> Any:
         for option in options:
             if option not in names:
-                _check(function.__name__, option, [*names[1:], *(more() if more else ())])
+                check_option(function.__name__, option, [*names[1:], *(more() if more else ())])
         return function(*args, **options)
 
     return call
@@ -163,11 +165,11 @@ def _csv_options() -> Iterable[str]:
     return CsvReadOptions.__annotations__
 
 
-#: options of calls that take them as ``**options``, by the first word of the call
-_MORE: Final = {"read": _csv_options, "write": _sink_options}
+#: options of calls that take them as ``**options``: of one that reads by its name, of those that write by that word
+_MORE: Final = {"read_csv": _csv_options, "write": _sink_options}
 
 
-def _check(call: str, option: str, known: list[str]) -> None:
+def check_option(call: str, option: str, known: list[str]) -> None:
     """Raise TypeError for an option that a call has not."""
     if option in known:
         return

@@ -20,6 +20,7 @@ from engine.api.other_options import with_other_options
 from engine.api.projections import free_name, project_node
 from engine.errors import ConfigurationError, NotYetSupportedError
 from engine.files.paths import local_path
+from engine.formats.registry import sink_format_of
 from engine.graph.expression import ColumnRef, NamedExpression
 from engine.graph.plan import Sink, Sort
 from engine.graph.sort_key import SortKey
@@ -55,12 +56,7 @@ class OutputCalls(Calls):
         files; ``target_file_size`` such as "128mb", after which the next file begins; ``schema_mode`` "strict" or
         "union", which adds rows whose types differ from those that are there.
         """
-        from engine.csv.writer import check_csv_sink
-        from engine.files.compression import written_codec
-
-        check_csv_sink(self.schema, delimiter)
-        codec = written_codec(compression, "write_csv")
-        place = local_path(path, "write_csv")
+        place, codec = local_path(path, "write_csv"), compression or ""
         self._add_sink(SinkSpec("csv", place, overwrite, header, delimiter, compression=codec), options)
 
     def write_parquet(
@@ -79,15 +75,9 @@ class OutputCalls(Calls):
         where the codec has levels; ``options`` as in ``write_csv``. A path that exists is an error unless
         ``overwrite``.
         """
-        from engine.parquet.source import stored_schema
-        from engine.parquet.writer import check_compression
-
-        stored_schema(self.schema, "write_parquet")
-        check_compression(compression, compression_level)
-        place = local_path(path, "write_parquet")
-        self._add_sink(
-            SinkSpec("parquet", place, overwrite, compression=compression, compression_level=compression_level), options
-        )
+        place, codec = local_path(path, "write_parquet"), compression
+        sink = SinkSpec("parquet", place, overwrite, compression=codec, compression_level=compression_level)
+        self._add_sink(sink, options)
 
     def write_records(self, path: PathLike, overwrite: bool = False) -> None:
         """Let the next ``env.execute()`` write a record data set: ``part-00000.parquet`` and so on, and a manifest.
@@ -97,11 +87,7 @@ class OutputCalls(Calls):
         reads the same folder. ``read_records`` gives the same types back; one that Parquet does not have is a
         SchemaError. A path that exists is an error unless ``overwrite``, which replaces it at once.
         """
-        from engine.parquet.source import plain_file_schema, stored_schema
-
-        stored_schema(self.schema, "write_records")
-        schema_ipc = plain_file_schema(self.schema).serialize().to_pybytes()
-        self._add_sink(SinkSpec("records", local_path(path, "write_records"), overwrite, schema_ipc=schema_ipc))
+        self._add_sink(SinkSpec("records", local_path(path, "write_records"), overwrite))
 
     def write_text(
         self,
@@ -118,12 +104,8 @@ class OutputCalls(Calls):
         for the columns of ``partition_by``, which are beside the one of text. A path that exists is an error unless
         ``overwrite``.
         """
-        from engine.connectors.text_writer import check_text_sink
-        from engine.files.compression import written_codec
-
-        check_text_sink(self._without(options))
-        codec = written_codec(compression, "write_text")
-        self._add_sink(SinkSpec("text", local_path(path, "write_text"), overwrite, compression=codec), options)
+        place, codec = local_path(path, "write_text"), compression or ""
+        self._add_sink(SinkSpec("text", place, overwrite, compression=codec), options)
 
     def write_json(
         self,
@@ -138,12 +120,8 @@ class OutputCalls(Calls):
         A null is ``null``, and so is a double that is no number or infinite; decimals, dates and times are texts.
         ``compression`` and ``options`` as in ``write_csv``. A path that exists is an error unless ``overwrite``.
         """
-        from engine.connectors.json_writer import check_json_sink
-        from engine.files.compression import written_codec
-
-        check_json_sink(self.schema)
-        codec = written_codec(compression, "write_json")
-        self._add_sink(SinkSpec("json", local_path(path, "write_json"), overwrite, compression=codec), options)
+        place, codec = local_path(path, "write_json"), compression or ""
+        self._add_sink(SinkSpec("json", place, overwrite, compression=codec), options)
 
     def write_ipc(
         self,
@@ -162,10 +140,8 @@ class OutputCalls(Calls):
         kinds = {"file": "ipc", "stream": "ipc_stream"}
         if format not in kinds:
             raise ConfigurationError(f"write_ipc: format={format!r}: choose file or stream")
-        if compression not in (None, "none", "lz4", "zstd"):
-            raise ConfigurationError(f"write_ipc: compression={compression!r}: choose lz4, zstd or none")
-        codec = "" if compression in (None, "none") else str(compression)
-        self._add_sink(SinkSpec(kinds[format], local_path(path, "write_ipc"), overwrite, compression=codec), options)
+        place, codec = local_path(path, "write_ipc"), compression or ""
+        self._add_sink(SinkSpec(kinds[format], place, overwrite, compression=codec), options)
 
     def write_orc(
         self,
@@ -180,9 +156,6 @@ class OutputCalls(Calls):
         A column of a type that ORC does not have is a SchemaError. ``compression``: zlib, snappy, zstd, lz4 or none;
         ``options`` as in ``write_csv``. A path that exists is an error unless ``overwrite``.
         """
-        from engine.connectors.orc_writer import check_orc_sink
-
-        check_orc_sink(self.schema, compression)
         self._add_sink(SinkSpec("orc", local_path(path, "write_orc"), overwrite, compression=compression), options)
 
     def write_delta(self, path: PathLike) -> None:
@@ -206,8 +179,9 @@ class OutputCalls(Calls):
     def _add_sink(self, spec: SinkSpec, options: SinkOptions | None = None) -> None:
         from engine.api.sink_options import with_options
 
-        writer = f"write_{spec.format.partition('_')[0]}"
-        spec, order = with_options(spec, self.schema, options or {}, writer)
+        entry = sink_format_of(spec)
+        spec = entry.checked(spec, self.schema, self._without(options or {}))
+        spec, order = with_options(spec, self.schema, options or {}, entry.call)
         rows = LogicalNode(Sort(order), (self._node,), self.schema) if order else self._node
         if spec.partition_by and spec.target_file_bytes and not self._is_sorted_by(order):
             rows = self._sorted_to_the_row(order)

@@ -1,6 +1,6 @@
 """The calls of Environment that read: each makes a data set of one source.
 
-    read_csv read_parquet read_records read_text read_json read_ipc read_orc read_avro    from_arrow from_rows
+    read_csv read_parquet read_records read_text read_json read_ipc read_orc read_avro read    from_arrow from_rows
 
 Files are looked at when a source is made: names, types, sizes and a sample; rows are read by the job.
 
@@ -15,16 +15,19 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Unpack
 
 import pyarrow as pa
 
 from engine.api.logical_node import LogicalNode
-from engine.api.other_options import with_other_options
+from engine.api.other_options import check_option, with_other_options
 from engine.api.partitioning import checked_rate
-from engine.connectors.path_source import FoundSource, Partitioning, PathOptions, ReadFiles, path_source
-from engine.errors import NotYetSupportedError
+from engine.connectors.path_source import Partitioning, PathOptions, path_source
+from engine.errors import ConfigurationError, NotYetSupportedError
 from engine.files.paths import PathLike
+from engine.formats.registry import format_named
+from engine.formats.source_format import ReadRequest
 from engine.graph.plan import Source
 from engine.graph.source_spec import SourceSpec, SourceStatistics
 from engine.user_warnings import warn_user
@@ -90,19 +93,12 @@ class SourceCalls(ABC):
         ``options``: ``skip_rows comment date_format decimal thousands bad_rows_path encoding compression partitioning
         file_name_column rate_limit``.
         """
-        # Sources that a script does not read are not loaded.
-        from engine.csv.options import CsvOptions
-        from engine.csv.source import csv_source
-
         rest: dict[str, Any] = dict(options)
         in_paths = PathOptions(rest.pop("partitioning", None), rest.pop("file_name_column", None))
         rate_limit = rest.pop("rate_limit", None)
-        csv = CsvOptions(header, delimiter, quote, null_values, on_bad_row, **rest)
-
-        def read(paths: list[str], own: pa.Schema | None, _schemas: object) -> FoundSource:
-            return csv_source(paths, own, csv, self.parallelism)
-
-        return self._files(read, path, "read_csv", in_paths, rate_limit, schema)
+        rest |= {"header": header, "delimiter": delimiter, "quote": quote}
+        rest |= {"null_values": null_values, "on_bad_row": on_bad_row}
+        return self._read("csv", path, in_paths, rate_limit, schema, rest)
 
     def read_parquet(
         self,
@@ -118,23 +114,12 @@ class SourceCalls(ABC):
         ``schema_mode``: "strict", all files have the same columns, or "union": a column that a file has not is null
         there. ``partitioning`` and ``file_name_column`` as in ``read_csv``.
         """
-        from engine.parquet.source import parquet_source
-        from engine.parquet.unread_files import FILES_MAX, first_look
-
-        def read(paths: list[str], _own: object, schemas: list[pa.Schema] | None) -> FoundSource:
-            return parquet_source(paths, found_schemas=schemas)
-
-        def read_later(paths: list[str], _own: object, _schemas: object) -> FoundSource:
-            return first_look(paths) if len(paths) > FILES_MAX else parquet_source(paths)
-
         options = PathOptions(partitioning, file_name_column, schema_mode)
-        return self._source(*path_source(read, path, "read_parquet", options, None, read_later), rate_limit)
+        return self._read("parquet", path, options, rate_limit)
 
     def read_records(self, path: PathLike, rate_limit: float | None = None) -> DataSet:
         """Read a record data set: the folder of a Spark export or of ``write_records``, with its manifest."""
-        from engine.connectors.records_source import records_source
-
-        return self._source(*records_source(path), rate_limit)
+        return self._read("records", path, PathOptions(), rate_limit)
 
     def read_text(
         self,
@@ -151,12 +136,8 @@ class SourceCalls(ABC):
         that names file and line. ``compression``, ``partitioning`` and ``file_name_column`` as in
         ``read_csv``.
         """
-        from engine.connectors.text_source import text_source
-
-        def read(paths: list[str], _own: object, _schemas: object) -> FoundSource:
-            return text_source(paths, self.parallelism, compression)
-
-        return self._files(read, path, "read_text", PathOptions(partitioning, file_name_column), rate_limit)
+        in_paths = PathOptions(partitioning, file_name_column)
+        return self._read("text", path, in_paths, rate_limit, options={"compression": compression})
 
     def read_json(
         self,
@@ -181,12 +162,8 @@ class SourceCalls(ABC):
         >>> env.read_json("people.json").collect()
         [Row(id=1, tags=['a']), Row(id=2, tags=None)]
         """
-        from engine.connectors.json_source import json_source
-
-        def read(paths: list[str], own: pa.Schema | None, _schemas: object) -> FoundSource:
-            return json_source(paths, own, self.parallelism, compression, on_bad_row)
-
-        return self._files(read, path, "read_json", PathOptions(partitioning, file_name_column), rate_limit, schema)
+        options = {"compression": compression, "on_bad_row": on_bad_row}
+        return self._read("json", path, PathOptions(partitioning, file_name_column), rate_limit, schema, options)
 
     def read_ipc(
         self,
@@ -198,7 +175,7 @@ class SourceCalls(ABC):
         schema_mode: str = "strict",
     ) -> DataSet:
         """Read Arrow IPC files (Feather 2) and streams: a file, a folder, a glob, or a list of those."""
-        return self._blocks("ipc", path, PathOptions(partitioning, file_name_column, schema_mode), rate_limit)
+        return self._read("ipc", path, PathOptions(partitioning, file_name_column, schema_mode), rate_limit)
 
     def read_orc(
         self,
@@ -210,7 +187,7 @@ class SourceCalls(ABC):
         schema_mode: str = "strict",
     ) -> DataSet:
         """Read ORC: a file, a folder, a glob, or a list of those."""
-        return self._blocks("orc", path, PathOptions(partitioning, file_name_column, schema_mode), rate_limit)
+        return self._read("orc", path, PathOptions(partitioning, file_name_column, schema_mode), rate_limit)
 
     def read_avro(
         self,
@@ -225,7 +202,38 @@ class SourceCalls(ABC):
 
         A file is read by one subtask, and its rows are Python objects on their way.
         """
-        return self._blocks("avro", path, PathOptions(partitioning, file_name_column, schema_mode), rate_limit)
+        return self._read("avro", path, PathOptions(partitioning, file_name_column, schema_mode), rate_limit)
+
+    def read(
+        self,
+        format: str,  # noqa: A002 - the word for it
+        path: Paths,
+        schema: pa.Schema | None = None,
+        *,
+        partitioning: Partitioning = None,
+        file_name_column: str | None = None,
+        schema_mode: str = "strict",
+        rate_limit: float | None = None,
+        **options: Any,
+    ) -> DataSet:
+        """Read a format by its name: one of the engine's, such as "csv", or one that another package brings along.
+
+        ``path``: a file, a folder, a glob, or a list of those, or what else the format takes. ``options``: those of the
+        format; ``partitioning``, ``file_name_column`` and ``schema_mode`` are for formats of files.
+        """
+        entry = format_named(format)
+        for option in options:
+            check_option(f"read_{format}", option, list(entry.options))
+        is_of_paths = partitioning is not None or file_name_column is not None
+        for word, is_given, is_taken in (
+            ("schema=", schema is not None, entry.takes_schema),
+            ("schema_mode=", schema_mode != "strict", entry.takes_union),
+            ("partitioning= and file_name_column=", is_of_paths, entry.has_files),
+        ):
+            if is_given and not is_taken:
+                raise ConfigurationError(f"read({format!r}): the format takes no {word}; leave it out")
+        in_paths = PathOptions(partitioning, file_name_column, schema_mode)
+        return self._read(format, path, in_paths, rate_limit, schema, options)
 
     def read_delta(self, path: PathLike) -> DataSet:
         """Refuse: Delta tables are not read yet."""
@@ -270,28 +278,28 @@ class SourceCalls(ABC):
             schema = declared_schema(schema, "from_rows")
         return self.from_arrow(rows_to_table(rows, schema), rate_limit)
 
-    def _blocks(self, file_format: str, path: Paths, options: PathOptions, rate_limit: float | None) -> DataSet:
-        from engine.connectors.block_source import block_source
-
-        def read(paths: list[str], _own: object, schemas: list[pa.Schema] | None) -> FoundSource:
-            return block_source(file_format, paths, schemas)
-
-        return self._files(read, path, f"read_{file_format}", options, rate_limit)
-
-    def _files(
+    def _read(
         self,
-        read: ReadFiles,
+        name: str,
         path: Paths,
-        reader: str,
-        options: PathOptions,
+        in_paths: PathOptions,
         rate_limit: float | None,
         schema: pa.Schema | None = None,
+        options: Mapping[str, Any] = MappingProxyType({}),
     ) -> DataSet:
-        """Return the data set of files, with the columns that are in their paths."""
-        return self._source(*path_source(read, path, reader, options, schema), rate_limit)
+        """Return the data set of a format; of one of files with the columns that are in their paths."""
+        entry = format_named(name)
+        request = ReadRequest(schema=schema, parallelism=self.parallelism, options=options)
+        if entry.has_files:
+            return self._source(*path_source(entry, path, in_paths, request), rate_limit)
+        return self._source(*entry.source(request._replace(paths=_listed(path))), rate_limit)
 
     def _source(
         self, spec: SourceSpec, statistics: SourceStatistics, schema: pa.Schema, rate_limit: float | None
     ) -> DataSet:
         operator = Source(spec, statistics, rate_limit=checked_rate(rate_limit))
         return self._data_set(LogicalNode(operator, (), schema))
+
+
+def _listed(path: Paths) -> tuple[str, ...]:
+    return tuple(os.fspath(one) for one in ([path] if isinstance(path, str | os.PathLike) else path))

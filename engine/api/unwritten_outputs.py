@@ -16,6 +16,7 @@ from __future__ import annotations
 import atexit
 import sys
 
+from engine.formats.registry import sink_format_of
 from engine.graph.source_spec import SinkSpec
 from engine.user_warnings import Place, warn_user
 
@@ -49,10 +50,10 @@ class UnwrittenOutputs:
             return None
         spec, place = waiting[0]
         more = f" and {len(waiting) - 1} more" if len(waiting) > 1 else ""
-        kind = spec.format.partition("_")[0]
+        call = sink_format_of(spec).call
         where = f" ({place.file}, line {place.line})" if place.file else ""
         return (
-            f"nothing was written to {spec.path}{more}: write_{kind}{where} only declares an output, and no"
+            f"nothing was written to {spec.path}{more}: {call}{where} only declares an output, and no"
             " env.execute() came after it; call env.execute() at the end of the program"
         )
 

@@ -1,4 +1,4 @@
-"""ArrowFormat: what the engine knows of Arrow data of the client's process.
+"""ArrowFormat, ArrowSink: Arrow data of the client's process, and rows that it takes when a job has ended.
 
 Held by: tests/formats/test_registry.py
 """
@@ -8,17 +8,20 @@ Held by: tests/formats/test_registry.py
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from engine.formats.sink_format import SinkFormat, SinkWriter
 from engine.formats.source_format import Origin, SourceFormat
-from engine.graph.source_spec import ArrowSource, SourceSplit
+from engine.graph.source_spec import ArrowSource, SinkSpec, SourceSplit
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from engine.connectors.arrow_reader import ArrowReader
+    from engine.connectors.arrow_writer import ArrowWriter
     from engine.iomanager.spill_space import SpillSpace
 
 #: bytes of all columns that are read for a sample
@@ -59,3 +62,17 @@ class ArrowFormat(SourceFormat[ArrowSource]):
         from engine.connectors.arrow_reader import ArrowReader
 
         return ArrowReader(spec, splits)
+
+
+class ArrowSink(SinkFormat):
+    """Arrow files that the client maps."""
+
+    name = "arrow"
+    is_passing = True
+    is_of_client = True
+
+    def writer(self, spec: SinkSpec, schema: pa.Schema, path: Path, former: SinkWriter | None = None) -> ArrowWriter:
+        """Return the writer of a file."""
+        from engine.connectors.arrow_writer import ArrowWriter
+
+        return ArrowWriter(schema, path)

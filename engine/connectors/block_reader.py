@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from engine.connectors.block_files import BlockFile, open_blocks, reason_of
 from engine.errors import DataError, EngineError
-from engine.graph.source_spec import BlockSource, SourceSplit
+from engine.graph.source_spec import FormatSource, SourceSplit
 from engine.memory.budget import Kind, Role, process_budget
 from engine.records.batch_limits import BATCH_ROWS_MAX
 from engine.records.bounded_batches import SmallBatches, bounded_batches
@@ -42,7 +42,7 @@ class BlockReader:
     bad_rows = 0
     pruned_groups = 0
 
-    def __init__(self, spec: BlockSource, splits: Sequence[SourceSplit]) -> None:
+    def __init__(self, spec: FormatSource, splits: Sequence[SourceSplit]) -> None:
         self._format = spec.format
         self._columns = list(spec.columns)
         schema = pa.ipc.read_schema(pa.py_buffer(spec.file_schema_ipc))

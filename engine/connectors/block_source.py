@@ -1,6 +1,6 @@
 """The client's side of Arrow IPC, ORC and Avro: files, splits, schema, statistics.
 
-    block_source("orc", path) -> (BlockSource, SourceStatistics, pa.Schema)
+    block_source("orc", path) -> (FormatSource, SourceStatistics, pa.Schema)
 
 All files must have the same columns and types, in any order. Encoded types (dictionaries, views) are read as plain
 ones. Splits are runs of blocks of a few megabytes; a file whose blocks cannot be found one by one is one split.
@@ -18,7 +18,7 @@ import pyarrow as pa
 from engine.connectors.block_files import BlockFile, open_blocks
 from engine.errors import DataError, SchemaError
 from engine.files.paths import PathLike, expand_paths
-from engine.graph.source_spec import BlockSource, SourceSplit, SourceStatistics
+from engine.graph.source_spec import FormatSource, SourceSplit, SourceStatistics
 from engine.parquet.source import advice_of, united
 from engine.records.plain_types import plain_batch, plain_schema
 from engine.statistics.column_statistics import SampledPlaces, sample_statistics
@@ -31,7 +31,7 @@ _SAMPLE_ROWS: Final = 1 << 16
 
 def block_source(
     file_format: str, path: PathLike | Iterable[PathLike], found_schemas: list[pa.Schema] | None = None
-) -> tuple[BlockSource, SourceStatistics, pa.Schema]:
+) -> tuple[FormatSource, SourceStatistics, pa.Schema]:
     """Return a source, what is known of its size, and its schema.
 
     found_schemas: takes the schema of each file, and lets columns be missing in some.
@@ -60,7 +60,7 @@ def block_source(
         finally:
             file.close()
     assert schema is not None
-    spec = BlockSource(file_format, paths, tuple(splits), schema.serialize().to_pybytes(), tuple(schema.names))
+    spec = FormatSource(file_format, paths, tuple(splits), schema.serialize().to_pybytes(), tuple(schema.names))
     return spec, _statistics(file_format, paths, rows, sample), schema
 
 

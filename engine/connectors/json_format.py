@@ -1,4 +1,4 @@
-"""JsonFormat: what the engine knows of JSON lines.
+"""JsonFormat, JsonSink: what the engine knows of JSON lines.
 
 Held by: tests/formats/test_registry.py
 """
@@ -8,13 +8,18 @@ Held by: tests/formats/test_registry.py
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
 
-from engine.formats.source_format import SourceFormat
-from engine.graph.source_spec import JsonSource, SourceSplit
+from engine.formats.sink_format import SinkFormat, SinkWriter, with_written_codec
+from engine.formats.source_format import FoundSource, ReadRequest, SourceFormat
+from engine.graph.source_spec import JsonSource, SinkSpec, SourceSplit
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from engine.connectors.json_reader import JsonReader
+    from engine.connectors.json_writer import JsonWriter
     from engine.iomanager.spill_space import SpillSpace
 
 
@@ -22,6 +27,18 @@ class JsonFormat(SourceFormat[JsonSource]):
     """Splits are cut by size alone."""
 
     name = "json"
+    endings = (".json", ".jsonl", ".ndjson")
+    options: ClassVar = {
+        "compression": "gzip, zstd, bz2, xz, lz4 or none, where the ending of a file does not say it",
+        "on_bad_row": "what becomes of a malformed line: fail, or skip",
+    }
+    takes_schema = True
+
+    def source(self, request: ReadRequest) -> FoundSource:
+        """Return a source of objects."""
+        from engine.connectors.json_source import json_source
+
+        return json_source(request.paths, request.schema, request.parallelism, **request.options)
 
     def exact_splits(self, spec: JsonSource, subtask_count: int) -> JsonSource:
         """Return a source with splits of its files as large as they are now."""
@@ -36,3 +53,39 @@ class JsonFormat(SourceFormat[JsonSource]):
         from engine.connectors.json_reader import JsonReader
 
         return JsonReader(spec, splits)
+
+
+class JsonSink(SinkFormat):
+    """Objects, one for each row."""
+
+    name = "json"
+    is_compressed_whole = True
+
+    def checked(self, spec: SinkSpec, schema: pa.Schema, file_schema: pa.Schema) -> SinkSpec:
+        """Return a sink of columns that have a form in JSON."""
+        from engine.connectors.json_writer import check_json_sink
+
+        check_json_sink(schema)
+        return with_written_codec(spec)
+
+    def found_schema(self, spec: SinkSpec, file: str) -> pa.Schema:
+        """Return the columns of a file, as a sample has them."""
+        from engine.connectors.json_source import json_source
+
+        return json_source(file)[2]
+
+    def fits(self, known: pa.DataType, own: pa.DataType, schema_mode: str) -> bool | None:
+        """Return whether values of a type are read beside existing ones; False: each text says so, None: no."""
+        from engine.connectors.json_fits import fits
+
+        return fits(known, own, schema_mode)
+
+    def check_columns(self, spec: SinkSpec, there: pa.Schema, schema: pa.Schema, what: str) -> str:
+        """Return nothing: a missing member is null."""
+        return ""
+
+    def writer(self, spec: SinkSpec, schema: pa.Schema, path: Path, former: SinkWriter | None = None) -> JsonWriter:
+        """Return the writer of a file."""
+        from engine.connectors.json_writer import JsonWriter
+
+        return JsonWriter(schema, path, spec.compression)

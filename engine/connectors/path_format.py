@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class PathFormat(SourceFormat[PathSource]):
-    """What the entry of the inner source knows, and the columns of paths."""
+    """The answers of the inner source's entry, and the columns of paths."""
 
     name = "paths"
     is_prunable = True

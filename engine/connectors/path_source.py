@@ -2,7 +2,7 @@
 
     sales/year=2024/part-00000.parquet ──► ParquetSource of all files ──► PathSource: its columns, and year
 
-    path_source(read, path, "read_csv", PathOptions(...), schema) -> source     wrapped, where there is anything to add
+    path_source(entry, path, PathOptions(...), request) -> source     wrapped, where there is anything to add
 
 Types of values: int64 where all are whole numbers as Python writes them (01 stays text), date32 where all are days,
 else string; a schema beats that. A column of the same name in the files is not read. Columns that some of the files
@@ -14,7 +14,7 @@ Held by: tests/connectors/test_path_columns.py
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, Final, NamedTuple, NoReturn, TypeAlias, cast
 
 import msgspec
@@ -23,6 +23,7 @@ import pyarrow as pa
 from engine.errors import ConfigurationError, SchemaError
 from engine.files.hive import HiveFiles, hive_files
 from engine.files.paths import PathLike
+from engine.formats.source_format import FoundSource, ReadRequest, SourceFormat
 from engine.graph.source_spec import (
     ColumnStatistics,
     FileSource,
@@ -32,9 +33,6 @@ from engine.graph.source_spec import (
     SourceStatistics,
 )
 
-FoundSource = tuple[SourceSpec, SourceStatistics, pa.Schema]
-#: makes a source of paths, the schema of the files' own columns, and a list that takes what each file has
-ReadFiles = Callable[[list[str], pa.Schema | None, list[pa.Schema] | None], FoundSource]
 #: the choice of a user: "hive", "none", None, or a pyarrow.Schema with the types of the keys
 Partitioning: TypeAlias = Any
 
@@ -126,24 +124,17 @@ class PathOptions(NamedTuple):
 
 
 def path_source(
-    read: ReadFiles,
-    path: PathLike | Iterable[PathLike],
-    reader: str,
-    options: PathOptions,
-    schema: pa.Schema | None = None,
-    read_later: ReadFiles | None = None,
+    entry: SourceFormat[Any], path: PathLike | Iterable[PathLike], options: PathOptions, request: ReadRequest
 ) -> FoundSource:
     """Return a source of the files of a path, with the columns that are in their paths.
 
     Args:
-        read: returns the source of files, given their paths, the schema of their own columns, and where files may
-            differ a list that takes the schema of each.
+        entry: of the files' format.
         path: file, folder, glob or a list of those.
-        reader: the call, for errors.
         options: what is done with paths and files that differ.
-        schema: of all columns, where the user gave one.
-        read_later: as ``read``, where a filter on the columns of paths may leave a few of very many files.
+        request: what the entry is asked for, with the schema of all columns, where the user gave one.
     """
+    reader, schema = f"read_{entry.name}", request.schema
     if options.schema_mode not in ("strict", "union"):
         raise ConfigurationError(f"{reader}: schema_mode={options.schema_mode!r}: choose strict or union")
     found = hive_files(path, reader, is_asked(options.partitioning, reader))
@@ -159,8 +150,9 @@ def path_source(
                 " column for the files: give their columns too"
             )
     schemas: list[pa.Schema] | None = [] if options.schema_mode == "union" else None
-    waits = read_later is not None and found.keys and schemas is None
-    spec, statistics, file_schema = (read_later if waits and read_later else read)(list(found.paths), own, schemas)
+    may_wait = bool(found.keys) and schemas is None
+    of_files = request._replace(paths=found.paths, schema=own, found_schemas=schemas, may_wait=may_wait)
+    spec, statistics, file_schema = entry.source(of_files)
     if options.file_name_column is not None and options.file_name_column in file_schema.names:
         raise SchemaError(
             f"{reader}: file_name_column={options.file_name_column!r}: the files have a column of that name; choose"
@@ -173,23 +165,8 @@ def path_source(
     }
     if not columns.schema.names and not absent:
         return spec, statistics, file_schema
-    wrapped, known, whole = with_path_columns((spec, statistics, file_schema), columns, schema)
-    assert isinstance(wrapped, PathSource)
-    if absent:
-        wrapped = msgspec.structs.replace(
-            wrapped, absent=absent, absent_schema_ipc=file_schema.serialize().to_pybytes()
-        )
-    return wrapped, known, whole
-
-
-def with_path_columns(source: FoundSource, columns: PathColumns, schema: pa.Schema | None = None) -> FoundSource:
-    """Return a source with the columns of paths behind its own; ``schema``: one that says their order.
-
-    Raises: SchemaError: both are to have the column of file names.
-    """
-    spec, statistics, file_schema = source
-    own = [field for field in file_schema if field.name not in columns.schema.names]
-    whole = pa.schema([*own, *columns.schema])
+    own_fields = [field for field in file_schema if field.name not in columns.schema.names]
+    whole = pa.schema([*own_fields, *columns.schema])
     if schema is not None:
         whole = pa.schema([whole.field(name) for name in dict.fromkeys([*schema.names, *whole.names])])
     wrapped = PathSource(
@@ -199,6 +176,8 @@ def with_path_columns(source: FoundSource, columns: PathColumns, schema: pa.Sche
         tuple(whole.names),
         columns.schema.serialize().to_pybytes(),
         columns.values,
+        absent,
+        file_schema.serialize().to_pybytes() if absent else b"",
     )
     return wrapped, _statistics(statistics, columns), whole
 

@@ -1,4 +1,4 @@
-"""TextFormat: what the engine knows of lines of text.
+"""TextFormat, TextSink: what the engine knows of lines of text.
 
 Held by: tests/formats/test_registry.py
 """
@@ -8,13 +8,18 @@ Held by: tests/formats/test_registry.py
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
 
-from engine.formats.source_format import SourceFormat
-from engine.graph.source_spec import SourceSplit, TextSource
+from engine.formats.sink_format import SinkFormat, SinkWriter, with_written_codec
+from engine.formats.source_format import FoundSource, ReadRequest, SourceFormat
+from engine.graph.source_spec import SinkSpec, SourceSplit, TextSource
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from engine.connectors.text_reader import TextReader
+    from engine.connectors.text_writer import TextWriter
     from engine.iomanager.spill_space import SpillSpace
 
 
@@ -22,6 +27,13 @@ class TextFormat(SourceFormat[TextSource]):
     """Splits are cut by size alone."""
 
     name = "text"
+    options: ClassVar = {"compression": "gzip, zstd, bz2, xz, lz4 or none, where the ending of a file does not say it"}
+
+    def source(self, request: ReadRequest) -> FoundSource:
+        """Return a source of lines."""
+        from engine.connectors.text_source import text_source
+
+        return text_source(request.paths, request.parallelism, **request.options)
 
     def exact_splits(self, spec: TextSource, subtask_count: int) -> TextSource:
         """Return a source with splits of its files as large as they are now."""
@@ -36,3 +48,24 @@ class TextFormat(SourceFormat[TextSource]):
         from engine.connectors.text_reader import TextReader
 
         return TextReader(spec, splits)
+
+
+class TextSink(SinkFormat):
+    """Lines, one for each row."""
+
+    name = "text"
+    extension = "txt"
+    is_compressed_whole = True
+
+    def checked(self, spec: SinkSpec, schema: pa.Schema, file_schema: pa.Schema) -> SinkSpec:
+        """Return a sink of one column of strings."""
+        from engine.connectors.text_writer import check_text_sink
+
+        check_text_sink(file_schema)
+        return with_written_codec(spec)
+
+    def writer(self, spec: SinkSpec, schema: pa.Schema, path: Path, former: SinkWriter | None = None) -> TextWriter:
+        """Return the writer of a file."""
+        from engine.connectors.text_writer import TextWriter
+
+        return TextWriter(schema, path, spec.compression)

@@ -12,6 +12,7 @@ written_numbers.py decimal commas, thousands in groups; hexadecimal numbers, whi
 written_dates.py   dates and times in a format of the file's own
 inference.py       types of a file without a schema
 advice.py          warnings: another delimiter, a header, another encoding
+added_rows.py      rows beside files that are there
 rejects.py         malformed records as rows, where they are to be kept
 scan.pyx           where records begin and end
 columns.pyx        ordinary blocks straight into columns; the rest is for parse.py

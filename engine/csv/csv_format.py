@@ -1,4 +1,4 @@
-"""CsvFormat: what the engine knows of delimited text.
+"""CsvFormat, CsvSink: what the engine knows of delimited text.
 
 Held by: tests/formats/test_registry.py
 """
@@ -8,14 +8,18 @@ Held by: tests/formats/test_registry.py
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
 
-from engine.formats.source_format import Rejects, SourceFormat
-from engine.graph.source_spec import CsvSource, SourceSplit
+from engine.errors import SchemaError
+from engine.formats.sink_format import SinkFormat, SinkWriter, with_written_codec
+from engine.formats.source_format import FoundSource, ReadRequest, Rejects, SourceFormat
+from engine.graph.source_spec import CsvSource, SinkSpec, SourceSplit
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from engine.csv.writer import CsvWriter
     from engine.formats.source_reader import SourceReader
     from engine.iomanager.spill_space import SpillSpace
 
@@ -24,6 +28,30 @@ class CsvFormat(SourceFormat[CsvSource]):
     """Splits that lie between records."""
 
     name = "csv"
+    endings = (".csv",)
+    options: ClassVar = {
+        "header": "whether the first line has the names of the columns",
+        "delimiter": "what stands between fields",
+        "quote": "what stands around fields; None: quotes mean nothing",
+        "null_values": "texts that are null, of all columns or by column",
+        "on_bad_row": "what becomes of a malformed record: fail, or skip",
+        "bad_rows_path": "folder of CSV that keeps the records that are left out",
+        "encoding": "Python's name of the encoding; UTF-8 without it",
+        "compression": "gzip, zstd, bz2, xz, lz4 or none, where the ending of a file does not say it",
+        "decimal": "what stands before fractions",
+        "thousands": "what stands between groups of three digits",
+        "skip_rows": "lines of each file that are passed over, before the header",
+        "comment": "what lines begin with that are left out",
+        "date_format": "format of dates and times, of all columns or by column",
+    }
+    takes_schema = True
+
+    def source(self, request: ReadRequest) -> FoundSource:
+        """Return a source of records."""
+        from engine.csv.options import CsvOptions
+        from engine.csv.source import csv_source
+
+        return csv_source(request.paths, request.schema, CsvOptions(**request.options), request.parallelism)
 
     def exact_splits(self, spec: CsvSource, subtask_count: int) -> CsvSource:
         """Return a source with splits between records."""
@@ -59,3 +87,53 @@ class CsvFormat(SourceFormat[CsvSource]):
         from engine.csv.reader import CsvReader
 
         return CsvReader(spec, splits)
+
+
+class CsvSink(SinkFormat):
+    """Delimited text, with or without a header."""
+
+    name = "csv"
+    is_compressed_whole = True
+
+    def checked(self, spec: SinkSpec, schema: pa.Schema, file_schema: pa.Schema) -> SinkSpec:
+        """Return a sink of columns that have a text form."""
+        from engine.csv.writer import check_csv_sink
+
+        check_csv_sink(schema, spec.delimiter)
+        return with_written_codec(spec)
+
+    def found_schema(self, spec: SinkSpec, file: str) -> pa.Schema:
+        """Return the types that the texts of a file look like."""
+        from engine.csv.options import CsvOptions
+        from engine.csv.source import csv_source
+
+        return csv_source(file, options=CsvOptions(header=spec.header, delimiter=spec.delimiter))[2]
+
+    def fits(self, known: pa.DataType, own: pa.DataType, schema_mode: str) -> bool | None:
+        """Return whether texts of a type are read together with those that are there; False: each text says so."""
+        from engine.csv.added_rows import fits
+
+        return fits(known, own, schema_mode)
+
+    def is_by_place(self, spec: SinkSpec) -> bool:
+        """Return whether there is no header."""
+        return not spec.header
+
+    def check_added(self, spec: SinkSpec, schema: pa.Schema, file: Path, what: str) -> None:
+        """Raise ConfigurationError for a file with a header where rows have none, or the other way round."""
+        from engine.csv.added_rows import check_header
+
+        check_header(spec, schema, file, what)
+
+    def check_columns(self, spec: SinkSpec, there: pa.Schema, schema: pa.Schema, what: str) -> str:
+        """Raise SchemaError for rows with more or fewer fields than the file that is there."""
+        if len(there) != len(schema):
+            names = ", ".join(schema.names)
+            raise SchemaError(f"{what} has {len(there)} columns, these rows have {len(schema)}: {names}")
+        return ""
+
+    def writer(self, spec: SinkSpec, schema: pa.Schema, path: Path, former: SinkWriter | None = None) -> CsvWriter:
+        """Return the writer of a file."""
+        from engine.csv.writer import CsvWriter
+
+        return CsvWriter(schema, path, spec.header, spec.delimiter, spec.compression)

@@ -27,21 +27,18 @@ from engine.commit.output_check import check_outputs, resolve_target
 from engine.commit.publish import publish
 from engine.commit.staging import create_staging, remove_staging, sweep_stale
 from engine.connectors.partition_runs import PartitionRuns
-from engine.connectors.sink_writer import SinkWriter, open_sink_writer
-from engine.connectors.stream_writer import StreamWriter
+from engine.connectors.sink_writer import open_sink_writer
 from engine.dataframes.carried_types import from_carried
 from engine.dataframes.frame import Frame
 from engine.expressions.schema_bridge import to_arrow_schema
+from engine.formats.registry import sink_format_of
+from engine.formats.sink_format import PacedWriter, SinkWriter
 from engine.graph.deployment import StagedFile
 from engine.graph.source_spec import SinkSpec
 from engine.ids import JobId
-from engine.jobmaster.job_commit import with_manifest
-from engine.operators.sink_operator import extension_of
 from engine.spark.driver_program import OfTheDriver
 from engine.spark.failures import carried as carried_failure
 
-#: results for the client, which only this process may see
-_CLIENTS: Final = frozenset({"arrow", "stream"})
 _STAGED: Final = "file string"
 
 
@@ -68,7 +65,7 @@ class Outputs:
         spec, staging = self._specs[index], self._staging[index]
         schema = to_arrow_schema(frame.schema)
         task = WriteFiles(spec, index, str(staging), schema)
-        if spec.format in _CLIENTS:
+        if sink_format_of(spec).is_of_client:
             batches = frame.exact().toArrow().to_batches()
             files = [msgspec.json.decode(each, type=StagedFile) for each in task.written(iter(batches), 0)]
         else:
@@ -82,7 +79,7 @@ class Outputs:
             files = [msgspec.json.decode(each, type=StagedFile) for each in task.written(iter(()), 0, is_needed=True)]
         added_by = (spec.mode, self._job_id) if spec.mode else None
         output = decided_output(index, self._targets[index], staging, spec.overwrite, files, added_by)
-        self._outputs.append(with_manifest(output, spec, files))
+        self._outputs.append(sink_format_of(spec).completed(output, spec, files))
         return sum(file.row_count for file in files)
 
     def publish(self) -> None:
@@ -136,7 +133,7 @@ class WriteFiles(OfTheDriver):
                         folder, name, count = place, self._name(partition, nonce, count), count + 1
                         writer = open_sink_writer(self.spec, schema, Path(self.staging) / name)
                     if writer is not None:
-                        if isinstance(writer, StreamWriter):
+                        if isinstance(writer, PacedWriter):
                             writer.wait_for_room(lambda: False)
                         writer.write(rows)
             if writer is not None:
@@ -147,7 +144,9 @@ class WriteFiles(OfTheDriver):
                 writer.abort()
 
     def _name(self, partition: int, nonce: str, count: int) -> str:
-        return f"{self.sink_index}-{partition:05d}-{nonce}-{count:05d}.{extension_of(self.spec)}"
+        return (
+            f"{self.sink_index}-{partition:05d}-{nonce}-{count:05d}.{sink_format_of(self.spec).file_ending(self.spec)}"
+        )
 
     def _is_full(self, name: str) -> bool:
         wanted = self.spec.target_file_bytes

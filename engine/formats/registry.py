@@ -1,9 +1,15 @@
-"""The registry of formats: one entry for each format that rows are read from.
+"""The registry of formats: an entry for each format that rows are read from, and for each that they are written as.
 
     format_of(CsvSource(...)) -> the CsvFormat        by the tag of the source's class
+    format_named("csv")       -> the CsvFormat
+    sink_format_of(SinkSpec("csv", ...)) -> the CsvSink
+    add_format(entry)                                 one more that is read, in this process
     open_source(spec, splits, new_space) -> its reader of these splits
 
 Planning and tasks ask the entry; none knows the formats by itself. An entry is loaded when a plan has a source of it.
+A format that is not the engine's own is that of an installed package, which names its entry under the entry point group
+``drey.formats``, so that all processes of a cluster find it; or it is added by the program, for jobs that run in its
+process. Its sources are ``FormatSource`` with its name.
 
 Held by: tests/formats/test_registry.py
 """
@@ -11,17 +17,24 @@ Held by: tests/formats/test_registry.py
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
+from engine.errors import PlanError
+from engine.formats.sink_format import SinkFormat
 from engine.formats.source_format import SourceFormat
-from engine.graph.source_spec import BlockSource, SourceSpec, SourceSplit
+from engine.graph.source_spec import FormatSource, SinkSpec, SourceSpec, SourceSplit
 
 if TYPE_CHECKING:
     from engine.formats.source_reader import SourceReader
     from engine.iomanager.spill_space import SpillSpace
 
+#: entry point group of formats that other packages bring along
+GROUP: Final = "drey.formats"
+SINK_GROUP: Final = "drey.sinks"
+#: formats that the program added
+_ADDED: Final[dict[str, SourceFormat[Any]]] = {}
 #: format: module, class
 PLACES: Final = {
     "csv": ("engine.csv.csv_format", "CsvFormat"),
@@ -31,22 +44,74 @@ PLACES: Final = {
     "ipc": ("engine.connectors.block_format", "IpcFormat"),
     "orc": ("engine.connectors.block_format", "OrcFormat"),
     "avro": ("engine.connectors.block_format", "AvroFormat"),
+    "records": ("engine.connectors.records_format", "RecordsFormat"),
     "arrow": ("engine.connectors.arrow_format", "ArrowFormat"),
     "paths": ("engine.connectors.path_format", "PathFormat"),
+}
+#: format of a sink: module, class
+SINK_PLACES: Final = {
+    "csv": ("engine.csv.csv_format", "CsvSink"),
+    "parquet": ("engine.parquet.parquet_format", "ParquetSink"),
+    "records": ("engine.connectors.records_format", "RecordsSink"),
+    "text": ("engine.connectors.text_format", "TextSink"),
+    "json": ("engine.connectors.json_format", "JsonSink"),
+    "ipc": ("engine.connectors.block_format", "IpcSink"),
+    "ipc_stream": ("engine.connectors.block_format", "IpcStreamSink"),
+    "orc": ("engine.connectors.block_format", "OrcSink"),
+    "arrow": ("engine.connectors.arrow_format", "ArrowSink"),
+    "stream": ("engine.connectors.passing_format", "StreamSink"),
+    "discard": ("engine.connectors.passing_format", "DiscardSink"),
 }
 
 
 def format_of(spec: SourceSpec) -> SourceFormat[Any]:
     """Return the entry of a source."""
-    return format_named(spec.format if isinstance(spec, BlockSource) else str(spec.__struct_config__.tag))
+    return format_named(spec.format if isinstance(spec, FormatSource) else str(spec.__struct_config__.tag))
 
 
 @cache
 def format_named(name: str) -> SourceFormat[Any]:
-    """Return the entry of a format."""
-    module, entry_name = PLACES[name]
-    entry: SourceFormat[Any] = getattr(importlib.import_module(module), entry_name)()
-    return entry
+    """Return the entry of a format that is read; PlanError where this process knows none."""
+    found: SourceFormat[Any] = _ADDED.get(name) or _entry(name, PLACES, GROUP)
+    return found
+
+
+def formats_by_ending() -> dict[str, str]:
+    """Return the names of formats by the endings of their files."""
+    return {ending: name for name in (*PLACES, *_ADDED) for ending in format_named(name).endings}
+
+
+def sink_format_of(spec: SinkSpec) -> SinkFormat:
+    """Return the entry of a sink; PlanError where this process knows none."""
+    return _sink_format_named(spec.format)
+
+
+@cache
+def _sink_format_named(name: str) -> SinkFormat:
+    found: SinkFormat = _entry(name, SINK_PLACES, SINK_GROUP)
+    return found
+
+
+def _entry(name: str, places: Mapping[str, tuple[str, str]], group: str) -> Any:
+    """Return a new entry: one of the engine, or of an installed package."""
+    if name in places:
+        module, entry_name = places[name]
+        return getattr(importlib.import_module(module), entry_name)()
+    from importlib.metadata import entry_points  # noqa: PLC0415 - start-up time
+
+    for point in entry_points(group=group, name=name):
+        return point.load()()
+    known = ", ".join(sorted({*places, *_ADDED} - {"paths"}))
+    raise PlanError(
+        f"there is no format {name!r}: this process knows {known}; a package that has it must be installed wherever the"
+        " job is planned and runs"
+    )
+
+
+def add_format(entry: SourceFormat[Any]) -> None:
+    """Make one more format known to this process, in place of one of the same name."""
+    _ADDED[entry.name] = entry
+    format_named.cache_clear()
 
 
 def open_source(

@@ -1,13 +1,15 @@
-"""SourceFormat: all that the engine knows of one format that rows are read from, in one place.
+"""SourceFormat: the answers of one format that rows are read from, in one place.
 
-    who asks                  asks the entry                            without an answer of its own
+    caller                    asks the entry                            without an answer of its own
+    calls that read           source, options, has_files, endings       a format is not read by name, no options, files
+                              takes_schema, takes_union                 types are those of the files, which are alike
     preparation of a plan     exact_splits, rejects                     splits stay, no record is kept
-                              possible, bounds                          all splits are read, nothing is known of them
+                              bounds, possible                          nothing is known of splits, all are read
                               with_sample, key_statistics, sample_rows  statistics stay as they are
     optimizer                 kind, origin, layout                      its name, files, no order
-                              predicate, with_predicate, takes_first    filters and limits stay operators
+                              takes_filters, takes_first                filters and limits stay operators
                               tells_runs, is_columnar                   splits are not told apart, a source is read once
-    explain                   details                                   nothing
+    explain                   details                                   the filter
     JobMaster                 shares_splits                             each subtask reads the splits that it was given
     tasks                     reader, modules                           (must be said), nothing is loaded beforehand
                               names_paths                               a reader is opened for each file
@@ -22,10 +24,13 @@ Held by: tests/formats/test_registry.py
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from enum import Enum
-from typing import TYPE_CHECKING, ClassVar, Generic, NamedTuple, TypeVar
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeAlias, TypeVar
 
+from engine.errors import NotYetSupportedError
+from engine.expressions.text import expression_text
 from engine.graph.expression import Expression
 from engine.graph.plan import Source
 from engine.graph.plan_schema import PlanSchema
@@ -39,6 +44,8 @@ if TYPE_CHECKING:
     from engine.iomanager.spill_space import SpillSpace
 
 Spec = TypeVar("Spec")
+#: a source, its statistics and its schema
+FoundSource: TypeAlias = "tuple[SourceSpec, SourceStatistics, pa.Schema]"
 
 
 class Origin(Enum):
@@ -70,26 +77,63 @@ class Rejects(NamedTuple):
     schema: pa.Schema
 
 
+class ReadRequest(NamedTuple):
+    """The arguments of a call that reads."""
+
+    paths: tuple[str, ...] = ()
+    #: schema of the files' own columns, if the user gave one
+    schema: pa.Schema | None = None
+    #: subtasks that read, at most, as far as is known
+    parallelism: int = 1
+    options: Mapping[str, Any] = MappingProxyType({})
+    #: list that takes the schema of each file, which may have other columns then; None: all have the same
+    found_schemas: list[pa.Schema] | None = None
+    #: flag of files of which a filter may leave a few, so that reading all footers can wait
+    may_wait: bool = False
+
+
 class SourceFormat(ABC, Generic[Spec]):
-    """What the engine knows of one format of sources."""
+    """An entry: the answers of one format to questions about its sources."""
 
     #: the word for it in calls and in explain
     name: ClassVar[str]
 
     # ---- capabilities of all sources of the format
 
-    #: whether a reader may leave out rows that are not among the first of an order (``FilteringReader.keep_first``)
+    #: options of the call that reads it, and what they mean
+    options: ClassVar[Mapping[str, str]] = MappingProxyType({})
+    #: endings that files of the format have
+    endings: ClassVar[tuple[str, ...]] = ()
+    #: flag of places that are files, folders, globs or lists of those; others are passed to the entry unchanged
+    has_files: ClassVar[bool] = True
+    #: flag of calls that take the names and types of columns
+    takes_schema: ClassVar[bool] = False
+    #: flag of files that may have different columns (``schema_mode="union"``)
+    takes_union: ClassVar[bool] = False
+    #: flag of readers that leave out rows for which the ``predicate`` of their specification is not true
+    takes_filters: ClassVar[bool] = False
+    #: flag of readers that leave out rows which are not among the first of an order (``FilteringReader.keep_first``)
     takes_first: ClassVar[bool] = False
-    #: whether a reader can tell the rows of its splits apart (``RunsReader``)
+    #: flag of splits that can be read as one where they follow each other in a file, from the start of the first to the
+    #: end of the last, by readers that can tell the rows of their splits apart (``RunsReader``)
     tells_runs: ClassVar[bool] = False
-    #: whether a column costs what its own bytes cost, so that reading twice may cost less than storing
+    #: flag of columns that cost as much as their own bytes, so that reading twice may cost less than storing
     is_columnar: ClassVar[bool] = False
-    #: whether filters may leave out splits or files before a job runs (``possible``)
+    #: flag of sources whose splits or files a filter may rule out before a job runs (``possible``)
     is_prunable: ClassVar[bool] = False
-    #: whether a reader of several files tells which one its rows are of, as ``path``
+    #: flag of readers that say by ``path`` of which file their rows are
     names_paths: ClassVar[bool] = False
     #: modules that a task needs, loaded beforehand
     modules: ClassVar[tuple[str, ...]] = ()
+
+    # ---- calls that read
+
+    def source(self, request: ReadRequest) -> FoundSource:
+        """Return a source: its splits, what is known of its size and values, and its schema.
+
+        Raises: PlanError (no such place), SchemaError (columns, types), ConfigurationError (options).
+        """
+        raise NotYetSupportedError(f"reading {self.name} by its name")
 
     # ---- preparation of a plan
 
@@ -108,7 +152,9 @@ class SourceFormat(ABC, Generic[Spec]):
 
         ``ignored``: columns that are not read of the files, because they come from elsewhere.
         """
-        return source
+        from engine.formats.split_pruning import possible_splits  # noqa: PLC0415 - the JobManager loads no Arrow
+
+        return possible_splits(source, schema, predicate, self.bounds)
 
     def bounds(self, spec: Spec, schema: pa.Schema, names: Sequence[str]) -> pa.Table | None:
         """Return a row for each split: lowest and highest value and nulls of columns (``bounds_predicate``)."""
@@ -152,15 +198,12 @@ class SourceFormat(ABC, Generic[Spec]):
 
     def predicate(self, spec: Spec) -> Expression | None:
         """Return the filter that the reader applies, None for none."""
-        return None
-
-    def with_predicate(self, spec: Spec, predicate: Expression) -> Spec | None:
-        """Return a source whose reader applies a filter; None: an operator behind it does."""
-        return None
+        return getattr(spec, "predicate", None)
 
     def details(self, spec: Spec) -> list[str]:
-        """Return what explain says of a source, a line each."""
-        return []
+        """Return the lines of explain about a source."""
+        predicate = self.predicate(spec)
+        return [] if predicate is None else [f"filter {expression_text(predicate)}"]
 
     # ---- tasks
 

@@ -83,7 +83,7 @@ class CompactReader(Protocol):
 class RunsReader(Protocol):
     """One that tells the rows of its splits apart."""
 
-    #: whether no batch may have rows of two splits; set before the first row is read
+    #: flag that no batch may have rows of two splits; set before the first row is read
     is_in_runs: bool
     #: a number that grows with each split; of the rows that came out last
     run: int

@@ -120,17 +120,24 @@ class JsonSource(msgspec.Struct, frozen=True, tag="json"):
     is_inferred: bool = False
 
 
-class BlockSource(msgspec.Struct, frozen=True, tag="blocks"):
-    """Files in blocks: ``format`` in ipc orc avro. Splits are blocks [start, end), or [0, 0) for a whole file."""
+class FormatSource(msgspec.Struct, frozen=True, tag="format"):
+    """A source of a format that has no struct of its own; ``format`` names its entry (``engine.formats``).
+
+    Of ipc, orc and avro splits are blocks [start, end), or [0, 0) for a whole file.
+    """
 
     format: str
     paths: tuple[str, ...]
     splits: tuple[SourceSplit, ...]
     file_schema_ipc: bytes
     columns: tuple[str, ...]
+    #: rows for which it is not true are not wanted; over any columns of ``file_schema_ipc``
+    predicate: Expression | None = None
+    #: options that the format's reader needs
+    options: dict[str, str | int | float | bool | None] = {}
 
 
-FileSource = CsvSource | ParquetSource | TextSource | JsonSource | BlockSource
+FileSource = CsvSource | ParquetSource | TextSource | JsonSource | FormatSource
 
 
 class PathSource(msgspec.Struct, frozen=True, tag="paths"):
@@ -224,8 +231,3 @@ class SinkSpec(msgspec.Struct, frozen=True):
     schema_mode: str = "strict"
     #: columns of texts, and the types as which they are to be read, as an Arrow IPC schema; b"": texts may be anything
     text_types_ipc: bytes = b""
-
-    @property
-    def is_passing(self) -> bool:
-        """Whether only the client reads it, which does not outlive a crash of its machine."""
-        return self.format in ("arrow", "stream", "discard")

@@ -22,8 +22,6 @@ from typing import Protocol
 import msgspec
 
 from engine.commit.decision import (
-    DecidedOutput,
-    DecidedText,
     Decision,
     decided_output,
 )
@@ -33,12 +31,12 @@ from engine.commit.result_record import JobResultRecord
 from engine.commit.staging import adopt_staging, create_staging, remove_staging, staging_path, sweep_stale
 from engine.errors import FencedError, JobExecutionError, PlanError, ResourceError
 from engine.fault_points import reach
+from engine.formats.registry import sink_format_of
 from engine.gateways.job_details import JobDetails
 from engine.gateways.messages import JobOutcome, JobOverview
 from engine.graph.deployment import StagedFile
 from engine.graph.job_graph import JobGraph
 from engine.graph.operator_descriptor import SinkOperator
-from engine.graph.source_spec import SinkSpec
 from engine.ids import JobId
 
 
@@ -174,10 +172,11 @@ class JobCommit:
             target = self._targets[sink.sink_index]
             staging = self._staging[sink.sink_index]
             added_by = (sink.spec.mode, self._job_id) if sink.spec.mode else None
+            entry = sink_format_of(sink.spec)
             output = decided_output(
-                sink.sink_index, target, staging, sink.spec.overwrite, own, added_by, is_passing=sink.spec.is_passing
+                sink.sink_index, target, staging, sink.spec.overwrite, own, added_by, is_passing=entry.is_passing
             )
-            outputs.append(with_manifest(output, sink.spec, own))
+            outputs.append(entry.completed(output, sink.spec, own))
         reach("sink.deciding")
         self._check_leading()
         self.publish_again(self._storage.decide(Decision(self._job_id, self._epoch, tuple(outputs))))
@@ -212,16 +211,3 @@ class JobCommit:
     def _check_leading(self) -> None:
         if not self._is_leading():
             raise FencedError(self._epoch + 1, self._epoch)
-
-
-def with_manifest(output: DecidedOutput, spec: SinkSpec, staged: Iterable[StagedFile]) -> DecidedOutput:
-    """Return an output, for records with the manifest that follows from what their writers reported."""
-    if spec.format != "records":
-        return output
-    from engine.connectors.records_manifest import MANIFEST_NAME  # noqa: PLC0415 - start-up time
-    from engine.connectors.records_parts import WrittenPart, records_manifest  # noqa: PLC0415 - start-up time
-
-    statistics = {file.name: file.statistics_json for file in staged}
-    parts = [WrittenPart(file.part, file.row_count, file.size_bytes, statistics[file.name]) for file in output.files]
-    manifest = DecidedText(MANIFEST_NAME, records_manifest(spec.schema_ipc, parts).decode())
-    return msgspec.structs.replace(output, texts=(manifest,))

@@ -14,7 +14,7 @@ import importlib
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from engine.formats.registry import format_of
+from engine.formats.registry import format_of, sink_format_of
 from engine.graph.operator_descriptor import (
     AsofJoinOperator,
     ExplodeOperator,
@@ -131,8 +131,10 @@ def load_classes(descriptors: Iterable[OperatorDescriptor]) -> None:
         place = _CLASSES.get(type(operator)) or _DRIVERS.get(type(operator))
         if place is not None:
             _loaded(place)
+        modules: tuple[str, ...] = ()
         if isinstance(operator, SourceOperator):
-            for module in format_of(operator.spec).modules:
-                importlib.import_module(module)
-        if isinstance(operator, SinkOperator) and operator.spec.format == "parquet":
-            from engine.parquet import writer as parquet_writer  # noqa: F401
+            modules = format_of(operator.spec).modules
+        elif isinstance(operator, SinkOperator):
+            modules = sink_format_of(operator.spec).modules
+        for module in modules:
+            importlib.import_module(module)

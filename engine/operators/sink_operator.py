@@ -20,13 +20,13 @@ from typing import TYPE_CHECKING, cast
 import msgspec
 
 from engine.connectors.partition_runs import PartitionRuns
-from engine.connectors.sink_writer import PacedWriter, SinkWriter, is_paced, open_sink_writer
+from engine.connectors.sink_writer import open_sink_writer
 from engine.errors import EngineError, ResourceError
 from engine.expressions.schema_bridge import to_arrow_schema
-from engine.files.compression import ENDING_OF
+from engine.formats.registry import sink_format_of
+from engine.formats.sink_format import PacedWriter, SinkWriter, is_paced
 from engine.graph.deployment import StagedFile
 from engine.graph.operator_descriptor import SinkOperator
-from engine.graph.source_spec import SinkSpec
 from engine.operators.operator import ChainedOperator, Output, TaskContext
 from engine.records.arrow_batch import batch_bytes
 from engine.records.wide_rows import room_for, width_of
@@ -34,31 +34,6 @@ from engine.storage.file_systems import file_system_of, size_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-#: file ending of each format; of others their name
-EXTENSIONS = {
-    "csv": "csv",
-    "parquet": "parquet",
-    "records": "parquet",
-    "text": "txt",
-    "json": "json",
-    "ipc": "arrow",
-    "ipc_stream": "arrows",
-    "orc": "orc",
-    "arrow": "arrow",
-    "stream": "none",
-    "discard": "none",
-}
-
-
-#: formats whose files are compressed as a whole; the others have codecs inside
-_COMPRESSED_WHOLE = frozenset({"csv", "text", "json"})
-
-
-def extension_of(spec: SinkSpec) -> str:
-    """Return what is behind the first dot of the names of a sink's files."""
-    extension = EXTENSIONS.get(spec.format, spec.format)
-    return extension + ENDING_OF.get(spec.compression, "") if spec.format in _COMPRESSED_WHOLE else extension
 
 
 class FileSink(ChainedOperator):
@@ -97,7 +72,7 @@ class FileSink(ChainedOperator):
         """Create the attempt's next file."""
         attempt = self.context.descriptor.attempt
         stem = f"{self._sink_index}-{attempt.subtask_index:05d}-{attempt.nonce}-{self._file_count:05d}"
-        self._name = f"{stem}.{extension_of(self._spec)}"
+        self._name = f"{stem}.{sink_format_of(self._spec).file_ending(self._spec)}"
         self._path = self._staging / self._name
         self._file_count += 1
         with self._naming_the_output():

@@ -66,12 +66,12 @@ def _moved(node: PhysicalNode, position: dict[int, int], gone: dict[int, int]) -
 
 
 def _is_behind(node: PhysicalNode, source: PhysicalNode) -> bool:
-    """Whether a node takes rows of a source as they are read."""
+    """Whether a node takes rows as they are read, of a source whose reader takes filters."""
     operator = source.descriptor.operator
     if not isinstance(operator, SourceOperator):
         return False
     is_beside = node.inputs[0].ship_strategy is ShipStrategy.FORWARD and node.parallelism == source.parallelism
-    return is_beside and operator.rate_limit is None
+    return is_beside and operator.rate_limit is None and format_of(operator.spec).takes_filters
 
 
 def _spec(source: PhysicalNode) -> SourceSpec:
@@ -91,12 +91,9 @@ def _with_filter(source: PhysicalNode, node: PhysicalNode) -> PhysicalNode | Non
         return None
     if not any(True for _ in columns_of(operator.predicate)):
         return None
-    spec = format_of(_spec(source)).with_predicate(_spec(source), operator.predicate)
-    if spec is None:
-        return None
     before = source.estimates
     origin = f"{node.estimates.origin}; of {rows_text(before.rows)} rows, {before.origin}"
-    return _in_place_of(source, node, origin, spec)
+    return _in_place_of(source, node, origin, msgspec.structs.replace(_spec(source), predicate=operator.predicate))
 
 
 def _with_columns(source: PhysicalNode, node: PhysicalNode) -> PhysicalNode | None:

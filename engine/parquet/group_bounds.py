@@ -25,16 +25,15 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from engine.errors import EngineError
-from engine.expressions.evaluate import evaluate
-from engine.graph.expression import Expression, columns_of, conjuncts
+from engine.formats.split_pruning import possible_rows
+from engine.graph.expression import Expression, columns_of
 from engine.parquet.footers import GroupBounds, arrow_schema, known_bounds
 from engine.parquet.pages import flat_leaves
 from engine.records.adaptive_key_filter import AdaptiveKeyFilter
 from engine.records.arrow_functions import pc
-from engine.records.plain_scalars import array_of, scalar_of
+from engine.records.plain_scalars import array_of
 from engine.records.plain_types import plain_type
-from engine.statistics.bounds_predicate import ROW_COUNT, highest, lowest, may_be_true, null_count
+from engine.statistics.bounds_predicate import ROW_COUNT, highest, lowest, null_count
 
 _UNITS: Final = {"ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
 _TEXTS: Final = (pa.string(), pa.large_string())
@@ -57,22 +56,6 @@ def possible_groups(
         return []
     possible = possible_rows(bounds_of(footer, groups, columns_of(predicate), schema), predicate, schema)
     return [group for group, is_possible in zip(groups, possible.to_pylist(), strict=True) if is_possible]
-
-
-def possible_rows(bounds: pa.RecordBatch, predicate: Expression, schema: pa.Schema) -> pa.BooleanArray:
-    """Return for each row of bounds whether one of the rows that it stands for may meet a predicate."""
-    floats = {field.name for field in schema if pa.types.is_floating(field.type)}
-    possible = pa.repeat(scalar_of(True), bounds.num_rows)
-    for part in conjuncts(predicate):
-        rewritten = may_be_true(part, floats)
-        if rewritten is None:
-            continue
-        try:
-            found = evaluate(rewritten, bounds)
-        except (EngineError, pa.ArrowException):
-            continue  # of values that the job may never meet
-        possible = pc.and_(possible, pc.fill_null(found, scalar_of(True)))
-    return possible
 
 
 def matched_groups(

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from contextlib import suppress
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 import pyarrow as pa
@@ -24,16 +24,14 @@ import pyarrow.parquet as pq
 
 from engine.errors import EngineError
 from engine.expressions.schema_bridge import to_arrow_schema
+from engine.formats.split_pruning import possible_rows, with_splits
 from engine.graph.expression import Expression, columns_of
 from engine.graph.plan import Source
 from engine.graph.plan_schema import PlanSchema
-from engine.graph.source_spec import ColumnStatistics, ParquetSource, SourceSplit
+from engine.graph.source_spec import ParquetSource, SourceSplit
 from engine.parquet.footers import read_footer
-from engine.parquet.group_bounds import bounds_of, possible_groups, possible_rows
+from engine.parquet.group_bounds import bounds_of, possible_groups
 from engine.parquet.unread_files import with_footers
-from engine.records.arrow_functions import pc
-from engine.statistics.bounds_predicate import highest, lowest
-from engine.statistics.column_statistics import plain_bound
 
 #: files whose footers are read again for a plan
 FILES_MAX: Final = 64
@@ -55,7 +53,7 @@ def possible(source: Source, schema: PlanSchema, predicate: Expression | None, i
 
 
 def bounds(spec: ParquetSource, schema: pa.Schema, names: Sequence[str]) -> pa.Table | None:
-    """Return what footers say of columns of each split; None where they are of one row group, or of many files."""
+    """Return bounds of columns for each split, from footers; None where they are of one row group, or of many files."""
     if spec.is_unread or not _is_worth_a_look(spec.splits):
         return None
     paths = dict.fromkeys(split.path for split in spec.splits)
@@ -85,7 +83,7 @@ def _with_footers(
         return source
     mask = possible_rows(found, predicate, schema)
     kept = [split for split, is_possible in zip(read.splits, mask.to_pylist(), strict=True) if is_possible]
-    return _with_splits(source, kept, pa.Table.from_batches([found]).filter(mask) if kept else None)
+    return _with_groups(source, kept, pa.Table.from_batches([found]).filter(mask) if kept else None)
 
 
 def _with_possible_groups(source: Source, schema: pa.Schema, predicate: Expression) -> Source:
@@ -100,44 +98,13 @@ def _with_possible_groups(source: Source, schema: pa.Schema, predicate: Expressi
         splits += kept
         if kept:
             footers.append((footer, [split.start for split in kept]))
-    if len(splits) == len(source.spec.splits):
-        return _with_splits(source, splits, None)
-    known = [bounds_of(footer, groups, columns_of(predicate), schema) for footer, groups in footers]
-    return _with_splits(source, splits, pa.Table.from_batches(known) if known else None)
+    is_less = 0 < len(splits) < len(source.spec.splits)
+    known = [bounds_of(footer, groups, columns_of(predicate), schema) for footer, groups in footers if is_less]
+    return _with_groups(source, splits, pa.Table.from_batches(known) if known else None)
 
 
-def _with_splits(source: Source, kept: Sequence[SourceSplit], known_bounds: pa.Table | None) -> Source:
-    """Return a source with some of its splits, and the statistics of these: rows, bytes, and bounds that are known."""
-    count = len(source.spec.splits)
-    spec = msgspec.structs.replace(source.spec, splits=tuple(kept), pruned_groups=count - len(kept))
-    if len(kept) == count:
-        return msgspec.structs.replace(source, spec=spec)
-    known = source.statistics
-    rows = float(sum(split.row_count for split in kept))
-    share = rows / known.row_count if known.row_count else 0.0
-    statistics = msgspec.structs.replace(
-        known,
-        row_count=rows,
-        size_bytes=None if known.size_bytes is None else share * known.size_bytes,
-        origin=f"{known.origin}, {len(kept)} of {count} row groups",
-        columns={name: _with_bounds(column, name, known_bounds) for name, column in known.columns.items()},
-    )
-    return msgspec.structs.replace(source, spec=spec, statistics=statistics)
-
-
-def _with_bounds(column: ColumnStatistics, name: str, known: pa.Table | None) -> ColumnStatistics:
-    if known is None or lowest(name) not in known.schema.names or column.minimum is None:
-        return column
-    low, high = _whole(known, lowest(name), pc.min), _whole(known, highest(name), pc.max)
-    if low is None or high is None:
-        return column
-    return msgspec.structs.replace(column, minimum=low, maximum=high)
-
-
-def _whole(known: pa.Table, name: str, function: Any) -> bool | int | float | str | None:
-    """Return the lowest or highest of all bounds; None where one is missing, or is no simple value."""
-    values: pa.ChunkedArray = known.column(name)
-    try:
-        return None if values.null_count else plain_bound(function(values).as_py())
-    except (ValueError, OverflowError):
-        return None  # a moment that Python has not
+def _with_groups(source: Source, kept: Sequence[SourceSplit], known: pa.Table | None) -> Source:
+    """Return a source with some of its row groups, and how many are left out."""
+    pruned = len(source.spec.splits) - len(kept)
+    spec = msgspec.structs.replace(source.spec, splits=tuple(kept), pruned_groups=pruned)
+    return with_splits(source, spec, known, "row groups") if pruned else msgspec.structs.replace(source, spec=spec)

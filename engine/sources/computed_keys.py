@@ -4,8 +4,8 @@
 
 A join by ``upper(code)`` or by a CASE has heavy keys that no statistics of columns show. The sample is that of its
 source: column chunks from all of a Parquet file (``parquet.key_sample``), blocks from all of a CSV file, batches of
-Arrow data. None: nothing can be known, be it that the columns are too wide or that a value makes the expression fail,
-of which the job will tell.
+Arrow data. None: nothing can be known, since the columns are too wide, or since a value makes the expression fail,
+which the job reports.
 
 Held by: tests/sources/test_computed_key_samples.py
 """
@@ -26,7 +26,7 @@ _KEY = "key"
 
 
 def computed_statistics(spec: SourceSpec, expression: Expression, row_count: float) -> ColumnStatistics | None:
-    """Return what a sample says of an expression's values over all rows of a source."""
+    """Return statistics, from a sample, of an expression's values over all rows of a source."""
     try:
         rows = format_of(spec).sample_rows(spec, list(dict.fromkeys(columns_of(expression))))
         if rows is None or rows.num_rows == 0:

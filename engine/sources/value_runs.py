@@ -72,6 +72,8 @@ def _with_cuts(node: PlanNode, names: list[str]) -> PlanNode:
     """Return a source with the cuts of columns that have some."""
     source = node.operator
     assert isinstance(source, Source)
+    if not format_of(source.spec).tells_runs:
+        return node
     schema = to_arrow_schema(node.schema)
     columns = [name for name in names if _is_exact(schema.field(name).type)]
     bounds = format_of(source.spec).bounds(source.spec, schema, columns)

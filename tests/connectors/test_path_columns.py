@@ -13,8 +13,9 @@ from engine import Environment, col, count
 from engine.connectors.path_source import PathOptions, path_source
 from engine.errors import ConfigurationError, DataError, PlanError, SchemaError
 from engine.files.hive import NULL_FOLDER
+from engine.formats.registry import format_named
+from engine.formats.source_format import ReadRequest
 from engine.graph.source_spec import PathSource
-from engine.parquet.source import parquet_source
 
 
 @pytest.fixture
@@ -184,9 +185,7 @@ def test_whole_numbers_and_decimals_are_decimals_with_room_for_both_in_a_union(e
 
 def test_many_small_files_are_shared_out_by_bytes(tmp_path):
     place(tmp_path, {f"k={index}": [index] for index in range(300)})
-    spec, statistics, _ = path_source(
-        lambda paths, _, schemas: parquet_source(paths, found_schemas=schemas), tmp_path, "read_parquet", PathOptions()
-    )
+    spec, statistics, _ = path_source(format_named("parquet"), tmp_path, PathOptions(), ReadRequest())
     assert isinstance(spec, PathSource)
     assert len(spec.splits) == len(spec.values) == 300
     assert statistics.columns["k"].distinct_count == 300

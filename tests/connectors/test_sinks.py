@@ -17,7 +17,7 @@ from engine.csv.options import CsvOptions
 from engine.csv.source import csv_source
 from engine.csv.splits import exact_splits
 from engine.csv.writer import check_csv_sink
-from engine.errors import ConfigurationError, NotYetSupportedError, SchemaError
+from engine.errors import ConfigurationError, PlanError, SchemaError
 from engine.formats.registry import open_source
 from engine.graph.source_spec import SinkSpec
 from engine.parquet.source import parquet_source
@@ -156,7 +156,7 @@ def test_what_has_no_text_is_refused_before_anything_is_written(tmp_path):
     for delimiter in ("", "ab", '"', "\n", "1", "-", "."):
         with pytest.raises(ConfigurationError, match="delimiter="):
             check_csv_sink(pa.schema([("n", pa.int8())]), delimiter)
-    with pytest.raises(NotYetSupportedError, match="writing xml"):
+    with pytest.raises(PlanError, match="there is no format"):
         open_sink_writer(SinkSpec("xml", ""), pa.schema([]), tmp_path / "x")
 
 

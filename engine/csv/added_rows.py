@@ -1,0 +1,63 @@
+"""Rows of CSV beside files that are there: headers, and types that texts look like.
+
+Held by: tests/integration/test_appended_types.py
+"""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+
+from engine.errors import ConfigurationError, EngineError
+from engine.files.compression import heads
+from engine.graph.source_spec import SinkSpec
+
+#: bytes of a file in which a header is looked for
+_HEADER_BYTES: Final = 64 << 10
+_SHOWN_MAX: Final = 100
+
+
+def check_header(spec: SinkSpec, own: pa.Schema, file: Path, what: str) -> None:
+    """Raise ConfigurationError for a file with a header where rows have none, or the other way round."""
+    try:
+        head = heads([str(file)], spec.compression, _HEADER_BYTES, 1)[0].decode("utf-8-sig", errors="replace")
+    except (OSError, EngineError):
+        return  # readers of the file are told what is wrong
+    first_line = head.partition("\n")[0].strip("\r")
+    if not first_line:
+        return
+    there = next(csv.reader([first_line], delimiter=spec.delimiter))
+    if (sorted(there) == sorted(own.names)) == spec.header:
+        return
+    what = f"{what.replace(': mode', f': header={spec.header}, mode', 1)}: what is there ({file}) begins with"
+    if spec.header:
+        shown = spec.delimiter.join(there)
+        shown = shown if len(shown) <= _SHOWN_MAX else shown[:_SHOWN_MAX] + "..."
+        raise ConfigurationError(f"{what} {shown}, not with the header; leave header=True out, or take a new folder")
+    raise ConfigurationError(f"{what} a header; pass header=True, or take a new folder")
+
+
+def kind_of(data_type: pa.DataType) -> str:
+    """Return the form that texts of a type have."""
+    types = pa.types
+    if types.is_integer(data_type) or types.is_floating(data_type) or types.is_decimal(data_type):
+        return "number"
+    if types.is_date(data_type) or types.is_timestamp(data_type):
+        return "moment"
+    for kind in ("boolean", "time", "duration", "null"):
+        if getattr(types, f"is_{kind}")(data_type):
+            return kind
+    return "nested" if types.is_nested(data_type) else "text"
+
+
+def fits(known: pa.DataType, own: pa.DataType, schema_mode: str) -> bool | None:
+    """Return whether texts of a type are read together with those that are there; False: that is seen by each text."""
+    kinds = kind_of(known), kind_of(own)
+    if schema_mode == "union" or kinds[0] in (kinds[1], "text") or "null" in kinds:
+        return True  # texts take any
+    if kinds[1] == "duration":
+        return True if kinds[0] == "number" else None
+    return False if kinds[1] == "text" else None

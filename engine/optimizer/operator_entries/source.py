@@ -57,7 +57,7 @@ class SourceEntry(OperatorEntry[Source]):
         return short(f"{kind} source {place}")
 
     def details(self, operator: PhysicalOperator) -> Sequence[str]:
-        """Return what the format says, and the filters that come from other operators."""
+        """Return the lines of the format, and the filters that come from other operators."""
         if not isinstance(operator, SourceOperator):
             return ()
         joins = [_filter_line(each) for each in operator.filters]

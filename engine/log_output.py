@@ -26,7 +26,7 @@ from typing import Any, TextIO
 from engine.private_folder import close_to_others
 
 FULL_DISK = (errno.ENOSPC, errno.EDQUOT)
-#: seconds between two looks whether the file of a log is still the one of its name
+#: seconds between two checks whether the log's file still has its name
 _LOOK_S = 1.0
 _FILE_MODE = 0o600
 _FOLDER_MODE = 0o700

@@ -51,12 +51,12 @@ _CLOSE_S = 5.0
 #: seconds without a session after which the servers are asked for the cause, and seconds that they may take
 _LOOK_AFTER_S = 1.0
 _LOOK_S = 2.0
-#: time-outs that differ by less are the same
+#: difference below which time-outs are equal, seconds
 _SAME_S = 0.002
 #: seconds after connecting within which kazoo reports the session time-out
 _TOLD_S = 5.0
 _NO_TIMEOUT = "this version of kazoo does not tell the session time-out that ZooKeeper grants: use kazoo 2.10 or 2.11"
-#: a state reports these as well; the requests are sent again then
+#: errors that a state reports, too; the requests are sent again then
 PASSING = (ConnectionLossError, ConnectionClosedError, ExpiredError)
 
 
@@ -89,7 +89,7 @@ class ZooKeeperSession:
         self.is_connected = False
         self.session_id = 0
         self.acl = CREATOR_ALL_ACL if settings.is_private else OPEN_ACL_UNSAFE
-        #: watches that fired, for tests
+        #: number of watches that fired, for tests
         self.watches_fired = 0
         self._lock = threading.Lock()
         # guarded by: self._lock

@@ -38,10 +38,10 @@ from engine.user_warnings import warn_user
 if TYPE_CHECKING:
     from engine.graph.source_spec import SinkSpec
 
-#: a header is looked for in so much of a file
+#: bytes of a file in which a header is looked for
 _HEADER_BYTES: Final = 64 << 10
 _SHOWN_MAX: Final = 100
-#: names that are looked at
+#: limit of file names that are compared
 _NAMES_MAX: Final = 10_000
 _FORMATS: Final = {
     ".parquet": "parquet",

@@ -63,7 +63,7 @@ from engine.records.key_types import is_key_type, key_remedy
 Named = tuple[str, Aggregated]
 
 _OF_PAIRS = frozenset({"covar_samp", "covar_pop", "corr"})
-#: aggregates that take values without a type, or others than numbers
+#: aggregates that take values without a type, or values other than numbers
 _OF_ANY_TYPE = frozenset({"count", "count_all", "list", "string_agg", *EXTREMES_OF_CONDITIONS})
 
 

@@ -28,7 +28,7 @@ from engine.shown_text import shown_line
 if TYPE_CHECKING:
     from engine.api.aggregates import Aggregate
 
-#: columns that a pivot finds by itself
+#: largest number of columns that a pivot finds by itself
 FOUND_MAX: Final = 1_000
 _ENDINGS: Final = ("", "_")
 

@@ -11,7 +11,7 @@ from typing import Any
 from engine.api.data_set import DataSet
 from engine.errors import NotYetSupportedError
 
-#: (text, the Environment with its tables) -> the query's data set
+#: function from (text, the Environment with its tables) to the query's data set
 QueryReader = Callable[[str, Any], DataSet]
 
 _readers: list[QueryReader] = []

@@ -110,7 +110,7 @@ class ResultStream(Iterator[pa.RecordBatch]):
         self._folder = folder
         self._is_ordered = is_ordered
         self._turn = 0
-        #: attempt of each subtask whose rows were taken
+        #: attempt of each subtask whose rows were read
         self._taken: dict[str, str] = {}
         self._batches: Iterator[pa.RecordBatch] = iter(())
         self._is_closed = False

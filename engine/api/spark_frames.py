@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from engine.api.logical_node import LogicalNode
     from engine.api.runner import Runner
 
-#: (the environment, a data set's node, the session) -> the DataFrame
+#: function from (environment, node of a data set, session) to the DataFrame
 FrameMaker = Callable[["Runner", "LogicalNode", Any], Any]
 
 _makers: list[FrameMaker] = []

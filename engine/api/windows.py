@@ -29,7 +29,7 @@ from engine.expressions.text import expression_text
 from engine.graph.expression import OF_GROUPS, ColumnRef, Expression, OrderedBy, Over
 from engine.graph.window import RANKING_FUNCTIONS, SHIFT_FUNCTIONS, WindowFrame
 
-#: functions that mean nothing without an order
+#: functions that need an order
 _ORDERED: Final = (RANKING_FUNCTIONS - {"row_number"}) | SHIFT_FUNCTIONS | {"nth_value"}
 
 

@@ -36,7 +36,7 @@ from engine.user_warnings import Place, near_place
 _PLACES: Final[dict[int, tuple[weakref.ref[Expression], Place]]] = {}
 #: the kinds of expressions whose places are kept
 _NOTED: Final = frozenset({Call, Cast, Case})
-#: characters of a line of a script
+#: characters shown of a line of a script
 _LINE_MAX: Final = 200
 
 

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 
 from engine.spark.session_settings import with_settings
 
-#: the settings and their values
+#: settings and their values
 _NEEDED: Final = {
     "spark.sql.ansi.enabled": "true",
     "spark.sql.caseSensitive": "true",

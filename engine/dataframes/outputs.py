@@ -40,7 +40,7 @@ from engine.operators.sink_operator import extension_of
 from engine.spark.driver_program import OfTheDriver
 from engine.spark.failures import carried as carried_failure
 
-#: results for the client, which only this process may see
+#: kinds of results for the client, which only this process can read
 _CLIENTS: Final = frozenset({"arrow", "stream"})
 _STAGED: Final = "file string"
 

@@ -51,7 +51,7 @@ class LeadingSettings(msgspec.Struct, frozen=True):
 class LeadingStores(msgspec.Struct, frozen=True):
     """The stores in which the components keep jobs."""
 
-    #: None: jobs end with this process
+    #: store of jobs; None: jobs end with this process
     jobs: StoredJobs | None = None
     #: factory of the store of ended jobs; called in a thread
     ended: Callable[[], JobStore] = JobStore

@@ -26,7 +26,7 @@ from engine.entrypoint.places import home_folder
 from engine.entrypoint.readiness import Readiness
 from engine.python_command import python_command
 
-#: seconds that a part has to end
+#: seconds that a component may take to end
 _STOP_S = 12.0
 
 

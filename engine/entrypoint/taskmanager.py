@@ -92,7 +92,7 @@ class TaskManager:
         scratch = scratch_folder()
         sweep(scratch, FolderPrefix.BLOBS)
         self._blob_folder = ProcessFolder.create(scratch, FolderPrefix.BLOBS)
-        #: host:port of the JobManager that leads
+        #: host:port of the leading JobManager
         self._leader_address = ""
         self._modules = BlobModuleStore(
             BlobCache(

@@ -40,7 +40,7 @@ from engine.records.python_values import shown_value
 
 _VALUE_TEXT_MAX = 80
 _NEWLINE = "\n"
-#: Arrow's words
+#: message of Arrow's about a text that it cannot read
 _UNREAD_TEXT = "Failed to parse string"
 LOWERINGS = {**NUMBER_LOWERINGS, **LOGIC_LOWERINGS}
 

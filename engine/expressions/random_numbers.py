@@ -29,7 +29,7 @@ from engine.expressions.list_parts import positions
 from engine.records.arrow_functions import pc
 from engine.records.plain_scalars import scalar_of
 
-#: number of the subtask whose operators are opened in this thread
+#: number of the subtask that opens its operators in this thread
 SUBTASK: Final[ContextVar[int]] = ContextVar("SUBTASK", default=0)
 _UNIT: Final = 2.0**-53
 #: number larger than that of the rows of a subtask

@@ -58,7 +58,7 @@ cdef extern from *:
     void drey_set_item(PyObject* row, Py_ssize_t position, PyObject* item)
     bint drey_is_own(PyObject* row)
 
-#: value_at, whose error is looked at here: a ``try`` around it would cost as much as the value
+#: value_at with its error checked here: a ``try`` around it would cost as much as the value
 ctypedef PyObject* (*ReadValue)(const ValueColumn*, int64_t) noexcept
 
 

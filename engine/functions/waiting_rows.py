@@ -35,7 +35,7 @@ class WaitingRows:
     ) -> None:
         self._columns = list(columns)
         self._is_filter = is_filter
-        #: the schema of results with the rows for which the function failed; None: these are not collected
+        #: schema of results with collected failures; None: these are not collected
         self._collecting = collecting
         self._batches: deque[pa.RecordBatch | None] = deque()
 

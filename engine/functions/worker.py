@@ -63,7 +63,7 @@ from engine.log_format import JsonLines
 from engine.log_output import guard_output
 from engine.memory.heap import settle_worker
 
-#: socket, two input memories, one result memory, trace
+#: number of descriptors: socket, two input memories, one result memory, trace
 DESCRIPTOR_COUNT = 5
 _PR_SET_PDEATHSIG = 1
 _IMPORT_ERRORS = (ImportError.__name__, ModuleNotFoundError.__name__)
@@ -254,7 +254,7 @@ class TaskLink:
         # The task sends the next batch before it takes results, so one may come where the other is awaited.
         self._waiting: deque[Message] = deque()
         self._has_ended = False
-        #: messages to the task so far: whether a batch was finished, or a result
+        #: number of messages to the task, which shows whether a batch or a result was finished
         self.sent_count = 0
 
     def batches(self) -> Iterator[pa.RecordBatch]:

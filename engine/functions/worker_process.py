@@ -77,14 +77,14 @@ class Worker:
         self.result = memories[2]
         self.trace = os.memfd_create("drey-trace", os.MFD_CLOEXEC)
         self._lock = threading.Lock()
-        #: 0 until the zygote has said it
+        #: process id; 0 until the zygote has sent it  # guarded by: self._lock
         self.pid = 0  # guarded by: self._lock
         self.is_killed = False  # guarded by: self._lock
         #: reason why it was ended, where it held too much memory
         self.excess: WorkerExcess | None = None
         #: bytes of broadcast data sets, in memory that is the worker's while its function runs
         self.broadcast_bytes = 0
-        #: most resident memory that was seen, and the least while it worked
+        #: largest resident memory seen, and the smallest while it worked
         self.peak_bytes = 0
         self.least_bytes = 0
         #: bytes of its largest batch: a wide row is a batch of its own

@@ -97,7 +97,7 @@ class JobProgress(msgspec.Struct, frozen=True):
     #: run-time decisions so far
     decisions: tuple[RunTimeDecision, ...] = ()
     waiting: WaitingJob | None = None
-    #: the latest ones, oldest first
+    #: latest restarts, oldest first
     restarts: tuple[JobRestart, ...] = ()
 
 
@@ -176,7 +176,7 @@ class TaskExecutorHardware(msgspec.Struct, frozen=True):
     managed_memory: int = 0
     network_memory: int = 0
     page_bytes: int = 0
-    #: bytes of pages more for jobs without Python functions
+    #: additional bytes of pages for jobs without Python functions
     spare_memory: int = 0
 
 
@@ -241,7 +241,7 @@ class RequestSlots(Request[Acknowledge], frozen=True):
     job_master_address: str
     request_id: int
     count: int
-    #: TaskExecutors whose slots are taken only when there are no others
+    #: TaskExecutors whose slots are used only when there are no others
     avoided: tuple[ResourceId, ...] = ()
     turn: JobTurn = FIRST_TURN
 
@@ -321,7 +321,7 @@ class SlotOffer(msgspec.Struct, frozen=True):
     index: int
     allocation_id: AllocationId
     pages: int
-    #: the JobMaster's request that it answers
+    #: number of the JobMaster's request
     request_id: int
     #: additional pages for a job without Python functions
     spare_pages: int = 0
@@ -378,7 +378,7 @@ class AttachedJob(msgspec.Struct, frozen=True):
 
     resource_id: ResourceId
     slots: tuple[AllocationId, ...]
-    #: the last of each attempt that runs, or ran, here
+    #: last report of each attempt that runs, or ran, on this TaskExecutor
     reports: tuple[TaskReport, ...]
     partitions: tuple[ResultPartitionId, ...]
 

@@ -40,7 +40,7 @@ from engine.rpc.endpoint import RpcEndpoint
 
 R = TypeVar("R")
 
-#: name under which standard output is asked for
+#: name of the standard output among log files
 STDOUT = "stdout"
 
 

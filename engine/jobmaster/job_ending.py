@@ -34,7 +34,7 @@ class EndPhase(StrEnum):
     GIVING_BACK = "GIVING_BACK"
     CLEANING = "CLEANING"
     OVER = "OVER"
-    #: another leader goes on with the job
+    #: another leader has taken the job over
     LEFT = "LEFT"
 
 

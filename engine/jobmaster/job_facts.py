@@ -80,7 +80,7 @@ class JobFacts:
         #: time at which the first leader began, ms since 1970
         self.start_ms = clock.wall_ms()
         self.is_cancelling = self.is_failing = False
-        #: addresses of the TaskExecutors that ever gave a slot
+        #: addresses of TaskExecutors that ever offered a slot
         self.task_executors: dict[ResourceId, str] = {}
         self._slots: dict[AllocationId, AllocatedSlot] = {}
         self._leader_count = 0

@@ -26,7 +26,7 @@ class JobHolders:
         #: addresses of TaskExecutors of an earlier leader's job, until they have been asked
         self._former: Mapping[ResourceId, str] | None = None
         self._watched: dict[ResourceId, str] = {}
-        #: slots on TaskExecutors that were lost
+        #: slots on lost TaskExecutors
         self._lost: dict[ResourceId, list[AllocationId]] = {}
 
     @property

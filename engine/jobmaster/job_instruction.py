@@ -36,9 +36,9 @@ class Timer(StrEnum):
 
     #: the time between a failure and the attempt to recover from it
     PAUSE = "PAUSE"
-    #: slots that the cluster does not have
+    #: the wait for slots that the cluster does not have
     SLOTS = "SLOTS"
-    #: the rest of the slots of a region
+    #: the wait for the rest of a region's slots
     COLLECTING = "COLLECTING"
 
 

@@ -115,7 +115,7 @@ class JobMaster(RpcEndpoint):
         )
         self._reattachment: Reattachment | None = None
         self._timers: dict[Timer, asyncio.TimerHandle] = {}
-        #: inputs that have not been handled
+        #: unhandled inputs
         self._inputs: deque[JobInput] = deque()
         self.outcome: asyncio.Future[JobOutcome] = asyncio.get_running_loop().create_future()
 

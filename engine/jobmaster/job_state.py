@@ -99,9 +99,9 @@ from engine.jobmaster.status_history import StatusHistory
 
 _log = logging.getLogger(__name__)
 
-#: a failure may be mended, slots are of use
+#: states in which a failure may be recovered from, and slots are of use
 _GOING_ON = (JobStatus.RUNNING, JobStatus.RESTARTING)
-#: a job that has begun, and whose end has not
+#: states of a job that has begun, and is not ending
 _NOT_ENDING = (JobStatus.CREATED, JobStatus.RECONCILING, *_GOING_ON)
 
 

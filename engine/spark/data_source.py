@@ -60,9 +60,9 @@ from engine.statistics.column_statistics import footer_bounds
 
 NAME = "drey"
 _OPTIONS = ("columns", "path", "pushFilters", "sortBy")
-#: bytes of Parquet that a task reads
+#: bytes of Parquet per task
 _PARTITION_BYTES = 64 << 20
-#: bytes for which a further file counts, so that tasks of tiny files end in bounds (spark.sql.files.openCostInBytes)
+#: bytes that opening a file counts as, so that tasks of tiny files stay small (spark.sql.files.openCostInBytes)
 _OPENING_BYTES = 2 << 20
 _BATCH_ROWS = 32 << 10
 

@@ -43,13 +43,13 @@ _ADVICE: Final = {
     "GeographyType": "export its bytes, ST_AsBinary({0})",
 }
 
-#: settings that decide how values lie in a file; a session's own ones are for files that others read
+#: settings that decide the encoding of values in a file; a session's own ones are for other readers
 _FILE_SETTINGS: Final = {
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
     "spark.sql.parquet.writeLegacyFormat": "false",
 }
-#: Spark's rule that leaves out casts after which a part may be null and was not before
+#: rule of Spark's that drops casts which only make a part nullable
 _NULLABLE_BY_CAST: Final = "org.apache.spark.sql.catalyst.optimizer.SimplifyCasts"
 _EXCLUDED_RULES: Final = "spark.sql.optimizer.excludedRules"
 #: setting with which columns whose names differ by case are two

@@ -29,7 +29,7 @@ from engine.errors import ConfigurationError
 from engine.user_warnings import warn_user
 
 _LOG_SETTINGS: Final = "spark-log4j2.properties"
-#: the module that forks Python workers with the engine loaded
+#: module that forks Python workers with the engine loaded
 _DAEMON: Final = "engine.targets.spark_daemon"
 _SCHEME: Final = "sc://"
 

@@ -143,7 +143,7 @@ OWN: Final[dict[str, OwnFunction]] = {
     "sha256_hex": OwnFunction([_TEXT], _TEXT, lambda arguments: arguments[0].sha256()),
     "url_decode": OwnFunction([_TEXT], _TEXT, lambda arguments: arguments[0].str.url_decode()),
 }
-#: aggregates of doubles, which are computed as the ones of ``aggregates`` of the same name
+#: aggregates of doubles, computed by those of ``aggregates`` with the same name
 OWN_AGGREGATES: Final = ("product", "skewness", "kurtosis")
 _CALL: Final = re.compile(rf"\b({'|'.join((*OWN, *OWN_AGGREGATES))})\(")
 

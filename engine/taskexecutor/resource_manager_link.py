@@ -28,7 +28,7 @@ from engine.rpc.program import Program
 
 _log = logging.getLogger(__name__)
 
-#: seconds that a process which ends waits for the ResourceManager to hear of it
+#: seconds that an ending process takes to sign off at the ResourceManager
 _LEAVE_S = 2.0
 
 

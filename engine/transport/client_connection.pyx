@@ -63,7 +63,7 @@ cdef class ReceiverChannel(BufferRecycler):
     cdef readonly uint32_t number           # in the connection
     cdef int32_t _buffer_count              # segments of this channel, wherever they are
     cdef list _own_segments                 # not from the pool, which had none
-    #: (code, text) of an ErrorResponse, or (-1, text) when the connection broke
+    #: error of the channel: (code, text) of an ErrorResponse, or (-1, text) for a broken connection
     cdef readonly object error
     cdef readonly bint is_available         # the producer said that what was not found is there now
 

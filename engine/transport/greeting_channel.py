@@ -37,7 +37,7 @@ _PIECE_BYTES: Final = 16 << 10
 _RECORD_HEADER_BYTES: Final = 5
 #: first bytes of a TLS alert, which answers a greeting that is not TLS
 _ALERT: Final = b"\x15\x03"
-#: fatal, protocol_version: what a peer is told that does not speak TLS, of which OpenSSL says nothing
+#: alert (fatal, protocol_version) for a peer that does not speak TLS, for which OpenSSL sends none
 _SPEAK_TLS: Final = _ALERT + b"\x03\x00\x02\x02\x46"
 _NOT_TLS: Final = frozenset({"WRONG_VERSION_NUMBER", "HTTP_REQUEST", "HTTPS_PROXY_REQUEST", "UNEXPECTED_MESSAGE"})
 

@@ -30,7 +30,7 @@ from engine.rpc.refusals import Reason
 from engine.transport.frames import HEADER_BYTES, FrameKind, check_frame_payload, decode_header, encode_frame
 from engine.transport.greeting_channel import GreetingChannel, completed
 
-#: seconds for TLS and all four frames
+#: time limit of TLS and all four frames, seconds
 HANDSHAKE_S: Final = 10.0
 _HELLO_BYTES_MAX: Final = 1024
 _READER: Final = "data-reader"

@@ -27,7 +27,7 @@ from engine.statistics.estimates import row_width
 #: cost of writing a stored byte, in bytes that are decoded; measured, as all of these, and rounded
 WRITE_COST = 1.6
 
-#: (id of the consuming node, position among its inputs)
+#: id of the consuming node, and position among its inputs
 Use = tuple[int, int]
 
 

@@ -43,7 +43,7 @@ from engine.config.options import PROCESS_SIZE
 from engine.config.sizes import format_size
 from engine.errors import MemoryBudgetError
 
-#: memory of a reader's first row group, in any case
+#: least memory of a reader's first row group, whatever the budget is
 LEAST_BYTES: Final = 8 << 20
 #: seconds between two checks whether a waiter has been cancelled
 _LOOK_S: Final = 0.1

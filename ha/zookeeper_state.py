@@ -68,7 +68,7 @@ class ZooKeeperStateStore:
     def read(self, name: str) -> StoredState | None:
         """Return a content, or None."""
         if not is_name(name):
-            raise ForeignStateError(f"{self._path(name)}: this cluster makes no nodes of such a name")
+            raise ForeignStateError(f"{self._path(name)}: no node of a cluster has such a name")
         found = self._run(lambda: self._find(name))
         return None if found is None else StoredState(found[0].content, found[1])
 

@@ -226,7 +226,7 @@ def _level(base: Sequence[int], total: int) -> float:
         level = (total + below) / count
         if count == len(ground) or level <= ground[count]:
             return level
-    raise ValueError("nobody takes anything")
+    raise ValueError("no subtask takes anything")
 
 
 def _pays(measured: Sequence[DataSetSize], pieces: Sequence[_Piece]) -> bool:

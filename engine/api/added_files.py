@@ -188,7 +188,7 @@ def _warn_of_columns(there: pa.Schema, own: pa.Schema, what: str) -> None:
     if differing:
         warn_user(
             f"{what} has other columns: {', '.join(differing)}; select those that are there, or pass"
-            " schema_mode='union' here, and to who reads"
+            " schema_mode='union' here, and to its reader"
         )
 
 

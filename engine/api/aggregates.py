@@ -80,7 +80,7 @@ class Aggregate(Expr):
         return f"<Aggregate {expression_text(self.expression)}>"
 
     def __bool__(self) -> Any:
-        raise SchemaError(f"{self!r} has no value here; it stands in group_by(...).agg(name=...)")
+        raise SchemaError(f"{self!r} is an aggregate; use it in group_by(...).agg(name=...)")
 
 
 #: aggregates over any frame; others need whole partitions

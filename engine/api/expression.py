@@ -369,5 +369,5 @@ def to_expression(value: Any) -> Expression:
     if isinstance(value, Expr):
         return value.expression
     if hasattr(value, "over"):
-        raise SchemaError(f"{value!r} waits for its window: say .over(partition_by, order_by)")
+        raise SchemaError(f"{value!r} needs a window: call .over(partition_by, order_by)")
     return make_literal(value)

@@ -236,7 +236,7 @@ class JobMaster(RpcEndpoint):
                 self._report.stop_counting()
                 self.outcome.set_result(self._report.outcome(instruction.status, instruction.failure))
             case _:
-                raise AssertionError(f"nobody carries out {instruction}")
+                raise AssertionError(f"no component handles {instruction}")
 
     def _await_journal(self, batch: int) -> None:
         if self._journal.is_durable:

@@ -94,7 +94,7 @@ def number_of(request: HttpRequest, name: str, default: float, maximum: float) -
     except ValueError as error:
         raise HttpError(400, f"{name} is not a number") from error
     if not 0 <= value <= maximum:
-        raise HttpError(400, f"{name} must lie between 0 and {maximum:g}")
+        raise HttpError(400, f"{name} must be between 0 and {maximum:g}")
     return value
 
 

@@ -40,7 +40,7 @@ def _unit(argument: Expr, what: str) -> str:
 
 
 def _date_diff(arguments: Arguments) -> Expr:
-    """Return the number of borders of a unit lie between two moments."""
+    """Return the number of borders of a unit between two timestamps."""
     unit = _unit(arguments[0], "the unit of date_diff")
     before, after = arguments[1:]
     if unit == "week":
@@ -52,7 +52,7 @@ def _date_diff(arguments: Arguments) -> Expr:
 
 
 def _date_sub(arguments: Arguments) -> Expr:
-    """Return the number of whole units lie between two moments."""
+    """Return the number of whole units between two timestamps."""
     return arguments[2].dt.diff(arguments[1], f"{_unit(arguments[0], 'the unit of date_sub')}s")
 
 

@@ -268,7 +268,7 @@ class Task:
             self._loop.call_soon_threadsafe(callback, *arguments)
         except RuntimeError:
             # The loop is closed: the process ends and no report is read any more.
-            _log.warning("%s has nobody to report to", self.name)
+            _log.warning("%s has no JobMaster to report to", self.name)
 
     # ---- the loop ----
 

@@ -213,7 +213,7 @@ def completed(greeting: Coroutine[Any, Any, T]) -> T:
         greeting.send(None)
     except StopIteration as end:
         return end.value  # type: ignore[no-any-return]
-    raise AssertionError("a channel that blocks suspends nobody")
+    raise AssertionError("a blocking channel suspends no caller")
 
 
 def _failed(error: OSError) -> PartitionConnectionError:

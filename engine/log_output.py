@@ -83,7 +83,7 @@ class LogOutput(io.RawIOBase):
         return len(content)
 
     def _prepare(self) -> None:
-        """Have a descriptor, or raise OSError."""
+        """Open a descriptor, or raise OSError."""
 
     def _finish(self) -> None:
         """Go on after a write."""
@@ -199,7 +199,7 @@ def text_stream(output: LogOutput) -> TextIO:
 
 
 def guard_output() -> None:
-    """Have standard output and error of this process drop what they cannot write; idempotent."""
+    """Make standard output and error of this process drop what they cannot write; idempotent."""
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is None or isinstance(getattr(stream, "buffer", None), LogOutput):

@@ -117,7 +117,7 @@ class ZooKeeperElection:
             self._look()
 
     def failed(self, error: Exception) -> None:
-        """Tell the contender."""
+        """Report the error to the contender."""
         if self._contender is not None:
             self._contender.handle_error(error)
 
@@ -245,7 +245,7 @@ class ZooKeeperElection:
             self._publish()
 
     def _publish(self, *, is_watched: bool = False) -> None:
-        """Have the record say where this leader is; once it does, look at it again, with a watch."""
+        """Write this leader's address to the record; then read it again, with a watch."""
         if self._information is None:
             return
         self._look_at_record += 1

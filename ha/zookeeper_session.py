@@ -72,13 +72,13 @@ class Driver(Protocol):
         """Look again: anything may have happened, and no watch is left."""
 
     def expired(self) -> None:
-        """Hear that the session and its ephemeral nodes are gone."""
+        """Handle the end of the session and its ephemeral nodes."""
 
     def check(self) -> None:
         """Do what is due; comes at every event, and often enough."""
 
     def failed(self, error: Exception) -> None:
-        """Hear what the session cannot survive."""
+        """Handle an error that the session cannot survive."""
 
 
 class ZooKeeperSession:
@@ -140,7 +140,7 @@ class ZooKeeperSession:
                 self._close()
 
     def post(self, action: Callable[[], None]) -> None:
-        """Have the thread do something."""
+        """Run an action on the thread."""
         self._inbox.put(action)
 
     def is_alive(self) -> bool:
@@ -247,7 +247,7 @@ class ZooKeeperSession:
         self._inbox = queue.SimpleQueue()
 
     def _note_negotiated(self, client: Any) -> None:
-        """Have kazoo tell the time-out that the server has granted, which it keeps to itself (its issue 769)."""
+        """Read from kazoo the time-out that the server has set, which it does not expose (its issue 769)."""
         connect = getattr(getattr(client, "_connection", None), "_connect", None)
         if connect is None:
             raise RuntimeError(_NO_TIMEOUT)
@@ -276,7 +276,7 @@ class ZooKeeperSession:
         self.post(lambda: self._now(state, session_id))
 
     def _hand_over(self, session_id: int, password: bytes) -> None:
-        """Tell the guardian of this process what closes its session."""
+        """Send the guardian of this process the handle that closes its session."""
         self._handed_over = session_id
         settings = self.settings
         if settings.guardian_pipe is not None:
@@ -364,7 +364,7 @@ class ZooKeeperSession:
             self._look(self._examine_limits)
 
     def _look(self, work: Callable[[], Callable[[], None]]) -> None:
-        """Have another thread ask the servers; what ``work`` returns is called on this one."""
+        """Ask the servers on another thread; the result of ``work`` is called on this one."""
 
         def look() -> None:
             told = work()

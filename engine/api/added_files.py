@@ -183,7 +183,7 @@ def _check_fields(there: pa.Schema, own: pa.Schema, what: str) -> None:
 
 
 def _warn_of_columns(there: pa.Schema, own: pa.Schema, what: str) -> None:
-    """Tell the program's author where rows have other columns than the files that are there."""
+    """Warn the program's author where appended rows have other columns than the existing files."""
     differing = sorted(set(there.names) ^ set(own.names))
     if differing:
         warn_user(

@@ -18,7 +18,7 @@ _readers: list[QueryReader] = []
 
 
 def register_query_reader(reader: QueryReader) -> None:
-    """Let a function read queries, in place of the one before."""
+    """Register a function that reads queries, in place of an earlier one."""
     _readers[:] = [reader]
 
 

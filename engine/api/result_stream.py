@@ -215,7 +215,7 @@ class ResultStream(Iterator[pa.RecordBatch]):
         return iter(batches)
 
     def give_way(self) -> None:
-        """Let the job run to its end, whether or not its rows are read; may be called in any thread."""
+        """Run the job to its end, whether or not its rows are read; may be called in any thread."""
         self._gives_way = True
         self._end_turns()
 

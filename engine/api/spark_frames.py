@@ -21,7 +21,7 @@ _makers: list[FrameMaker] = []
 
 
 def register_frame_maker(maker: FrameMaker) -> None:
-    """Let a function make DataFrames, in place of the one before."""
+    """Register a function that makes DataFrames, in place of an earlier one."""
     _makers[:] = [maker]
 
 

@@ -35,7 +35,7 @@ _Actions: TypeAlias = "argparse._SubParsersAction[Parser]"
 
 
 class Parser(argparse.ArgumentParser):
-    """Says what is wrong and exits with 1, the code of everything that failed."""
+    """A parser that prints what is wrong and exits with 1, the code of all failures."""
 
     def error(self, message: str) -> NoReturn:
         """Print usage and message."""

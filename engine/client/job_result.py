@@ -192,7 +192,7 @@ class JobResult(msgspec.Struct, frozen=True):
 
 
 def _spilled_by(vertex: VertexResult) -> str:
-    """Say which operators spilled, how much, and how much of it are sorted runs that others read."""
+    """Describe the operators that spilled, with bytes, and how much of them are sorted runs for consumers."""
     spilled = [
         f"{size_text(each.spilled_bytes)} of {size_text(each.bytes_in)} by {each.name}"
         for each in vertex.operators
@@ -205,24 +205,24 @@ def _spilled_by(vertex: VertexResult) -> str:
 
 
 def _left_out(vertex: VertexResult) -> str:
-    """Say how many malformed rows of its input it left out, if any."""
+    """Describe the malformed rows that were left out, if any."""
     count = sum(subtask.bad_rows for subtask in vertex.subtasks)
     return f"{_counted(count, 'bad row')} left out, " if count else ""
 
 
 def _stored(vertex: VertexResult) -> str:
-    """Say how much of its results went to disk, if any did."""
+    """Describe the results that were written to disk, if any."""
     return f", {size_text(vertex.stored_bytes)} of results on disk" if vertex.stored_bytes else ""
 
 
 def _begun_again(vertex: VertexResult) -> str:
-    """Say how often subtasks were begun again, if any was."""
+    """Describe how often subtasks were restarted, if any was."""
     times = sum(subtask.attempts - 1 for subtask in vertex.subtasks)
     return f", begun again {_counted(times, 'time')}" if times else ""
 
 
 def _peaks(vertex: VertexResult) -> str:
-    """Say the most that a subtask, its process and its Python worker held; leave out what is zero."""
+    """Describe the peaks of a subtask, its process and its Python worker, without zeros."""
     managed, buffers = vertex.managed_bytes_peak, vertex.network_buffers_peak
     arrow, worker = vertex.arrow_bytes_peak, vertex.worker_bytes_peak
     held = [

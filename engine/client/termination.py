@@ -158,7 +158,7 @@ class Interrupts:
         self._listener: Callable[[], object] | None = None
 
     def tell(self, listener: Callable[[], object]) -> None:
-        """Have a function called once when a signal comes, whatever runs then; one for each block."""
+        """Register a function that is called once when a signal comes, whatever runs then; one for each block."""
         if self._is_main:
             self._listener = listener
             _SIGNALS.listen(listener)

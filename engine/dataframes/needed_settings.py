@@ -36,6 +36,6 @@ _NEEDED: Final = {
 
 @contextlib.contextmanager
 def with_needed_settings(session: SparkSession) -> Iterator[None]:
-    """Have a session follow the engine while a job runs."""
+    """Change a session's settings to the engine's while a job runs."""
     with with_settings(session, _NEEDED):
         yield

@@ -118,7 +118,7 @@ class LeadingComponents:
         await close_all_async(steps)
 
     def _release(self, job_id: JobId) -> None:
-        """Have TaskExecutors drop a job that is over; those that register later hear it then."""
+        """Tell TaskExecutors to drop an ended job; those that register later are told then."""
         if self._resource_manager is not None:
             self._resource_manager.release_job(job_id)
 

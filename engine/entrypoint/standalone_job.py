@@ -73,7 +73,7 @@ def _run_job(address: str, settings: list[str], job: list[str]) -> int:
 
 @contextlib.contextmanager
 def _passing_on_signals(process: subprocess.Popen[bytes]) -> Iterator[None]:
-    """Have a signal that should end this process end the job: the command cancels it and says so."""
+    """Turn a signal that should end this process into the end of the job, which the command cancels and reports."""
 
     def cancel(number: int, frame: FrameType | None) -> None:
         process.send_signal(signal.SIGTERM)

@@ -43,7 +43,7 @@ class _Stage:
 
 
 def set_first_subtask(number: int) -> None:
-    """Say that the subtask 0 of this process is the one of that number, for what is opened from now on."""
+    """Set the number of this process's subtask 0, for operators that are opened from now on."""
     _Stage.first_subtask = number
 
 

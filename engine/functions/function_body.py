@@ -153,7 +153,7 @@ class FunctionBody:
             self._runner.close()
 
     def narrow(self) -> tuple[str, ...]:
-        """Have batches come with the columns that the function uses; return their names, none where it may use all.
+        """Read only the columns that the function uses; return their names, none where it may use all.
 
         And have a filter return booleans: the owner of the rows keeps those for which they are true. Where failures are
         collected, results have the positions of rows.

@@ -243,7 +243,7 @@ class WorkerSession:
             yield from self._next_results()
 
     def stop(self) -> None:
-        """Have the function end and close, for a limited time; then it is killed by ``close``."""
+        """End and close the function within a limited time; then ``close`` kills it."""
         if self._worker is None or not self._is_healthy or self._is_finished:
             return
         if self._unsent:

@@ -336,7 +336,7 @@ cdef class GroupedRows:
         return True
 
     def set_current(self, row):
-        """Have another row be the one that was read last."""
+        """Set the row that was read last."""
         self.last_reader = None
         self.other_row = row
 

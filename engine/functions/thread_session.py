@@ -140,7 +140,7 @@ class StreamThreadSession:
         self._body.close()
 
     def stop(self) -> None:
-        """Have the function end, then close it."""
+        """End the function, then close it."""
         while self._thread is not None and not self._has_ended:
             self._replies.put(False)
             self._has_ended = isinstance(self._events.get(), _Ended)

@@ -40,7 +40,7 @@ class WaitingRows:
         self._batches: deque[pa.RecordBatch | None] = deque()
 
     def given(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Have a batch wait where it is needed again; return what the worker is given of it."""
+        """Keep a batch that is needed again; return the part of it that the worker gets."""
         is_needed = self._is_filter or self._collecting or (self._columns and batch.nbytes < WIDE_BYTES)
         self._batches.append(batch if is_needed else None)
         return batch.select(self._columns) if self._columns else batch

@@ -336,7 +336,7 @@ def _run_body(link: TaskLink, body: FunctionBody) -> None:
 
 
 def _unwind(results: Iterator[pa.RecordBatch]) -> None:
-    """Have the user's generators run to their ends, as ``close`` of a generator does."""
+    """Run the user's generators to their ends, as ``close`` of a generator does."""
     if isinstance(results, Generator):
         results.close()
 

@@ -211,7 +211,7 @@ class Zygote:
         return worker
 
     def end(self, number: int) -> Future[Message]:
-        """Have a worker ended and reaped; return how it ended, once the zygote has come to it."""
+        """End and reap a worker; return how it ended, once the zygote has come to it."""
         with self._lock:
             try:
                 return self._ask(EndWorker(number))

@@ -234,7 +234,7 @@ class EndProcess(Request[Acknowledge], frozen=True):
 
 
 class RequestSlots(Request[Acknowledge], frozen=True):
-    """Want ``count`` slots, all of them or none, for one pipelined region; ``request_id`` grows within a job."""
+    """Request ``count`` slots, all of them or none, for one pipelined region; ``request_id`` grows within a job."""
 
     job_id: JobId
     job_name: str
@@ -247,7 +247,7 @@ class RequestSlots(Request[Acknowledge], frozen=True):
 
 
 class WithdrawSlotRequests(Request[Acknowledge], frozen=True):
-    """Want no further slots for a request, or (None) for any request of a job."""
+    """Withdraw a request for slots, or (None) all requests of a job."""
 
     job_id: JobId
     request_id: int | None = None

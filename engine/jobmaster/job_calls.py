@@ -67,7 +67,7 @@ class JobCalls:
         return TaskUnanswered(task.attempt, reason)
 
     async def cancel(self, task: Cancel) -> JobInput | None:
-        """Have an attempt end."""
+        """Cancel an attempt."""
         gateway = self._rpc.connect(task.address, self._epoch)
         for _ in range(_TRIES):
             try:

@@ -140,7 +140,7 @@ class JobFacts:
         self.scheduler.resume(subtasks)
 
     def _adopt(self, attempt: ExecutionAttemptId) -> ExecutionVertex:
-        """Have the current attempt of a subtask, which has not begun, be that one."""
+        """Make that attempt the current one of a subtask that has not begun."""
         vertex = self.graph.vertices[attempt.vertex.index].subtasks[attempt.subtask_index]
         current = vertex.current
         if current.state is not ExecutionState.CREATED or current.attempt.attempt_number != attempt.attempt_number:

@@ -143,7 +143,7 @@ class JobMaster(RpcEndpoint):
     # ---- what is heard ----
 
     def _hear(self, happened: JobInput) -> list[Instruction]:
-        """Have an input decided about, and carry out what follows; return the instructions that followed from it."""
+        """Handle an input and carry out the instructions that follow; return them."""
         if self._is_stopped:
             return []
         self._inputs.append(happened)
@@ -161,7 +161,7 @@ class JobMaster(RpcEndpoint):
         return followed[0]
 
     def _hear_later(self, happened: JobInput) -> None:
-        """Hear what the loop itself calls back with: an error is one of the component, as in a handler."""
+        """Handle an input from a callback of the loop: an error is one of the component, as in a handler."""
         try:
             self._hear(happened)
         except Exception as error:

@@ -260,7 +260,7 @@ class JobState:
         self._advance()
 
     def _mend(self, lost: Losses) -> None:
-        """Have everything run again that failed, was torn down or is not there any more."""
+        """Run everything again that failed, was torn down or is missing."""
         facts = self.facts
         for resource_id in lost.task_executors:
             self._scheduling.close_requests(self._holders.lose(resource_id))
@@ -344,7 +344,7 @@ class JobState:
                 self._give_up_task_executor(slot.resource_id, answer.reason)
 
     def _replan(self, finished: ExecutionVertex) -> None:
-        """Have the real size of a finished result change the plan of what has not begun."""
+        """Apply the real size of a finished result to the plan of later parts."""
         if self.status is JobStatus.RUNNING and not self.facts.failover.restart_count:
             try:
                 self._scheduling.withdraw_requests(self._tasks.replan(finished))

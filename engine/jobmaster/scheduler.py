@@ -159,7 +159,7 @@ class Scheduler:
         return tuple(withdrawn)
 
     def restart(self, region: SchedulingRegion) -> None:
-        """Let a region whose attempts have all ended wait for its turn again, in its place."""
+        """Queue a region whose attempts have all ended again, in its place."""
         assert region.state is not RegionState.RUNNING, "its slots were given back"
         region.state = RegionState.WAITING
         region.request_id = None

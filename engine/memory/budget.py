@@ -203,7 +203,7 @@ class Budget:
         return self._limits[Kind.ARROW] // 2 // role.value // max(1, self._roles[role])
 
     def move(self, source: Reservation, target: Reservation, size: int) -> None:
-        """Have one reservation hold what another one held, as far as it goes; called by Reservation.split."""
+        """Move bytes from one reservation to another, as far as they go; called by Reservation.split."""
         with self._changed:
             self._set_size(source, source.size - min(size, source.size))
             self._set_size(target, size)

@@ -79,12 +79,12 @@ def daemon_variables() -> dict[str, str]:
 
 
 def settle_daemon() -> None:
-    """Have the collector pass over everything that is loaded: it stays."""
+    """Exclude everything that is loaded from the collector: it stays."""
     gc.freeze()
 
 
 def settle_worker() -> None:
-    """Have it pass over what all workers share, and look rarely; before they are forked."""
+    """Exclude what all workers share from the collector, and run it rarely; before they are forked."""
     gc.freeze()
     gc.set_threshold(WORKER_THRESHOLD, 10, 10)
 
@@ -260,7 +260,7 @@ def choose_arrow_pool() -> None:
 
 @contextlib.contextmanager
 def decay_at_once() -> Iterator[None]:
-    """Have Arrow's unused memory go back when it is freed, while this lasts, and the holes of the heap behind it.
+    """Return Arrow's unused memory to the system at once, while this lasts, and the holes of the heap after it.
 
     For steps that are short of memory.
     The allocator looks at the time when it is asked for memory, and each of its arenas is asked by some of the threads

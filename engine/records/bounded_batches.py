@@ -83,7 +83,7 @@ class SmallBatches:
         return ready
 
     def shrink(self) -> None:
-        """Have fewer rows be enough for the next one: the last one took long."""
+        """Reduce the rows of the next batch: the last one took long."""
         self._rows_min = max(1, self._rows_min // 4)
 
     def rest(self) -> list[pa.RecordBatch]:

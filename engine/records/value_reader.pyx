@@ -99,7 +99,7 @@ cdef class ColumnValues:
         return value_at(&self.column, row)
 
     cdef int leave_to_arrow(self) except -1:
-        """Have pyarrow make all values: DataError if the column has one that Python does not have."""
+        """Let pyarrow make all values: DataError if the column has one that Python does not have."""
         self.owners = made_values(self.name, self.array)
         self.column.objects = <void*>self.owners
         self.column.kind = AS_OBJECT

@@ -92,7 +92,7 @@ def one_by_one(batches: Iterator[pa.RecordBatch], row_bytes: float) -> Iterator[
 
 
 def give_back() -> None:
-    """Have Arrow give unused memory back to the system, after a wide row was read or written."""
+    """Return Arrow's unused memory to the system, after a wide row was read or written."""
     pa.default_memory_pool().release_unused()
     _PARQUET_POOL.release_unused()
 

@@ -136,7 +136,7 @@ class ResourceManager(RpcEndpoint):
         self.spawn(self._send_heartbeats(), "heartbeats")
 
     async def register_task_executor(self, request: RegisterTaskExecutor) -> RegistrationReply:
-        """Know a TaskExecutor and its slots."""
+        """Register a TaskExecutor and its slots."""
         if request.resource_id not in self._addresses:
             _log.info("TaskManager %s registers %d slots", request.resource_id, len(request.slots))
         for former in self._at_the_place_of(request):
@@ -228,7 +228,7 @@ class ResourceManager(RpcEndpoint):
             _log.warning("TaskManager %s was not told to end: %s", resource_id, error)
 
     def release_job(self, job_id: JobId) -> None:
-        """Have the TaskExecutors that came with a job drop it: it ended without a JobMaster."""
+        """Make the TaskExecutors that hold a job drop it: it ended without a JobMaster."""
         for resource_id, known in self._registrations.items():
             if job_id in known.jobs:
                 self.spawn(self._tell_over(resource_id, known.address, job_id), f"end of {job_id} on {resource_id}")
@@ -402,6 +402,6 @@ class ResourceManager(RpcEndpoint):
             _log.warning("%s was not told %s: %s", job_master_address, request, error)
 
     async def stop(self) -> None:
-        """Let go of the calls that are held, then stop."""
+        """End the calls that are held open, then stop."""
         self._ends.set()
         await super().stop()

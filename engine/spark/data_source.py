@@ -114,7 +114,7 @@ class DreyDataSource(DataSource):
 
 
 def register(spark: SparkSession) -> None:
-    """Have a session know ``format("drey")``, and a thread of the driver that calls this write to it.
+    """Register ``format("drey")`` with a session, for writes by the calling thread of the driver, too.
 
     Spark looks a format up in the session that is active in the thread, and a thread that a program starts has none.
     """

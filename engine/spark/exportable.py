@@ -147,7 +147,7 @@ def _nullable(data_type: T.DataType) -> T.DataType:
 
 @contextmanager
 def file_settings(spark: SparkSession) -> Iterator[None]:
-    """Have a session write Parquet as the engine reads it, and leave it as it was.
+    """Set a session to write Parquet as the engine reads it, and restore its settings.
 
     Whatever other threads write as Parquet in the session at the same time is written with these settings, too.
     """
@@ -157,7 +157,7 @@ def file_settings(spark: SparkSession) -> Iterator[None]:
 
 @contextmanager
 def column_settings(spark: SparkSession, schema: T.StructType) -> Iterator[None]:
-    """Have a session do what some columns need: tell names apart by case, read and write times of day."""
+    """Set a session for columns that need it: names that differ by case, times of day."""
     needed: dict[str, str] = {}
     if len({name.lower() for name in schema.names}) < len(schema.names):
         needed |= BY_CASE

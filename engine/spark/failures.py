@@ -78,7 +78,7 @@ def carried(error: BaseException) -> RuntimeError:
 
 @contextmanager
 def plainly_told() -> Iterator[None]:
-    """Have an error of the engine reach the user without a traceback, where it ends the process: in Spark's workers."""
+    """Show users an error of the engine without a traceback, where it ends the process: in Spark's workers."""
     try:
         yield
     except EngineError:
@@ -127,7 +127,7 @@ _SILENCE: Final = _Silence()
 
 @contextmanager
 def unlogged() -> Iterator[None]:
-    """Have PySpark not write on standard error what it raises, as JSON with the stack of the JVM."""
+    """Keep PySpark from writing its errors on standard error, as JSON with the stack of the JVM."""
     _SILENCE.begin()
     try:
         yield

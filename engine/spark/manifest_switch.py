@@ -324,7 +324,7 @@ def _start_of(pid: int) -> float | None:
 
 
 def sync_part(path: Path) -> None:
-    """Have a part reach the disk before the manifest names it."""
+    """Sync a part to disk before the manifest names it."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

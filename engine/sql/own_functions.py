@@ -149,7 +149,7 @@ _CALL: Final = re.compile(rf"\b({'|'.join((*OWN, *OWN_AGGREGATES))})\(")
 
 
 def register_own_functions(session: Any, text: str) -> None:
-    """Tell a session of the functions that a text calls."""
+    """Register the functions that a text calls with a session."""
     from datafusion import Accumulator, udaf, udf  # noqa: PLC0415
 
     # never made: the planner sees no rows

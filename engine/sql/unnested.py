@@ -212,7 +212,7 @@ def _named(found: Sequence[Token], closed: int) -> tuple[str, str, int]:
 
 
 def register_positions(session: Any, text: str) -> None:
-    """Tell a session of the tables of positions that a text names."""
+    """Register the tables of positions that a text names with a session."""
     for name in sorted(set(_CALL.findall(text))):
         session.register_record_batches(f'"{name}"', [[pa.record_batch({"place": pa.array([], pa.int64())})]])
 

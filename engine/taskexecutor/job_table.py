@@ -49,7 +49,7 @@ class JobTable:
         return attempt in self._jobs.get(job_id, ())
 
     def add(self, job_id: JobId, attempt: ExecutionAttemptId) -> None:
-        """Know an attempt that begins."""
+        """Add an attempt that begins."""
         report = TaskReport(attempt, TaskState.DEPLOYING.value)
         self._jobs.setdefault(job_id, {})[attempt] = report
 

@@ -134,7 +134,7 @@ class Task:
         self._thread.start()
 
     def cancel(self) -> None:
-        """Tell the attempt to end; returns at once."""
+        """Cancel the attempt; returns at once."""
         with self._lock:
             if self._is_cancelled:
                 return

@@ -56,7 +56,7 @@ class RareWarning:
         self._log.warning("%s%s", text, more)
 
     def close(self) -> None:
-        """Tell how many were only counted."""
+        """Log how many were only counted."""
         if self._untold_count:
             self._log.warning("%d more warnings like the last one", self._untold_count)
             self._untold_count = 0

@@ -129,7 +129,7 @@ class GreetingChannel:
         return is_shaken
 
     async def _refuse(self, alert: bytes) -> None:
-        """Say why. Closing with something unread would reset the connection, and the alert with it: it is all read."""
+        """Send the alert. Closing with unread data would reset the connection and lose the alert: it is all read."""
         with contextlib.suppress(OSError, PartitionConnectionError):
             await self._to_socket(alert)
             self._connection.shutdown(socket.SHUT_WR)
@@ -170,7 +170,7 @@ class GreetingChannel:
             raise _failed(error) from error
 
     def _wait(self) -> None:
-        """Have the next operation end by the deadline."""
+        """Set the time-out of the next operation to the deadline."""
         self._connection.settimeout(self._left_s())
 
     def _left_s(self) -> float:

@@ -91,7 +91,7 @@ def greet_as_reader(channel: GreetingChannel, greeting: Greeting) -> None:
 
 
 def greet_as_writer(channel: GreetingChannel, greeting: Greeting) -> None:
-    """Let the reader prove itself; the same with the roles exchanged."""
+    """Greet a reader, which proves itself first."""
     completed(greeting_as_writer(channel, greeting))
 
 

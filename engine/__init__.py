@@ -13,11 +13,7 @@ The life of a job:
     10. sinks stage files; the JobMaster decides and publishes them                          commit
     11. the client gets a JobResult, or an error whose first line is the root cause          client
 
-Layers, lowest first: errors closing shown_text | private_folder machine_limits | ids clock config fault_points
-log_output python_command shown_html shown_sizes user_warnings | log_format | process_folder task_log | memory | graph
-| records iomanager rpc | exchange gateways blob sort join aggregate expressions commit | files statistics window |
-csv parquet | transport connectors functions insight adaptive | operators | optimizer taskexecutor jobmaster
-resourcemanager client | dispatcher api rest | spark sql | entrypoint minicluster | dataframes | targets | cli | drey.
+A room imports only from layers below its own: ``tests/tidy/layers.py`` has the table.
 
 Where to start reading: ``graph/plan.py``, then ``operators/batch_task.py``, then ``records/layout.py``.
 
@@ -116,7 +112,7 @@ if TYPE_CHECKING:
     from engine.graph.plan import JoinHint
 
 #: the version of everything: packages, processes, documentation
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _WINDOW_FUNCTIONS = (
     "cume_dist",

@@ -34,9 +34,9 @@ from __future__ import annotations
 import os
 from typing import ClassVar, Final
 
-#: lines of an error that a person is shown
+#: largest number of lines of an error that is shown
 LINES_MAX: Final = 15
-#: frames of a program that are shown with an error, two lines each
+#: largest number of frames of the user's program shown with an error, two lines each
 _FRAMES_MAX: Final = 3
 
 

@@ -26,7 +26,7 @@ from typing import Any, TextIO
 from engine.private_folder import close_to_others
 
 FULL_DISK = (errno.ENOSPC, errno.EDQUOT)
-#: seconds between two looks whether the file of a log is still the one of its name
+#: seconds between two checks whether the log's file still has its name
 _LOOK_S = 1.0
 _FILE_MODE = 0o600
 _FOLDER_MODE = 0o700
@@ -83,7 +83,7 @@ class LogOutput(io.RawIOBase):
         return len(content)
 
     def _prepare(self) -> None:
-        """Have a descriptor, or raise OSError."""
+        """Open a descriptor, or raise OSError."""
 
     def _finish(self) -> None:
         """Go on after a write."""
@@ -199,7 +199,7 @@ def text_stream(output: LogOutput) -> TextIO:
 
 
 def guard_output() -> None:
-    """Have standard output and error of this process drop what they cannot write; idempotent."""
+    """Make standard output and error of this process drop what they cannot write; idempotent."""
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is None or isinstance(getattr(stream, "buffer", None), LogOutput):

@@ -34,9 +34,9 @@ from typing import TextIO
 
 from engine.errors import ConfigurationError
 
-#: bits of those who are not the owner
+#: permission bits of other users
 _OTHERS, _OTHERS_WRITE = 0o077, 0o022
-#: names that are tried in the common temporary folder
+#: number of names tried in the common temporary folder
 _NAMES_MAX = 100
 _TEMPORARY_VARIABLES = ("TMPDIR", "TEMP", "TMP")
 

@@ -36,7 +36,7 @@ from engine.private_folder import make_closed
 _LOG = logging.getLogger(__name__)
 
 LOCK_NAME = "lock"
-#: a folder without a lock file is left alone for so long
+#: age up to which a folder without a lock file is left alone, milliseconds
 _YOUNG_FOLDER_MS = 60_000
 
 
@@ -45,9 +45,9 @@ class FolderPrefix(StrEnum):
 
     #: folders of spilled blocks
     SPILL = "drey-spill-"
-    #: socket of the data plane
+    #: folders of the data plane's socket
     DATA = "drey-data-"
-    #: files that came with jobs, in a TaskManager
+    #: folders of files that came with jobs, in a TaskManager
     BLOBS = "drey-blobs-"
     #: folders in which a JobManager keeps jobs
     JOBS = "drey-jobs-"

@@ -21,7 +21,7 @@ import re
 import sys
 
 _PATH_VARIABLE = "PYTHONPATH"
-#: entries that are the current folder, whichever that is
+#: entries of the module search path that mean the current folder
 _HERE = re.compile(r"(\./+)*\.?")
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 
-#: controls but \t and \n, marks that change the direction of text, separators of lines, halves of pairs
+#: characters that are escaped: controls but \t and \n, changes of text direction, line separators, surrogates
 _UNSEEN = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff]")
 _LINE_UNSEEN = re.compile(f"[\t\n]|{_UNSEEN.pattern}")
 

@@ -27,7 +27,7 @@ _OWN_FILES = f"{Path(__file__).parent}{os.sep}"
 _FILES_OF_EXAMPLES = f"{_OWN_FILES}examples{os.sep}"
 
 
-#: callers that are looked at where each expression asks
+#: limit of callers examined where each expression asks
 _NEAR_MAX = 8
 
 

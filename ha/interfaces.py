@@ -42,7 +42,7 @@ class LeaderContender(Protocol):
         ...
 
     def handle_error(self, error: Exception) -> None:
-        """Hear that the election itself failed; the process cannot go on."""
+        """Handle a failed election; the process cannot go on."""
         ...
 
 
@@ -70,7 +70,7 @@ class LeaderRetrievalListener(Protocol):
     """A listener that is told which process leads."""
 
     def notify_leader(self, information: LeaderInformation | None) -> None:
-        """Hear of the leader, or that there is none now."""
+        """Handle a new leader, or that there is none."""
         ...
 
 

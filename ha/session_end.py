@@ -31,12 +31,12 @@ from ha.zookeeper_hosts import parse_hosts
 if TYPE_CHECKING:
     import ssl
 
-#: family, address, and the name that a certificate must have
+#: address: family, socket address, and the name that a certificate must have
 _Address: TypeAlias = tuple[socket.AddressFamily, Any, str]
 
 _CLOSE = struct.pack(">iii", 8, 1, -11)
 _PAUSE_S = 0.02
-#: seconds in which a server that has accepted a connection answers
+#: seconds in which a server that accepted a connection must answer
 _ANSWER_S = 2.0
 
 

@@ -44,13 +44,13 @@ class StandaloneElection:
 
 
 class StandaloneRetrieval:
-    """Tells a fixed leader."""
+    """Retrieves a fixed leader."""
 
     def __init__(self, information: LeaderInformation) -> None:
         self._information = information
 
     def start(self, listener: LeaderRetrievalListener) -> None:
-        """Tell the listener at once."""
+        """Tell the listener the leader at once."""
         listener.notify_leader(self._information)
 
     def close(self) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 _NAME = re.compile(r"[0-9a-f]{1,64}")
-#: a node of a megabyte breaks the connection to ZooKeeper; half of it is far more than a handle
+#: limit of a node's content: a megabyte breaks the connection to ZooKeeper; a handle has far less than half of it
 CONTENT_MAX_BYTES = 512 << 10
 
 

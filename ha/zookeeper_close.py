@@ -48,7 +48,7 @@ def _close(client: Any) -> None:
 
 
 def _ask_again(client: Any) -> None:
-    """Have the client's thread close its session: it may have lost the first request."""
+    """Close the session on the client's thread: it may have lost the first request."""
     with contextlib.suppress(AttributeError, OSError):
         client._queue.append((CloseInstance, None))
         client._connection._write_sock.send(b"\0")

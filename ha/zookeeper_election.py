@@ -37,7 +37,7 @@ from ha.zookeeper_session import ZooKeeperSession, boot_time_s
 
 _log = logging.getLogger(__name__)
 _SEQUENCE_DIGITS = 10
-#: seconds until a record that could not be published is tried again
+#: seconds until a failed publication of the record is tried again
 _PUBLISH_PAUSE_S = 0.2
 
 
@@ -51,10 +51,10 @@ class ZooKeeperElection:
         #: epoch of the current leadership, 0: none. Read by any thread.
         self._epoch = 0
         self._token = uuid.uuid4().hex
-        #: tokens of nodes that were led from
+        #: tokens of nodes of former leaderships
         self._left: set[str] = set()
         self._path = ""
-        #: epoch for which this contender is the first in the line, 0: it is not
+        #: epoch for which this contender is the first in the queue, 0: it is not
         self._next_epoch = 0
         self._information: LeaderInformation | None = None
         #: number of the current read of the record; answers to earlier ones are dropped
@@ -117,7 +117,7 @@ class ZooKeeperElection:
             self._look()
 
     def failed(self, error: Exception) -> None:
-        """Tell the contender."""
+        """Report the error to the contender."""
         if self._contender is not None:
             self._contender.handle_error(error)
 
@@ -245,7 +245,7 @@ class ZooKeeperElection:
             self._publish()
 
     def _publish(self, *, is_watched: bool = False) -> None:
-        """Have the record say where this leader is; once it does, look at it again, with a watch."""
+        """Write this leader's address to the record; then read it again, with a watch."""
         if self._information is None:
             return
         self._look_at_record += 1

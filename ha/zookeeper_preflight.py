@@ -27,7 +27,7 @@ _QUOTED = 60
 _ANSWER_MAX = 4096
 _TLS_ALERT = b"\x15"
 _ENDED = "it ends the connection: no ZooKeeper, or one that wants TLS (high-availability.zookeeper.client.tls.ca)"
-#: an isolated server may go on serving for at most this share of a session
+#: time for which an isolated server may go on serving, as a share of a session
 _SYNC_SHARE_MAX = 0.5
 
 

@@ -51,12 +51,12 @@ _CLOSE_S = 5.0
 #: seconds without a session after which the servers are asked for the cause, and seconds that they may take
 _LOOK_AFTER_S = 1.0
 _LOOK_S = 2.0
-#: time-outs that differ by less are the same
+#: difference below which time-outs are equal, seconds
 _SAME_S = 0.002
 #: seconds after connecting within which kazoo reports the session time-out
 _TOLD_S = 5.0
 _NO_TIMEOUT = "this version of kazoo does not tell the session time-out that ZooKeeper grants: use kazoo 2.10 or 2.11"
-#: a state reports these as well; the requests are sent again then
+#: errors that a state reports, too; the requests are sent again then
 PASSING = (ConnectionLossError, ConnectionClosedError, ExpiredError)
 
 
@@ -72,13 +72,13 @@ class Driver(Protocol):
         """Look again: anything may have happened, and no watch is left."""
 
     def expired(self) -> None:
-        """Hear that the session and its ephemeral nodes are gone."""
+        """Handle the end of the session and its ephemeral nodes."""
 
     def check(self) -> None:
         """Do what is due; comes at every event, and often enough."""
 
     def failed(self, error: Exception) -> None:
-        """Hear what the session cannot survive."""
+        """Handle an error that the session cannot survive."""
 
 
 class ZooKeeperSession:
@@ -89,7 +89,7 @@ class ZooKeeperSession:
         self.is_connected = False
         self.session_id = 0
         self.acl = CREATOR_ALL_ACL if settings.is_private else OPEN_ACL_UNSAFE
-        #: watches that fired, for tests
+        #: number of watches that fired, for tests
         self.watches_fired = 0
         self._lock = threading.Lock()
         # guarded by: self._lock
@@ -140,7 +140,7 @@ class ZooKeeperSession:
                 self._close()
 
     def post(self, action: Callable[[], None]) -> None:
-        """Have the thread do something."""
+        """Run an action on the thread."""
         self._inbox.put(action)
 
     def is_alive(self) -> bool:
@@ -247,7 +247,7 @@ class ZooKeeperSession:
         self._inbox = queue.SimpleQueue()
 
     def _note_negotiated(self, client: Any) -> None:
-        """Have kazoo tell the time-out that the server has granted, which it keeps to itself (its issue 769)."""
+        """Read from kazoo the time-out that the server has set, which it does not expose (its issue 769)."""
         connect = getattr(getattr(client, "_connection", None), "_connect", None)
         if connect is None:
             raise RuntimeError(_NO_TIMEOUT)
@@ -276,7 +276,7 @@ class ZooKeeperSession:
         self.post(lambda: self._now(state, session_id))
 
     def _hand_over(self, session_id: int, password: bytes) -> None:
-        """Tell the guardian of this process what closes its session."""
+        """Send the guardian of this process the handle that closes its session."""
         self._handed_over = session_id
         settings = self.settings
         if settings.guardian_pipe is not None:
@@ -364,7 +364,7 @@ class ZooKeeperSession:
             self._look(self._examine_limits)
 
     def _look(self, work: Callable[[], Callable[[], None]]) -> None:
-        """Have another thread ask the servers; what ``work`` returns is called on this one."""
+        """Ask the servers on another thread; the result of ``work`` is called on this one."""
 
         def look() -> None:
             told = work()

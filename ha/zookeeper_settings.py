@@ -26,7 +26,7 @@ class ZooKeeperSettings:
     session_timeout_s: float = 6.0
     connection_timeout_s: float = 15.0
     is_private: bool = True
-    #: a pipe to the guardian that closes the session of this process when the process dies, or None
+    #: pipe to the guardian that closes the session of this process when it dies, or None
     guardian_pipe: int | None = None
     #: files: the authority of the servers' certificates ("": no TLS), the certificate of this process and its key
     tls_ca: str = ""

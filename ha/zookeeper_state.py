@@ -40,12 +40,12 @@ from ha.state_limits import check_write, is_name
 from ha.zookeeper_record import StateRecord, decode_state, encode_state
 from ha.zookeeper_session import PASSING, ZooKeeperSession
 
-#: seconds more than the session time-out that a call may take
+#: seconds that a call may take in addition to the session time-out
 _MARGIN_S = 2.0
 _LOST = (*PASSING, SessionMovedError)
 
 _Value = TypeVar("_Value")
-#: requests of a call, one after the other: what it asks of the client (None: a connection), what it got
+#: requests of a call, in order: a function of the client (None: a connection), and its result
 _Steps = Generator[Callable[[Any], Any] | None, Any, _Value]
 
 
@@ -55,7 +55,7 @@ class ZooKeeperStateStore:
     def __init__(self, session: ZooKeeperSession, latch_of: Callable[[int], str]) -> None:
         self._session = session
         self._settings = session.settings
-        #: the latch node of an epoch, "" when it is not granted here
+        #: function that returns the latch node of an epoch, "" when it is not granted here
         self._latch_of = latch_of
         self._lock = threading.Lock()
         #: number of writes that a lost leadership has stopped
@@ -68,7 +68,7 @@ class ZooKeeperStateStore:
     def read(self, name: str) -> StoredState | None:
         """Return a content, or None."""
         if not is_name(name):
-            raise ForeignStateError(f"{self._path(name)}: this cluster makes no nodes of such a name")
+            raise ForeignStateError(f"{self._path(name)}: no node of a cluster has such a name")
         found = self._run(lambda: self._find(name))
         return None if found is None else StoredState(found[0].content, found[1])
 

@@ -13,44 +13,44 @@ _HEAD = """# Configuration
 `Environment(config={"key": value})`. The variable of a key is in capitals, with `_` for `.` and `-`.
 `flink-run config show --describe` prints the effective value of each key and where it comes from.
 
-A value is an option where machines, networks or rules of a site differ, or where a job knows better than the engine.
-What the engine can measure or decide by itself is no option: there is none for the sizes of buffers of an operator,
-for join strategies or for when rows spill. Each section begins with the reason that its options exist.
+Options exist for differences between machines, networks and sites, and for facts about a job that the engine cannot
+know. There are none for what the engine measures or decides by itself, such as buffer sizes of operators, join
+strategies and the time to spill. Each section begins with the reason for its options.
 
 """
 
 #: why the options of a group exist, by the first word of their keys
 REASONS = {
     "blob": "Disks of JobManagers differ in size.",
-    "client": "Scripts wait for clusters of their own speed, and an engineer of the engine reads whole tracebacks.",
-    "cluster": "A site with hundreds of TaskManagers lets them ask a new leader less often.",
-    "debug": "Tests of the engine and of your jobs make rare paths frequent; a cluster in use sets none of these.",
-    "env": "Log files have the size and the detail that a site keeps.",
-    "execution": "The defaults suit jobs that are run once. A job that is run daily, on data that its author knows, "
-    "may exchange its rows otherwise, keep its parallelism, or stand still for longer.",
-    "functions": "How long a function may take, and whose rights it has, only its author and the site know.",
+    "client": "Clusters recover at different speeds, and developers of the engine need whole tracebacks.",
+    "cluster": "With hundreds of TaskManagers, a new leader should be asked less often.",
+    "debug": "Tests use these to make rare paths frequent. Do not set them on a cluster in production.",
+    "env": "Sites differ in how much they log and keep.",
+    "execution": "The defaults suit jobs that run once. For a job that runs daily on known data, another exchange mode, "
+    "parallelism or time-out may be better.",
+    "functions": "Only the author and the site know how long a function may take, and which rights it needs.",
     "heartbeat": "Networks differ: a shorter time-out finds a lost process sooner, a longer one forgives a pause.",
-    "high-availability": "ZooKeeper's addresses, its security and the folder of all JobManagers are the site's.",
-    "historyserver": "The history server has an address of its own, and reads the folder as often as a site needs.",
-    "io": "Spill goes to the disks that are fast and large.",
-    "job": "Who submits a job knows what may wait.",
-    "jobmanager": "Addresses, the jobs that run at a time, and how a supervisor starts the process again.",
-    "jobstore": "How long ended jobs are kept is the site's to decide.",
+    "high-availability": "ZooKeeper's addresses and security, and the shared folder of the JobManagers, depend on the site.",
+    "historyserver": "The history server has its own address, and a refresh interval.",
+    "io": "Spilled rows should go to fast and large disks.",
+    "job": "Users know which of their jobs may wait.",
+    "jobmanager": "Addresses, the number of running jobs, and restarts of the process.",
+    "jobstore": "Sites differ in how long they keep ended jobs.",
     "logging": "Log collectors read JSON, people read text.",
-    "optimizer": "Plans of Flink 1.x can be compared with those of today.",
+    "optimizer": "Plans can be compared with those of Flink 1.x.",
     "parallelism": "The default is the number of processors; a shared machine gives a job fewer.",
     "python": "A debugger needs a function in the task's thread.",
-    "rest": "Addresses and ports are the site's.",
-    "restart-strategy": "Flink's strategies with Flink's names. How often a failed job is tried again depends on "
-    "what it costs, and on who waits for it.",
-    "security": "Secrets and certificates are the site's.",
-    "slot": "How long a job waits for slots depends on whether TaskManagers are started by need.",
-    "spark": "The Spark that runs jobs of `-t spark` is the site's.",
-    "table": "A filter that is made while a job runs can be switched off, to see what it saves.",
-    "task": "Functions that close connections need a longer time to be cancelled.",
-    "taskmanager": "Addresses, ports, slots and memory of a machine. Of memory one number is enough: "
-    "`taskmanager.memory.process.size`; the others move the borders within it.",
-    "web": "Whoever may see the pages may not be meant to cancel jobs.",
+    "rest": "Addresses and ports depend on the site.",
+    "restart-strategy": "Flink's strategies, with Flink's names. The right number of restarts depends on the cost of the "
+    "job and its urgency.",
+    "security": "Secrets and certificates depend on the site.",
+    "slot": "The right time-out depends on whether TaskManagers are started on demand.",
+    "spark": "The Spark cluster for `-t spark` depends on the site.",
+    "table": "Runtime filters can be switched off, to measure their effect.",
+    "task": "Functions that close connections may need more time when they are cancelled.",
+    "taskmanager": "Addresses, ports, slots and memory of a machine. For memory, `taskmanager.memory.process.size` is "
+    "enough; the other options change how it is divided.",
+    "web": "Readers of the pages need not be allowed to cancel jobs.",
 }
 
 

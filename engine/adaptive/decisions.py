@@ -64,7 +64,7 @@ from engine.ids import IntermediateDataSetId, JobVertexId
 from engine.shown_sizes import size_text
 from engine.statistics.estimates import Estimates
 
-#: most channels of one subtask through which a broadcast is read
+#: largest number of channels through which one subtask reads a broadcast
 CHANNELS_MAX = 4096
 #: least weight of a build side
 WEIGHT_MIN = 0.25

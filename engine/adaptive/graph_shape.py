@@ -26,7 +26,7 @@ from engine.graph.ship_strategy import PartitionerSpec
 from engine.ids import IntermediateDataSetId, JobVertexId
 from engine.memory.page_budget import pages_needed
 
-#: exchanges whose subpartitions are nothing but portions: rows with equal keys are together, more is not promised
+#: exchanges that only divide rows: rows with equal keys are together, and no other promise is made
 _PORTIONED = ("HASH", "REBALANCE", "SHUFFLE")
 
 

@@ -41,10 +41,10 @@ from engine.shown_sizes import size_text
 
 #: factor by which the largest load must become smaller
 GAIN = 1.25
-#: least part of an equal load for which a subtask reads more than its own
+#: part of an equal load below which a subtask reads only its own subpartition
 _ROOM_MIN = 0.125
 _SIDES = ("left", "right")
-#: inputs (0 left, 1 right) that may be cut: rows of the other one never come out for their own sake
+#: inputs (0 left, 1 right) that may be split: unmatched rows of the other one are not in the result
 _MAY_BE_CUT = {
     JoinType.INNER: (0, 1),
     JoinType.LEFT: (0,),
@@ -226,7 +226,7 @@ def _level(base: Sequence[int], total: int) -> float:
         level = (total + below) / count
         if count == len(ground) or level <= ground[count]:
             return level
-    raise ValueError("nobody takes anything")
+    raise ValueError("no subtask takes anything")
 
 
 def _pays(measured: Sequence[DataSetSize], pieces: Sequence[_Piece]) -> bool:

@@ -39,7 +39,7 @@ from engine.user_warnings import warn_user
 if TYPE_CHECKING:
     from engine.graph.source_spec import SinkSpec
 
-#: number of names that are looked at
+#: limit of file names that are compared
 _NAMES_MAX: Final = 10_000
 
 

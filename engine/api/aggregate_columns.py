@@ -64,7 +64,7 @@ from engine.records.plain_types import is_foreign
 Named = tuple[str, Aggregated]
 
 _OF_PAIRS = frozenset({"covar_samp", "covar_pop", "corr"})
-#: aggregates that take values without a type, or others than numbers
+#: aggregates that take values without a type, or values other than numbers
 _OF_ANY_TYPE = frozenset({"count", "count_all", "list", "string_agg", *EXTREMES_OF_CONDITIONS})
 
 
@@ -96,8 +96,8 @@ def aggregates_node(source: LogicalNode, keys: tuple[str, ...], outputs: Sequenc
         outside = next((name for name in columns_of(result.expression) if name not in names), None)
         if outside is not None:
             raise SchemaError(
-                f"agg({one.name}={expression_text(one.expression)}): column {outside!r} is no key and stands in no "
-                "aggregate; say which of its values, such as max_ or first"
+                f"agg({one.name}={expression_text(one.expression)}): column {outside!r} is neither a key nor in "
+                "an aggregate; use an aggregate of it, such as max_ or first"
             )
     groups = _groups(source, keys, leaves)
     return project_node(groups, [*columns_as_they_are(keys), *results], "agg")

@@ -58,16 +58,16 @@ from engine.records.key_types import is_key_type, key_remedy
 #: bits of the number of registers of an estimate: 2**14
 _REGISTER_BITS: Final = 14
 _REGISTERS: Final = 1 << _REGISTER_BITS
-#: bits of a hash behind those that say the register
+#: bits of a hash behind those of the register number
 _RANK_BITS: Final = 64 - _REGISTER_BITS
 #: coefficients of LogLog-Beta with 2**14 registers: of the empty ones, and of the powers of their logarithm
 _BETA_OF_EMPTY: Final = -0.370393911
 _BETA: Final = (0.070471823, 0.17393686, 0.16339839, -0.09237745, 0.03738027, -0.005384159, 0.00042419)
-#: decimals of more digits have no hash of their own
+#: precision above which decimals have no hash of their own
 _HASHED_DIGITS: Final = 18
-#: rounds a float to 53 - 40 = 13 binary digits
+#: factor that rounds a float to 53 - 40 = 13 binary digits
 _SPLITTER: Final = float((1 << 40) + 1)
-#: numbers beyond it stay as they are: times the splitter they would be infinite
+#: limit beyond which numbers are not split: the product with the splitter would be infinite
 _SPLIT_MAX: Final = 1e290
 
 _VALUE: Final = "__value"

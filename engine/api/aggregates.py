@@ -35,7 +35,7 @@ from engine.graph.expression import (
 
 #: aggregates of conditions for any row, and for all: false is less than true
 EXTREMES_OF_CONDITIONS = {"any": "max", "all": "min"}
-#: aggregates that do not change when equal values count once
+#: aggregates whose result does not change when equal values count once
 _SAME_OF_DISTINCT = frozenset({"min", "max", "bit_and", "bit_or"})
 
 
@@ -80,10 +80,10 @@ class Aggregate(Expr):
         return f"<Aggregate {expression_text(self.expression)}>"
 
     def __bool__(self) -> Any:
-        raise SchemaError(f"{self!r} has no value here; it stands in group_by(...).agg(name=...)")
+        raise SchemaError(f"{self!r} is an aggregate; use it in group_by(...).agg(name=...)")
 
 
-#: aggregates of the rows of any frame; others are of whole partitions
+#: aggregates over any frame; others need whole partitions
 _OF_FRAMES: Final = frozenset(
     {"count", "count_all", "sum", "avg", "min", "max", "stddev", "variance", "first", "last"}
     | {"min_by", "max_by", "covar_samp", "covar_pop", "corr"}

@@ -37,7 +37,7 @@ def bad_row_sinks(sinks: Sequence[LogicalNode], written: Container[str]) -> list
 
 
 def warn_of_bad_rows(result: JobResult) -> None:
-    """Tell the author of a program that rows were left out, where no listener has said so."""
+    """Warn the author of a program that rows were left out, unless a listener has reported it."""
     if result.bad_rows and not is_watched():
         warn_user(
             f"{result.bad_rows:,} malformed rows were left out (on_bad_row='skip'); read_csv(..., bad_rows_path=...)"
@@ -46,6 +46,6 @@ def warn_of_bad_rows(result: JobResult) -> None:
 
 
 def warn_of_notes(result: JobResult) -> None:
-    """Tell the author of a program what readers have found."""
+    """Warn the author of a program of what readers have found."""
     for note in result.notes:
         warn_user(note)

@@ -23,7 +23,7 @@ import pyarrow as pa
 from engine.expressions.literals import literal_scalar
 from engine.graph.expression import CHAINED_MAX, Call, Expression, Literal, joined
 
-#: functions of two values that may be put together in any way as long as their order stays
+#: associative functions: terms may be grouped in any way as long as their order stays
 _CHAINED: Final = frozenset({"and", "or", "add", "str_concat"})
 
 
@@ -48,7 +48,7 @@ class Chain(NamedTuple):
     left: Part
     right: Part
     options: Mapping[str, Any]
-    #: calls of the function that lie within each other
+    #: depth of nested calls of the function
     depth: int
 
     def expression(self) -> Expression:

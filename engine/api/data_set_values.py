@@ -45,7 +45,7 @@ from engine.graph.expression import (
 )
 from engine.graph.plan import Aggregate, Limit, Project
 
-#: number -> node of the data set
+#: function from a number to the node of its data set
 Known = Callable[[int], LogicalNode]
 
 

@@ -36,7 +36,7 @@ def declared_schema(schema: pa.Schema, what: str) -> pa.Schema:
     for field in schema:
         if is_foreign(field.type):
             raise SchemaError(
-                f"{what}: column {field.name!r} is {field.type}, of which no rows are made; give it one type, such as "
-                "a struct of all that it may be"
+                f"{what}: column {field.name!r} is {field.type}, which rows cannot have; use one type, such as "
+                "a struct with a field for each alternative"
             )
     return plain_schema(schema)

@@ -164,7 +164,7 @@ class Environment(SourceCalls, HasOtherNames):
     # execution -------------------------------------------------------------------------------------------------
 
     def add_sink(self, sink: LogicalNode) -> None:
-        """Let the next ``execute`` run a sink (DataSet.write_* calls this)."""
+        """Add a sink to the next ``execute`` (DataSet.write_* calls this)."""
         self._sinks.append(sink)
         if isinstance(sink.operator, Sink):
             UNWRITTEN.add(sink.operator.spec, calling_place())

@@ -50,7 +50,7 @@ _executors: dict[str, Executor] = {}
 
 
 def register_executor(target: str, factory: ExecutorFactory) -> None:
-    """Let ``factory`` make the executor of a target, replacing one that was registered before."""
+    """Register the factory of a target's executor, in place of an earlier one."""
     _factories[target] = factory
     _executors.pop(target, None)
 

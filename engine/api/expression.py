@@ -47,7 +47,7 @@ class Expr(NumberFunctions, RowValue, HasOtherNames):
     _spaces = ("str", "dt", "list", "map")
 
     def __init__(self, expression: Expression | Chain, name: str = "") -> None:
-        #: the two values that it was put together of, where a function of chains did it
+        #: two operands that a chain of the function was built from
         self.chain = expression if isinstance(expression, Chain) else None
         self._expression = None if isinstance(expression, Chain) else expression
         self._place = near_place() if isinstance(expression, Chain) else None
@@ -369,5 +369,5 @@ def to_expression(value: Any) -> Expression:
     if isinstance(value, Expr):
         return value.expression
     if hasattr(value, "over"):
-        raise SchemaError(f"{value!r} waits for its window: say .over(partition_by, order_by)")
+        raise SchemaError(f"{value!r} needs a window: call .over(partition_by, order_by)")
     return make_literal(value)

@@ -29,7 +29,7 @@ from engine.expressions.infer import infer_type
 from engine.graph.expression import ColumnRef, NamedExpression, has_aggregate
 from engine.records.key_types import is_key_type, key_remedy
 
-#: the DataSet
+#: type of the data set
 D = TypeVar("D", bound=Calls)
 
 

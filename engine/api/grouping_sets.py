@@ -29,9 +29,9 @@ from engine.errors import SchemaError
 
 D = TypeVar("D", bound=RelationalCalls)
 
-#: the type of a set's number by how many keys there are
+#: type of a set's number, by the number of keys
 _NUMBER_TYPES: Final = ((8, pa.uint8()), (16, pa.uint16()), (32, pa.uint32()), (64, pa.uint64()))
-#: sets of a cube are aggregates of one job
+#: largest number of sets in a cube, all computed by one job
 _SETS_MAX: Final = 64
 
 

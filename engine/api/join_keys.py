@@ -39,7 +39,7 @@ _SPELLINGS: Final = {
     "leftanti": JoinType.ANTI,
     "crossjoin": JoinType.CROSS,
 }
-#: names that people write for what is called otherwise here
+#: names from other libraries for parameters that have another name here
 _ELSEWHERE: Final = {
     "asof": "data_set.asof_join(other, on=..., by=...) joins with the nearest row in time",
     "positional": "with_row_index() on both sides makes a key",
@@ -66,15 +66,15 @@ class KeyedSides(NamedTuple):
     right: LogicalNode
     left_keys: tuple[str, ...]
     right_keys: tuple[str, ...]
-    #: the keys of both sides have the same names and come out once
+    #: True if the keys of both sides have equal names and appear once in the output
     coalesce: bool
-    #: names of the left that come out
+    #: columns of the left in the output
     left_shown: tuple[str, ...]
-    #: names of the right that come out beside them
+    #: columns of the right in the output, behind those of the left
     right_shown: tuple[str, ...]
-    #: coalesced keys where null equals null: where the right's value lies
+    #: columns with the right's values of coalesced keys where null equals null
     right_of: dict[str, str]
-    #: keys of a left that comes out alone, as it was: where the values lie that are not of the common type
+    #: columns with the left's original key values, where only the left is returned and types differ
     left_of: dict[str, str]
 
 

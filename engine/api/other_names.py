@@ -176,7 +176,7 @@ ON_GROUPS: Final = _by_name(
 )
 
 
-#: the likeness from which on a name is meant, 0 to 1
+#: similarity from which a name is suggested, 0 to 1
 _LIKE: Final = 0.7
 
 
@@ -186,7 +186,7 @@ class HasOtherNames:
     __slots__ = ()
     _kind: ClassVar[str] = ""
     _other_names: ClassVar[Mapping[str, str]] = {}
-    #: attributes behind which more names are
+    #: attributes that hold further names
     _spaces: ClassVar[tuple[str, ...]] = ()
 
     if not TYPE_CHECKING:

@@ -127,7 +127,7 @@ OTHER_OPTIONS: Final[Mapping[str, Mapping[str, str]]] = {
 
 
 def with_other_options(calls: _C) -> _C:
-    """Let the public calls of a class say what to write for an option that they have not."""
+    """Make the public calls of a class raise advice for options of other libraries."""
     for name, function in list(vars(calls).items()):
         if isinstance(function, FunctionType) and not name.startswith("_"):
             setattr(calls, name, _told(function))

@@ -46,7 +46,7 @@ class OutputCalls(Calls):
         compression: str | None = None,
         **options: Unpack[SinkOptions],
     ) -> None:
-        """Let the next ``env.execute()`` write a folder of ``part-00000.csv`` and so on.
+        """Write CSV files, ``part-00000.csv`` and so on, when ``env.execute()`` runs.
 
         A null is written as nothing, an empty string as ``""``. ``compression``: gzip, zstd, bz2, xz or lz4, which
         makes ``part-00000.csv.gz`` and the like. A path that exists is an error unless ``overwrite``.
@@ -68,7 +68,7 @@ class OutputCalls(Calls):
         compression_level: int | None = None,
         **options: Unpack[SinkOptions],
     ) -> None:
-        """Let the next ``env.execute()`` write a folder of ``part-00000.parquet`` and so on.
+        """Write Parquet files, ``part-00000.parquet`` and so on, when ``env.execute()`` runs.
 
         A column of a type that Parquet does not have is a SchemaError; seconds (timestamp[s], time32[s]) are written as
         milliseconds, date64 as date32. ``compression``: snappy, zstd, gzip, brotli, lz4 or none; ``compression_level``
@@ -80,7 +80,7 @@ class OutputCalls(Calls):
         self._add_sink(sink, options)
 
     def write_records(self, path: PathLike, overwrite: bool = False) -> None:
-        """Let the next ``env.execute()`` write a record data set: ``part-00000.parquet`` and so on, and a manifest.
+        """Write a record data set when ``env.execute()`` runs: ``part-00000.parquet`` and so on, and a manifest.
 
         The manifest (``_manifest.json``) has the schema, rows, bytes and checksums of the parts, and for each column
         its bounds, nulls, heavy values and an estimate of distinct values; ``read_records`` plans with it, and Spark
@@ -97,7 +97,7 @@ class OutputCalls(Calls):
         compression: str | None = None,
         **options: Unpack[SinkOptions],
     ) -> None:
-        r"""Let the next ``env.execute()`` write a folder of ``part-00000.txt`` and so on: a line for each row.
+        r"""Write text files when ``env.execute()`` runs: ``part-00000.txt`` and so on, a line for each row.
 
         There must be exactly one column, of strings (SchemaError). As in Spark a null is an empty line, and a value
         with a line end in it reads back as several lines. ``compression`` and ``options`` as in ``write_csv``, but
@@ -115,7 +115,7 @@ class OutputCalls(Calls):
         compression: str | None = None,
         **options: Unpack[SinkOptions],
     ) -> None:
-        """Let the next ``env.execute()`` write a folder of ``part-00000.json`` and so on: JSON lines, one object a row.
+        """Write JSON lines when ``env.execute()`` runs: ``part-00000.json`` and so on, one object a row.
 
         A null is ``null``, and so is a double that is no number or infinite; decimals, dates and times are texts.
         ``compression`` and ``options`` as in ``write_csv``. A path that exists is an error unless ``overwrite``.
@@ -132,7 +132,7 @@ class OutputCalls(Calls):
         compression: str | None = None,
         **options: Unpack[SinkOptions],
     ) -> None:
-        """Let the next ``env.execute()`` write a folder of Arrow IPC: ``part-00000.arrow`` and so on.
+        """Write Arrow IPC files, ``part-00000.arrow`` and so on, when ``env.execute()`` runs.
 
         ``format``: "file" (Feather 2), or "stream", which makes ``part-00000.arrows``. ``compression``: lz4 or zstd,
         of the columns within; ``options`` as in ``write_csv``. A path that exists is an error unless ``overwrite``.
@@ -151,7 +151,7 @@ class OutputCalls(Calls):
         compression: str = "zlib",
         **options: Unpack[SinkOptions],
     ) -> None:
-        """Let the next ``env.execute()`` write a folder of ``part-00000.orc`` and so on.
+        """Write ORC files, ``part-00000.orc`` and so on, when ``env.execute()`` runs.
 
         A column of a type that ORC does not have is a SchemaError. ``compression``: zlib, snappy, zstd, lz4 or none;
         ``options`` as in ``write_csv``. A path that exists is an error unless ``overwrite``.

@@ -28,7 +28,7 @@ from engine.shown_text import shown_line
 if TYPE_CHECKING:
     from engine.api.aggregates import Aggregate
 
-#: columns that a pivot finds by itself
+#: largest number of columns that a pivot finds by itself
 FOUND_MAX: Final = 1_000
 _ENDINGS: Final = ("", "_")
 
@@ -77,9 +77,7 @@ class PivotCalls(GroupCalls):
         )
         for one, name in zip(cells, held, strict=True):
             if not is_key_type(parts.schema.field(name).type):
-                raise SchemaError(
-                    f"pivot: {agg}({one}) is {parts.schema.field(name).type}, of which a cell cannot be made"
-                )
+                raise SchemaError(f"pivot: {agg}({one}) is {parts.schema.field(name).type}, which a cell cannot hold")
         named: dict[str, Aggregate] = {}
         for value in wanted:
             for one, name in zip(cells, held, strict=True):

@@ -65,9 +65,7 @@ def analyzed_plan(
 ) -> str:
     """Return a plan beside what its operators did."""
     if not result.vertices:
-        raise PlanError(
-            "explain(analyze=True) tells what a job has done, and a detached one goes on: submit without -d"
-        )
+        raise PlanError("explain(analyze=True) needs the end of the job: submit without -d")
     from engine.optimizer.analysis import analysis_text, analyze  # noqa: PLC0415 - start-up time
 
     vertices = result.vertices

@@ -108,7 +108,7 @@ def check_function(kind: str, function: Any) -> None:
 
 
 def _warn_of_batches(kind: str, function: Any) -> None:
-    """Say where an object's method for batches is not called, since its ``__call__`` is, once for each row."""
+    """Warn where an object's method for batches is not called, but its ``__call__``, once for each row."""
     name = kind.partition(":")[0]
     is_by_row = kind in ("map", "flat_map", "filter", "column:scalar")
     if is_by_row and function_of(kind, function) is function and callable(getattr(function, "map_batches", None)):

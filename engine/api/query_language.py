@@ -11,14 +11,14 @@ from typing import Any
 from engine.api.data_set import DataSet
 from engine.errors import NotYetSupportedError
 
-#: (text, the Environment with its tables) -> the query's data set
+#: function from (text, the Environment with its tables) to the query's data set
 QueryReader = Callable[[str, Any], DataSet]
 
 _readers: list[QueryReader] = []
 
 
 def register_query_reader(reader: QueryReader) -> None:
-    """Let a function read queries, in place of the one before."""
+    """Register a function that reads queries, in place of an earlier one."""
     _readers[:] = [reader]
 
 

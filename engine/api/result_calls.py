@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from engine.functions.row import Row
 
 
-#: places of a line where the output is no terminal
+#: width of a line where the output is no terminal
 _WIDTH: Final = 120
 
 

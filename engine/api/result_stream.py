@@ -110,7 +110,7 @@ class ResultStream(Iterator[pa.RecordBatch]):
         self._folder = folder
         self._is_ordered = is_ordered
         self._turn = 0
-        #: attempt of each subtask whose rows were taken
+        #: attempt of each subtask whose rows were read
         self._taken: dict[str, str] = {}
         self._batches: Iterator[pa.RecordBatch] = iter(())
         self._is_closed = False
@@ -215,7 +215,7 @@ class ResultStream(Iterator[pa.RecordBatch]):
         return iter(batches)
 
     def give_way(self) -> None:
-        """Let the job run to its end, whether or not its rows are read; may be called in any thread."""
+        """Run the job to its end, whether or not its rows are read; may be called in any thread."""
         self._gives_way = True
         self._end_turns()
 

@@ -21,7 +21,7 @@ class Runner(Protocol):
     """Takes sinks and runs what a node needs."""
 
     def add_sink(self, sink: LogicalNode) -> None:
-        """Let the next job write a sink."""
+        """Add a sink to the next job."""
         ...
 
     def run_to_table(self, node: LogicalNode) -> pa.Table:

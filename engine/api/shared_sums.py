@@ -28,7 +28,7 @@ _NARROW: Final = frozenset({pa.int8(), pa.int16(), pa.int32()})
 _CONSTANT_MAX: Final = (1 << 31) - 1
 _SIGNS: Final = {"add": 1, "subtract": -1}
 
-#: the column, the constant
+#: column and constant
 Term = tuple[ColumnRef, int]
 
 

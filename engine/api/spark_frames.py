@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from engine.api.logical_node import LogicalNode
     from engine.api.runner import Runner
 
-#: (the environment, a data set's node, the session) -> the DataFrame
+#: function from (environment, node of a data set, session) to the DataFrame
 FrameMaker = Callable[["Runner", "LogicalNode", Any], Any]
 
 _makers: list[FrameMaker] = []
 
 
 def register_frame_maker(maker: FrameMaker) -> None:
-    """Let a function make DataFrames, in place of the one before."""
+    """Register a function that makes DataFrames, in place of an earlier one."""
     _makers[:] = [maker]
 
 

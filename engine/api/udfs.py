@@ -121,7 +121,7 @@ class _Columns:
     def __init__(self, source: LogicalNode, what: str) -> None:
         self.node = source
         self._what = what
-        #: (call, the column of its results): an expression has no hash
+        #: pairs of a call and the column of its results; a list, since expressions have no hash
         self._known: list[tuple[Expression, str]] = []
 
     def read(self, expression: Expression) -> Expression:

@@ -24,7 +24,7 @@ from engine.shown_text import shown
 
 
 def report_uncaught() -> None:
-    """Have errors of the engine that nothing catches printed short, where nothing else prints them."""
+    """Print uncaught errors of the engine in short form, where nothing else prints them."""
     if sys.excepthook is sys.__excepthook__:
         sys.excepthook = _print_error
 

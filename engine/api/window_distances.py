@@ -45,11 +45,11 @@ _UNITS: Final = {
     "week": 7 * _DAY,
 }
 _PART: Final = re.compile(r"\s*([+-]?\d+)\s*([a-z]+)\s*", re.IGNORECASE)
-#: floats
+#: largest distance of floats
 _MOST: Final = 2**100
-#: whole numbers that plans and tolerances hold
+#: largest distance of integers that plans and tolerances hold
 _MOST_WHOLE: Final = 2**63
-#: kernels add distances to decimals of 38 digits in 128 bits
+#: largest distance of decimals: kernels add it to 38 digits in 128 bits
 _MOST_OF_DECIMALS: Final = 2**125
 
 

@@ -104,7 +104,7 @@ class _Windows:
         self._what = what
         self._names = set(source.schema.names)
         self._computed: list[NamedExpression] = []
-        #: names of the results (an expression has no hash)
+        #: names of the results; a list, since expressions have no hash
         self._columns: list[tuple[Over, str]] = []
 
     def add(self, overs: Sequence[Over], expressions: Sequence[Expression]) -> tuple[LogicalNode, list[Expression]]:

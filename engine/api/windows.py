@@ -29,7 +29,7 @@ from engine.expressions.text import expression_text
 from engine.graph.expression import OF_GROUPS, ColumnRef, Expression, OrderedBy, Over
 from engine.graph.window import RANKING_FUNCTIONS, SHIFT_FUNCTIONS, WindowFrame
 
-#: functions that mean nothing without an order
+#: functions that need an order
 _ORDERED: Final = (RANKING_FUNCTIONS - {"row_number"}) | SHIFT_FUNCTIONS | {"nth_value"}
 
 
@@ -119,7 +119,7 @@ def over(
     if frame is not None and (function in RANKING_FUNCTIONS or function in SHIFT_FUNCTIONS):
         raise SchemaError(f"{function} looks at the whole partition: it takes no rows= and no range=")
     if function in _ORDERED and not keys:
-        raise SchemaError(f"{function} means nothing without an order: over(..., order_by=...)")
+        raise SchemaError(f"{function} needs an order: over(..., order_by=...)")
     if frame is not None and not frame.is_whole and not keys:
         raise SchemaError(f"over: {frame.kind}= counts in an order: over(..., order_by=...)")
     if function == OF_GROUPS:
@@ -171,7 +171,7 @@ class WindowFunction:
         return f"<WindowFunction {self._base.function}>"
 
     def __bool__(self) -> NoReturn:
-        raise SchemaError(f"{self!r} has no value here; say .over(partition_by, order_by) for which rows")
+        raise SchemaError(f"{self!r} is a window function; call .over(partition_by, order_by)")
 
     def _no_value(self, _other: Any) -> NoReturn:
         self.__bool__()

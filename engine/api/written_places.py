@@ -36,7 +36,7 @@ from engine.user_warnings import Place, near_place
 _PLACES: Final[dict[int, tuple[weakref.ref[Expression], Place]]] = {}
 #: the kinds of expressions whose places are kept
 _NOTED: Final = frozenset({Call, Cast, Case})
-#: characters of a line of a script
+#: characters shown of a line of a script
 _LINE_MAX: Final = 200
 
 
@@ -55,7 +55,7 @@ def _forget(key: int, _gone: object) -> None:
 
 @contextmanager
 def placed_errors(sinks: Sequence[LogicalNode]) -> Iterator[None]:
-    """Have the error of a job say where the expression that failed was written."""
+    """Add to the error of a job where the expression that failed was written."""
     try:
         yield
     except DataError as error:
@@ -64,7 +64,7 @@ def placed_errors(sinks: Sequence[LogicalNode]) -> Iterator[None]:
 
 
 def add_place(error: DataError, sinks: Sequence[LogicalNode]) -> None:
-    """Have the text of an error say where the expression that failed was written, if it is one of these sinks."""
+    """Add to an error where the expression that failed was written, if it belongs to one of these sinks."""
     first, *lines = str(error).splitlines() or [""]
     place = _place_of(first, sinks)
     if place is None:

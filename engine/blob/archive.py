@@ -19,7 +19,7 @@ from engine.errors import DataError
 
 ENTRIES_MAX = 50_000
 BYTES_MAX = 1 << 30
-#: unpacked to packed bytes; only of archives that unpack to more than _RATIO_FROM_BYTES
+#: largest ratio of unpacked to packed bytes, for archives beyond _RATIO_FROM_BYTES
 RATIO_MAX = 100
 _RATIO_FROM_BYTES = 16 << 20
 _NAME_MAX = 1024

@@ -27,7 +27,7 @@ from engine.rpc.credentials import AUTHORIZATION, Credentials
 
 _CHUNK_BYTES = 256 * 1024
 _TIMEOUT_S = 30.0
-#: a quarter of a minute: another JobManager may be about to lead
+#: pauses between tries, a quarter of a minute in all: another JobManager may be about to lead
 _PAUSES_S = (0.2, 0.5, 1.0, *[2.0] * 7)
 
 
@@ -60,7 +60,7 @@ class BlobCache:
         self._max_size = max_size
         self._tls = tls
         self._lock = threading.Lock()
-        #: guarded by: self._lock
+        #: running fetches by job and key; guarded by: self._lock
         self._fetching: dict[tuple[str, str], Future[Path]] = {}
 
     def fetch(self, job_id: JobId, key: str) -> Path:

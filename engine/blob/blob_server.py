@@ -24,11 +24,11 @@ from engine.errors import DiskFullError, ResourceError
 from engine.ids import JobId
 from engine.rpc.http_messages import Access, HttpError, HttpRequest, HttpResponse, Route, json_response
 
-#: parts of a body are written together
+#: bytes of a body that are written at once
 _WRITE_BYTES = 1024 * 1024
-#: seconds for a whole upload
+#: time limit of a whole upload, seconds
 _UPLOAD_S = 600.0
-#: a client uploads and submits within that time
+#: seconds after which an upload without a submission is removed
 _UNUSED_S = 3600.0
 
 

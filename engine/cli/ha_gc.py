@@ -66,7 +66,7 @@ def _removed(orphan: Orphan, garbage: StoredGarbage, configuration: Configuratio
 
 
 def _cancel(job_id: JobId, configuration: Configuration) -> None:
-    """Have the leader end a job that it cannot read."""
+    """Make the leader end a job that it cannot read."""
     with closing(cluster_client(configuration)) as client:
         client.limit_patience(configuration.get(HA_CONNECTION_TIMEOUT) / 1000)
         client.cancel(job_id)

@@ -35,7 +35,7 @@ _Actions: TypeAlias = "argparse._SubParsersAction[Parser]"
 
 
 class Parser(argparse.ArgumentParser):
-    """Says what is wrong and exits with 1, the code of everything that failed."""
+    """A parser that prints what is wrong and exits with 1, the code of all failures."""
 
     def error(self, message: str) -> NoReturn:
         """Print usage and message."""
@@ -106,7 +106,7 @@ def build_parser() -> Parser:
     _add_script_commands(jobs)
     _add_cluster_commands(jobs)
 
-    querying = _add_action(groups, "sql", "run statements of SQL over files and show their rows")
+    querying = _add_action(groups, "sql", "run SQL statements over files and show their rows")
     querying.add_argument(
         "-m", "--master", metavar="HOST:PORT,...", help="JobManager to talk to (cluster); master's URL (spark)"
     )
@@ -118,18 +118,18 @@ def build_parser() -> Parser:
         title="actions", metavar="ACTION", required=True
     )
     showing = _add_action(settings, "show", "show the effective value of every key and where it comes from")
-    showing.add_argument("--describe", action="store_true", help="say what each key means")
+    showing.add_argument("--describe", action="store_true", help="describe each key")
     showing.set_defaults(run=show_config)
 
-    high_availability = groups.add_parser("ha", help="clean up what several JobManagers have stored").add_subparsers(
+    high_availability = groups.add_parser("ha", help="clean up the storage of several JobManagers").add_subparsers(
         title="actions", metavar="ACTION", required=True
     )
     collecting = high_availability.add_parser(
         "gc",
-        help="list and remove what no job needs any more",
-        description="List what a cluster has stored and no job needs any more: files of jobs that no handle in "
-        "ZooKeeper names, handles whose files are missing, staging folders of jobs that are over. It may run "
-        "while the cluster does.",
+        help="list and remove stored files that no job needs any more",
+        description="List stored files that no job of a cluster needs any more: files of jobs that no handle in "
+        "ZooKeeper names, handles whose files are missing, staging folders of ended jobs. It may run "
+        "while the cluster runs.",
     )
     _add_gc_arguments(collecting)
     collecting.set_defaults(run=_run_gc)
@@ -160,7 +160,7 @@ def _add_script_commands(jobs: _Actions) -> None:
     add_script_arguments(submitting)
     submitting.set_defaults(run=submit)
     explaining = _add_action(jobs, "info", "explain the plan of a job, without running it")
-    explaining.add_argument("--short", action="store_true", help="only what was decided, in at most three lines")
+    explaining.add_argument("--short", action="store_true", help="only the decisions, in at most three lines")
     add_script_arguments(explaining)
     explaining.set_defaults(run=_run_info)
 
@@ -177,7 +177,7 @@ def _add_cluster_commands(jobs: _Actions) -> None:
     add_cluster_arguments(listing)
     listing.set_defaults(run=asking(list_jobs))
     for action, text, command in (
-        ("status", "show the state of a job and what its vertices did", show_status),
+        ("status", "show the state of a job and its vertices", show_status),
         ("cancel", "cancel a job and wait for its end", cancel_job),
         ("logs", "list or print the log files of a job's tasks", show_logs),
         ("trace", "write the run of a job as a trace that Perfetto opens", write_trace),

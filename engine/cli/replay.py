@@ -27,7 +27,7 @@ _SKIPPED = ("engine.*", "asyncio.*", "selectors", "contextlib", "threading", "bd
 
 
 def want_failed_row(target: str | None) -> None:
-    """Have the row of a failure kept, or say where that does not work."""
+    """Keep the row of a failure, or raise an error where that does not work."""
     if target not in (None, "local"):
         raise ConfigurationError(
             f"--replay-failed-row needs the rows in this process: leave -t {target} out, or run a part of the input "
@@ -72,7 +72,7 @@ def _debugged(call: Callable[[], Any]) -> Any:
 
 
 def _look_at(error: BaseException) -> None:
-    """Have the debugger stand where it failed."""
+    """Start the debugger at the place of the failure."""
     debugger = pdb.Pdb(nosigint=True)
     debugger.reset()
     with suppress(bdb.BdbQuit):

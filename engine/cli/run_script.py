@@ -89,7 +89,7 @@ class _OneModule(MetaPathFinder):
 
 
 def _put_in_front(path: Path) -> None:
-    """Have a file or a folder of ``--py-files`` found before all others."""
+    """Put a file or a folder of ``--py-files`` in front of the module search path."""
     if path.suffix == ".py":
         sys.meta_path.insert(0, _OneModule(path))
         sys.path.append(str(path.parent))  # by which workers find it

@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     from engine.api.data_set import DataSet
     from engine.api.environment import Environment
 
-#: rows of a table for people
+#: largest number of rows shown of a table
 _SHOWN_ROWS: Final = 1000
-#: options of COPY by format, and what they are called in ``write_*``
+#: names of COPY's options in ``write_*``, by format
 _OPTIONS: Final[dict[str, dict[str, str]]] = {
     "csv": {"header": "header", "delimiter": "delimiter", "compression": "compression"},
     "parquet": {"compression": "compression", "compression_level": "compression_level"},

@@ -49,7 +49,7 @@ class SubmitListener:
         self._say(f"Job has been submitted with JobID {job_id}")
 
     def on_waiting(self, reason: str) -> None:
-        """Say that the job goes on when there is a leader."""
+        """Print that the job goes on when there is a leader."""
         self._progress.stop()
         self._say(f"Waiting for a JobManager that leads: {reason}")
 
@@ -59,7 +59,7 @@ class SubmitListener:
             print(shown(queued_text(waiting)), file=sys.stderr, flush=True)
 
     def on_restart(self, restart: JobRestart) -> None:
-        """Say why an attempt failed, on standard error: the job has not ended."""
+        """Print why an attempt failed, on standard error: the job has not ended."""
         self._progress.stop()
         print(shown(restart_text(restart)), file=sys.stderr, flush=True)
 

@@ -44,15 +44,15 @@ from engine.rpc.program import PROGRAM_HEADER, Program
 
 T = TypeVar("T")
 
-#: seconds for an answer that is not waited for on purpose
+#: time limit of an answer, seconds, where no wait was requested
 _ANSWER_S = 30.0
 _FIRST_PAUSE_S = 0.05
 _LAST_PAUSE_S = 1.0
-#: seconds between two looks at which JobManager leads, while the client waits for an answer
+#: seconds between two checks which JobManager leads, while the client waits for an answer
 _LOOK_S = 0.5
 #: messages of a process that leads no more, or not yet
 _PASSING = (NOT_LEADING, NOT_RECOVERED, "fenced: ", " has stopped")
-#: seconds after which the user should know that there is no leader
+#: seconds without a leader after which the user is told
 _SILENCE_S = 0.5
 
 
@@ -74,10 +74,10 @@ class Overview(msgspec.Struct, frozen=True, rename="kebab"):
     jobs_finished: int
     jobs_cancelled: int
     jobs_failed: int
-    #: bytes of the smallest slot, and of a page; 0: no TaskManager is there
+    #: bytes of the smallest slot, and of a page; 0: there is no TaskManager
     managed_bytes_per_slot: int = 0
     page_bytes: int = 0
-    #: bytes more for jobs without Python functions
+    #: additional bytes for jobs without Python functions
     spare_bytes_per_slot: int = msgspec.field(default=0, name="lent-bytes-per-slot")
 
 

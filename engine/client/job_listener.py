@@ -46,7 +46,7 @@ def queued_text(waiting: WaitingJob) -> str:
 
 
 class ProgressTeller:
-    """Tells a listener of progress, if it wants that, once of each restart, and of long waits for slots."""
+    """Reports progress to a listener that wants it, each restart once, and long waits for slots."""
 
     def __init__(self, listener: JobListener) -> None:
         self._listener = listener
@@ -89,15 +89,15 @@ class JobListener(Protocol):
         ...
 
     def on_waiting(self, reason: str) -> None:
-        """Hear that the next leader is waited for."""
+        """Handle the wait for the next leader."""
         ...
 
     def on_queued(self, waiting: WaitingJob) -> None:
-        """Hear that slots are waited for."""
+        """Handle the wait for slots."""
         ...
 
     def on_restart(self, restart: JobRestart) -> None:
-        """Hear that an attempt failed."""
+        """Handle a failed attempt."""
         ...
 
     def on_progress(self, progress: JobProgress) -> None:

@@ -22,7 +22,7 @@ from engine.graph.run_time_decision import RunTimeDecision
 from engine.shown_html import folded_html, headed_html, table_html
 from engine.shown_sizes import size_text
 
-#: time that is worth a word
+#: shortest time that is shown, microseconds
 _SHOWN_US = 10_000
 
 
@@ -35,19 +35,19 @@ class SubtaskResult(msgspec.Struct, frozen=True):
     bytes_in: int
     bytes_out: int
     spilled_bytes: int
-    #: rows of the input that were left out (``on_bad_row="skip"``)
+    #: number of malformed rows left out (``on_bad_row="skip"``)
     bad_rows: int = 0
-    #: most bytes of pages and most network buffers held at a time
+    #: peak of bytes in pages, and of network buffers
     managed_bytes_peak: int = 0
     network_buffers_peak: int = 0
-    #: times that it was begun
+    #: number of attempts
     attempts: int = 1
-    #: most memory that Arrow held in its process while it ran, and that one of its Python workers held
+    #: peak of Arrow's memory in its process while it ran, and of the memory of one of its Python workers
     arrow_bytes_peak: int = 0
     worker_bytes_peak: int = 0
     #: rows, bytes, time and memory of each operator, in order of the chain
     operators: tuple[OperatorCounters, ...] = ()
-    #: bytes of its results that were written to disk, for others to read
+    #: bytes of results written to disk for consumers
     stored_bytes: int = 0
     #: time of sending rows to other tasks, without waiting for room
     output_us: int = 0
@@ -108,7 +108,7 @@ class JobResult(msgspec.Struct, frozen=True):
     decisions: tuple[RunTimeDecision, ...] = ()
     #: counters of rich functions by name, summed over all subtasks
     counters: dict[str, int] = {}
-    #: heavy keys that the planner had split, a line for each join
+    #: heavy keys that the optimizer split, a line for each join
     splits: tuple[str, ...] = ()
 
     @property
@@ -192,7 +192,7 @@ class JobResult(msgspec.Struct, frozen=True):
 
 
 def _spilled_by(vertex: VertexResult) -> str:
-    """Say which operators spilled, how much, and how much of it are sorted runs that others read."""
+    """Describe the operators that spilled, with bytes, and how much of them are sorted runs for consumers."""
     spilled = [
         f"{size_text(each.spilled_bytes)} of {size_text(each.bytes_in)} by {each.name}"
         for each in vertex.operators
@@ -205,24 +205,24 @@ def _spilled_by(vertex: VertexResult) -> str:
 
 
 def _left_out(vertex: VertexResult) -> str:
-    """Say how many malformed rows of its input it left out, if any."""
+    """Describe the malformed rows that were left out, if any."""
     count = sum(subtask.bad_rows for subtask in vertex.subtasks)
     return f"{_counted(count, 'bad row')} left out, " if count else ""
 
 
 def _stored(vertex: VertexResult) -> str:
-    """Say how much of its results went to disk, if any did."""
+    """Describe the results that were written to disk, if any."""
     return f", {size_text(vertex.stored_bytes)} of results on disk" if vertex.stored_bytes else ""
 
 
 def _begun_again(vertex: VertexResult) -> str:
-    """Say how often subtasks were begun again, if any was."""
+    """Describe how often subtasks were restarted, if any was."""
     times = sum(subtask.attempts - 1 for subtask in vertex.subtasks)
     return f", begun again {_counted(times, 'time')}" if times else ""
 
 
 def _peaks(vertex: VertexResult) -> str:
-    """Say the most that a subtask, its process and its Python worker held; leave out what is zero."""
+    """Describe the peaks of a subtask, its process and its Python worker, without zeros."""
     managed, buffers = vertex.managed_bytes_peak, vertex.network_buffers_peak
     arrow, worker = vertex.arrow_bytes_peak, vertex.worker_bytes_peak
     held = [

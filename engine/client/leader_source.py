@@ -16,7 +16,7 @@ from engine.errors import ConfigurationError
 
 
 class LeaderSource(Protocol):
-    """Tells where to ask. For one thread."""
+    """A source of the leader's address. For one thread."""
 
     @property
     def count(self) -> int:
@@ -28,7 +28,7 @@ class LeaderSource(Protocol):
         ...
 
     def failed(self, address: str) -> None:
-        """Hear that no leader answers there."""
+        """Handle an address where no leader answers."""
         ...
 
     def wait(self, seconds: float) -> None:
@@ -62,7 +62,7 @@ class FixedAddresses:
         return self._addresses[0]
 
     def failed(self, address: str) -> None:
-        """Have the next one's turn."""
+        """Advance to the next address."""
         if address == self._addresses[0]:
             self._addresses.append(self._addresses.pop(0))
 

@@ -78,7 +78,7 @@ class NotebookProgress(SilentListener):
         self._name = ""
 
     def on_queued(self, waiting: WaitingJob) -> None:
-        """Say nothing: it is in the table."""
+        """Print nothing: the table shows it."""
 
     def on_progress(self, progress: JobProgress) -> None:
         """Replace the table."""

@@ -37,9 +37,9 @@ from typing import Any, Self
 
 from engine.log_output import guard_output
 
-#: signals so close together are one request
+#: seconds within which signals count as one
 _SAME_S = 0.5
-#: seconds after which a signal interrupts even cleaning up
+#: seconds after which a signal interrupts cleaning up, too
 _PATIENCE_S = 10.0
 
 
@@ -51,7 +51,7 @@ class HungUpError(TerminatedError):
     """The terminal of the process is gone, so its output is not seen."""
 
 
-#: signals that ask a process to end, and all signals that are kept while something is cleaned up
+#: signals that ask a process to end, and all signals that are deferred during clean-up
 _ENDS = (signal.SIGTERM, signal.SIGHUP)
 _ALL = (signal.SIGINT, *_ENDS)
 
@@ -60,13 +60,13 @@ class _Signals:
     """Handler of these signals. Main thread only, as handlers are."""
 
     def __init__(self) -> None:
-        #: blocks that keep signals
+        #: number of active blocks that defer signals
         self._depth = 0
         self._kept: int | None = None
         #: time of the deferred signal, or of the last one that was raised
         self._since_s = -math.inf
         self._listeners: list[Callable[[], object]] = []
-        #: handlers that this one stands for, and how many blocks want it to
+        #: original handlers, and the number of blocks that replaced them
         self._previous: dict[int, Any] = {}
         self._wanted: Counter[int] = Counter()
         self._is_watching_the_end = False
@@ -158,7 +158,7 @@ class Interrupts:
         self._listener: Callable[[], object] | None = None
 
     def tell(self, listener: Callable[[], object]) -> None:
-        """Have a function called once when a signal comes, whatever runs then; one for each block."""
+        """Register a function that is called once when a signal comes, whatever runs then; one for each block."""
         if self._is_main:
             self._listener = listener
             _SIGNALS.listen(listener)

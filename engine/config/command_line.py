@@ -19,12 +19,12 @@ class CommandLine(msgspec.Struct):
     options: dict[str, str] = msgspec.field(default_factory=dict)
     target: str | None = None
     job_name: str | None = None
-    #: the script that runs, and what ``--py-files`` names
+    #: script that runs, and the files of ``--py-files``
     script: Path | None = None
     py_files: tuple[str, ...] = ()
     #: True if jobs are submitted and not waited for
     is_detached: bool = False
-    #: ``-m host:port``
+    #: value of ``-m host:port``
     master: str | None = None
 
 

@@ -14,15 +14,19 @@ SMALL_PART_SIZE = _option(
     "debug.small-part-size",
     "size",
     None,
-    "What parts of a plan in one subtask read at most, whatever parallelism is set. Default: as measured. For tests.",
+    "Largest input of a plan's part that runs in one subtask, even with a parallelism set. Default: as "
+    "measured. For tests.",
 )
 FAULT_POINT = _option(
     "debug.fault-point",
     "string",
     "",
-    "Places at which a process of the cluster kills (kill), stops (stop) or fails (fail) itself, once: "
+    "Points at which a process of the cluster kills (kill), stops (stop) or fails (fail) itself, once: "
     "POINT:ACTION:MARKER-FILE, separated by commas. For tests.",
 )
 CHECK_GATEWAYS = _option(
-    "debug.check-gateways", "bool", "false", "Every message between components passes its codec, also in one process."
+    "debug.check-gateways",
+    "bool",
+    "false",
+    "Encode and decode every message between components, also within one process. For tests.",
 )

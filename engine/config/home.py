@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-#: the folder that the packages are in
+#: folder that holds the packages
 ROOT: Final = Path(__file__).resolve().parents[2]
 _DELIVERED: Final = ROOT / "engine" / "delivered"
 

@@ -21,7 +21,7 @@ from engine.config.home import conf_folder
 from engine.config.options import HEARTBEAT_INTERVAL, HEARTBEAT_TIMEOUT, all_options, find_option
 from engine.errors import ConfigurationError
 
-#: variables that are not options: where files lie, how other hosts are reached, how the build runs
+#: environment variables that are not options: places of files, access to hosts, the build
 _OTHER_VARIABLES = frozenset(
     {
         *("DREY_CONF_DIR", "DREY_LOG_DIR", "DREY_PID_DIR", "DREY_SSH_OPTS", "DREY_HOME"),

@@ -40,7 +40,7 @@ from engine.spark.failures import carried as carried_failure
 #: function that runs a plan in this process with settings; workers find it by its name
 RunPlan = Callable[[Plan, Mapping[str, object]], None]
 
-#: rows of a batch that goes back to Spark
+#: rows of a batch returned to Spark
 _BATCH_ROWS: Final = 1 << 16
 
 

@@ -51,7 +51,7 @@ from engine.expressions.literals import literal_scalar
 from engine.expressions.schema_bridge import type_from_ipc
 from engine.graph.expression import Call, Case, Cast, ColumnRef, Expression, Literal
 
-#: types that a literal of Spark has by itself, unless it is null
+#: types that Spark's literals have by themselves, unless they are null
 _LITERALS: Final = frozenset({pa.bool_(), pa.string(), pa.date32(), pa.float64()})
 #: length that stands for the end of a text
 _TO_END: Final = 2**31 - 1

@@ -27,12 +27,12 @@ from engine.expressions.decimal_widths import exact_product, exact_sum, product_
 from engine.graph.expression import Expression, Literal
 
 MOST_DIGITS: Final = 38
-#: places after the point that Spark keeps whatever the digits before it
+#: scale that Spark keeps whatever the precision
 _KEPT_PLACES: Final = 6
-#: every integer up to here is a double
+#: limit below which every integer is a double
 _EXACT: Final = 2**53
 
-#: a column, and the engine's type of its values
+#: column, and the engine's type of its values
 Typed = tuple[Column, pa.DataType]
 
 

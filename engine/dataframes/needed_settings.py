@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 
 from engine.spark.session_settings import with_settings
 
-#: the settings and their values
+#: settings and their values
 _NEEDED: Final = {
     "spark.sql.ansi.enabled": "true",
     "spark.sql.caseSensitive": "true",
@@ -36,6 +36,6 @@ _NEEDED: Final = {
 
 @contextlib.contextmanager
 def with_needed_settings(session: SparkSession) -> Iterator[None]:
-    """Have a session follow the engine while a job runs."""
+    """Change a session's settings to the engine's while a job runs."""
     with with_settings(session, _NEEDED):
         yield

@@ -168,7 +168,7 @@ class Relations:
         return replace(joined, names=tuple(found[name] for name in node.schema.names))
 
     def _coalesced(self, joined: Frame, operator: Join, left: Frame, right: Frame, found: dict[str, str]) -> Frame:
-        """Have ``found`` name for each pair of keys one column: that of a side all of whose rows are there.
+        """Choose one column for each pair of keys, from a side with all of its rows, and name it in ``found``.
 
         Of equal zeros it is the left one, whatever its sign.
         """

@@ -31,7 +31,7 @@ from engine.graph.plan import Plan, PlanNode, Source, decode_plan, encode_plan
 from engine.graph.source_spec import SourceSpec
 from engine.spark.file_urls import is_left_out, is_pattern
 
-#: Parquet files of a source that Spark reads itself, each a part of its plan
+#: limit of Parquet files that Spark reads itself, each as a part of its plan
 _FILES_MAX: Final = 64
 
 

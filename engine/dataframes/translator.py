@@ -47,7 +47,7 @@ from engine.graph.plan import (
     Window,
 )
 
-#: a broadcast data set is part of every task of its function
+#: limit of a broadcast data set, which is part of every task of its function
 BROADCAST_BYTES_MAX: Final = 64 << 20
 
 

@@ -71,11 +71,11 @@ _log = logging.getLogger(__name__)
 T = TypeVar("T", JobOverview, JobProgress, JobDetails)
 
 DISPATCHER_ADDRESS = "dispatcher"
-#: seconds until a job whose files are slow to read keeps the others waiting no more
+#: seconds for which jobs wait for another one whose files are slow to read
 _RECOVERY_S = 10.0
-#: seconds until a job whose files are not in the storage folder is given up: a folder may be mounted late
+#: seconds until a job without files in the storage folder is given up: a folder may be mounted late
 _ELSEWHERE_S = 5.0
-#: seconds for which the news of a job's end waits for its remains to be removed
+#: seconds for which the report of a job's end waits for its clean-up
 _REMAINS_S = 5.0
 
 #: factory of the JobMaster of a new or recovered job under the Dispatcher's epoch; the last argument is the job's place

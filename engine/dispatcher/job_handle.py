@@ -30,7 +30,7 @@ from engine.jobmaster.job_event import JobEvent
 from engine.jobmaster.job_journal import Journal
 from ha.interfaces import ForeignStateError
 
-#: a handle is small: paths of outputs beyond that are not in it
+#: limits of output paths in a handle, which has to stay small
 _OUTPUTS_MAX, _OUTPUT_CHARACTERS_MAX = 100, 1000
 _FILE = re.compile(r"[a-z]+-[0-9a-f]+(\.json)?|[0-9a-f]{32}-[0-9a-f]+\.json")
 
@@ -81,7 +81,7 @@ class JobHandle(msgspec.Struct, frozen=True):
 
     job_id: JobId
     name: str
-    #: identity of the folder that its files lie in
+    #: identity of the folder with its files
     storage: str
     #: epoch of the leader that runs it
     epoch: int

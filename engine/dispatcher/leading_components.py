@@ -51,7 +51,7 @@ class LeadingSettings(msgspec.Struct, frozen=True):
 class LeadingStores(msgspec.Struct, frozen=True):
     """The stores in which the components keep jobs."""
 
-    #: None: jobs end with this process
+    #: store of jobs; None: jobs end with this process
     jobs: StoredJobs | None = None
     #: factory of the store of ended jobs; called in a thread
     ended: Callable[[], JobStore] = JobStore
@@ -118,7 +118,7 @@ class LeadingComponents:
         await close_all_async(steps)
 
     def _release(self, job_id: JobId) -> None:
-        """Have TaskExecutors drop a job that is over; those that register later hear it then."""
+        """Tell TaskExecutors to drop an ended job; those that register later are told then."""
         if self._resource_manager is not None:
             self._resource_manager.release_job(job_id)
 

@@ -52,24 +52,24 @@ class LiveJobs:
             return self._journals.get(job_id)
 
     def add(self, handle: JobHandle, job_graph: JobGraph) -> None:
-        """Know a job that is this leader's now."""
+        """Add a job of this leader."""
         with self.lock:
             self._jobs[handle.job_id] = LiveJob(handle, job_graph)
 
     def add_journal(self, job_id: JobId, journal: Journal) -> None:
-        """Know the journal of a job."""
+        """Add the journal of a job."""
         with self.lock:
             self._journals[job_id] = journal
 
     def note(self, handle: JobHandle) -> None:
-        """Know what is in force now."""
+        """Update the state of a job."""
         with self.lock:
             job = self._jobs.get(handle.job_id)
             if job is not None:
                 job.handle = handle
 
     def forget(self, job_id: JobId) -> None:
-        """Know a job no more."""
+        """Remove a job."""
         with self.lock:
             self._jobs.pop(job_id, None)
             self._journals.pop(job_id, None)

@@ -39,7 +39,7 @@ EXIT_NOT_STARTED = 1
 EXIT_FAILED = 2
 EXIT_MISCONFIGURED = 3
 EXIT_FORCED = 143
-#: seconds for a polite end
+#: seconds for an orderly end
 STOP_TIMEOUT_S = 10.0
 
 
@@ -62,11 +62,11 @@ class DaemonContext:
     configuration: Configuration
     places: Places
     readiness: Readiness
-    #: the process's newest log file
+    #: latest log file of the process
     log_file: Path | None
     #: callback for errors that a component cannot survive
     on_fatal: Callable[[BaseException], None]
-    #: pipe to the supervisor, for what ends the process's ZooKeeper session in its place
+    #: pipe to the supervisor, which ends the process's ZooKeeper session in its place
     session_pipe: int | None = None
 
 

@@ -35,7 +35,7 @@ from engine.log_output import FULL_DISK
 from engine.private_folder import NotPrivateError, append_privately, make_closed
 from engine.python_command import python_command
 
-#: seconds that a process has to end after SIGTERM
+#: seconds that a process may take to end after SIGTERM
 STOP_TIMEOUT_S = 10.0
 _LAST_LINES = 20
 _POLL_S = 0.02

@@ -63,7 +63,7 @@ from ha.services import create_ha_services
 
 _log = logging.getLogger("engine.entrypoint.jobmanager")  # not __main__
 
-#: seconds that jobs have to be cancelled in when the process stops; the daemon's stop has 10
+#: seconds in which jobs must be cancelled when the process stops; the daemon has 10
 CANCEL_S = 5.0
 
 
@@ -80,7 +80,7 @@ class JobManager:
         self._election: LeaderElection | None = None
         self._retrieval: LeaderRetrieval | None = None
         self._is_stopping = False
-        #: leaderships that have not ended, and the one that is in force
+        #: leaderships that have not ended, with the current one
         self._leaderships: set[asyncio.Task[None]] = set()
         self._leadership: asyncio.Task[None] | None = None
         scratch = scratch_folder()

@@ -27,7 +27,7 @@ _ASK_S = 5.0
 
 
 class _NoFence:
-    """Lets every epoch pass."""
+    """A fence that accepts every epoch."""
 
     def check(self, epoch: int) -> None:
         """Do nothing."""
@@ -70,7 +70,7 @@ class StandaloneLeaderFinder:
 
 
 class ElectedLeaderFinder:
-    """Knows what a watch on the quorum tells. A LeaderRetrievalListener; ``find`` on the event loop."""
+    """Finds the leader by a watch on the quorum. A LeaderRetrievalListener; ``find`` on the event loop."""
 
     def __init__(self, on_change: Callable[[], None]) -> None:
         self._loop = asyncio.get_running_loop()
@@ -78,7 +78,7 @@ class ElectedLeaderFinder:
         self._leader: LeaderInformation | None = None
 
     def notify_leader(self, information: LeaderInformation | None) -> None:
-        """Hear of a leader, on any thread."""
+        """Handle a new leader, on any thread."""
         with contextlib.suppress(RuntimeError):  # the loop has ended
             self._loop.call_soon_threadsafe(self._hear, information)
 

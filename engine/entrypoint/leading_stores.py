@@ -37,7 +37,7 @@ from ha.interfaces import StateHandleStore
 
 _log = logging.getLogger(__name__)
 
-#: a leader whose storage cannot be opened gives up after so many tries, some three seconds
+#: number of tries to open the storage before a leader gives up, some three seconds
 STORAGE_TRIES = 5
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from engine.log_output import LogFile
 
 LOGS_KEPT = 10
-#: seconds after which a file that could not be put away is tried again
+#: seconds after which moving a log file is tried again
 _PAUSE_S = 60.0
 
 

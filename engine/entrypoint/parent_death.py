@@ -13,7 +13,7 @@ _PR_SET_PDEATHSIG = 1
 
 
 def end_with_parent(parent_pid: int) -> None:
-    """Have this process get SIGTERM when its parent is gone; at once when it is gone already."""
+    """Send this process SIGTERM when its parent ends; at once if it has ended already."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
     if os.getppid() != parent_pid:
         os.kill(os.getpid(), signal.SIGTERM)

@@ -37,13 +37,13 @@ from typing import Final
 from engine.private_folder import NotPrivateError, make_private
 
 _PROC = Path("/proc")
-#: pids fit into it; more digits are junk
+#: pattern of a pid; more digits are junk
 _NUMBER = r"([1-9]\d{0,9})"
 _PID_LINE = re.compile(_NUMBER)
 #: identity of a process as _identity_line writes it; number 0 is the first log file's
 _IDENTITY_LINE = re.compile(rf"{_NUMBER} (\d{{1,9}}) (\S+)(?: {_NUMBER} (\S+))?")
 _SHOWN_MAX = 60
-#: modules of daemons that are not called like them
+#: modules of daemons with another name
 DAEMON_MODULES: Final = {"standalonejob": "standalone_job"}
 _SUPERVISOR: Final = "engine.entrypoint.supervisor"
 #: main class of a ZooKeeper server

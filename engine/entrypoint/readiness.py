@@ -25,7 +25,7 @@ class Readiness:
             os.set_inheritable(descriptor, False)
 
     def ready(self, where: str) -> None:
-        """Say that the process serves; the first call counts."""
+        """Report that the process serves; the first call counts."""
         self._send(f"ready {where}")
         self.close()
 
@@ -34,12 +34,12 @@ class Readiness:
         self._send(f"waiting {what}")
 
     def failed(self, why: str) -> None:
-        """Say why the process ends."""
+        """Report why the process ends."""
         self._send(f"failed {why}")
         self.close()
 
     def close(self) -> None:
-        """Tell nothing more; idempotent."""
+        """Report nothing more; idempotent."""
         descriptor, self._descriptor = self._descriptor, None
         if descriptor is not None:
             os.close(descriptor)

@@ -58,9 +58,9 @@ from engine.private_folder import make_closed, scratch_folder
 from engine.process_folder import FolderPrefix, sweep
 from engine.python_command import drop_current_folder
 
-#: seconds until a daemon must be ready
+#: seconds within which a daemon must be ready
 START_TIMEOUT_S = 30.0
-#: a TaskManager with less does little but spill
+#: smallest useful process size: a TaskManager with less does little but spill
 _PROCESS_MB_MIN = 128
 _LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 #: options of ssh: no prompts for passwords of many hosts, and an error when a host does not answer in time.

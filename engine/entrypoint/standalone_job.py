@@ -26,7 +26,7 @@ from engine.entrypoint.places import home_folder
 from engine.entrypoint.readiness import Readiness
 from engine.python_command import python_command
 
-#: seconds that a part has to end
+#: seconds that a component may take to end
 _STOP_S = 12.0
 
 
@@ -73,7 +73,7 @@ def _run_job(address: str, settings: list[str], job: list[str]) -> int:
 
 @contextlib.contextmanager
 def _passing_on_signals(process: subprocess.Popen[bytes]) -> Iterator[None]:
-    """Have a signal that should end this process end the job: the command cancels it and says so."""
+    """Turn a signal that should end this process into the end of the job, which the command cancels and reports."""
 
     def cancel(number: int, frame: FrameType | None) -> None:
         process.send_signal(signal.SIGTERM)

@@ -38,7 +38,7 @@ from ha.session_end import SessionHandle, end_session
 #: exit codes of a child, as entrypoint/daemon.py has them
 _EXIT_NOT_STARTED, _EXIT_MISCONFIGURED = 1, 3
 _ASKED_TO_END = (0, -signal.SIGTERM, -signal.SIGINT)
-#: seconds after which a child that got ready has run well
+#: seconds after which a ready child counts as running well
 _WELL_S = 3.0
 
 
@@ -77,7 +77,7 @@ class _Child:
             os.set_blocking(end, False)
         self.pipes = {self._ready, self._session}
         self.ready_s: float | None = None
-        #: the newest session, None: it has told of none
+        #: latest session, None: none was reported
         self.session: SessionHandle | None = None
         self._texts = {self._ready: b"", self._session: b""}
 

@@ -92,7 +92,7 @@ class TaskManager:
         scratch = scratch_folder()
         sweep(scratch, FolderPrefix.BLOBS)
         self._blob_folder = ProcessFolder.create(scratch, FolderPrefix.BLOBS)
-        #: host:port of the JobManager that leads
+        #: host:port of the leading JobManager
         self._leader_address = ""
         self._modules = BlobModuleStore(
             BlobCache(
@@ -164,7 +164,7 @@ class TaskManager:
         await close_all_async([*steps, self._blob_folder.close])
 
     def _leaving(self, task_executor: TaskExecutor, reason: str) -> Iterator[Callable[[], Awaitable[None] | None]]:
-        """Say that what runs here is lost, so that it begins elsewhere at once, then cancel it."""
+        """Report that the tasks here are lost, so that they restart elsewhere at once, then cancel them."""
         if self._registering is not None:
             self._registering.cancel()
         if self._retrieval is not None:

@@ -42,7 +42,7 @@ _JVM = (
 )
 _POLL_S = 0.03
 _ANSWER_S = 1.0
-#: seconds for the server that is run once to record its classes
+#: time limit of the server that runs once to record its classes, seconds
 _RECORDING_S = 30.0
 
 

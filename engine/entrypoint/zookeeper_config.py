@@ -31,7 +31,7 @@ _DEFAULTS = {
     "4lw.commands.whitelist": "srvr,ruok,conf,wchs",
     "autopurge.purgeInterval": "24",
 }
-#: ZooKeeper's own bounds of sessions, in ticks
+#: bounds of a session in ticks, by ZooKeeper
 _SESSION_TICKS = (2, 20)
 #: time for which an isolated leader may go on serving, as a share of the session time-out
 _SYNC_SHARE_MAX = 0.5

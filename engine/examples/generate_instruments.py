@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 
 PART_COUNT = 4
 CURRENCY_COUNT = 492
-#: 13 of 14 instruments are in this currency
+#: currency of 13 in 14 instruments
 DOMINANT_CURRENCY_ID = 1
 DOMINANT_SHARE = 13 / 14
 _CHUNK_ROWS = 100_000

@@ -23,7 +23,7 @@ import pyarrow as pa
 from engine.records.arrow_functions import pc
 from engine.records.plain_scalars import scalar_of
 
-#: a pa.Array as long as the batch, or a pa.Scalar that stands for one (pyarrow has no types that mypy knows)
+#: pa.Array of the batch's length, or a pa.Scalar that stands for one (pyarrow has no types that mypy knows)
 Datum: TypeAlias = Any
 #: errors of a kernel about a value; Arrow's text about one that is not UTF-8 cannot be decoded
 UNFIT = (pa.ArrowInvalid, pa.ArrowCapacityError, UnicodeDecodeError)
@@ -55,7 +55,7 @@ class Operand(msgspec.Struct, frozen=True):
     #: True if a value (not a type) may make it fail
     can_raise: bool = False
     constant: pa.Scalar | None = None
-    #: None: a constant, or what ``evaluate`` alone knows
+    #: form for native programs; None: a constant, or an operand that only ``evaluate`` handles
     form: Form | None = None
 
 

@@ -30,7 +30,7 @@ from engine.records.plain_scalars import scalar_of
 _INT64: Final = pa.int64()
 _DAY: Final = 86400
 PER_SECOND: Final = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
-#: months, and days in the units of the calendar; whole seconds of elapsed time
+#: factors of calendar units in months and in days; other units are seconds of elapsed time
 _MONTHS: Final = {"years": 12, "quarters": 3, "months": 1}
 _DAYS: Final = {"weeks": 7, "days": 1}
 _ELAPSED: Final = {
@@ -42,7 +42,7 @@ _ELAPSED: Final = {
     "nanoseconds": (1, 10**9),
 }
 DIFF_UNITS: Final = (*_MONTHS, *_DAYS, *_ELAPSED)
-#: months and days that an interval may have, so that no sum of days overflows
+#: limit of months and days in an interval, so that no sum of days overflows
 LIMIT: Final = 1 << 31
 
 

@@ -21,7 +21,7 @@ from typing import Final
 
 import pyarrow as pa
 
-#: digits that Polars, DuckDB and Spark take
+#: largest precision that Polars, DuckDB and Spark have
 DECIMAL_DIGITS_MAX: Final = 38
 _UNITS = ("s", "ms", "us", "ns")
 _SIGNED = {8: pa.int8(), 16: pa.int16(), 32: pa.int32(), 64: pa.int64()}

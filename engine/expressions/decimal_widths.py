@@ -31,9 +31,9 @@ import pyarrow as pa
 from engine.expressions.binding import Operand
 from engine.expressions.common_type import DECIMAL_DIGITS_MAX, integer_digits
 
-#: digits of decimal256
+#: largest precision of decimal256
 WIDE_DIGITS_MAX: Final = 76
-#: digits of products before the point that are not given up for digits behind it
+#: digits before the point that products keep at the expense of those behind it
 _KEPT_WHOLE: Final = 18
 
 

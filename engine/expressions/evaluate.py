@@ -40,7 +40,7 @@ from engine.records.python_values import shown_value
 
 _VALUE_TEXT_MAX = 80
 _NEWLINE = "\n"
-#: Arrow's words
+#: message of Arrow's about a text that it cannot read
 _UNREAD_TEXT = "Failed to parse string"
 LOWERINGS = {**NUMBER_LOWERINGS, **LOGIC_LOWERINGS}
 
@@ -263,7 +263,7 @@ def compile_projection(
     compiled = _compiled(meaning, _kept_projection, _new_projection)
     for one, expression, field in zip(named, compiled.columns, output_schema, strict=True):
         if expression.type != field.type:
-            raise SchemaError(f"column {one.name!r} is {expression.type}, the output schema says {field.type}")
+            raise SchemaError(f"column {one.name!r} is {expression.type}, the output schema has {field.type}")
 
     return Projection(compiled, output_schema, narrow)
 

@@ -31,7 +31,7 @@ from engine.graph.expression import (
 )
 from engine.graph.function_table import FUNCTION_TABLE, is_deterministic
 
-#: every walk over an expression recurses, some with three calls a level, and Python allows a thousand of them
+#: limit of nested expressions: walks recurse, some with three calls a level, and Python allows a thousand
 DEPTH_MAX = 200
 #: batch over which constants are evaluated
 _NO_COLUMNS: Final = pa.record_batch({"": pa.nulls(1)})
@@ -63,7 +63,7 @@ def _new_type(meaning: Meaning) -> pa.DataType:
     return compile_operand(expression, meaning.schema).type
 
 
-#: a query that comes again has the same expressions over the same tables
+#: cache of types: a repeated query has equal expressions over the same tables
 _kept_type: Final = lru_cache(KEPT_MAX)(_new_type)
 
 

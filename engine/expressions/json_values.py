@@ -28,7 +28,7 @@ from engine.expressions.number_functions import of_array
 from engine.records.arrow_functions import pc
 from engine.records.plain_scalars import scalar_of
 
-#: texts that are looked at one by one where one of them is bad
+#: rows of a piece whose texts are checked one by one when one of them is bad
 _PIECE_ROWS: Final = 256
 _PLACE: Final = re.compile(r"in row (\d+)$")
 _LEAVES: Final = (

@@ -41,11 +41,11 @@ def element_at(lists: pa.Array, index: Datum) -> pa.Array:
 class FlatLists(msgspec.Struct, frozen=True):
     """Lists as all their elements, and which list each is of; null lists have none."""
 
-    #: elements of all lists, one after another
+    #: elements of all lists, in order
     values: pa.Array
-    #: one more than there are lists: where each begins, int64
+    #: offsets at which lists begin, int64; one more than there are lists
     offsets: pa.Array
-    #: the list that each element is of, int64
+    #: index of the list that each element belongs to, int64
     parents: pa.Array
     is_valid: pa.Array
 

@@ -33,7 +33,7 @@ from engine.expressions.civil_days cimport (
 )
 from engine.records.arrow_functions import pc
 
-#: fields of a text, in the order of Parts; what follows fills several or none
+#: fields of a text, in the order of Parts; later ones set several fields or none
 cdef enum:
     YEAR
     SHORT_YEAR
@@ -63,7 +63,7 @@ cdef enum:
     ISO_WEEKDAY
     SUNDAY_WEEKDAY
 
-#: step -> field, least value, greatest value, digits
+#: step -> field, minimum, maximum, digits
 _NUMBERS = {
     "year": (YEAR, 0, 9999, 4),
     "short_year": (SHORT_YEAR, 0, 99, 2),
@@ -93,14 +93,14 @@ _OTHERS = {
     "day_name": DAY_NAME,
     "day_letters": DAY_LETTERS,
 }
-#: numbers that have all of their digits
+#: fields that need all of their digits
 _WHOLE = ("year", "short_year", "iso_year")
 
 cdef int64_t NOT_SAID = INT64_MIN
 
 cdef enum:
     FIRST_YEAR = 1900
-    #: a year of two digits from here on is one of the 20th century
+    #: two-digit year from which the century is the 20th
     PIVOT = 69
 
 cdef int64_t SECOND_MICROS = 1000000

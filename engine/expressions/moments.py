@@ -28,7 +28,7 @@ from engine.expressions.zone_offsets import CYCLE_SECONDS, ZoneOffsets, beyond
 from engine.records.arrow_functions import pc
 from engine.records.plain_scalars import scalar_of
 
-#: years around 1970 in which Arrow's kernels are asked
+#: years around 1970 in which Arrow's kernels are used
 LIMIT_YEARS = 30_000
 CYCLE_YEARS = 400
 _CYCLE_DAYS = CYCLE_SECONDS // 86400
@@ -36,9 +36,9 @@ _YEAR_SECONDS = 31_556_952
 _INT64 = pa.int64()
 _INT64_MAX = 2**63 - 1
 _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
-#: nanoseconds so near to the end of their range (a year and some days) go as microseconds
+#: limit beyond which nanoseconds, a year and some days from the end of their range, go as microseconds
 _NANOSECONDS_LIMIT = _INT64_MAX - 400 * 86400 * 10**9
-#: offsets are whole seconds: what is shorter than a minute begins at the same time everywhere
+#: units without a time zone: offsets are whole seconds, so shorter units begin at the same time everywhere
 _ZONELESS_UNITS = ("second", "millisecond", "microsecond")
 _OFFSET_KEPT_UNITS = ("hour", "minute")
 

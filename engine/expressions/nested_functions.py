@@ -26,7 +26,7 @@ from engine.records.arrow_functions import pc
 from engine.records.plain_scalars import scalar_of
 
 _INT64: Final = pa.int64()
-#: a sum of floats beyond is looked at exactly
+#: sum of floats beyond which overflow is checked exactly
 _NEAR_OVERFLOW: Final = 9.0e18
 
 Binder = Callable[[Sequence[Operand], Options], Binding]

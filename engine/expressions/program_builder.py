@@ -29,14 +29,14 @@ from engine.expressions.binding import UNFIT, Operand, as_array
 from engine.expressions.vector_program import CONSTANT_ROWS, VectorProgram
 from engine.records.narrow_decimals import is_wide_decimal
 
-#: steps that may fail in a row: they know a guard
+#: steps that may fail for a value; they get a guard
 _CHECKED_STEPS = frozenset(
     {"add", "subtract", "multiply", "floor_divide", "modulo", "year", "month", "day", "require", "fits"}
 )
 _SMALL_INTEGERS = frozenset({pa.uint8(), pa.uint16(), pa.uint32()})
 _NO_ROWS = pa.RecordBatch.from_arrays([], names=[])
 _TEXTS = frozenset({pa.string(), pa.large_string(), pa.binary(), pa.large_binary()})
-#: steps that are worth a program each
+#: steps for which a program pays
 _GAINING_STEPS = frozenset(
     {"floor_divide", "modulo", "multiply", "year", "month", "day", "contains", "like", "line_like"}
 )
@@ -52,7 +52,7 @@ class Register(msgspec.Struct, frozen=True):
     """The register of a step's result."""
 
     index: int
-    #: bits, integer, decimal, float, text (see ``vector_program``)
+    #: kind of the register: bits, integer, decimal, float, text (see ``vector_program``)
     kind: str
 
 

@@ -21,9 +21,9 @@ from engine.expressions.binding import Operand, cast_constant
 from engine.expressions.program_builder import Lowering, NoStepsError, ProgramBuilder, Register, kind_of
 from engine.records.plain_scalars import scalar_of
 
-#: constants of a set that are compared one after another; Arrow has a table for larger sets
+#: limit of a set's constants that are compared one by one; Arrow has a table for larger sets
 _SET_MAX = 8
-#: parts of a pattern, and a regular expression that is nothing but words and ``.*`` between them
+#: limit of a pattern's parts; a regular expression counts if it has nothing but words and ``.*`` between them
 _PARTS_MAX = 16
 _PLAIN_WORDS = re.compile(r"[\w \-,;:'\"!#&/<=>@~]+(\.\*[\w \-,;:'\"!#&/<=>@~]+)*")
 _NULL = scalar_of(None, pa.bool_())

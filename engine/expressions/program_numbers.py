@@ -30,7 +30,7 @@ _UNIT_SECONDS = {"day": _DAY_SECONDS, "hour": 3600, "minute": 60, "second": 1}
 _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 #: limit below which every integer is exact, by type: float64 or float32
 _EXACT_INTEGERS = {pa.float64(): EXACT_INTEGER, pa.float32(): 2**24}
-#: days around 1970 in which Arrow's and our calendars are asked
+#: days around 1970 in which Arrow's calendar and this one are used
 _DAYS_LIMIT = 10_000_000
 
 

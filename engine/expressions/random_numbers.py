@@ -29,7 +29,7 @@ from engine.expressions.list_parts import positions
 from engine.records.arrow_functions import pc
 from engine.records.plain_scalars import scalar_of
 
-#: number of the subtask whose operators are opened in this thread
+#: number of the subtask that opens its operators in this thread
 SUBTASK: Final[ContextVar[int]] = ContextVar("SUBTASK", default=0)
 _UNIT: Final = 2.0**-53
 #: number larger than that of the rows of a subtask
@@ -43,7 +43,7 @@ class _Stage:
 
 
 def set_first_subtask(number: int) -> None:
-    """Say that the subtask 0 of this process is the one of that number, for what is opened from now on."""
+    """Set the number of this process's subtask 0, for operators that are opened from now on."""
     _Stage.first_subtask = number
 
 

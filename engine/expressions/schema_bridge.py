@@ -25,10 +25,10 @@ from engine.errors import SchemaError
 from engine.graph.plan_schema import ColumnInfo, PlanSchema
 from engine.records.key_types import is_key_type
 
-#: guesses, bytes of a value: a short word; a list or struct costs what its children cost
+#: estimated bytes of a string: a short word; a list or struct costs the sum of its children
 STRING_WIDTH_BYTES = 16
 LIST_LENGTH = 4
-#: lists in lists in lists are mostly empty
+#: limit of a nested type's estimated width: lists in lists in lists are mostly empty
 NESTED_WIDTH_BYTES_MAX = 1 << 20
 
 

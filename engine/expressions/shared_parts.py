@@ -29,7 +29,7 @@ from engine.expressions.binding import Datum, Operand
 from engine.graph.expression import Call, Case, Cast, Expression, children_of
 from engine.graph.function_table import is_deterministic
 
-#: parts of all expressions together, up to which they are compared
+#: limit of the parts of all expressions together that are compared
 _PARTS_MAX: Final = 1000
 _encoder: Final = msgspec.msgpack.Encoder()
 

@@ -25,7 +25,7 @@ from engine.graph.expression import (
     depth_of,
 )
 
-#: function -> (operator, strength): stronger binds tighter, in Python's order
+#: function -> (operator, precedence): a larger number binds tighter, in Python's order
 _INFIX = {
     "or": ("|", 2),
     "and": ("&", 3),

@@ -18,9 +18,9 @@ from engine.expressions.text_slices import sliced
 from engine.records.arrow_functions import pc
 from engine.records.plain_scalars import scalar_of
 
-#: a malformed regular expression shows itself on a value only, not on an empty array
+#: array with a null, on which a malformed regular expression fails; on an empty array it does not
 _SAMPLE = pa.nulls(1, pa.string())
-#: bytes of one text that is made by repetition
+#: largest text that repetition makes
 _REPEATED_MAX = 1 << 30
 
 

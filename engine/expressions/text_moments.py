@@ -30,7 +30,7 @@ _DATE: Final = re.compile(r"\d{4}-\d{2}-\d{2}")
 _MOMENT: Final = re.compile(r"\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?(Z|[+-]\d{2}:?\d{2})?")
 _TIME: Final = re.compile(r"\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?")
 _TICKS: Final = {"s": 10**6, "ms": 10**3, "us": 1, "ns": 1}
-#: functions over one type that are no comparison, and take texts for times, too
+#: functions over one type other than comparisons that also take texts for times
 _MOVING: Final = frozenset({"subtract", "dt_diff"})
 
 

@@ -24,9 +24,9 @@ from engine.expressions.number_functions import of_array
 from engine.records.arrow_functions import pc
 from engine.records.plain_scalars import scalar_of
 
-#: a malformed regular expression shows itself on a value only, not on an empty array
+#: array with a null, on which a malformed regular expression fails; on an empty array it does not
 _SAMPLE: Final = pa.nulls(1, pa.string())
-#: code points that stand for nothing, now and in future versions of Unicode
+#: code points without a character, now and in future versions of Unicode
 _MARKS: Final = tuple(chr(code) for code in range(0xFDD0, 0xFDF0))
 
 

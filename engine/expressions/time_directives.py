@@ -30,7 +30,7 @@ class Directive(NamedTuple):
 
     meaning: str
     part: str = ""
-    #: least digits of a number
+    #: smallest number of digits
     digits: int = 0
     pad: str = "0"
     is_read: bool = True
@@ -95,7 +95,7 @@ DIRECTIVES: Final = {
 
 _SPECIFIED: Final = re.compile(r"%([-_0^#]*)([0-9]{0,3})([EO]?)(:z|.?)", re.DOTALL)
 _LATIN_FORMS: Final = {"E": "cCxXyY", "O": "deHImMSuUVwWyBbh"}
-#: directives to which Python gives no width and no flag, as it writes them itself
+#: directives without width and flags in Python, which formats them itself
 _PLAIN: Final = ("f", "z", ":z", "Z", "%")
 #: directives of other libraries whose letters are none here, with the directive that has their meaning
 _ELSEWHERE: Final = {"L": "%f", "N": "%f", "i": "%M", "J": "%j", "v": "%e-%b-%Y", "K": "%H"}

@@ -183,5 +183,5 @@ def bind_to_timezone(operands: Sequence[Operand], options: Options) -> Binding:
     """Bind the same moment in another zone."""
     data_type, target = _zoned(operands, options)
     if data_type.tz is None or target.tz is None:
-        raise NoMatchError("the moment of a time without a zone is not known: with_timezone(tz) says which it is of")
+        raise NoMatchError("a time without a zone is no point in time: set its zone with with_timezone(tz)")
     return Binding(lambda moments: pc.cast(moments, target), (data_type,))

@@ -34,7 +34,7 @@ from engine.records.plain_scalars import scalar_of
 _INT64: Final = pa.int64()
 _DAY: Final = 86400
 _SHOWN_MAX: Final = 80
-#: the parts of a time of day
+#: parts of a time of day
 _OF_TIMES: Final = ("literal", "hour", "half_hour", "half", "minute", "second", "fraction")
 
 

@@ -27,7 +27,7 @@ from engine.expressions.zone_offsets import CYCLE_SECONDS, ZoneOffsets
 _FIXED = re.compile(r"([+-])(\d\d):?(\d\d)$")
 _HEADER_BYTES = 44
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-#: the changes of a year behind the file's last are looked for in so many parts of it
+#: parts of a year in which changes after the end of the file are looked for
 _PARTS_OF_YEAR = 12
 _YEAR_SECONDS = 31_556_952
 

@@ -29,9 +29,9 @@ from engine.expressions.literals import make_literal
 from engine.graph.expression import Call, ColumnRef, Expression
 from engine.records.arrow_functions import pc
 
-#: functions bound to values that are kept
+#: size of the cache of functions bound to values
 _KEPT: Final = 1024
-#: values with which a function is bound to learn its type: parts of a text count from 1, groups of a pattern from 0
+#: values with which a function is bound to learn its type: positions in a text count from 1, groups from 0
 _SAMPLE_NUMBERS: Final = (1, 0)
 
 Values = tuple[Any, ...]

@@ -119,7 +119,7 @@ def _as_array(value: Any, data_type: pa.DataType) -> pa.Array:
 
 
 def _of_numbers(value: Any, data_type: pa.DataType) -> Any:
-    """Return what numpy or pandas have with a type of its own: NaN is null where no floats are meant."""
+    """Convert values that numpy or pandas have a type for: NaN is null except in floats, timestamps are in UTC."""
     array = pa.array(value, from_pandas=not pa.types.is_floating(data_type) or None)
     is_moment = pa.types.is_timestamp(array.type) and pa.types.is_timestamp(data_type)
     if is_moment and data_type.tz is not None and array.type.tz is None and not hasattr(value, "isna"):

@@ -61,7 +61,7 @@ class CarefulCalls:
         self._context = context
         self._failed: Counter | None = None
         self._runner = runner
-        #: columns of the results; what "collect" has behind them
+        #: columns of the results, without those that "collect" adds
         self._names = output.schema.names[: -len(ERROR_COLUMNS)] if policy.is_collecting else output.schema.names
         #: True if it has to know where rows are in their batch
         self.needs_places = policy.is_collecting

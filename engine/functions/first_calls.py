@@ -29,7 +29,7 @@ from engine.functions.user_function import function_of
 from engine.graph.operator_descriptor import PythonOperator
 from engine.graph.plan import PythonFunction
 
-#: rows that a function is called with, and results that are looked at
+#: limit of rows that a function is called with, and of results that are examined
 FIRST_ROWS: Final = 100
 #: kinds of functions that are called with first rows
 KINDS: Final = frozenset({"map", "flat_map", "map_partition", "reduce"})

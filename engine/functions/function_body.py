@@ -61,10 +61,10 @@ from engine.records.batch_limits import BATCH_ROWS_MAX
 from engine.records.kept_rows import kept_rows
 from engine.records.value_reader import python_values
 
-#: the column that a partition function's results become (int32)
+#: column with the results of a partition function (int32)
 CHANNEL_COLUMN = "__channel"
 _TRUTHS = pa.schema([("is_kept", pa.bool_())])
-#: kinds whose function sees all rows of the subtask, or groups of them
+#: kinds whose function reads all rows of the subtask, or groups of them
 STREAM_KINDS = ("map_partition", "reduce", "co_group")
 
 
@@ -153,7 +153,7 @@ class FunctionBody:
             self._runner.close()
 
     def narrow(self) -> tuple[str, ...]:
-        """Have batches come with the columns that the function uses; return their names, none where it may use all.
+        """Read only the columns that the function uses; return their names, none where it may use all.
 
         And have a filter return booleans: the owner of the rows keeps those for which they are true. Where failures are
         collected, results have the positions of rows.

@@ -36,7 +36,7 @@ from typing import Any, ClassVar
 import cloudpickle
 
 _reduced_by_cloudpickle: Callable[[CodeType], tuple[Any, ...]] = cloudpickle.Pickler.dispatch_table[CodeType]
-#: attributes that ``lru_cache`` gives to what it returns
+#: attributes that ``lru_cache`` adds to a function
 _OF_CACHES = frozenset({*functools.WRAPPER_ASSIGNMENTS, "__wrapped__", "cache_parameters"})
 
 

@@ -25,7 +25,7 @@ from engine.records.value_check import MisfitError
 from engine.records.value_writer import described
 
 _ROW_TEXT_MAX = 300
-#: the engine's: what it raises about a function's input is not in the user's code
+#: folder of the engine: errors raised there about a function's input are not in the user's code
 _OWN_FOLDER = str(Path(__file__).parent.parent)
 #: iterators that give rows to functions; they are not lists
 _ITERATORS = ("row_reader.GroupRows", "row_reader.RowStream")
@@ -56,7 +56,7 @@ class UserFunctionError(JobExecutionError):
         self.file = file
         self.line = line
         self.row = row
-        #: the row itself, where a function of one row failed (failed_row.py)
+        #: row for which a function of one row failed (failed_row.py)
         self.failed_row: Any = None
         #: place of the row in the batch that the function got; -1: unknown
         self.position = -1

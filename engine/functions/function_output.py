@@ -17,12 +17,12 @@ from engine.functions.row_appender import RowAppender
 from engine.records.batch_limits import BATCH_BYTES_MAX, BATCH_ROWS_MAX
 from engine.records.value_writer import array_of
 
-#: rows of the first batch, until their weight is known: each may be as large as memory allows for one
+#: rows of the first batch, before their size is known: each may be as large as memory allows
 FIRST_ROWS = 1
-#: light rows cross from one process to the other in batches of so many: each has its price, whatever is in it
+#: limit of light rows in a batch between processes: each batch has a cost of its own
 ROWS_MAX = 8 * BATCH_ROWS_MAX
 _GROWTH = 8
-#: rows are not held back for longer where a function takes its time
+#: seconds after which a slow function's rows are sent
 LONG_S = 1.0
 
 

@@ -72,7 +72,7 @@ from engine.python_command import own_search_path
 
 #: seconds that a function may take to end when it is stopped, before it is killed
 STOP_TIMEOUT_S = 1.0
-#: a batch of this size is not prepared while the worker has another one
+#: batch size above which no batch is prepared while the worker has another one
 _LARGE_BYTES = 8 << 20
 #: signals that other processes send, the out-of-memory killer among them; a crash of the function is another signal
 _SIGNALS_FROM_OUTSIDE = frozenset({signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP})
@@ -93,11 +93,11 @@ class FunctionPlan(NamedTuple):
     job_modules: Sequence[str] = ()
     #: files beside the script, found after all others, so that they hide nothing
     script_modules: Sequence[str] = ()
-    #: file that takes what the function prints; "": the standard error of the process
+    #: file for the function's output; "": the standard error of the process
     log_file: str = ""
     #: fields of each JSON line that it logs; None: logs are text
     log_fields: dict[str, str] | None = None
-    #: longest time that it may take for one row; 0: any
+    #: time limit of a row, seconds; 0: none
     timeout_s: float = 0.0
 
 
@@ -251,7 +251,7 @@ class WorkerSession:
             yield from self._next_results()
 
     def stop(self) -> None:
-        """Have the function end and close, for a limited time; then it is killed by ``close``."""
+        """End and close the function within a limited time; then ``close`` kills it."""
         if self._worker is None or not self._is_healthy or self._is_finished:
             return
         if self._unsent:

@@ -21,7 +21,7 @@ import pyarrow as pa
 from engine.functions.row import Row, View, taken_rows
 from engine.functions.row_reader import GroupedRows
 
-#: int8 column: what begins at a row
+#: int8 column: the kind of group that begins at a row
 GROUP_START = "__group_start"
 NEW_SIDE, NEW_KEY = 1, 2
 #: int8 column: 0 left, 1 right

@@ -33,9 +33,9 @@ from typing import Any, Final, NamedTuple
 from engine.functions.function_error import describe_row
 from engine.graph.operator_descriptor import PythonOperator
 
-#: a row that takes so long is told of
+#: seconds at one row after which a warning is logged
 LONG_S: Final = 10.0
-#: the type of the error of a function that took longer than it may
+#: error type of a function that exceeded its time limit
 TIMED_OUT: Final = "FunctionTimeoutError"
 _LOOKS: Final = 10
 _FRAMES_MAX: Final = 6

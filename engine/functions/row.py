@@ -21,7 +21,7 @@ from engine.functions.row_base import RowBase, item_member
 from engine.records.python_values import shown_value
 from engine.records.value_reader import python_values
 
-#: methods of tuple that a column of that name hides: rows are counted more often than searched
+#: methods of tuple that a column of that name hides: columns named ``count`` are more frequent than searches
 _HIDDEN = ("count", "index")
 
 

@@ -58,7 +58,7 @@ cdef extern from *:
     void drey_set_item(PyObject* row, Py_ssize_t position, PyObject* item)
     bint drey_is_own(PyObject* row)
 
-#: value_at, whose error is looked at here: a ``try`` around it would cost as much as the value
+#: value_at with its error checked here: a ``try`` around it would cost as much as the value
 ctypedef PyObject* (*ReadValue)(const ValueColumn*, int64_t) noexcept
 
 
@@ -336,7 +336,7 @@ cdef class GroupedRows:
         return True
 
     def set_current(self, row):
-        """Have another row be the one that was read last."""
+        """Set the row that was read last."""
         self.last_reader = None
         self.other_row = row
 

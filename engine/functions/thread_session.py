@@ -110,7 +110,7 @@ class StreamThreadSession:
     def __init__(self, body: FunctionBody) -> None:
         self._body = body
         self._events: queue.SimpleQueue[_Event] = queue.SimpleQueue()
-        #: answers to an event: a batch, None for the end of input, True: go on, False: stop
+        #: replies to an event: a batch, None for the end of input, True to continue, False to stop
         self._replies: queue.SimpleQueue[pa.RecordBatch | bool | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
         self._waits_for_input = False
@@ -140,7 +140,7 @@ class StreamThreadSession:
         self._body.close()
 
     def stop(self) -> None:
-        """Have the function end, then close it."""
+        """End the function, then close it."""
         while self._thread is not None and not self._has_ended:
             self._replies.put(False)
             self._has_ended = isinstance(self._events.get(), _Ended)

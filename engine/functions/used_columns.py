@@ -20,7 +20,7 @@ from typing import Any
 
 from engine.functions.row import is_attribute
 
-#: names by which code gets at its own variables
+#: names by which code reads its own variables
 _LOOKING_AROUND = frozenset(
     {"locals", "vars", "dir", "eval", "exec", "_getframe", "currentframe", "stack", "breakpoint", "set_trace"}
 )

@@ -64,7 +64,7 @@ class FunctionContext:
     def __init__(
         self, subtask_index: int = 0, parallelism: int = 1, broadcasts: Mapping[str, pa.Table] | None = None
     ) -> None:
-        #: 0 to ``parallelism`` - 1
+        #: index of the subtask, 0 to ``parallelism`` - 1
         self.subtask_index = subtask_index
         self.parallelism = parallelism
         self._tables = dict(broadcasts or {})

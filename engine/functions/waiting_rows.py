@@ -35,12 +35,12 @@ class WaitingRows:
     ) -> None:
         self._columns = list(columns)
         self._is_filter = is_filter
-        #: the schema of results with the rows for which the function failed; None: these are not collected
+        #: schema of results with collected failures; None: these are not collected
         self._collecting = collecting
         self._batches: deque[pa.RecordBatch | None] = deque()
 
     def given(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Have a batch wait where it is needed again; return what the worker is given of it."""
+        """Keep a batch that is needed again; return the part of it that the worker gets."""
         is_needed = self._is_filter or self._collecting or (self._columns and batch.nbytes < WIDE_BYTES)
         self._batches.append(batch if is_needed else None)
         return batch.select(self._columns) if self._columns else batch

@@ -66,7 +66,7 @@ from engine.log_output import guard_output
 from engine.machine_limits import machine_limit
 from engine.memory.heap import settle_worker
 
-#: socket, two input memories, one result memory, trace
+#: number of descriptors: socket, two input memories, one result memory, trace
 DESCRIPTOR_COUNT = 5
 _PR_SET_PDEATHSIG = 1
 _IMPORT_ERRORS = (ImportError.__name__, ModuleNotFoundError.__name__)
@@ -278,7 +278,7 @@ class TaskLink:
         # The task sends the next batch before it takes results, so one may come where the other is awaited.
         self._waiting: deque[Message] = deque()
         self._has_ended = False
-        #: messages to the task so far: whether a batch was finished, or a result
+        #: number of messages to the task, which shows whether a batch or a result was finished
         self.sent_count = 0
 
     def batches(self) -> Iterator[pa.RecordBatch]:
@@ -360,7 +360,7 @@ def _run_body(link: TaskLink, body: FunctionBody) -> None:
 
 
 def _unwind(results: Iterator[pa.RecordBatch]) -> None:
-    """Have the user's generators run to their ends, as ``close`` of a generator does."""
+    """Run the user's generators to their ends, as ``close`` of a generator does."""
     if isinstance(results, Generator):
         results.close()
 

@@ -87,7 +87,7 @@ class Worker:
             self.trace = os.memfd_create("drey-trace", os.MFD_CLOEXEC)
             given_back.pop_all()
         self._lock = threading.Lock()
-        #: 0 until the zygote has said it
+        #: process id; 0 until the zygote has sent it  # guarded by: self._lock
         self.pid = 0  # guarded by: self._lock
         self.is_killed = False  # guarded by: self._lock
         #: OSError of a machine that gives no process, or None
@@ -96,7 +96,7 @@ class Worker:
         self.excess: WorkerExcess | None = None
         #: bytes of broadcast data sets, in memory that is the worker's while its function runs
         self.broadcast_bytes = 0
-        #: most resident memory that was seen, and the least while it worked
+        #: largest resident memory seen, and the smallest while it worked
         self.peak_bytes = 0
         self.least_bytes = 0
         #: bytes of its largest batch: a wide row is a batch of its own
@@ -230,7 +230,7 @@ class Zygote:
         return worker
 
     def end(self, number: int) -> Future[Message]:
-        """Have a worker ended and reaped; return how it ended, once the zygote has come to it."""
+        """End and reap a worker; return how it ended, once the zygote has come to it."""
         with self._lock:
             try:
                 return self._ask(EndWorker(number))

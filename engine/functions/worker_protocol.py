@@ -58,17 +58,17 @@ class OpenFunction(msgspec.Struct, frozen=True, tag="open"):
     module_path: tuple[str, ...]
     subtask_index: int
     parallelism: int
-    #: folder for rows that wait for being read
+    #: folder for rows that wait to be read
     folder: str
-    #: size of each broadcast data set, in order of the operator's names; their memories ride along
+    #: sizes of broadcast data sets, in order of the operator's names; their memory is sent along
     broadcast_sizes: tuple[int, ...] = ()
-    #: folders and archives of modules that came with the job; they come first
+    #: folders and archives of modules that came with the job, first in the search path
     job_modules: tuple[str, ...] = ()
-    #: file that takes what the function prints; "": the standard error of the process
+    #: file for the function's output; "": the standard error of the process
     log_file: str = ""
-    #: longest time that it may take for one row; 0: any
+    #: time limit of a row, seconds; 0: none
     timeout_s: float = 0.0
-    #: modules of the job's script; they come last
+    #: modules of the job's script, last in the search path
     script_modules: tuple[str, ...] = ()
     #: True if modules and log ride along, opened
     are_opened: bool = False
@@ -121,7 +121,7 @@ class FunctionFinished(msgspec.Struct, frozen=True, tag="finished"):
     """The function is closed; what its counters stand at."""
 
     counters: dict[str, int]
-    #: processor time that the function took, with making rows for it and of what it gave
+    #: processor time of the function, with making its rows and reading its results
     busy_us: int = 0
 
 
@@ -135,7 +135,7 @@ class FunctionFailed(msgspec.Struct, frozen=True, tag="failed"):
     line: int
     row: str
     details: str
-    #: the row itself, pickled, where it is wanted
+    #: pickled row, where the client wants it
     failed_row: bytes = b""
     #: position of the row in the current batch; -1: none
     position: int = -1
@@ -146,7 +146,7 @@ class ForkWorker(msgspec.Struct, frozen=True, tag="fork"):
 
     #: number by which the asker knows the worker: it has no process id yet
     number: int
-    #: user whose rights it has; "": those of the zygote
+    #: user of the process; "": the zygote's
     user: str = ""
 
 

@@ -31,7 +31,7 @@ from engine.functions.worker_protocol import TRACE_SIGNAL
 if TYPE_CHECKING:
     from engine.functions.worker_process import Worker
 
-#: the longest time that a worker is waited for that is asked where it is
+#: seconds for which a worker may take to report its place
 _ASK_S: Final = 0.1
 _BYTES_MAX: Final = 1 << 16
 _OWN_FOLDER: Final = str(Path(__file__).parent)
@@ -39,7 +39,7 @@ _FRAME: Final = re.compile(r'^  File "(.+)", line (\d+) in (.*)', re.MULTILINE)
 _TIMED_OUT: Final = re.compile(r"^Timeout \(.*\)!$", re.MULTILINE)
 _THREAD: Final = re.compile(r"^(?:Thread 0x|Current thread 0x)", re.MULTILINE)
 
-#: file, line, function
+#: file, line and function
 _Frame = tuple[str, str, str]
 
 

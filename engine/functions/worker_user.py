@@ -59,7 +59,7 @@ def configured_worker_user(configuration: Configuration) -> str:
 
 
 def warn_of_unreadable(name: str, folders: Iterable[Path]) -> None:
-    """Say which folders of the installation others may not read: what functions import of them would be missing."""
+    """Warn of folders of the installation that others may not read: functions could not import from them."""
     for folder in folders:
         if folder.stat().st_mode & 0o005 != 0o005:
             _log.warning("functions run as %s, and %s is closed to others: chmod -R o+rX it", name, folder)

@@ -45,7 +45,7 @@ from engine.functions.worker_trace import asked_place
 from engine.memory.worker_budget import WorkerBudget
 
 LOOK_S = 0.05
-#: a row is in a worker as Arrow's and as Python's value, coming and going, and in the memory through which it goes
+#: copies of a row in a worker: Arrow's and Python's value, in and out, and the shared memory
 ROW_COPIES = 5
 #: memory of an idle worker: interpreter and libraries
 _IDLE_BYTES = 32 << 20
@@ -68,7 +68,7 @@ class WorkerWatch:
     ) -> None:
         self._budget = budget
         self._process_bytes = process_bytes
-        #: the size of a process whose workers have so many bytes
+        #: function from bytes of workers to the process size that allows them
         self._process_for = process_for
         self._look_s = look_s
         self._changed = threading.Condition()

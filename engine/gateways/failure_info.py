@@ -32,7 +32,7 @@ from engine.machine_limits import machine_limit
 from engine.shown_text import shown, shown_line
 
 _ROW_CHARACTERS_MAX = 500
-#: classes raised in the client under their own name
+#: classes of errors that the client raises under their own names
 _CLIENT_CLASSES: tuple[type[EngineError], ...] = (
     DataError,
     MemoryBudgetError,

@@ -15,7 +15,7 @@ import msgspec
 from engine.ids import ExecutionAttemptId, JobId
 from engine.rpc.request import Request
 
-#: name of the endpoint of the process with that resource id
+#: prefix of the endpoint's name; the resource id of the process follows
 INSIGHT_PREFIX = "insight-"
 
 

@@ -25,7 +25,7 @@ class AttemptDetails(msgspec.Struct, frozen=True):
     """One attempt of one subtask. Times in ms since 1970, -1 where there is none."""
 
     index: int
-    #: 0 is the first
+    #: number of the attempt, from 0
     attempt: int
     #: name of an ExecutionState
     state: str
@@ -85,7 +85,7 @@ class JobDetails(msgspec.Struct, frozen=True):
     timestamps_ms: dict[str, int]
     vertices: tuple[VertexDetails, ...]
     decisions: tuple[RunTimeDecision, ...] = ()
-    #: latest first, of those that came together the cause
+    #: failures, latest first; of simultaneous ones only the cause
     failures: tuple[JobFailure, ...] = ()
     #: settings of this job, by key; secrets are not hidden here
     configuration: dict[str, str] = {}

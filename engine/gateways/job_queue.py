@@ -39,7 +39,7 @@ FIRST_TURN = JobTurn()
 class WaitingReason(StrEnum):
     """The reasons for which a job waits."""
 
-    #: others have the slots, or come first
+    #: other jobs hold the slots, or come first
     SLOTS = "SLOTS"
     #: the limit of running jobs is reached
     LIMIT = "LIMIT"
@@ -50,9 +50,9 @@ class WaitingReason(StrEnum):
 class WaitingJob(msgspec.Struct, frozen=True):
     """A job that has no slot and waits for some."""
 
-    #: 1: it is the next one
+    #: place in the queue, from 1
     place: int
-    #: jobs that wait
+    #: number of waiting jobs
     count: int
     slots_needed: int
     slots_total: int

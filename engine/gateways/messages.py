@@ -97,7 +97,7 @@ class JobProgress(msgspec.Struct, frozen=True):
     #: run-time decisions so far
     decisions: tuple[RunTimeDecision, ...] = ()
     waiting: WaitingJob | None = None
-    #: the latest ones, oldest first
+    #: latest restarts, oldest first
     restarts: tuple[JobRestart, ...] = ()
 
 
@@ -176,7 +176,7 @@ class TaskExecutorHardware(msgspec.Struct, frozen=True):
     managed_memory: int = 0
     network_memory: int = 0
     page_bytes: int = 0
-    #: bytes of pages more for jobs without Python functions
+    #: additional bytes of pages for jobs without Python functions
     spare_memory: int = 0
 
 
@@ -234,20 +234,20 @@ class EndProcess(Request[Acknowledge], frozen=True):
 
 
 class RequestSlots(Request[Acknowledge], frozen=True):
-    """Want ``count`` slots, all of them or none, for one pipelined region; ``request_id`` grows within a job."""
+    """Request ``count`` slots, all of them or none, for one pipelined region; ``request_id`` grows within a job."""
 
     job_id: JobId
     job_name: str
     job_master_address: str
     request_id: int
     count: int
-    #: TaskExecutors whose slots are taken only when there are no others
+    #: TaskExecutors whose slots are used only when there are no others
     avoided: tuple[ResourceId, ...] = ()
     turn: JobTurn = FIRST_TURN
 
 
 class WithdrawSlotRequests(Request[Acknowledge], frozen=True):
-    """Want no further slots for a request, or (None) for any request of a job."""
+    """Withdraw a request for slots, or (None) all requests of a job."""
 
     job_id: JobId
     request_id: int | None = None
@@ -321,7 +321,7 @@ class SlotOffer(msgspec.Struct, frozen=True):
     index: int
     allocation_id: AllocationId
     pages: int
-    #: the JobMaster's request that it answers
+    #: number of the JobMaster's request
     request_id: int
     #: additional pages for a job without Python functions
     spare_pages: int = 0
@@ -378,7 +378,7 @@ class AttachedJob(msgspec.Struct, frozen=True):
 
     resource_id: ResourceId
     slots: tuple[AllocationId, ...]
-    #: the last of each attempt that runs, or ran, here
+    #: last report of each attempt that runs, or ran, on this TaskExecutor
     reports: tuple[TaskReport, ...]
     partitions: tuple[ResultPartitionId, ...]
 

@@ -32,7 +32,7 @@ class ResourceManagerGateway(Protocol):
     """The ResourceManager."""
 
     async def register_task_executor(self, request: RegisterTaskExecutor) -> RegistrationReply:
-        """Know a TaskExecutor and its slots."""
+        """Register a TaskExecutor and its slots."""
         ...
 
     async def stay_connected(self, request: StayConnected) -> Acknowledge:

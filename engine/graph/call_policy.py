@@ -12,7 +12,7 @@ import msgspec
 #: policies for a row for which the function fails, or whose result does not fit: the job fails; the result is null; the
 #: row has no result; the result is null, and ERROR_COLUMNS hold reason, place and input
 ON_ERROR: Final = ("fail", "null", "skip", "collect")
-#: text "ValueError: ..." · text "FILE, line N" · struct of the columns of the input; null where the function did well
+#: columns of failures: text "ValueError: ...", text "FILE, line N", struct of the input; null for successful rows
 ERROR_COLUMNS: Final = ("error", "error_place", "error_input")
 ERROR_INPUT: Final = ERROR_COLUMNS[-1]
 

@@ -74,9 +74,9 @@ class InputGateDescriptor(msgspec.Struct, frozen=True):
     channels: tuple[InputChannelDescriptor, ...]
     #: range of rows of a sorted result that this subtask merges
     key_range: KeyRange | None = None
-    #: the channels are read one after the other
+    #: True if the channels are read one after the other
     in_order: bool = False
-    #: every subtask of the consumer is sent the same rows
+    #: True if every subtask of the consumer gets all rows
     is_broadcast: bool = False
 
 
@@ -121,7 +121,7 @@ class TaskDeploymentDescriptor(msgspec.Struct, frozen=True):
     configuration: dict[str, str]
     #: modules that the job's Python functions import
     artifacts: tuple[JobArtifact, ...] = ()
-    #: the source, and what is chained to it, whose rows the join at the head of the chain probes with
+    #: source with its chained operators, whose rows the join at the head of the chain probes
     feed: tuple[OperatorDescriptor, ...] = ()
     #: True if it may read splits of other subtasks in its process, and they its own (``shared_splits``)
     shares_splits: bool = False
@@ -148,7 +148,7 @@ class OperatorCounters(msgspec.Struct, frozen=True):
     name: str
     bytes_in: int = 0
     spilled_bytes: int = 0
-    #: node of the optimized plan that it comes from, as several may; -1: by a release that did not say
+    #: node of the optimized plan, which several operators may share; -1: unknown
     node_id: int = -1
     rows_in: int = 0
     rows_out: int = 0
@@ -157,12 +157,12 @@ class OperatorCounters(msgspec.Struct, frozen=True):
     time_us: int = 0
     #: processor time of the Python worker that runs its function, known at the end
     function_us: int = 0
-    #: bytes of its pools, and most that it took of them
+    #: bytes of its pools, and the peak of those in use
     managed_bytes: int = 0
     managed_bytes_peak: int = 0
-    #: row groups that a scan has left out for its filter, beside those that are no splits of the plan
+    #: number of row groups that a scan skipped by its filter, beside those that are no splits of the plan
     pruned_groups: int = 0
-    #: rows that a scan has left out because a join has no partner for them, or a top-n has better ones
+    #: number of rows that a scan dropped since a join has no partner for them, or a top-n better ones
     filtered_rows: int = 0
 
 
@@ -179,12 +179,12 @@ class TaskCounters(msgspec.Struct, frozen=True):
     #: counters of rich functions by name, known at the end of the task
     functions: dict[str, int] = {}
     managed_bytes_peak: int = 0
-    #: most network buffers that its result partitions held at a time
+    #: peak of network buffers in its result partitions
     network_buffers_peak: int = 0
     #: time spent waiting for room for its output, and for input, so far
     back_pressured_ms: int = 0
     idle_ms: int = 0
-    #: most memory that Arrow held in the process while the task ran, and that one of its Python workers held
+    #: peak of Arrow's memory in the process while the task ran, and of the memory of one of its Python workers
     arrow_bytes_peak: int = 0
     worker_bytes_peak: int = 0
     #: counters in order of the chain
@@ -222,7 +222,7 @@ class FailureInfo(msgspec.Struct, frozen=True):
     #: class name of the root cause: "ValueError", "DataError"
     type_name: str
     message: str
-    #: the engine's own class to raise in the client: "DataError", "MemoryBudgetError", or "JobExecutionError"
+    #: class of the engine that the client raises: "DataError", "MemoryBudgetError", or "JobExecutionError"
     error_class: str = "JobExecutionError"
     retryable: bool = False
     #: user's function, file and line, or ""
@@ -233,7 +233,7 @@ class FailureInfo(msgspec.Struct, frozen=True):
     task_manager: str = ""
     #: whole traceback
     details: str = ""
-    #: the result partition that could not be read: lost, damaged or out of reach
+    #: result partition that could not be read: lost, damaged or out of reach
     partition: ResultPartitionId | None = None
 
 
@@ -250,7 +250,7 @@ class TaskReport(msgspec.Struct, frozen=True):
     partition_bytes: tuple[int, ...] = ()
     #: bytes of each subpartition of each BLOCKING partition; () for others
     subpartition_bytes: tuple[tuple[int, ...], ...] = ()
-    #: keys of each sorted partition; nothing for others
+    #: sampled keys of each sorted partition; none for others
     partition_samples: tuple[RangeSamples, ...] = ()
 
 

@@ -58,7 +58,7 @@ class EdgeKind(StrEnum):
 
 _PIPELINED, _BATCH = DataExchangeMode.PIPELINED, DataExchangeMode.BATCH
 
-#: the table of the header
+#: exchange modes as the table in the header has them
 EXCHANGE_MODES: dict[tuple[ExecutionMode, EdgeKind], DataExchangeMode] = {
     (ExecutionMode.PIPELINED, EdgeKind.FORWARD): _PIPELINED,
     (ExecutionMode.PIPELINED, EdgeKind.SHUFFLE): _PIPELINED,

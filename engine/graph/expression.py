@@ -83,9 +83,9 @@ class OrderedBy(msgspec.Struct, frozen=True):
     nulls_last: bool = False
 
 
-#: parts that are joined one behind the other
+#: limit of parts that are chained
 CHAINED_MAX: Final = 64
-#: the function of ``Over`` whose argument says what is computed
+#: function of ``Over`` whose argument is an aggregate of groups
 OF_GROUPS: Final = "of_groups"
 
 
@@ -166,7 +166,7 @@ class AggregateCall(msgspec.Struct, frozen=True):
     """One aggregate with states: ``function`` is one of ``engine.accumulators.aggregate_functions``, or count_all."""
 
     function: str
-    #: None for count_all (``count()``: rows)
+    #: argument; None for count_all (``count()``: rows)
     argument: Expression | None
     name: str
 

@@ -29,7 +29,7 @@ import msgspec
 
 #: values for which a function fails. ``never``: none. ``bad text``: only bytes that are no UTF-8. ``values``: some
 Fails = Literal["never", "bad text", "values"]
-#: ``any``: null where an argument is null. ``own``: the function's text says when
+#: nulls of the result. ``any``: null where an argument is null. ``own``: as the function's text describes
 Nulls = Literal["any", "own"]
 
 NEVER: Final = "never"

@@ -203,7 +203,7 @@ _PAIRS: Final = (
 _ROWS: Final = (*_OPERATORS, *_NULLS, *_NUMBERS, *_TEXT, *_TIMES, *_NESTED, *_DIGESTS, *_PAIRS)
 FUNCTION_TABLE: Final = {row.name: row for row in _ROWS}
 
-#: functions that have a value or null for every row, the same each time, over operands of the types they work in
+#: functions without errors or nulls of their own, deterministic, over operands of the types they work in
 SAFE_FUNCTIONS: Final = frozenset(
     name for name, row in FUNCTION_TABLE.items() if row.fails == "never" and row.is_deterministic
 )

@@ -39,7 +39,7 @@ class IntermediateDataSet(msgspec.Struct, frozen=True):
     result_type: ResultPartitionType
     partitioner: PartitionerSpec
     expected: ExpectedSize | None = None
-    #: subpartitions of every producer, when that is fixed; None: one for each consumer that it feeds
+    #: number of subpartitions of every producer, where it is fixed; None: one for each consumer
     subpartition_count: int | None = None
 
 
@@ -50,7 +50,7 @@ class JobEdge(msgspec.Struct, frozen=True):
     input_index: int
     ship_strategy: ShipStrategy
     pattern: DistributionPattern
-    #: subpartitions [begin, end) that each consumer reads of every producer; (): those that the pattern gives it
+    #: subpartitions [begin, end) that each consumer reads of every producer; (): those of the pattern
     ranges: tuple[tuple[int, int], ...] = ()
     #: shares of all producers' subpartitions that each consumer reads, when they are cut; (): as above
     shares: tuple[tuple[SubpartitionShare, ...], ...] = ()
@@ -69,7 +69,7 @@ class JobVertex(msgspec.Struct, frozen=True):
     #: True if the user has set it, or a source's splits or a Python function require it, whose work is not in bytes
     is_parallelism_fixed: bool = True
     adaptive_join: AdaptiveJoin | None = None
-    #: a source and what is chained to it, whose rows the join at the head of the chain probes with
+    #: source with its chained operators, whose rows the join at the head of the chain probes
     feed: tuple[OperatorDescriptor, ...] = ()
 
     @property
@@ -84,14 +84,14 @@ class JobVertex(msgspec.Struct, frozen=True):
         return head if isinstance(head, SourceOperator) else None
 
 
-#: name of the archive of what lies beside the job's script and was imported by it
+#: archive of modules beside the job's script that it imported
 SCRIPT_MODULES = "script-modules.zip"
 
 
 class JobArtifact(msgspec.Struct, frozen=True):
     """Python modules that came with a job: one ``.py`` file, or an archive (zip, wheel) of modules and packages."""
 
-    #: file name, as its imports need it: ``helpers.py``
+    #: file name as imports need it: ``helpers.py``
     name: str
     #: SHA-256 of the content in hex: its key among the job's blobs
     key: str
@@ -104,11 +104,11 @@ class JobGraph(msgspec.Struct, frozen=True, dict=True):
     job_id: JobId
     name: str
     vertices: tuple[JobVertex, ...]
-    #: engine.graph.plan.encode_plan of the plan, for re-planning and the history
+    #: plan as ``engine.graph.plan.encode_plan`` gives it, for run-time decisions and the history
     plan: bytes
     #: configuration set for this job, by key
     configuration: dict[str, str]
-    #: None: nothing is decided at run time
+    #: settings of run-time decisions; None: there are none
     adaptive: AdaptiveSettings | None = None
     #: artifacts in order of the module search path
     artifacts: tuple[JobArtifact, ...] = ()

@@ -34,7 +34,7 @@ class Traits(msgspec.Struct, frozen=True):
     is_head: bool = False
     #: True if it leads a chain, and is not a step of one
     is_driver: bool = False
-    #: right wherever its rows lie; else an exchange before it stays as it was planned
+    #: True if its rows may come in any distribution; else an exchange before it stays as planned
     takes_any_rows: bool = False
     #: True if its output has as many rows as its input, or a known number
     keeps_size: bool = False
@@ -100,18 +100,18 @@ class PythonOperator(msgspec.Struct, frozen=True, tag="python"):
     function_name: str
     file: str
     line: int
-    #: partition: columns that the function is given; reduce, co_group: columns whose equal values make a group
+    #: keys. partition: arguments of the function; reduce, co_group: columns whose equal values make a group
     keys: tuple[str, ...] = ()
-    #: partition: how many channels there are
+    #: number of channels of a partition function
     channel_count: int = 0
-    #: co_group: for left and right rows, (name for the function, column of the input) each
+    #: views of co_group's left and right rows: (name for the function, column of the input) each
     views: tuple[tuple[tuple[str, str], ...], ...] = ()
-    #: names of the broadcast data sets, which are inputs 1 and up
+    #: names of broadcast data sets, which are inputs from 1 on
     broadcasts: tuple[str, ...] = ()
-    #: columns whose values the function is called with; none: with a row or a batch
+    #: columns whose values are the function's arguments; none: it is called with a row or a batch
     arguments: tuple[str, ...] = ()
     policy: CallPolicy | None = None
-    #: columns of what it returns for which null is an error
+    #: columns of the result for which null is an error
     not_null: tuple[str, ...] = ()
 
     @property
@@ -219,7 +219,7 @@ class PartitionedAsofOperator(AsofJoinOperator, frozen=True, tag="partitioned_as
     traits: ClassVar[Traits] = Traits(is_head=True, is_driver=True)
 
 
-#: heads with two inputs
+#: joins: heads with two inputs
 JoinOperator = HashJoinOperator | SortMergeJoinOperator | RangeJoinOperator | AsofJoinOperator
 
 
@@ -230,7 +230,7 @@ class SortOperator(msgspec.Struct, frozen=True, tag="sort"):
 
     keys: tuple[SortKey, ...]
     limit: int | None = None
-    #: rows beyond it may be left out
+    #: limit beyond which rows may be left out
     top: GroupLimit | None = None
 
 

@@ -197,7 +197,7 @@ class Aggregate(msgspec.Struct, frozen=True, tag="aggregate"):
     calls: tuple[AggregateCall, ...]
     state_schema: PlanSchema
     argument_schema: PlanSchema
-    #: rows are states already, of a ``PartialAggregate``
+    #: True if rows are states already, of a ``PartialAggregate``
     of_states: bool = False
 
 
@@ -261,7 +261,7 @@ class Window(msgspec.Struct, frozen=True, tag="window"):
     partition_by: tuple[str, ...]
     order_by: tuple[SortKey, ...]
     calls: tuple[WindowCall, ...]
-    #: rows beyond it are not wanted, and may be missing
+    #: limit beyond which rows are not needed, and may be missing
     top: GroupLimit | None = None
 
 
@@ -275,7 +275,7 @@ class Explode(msgspec.Struct, frozen=True, tag="explode"):
     column: str
     position: str = ""
     keep_empty: bool = True
-    #: rows beyond so many are not wanted, and may be missing
+    #: number of rows beyond which rows are not needed, and may be missing
     wanted: int | None = None
 
 
@@ -335,7 +335,7 @@ class PlanNode(msgspec.Struct, frozen=True):
     operator: Operator
     inputs: tuple[int, ...]
     schema: PlanSchema
-    #: name given by the user, or "" (then shown by what the operator does)
+    #: name that the user gave, or "" (then the operator's own is shown)
     name: str = ""
     #: parallelism that the user set, or None: the plan's default, or the input's for row-wise operators
     parallelism: int | None = None

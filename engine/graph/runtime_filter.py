@@ -23,25 +23,25 @@ from engine.graph.sort_key import SortKey
 class RuntimeFilter(msgspec.Struct, frozen=True):
     """One key of one join, and the column of a source that its probe rows have it from."""
 
-    #: the join's number in the optimized plan, and its name
+    #: number of the join in the optimized plan, and its name
     join: int
     join_name: str
     #: index of the join's key
     key: int
     #: column of the source
     column: str
-    #: build rows of a subtask with which it is made at most; None: as many as a filter takes
+    #: limit of build rows of a subtask for the filter; None: as many as a filter takes
     rows_max: int | None = None
 
 
 class TopThreshold(msgspec.Struct, frozen=True):
     """The first key of a top-n, which is a column of a source."""
 
-    #: the top's number in the optimized plan
+    #: number of the top-n in the optimized plan
     top: int
     #: sort key; its column is the source's
     key: SortKey
-    #: rows that are asked for
+    #: number of rows of the top-n
     count: int
-    #: rows with equal keys are equal to the top, and it takes the first ones
+    #: True if rows with equal keys are equal to the top-n, which takes the first ones
     is_only_key: bool

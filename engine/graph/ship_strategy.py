@@ -77,10 +77,10 @@ class DistributionPattern(StrEnum):
     ALL_TO_ALL = "ALL_TO_ALL"
 
 
-#: kind of the partitioner of a result that is kept as sorted runs and read by ranges of keys
+#: partitioner of a result that is stored as sorted runs and read by ranges of keys
 SORTED_RUNS = "SORTED_RUNS"
 
-#: a key as text, one text for each key column: what Arrow casts to the column's type
+#: key as text, one text for each column: Arrow casts it to the column's type
 KeyText = tuple[str, ...]
 
 
@@ -109,7 +109,7 @@ class PartitionerSpec(msgspec.Struct, frozen=True):
     spread_nulls: bool = False
     max_parallelism: int = 128
     heavy: HeavyKeys | None = None
-    #: consumers read one producer after the other, in the order of their subtasks
+    #: True if consumers read the producers one after the other, in the order of their subtasks
     in_order: bool = False
 
     def travelling(self, schema: PlanSchema) -> PlanSchema:

@@ -41,28 +41,28 @@ class CsvSource(msgspec.Struct, frozen=True, tag="csv"):
     quote: str = '"'
     null_values: tuple[str, ...] = ("",)
     on_bad_row: str = "fail"
-    #: Python's name of the encoding; "": UTF-8, taken as it is
+    #: encoding by Python's name; "": UTF-8 without conversion
     encoding: str = ""
     #: absolute path for malformed records that are skipped, "": they are not written
     bad_rows_path: str = ""
     #: True if the rows are the malformed records (``csv.rejects``)
     is_rejects: bool = False
-    #: codec of all files, "none" for none, "": by the ending of each; and behind a blank an encoding, if they have one
-    #: of their own (``files.compression.stored_as``)
+    #: codec of all files, "none" for none, "": by each file's ending; behind a blank an encoding, if they have one of
+    #: their own (``files.compression.stored_as``)
     compression: str = ""
     #: decimal mark, and separator of groups of three digits; "": none
     decimal: str = "."
     thousands: str = ""
-    #: lines of each file that are passed over, before the header
+    #: lines skipped at the begin of each file, before the header
     skip_rows: int = 0
     #: prefix of lines that are ignored; "": none are
     comment: str = ""
-    #: texts that are null, of columns with others than ``null_values``
+    #: texts that mean null, by column, where they differ from ``null_values``
     column_nulls: dict[str, tuple[str, ...]] = {}
-    #: formats of dates and times, by column, and of all others
+    #: formats of dates and times, by column; ``date_format`` is that of all others
     date_formats: dict[str, str] = {}
     date_format: str = ""
-    #: columns that each file must have, whose header may have others; (): those of ``file_schema_ipc`` and no more
+    #: columns that each file must have; its header may have others. (): exactly those of ``file_schema_ipc``
     named: tuple[str, ...] = ()
 
 
@@ -72,17 +72,17 @@ class ParquetSource(msgspec.Struct, frozen=True, tag="parquet"):
     paths: tuple[str, ...]
     splits: tuple[SourceSplit, ...]
     columns: tuple[str, ...]
-    #: types that columns have where those of a file are others, as an Arrow IPC schema; b"": files have the same
+    #: types of columns where a file's own differ, as an Arrow IPC schema; b"": files have these types
     types_ipc: bytes = b""
-    #: rows for which it is not true are not wanted; over any columns of the files
+    #: filter over any columns of the files; other rows are not read
     predicate: Expression | None = None
     #: row groups that are no splits because no row of theirs is wanted; None: not determined
     pruned_groups: int | None = None
-    #: the rows of all splits, read in their order, are sorted by these columns; ``records_layout`` proves it
+    #: sort keys of all rows in the order of splits; ``records_layout`` proves it
     sorted_by: tuple[SortKey, ...] = ()
-    #: rows with equal values of these columns are in one file
+    #: columns whose equal values are in one file
     grouped_by: tuple[str, ...] = ()
-    #: a split is a whole file, and the footer of the first one alone was read (``engine.parquet.unread_files``)
+    #: True if splits are whole files, of which only the first one's footer was read (``engine.parquet.unread_files``)
     is_unread: bool = False
 
 
@@ -151,7 +151,7 @@ class PathSource(msgspec.Struct, frozen=True, tag="paths"):
     path_schema_ipc: bytes
     #: values of those columns for each path, as texts that cast to their types
     values: dict[str, tuple[str | None, ...]]
-    #: columns that some files have not, and types of all columns where there are any
+    #: columns that some files lack, by file, and types of all columns where there are any
     absent: dict[str, tuple[str, ...]] = {}
     absent_schema_ipc: bytes = b""
 
@@ -217,17 +217,17 @@ class SinkSpec(msgspec.Struct, frozen=True):
     header: bool = False
     delimiter: str = ","
     schema_ipc: bytes = b""
-    #: codec of each file; "": the format's own choice
+    #: codec of each file; "": the format's default
     compression: str = ""
     #: compression level of Parquet's codec; None: the codec's default
     compression_level: int | None = None
     #: write mode for an existing target: append, overwrite_partitions; "": it is made, or replaced
     mode: str = ""
-    #: columns whose values are the names of folders; rows come in the order of their values
+    #: columns whose values name folders; rows are sorted by them
     partition_by: tuple[str, ...] = ()
-    #: a file that has so many bytes is followed by another one; 0: as the format likes
+    #: size after which a new file begins; 0: the format decides
     target_file_bytes: int = 0
     #: schema of appended rows: strict, or union, which allows what readers take with ``schema_mode="union"``
     schema_mode: str = "strict"
-    #: columns of texts, and the types as which they are to be read, as an Arrow IPC schema; b"": texts may be anything
+    #: columns of texts, and the types as which readers take them, as an Arrow IPC schema; b"": any text
     text_types_ipc: bytes = b""

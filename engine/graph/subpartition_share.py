@@ -20,7 +20,7 @@ from typing import Final
 
 import msgspec
 
-#: parts of what one producer stored of a subpartition
+#: number of parts into which a producer's subpartition can be cut
 PARTS: Final = 1 << 16
 #: the whole subpartition
 WHOLE: Final = (0, PARTS)

@@ -18,7 +18,7 @@ import msgspec
 
 from engine.ids import ResultPartitionId
 
-#: partitions and subpartitions that are named
+#: limit of partitions and subpartitions that are named
 NAMED_MAX = 3
 
 
@@ -36,7 +36,7 @@ class TaskWait(msgspec.Struct, frozen=True):
     kind: WaitKind
     operator: str
     partitions: tuple[ResultPartitionId, ...] = ()
-    #: INPUT: of each partition, which is read; ROOM: of the one partition, which are full
+    #: subpartition of each partition (INPUT) that is read, or of one partition (ROOM) that are full
     subpartitions: tuple[int, ...] = ()
     #: number of further waits of either kind
     more: int = 0

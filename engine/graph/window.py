@@ -18,13 +18,13 @@ from __future__ import annotations
 
 import msgspec
 
-#: functions of a row's place in its partition: no argument, no frame
+#: functions of a row's position in its partition: no argument, no frame
 RANKING_FUNCTIONS = frozenset({"row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile"})
-#: functions that take a value of another row of the partition: no frame
+#: functions of the value in another row of the partition: no frame
 SHIFT_FUNCTIONS = frozenset({"lag", "lead"})
-#: functions that take a value of a row of the frame
+#: functions of the value in a row of the frame
 FRAME_VALUE_FUNCTIONS = frozenset({"first_value", "last_value", "nth_value"})
-#: rankings that depend on nothing but which rows are equal in the order
+#: rankings that depend only on which rows are equal in the order
 PEER_RANKINGS = frozenset({"rank", "dense_rank", "percent_rank", "cume_dist"})
 
 
@@ -56,15 +56,15 @@ class WindowCall(msgspec.Struct, frozen=True):
     """
 
     function: str
-    #: column; None for those that need none
+    #: argument column; None for functions without one
     argument: str | None
     name: str
-    #: None for functions that have no frame
+    #: frame; None for functions without one
     frame: WindowFrame | None = None
     order_count: int = 0
-    #: n of ntile, lag, lead and nth_value
+    #: argument n of ntile, lag, lead and nth_value
     count: int = 0
-    #: lag, lead: column with the value where there is no such row
+    #: column with the default of lag and lead
     default: str | None = None
 
 

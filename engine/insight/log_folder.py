@@ -23,7 +23,7 @@ from pathlib import Path
 from engine.errors import LogNotFoundError
 from engine.gateways.insight import LogFile, LogPart
 
-#: bytes of a file that one answer holds at most
+#: limit of bytes of a file in one answer
 PART_BYTES_MAX = 8 << 20
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]{0,254}")
 _UNKNOWN = "there is no log file of that name"

@@ -40,7 +40,7 @@ from engine.rpc.endpoint import RpcEndpoint
 
 R = TypeVar("R")
 
-#: name under which standard output is asked for
+#: name of the standard output among log files
 STDOUT = "stdout"
 
 
@@ -49,7 +49,7 @@ Activities = Callable[[JobId], Iterable[tuple[ExecutionAttemptId, TaskActivity]]
 
 
 class _NoFence:
-    """Lets every epoch pass: nothing is changed here."""
+    """A fence that accepts every epoch: nothing is changed here."""
 
     def check(self, epoch: int) -> None:
         """Do nothing."""

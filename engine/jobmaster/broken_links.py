@@ -24,7 +24,7 @@ from typing import Final
 
 from engine.ids import ResourceId
 
-#: attempts that a link failed in, after which it is broken
+#: number of failed attempts after which a link is broken
 ATTEMPTS_MIN: Final = 2
 
 _Link = frozenset[ResourceId]
@@ -34,7 +34,7 @@ class BrokenLinks:
     """Broken links of one job. Links have no direction: the reader that fails may itself be the one that is cut off."""
 
     def __init__(self) -> None:
-        #: attempts that each failed in, and those in which it did although one of its ends was avoided
+        #: failed attempts of each link, and those in which it failed although one of its ends was avoided
         self._failed: Counter[_Link] = Counter()
         self._failed_in_spite: Counter[_Link] = Counter()
         #: links that attempts of the current run have reported

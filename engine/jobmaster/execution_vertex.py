@@ -62,7 +62,7 @@ class IntermediateResultPartition(msgspec.Struct, eq=False):
     consumers: list[ExecutionEdge] = msgspec.field(default_factory=list)
     #: True if the stored results of the current attempt are gone: no longer needed, or lost
     is_released: bool = False
-    #: a reader found it damaged, or not there
+    #: True if a reader found it damaged, or missing
     is_damaged: bool = False
     #: bounds on the first partition of a sorted result: chosen once, and kept for all later attempts
     range_bounds: tuple[bytes, ...] | None = None
@@ -87,10 +87,10 @@ class ExecutionEdge(msgspec.Struct, frozen=True, eq=False):
     job_edge: JobEdge
     partition: IntermediateResultPartition
     consumer: ExecutionVertex
-    #: the first one
+    #: index of the first subpartition
     subpartition_index: int
     subpartition_count: int = 1
-    #: (subpartition, part) of what the producer stored, where the input is read in shares; perhaps none
+    #: parts (subpartition, part) of the producer's result, where the input is read in shares; perhaps none
     parts: tuple[tuple[int, tuple[int, int]], ...] | None = None
 
     @property

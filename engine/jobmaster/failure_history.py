@@ -21,7 +21,7 @@ from engine.clock import Clock
 from engine.errors import JobExecutionError
 from engine.graph.deployment import FailureInfo
 
-#: failures that others cause
+#: errors that are consequences of others
 _CONSEQUENCES = frozenset(
     {
         "TaskCancelledError",

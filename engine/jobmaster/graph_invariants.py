@@ -31,7 +31,7 @@ from engine.ids import JobVertexId
 from engine.jobmaster.execution_graph import ExecutionGraph, IntermediateResult
 from engine.jobmaster.execution_vertex import ExecutionEdge, IntermediateResultPartition
 
-#: violations that an error names
+#: limit of violations that an error names
 _NAMED_MAX = 3
 
 

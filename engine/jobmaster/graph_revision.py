@@ -83,7 +83,7 @@ def _replace(graph: ExecutionGraph, vertex: ExecutionJobVertex, job_graph: JobGr
 
 
 def _count_subpartitions(graph: ExecutionGraph) -> None:
-    """Have every producer write for the readers that there are now.
+    """Set the subpartitions of every producer to those of its present readers.
 
     Of all results, not of changed vertices only: a producer that stays as it was writes another number of
     subpartitions when its consumer has another number of subtasks.

@@ -35,7 +35,7 @@ _log = logging.getLogger(__name__)
 
 #: attempts to reach a TaskExecutor that does not answer
 _TRIES = 3
-#: seconds in which a TaskExecutor ends all tasks of a job and gives everything back
+#: time limit for a TaskExecutor to end all tasks of a job and free its resources, seconds
 _RELEASE_TIMEOUT_S = 60.0
 
 
@@ -67,7 +67,7 @@ class JobCalls:
         return TaskUnanswered(task.attempt, reason)
 
     async def cancel(self, task: Cancel) -> JobInput | None:
-        """Have an attempt end."""
+        """Cancel an attempt."""
         gateway = self._rpc.connect(task.address, self._epoch)
         for _ in range(_TRIES):
             try:

@@ -110,7 +110,7 @@ class JobCommit:
         self._is_leading = is_leading
         self._storage = storage
         self._staging = {sink_index: Path(path) for sink_index, path in (staging or {}).items()}
-        #: a job that is cancelled while it is prepared removes what was made by then
+        #: lock: a job that is cancelled while it is prepared removes its staging
         self._turn = threading.RLock()
         # Resolved once: the working folder may change while the job runs.
         self._targets = {sink.sink_index: resolve_target(sink.spec.path) for sink in self._sinks}

@@ -13,7 +13,7 @@ from engine.jobmaster.execution_state import ExecutionState
 from engine.jobmaster.execution_vertex import Execution
 
 _S = ExecutionState
-#: a vertex is what the first of these is that one of its subtasks is; all FINISHED is FINISHED
+#: states of subtasks by priority: the first one that occurs is the vertex's; all FINISHED is FINISHED
 _MOST_TELLING = (
     _S.FAILED,
     _S.CANCELING,

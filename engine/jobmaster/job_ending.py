@@ -34,7 +34,7 @@ class EndPhase(StrEnum):
     GIVING_BACK = "GIVING_BACK"
     CLEANING = "CLEANING"
     OVER = "OVER"
-    #: another leader goes on with the job
+    #: another leader has taken the job over
     LEFT = "LEFT"
 
 
@@ -64,7 +64,7 @@ class JobEnding:
         self._out.append(PublishAgain(decision))
 
     def record(self, status: JobStatus, failure: FailureInfo | None) -> None:
-        """Have this be the end of the job: nothing of it runs any more."""
+        """Set the end of the job: nothing of it runs any more."""
         self.phase, self.status, self.failure = EndPhase.RECORDING, status, failure
         self._out.append(Record(status, failure))
 

@@ -80,7 +80,7 @@ class JobFacts:
         #: time at which the first leader began, ms since 1970
         self.start_ms = clock.wall_ms()
         self.is_cancelling = self.is_failing = False
-        #: addresses of the TaskExecutors that ever gave a slot
+        #: addresses of TaskExecutors that ever offered a slot
         self.task_executors: dict[ResourceId, str] = {}
         self._slots: dict[AllocationId, AllocatedSlot] = {}
         self._leader_count = 0
@@ -140,7 +140,7 @@ class JobFacts:
         self.scheduler.resume(subtasks)
 
     def _adopt(self, attempt: ExecutionAttemptId) -> ExecutionVertex:
-        """Have the current attempt of a subtask, which has not begun, be that one."""
+        """Make that attempt the current one of a subtask that has not begun."""
         vertex = self.graph.vertices[attempt.vertex.index].subtasks[attempt.subtask_index]
         current = vertex.current
         if current.state is not ExecutionState.CREATED or current.attempt.attempt_number != attempt.attempt_number:

@@ -26,7 +26,7 @@ class JobHolders:
         #: addresses of TaskExecutors of an earlier leader's job, until they have been asked
         self._former: Mapping[ResourceId, str] | None = None
         self._watched: dict[ResourceId, str] = {}
-        #: slots on TaskExecutors that were lost
+        #: slots on lost TaskExecutors
         self._lost: dict[ResourceId, list[AllocationId]] = {}
 
     @property
@@ -50,12 +50,12 @@ class JobHolders:
             self._out.append(Watch(resource_id, address))
 
     def is_back(self, resource_id: ResourceId, address: str) -> None:
-        """Have a TaskExecutor end what it ran when it was lost: its slots can be used again."""
+        """Make a TaskExecutor end what it ran when it was lost: its slots can be used again."""
         for allocation_id in self._lost.pop(resource_id, ()):
             self._out.append(Tell(address, FreeSlot(allocation_id)))
 
     def leave(self, resource_id: ResourceId) -> None:
-        """Have a TaskExecutor that is there drop what it has of the job."""
+        """Make an existing TaskExecutor drop what it has of the job."""
         address = self._watched.get(resource_id)
         if address is not None:
             self._out.append(Tell(address, ReleaseJob(self._facts.graph.job_graph.job_id)))

@@ -36,9 +36,9 @@ class Timer(StrEnum):
 
     #: the time between a failure and the attempt to recover from it
     PAUSE = "PAUSE"
-    #: slots that the cluster does not have
+    #: the wait for slots that the cluster does not have
     SLOTS = "SLOTS"
-    #: the rest of the slots of a region
+    #: the wait for the rest of a region's slots
     COLLECTING = "COLLECTING"
 
 
@@ -49,7 +49,7 @@ class WriteDown(msgspec.Struct, frozen=True):
 
 
 class AwaitJournal(msgspec.Struct, frozen=True):
-    """Say when everything that was written down so far is durable (JournalWritten)."""
+    """Report when everything that was written down so far is durable (JournalWritten)."""
 
     batch: int
 
@@ -61,7 +61,7 @@ class PrepareOutputs(msgspec.Struct, frozen=True):
 
 
 class ReviseOutputs(msgspec.Struct, frozen=True):
-    """Know how many subtasks write each output after a run-time decision."""
+    """Set the number of subtasks that write each output after a run-time decision."""
 
     job_graph: JobGraph
 
@@ -112,7 +112,7 @@ class Deploy(msgspec.Struct, frozen=True):
 
 
 class Cancel(msgspec.Struct, frozen=True):
-    """Have an attempt end (TaskExecutorSilent when its TaskExecutor does not answer; else nothing)."""
+    """Cancel an attempt (TaskExecutorSilent when its TaskExecutor does not answer; else nothing)."""
 
     attempt: ExecutionAttemptId
     name: str
@@ -169,7 +169,7 @@ class CountSlots(msgspec.Struct, frozen=True):
 
 
 class SetTimer(msgspec.Struct, frozen=True):
-    """Say when so many seconds have passed (TimerFired)."""
+    """Report when so many seconds have passed (TimerFired)."""
 
     timer: Timer
     seconds: float

@@ -47,7 +47,7 @@ _FORMAT = 1
 _HEADER = struct.Struct(">8sHQ16s")
 _CHECKSUM = struct.Struct(">I")
 _FRAME = struct.Struct(">II")
-#: a frame that says to be longer is damaged
+#: largest frame; a larger length means damage
 _FRAME_BYTES_MAX = 1 << 28
 #: seconds that closing a journal waits for its last events
 _CLOSE_S = 1.0

@@ -30,7 +30,7 @@ class JobLinks:
     def __init__(self, facts: JobFacts) -> None:
         self._facts = facts
         self._links = BrokenLinks()
-        #: TaskExecutors that are avoided and have not been left
+        #: avoided TaskExecutors that still have tasks of the job
         self._to_leave: set[ResourceId] = set()
         self._why = ""
 

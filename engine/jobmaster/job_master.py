@@ -115,7 +115,7 @@ class JobMaster(RpcEndpoint):
         )
         self._reattachment: Reattachment | None = None
         self._timers: dict[Timer, asyncio.TimerHandle] = {}
-        #: inputs that have not been handled
+        #: unhandled inputs
         self._inputs: deque[JobInput] = deque()
         self.outcome: asyncio.Future[JobOutcome] = asyncio.get_running_loop().create_future()
 
@@ -143,7 +143,7 @@ class JobMaster(RpcEndpoint):
     # ---- what is heard ----
 
     def _hear(self, happened: JobInput) -> list[Instruction]:
-        """Have an input decided about, and carry out what follows; return the instructions that followed from it."""
+        """Handle an input and carry out the instructions that follow; return them."""
         if self._is_stopped:
             return []
         self._inputs.append(happened)
@@ -161,7 +161,7 @@ class JobMaster(RpcEndpoint):
         return followed[0]
 
     def _hear_later(self, happened: JobInput) -> None:
-        """Hear what the loop itself calls back with: an error is one of the component, as in a handler."""
+        """Handle an input from a callback of the loop: an error is one of the component, as in a handler."""
         try:
             self._hear(happened)
         except Exception as error:
@@ -236,7 +236,7 @@ class JobMaster(RpcEndpoint):
                 self._report.stop_counting()
                 self.outcome.set_result(self._report.outcome(instruction.status, instruction.failure))
             case _:
-                raise AssertionError(f"nobody carries out {instruction}")
+                raise AssertionError(f"no component handles {instruction}")
 
     def _await_journal(self, batch: int) -> None:
         if self._journal.is_durable:

@@ -36,7 +36,7 @@ class JobMasterSettings(msgspec.Struct, frozen=True):
     resource_manager_address: str
     #: restart strategy for a job; by default nothing is tried again
     restart_strategy: Callable[[JobGraph], RestartStrategy] = lambda _: NoRestart()
-    #: a TaskExecutor that does not answer the next leader's JobMaster for so long is lost
+    #: seconds in which a TaskExecutor must answer the next leader's JobMaster, or is lost
     reattach_timeout_s: float = 30.0
     #: time that all tasks of a job may wait for each other; 0: unlimited
     stalled_timeout_s: Callable[[JobGraph], float] = lambda _: 0.0

@@ -103,7 +103,7 @@ class JobMending:
             self._out.append(LookAfter(vertex.current.slot.resource_id))
 
     def judge(self) -> FailureInfo | None:
-        """Say once, when all that runs again has ended, why it does; return why the job ends instead, when it does.
+        """Explain once, when all parts to run again have ended, why they do; return the reason if the job ends.
 
         Not before: the first report may be of what the cause has torn down.
         """

@@ -42,7 +42,7 @@ from engine.jobmaster.scheduler import SchedulingRegion
 from engine.jobmaster.slot_pool import AllocatedSlot
 from engine.jobmaster.slot_timeout import slot_timeout_text
 
-#: seconds for which a part of the slots of a region is kept when the rest does not come
+#: seconds for which some of a region's slots are kept while others are missing
 COLLECTING_S: Final = 10.0
 
 
@@ -73,7 +73,7 @@ class JobScheduling:
         self._slot_timeout_s = slot_timeout_s
         #: True if no slot of the cluster fits any request of the job
         self.is_short = False
-        #: regions whose slots may not be durable in the journal yet, by the batch that they were written in
+        #: regions whose slots may not be durable in the journal, by the batch that they were written in
         self._unwritten: dict[int, Sequence[SchedulingRegion]] = {}
         self._last_batch = 0
 

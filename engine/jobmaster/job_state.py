@@ -99,9 +99,9 @@ from engine.jobmaster.status_history import StatusHistory
 
 _log = logging.getLogger(__name__)
 
-#: a failure may be mended, slots are of use
+#: states in which a failure may be recovered from, and slots are of use
 _GOING_ON = (JobStatus.RUNNING, JobStatus.RESTARTING)
-#: a job that has begun, and whose end has not
+#: states of a job that has begun, and is not ending
 _NOT_ENDING = (JobStatus.CREATED, JobStatus.RECONCILING, *_GOING_ON)
 
 
@@ -260,7 +260,7 @@ class JobState:
         self._advance()
 
     def _mend(self, lost: Losses) -> None:
-        """Have everything run again that failed, was torn down or is not there any more."""
+        """Run everything again that failed, was torn down or is missing."""
         facts = self.facts
         for resource_id in lost.task_executors:
             self._scheduling.close_requests(self._holders.lose(resource_id))
@@ -344,7 +344,7 @@ class JobState:
                 self._give_up_task_executor(slot.resource_id, answer.reason)
 
     def _replan(self, finished: ExecutionVertex) -> None:
-        """Have the real size of a finished result change the plan of what has not begun."""
+        """Apply the real size of a finished result to the plan of later parts."""
         if self.status is JobStatus.RUNNING and not self.facts.failover.restart_count:
             try:
                 self._scheduling.withdraw_requests(self._tasks.replan(finished))

@@ -86,7 +86,7 @@ class JobTasks:
         return self._stall.note(progress.tasks, self._facts.clock.monotonic_s())
 
     def replan(self, finished: ExecutionVertex) -> tuple[int, ...]:
-        """Have the real size of a finished result change the plan; return slot requests of regions that are no more.
+        """Apply the real size of a finished result to the plan; return slot requests of regions that are gone.
 
         Raises: PlanError when the job must not go on.
         """
@@ -100,7 +100,7 @@ class JobTasks:
         return facts.scheduler.revise()
 
     def cancel(self, subtasks: Iterable[ExecutionVertex]) -> None:
-        """Have attempts end."""
+        """Cancel attempts."""
         facts = self._facts
         for vertex in subtasks:
             execution = vertex.current
@@ -113,11 +113,11 @@ class JobTasks:
                 self.send_cancel(vertex)
 
     def send_cancel(self, vertex: ExecutionVertex) -> None:
-        """Have the TaskExecutor of an attempt hear that it is to end."""
+        """Send the cancellation to the TaskExecutor of an attempt."""
         slot = vertex.current.slot
         assert slot is not None, f"{vertex.name} runs without a slot"
         self._out.append(Cancel(vertex.current.attempt, vertex.name, slot.address, slot.resource_id))
 
     def release(self, partitions: Mapping[str, tuple[ResultPartitionId, ...]]) -> None:
-        """Have TaskExecutors drop results without readers."""
+        """Make TaskExecutors drop results without readers."""
         self._out += (Tell(address, ReleasePartitions(ids)) for address, ids in partitions.items())

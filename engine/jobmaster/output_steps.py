@@ -44,7 +44,7 @@ class OutputSteps:
         self._blocking_work = blocking_work
 
     async def prepare(self, known: dict[int, str] | None) -> JobInput:
-        """Have staging."""
+        """Create the staging folders."""
         try:
             if known is None:
                 staging = await self._ask_storage(self.commit.prepare)

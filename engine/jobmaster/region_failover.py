@@ -60,7 +60,7 @@ def is_available(partition: IntermediateResultPartition) -> bool:
 
 def regions_to_restart(scheduler: Scheduler, seeds: Iterable[ExecutionVertex]) -> tuple[SchedulingRegion, ...]:
     """Return the regions that must run again when those of ``seeds`` do, none of which waits to be started."""
-    #: regions that were chosen, by whether what they write comes out differently
+    #: chosen regions, and whether their output may differ
     chosen: dict[SchedulingRegion, bool] = {}
     queue: deque[tuple[SchedulingRegion, bool]] = deque((scheduler.region_of(seed), False) for seed in seeds)
     while queue:
@@ -122,7 +122,7 @@ class RegionFailover:
         self._graph = graph
         self._scheduler = scheduler
         self._strategy = strategy
-        #: regions whose tasks are ending, to run again
+        #: regions that run again once their tasks have ended
         self._regions: dict[int, SchedulingRegion] = {}
         self.restart_count = 0
 

@@ -48,7 +48,7 @@ class RepeatedFailure:
         self._seen: dict[tuple[str, str], set[ResourceId]] = defaultdict(set)
         self._cause: tuple[str, str] | None = None
         self._places: set[ResourceId] = set()
-        #: attempts in a row, all and those since a subtask more had finished
+        #: number of failed attempts in a row, and of those since another subtask finished
         self._count = 0
         self._fruitless_count = 0
         self._first_s = 0.0

@@ -52,10 +52,10 @@ class SchedulingRegion(msgspec.Struct, eq=False):
     #: BLOCKING results that some of the subtasks read
     inputs: tuple[IntermediateResult, ...]
     slot_count: int
-    #: results that others read, but whose sizes may change what it does
+    #: results of other regions whose sizes may change this one
     awaited: tuple[IntermediateResult, ...] = ()
     state: RegionState = RegionState.WAITING
-    #: the pool's request for its slots, once they have been asked for
+    #: number of the pool's request for its slots
     request_id: int | None = None
     slots: tuple[AllocatedSlot, ...] = msgspec.field(default_factory=tuple)
 
@@ -159,7 +159,7 @@ class Scheduler:
         return tuple(withdrawn)
 
     def restart(self, region: SchedulingRegion) -> None:
-        """Let a region whose attempts have all ended wait for its turn again, in its place."""
+        """Queue a region whose attempts have all ended again, in its place."""
         assert region.state is not RegionState.RUNNING, "its slots were given back"
         region.state = RegionState.WAITING
         region.request_id = None

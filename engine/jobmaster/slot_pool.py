@@ -27,12 +27,12 @@ class AllocatedSlot(msgspec.Struct, frozen=True):
 
     allocation_id: AllocationId
     resource_id: ResourceId
-    #: address of the TaskExecutor, and where its partitions are read from ("" in one process)
+    #: address of the TaskExecutor, and its data address ("" in one process)
     address: str
     data_address: str
-    #: pages for everything that runs in the slot
+    #: number of pages for all operators in the slot
     pages: int = msgspec.field(name="managed_pages")
-    #: pages more for a job without Python functions
+    #: additional pages for a job without Python functions
     spare_pages: int = msgspec.field(default=0, name="lent_pages")
 
 
@@ -49,7 +49,7 @@ class SlotPool:
         self._last_request_id = last_request_id
         self._idle: dict[AllocationId, AllocatedSlot] = {}
         self._used: dict[AllocationId, AllocatedSlot] = {}
-        #: TaskExecutors that may be why tasks fail there, and those that others cannot read from
+        #: TaskExecutors that may be the cause of failures, and those that others cannot read from
         self.suspected: set[ResourceId] = set()
         self.unreached: frozenset[ResourceId] = frozenset()
 

@@ -28,9 +28,9 @@ from engine.jobmaster.execution_graph import ExecutionGraph
 from engine.jobmaster.execution_state import ExecutionState
 from engine.jobmaster.execution_vertex import ExecutionVertex
 
-#: time that one report counts for at most
+#: limit of the time that one report accounts for, seconds
 STEP_MAX_S: Final = 2.0
-#: tasks that the text names
+#: limit of tasks that the text names
 _NAMED_MAX = 8
 _AT_WORK = frozenset(
     {ExecutionState.SCHEDULED, ExecutionState.DEPLOYING, ExecutionState.INITIALIZING, ExecutionState.CANCELING}

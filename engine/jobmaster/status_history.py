@@ -41,7 +41,7 @@ class StatusHistory:
         self.timestamps_ms[status.value] = self._clock.wall_ms()
 
     def note_restart(self, number: int, root: FailureInfo, pause_s: float) -> None:
-        """Have clients hear of an attempt that failed, and why."""
+        """Record an attempt that failed, and why, for clients."""
         cause = f"{root.type_name}: {root.message}"
         if len(cause) > _CAUSE_CHARACTERS_MAX:
             cause = f"{cause[:_CAUSE_CHARACTERS_MAX]}..."

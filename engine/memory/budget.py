@@ -43,7 +43,7 @@ from engine.config.options import PROCESS_SIZE
 from engine.config.sizes import format_size
 from engine.errors import MemoryBudgetError
 
-#: a reader's first row group gets as much in any case
+#: least memory of a reader's first row group, whatever the budget is
 LEAST_BYTES: Final = 8 << 20
 #: seconds between two checks whether a waiter has been cancelled
 _LOOK_S: Final = 0.1
@@ -66,9 +66,9 @@ class Role(Enum):
 
     __hash__ = object.__hash__
 
-    #: batches that are decoded, at work and on their way
+    #: number of parts at once: batches that are decoded, in work and on their way
     READER = 8
-    #: rows, and what they become in the file
+    #: number of parts at once: rows, and their encoding in the file
     WRITER = 2
 
 
@@ -203,7 +203,7 @@ class Budget:
         return self._limits[Kind.ARROW] // 2 // role.value // max(1, self._roles[role])
 
     def move(self, source: Reservation, target: Reservation, size: int) -> None:
-        """Have one reservation hold what another one held, as far as it goes; called by Reservation.split."""
+        """Move bytes from one reservation to another, as far as they go; called by Reservation.split."""
         with self._changed:
             self._set_size(source, source.size - min(size, source.size))
             self._set_size(target, size)
@@ -246,7 +246,7 @@ class Reservation:
         self.role = role
         #: thread of the step, which waits for nothing meanwhile
         self.thread = thread
-        #: bytes
+        #: bytes reserved
         self.size = 0
 
     @property

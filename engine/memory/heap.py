@@ -51,9 +51,9 @@ from engine.clock import Clock, SystemClock
 
 #: growth of the blocks of memory since the last collection that calls for the next one, as a factor
 GROWTH: Final = 1.5
-#: new objects of a worker before its collector looks at them: rows come and go by the thousand and are no cycles
+#: allocations before a worker's collector runs: rows come and go by the thousand and are no cycles
 WORKER_THRESHOLD: Final = 100_000
-#: Arrow's unused memory goes back after so long; what the batches of a scan need again is still there
+#: milliseconds after which Arrow's unused memory is freed; a scan's next batches reuse it before
 DECAY_MS: Final = 500
 #: variables that libraries read when they are loaded; values that are set already stay
 _LIBRARY_VARIABLES: Final = {
@@ -62,7 +62,7 @@ _LIBRARY_VARIABLES: Final = {
     "JE_ARROW_MALLOC_CONF": "oversize_threshold:16777216",
     "OPENBLAS_THREAD_TIMEOUT": "20",
 }
-#: seconds between two looks at how many blocks there are
+#: seconds between two counts of blocks
 _LOOK_S: Final = 0.1
 #: share of the time to spend on freeing memory
 _SHARE: Final = 0.01
@@ -79,12 +79,12 @@ def daemon_variables() -> dict[str, str]:
 
 
 def settle_daemon() -> None:
-    """Have the collector pass over everything that is loaded: it stays."""
+    """Exclude everything that is loaded from the collector: it stays."""
     gc.freeze()
 
 
 def settle_worker() -> None:
-    """Have it pass over what all workers share, and look rarely; before they are forked."""
+    """Exclude what all workers share from the collector, and run it rarely; before they are forked."""
     gc.freeze()
     gc.set_threshold(WORKER_THRESHOLD, 10, 10)
 
@@ -260,7 +260,7 @@ def choose_arrow_pool() -> None:
 
 @contextlib.contextmanager
 def decay_at_once() -> Iterator[None]:
-    """Have Arrow's unused memory go back when it is freed, while this lasts, and the holes of the heap behind it.
+    """Return Arrow's unused memory to the system at once, while this lasts, and the holes of the heap after it.
 
     For steps that are short of memory.
     The allocator looks at the time when it is asked for memory, and each of its arenas is asked by some of the threads

@@ -104,14 +104,14 @@ cdef class MemoryManager:
         return pool
 
     def on_shortage(self, PagePool pool not None, give_back):
-        """Have give_back() called when a new pool does not fit, until `pool` is closed, which it is to do.
+        """Call give_back() when a new pool does not fit, until `pool` is closed, which it has to do.
 
         It runs in the thread that needs the memory and may write files; its errors are raised there.
         """
         self._keepers[pool._id] = give_back
 
     def _reclaim(self, int64_t pages):
-        """Have memory given back, the oldest first, until so many pages are free or all have been asked.
+        """Ask for memory back, the oldest owner first, until so many pages are free or all have been asked.
 
         One that is added while another is asked, which may write a file, is asked as well.
         """

@@ -30,11 +30,11 @@ import msgspec
 from engine.errors import MemoryBudgetError
 from engine.memory.page_size import PAGE_SIZE_DEFAULT_BYTES
 
-#: pages with which every operator that keeps rows runs correctly
+#: number of pages with which every operator that keeps rows runs correctly
 OPERATOR_PAGES_MIN: Final = 6
-#: operators that keep rows, for each slot, in the planner's costs
+#: number of operators that keep rows, for each slot, in the optimizer's costs
 OPERATORS_PER_SLOT: Final = 2
-#: floating-point error that is not to cost a page
+#: floating-point error that must not cost a page
 _ROUNDING: Final = 1e-6
 
 

@@ -57,7 +57,7 @@ from engine.memory.page_budget import OPERATOR_PAGES_MIN, PageBudget
 from engine.memory.page_size import PAGE_SIZE_MIN_BYTES, page_size_for
 
 PROCESS_SIZE_MIN_BYTES = 32 << 20
-#: sizes that are advised are multiples of it
+#: step of advised sizes
 SIZE_STEP_BYTES = 32 << 20
 BASE_BYTES = 136 << 20
 _MANAGED_MIN_BYTES = OPERATOR_PAGES_MIN * PAGE_SIZE_MIN_BYTES
@@ -79,7 +79,7 @@ class ProcessMemory(msgspec.Struct, frozen=True):
     arrow_bytes: int
     #: bytes of a page and of a network buffer
     page_bytes: int
-    #: network buffers that there are from the start, and that a job may have
+    #: number of network buffers allocated at the start, and the largest number for a job
     network_segments_min: int
     network_segments_max: int
     #: origin of ``managed_bytes``: its key and value

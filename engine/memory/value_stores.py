@@ -16,9 +16,9 @@ from typing import Final, Protocol
 
 from engine.errors import CorruptBlockError
 
-#: bytes of a value that are read and checked together, where it is not read whole
+#: bytes of a value that are read and checked at once
 BLOCK_BYTES: Final = 256 << 10
-#: number of the store, number of the file, offset, checksum of the value
+#: place of a value: number of the store, number of the file, offset, checksum
 Place = tuple[int, int, int, int]
 
 

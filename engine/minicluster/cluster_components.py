@@ -58,7 +58,7 @@ class ClusterSettings(msgspec.Struct, frozen=True):
     heartbeat_timeout_s: float
     cancellation_timeout_s: float
     job_master: JobMasterSettings
-    #: jobs that have slots at one time; 0: any number
+    #: limit of jobs with slots at one time; 0: none
     running_jobs_max: int = 0
 
 

@@ -122,7 +122,7 @@ class MiniCluster:
         self._is_closed = False  # guarded by: self._lock
         # The rest belongs to the loop.
         self._components: ClusterComponents | None = None
-        #: slots of each submission that was admitted
+        #: slots of each admitted submission
         self._slots_of: dict[object, int] = {}
         #: jobs that wait for their turn, the next one first: higher priorities, then earlier submissions
         self._waiting: list[_InLine] = []
@@ -452,7 +452,7 @@ class _Shared(msgspec.Struct):
 
 
 _clusters_lock = threading.Lock()
-#: guarded by: _clusters_lock; the process is part of the key, since threads do not survive a fork
+#: clusters by process and settings, since threads do not survive a fork; guarded by: _clusters_lock
 _clusters: dict[tuple[int, frozenset[tuple[str, str]]], _Shared] = {}
 
 

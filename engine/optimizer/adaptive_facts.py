@@ -203,7 +203,7 @@ def _takes_any_rows(node: PhysicalNode) -> bool:
 
 
 def _with_hashed_broadcast(job_graph: JobGraph, vertex: JobVertex) -> JobGraph:
-    """Have a broadcast input whose size is a guess written in hash partitions, all read by every subtask."""
+    """Write a broadcast input of unknown size in hash partitions, all of which every subtask reads."""
     operator = vertex.chain[0].operator
     if vertex.adaptive_join is None or not vertex.adaptive_join.may_repartition:
         return job_graph

@@ -22,7 +22,7 @@ from engine.optimizer.candidates import Candidate
 from engine.optimizer.physical_plan_builder import PhysicalPlanBuilder
 from engine.statistics.estimates import Estimates
 
-#: states are combined before they cross an exchange where no more than this share of them is expected to be left
+#: expected share of states left below which they are combined before an exchange
 COMBINED_SHARE_MAX = 0.5
 
 

@@ -33,12 +33,12 @@ class AnalyzedOperator(msgspec.Struct, frozen=True):
     strategy: str
     #: ids of the operators that it reads
     inputs: tuple[int, ...]
-    #: None where no size is known
+    #: estimated rows; None: unknown
     expected_rows: float | None
     expected_bytes: float | None
     #: origin of the estimate
     origin: str
-    #: None: it did not run as it was planned
+    #: counters; None: it did not run as planned
     actual: OperatorCounters | None = None
 
 
@@ -47,7 +47,7 @@ class Analysis(msgspec.Struct, frozen=True):
 
     runtime_s: float
     operators: tuple[AnalyzedOperator, ...]
-    #: operators that the plan has not
+    #: operators that the plan does not have
     others: tuple[OperatorCounters, ...]
     #: time of all operators, and of sending rows from task to task
     time_s: float

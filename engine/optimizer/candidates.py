@@ -24,7 +24,7 @@ from engine.optimizer.properties import RANDOM, GlobalProperties, LocalPropertie
 from engine.statistics.costs import NO_COST, Costs, forward_cost, repartition_cost, total_costs
 from engine.statistics.estimates import Estimates
 
-#: most candidates kept for one node
+#: limit of candidates kept for one node
 CANDIDATES_MAX = 8
 
 FORWARD = PartitionerSpec("FORWARD")
@@ -78,7 +78,7 @@ class Candidate(msgspec.Struct, frozen=True, eq=False, dict=True):
     report: JoinReport | None = None
     #: order of the rows in each subtask, by their present names, whether or not any operator needs it
     sorted_by: tuple[SortKey, ...] = ()
-    #: the aggregate whose second phase a sort does as well
+    #: aggregate whose second phase a sort can do
     combined: Candidate | None = None
 
     @property

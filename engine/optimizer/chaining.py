@@ -27,7 +27,7 @@ class Link(NamedTuple):
     producer: PhysicalNode
     channel: Channel
     consumer: PhysicalNode
-    #: channels that leave the producer
+    #: number of channels that leave the producer
     reader_count: int
 
 

@@ -44,7 +44,7 @@ HeavyShares = tuple[tuple[str, float], ...]
 
 _WHOLE = r"-?\d+"
 _DAY = r"\d{4}-\d\d-\d\d"
-#: begin of a type's name -> texts that a narrower type's keys have in common with it
+#: prefix of a type's name -> texts of keys that a narrower type has, too
 _KEPT_TEXTS = (
     (("int", "uint", "double", "float"), re.compile(_WHOLE)),
     (("decimal",), re.compile(_WHOLE + r"(\.\d+)?")),

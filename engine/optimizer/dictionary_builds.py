@@ -17,9 +17,9 @@ from engine.graph.dictionary_limits import CELLS_PER_ROW
 from engine.graph.plan import Join, JoinType
 from engine.statistics.estimates import Estimates
 
-#: combinations that are expected to be all: half of what the join can keep
+#: largest number of combinations expected: half of those that the join can keep
 COMBINATIONS_MAX = 128
-#: share of different keys from which on a sample has seen no two equal ones
+#: share of distinct keys in a sample from which they count as unique
 UNIQUE_SHARE = 0.99
 
 #: joins that need not know which rows of the build side have matched

@@ -33,7 +33,7 @@ from engine.optimizer.function_planning import broadcast_channels
 from engine.optimizer.memory_plan import memory_cuts
 from engine.optimizer.physical_plan import Channel, PhysicalNode
 
-#: (id of the consuming node, position among its inputs)
+#: id of the consuming node, and position among its inputs
 ChannelKey = tuple[int, int]
 
 MEMORY_REASON = "the operators do not fit into a slot's memory together"

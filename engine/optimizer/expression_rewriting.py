@@ -32,7 +32,7 @@ from engine.graph.plan_schema import PlanSchema
 _COMPARISONS = ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "between", "is_in")
 #: Arrow's names of floating-point types
 FLOATS = ("halffloat", "float", "double")
-#: integers of which some are not a float64
+#: integer types with values that no float64 equals
 _WIDE_INTEGERS = ("int64", "uint64")
 
 

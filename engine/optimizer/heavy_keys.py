@@ -41,14 +41,14 @@ from engine.optimizer.join_alternatives import SORTING, LocalStrategy
 from engine.statistics.costs import Costs, repartition_cost
 from engine.statistics.estimates import Estimates
 
-#: work of one key, as a part of a subtask's equal share, from which on it is split
+#: work of one key, as a part of a subtask's equal share, from which it is split
 HEAVY_LOAD = 0.25
-#: keys that are split at most
+#: limit of split keys
 KEYS_MAX = 32
-#: keys named in the reason of a channel
+#: limit of keys named in the reason of a channel
 _NAMED_MAX = 3
 
-#: sides (0 left, 1 right) whose rows come out for their own sake
+#: sides (0 left, 1 right) whose unmatched rows are in the result
 _OWN_ROWS = {
     JoinType.LEFT: {0},
     JoinType.RIGHT: {1},

@@ -30,7 +30,7 @@ from engine.graph.ship_strategy import ShipStrategy
 from engine.graph.sort_key import SortKey
 from engine.optimizer.candidates import Candidate
 
-#: operators that make something of each row, wherever it is
+#: operators that process each row by itself
 _ROW_WISE: Final = Project | Filter | PythonFunction | Explode
 
 

@@ -94,7 +94,7 @@ FF = ShipPair(Ship.FORWARD, Ship.FORWARD)
 
 _PAIR_NAMES = {HH: "REPARTITION", FB: "BROADCAST", BF: "BROADCAST", FF: "FORWARD"}
 
-#: the truth table of the header for more than one subtask
+#: correct pairs for more than one subtask, as the table in the header has them
 CORRECT_PAIRS: dict[JoinType, tuple[ShipPair, ...]] = {
     JoinType.INNER: (HH, BF, FB),
     JoinType.LEFT: (HH, FB),

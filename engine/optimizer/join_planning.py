@@ -183,7 +183,7 @@ def _dictionary_table(join: Join, strategy: LocalStrategy, left: Candidate, righ
 def _with_reason(
     shippings: tuple[Shipping, Shipping], strategy: LocalStrategy, join: Join, table: float
 ) -> tuple[Shipping, Shipping]:
-    """Say of the built side how small its table will be."""
+    """Add to the build side's reason how small its table will be."""
     left, right = shippings
     keys = join.left_keys if strategy is LocalStrategy.HASH_BUILD_FIRST else join.right_keys
     reason = f"dictionary-encoded build side: rows differ in {keys[0]} alone, a table of {size_text(table)}"

@@ -26,9 +26,9 @@ Tree = int | tuple["Tree", "Tree"]
 EXHAUSTIVE_MAX = 10
 #: bytes of a row beside its columns: hash, place in the table, reads for each row
 ROW_BYTES = 16.0
-#: a byte of the build side is written and found again, one of the probe side only passes
+#: cost of a byte of the build side, relative to one of the probe side
 BUILD_WEIGHT = 3.0
-#: bytes that a join gets through while the search looks at one pair of sets
+#: bytes that a join processes in the time in which the search examines one pair of sets
 PAIR_BYTES = 500.0
 
 

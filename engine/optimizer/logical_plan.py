@@ -78,7 +78,7 @@ class LogicalPlan:
         return node
 
     def redirect(self, old_id: int, new_id: int) -> None:
-        """Let every consumer of one node read another instead."""
+        """Make every consumer of one node read another instead."""
         for node in list(self._nodes.values()):
             if old_id in node.inputs and node.id != new_id:
                 inputs = tuple(new_id if source == old_id else source for source in node.inputs)

@@ -60,7 +60,7 @@ _STRATEGIES: Final = {
     "KEYGROUP": ShipStrategy.PARTITION_HASH,
     "CUSTOM": ShipStrategy.PARTITION_CUSTOM,
 }
-#: kinds whose outcome does not depend on where rows lay before, and that run nothing of the user's there
+#: kinds whose result does not depend on the previous partitioning, and that run no user function
 _FORGETS_INPUT: Final = frozenset({"SHUFFLE", "GLOBAL", "BROADCAST", "KEYGROUP", "RANGE"})
 
 

@@ -69,7 +69,7 @@ class PhysicalNode(msgspec.Struct, frozen=True):
     #: the hint that decided, or ""
     hint: str = ""
     pages: int = 0
-    #: first phase that runs where its input is (a projection of arguments, partial aggregate, local limit)
+    #: True for a first phase that runs with its input (a projection of arguments, partial aggregate, local limit)
     is_local_phase: bool = False
 
     @property
@@ -89,9 +89,9 @@ class OptimizedPlan(msgspec.Struct, frozen=True):
     """The result of the optimizer."""
 
     nodes: tuple[PhysicalNode, ...]
-    #: the plan after rewriting, with node ids that PhysicalNode.plan_node means
+    #: plan after rewriting, with the node ids of PhysicalNode.plan_node
     plan: Plan
-    #: the plan as it was given
+    #: plan before rewriting
     original: Plan
     settings: OptimizerSettings
 

@@ -27,7 +27,7 @@ from engine.optimizer.join_estimates import candidate_pairs
 from engine.statistics.costs import Costs
 from engine.statistics.estimates import Estimates
 
-#: candidate pairs for each row of both sides from which on sorting pays
+#: candidate pairs per row of both sides from which sorting pays
 PAIRS_PER_ROW: Final = 8.0
 #: cost of trying one pair, in bytes that are touched
 PAIR_BYTES: Final = 16.0

@@ -51,11 +51,11 @@ from engine.statistics.estimates import Estimates
 if TYPE_CHECKING:
     from engine.join.join_type import Emission
 
-#: share of a source's rows that a filter is expected to keep, at most
+#: largest share of a source's rows that a filter is expected to keep
 KEPT_SHARE_MAX: Final = 0.5
-#: rows of a source below which there is nothing to gain
+#: rows of a source below which a filter does not pay
 SOURCE_ROWS_MIN: Final = 100_000
-#: rows of a build side beyond which its keys are no small thing to look through; as many as a filter takes
+#: rows of a build side beyond which collecting its keys is expensive; as many as a filter takes
 BUILD_ROWS_MAX: Final = 2_000_000
 
 

@@ -19,13 +19,13 @@ from engine.graph.expression import AggregateCall, Call, Case, Cast, ColumnRef, 
 from engine.graph.plan_schema import PlanSchema
 from engine.optimizer.expression_rewriting import cannot_raise
 
-#: digits that integers count as beside decimals; up to 32 bits they cannot overflow when they are added up
+#: digits that integers count as beside decimals; sums of up to 32 bits cannot overflow
 _SMALL_INTEGERS: Final = dict.fromkeys(("int8", "uint8", "int16", "uint16", "int32", "uint32"), 10)
 _INTEGERS: Final = {**_SMALL_INTEGERS, "int64": 19, "uint64": 20}
 _FLOATS: Final = ("halffloat", "float", "double")
 _DECIMAL: Final = re.compile(r"decimal(?:32|64|128|256)\((\d+), (-?\d+)\)")
 _NUMBER: Final = re.compile(r"-?(\d+)\.?(\d*)")
-#: digits of results, and of those over decimals that have more; those that sums of so many rows add
+#: precision of results, of those over wider decimals, and of sums over so many rows
 _DIGITS_MAX: Final = 38
 _WIDE_DIGITS_MAX: Final = 76
 _DIGITS_OF_ROWS: Final = 12

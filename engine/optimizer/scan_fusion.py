@@ -35,7 +35,7 @@ def fuse_scans(nodes: Sequence[PhysicalNode], plan: Plan) -> list[PhysicalNode]:
     """Return the nodes with filters in their sources, numbered anew."""
     readers = Counter(channel.source for node in nodes for channel in node.inputs)
     changed = {node.id: node for node in nodes}
-    #: fused nodes -> their sources
+    #: sources by the nodes that were fused into them
     gone: dict[int, int] = {}
     for node in nodes:
         below = node.inputs[0].source if len(node.inputs) == 1 else None

@@ -45,7 +45,7 @@ DEFAULT_PREFIX = 0.1
 DEFAULT_OTHER = 1 / 3
 SMALLEST = 0.001
 
-#: comparison -> the same comparison with its sides swapped
+#: comparison -> the comparison with sides swapped
 _SWAPPED = {"less": "greater", "less_equal": "greater_equal", "greater": "less", "greater_equal": "less_equal"}
 _TEXT_DEFAULTS = {
     "str_contains": DEFAULT_CONTAINS,
@@ -53,7 +53,7 @@ _TEXT_DEFAULTS = {
     "str_ends_with": DEFAULT_PREFIX,
 }
 
-#: share of a sample from which on it is believed
+#: share of the sample from which it is trusted
 SAMPLED_SURELY = 0.001
 SAMPLED_LEAST = 0.00005
 _DAY_SECONDS = 86_400.0

@@ -69,12 +69,12 @@ from engine.statistics.estimates import Estimates
 SMALL_BYTES = 384e6
 #: number of subtasks for which SMALL_BYTES was measured; with more of them parallelism gains more
 _MEASURED_SUBTASKS = 2
-#: parts are so much larger in a plan where at least a share of what is read would travel
+#: factor on the limit in a plan where at least SHUFFLED_SHARE of the bytes read would travel
 SHUFFLED_FACTOR = 8
 SHUFFLED_SHARE = 3 / 4
 #: bytes that one subtask reads in hardly any time, while several wait for it
 SCAN_BYTES = 48e6
-#: sides of a join that may be read in several subtasks while each has all rows of the other one
+#: sides of a join that several subtasks may read in parts while each has all rows of the other side
 _PROBE_SIDES = {
     JoinType.INNER: (0, 1),
     JoinType.LEFT: (0,),
@@ -121,7 +121,7 @@ def small_parts(
     """Return a flag for each node: whether it belongs to a small part; the limit is multiplied by ``factor``."""
     if not settings.has_small_parts or settings.parallelism == 1:
         return [False] * len(plan.nodes)
-    #: bytes that the sources below a node hold
+    #: bytes of the sources below each node
     read: list[float | None] = []
     most, most_sorted = small_bytes(settings, factor, is_alone=is_alone), small_bytes(settings)
     for node in plan.nodes:

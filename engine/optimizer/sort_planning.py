@@ -46,13 +46,13 @@ from engine.shown_sizes import size_text
 from engine.statistics.costs import local_cost, repartition_cost
 from engine.statistics.estimates import Estimates
 
-#: an input up to this is sorted in one subtask
+#: input up to which one subtask sorts
 SMALL_SORT_BYTES: float = 4e6
-#: a limit up to this has the first rows of files; a larger one would have its readers wait for each other
+#: limit up to which the first rows of files are taken; for a larger one readers would wait for each other
 LIMIT_BYTES: float = 8e6
-#: the rows are in order already
+#: strategy for rows that are in order already
 NO_SORT: Final = "NO_SORT"
-#: weight of a merge: it takes a few pages
+#: weight of a merge, which takes a few pages
 MERGE_WEIGHT: Final = 0.05
 
 

@@ -47,7 +47,7 @@ from engine.statistics.costs import local_cost, repartition_cost
 from engine.statistics.estimates import Estimates, row_width
 
 SORTED_AGGREGATE: Final = "SORTED_AGGREGATE"
-#: groups are combined from this share of the rows on
+#: share of the rows from which groups are combined in the sort
 GROUPS_SHARE: Final = 0.4
 #: average bytes of strings and binaries in states above which hashing leaves them beside the rows
 WIDE_BYTES: Final = 4 << 10

@@ -27,9 +27,9 @@ from engine.graph.operator_descriptor import ProjectOperator, SortOperator, Sour
 from engine.graph.runtime_filter import TopThreshold
 from engine.optimizer.physical_plan import PhysicalNode
 
-#: rows of a source below which there is nothing to gain
+#: rows of a source below which a threshold does not pay
 SOURCE_ROWS_MIN: Final = 100_000
-#: rows that are asked for, at most
+#: largest number of rows of a top-n
 TOP_ROWS_MAX: Final = 1 << 14
 #: prefixes of types whose order in arrays and in row groups is known
 _TYPES: Final = (

@@ -39,11 +39,11 @@ from engine.optimizer.sort_planning import SMALL_SORT_BYTES, in_order
 from engine.statistics.costs import NO_COST, local_cost, repartition_cost
 from engine.statistics.estimates import Estimates
 
-#: weight of functions that know their result with the row
+#: weight of functions whose result depends on rows up to the current one
 LIGHT_WEIGHT: Final = 0.05
 #: weight of functions that wait for the end of the partition, or read earlier rows
 HEAVY_WEIGHT: Final = 0.25
-#: producers cut their groups where at most this share of the rows is left
+#: share of the rows left below which producers limit their groups
 TOP_SHARE: Final = 0.25
 _ENDS_WITH_PARTITION: Final = frozenset({"percent_rank", "cume_dist", "ntile"})
 

@@ -29,10 +29,10 @@ from engine.records.arrow_c_data cimport ArrowArray, ArrowSchema
 from engine.records.byte_kernels cimport count_ones, load64
 from engine.records.plain_types import plain_batch
 
-#: bytes of one batch at most: every row made of it then fits the row format
+#: limit of bytes of one batch: every row made of it then fits the row format
 cdef int64_t BATCH_BYTES_MAX = 2 ** 31 - 1
 
-#: values whose nulls are counted in less time than it takes to give the GIL away and get it back
+#: number of values whose nulls are counted faster than the GIL is released and taken
 cdef int64_t BRIEF_VALUES = 1 << 20
 
 cdef int32_t UNSUPPORTED = -1

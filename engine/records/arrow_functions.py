@@ -27,7 +27,7 @@ from engine.records.plain_scalars import scalar_of
 
 #: functions whose names would be keywords of Python
 _REGISTERED: Final = {"and_": "and", "or_": "or"}
-#: functions that pyarrow.compute gives other parameters than the registry has
+#: functions with other parameters in pyarrow.compute than in the registry
 _WRITTEN_BY_HAND: Final = frozenset({"index", "top_k_unstable", "bottom_k_unstable"})
 _PLAIN: Final = frozenset({bool, int, float, str})
 

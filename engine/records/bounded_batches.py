@@ -19,7 +19,7 @@ import pyarrow as pa
 from engine.records.arrow_batch import batch_bytes
 from engine.records.batch_limits import BATCH_BYTES_MAX, BATCH_ROWS_MAX
 
-#: a batch of this many rows or bytes is large enough for any operator
+#: rows and bytes from which a batch is large enough for any operator
 ROWS_MIN: Final = 16384
 BYTES_MIN: Final = 512 << 10
 #: number of waiting batches that are combined into one, which goes on waiting
@@ -83,7 +83,7 @@ class SmallBatches:
         return ready
 
     def shrink(self) -> None:
-        """Have fewer rows be enough for the next one: the last one took long."""
+        """Reduce the rows of the next batch: the last one took long."""
         self._rows_min = max(1, self._rows_min // 4)
 
     def rest(self) -> list[pa.RecordBatch]:

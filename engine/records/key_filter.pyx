@@ -153,7 +153,7 @@ cdef list _view_integers(object array, int32_t width, ColumnView* column):
     return buffers
 
 
-#: kind and width of the types of keys that were asked for, by type
+#: kind and width of key types seen so far
 cdef dict _kinds = {}
 
 

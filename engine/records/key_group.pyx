@@ -44,7 +44,7 @@ from engine.records.hash_mix cimport word_of_double, word_of_float
 from engine.records.key_types import check_key_columns
 from engine.records.plain_types import plain_schema
 
-#: Flink's bounds of the maximum parallelism
+#: bounds of the maximum parallelism in Flink
 LOWER_BOUND_MAX_PARALLELISM = 128
 UPPER_BOUND_MAX_PARALLELISM = 32768
 

@@ -23,7 +23,7 @@ def is_key_type(data_type: pa.DataType) -> bool:
 
 
 def key_remedy(data_type: pa.DataType) -> str:
-    """Return what an error advises about a column of a type that is no key."""
+    """Return the advice of an error about a column whose type cannot be a key."""
     if isinstance(data_type, pa.BaseExtensionType):
         return f"cast it to {data_type.storage_type}, which is what it stores"
     if pa.types.is_struct(data_type):

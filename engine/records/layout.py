@@ -54,12 +54,12 @@ from functools import lru_cache
 
 import msgspec
 
-#: changes with any change of this page; carried in the identity of blocks and pages, not in rows
+#: version of the layout on this page, part of the identity of blocks and pages
 ROW_FORMAT_VERSION = 2
 
-#: bytes of the size field at the start of a row, and where the null bits begin
+#: bytes of the size field at the start of a row, which the null bits follow
 SIZE_FIELD_BYTES = 4
-#: rows and pages are multiples of this, in address and in length
+#: alignment of rows and pages, in address and in length
 ROW_ALIGNMENT = 8
 #: bytes of the slot of a variable value: offset, length
 VARIABLE_SLOT_BYTES = 8

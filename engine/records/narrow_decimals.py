@@ -25,7 +25,7 @@ import pyarrow as pa
 
 from engine.records.arrow_functions import pc
 
-#: digits that every int64 of so many has
+#: precision up to which every number fits into int64
 NARROW_DIGITS_MAX: Final = 18
 _NARROW_ID: Final = pa.decimal64(1).id
 

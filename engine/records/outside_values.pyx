@@ -54,7 +54,7 @@ from engine.records.arrow_batch cimport (
 from engine.records.hash_mix cimport hash_start, mix_bytes
 from engine.records.nested_value cimport body_size, write_body
 
-#: values from this many bytes on lie outside, where the owner of the rows allows it
+#: size from which values lie out of line, where the owner of the rows allows it
 cdef int64_t DEFAULT_BYTES = 1 << 20
 cdef int64_t limit_bytes = DEFAULT_BYTES
 

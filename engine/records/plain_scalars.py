@@ -52,7 +52,7 @@ def scalar_of(value: Any, data_type: pa.DataType | None = None) -> pa.Scalar:
 
 @contextlib.contextmanager
 def without_pandas() -> Iterator[None]:
-    """Have ``pa.scalar``, and ``pa.array`` of one scalar, look for no pandas meanwhile."""
+    """Keep ``pa.scalar``, and ``pa.array`` of one scalar, from looking for pandas meanwhile."""
 
     def scalar(value: Any, *types: Any, **others: Any) -> pa.Scalar:
         data_type = types[0] if types else others.pop("type", None)

@@ -26,7 +26,7 @@ from engine.records.text_gather import gathered_texts
 
 #: limit of nesting; kernels recurse over the type
 NESTING_MAX = 64
-#: kinds of types that are plain whatever their parameters: most batches have no other, and are not looked at further
+#: types that are plain with any parameters: most batches have no others, and need no further check
 _PLAIN_IDS = frozenset(
     data_type.id
     for data_type in (

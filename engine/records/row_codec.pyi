@@ -18,7 +18,7 @@ class RowCodec:
     is_fixed: bool
     def __new__(cls, schema: pa.Schema) -> RowCodec: ...
     def keep_outside(self, owner: ValueOwner, inside: Iterable[int] = ()) -> None:
-        """Let wide values lie outside of the rows, with owner; columns of these indexes stay inside."""
+        """Store wide values out of line, with owner; columns of these indexes stay in their rows."""
     def to_rows(self, batch: pa.RecordBatch) -> bytes:
         """Return the rows of a record batch, one behind the other."""
     def from_rows(self, page: Buffer) -> pa.RecordBatch:

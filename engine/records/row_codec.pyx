@@ -86,7 +86,7 @@ cdef void _zero_padding(const uint32_t* sizes, uint8_t** targets, int64_t count,
 
 
 cdef void _mark_outside(const uint8_t* flags, int64_t count, int32_t slot, uint8_t** targets) noexcept nogil:
-    """Say in the slots which values are references."""
+    """Mark in the slots the values that are references."""
     cdef int64_t row
     for row in range(count):
         if flags[row]:
@@ -296,7 +296,7 @@ cdef class RowCodec:
             free(targets)
 
     def keep_outside(self, owner, inside=()):
-        """Let wide values lie outside of the rows, with owner (write_value); columns of these indexes stay inside."""
+        """Store wide values out of line, with owner (write_value); columns of these indexes stay in their rows."""
         self.let_outside(owner, inside)
 
     def from_rows(self, const uint8_t[::1] page not None):

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from engine.graph.sort_key import SortKey
 
 KEPT_BYTES_MAX: Final = 4 << 20
-#: share of the rows that are asked for, after which keys are cut back to as many
+#: share of the rows wanted, after which keys are cut back to that number
 _NEW_SHARE: Final = 8
 
 _TRUE = scalar_of(True)
@@ -55,10 +55,10 @@ class TopKeys:
     def __init__(self, key: SortKey, count: int, *, is_only_key: bool = False) -> None:
         self._descending = key.descending
         self._is_only_key = is_only_key
-        #: rows that are asked for
+        #: number of rows wanted
         self.count = count
         in_order = ("nan", "plain") if key.descending else ("plain", "nan")
-        #: kinds of keys in their order
+        #: kinds of keys in order
         self._kinds = (*in_order, "null") if key.nulls_last else ("null", *in_order)
         self._counts = {"null": 0, "nan": 0}
         self._values: list[pa.Array] = []
@@ -66,10 +66,10 @@ class TopKeys:
         self._bytes = 0
         self._new = 0
         self._is_full = False
-        #: the kind of the n-th key, and the key where it is plain
+        #: kind of the n-th key; the key follows if it is plain
         self._kind = ""
         self._worst: Any = None
-        #: rows that have come out under this threshold
+        #: number of rows returned under this threshold
         self._rows_out = 0
         self._is_strict = False
 

@@ -37,7 +37,7 @@ cdef int64_t US_OF_DAY = 86_400_000_000
 #: days of 0001-01-01 and 9999-12-31
 cdef int64_t FIRST_DAY = -719_162
 cdef int64_t LAST_DAY = 2_932_896
-#: days that a timedelta holds
+#: limit of days in a timedelta
 cdef int64_t DURATION_DAYS_MAX = 999_999_999
 
 cdef dict UNITS_US = {"s": 1_000_000, "ms": 1000, "us": 1}
@@ -99,7 +99,7 @@ cdef class ColumnValues:
         return value_at(&self.column, row)
 
     cdef int leave_to_arrow(self) except -1:
-        """Have pyarrow make all values: DataError if the column has one that Python does not have."""
+        """Let pyarrow make all values: DataError if the column has one that Python does not have."""
         self.owners = made_values(self.name, self.array)
         self.column.objects = <void*>self.owners
         self.column.kind = AS_OBJECT

@@ -64,7 +64,7 @@ cdef extern from "Python.h":
 cdef enum:
     TEXT_BYTES_FIRST = 8192
 
-#: integers that are floats of the same value
+#: limit up to which integers are exact doubles
 cdef int64_t DOUBLE_WHOLE_MAX = 1 << 53
 cdef int64_t FLOAT_WHOLE_MAX = 1 << 24
 #: number from which on values are nearer to infinity than to the largest float32
@@ -84,7 +84,7 @@ cdef dict OTHERS = {
     pa.date32().id: FROM_DATE, pa.timestamp("us").id: FROM_MOMENT, pa.time32("s").id: FROM_TIME4,
     pa.time64("us").id: FROM_TIME8, pa.duration("us").id: FROM_DURATION,
 }
-#: units of times in microseconds; less than one: minus what a microsecond has of them
+#: microseconds of each unit; for smaller units, the negated number of units in a microsecond
 cdef dict UNITS_US = {"s": 1_000_000, "ms": 1000, "us": 1, "ns": -1000}
 
 

@@ -28,11 +28,11 @@ from engine.records.arrow_batch import batch_bytes
 if TYPE_CHECKING:
     from engine.memory.budget import Reservation
 
-#: rows from this width on are very wide
+#: width from which rows are very wide
 WIDE_BYTES: Final = 8 << 20
-#: copies of a row while it is read, or while it is written beside what was read
+#: number of copies of a row while it is read, or written beside its source
 COPIES: Final = 3
-#: Arrow's own choice, from which Parquet takes its buffers whatever pool is set later
+#: default pool of Arrow, from which Parquet takes its buffers whatever pool is set later
 _PARQUET_POOL: Final = pa.default_memory_pool()
 #: number of rows up to which one row of a batch may have most of its bytes
 _FEW_ROWS: Final = 128
@@ -92,7 +92,7 @@ def one_by_one(batches: Iterator[pa.RecordBatch], row_bytes: float) -> Iterator[
 
 
 def give_back() -> None:
-    """Have Arrow give unused memory back to the system, after a wide row was read or written."""
+    """Return Arrow's unused memory to the system, after a wide row was read or written."""
     pa.default_memory_pool().release_unused()
     _PARQUET_POOL.release_unused()
 

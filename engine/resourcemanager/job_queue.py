@@ -28,7 +28,7 @@ from engine.gateways.job_queue import JobTurn, WaitingJob, WaitingReason
 from engine.gateways.messages import RequestSlots
 from engine.ids import JobId
 
-#: owed first, then the job's turn, then the order in which they came
+#: owed slots first, then the job's turn, then the order of requests
 _Key = tuple[int, int, int, int]
 
 

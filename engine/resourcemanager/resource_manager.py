@@ -66,15 +66,15 @@ _log = logging.getLogger(__name__)
 RESOURCE_MANAGER_ADDRESS = "resourcemanager"
 #: refused connections in a row after which a TaskExecutor counts as lost
 _UNREACHABLE_MAX = 2
-#: seconds in which a TaskExecutor holds its next call open
+#: seconds in which a TaskExecutor opens its next call
 _NEXT_CALL_S = 1.0
-#: seconds in which jobs of the leader before keep their place although they have not asked for slots yet
+#: seconds for which jobs of the previous leader keep their places before they ask for slots
 _EXPECTED_S = 10.0
-#: seconds in which a TaskExecutor must answer that it ends
+#: seconds in which a TaskExecutor must confirm that it ends
 _END_S = 5.0
-#: a TaskExecutor that does not answer is asked so often to drop a job
+#: number of tries to tell a TaskExecutor that does not answer to drop a job
 _RELEASE_TRIES = 5
-#: a difference of clocks that people are told of
+#: difference of clocks that is reported to users
 _CLOCK_NOTE_MS = 5_000
 
 
@@ -85,7 +85,7 @@ class ResourceManagerSettings(msgspec.Struct, frozen=True):
     heartbeat_timeout_s: float
     #: True if slots are taken of as many TaskExecutors as possible
     is_spread: bool = False
-    #: jobs that have slots at one time; 0: any number
+    #: limit of jobs with slots at one time; 0: none
     running_jobs_max: int = 0
 
 
@@ -108,7 +108,7 @@ class ResourceManager(RpcEndpoint):
         self._rpc = rpc
         self._epoch = epoch
         self._slots = SlotManager(is_spread=settings.is_spread, running_max=settings.running_jobs_max)
-        #: jobs that were told that there are too few slots for them
+        #: jobs that were told that the cluster has too few slots
         self._short: frozenset[JobId] = frozenset()
         self._addresses: dict[ResourceId, str] = {}
         self._registrations: dict[ResourceId, RegisterTaskExecutor] = {}
@@ -116,9 +116,9 @@ class ResourceManager(RpcEndpoint):
         self._seen_ms: dict[ResourceId, int] = {}
         self._clock = clock
         self._is_known_job = is_known_job
-        #: jobs that have a JobMaster, whether or not it has asked for slots
+        #: jobs with a JobMaster, whether or not it has asked for slots
         self._led_jobs = led_jobs
-        #: TaskExecutors that are being asked whether they are there
+        #: TaskExecutors that are being checked
         self._looked_after: set[ResourceId] = set()
         #: number of calls each has held open
         self._calls: Counter[ResourceId] = Counter()
@@ -136,7 +136,7 @@ class ResourceManager(RpcEndpoint):
         self.spawn(self._send_heartbeats(), "heartbeats")
 
     async def register_task_executor(self, request: RegisterTaskExecutor) -> RegistrationReply:
-        """Know a TaskExecutor and its slots."""
+        """Register a TaskExecutor and its slots."""
         if request.resource_id not in self._addresses:
             _log.info("TaskManager %s registers %d slots", request.resource_id, len(request.slots))
         for former in self._at_the_place_of(request):
@@ -228,7 +228,7 @@ class ResourceManager(RpcEndpoint):
             _log.warning("TaskManager %s was not told to end: %s", resource_id, error)
 
     def release_job(self, job_id: JobId) -> None:
-        """Have the TaskExecutors that came with a job drop it: it ended without a JobMaster."""
+        """Make the TaskExecutors that hold a job drop it: it ended without a JobMaster."""
         for resource_id, known in self._registrations.items():
             if job_id in known.jobs:
                 self.spawn(self._tell_over(resource_id, known.address, job_id), f"end of {job_id} on {resource_id}")
@@ -402,6 +402,6 @@ class ResourceManager(RpcEndpoint):
             _log.warning("%s was not told %s: %s", job_master_address, request, error)
 
     async def stop(self) -> None:
-        """Let go of the calls that are held, then stop."""
+        """End the calls that are held open, then stop."""
         self._ends.set()
         await super().stop()

@@ -62,7 +62,7 @@ class SlotManager:
 
     def __init__(self, *, is_spread: bool = False, running_max: int = 0) -> None:
         self._is_spread = is_spread
-        #: the requests that wait
+        #: waiting requests
         self.queue = JobQueue(running_max)
         self._slots: dict[tuple[ResourceId, int], _Slot] = {}
         self._job_names: dict[JobId, str] = {}

@@ -33,7 +33,7 @@ _STANDBYS_STAY = (
     "all TaskManagers and the JobManager that leads end; JobManagers that stand by stay, and one of them leads next,"
     " with the jobs that had not ended: bin/stop-cluster.sh ends all of them"
 )
-#: states that ``/overview`` counts by themselves; jobs in all others count as running
+#: states that ``/overview`` counts separately; all others count as running
 _ENDED = ("FINISHED", "CANCELED", "FAILED", "SUSPENDED")
 
 

@@ -26,7 +26,7 @@ _CAUSE_CHARACTERS = 160
 class View(NamedTuple):
     """The views of a job's page."""
 
-    #: position of the vertex whose subtasks are open
+    #: position of the vertex whose subtasks are shown
     vertex: int | None = None
     refreshes: bool = True
     #: True if TaskManagers, with their logs, can be asked from here

@@ -20,7 +20,7 @@ from engine.rest.services import RestServices, answer, decoded, job_id_of, numbe
 from engine.rpc.errors import RpcTimeoutError
 from engine.rpc.http_messages import Access, HttpError, HttpRequest, HttpResponse, Route
 
-#: a JobGraph with its plan, functions and inline data
+#: limit of a JobGraph with its plan, functions and inline data
 JOB_GRAPH_BYTES_MAX = 64 << 20
 WAIT_S_MAX = 60.0
 _ENDED = frozenset({"FINISHED", "FAILED", "CANCELED"})

@@ -33,7 +33,7 @@ from engine.rest.services import RestServices, answer
 from engine.rpc.http_messages import Access, Handler, HttpRequest, HttpResponse, Route
 from engine.rpc.refusals import REFUSALS, Reason, Refusal
 
-#: variables that are shown: this program's own
+#: prefix of variables that are shown: this program's own
 _VARIABLE_PREFIX = "DREY_"
 
 

@@ -32,7 +32,7 @@ class RestServices:
     clock: Clock = field(default_factory=SystemClock)
     #: log files of this process
     logs: LogFolder = field(default_factory=lambda: LogFolder(None))
-    #: reaches a component of another process by its address, only to ask; None: there is no other process
+    #: function that connects to a component of another process by its address; None: there is no other process
     connect: Callable[[str], Gateway] | None = None
     #: callback that ends this process; None: requests cannot end it
     shut_down: Callable[[], None] | None = None
@@ -94,7 +94,7 @@ def number_of(request: HttpRequest, name: str, default: float, maximum: float) -
     except ValueError as error:
         raise HttpError(400, f"{name} is not a number") from error
     if not 0 <= value <= maximum:
-        raise HttpError(400, f"{name} must lie between 0 and {maximum:g}")
+        raise HttpError(400, f"{name} must be between 0 and {maximum:g}")
     return value
 
 

@@ -29,7 +29,7 @@ _REFUSED: tuple[tuple[str, str, str], ...] = (
     ("POST", "/jars/{jar_id}/run-application", _SCRIPTS),
     ("DELETE", "/jars/{jar_id}", _SCRIPTS),
 )
-#: the reason given for each, by method and path
+#: refusals by method and path, with their reasons
 REFUSALS = {(method, path): f"not supported: {reason}" for method, path, reason in _REFUSED}
 
 

@@ -20,7 +20,7 @@ from engine.rest.job_document import (
     state_counts,
 )
 
-#: a share of blocked samples above which back pressure is low, and above which it is high
+#: shares of blocked samples above which back pressure is low, and high
 LOW_RATIO = 0.1
 HIGH_RATIO = 0.5
 

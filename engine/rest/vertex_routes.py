@@ -38,7 +38,7 @@ from engine.rpc.http_messages import Access, Handler, HttpError, HttpRequest, Ht
 
 _VERTEX = "/jobs/{job_id}/vertices/{vertex_id}"
 _SUBTASK = f"{_VERTEX}/subtasks/{{index}}"
-#: seconds that an answer may take beyond the samples themselves
+#: seconds that an answer may take in addition to the samples
 _SAMPLE_GRACE_S = 10.0
 #: samples of a job's tasks for one answer about back pressure, and the milliseconds between two
 _SAMPLES, _SAMPLE_INTERVAL_MS = 100, 50

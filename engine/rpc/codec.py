@@ -20,7 +20,7 @@ from engine.rpc import errors as rpc_errors
 from engine.rpc.errors import MessageCodecError, RemoteCallError
 
 _ERROR_TAG = "!"
-#: an array of two, the first one a text of one byte
+#: prefix of an error: an array of two, the first a text of one byte
 _ERROR_PREFIX = b"\x92\xa1!"
 
 

@@ -33,10 +33,10 @@ from engine.errors import ConfigurationError
 from engine.rpc.errors import ACCEPTED_MS, AccessDeniedError, ClockDifferenceError, MissingCredentialError
 from engine.rpc.secret_file import SECRET_MIN_BYTES, load_or_create_secret, load_secret, place_beside_configuration
 
-#: the header that carries a signature
+#: header with the signature
 AUTHORIZATION = "Authorization"
 SCHEME = "Drey-HMAC-SHA256"
-#: most requests of the last two minutes that are remembered, about 100 bytes each
+#: limit of remembered requests, of the last two minutes, about 100 bytes each
 NONCES_MAX = 500_000
 
 SEAL_BYTES = 32
@@ -45,7 +45,7 @@ _HEX = frozenset("0123456789abcdef")
 _NONCE_LENGTH = 32
 _DIGEST_LENGTH = 64
 
-#: the digest of no body
+#: digest of an empty body
 EMPTY_DIGEST = hashlib.sha256(b"").hexdigest()
 
 _DEFAULT_FILE = "cluster.secret"
@@ -72,7 +72,7 @@ class Credentials:
         self._other_key = _derived(secret, b"other")
         self._clock = clock or SystemClock()
         self._nonces: set[str] = set()
-        #: (time on our clock at which it may be forgotten, nonce), oldest first
+        #: (time on this clock at which it may be forgotten, nonce), oldest first
         self._nonce_ends: deque[tuple[float, str]] = deque()
 
     def __repr__(self) -> str:

@@ -55,7 +55,7 @@ def handler_names(protocol: type) -> Mapping[type, str]:
 class RpcEndpoint:
     """Base of Dispatcher, ResourceManager, JobMaster and TaskExecutor."""
 
-    #: the gateway protocol whose methods this component implements
+    #: gateway protocol of the component
     protocol: type
 
     def __init__(self, address: str, fence: Fence, on_fatal: Callable[[BaseException], None] | None = None) -> None:

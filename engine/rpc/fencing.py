@@ -24,7 +24,7 @@ class Fence(Protocol):
 
 
 class LeaderFence:
-    """Lets one epoch pass."""
+    """A fence that accepts one epoch."""
 
     def __init__(self, epoch: int) -> None:
         self.epoch = epoch
@@ -36,7 +36,7 @@ class LeaderFence:
 
 
 class FollowerFence:
-    """Lets the highest epoch so far pass."""
+    """A fence that accepts the highest epoch so far."""
 
     def __init__(self) -> None:
         self.epoch = 0

@@ -19,7 +19,7 @@ from typing import Any, cast
 
 from aiohttp import web
 
-#: clients close idle connections sooner, so that none is closed while it carries a request
+#: seconds until idle connections are closed; clients close them sooner, so that no request meets a closed one
 KEEPALIVE_S = 75.0
 #: seconds for which the rest of a refused body is read and dropped, so that its sender can read why
 _LINGER_S = 2.0
@@ -56,7 +56,7 @@ class GuardedConnection(web.RequestHandler):
         #: time at which the current, incomplete head began; None between requests
         self.head_began_s: float | None = loop.time()
         self.is_busy = False
-        #: a request of this connection has proved the secret
+        #: True if a request of this connection has proved the secret
         self.is_trusted = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:

@@ -25,15 +25,15 @@ from engine.rpc.http_messages import HttpError, HttpRequest, HttpResponse
 
 #: header of a request that was passed on
 FORWARDED_HEADER = "X-Drey-Forwarded"
-#: header of the answer: the process that gave it
+#: header with the process that gave the answer
 ANSWERED_BY_HEADER = "X-Drey-Answered-By"
 
 _CONNECT_S = 5.0
 #: seconds of silence, longer than any route waits on purpose
 _SILENCE_S = 150.0
-#: answers up to here are read whole
+#: limit of answers that are read whole
 _WHOLE_BYTES = 1 << 20
-#: headers of one connection only, or written anew for the next one
+#: headers of one connection only, or rewritten for the next one
 _OWN_HEADERS = frozenset(
     {
         "connection",
@@ -49,7 +49,7 @@ _OWN_HEADERS = frozenset(
         "upgrade",
     }
 )
-#: headers of an answer that the server here writes itself
+#: headers of an answer that this server writes itself
 _SAID_HERE = _OWN_HEADERS | {"content-type", "date", "server", "cache-control", "x-content-type-options"}
 
 

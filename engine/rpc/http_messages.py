@@ -31,7 +31,7 @@ class Access(enum.Enum):
     OPEN_GET = "open"
     #: open as OPEN_GET where readers may cancel jobs; otherwise only to holders of the secret
     CANCEL = "cancel"
-    #: the secret's holders
+    #: open to holders of the secret
     SECRET = "signed"  # noqa: S105
 
 
@@ -46,12 +46,12 @@ class HttpRequest:
     query: Mapping[str, str]
     headers: Mapping[str, str]
     body: bytes = b""
-    #: the digest that a streamed body must have; it is checked when the handler reads ``chunks`` to the end
+    #: digest of a streamed body, checked when the handler has read ``chunks`` to the end
     body_digest: str = ""
-    #: length of a streamed body; -1 when it was not said
+    #: length of a streamed body; -1: not given
     content_length: int = 0
     chunks: AsyncIterator[bytes] | None = None
-    #: path and query as they came, which is what was signed
+    #: path and query as received, which the signature covers
     target: str = ""
 
     def json(self) -> Any:
@@ -109,11 +109,11 @@ class Route:
     access: Access = Access.SECRET
     #: largest body in bytes
     body_limit: int = BODY_LIMIT
-    #: the handler reads the body in parts, for bodies that memory should not hold
+    #: True if the handler reads the body in chunks, since memory should not hold it
     is_streamed: bool = False
-    #: seconds until a body must have come whole
+    #: time limit of receiving a body, seconds
     body_timeout_s: float = 60.0
-    #: the body is a message between programs of one version, so the caller has to say which one it is
+    #: True for messages between programs of one version: the caller must name its version
     is_internal: bool = False
 
     def __post_init__(self) -> None:

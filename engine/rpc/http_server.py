@@ -46,7 +46,7 @@ DEADLINE_HEADER = "X-Drey-Deadline-Ms"
 
 _LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 _SAFE_HEADERS = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store"}
-#: seconds for requests to end when the server stops; then again for their cancellation
+#: seconds for requests to end when the server stops, and again for their cancellation
 _STOP_S = 0.5
 _BACKLOG = 256
 

@@ -54,11 +54,11 @@ from engine.rpc.request import Request
 MESSAGE_LIMIT = 64 * 1024 * 1024
 _CONTENT_TYPE = "application/msgpack"
 _CONNECT_S = 5.0
-#: less than the server's, so that a call never meets a connection that is being closed
+#: seconds until idle connections are closed: less than the server's, so that no call meets a closing one
 _KEEPALIVE_S = 15.0
 _REFUSED = (401, 403)
 _OTHER_PROGRAM = 412
-#: answers before a call is begun
+#: status codes of calls that were not begun
 _NOT_BEGUN = (400, 404, 405, _OTHER_PROGRAM, *_REFUSED)
 _TEXT_MAX = 500
 
@@ -90,7 +90,7 @@ class HttpRpcService:
         self._endpoints: dict[str, RpcEndpoint] = {}
         self._session: aiohttp.ClientSession | None = None
         self._is_closed = False
-        #: the call whose turn it is to send to an address
+        #: locks by address: one call at a time connects
         self._turns: weakref.WeakValueDictionary[str, asyncio.Lock] = weakref.WeakValueDictionary()
         server.add_routes([Route("POST", "/rpc/{name}", self._answer, Access.SECRET, MESSAGE_LIMIT, is_internal=True)])
 

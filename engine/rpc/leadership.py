@@ -26,5 +26,5 @@ class Leadership(NamedTuple):
     blocking_work: Executor
     #: True if this epoch is still in force, as far as this process knows
     is_leading: Callable[[], bool]
-    #: told of an error after which a component cannot go on
+    #: callback for errors after which a component cannot go on
     on_fatal: Callable[[BaseException], None]

@@ -63,7 +63,7 @@ class Refusals:
         self._clock = clock or SystemClock()
         self._lock = threading.Lock()
         self._counts = dict.fromkeys(Reason, 0)  # guarded by: self._lock
-        #: the latest last  # guarded by: self._lock
+        #: refusals by reason and caller, latest last  # guarded by: self._lock
         self._callers: dict[tuple[Reason, str], Refusal] = {}
 
     def note(self, reason: Reason, address: str, what: str, why: str) -> None:

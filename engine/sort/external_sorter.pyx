@@ -133,7 +133,7 @@ cdef class ExternalSorter:
         return made
 
     def cut_groups(self, limit not None):
-        """Have runs keep the first rows of each group only, as a GroupLimit says; before the first row."""
+        """Keep only the first rows of each group in runs, as a GroupLimit says; before the first row."""
         self._cut = GroupCut(self._runs.codec, self._keys, limit)
         self._sorter.cut = self._cut
 
@@ -321,7 +321,7 @@ cdef class ExternalSorter:
     # ------------------------------------------------------------------------------------------------------- output
 
     def finish(self):
-        """Say that all rows are in; sorts, and merges until the last merge can give the output.
+        """End the input; sorts, and merges until the last merge can give the output.
 
         Raises: SpillError, CorruptBlockError.
         """
@@ -334,7 +334,7 @@ cdef class ExternalSorter:
         self._state = STATE_FINISHED
 
     def take_runs(self):
-        """Say that all rows are in and return them as SortedRuns, which own pages and files from now on.
+        """End the input and return all rows as SortedRuns, which own pages and files from now on.
 
         Raises: SpillError, CorruptBlockError.
         """

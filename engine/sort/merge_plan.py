@@ -27,7 +27,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 FAN_IN_MAX = 512
-#: bytes of blocks that one merge may hold in any case; they come from the I/O room
+#: bytes of blocks that one merge may hold in any case, from the memory for I/O
 MERGE_BYTES_MIN = 2 << 20
 LARGE_BYTES = 32 << 20
 BLOCK_SIZE_MIN = 4 << 10

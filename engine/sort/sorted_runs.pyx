@@ -227,12 +227,12 @@ cdef class SortedRuns:
     # ------------------------------------------------------------------------------------------------------ for others
 
     def owned_by(self, on_memory_free, on_release):
-        """Have these called, once each: when no run holds pages any more, and when the files are gone too."""
+        """Set two callbacks, called once each: no run holds pages any more, and the files are gone, too."""
         self._on_memory_free = on_memory_free
         self._on_release = on_release
 
     def belong_to(self, partition):
-        """Have errors of reading name this result partition from now on."""
+        """Set the result partition that errors of reading name."""
         cdef SortedRun run
         self._partition = partition
         self.space.partition = partition
@@ -240,7 +240,7 @@ cdef class SortedRuns:
             run.partition = partition
 
     def produced_by(self, int64_t producer):
-        """Have all runs be those of a subtask, by its number."""
+        """Set the number of the subtask that produced all runs."""
         cdef SortedRun run
         for run in self.runs:
             run.producer = producer

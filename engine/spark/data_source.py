@@ -60,9 +60,9 @@ from engine.statistics.column_statistics import footer_bounds
 
 NAME = "drey"
 _OPTIONS = ("columns", "path", "pushFilters", "sortBy")
-#: bytes of Parquet that a task reads
+#: bytes of Parquet per task
 _PARTITION_BYTES = 64 << 20
-#: bytes for which a further file counts, so that tasks of tiny files end in bounds (spark.sql.files.openCostInBytes)
+#: bytes that opening a file counts as, so that tasks of tiny files stay small (spark.sql.files.openCostInBytes)
 _OPENING_BYTES = 2 << 20
 _BATCH_ROWS = 32 << 10
 
@@ -114,7 +114,7 @@ class DreyDataSource(DataSource):
 
 
 def register(spark: SparkSession) -> None:
-    """Have a session know ``format("drey")``, and a thread of the driver that calls this write to it.
+    """Register ``format("drey")`` with a session, for writes by the calling thread of the driver, too.
 
     Spark looks a format up in the session that is active in the thread, and a thread that a program starts has none.
     """

@@ -52,7 +52,7 @@ from engine.spark.exportable import check_types, column_settings, file_settings,
 from engine.spark.failures import errors_of_spark
 from engine.spark.file_urls import url_to_read
 
-#: row groups are what Drey's subtasks read: small enough that shares come out even
+#: size of row groups, the units that Drey's subtasks read: small enough for equal shares
 _ROW_GROUP_BYTES = 8 << 20
 
 

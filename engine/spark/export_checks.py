@@ -41,11 +41,11 @@ from engine.spark.file_urls import url_to_read
 _OWN: Final = f"__drey_{uuid.uuid4().hex[:12]}_"
 #: column with the text of a row of CSV or JSON that does not parse
 CORRUPT: Final = f"{_OWN}corrupt"
-#: column with the file of a row, where it is from one
+#: column with the file of a row, if any
 SOURCE: Final = f"{_OWN}source"
-#: column that says why a row is bad; null for good ones
+#: column with the reason why a row is bad; null for good ones
 REASON: Final = f"{_OWN}reason"
-#: columns that are no part of a row
+#: columns that do not belong to the row
 MARKS: Final = frozenset({CORRUPT, SOURCE, REASON})
 DOES_NOT_PARSE: Final = "does not parse"
 _KEY: Final = f"{_OWN}key"

@@ -61,7 +61,7 @@ def read_input(spark: SparkSession, options: argparse.Namespace) -> DataFrame:
 
 @contextmanager
 def _option(name: str) -> Iterator[None]:
-    """Say which option it is that Spark does not understand."""
+    """Add to an error the option that Spark does not understand."""
     try:
         yield
     except AnalysisException as error:

@@ -76,7 +76,7 @@ def publish(made: Made, target: Path, *, overwrite: bool) -> None:
                 raise
         if not overwrite:
             raise PlanError(
-                f"output {target} was made by somebody else while this export ran, and stays; "
+                f"output {target} was created by another writer while this export ran; "
                 "nothing was exported: run it again with --overwrite to replace it, or with another output"
             )
     if (target / MANIFEST_NAME).is_file():

@@ -23,7 +23,7 @@ from engine.spark.export_checks import MARKS, REASON, SOURCE
 from engine.spark.file_urls import url_to_read
 from engine.storage.file_systems import LOCAL
 
-#: names of the columns with reason and file, and what they are where the data has one of that name
+#: names of the columns for reason and file, and alternatives where the data has columns of these names
 _NAMES: Final = {
     REASON: ("reason", "rejected_because", "__drey_reason"),
     SOURCE: ("source", "rejected_from", "__drey_source"),

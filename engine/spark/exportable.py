@@ -43,13 +43,13 @@ _ADVICE: Final = {
     "GeographyType": "export its bytes, ST_AsBinary({0})",
 }
 
-#: settings that decide how values lie in a file; a session's own ones are for files that others read
+#: settings that decide the encoding of values in a file; a session's own ones are for other readers
 _FILE_SETTINGS: Final = {
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
     "spark.sql.parquet.writeLegacyFormat": "false",
 }
-#: Spark's rule that leaves out casts after which a part may be null and was not before
+#: rule of Spark's that drops casts which only make a part nullable
 _NULLABLE_BY_CAST: Final = "org.apache.spark.sql.catalyst.optimizer.SimplifyCasts"
 _EXCLUDED_RULES: Final = "spark.sql.optimizer.excludedRules"
 #: setting with which columns whose names differ by case are two
@@ -147,7 +147,7 @@ def _nullable(data_type: T.DataType) -> T.DataType:
 
 @contextmanager
 def file_settings(spark: SparkSession) -> Iterator[None]:
-    """Have a session write Parquet as the engine reads it, and leave it as it was.
+    """Set a session to write Parquet as the engine reads it, and restore its settings.
 
     Whatever other threads write as Parquet in the session at the same time is written with these settings, too.
     """
@@ -157,7 +157,7 @@ def file_settings(spark: SparkSession) -> Iterator[None]:
 
 @contextmanager
 def column_settings(spark: SparkSession, schema: T.StructType) -> Iterator[None]:
-    """Have a session do what some columns need: tell names apart by case, read and write times of day."""
+    """Set a session for columns that need it: names that differ by case, times of day."""
     needed: dict[str, str] = {}
     if len({name.lower() for name in schema.names}) < len(schema.names):
         needed |= BY_CASE

@@ -38,7 +38,7 @@ from engine.errors import ConfigurationError, DataError, EngineError, JobExecuti
 
 _MARK: Final = "drey-failure:"
 _PATTERN: Final = re.compile(rf"{_MARK}([A-Za-z0-9+/=]+);")
-#: an error of the engine as a worker of a data source tells it
+#: error of the engine as a worker of a data source reports it
 _TOLD: Final = re.compile(
     r"\bengine\.errors\.(\w+): (.*?)(?: ?\n SQLSTATE: |\n\tat |\n\nJVM stacktrace:|\Z)", re.DOTALL
 )
@@ -47,7 +47,7 @@ _CODES: Final = re.compile(r"^\[[A-Z_.0-9]+\]\s*|\s*SQLSTATE: \w+")
 #: prefix of a cause: where it happened, and its class in the JVM
 _WHERE: Final = re.compile(r"^(?:Caused by: |: |Job aborted due to stage failure: .*?\(TID \d+\) \([^)]*\): )+")
 _CLASS: Final = re.compile(r"^(?:org\.apache\.spark\.[\w.$]+|(?:[a-z]\w*\.)+([A-Z][\w$]*)): ")
-#: a worker that ends takes its connection along
+#: messages of a lost connection to a worker that has ended
 _ENDED: Final = ("java.io.EOFException", "java.net.SocketException: Connection reset", "Python worker exited unexp")
 #: first words of a worker that lacks these packages, or has another version of Python
 _ANOTHER_PYTHON: Final = (
@@ -56,7 +56,7 @@ _ANOTHER_PYTHON: Final = (
     "[PYTHON_VERSION_MISMATCH]",
 )
 _LOGGERS: Final = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
-#: said further up, where a file does not read
+#: message about a file that cannot be read, further up
 _FILE: Final = re.compile(r"while reading file (?:file:(?://)?)?(/.+?)\.(?=\s|\Z)")
 _NOT_THE_CAUSE: Final = ("\tat ", "JVM stacktrace:", "Driver stacktrace:", "Caused by: ", " SQLSTATE: ")
 _PLACE: Final = re.compile(r"(?:; line \d+ pos \d+)?;?\Z")
@@ -78,7 +78,7 @@ def carried(error: BaseException) -> RuntimeError:
 
 @contextmanager
 def plainly_told() -> Iterator[None]:
-    """Have an error of the engine reach the user without a traceback, where it ends the process: in Spark's workers."""
+    """Show users an error of the engine without a traceback, where it ends the process: in Spark's workers."""
     try:
         yield
     except EngineError:
@@ -127,7 +127,7 @@ _SILENCE: Final = _Silence()
 
 @contextmanager
 def unlogged() -> Iterator[None]:
-    """Have PySpark not write on standard error what it raises, as JSON with the stack of the JVM."""
+    """Keep PySpark from writing its errors on standard error, as JSON with the stack of the JVM."""
     _SILENCE.begin()
     try:
         yield

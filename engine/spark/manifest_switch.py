@@ -55,9 +55,9 @@ _WRITE_PREFIX: Final = ".drey-write-"
 _OWNER: Final = "owner.json"
 _OURS: Final = re.compile(r"part-(?:[0-9a-f]{12}-)?\d{5}\.parquet|_manifest\.json|\._manifest\.json\.tmp|\.drey-.*")
 _PRODUCER: Final = "spark"
-#: a write of another host, whose processes cannot be seen from here, is a leftover when it is older
+#: age after which a write of another host, whose processes cannot be seen from here, is a leftover
 _FOREIGN_AGE_S: Final = 24 * 3600.0
-#: a folder that has waited so long for its owner's name has none
+#: age after which a folder without its owner's name has none
 _UNOWNED_AGE_S: Final = 600.0
 
 
@@ -67,7 +67,7 @@ class Owner(msgspec.Struct, frozen=True):
     host: str
     pid: int
     started: float
-    #: folders that were made for the write, innermost first
+    #: folders created for the write, innermost first
     made: tuple[str, ...] = ()
 
 
@@ -324,7 +324,7 @@ def _start_of(pid: int) -> float | None:
 
 
 def sync_part(path: Path) -> None:
-    """Have a part reach the disk before the manifest names it."""
+    """Sync a part to disk before the manifest names it."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

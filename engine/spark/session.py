@@ -29,7 +29,7 @@ from engine.errors import ConfigurationError
 from engine.user_warnings import warn_user
 
 _LOG_SETTINGS: Final = "spark-log4j2.properties"
-#: the module that forks Python workers with the engine loaded
+#: module that forks Python workers with the engine loaded
 _DAEMON: Final = "engine.targets.spark_daemon"
 _SCHEME: Final = "sc://"
 
@@ -64,7 +64,7 @@ def _present_session() -> SparkSession | None:
 
 
 def _warn_of_another(there: SparkSession, remote: str) -> None:
-    """Tell the author of a program whose own session is not at the server that a setting names."""
+    """Warn the author of a program whose own session is not at the server that a setting names."""
     where = "with a JVM of its own"
     if is_remote():
         from pyspark.sql.connect.client import DefaultChannelBuilder  # noqa: PLC0415 - Spark Connect is an extra
@@ -160,7 +160,7 @@ def _quiet_start() -> Iterator[None]:
 
 @contextmanager
 def _no_current_folder() -> Iterator[None]:
-    """Have the Python workers of a JVM that is started inside not look for modules in the current folder."""
+    """Keep Python workers of a JVM that is started inside from importing modules of the current folder."""
     is_chosen = "PYTHONSAFEPATH" in os.environ
     os.environ.setdefault("PYTHONSAFEPATH", "1")
     try:

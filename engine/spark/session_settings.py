@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 @contextmanager
 def with_settings(session: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
-    """Have a session follow settings until the end of a block."""
+    """Change the settings of a session until the end of a block."""
     # None: it was not set
     known: dict[str, str | None] = {key: session.conf.get(key, None) for key in settings}
     before = {key: former for key, former in known.items() if former != settings[key]}

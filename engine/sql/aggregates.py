@@ -57,7 +57,7 @@ class AggregateCall(NamedTuple):
 
     name: str
     arguments: Sequence[Expr]
-    #: count(*), count(1): rows are counted, not values
+    #: True for count(*) and count(1), which count rows
     is_of_rows: bool = False
     filter: Expr | None = None
     is_distinct: bool = False
@@ -66,7 +66,7 @@ class AggregateCall(NamedTuple):
     nulls_last: Sequence[bool] = ()
 
 
-#: functions of values, in whatever order these come
+#: aggregates that do not depend on the order of rows
 _OF_VALUES: Final[dict[str, Callable[..., Aggregate]]] = {
     "sum": sum_,
     "avg": avg,
@@ -160,7 +160,7 @@ def _quantile(call: AggregateCall) -> Aggregate:
 
 
 MODE: Final = -1
-#: mode(x), and what nth_value(x, -2 ORDER BY key) means
+#: forms of mode(x) and nth_value(x, -2 ORDER BY key)
 NUMBERED: Final[dict[int, Callable[..., Aggregate]]] = {MODE: mode, -2: min_by, -3: max_by}
 _ORDERED: Final[dict[str, Callable[[AggregateCall], Aggregate]]] = {
     "array_agg": _list,

@@ -28,7 +28,7 @@ from engine.records.plain_scalars import array_of
 from engine.sql.call_table import REFUSED
 
 _ONE_ROW: Final = pa.record_batch({"": pa.nulls(1)})
-#: another value for each row
+#: functions with another value for each row
 _RANDOM: Final = frozenset(("random", "uuid"))
 _MOMENTS: Final = {"now": pa.timestamp("us", "UTC"), "current_date": pa.date32(), "current_time": pa.time64("ns")}
 

@@ -373,7 +373,7 @@ def _substrait(logical: Any, session: Any) -> Any:
 
 @contextlib.contextmanager
 def _any_depth() -> Iterator[None]:
-    """Have messages of any depth read, which are of this process: a AND b AND c is one within another."""
+    """Allow messages of any depth, which come from this process: a AND b AND c is nested."""
     try:
         reader = import_module("google._upb._message")
     except ImportError:

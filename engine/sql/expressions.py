@@ -81,7 +81,7 @@ class ExpressionReader:
         self._schema: pa.Schema | None = None
         self._unique = unique
         self._element = element
-        #: columns that have to be there before what was read
+        #: columns that must be computed before the expression
         self.before: dict[str, Expr] = {}
 
     def read(self, message: Expression) -> Expr:

@@ -26,11 +26,11 @@ _WORDS: Final = re.compile(rf"\b(?:{'|'.join(_NAMES)})\s*\(", re.IGNORECASE)
 _COUNTS: Final = {name: sorted(count for other, count in CALLS if other == name) for name, _ in CALLS}
 #: words before parentheses that make them part of a name or a type, not a call
 _NO_CALL_BEFORE: Final = frozenset(("NULLS", "FETCH", "AS", "JOIN", "FROM", "TABLE", "VIEW", ".", ")"))
-#: calls with a FROM among their arguments
+#: functions with FROM among their arguments
 _WITH_FROM: Final = frozenset(("EXTRACT", "SUBSTRING", "TRIM", "OVERLAY"))
 #: default separators of texts
 _JOINED: Final = {"string_agg": ",", "group_concat": ",", "listagg": ""}
-#: the planner has these with other numbers of arguments
+#: functions that the planner has with other numbers of arguments
 _ALSO_KNOWN: Final = frozenset(("string_agg",))
 
 

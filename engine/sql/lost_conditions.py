@@ -24,7 +24,7 @@ from engine.sql.plan_text import LITERAL, lines_below, own_lines
 if TYPE_CHECKING:
     from substrait.algebra_pb2 import Expression, Rel
 
-#: an aggregate that has a row also where its input has none
+#: aggregates that return a row for an empty input, too
 ALWAYS_ROWS: Final = re.compile(r"Aggregate: groupBy=\[\[(?:\]|ROLLUP|CUBE|GROUPING SETS)")
 _CONDITIONED: Final = re.compile(r"Filter: |TableScan: |\w+ Join:")
 _NOTHING: Final = re.compile(r"EmptyRelation: rows=0|(?:\[|: |, | AND )Boolean\((?:NULL|false)\)(?: AND |, |\]|$)")

@@ -64,7 +64,7 @@ _NULL_COMPARISON: Final = re.compile(
 )
 _COLUMN: Final = re.compile(r"\b\w+\.\w+\b")
 _OUTER: Final = "outer_ref("
-#: 2.5 as a double, which it is beside others only: halves of decimals are rounded otherwise
+#: casts of constants such as 2.5, which are doubles only beside doubles: halves of decimals are rounded differently
 _CUT_CONSTANT: Final = re.compile(r"CAST\((?:\(- )?Float64\(-?\d*\.\d*[1-9]\d*\)\)? AS U?Int")
 _SUBQUERY: Final = re.compile(r"(EXISTS |IN |ANY |ALL )?\(<subquery>\)")
 _OPERAND_BEGINS: Final = re.compile(r" AND | OR |\b(?:NOT|WHEN|THEN|ELSE) |: |, ")

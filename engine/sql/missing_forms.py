@@ -76,7 +76,7 @@ IN_TEXT: Final[tuple[tuple[re.Pattern[str], str, str], ...]] = (
 
 _WRITE: Final = "data.write_parquet(path, mode=...)"
 _REGISTER: Final = "env.register(name, env.sql('SELECT ...'))"
-#: words that begin what the planner would take for something else
+#: words that begin a statement which the planner would misread
 NO_QUERIES: Final = re.compile(
     r"\s*(?:INSERT|UPDATE|DELETE|MERGE|COPY|SET|PRAGMA|SUMMARIZE|PIVOT|UNPIVOT|TRUNCATE)\b", re.IGNORECASE
 )

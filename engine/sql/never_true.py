@@ -21,7 +21,7 @@ from engine.sql.join_conditions import parts_of, positions
 if TYPE_CHECKING:
     from substrait.algebra_pb2 import Expression, Rel
 
-#: messages that have a condition, and its name there
+#: messages with a condition, and its field
 _CONDITION_IN: Final = {"FilterRel": "condition", "ReadRel": "filter", "JoinRel": "expression"}
 
 

@@ -39,7 +39,7 @@ from engine.sql.tokens import (
     words_from,
 )
 
-#: each changes something only where these are
+#: words without which none of the changes applies
 _WORDS: Final = re.compile(
     r"\b(?:ISNULL|NOTNULL|RLIKE|REGEXP|INTERVAL|SEMI|ANTI|FILTER|MINUS|MATERIALIZED|HUGEINT|BLOB|U\w*INT\w*"
     r"|ORDER\s+BY\s+ALL|DISTINCT)\b|->>|\d_\d|\A\s*FROM\b",

@@ -40,7 +40,7 @@ def _unit(argument: Expr, what: str) -> str:
 
 
 def _date_diff(arguments: Arguments) -> Expr:
-    """Return the number of borders of a unit lie between two moments."""
+    """Return the number of borders of a unit between two timestamps."""
     unit = _unit(arguments[0], "the unit of date_diff")
     before, after = arguments[1:]
     if unit == "week":
@@ -52,7 +52,7 @@ def _date_diff(arguments: Arguments) -> Expr:
 
 
 def _date_sub(arguments: Arguments) -> Expr:
-    """Return the number of whole units lie between two moments."""
+    """Return the number of whole units between two timestamps."""
     return arguments[2].dt.diff(arguments[1], f"{_unit(arguments[0], 'the unit of date_sub')}s")
 
 
@@ -143,13 +143,13 @@ OWN: Final[dict[str, OwnFunction]] = {
     "sha256_hex": OwnFunction([_TEXT], _TEXT, lambda arguments: arguments[0].sha256()),
     "url_decode": OwnFunction([_TEXT], _TEXT, lambda arguments: arguments[0].str.url_decode()),
 }
-#: aggregates of doubles, which are computed as the ones of ``aggregates`` of the same name
+#: aggregates of doubles, computed by those of ``aggregates`` with the same name
 OWN_AGGREGATES: Final = ("product", "skewness", "kurtosis")
 _CALL: Final = re.compile(rf"\b({'|'.join((*OWN, *OWN_AGGREGATES))})\(")
 
 
 def register_own_functions(session: Any, text: str) -> None:
-    """Tell a session of the functions that a text calls."""
+    """Register the functions that a text calls with a session."""
     from datafusion import Accumulator, udaf, udf  # noqa: PLC0415
 
     # never made: the planner sees no rows

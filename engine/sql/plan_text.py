@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-#: a constant that is not null
+#: pattern of a constant that is not null
 LITERAL: Final = re.compile(
     r"\b(?:Boolean|U?Int\d+|Float\d+|Decimal\d+|(?:Large)?Utf8(?:View)?|Date\d+|Time\d*\w+|Interval\w+|Duration\w+)"
     r"\((?:\".*?\"|(?!NULL)(?:Some\([^()]*\))?[^()\"]*)\)"

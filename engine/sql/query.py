@@ -27,9 +27,9 @@ from engine.sql.planner_errors import place_of, with_place
 from engine.sql.relations import RelationReader
 from engine.sql.text_pieces import is_comment, is_quoted, pieces
 
-#: 0.1, .5: exact where the query has no floats that would have to be rounded
+#: constants such as 0.1 and .5: exact unless the query has floats that would be rounded
 _FRACTION: Final = re.compile(r"\.\d|\d\.")
-#: 1e3 is a double, as in DuckDB
+#: constants such as 1e3, which are doubles as in DuckDB
 _EXPONENT: Final = re.compile(r"(?<![\w.])(?:\d+\.?\d*|\.\d+)e[+-]?\d", re.IGNORECASE)
 _BEFORE_PATH: Final = re.compile(r"\b(?:FROM|JOIN)\s*$", re.IGNORECASE)
 #: forms in which FROM has another meaning: a IS DISTINCT FROM 'b', extract(day FROM '2024-01-01')

@@ -81,7 +81,7 @@ class RelationReader:
         self._names = ColumnNames()
         self._unnested = Unnested(self._names, from_arrow)
         self._join_count = 0
-        #: relations by what they say, with the number of their first join
+        #: relations by their message, with the number of their first join
         self._known: dict[bytes, tuple[Relation, int]] = {}
         self._memberships = Memberships(query.functions)
         self._coercions = coercions or Coercions(query.decimals)

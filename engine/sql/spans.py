@@ -25,7 +25,7 @@ INTERVAL_OF: Final = "interval_of"
 _MOMENT: Final = pa.timestamp("us")
 _SPAN: Final = pa.duration("us")
 _MONTHS: Final = {"year": 12, "quarter": 3, "month": 1}
-#: microseconds of units that have always the same length
+#: microseconds of units with a fixed length
 _LENGTHS: Final = {
     "week": 7 * 86400 * 10**6,
     "day": 86400 * 10**6,

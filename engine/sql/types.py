@@ -45,7 +45,7 @@ _PLAIN: Final = {
 }
 _UNITS: Final = {0: "s", 3: "ms", 6: "us", 9: "ns"}
 _EPOCH: Final = date(1970, 1, 1)
-#: unsigned integers are written as signed ones of another variation
+#: unsigned integers, which Substrait has as variations of signed ones
 _UNSIGNED: Final = {"i8": pa.uint8(), "i16": pa.uint16(), "i32": pa.uint32(), "i64": pa.uint64()}
 
 

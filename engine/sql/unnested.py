@@ -29,7 +29,7 @@ from engine.sql.merged_keys import write_values
 from engine.sql.tokens import Token, after, before, closing, opening, outside, raw, text_of, tokens, words_from
 
 TABLE: Final = "unnest_table_"
-#: columns of such names are not shown (``using_joins``)
+#: prefix of hidden columns (``using_joins``)
 _HIDDEN: Final = "using_key_"
 _WORD: Final = re.compile(r"\bUNNEST\s*\(", re.IGNORECASE)
 _CALL: Final = re.compile(rf"\b{TABLE}\d+\b")
@@ -212,7 +212,7 @@ def _named(found: Sequence[Token], closed: int) -> tuple[str, str, int]:
 
 
 def register_positions(session: Any, text: str) -> None:
-    """Tell a session of the tables of positions that a text names."""
+    """Register the tables of positions that a text names with a session."""
     for name in sorted(set(_CALL.findall(text))):
         session.register_record_batches(f'"{name}"', [[pa.record_batch({"place": pa.array([], pa.int64())})]])
 
@@ -224,7 +224,7 @@ class Unnested:
         self._names = names
         self._from_arrow = from_arrow
         self._places: set[str] = set()
-        #: list and position -> column of the element
+        #: columns of elements, by list and position
         self._elements: list[tuple[Expression, str, str]] = []
 
     def positions(self) -> Relation:

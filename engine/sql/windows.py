@@ -50,7 +50,7 @@ _VALUES: Final[dict[str, Callable[[Expr], Any]]] = {
 }
 _SHIFTS: Final[dict[str, Callable[..., Any]]] = {"lag": lag, "lead": lead}
 
-#: functions that mean nothing without OVER
+#: functions that need OVER
 WINDOW_NAMES: Final = (*_RANKS, *_SHIFTS, "ntile", "nth_value")
 
 

@@ -36,7 +36,7 @@ from engine.sql.tokens import (
     words_from,
 )
 
-#: each changes something only where these words are
+#: words without which none of the changes applies
 _WORDS: Final = re.compile(r"\b(?:DISTINCT\s+FROM|ESCAPE|SIMILAR|FILTER|FETCH|ROWS?|ANY|SOME)\b", re.IGNORECASE)
 _ENDS_TEXT: Final = """
     WHERE GROUP HAVING ORDER LIMIT OFFSET FETCH WINDOW QUALIFY UNION INTERSECT EXCEPT JOIN LEFT RIGHT FULL INNER CROSS
@@ -46,7 +46,7 @@ _ENDS: Final = frozenset(_ENDS_TEXT.split())
 #: function around a list, which leaves it as it is
 MARK: Final = "ARRAY_CONCAT"
 _LOGIC: Final = frozenset(("AND", "OR"))
-#: aggregates that pass nulls over
+#: aggregates that ignore nulls
 _OVER_NULLS: Final = frozenset(("COUNT", "SUM", "AVG", "MIN", "MAX", "STDDEV", "STDDEV_POP", "VAR_SAMP", "VAR_POP"))
 _NOT_SIMPLE: Final = frozenset(
     ("GROUP", "HAVING", "ORDER", "LIMIT", "OFFSET", "FETCH", "QUALIFY", "UNION", "INTERSECT", "EXCEPT")

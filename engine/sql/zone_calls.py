@@ -81,7 +81,7 @@ def with_zone_calls(text: str, types: ZonedTypes) -> str:
 
 
 def register_zone_calls(session: Any, text: str, types: ZonedTypes) -> None:
-    """Tell a session of the functions that a text calls."""
+    """Register the functions that a text calls with a session."""
     from datafusion import udf  # noqa: PLC0415
 
     for kind, number in sorted(set(_CALL.findall(text))):

@@ -30,7 +30,7 @@ from engine.expressions.literals import make_literal
 from engine.graph.expression import Call, ColumnRef, Expression, Literal
 
 ROW_COUNT: Final = "row count"
-#: members of a list beyond which it is not looked at one by one
+#: members of a list beyond which they are not compared one by one
 _MEMBERS_MAX: Final = 1000
 _NEGATED: Final = {
     "less": "greater_equal",

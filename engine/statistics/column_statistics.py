@@ -36,16 +36,16 @@ from engine.records.plain_scalars import scalar_of
 HEAVY_SHARE = 0.02
 HEAVY_COUNT_MIN = 8
 HEAVY_KEYS_MAX = 32
-#: a plan carries no longer keys
+#: limit of the length of keys in a plan
 _KEY_TEXT_MAX = 200
-#: rows of a sample of rows from everywhere
+#: rows of a sample taken from everywhere
 SPREAD_ROWS_MAX = 16_384
 _SPREAD_BYTES_MAX = 8 << 20
-#: batches that a sample is kept in: each takes some KB beside its rows, and most of a long stream give one row or none
+#: limit of batches in a sample: each takes some KB beside its rows, and most give one row or none
 _PIECES_MAX = 64
 _DAY_SECONDS = 86_400.0
 _EPOCH_DAY = date(1970, 1, 1).toordinal()
-#: a column whose values are wider on average is not sampled: one value could fill the memory
+#: average width above which a column is not sampled: one value could fill the memory
 WIDE_COLUMN_BYTES = 16 << 10
 
 

@@ -26,11 +26,11 @@ import msgspec
 
 from engine.statistics.estimates import UNKNOWN, Estimates
 
-#: a byte touched in memory against a byte on the network or the disk
+#: cost of a byte touched in memory, relative to one on the network or the disk
 CPU_WEIGHT = 0.1
 #: bytes that a cost assumes when sizes are unknown
 HEURISTIC_BASE = 1_000_000_000.0
-#: broadcasting something of unknown size counts this many times a repartitioning, per receiver
+#: cost of broadcasting data of unknown size, relative to a repartitioning, per receiver
 HEURISTIC_BROADCAST = 10.0
 
 

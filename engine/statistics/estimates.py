@@ -17,7 +17,7 @@ from engine.graph.plan_schema import PlanSchema
 from engine.graph.source_spec import ColumnStatistics, ComputedStatistics
 
 UNKNOWN = -1.0
-#: groups of n rows when nothing is known of the keys: n ** 0.75
+#: exponent of the number of groups of n rows when nothing is known of the keys: n ** 0.75
 GROUP_EXPONENT = 0.75
 
 

@@ -27,7 +27,7 @@ from engine.graph.source_spec import ColumnStatistics, ComputedStatistics
 from engine.records.arrow_functions import pc
 from engine.statistics.column_statistics import plain_bound
 
-#: predicates and parts of them that are counted for one source
+#: limit of predicates and their parts that are counted for one source
 _COUNTED_MAX: Final = 32
 #: share of a column's range that the sample must cover
 _COVERED: Final = 0.5

@@ -49,11 +49,11 @@ _log = logging.getLogger(__name__)
 
 _PROGRESS_INTERVAL_S = 0.2
 _SUSPENDED = "SUSPENDED"
-#: seconds that one question for the job's outcome waits
+#: seconds that one request for the job's outcome waits
 _OUTCOME_WAIT_S = 2.0
-#: seconds that an interrupted client waits for its job's end
+#: seconds that an interrupted client waits for the end of its job
 _CANCEL_S = 15.0
-#: seconds in which slots are asked for only once
+#: seconds between two requests for the slots
 _OVERVIEW_S = 5.0
 
 

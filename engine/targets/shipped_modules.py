@@ -25,7 +25,7 @@ from typing import NamedTuple
 from engine.errors import ConfigurationError
 from engine.graph.job_graph import SCRIPT_MODULES
 
-#: most bytes of one archive: modules, not data
+#: limit of one archive in bytes: modules, not data
 ARCHIVE_BYTES_MAX = 64 << 20
 _ARCHIVES = frozenset({".zip", ".whl"})
 _EPOCH = (1980, 1, 1, 0, 0, 0)

@@ -45,7 +45,7 @@ from engine.targets.local import LocalExecutor
 from engine.targets.spark_modules import ship_modules
 from engine.targets.spark_stages import interrupt, stage_results, tagged
 
-#: seconds that an interrupted client waits for Spark's tasks to end
+#: seconds that an interrupted client waits for the end of Spark's tasks
 _CANCEL_S: Final = 15.0
 _Result = TypeVar("_Result")
 

@@ -32,7 +32,7 @@ _PATIENCE_MS: Final = 2000
 
 @contextmanager
 def tagged(session: SparkSession, tag: str) -> Iterator[None]:
-    """Have all that this thread asks of Spark carry a tag, by which its jobs are ended and found again."""
+    """Tag all of this thread's requests to Spark, so that its jobs can be cancelled and found."""
     context = getattr(session, "_sc", None)
     if context is None:
         session.addTag(tag)

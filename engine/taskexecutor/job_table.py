@@ -22,7 +22,7 @@ from engine.taskexecutor.task_state import TaskState
 class SortedOut(NamedTuple):
     """Attempts of a job whose leader was replaced."""
 
-    #: named, and no longer running: their partitions are kept as far as they are named
+    #: named attempts that have ended: their named partitions are kept
     ended: tuple[ExecutionAttemptId, ...]
     #: attempts that were not named: all their state is removed
     unnamed: tuple[ExecutionAttemptId, ...]
@@ -35,7 +35,7 @@ class JobTable:
 
     def __init__(self) -> None:
         self._jobs: dict[JobId, dict[ExecutionAttemptId, TaskReport]] = {}
-        #: epoch of the leader whose JobMaster last went on with a job
+        #: epoch of the leader whose JobMaster last resumed each job
         self._attached: dict[JobId, int] = {}
 
     def __iter__(self) -> Iterator[JobId]:
@@ -49,7 +49,7 @@ class JobTable:
         return attempt in self._jobs.get(job_id, ())
 
     def add(self, job_id: JobId, attempt: ExecutionAttemptId) -> None:
-        """Know an attempt that begins."""
+        """Add an attempt that begins."""
         report = TaskReport(attempt, TaskState.DEPLOYING.value)
         self._jobs.setdefault(job_id, {})[attempt] = report
 

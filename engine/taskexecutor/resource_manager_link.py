@@ -28,7 +28,7 @@ from engine.rpc.program import Program
 
 _log = logging.getLogger(__name__)
 
-#: seconds that a process which ends waits for the ResourceManager to hear of it
+#: seconds that an ending process takes to sign off at the ResourceManager
 _LEAVE_S = 2.0
 
 
@@ -70,7 +70,7 @@ class ResourceManagerLink:
         hardware: TaskExecutorHardware,
         program: Program,
     ) -> set[JobId]:
-        """Tell the ResourceManager of slots and jobs; return the jobs that are unknown there."""
+        """Report slots and jobs to the ResourceManager; return the jobs that are unknown there."""
         address, now_ms = self._rpc.address_of(self._address), self._clock.wall_ms()
         request = RegisterTaskExecutor(
             self._resource_id, address, slots, data_address, hardware, tuple(sorted(jobs)), now_ms, program
@@ -89,7 +89,7 @@ class ResourceManagerLink:
             raise
 
     async def disconnect(self, reason: str) -> None:
-        """Tell the ResourceManager that this TaskExecutor leaves, if it listens."""
+        """Tell the ResourceManager that this TaskExecutor leaves, if it can be reached."""
         if not self.registered_epoch:
             return
         try:
@@ -98,7 +98,7 @@ class ResourceManagerLink:
             _log.warning("the ResourceManager was not told that this TaskManager leaves: %s", error)
 
     async def tell_free(self, index: int, allocation_id: AllocationId) -> None:
-        """Tell the ResourceManager that a slot can be given to others."""
+        """Tell the ResourceManager that a slot is free."""
         try:
             await self._gateway().ask(NotifySlotFree(self._resource_id, index, allocation_id))
         except EngineError as error:

@@ -142,7 +142,7 @@ class Task:
             self._reported(failed, is_last=True)
 
     def cancel(self) -> None:
-        """Tell the attempt to end; returns at once."""
+        """Cancel the attempt; returns at once."""
         with self._lock:
             if self._is_cancelled:
                 return
@@ -276,7 +276,7 @@ class Task:
             self._loop.call_soon_threadsafe(callback, *arguments)
         except RuntimeError:
             # The loop is closed: the process ends and no report is read any more.
-            _log.warning("%s has nobody to report to", self.name)
+            _log.warning("%s has no JobMaster to report to", self.name)
 
     # ---- the loop ----
 

@@ -166,7 +166,7 @@ class TaskExecutor(RpcEndpoint):
         await self._link.stay_connected(self._heartbeats.interval_s + self._settings.heartbeat_timeout_s)
 
     async def disconnect(self, reason: str) -> None:
-        """Tell the ResourceManager that this TaskExecutor leaves, if it listens."""
+        """Tell the ResourceManager that this TaskExecutor leaves, if it can be reached."""
         await self._link.disconnect(reason)
 
     async def resize(self, slot_count: int) -> None:

@@ -63,7 +63,7 @@ cdef class ReceiverChannel(BufferRecycler):
     cdef readonly uint32_t number           # in the connection
     cdef int32_t _buffer_count              # segments of this channel, wherever they are
     cdef list _own_segments                 # not from the pool, which had none
-    #: (code, text) of an ErrorResponse, or (-1, text) when the connection broke
+    #: error of the channel: (code, text) of an ErrorResponse, or (-1, text) for a broken connection
     cdef readonly object error
     cdef readonly bint is_available         # the producer said that what was not found is there now
 
@@ -184,7 +184,7 @@ cdef class ReceiverChannel(BufferRecycler):
         return 0
 
     cdef int add_free(self, MemorySegment segment) except -1:
-        """Let a segment, whose reference is the slot's from now on, wait for data."""
+        """Queue a segment for data; its reference belongs to the slot from now on."""
         cdef ReceiverSlot slot
         cdef bint is_due = False
         cdef bint is_taken
@@ -356,7 +356,7 @@ cdef class ClientConnection:
                 channel._ready.wake()
 
     def forget_descriptor(self):
-        """Say that the socket is about to be closed: nothing is sent any more. After both loops have ended."""
+        """Announce that the socket is about to be closed: nothing is sent any more. After both loops have ended."""
         with nogil:
             monitor_lock(&self._table.send_lock)
             self._table.wire.descriptor = -1

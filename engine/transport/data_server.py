@@ -61,9 +61,9 @@ _log = logging.getLogger(__name__)
 CONNECTIONS_MAX: Final = 1024
 #: connections that wait to be accepted
 BACKLOG: Final = 1024
-#: seconds of silence within a frame or TLS record; more than a TaskManager may be silent as a whole (heartbeat.timeout)
+#: seconds of silence within a frame or TLS record; more than a TaskManager may be silent (heartbeat.timeout)
 MESSAGE_S: Final = 60.0
-#: bytes of a UNIX socket's path, by the operating system
+#: limit of a UNIX socket's path in bytes, by the operating system
 _UNIX_PATH_MAX: Final = 107
 #: largest buffer of a reader, and so the largest frame
 BUFFER_BYTES_MAX: Final = 1 << 24
@@ -79,18 +79,18 @@ def channel_identity(request: ReadRequest) -> int:
 class DataPlaneSettings:
     """The addresses of a data server and the credentials of its readers."""
 
-    #: name that both sides must agree on
+    #: name of the cluster, equal on both sides
     cluster: str = "drey"
-    #: the cluster's secret; None only on loopback
+    #: secret of the cluster; None only on loopback
     credentials: Credentials | None = None
-    #: TCP socket, port 0: any free one; bind_host None: no TCP
+    #: address of the TCP socket, port 0: any free one; bind_host None: no TCP
     bind_host: str | None = "127.0.0.1"
     port: int = 0
     #: host under which others reach this machine; "": bind_host
     host: str = ""
     #: True if readers on this host find a UNIX socket
     with_unix: bool = True
-    #: TCP within mutual TLS; the UNIX socket stays plain
+    #: contexts of mutual TLS for TCP; the UNIX socket stays plain
     tls: Tls | None = None
     #: program of this process, which the other side must match; None: any program
     program: Program | None = None

@@ -25,11 +25,11 @@ from typing import Final
 
 _log = logging.getLogger(__name__)
 
-#: connections that have not proved themselves
+#: limit of connections that have not proved themselves
 STRANGERS_MAX: Final = 256
 #: seconds between two lines of the log about dropped peers
 _TELL_S: Final = 10.0
-#: seconds between two looks whether the path of a socket is still there
+#: seconds between two checks whether the path of the socket exists
 RENEW_S: Final = 2.0
 _ACCEPT_PAUSE_S: Final = 0.1
 
@@ -56,7 +56,7 @@ class RareWarning:
         self._log.warning("%s%s", text, more)
 
     def close(self) -> None:
-        """Tell how many were only counted."""
+        """Log how many were only counted."""
         if self._untold_count:
             self._log.warning("%d more warnings like the last one", self._untold_count)
             self._untold_count = 0
@@ -82,7 +82,7 @@ class Greeter:
         self._greet = greet
         self._renewed = renewed
         self._acceptors: dict[socket.AddressFamily, asyncio.Task[None]] = {}
-        #: oldest first  # written by: the loop
+        #: unproved connections, oldest first  # written by: the loop
         self._strangers: dict[asyncio.Task[None], socket.socket] = {}
         self._evicted_count = 0
         self._told_s = float("-inf")

@@ -37,7 +37,7 @@ _PIECE_BYTES: Final = 16 << 10
 _RECORD_HEADER_BYTES: Final = 5
 #: first bytes of a TLS alert, which answers a greeting that is not TLS
 _ALERT: Final = b"\x15\x03"
-#: fatal, protocol_version: what a peer is told that does not speak TLS, of which OpenSSL says nothing
+#: alert (fatal, protocol_version) for a peer that does not speak TLS, for which OpenSSL sends none
 _SPEAK_TLS: Final = _ALERT + b"\x03\x00\x02\x02\x46"
 _NOT_TLS: Final = frozenset({"WRONG_VERSION_NUMBER", "HTTP_REQUEST", "HTTPS_PROXY_REQUEST", "UNEXPECTED_MESSAGE"})
 
@@ -129,7 +129,7 @@ class GreetingChannel:
         return is_shaken
 
     async def _refuse(self, alert: bytes) -> None:
-        """Say why. Closing with something unread would reset the connection, and the alert with it: it is all read."""
+        """Send the alert. Closing with unread data would reset the connection and lose the alert: it is all read."""
         with contextlib.suppress(OSError, PartitionConnectionError):
             await self._to_socket(alert)
             self._connection.shutdown(socket.SHUT_WR)
@@ -170,7 +170,7 @@ class GreetingChannel:
             raise _failed(error) from error
 
     def _wait(self) -> None:
-        """Have the next operation end by the deadline."""
+        """Set the time-out of the next operation to the deadline."""
         self._connection.settimeout(self._left_s())
 
     def _left_s(self) -> float:
@@ -213,7 +213,7 @@ def completed(greeting: Coroutine[Any, Any, T]) -> T:
         greeting.send(None)
     except StopIteration as end:
         return end.value  # type: ignore[no-any-return]
-    raise AssertionError("a channel that blocks suspends nobody")
+    raise AssertionError("a blocking channel suspends no caller")
 
 
 def _failed(error: OSError) -> PartitionConnectionError:

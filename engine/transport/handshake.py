@@ -30,7 +30,7 @@ from engine.rpc.refusals import Reason
 from engine.transport.frames import HEADER_BYTES, FrameKind, check_frame_payload, decode_header, encode_frame
 from engine.transport.greeting_channel import GreetingChannel, completed
 
-#: seconds for TLS and all four frames
+#: time limit of TLS and all four frames, seconds
 HANDSHAKE_S: Final = 10.0
 _HELLO_BYTES_MAX: Final = 1024
 _READER: Final = "data-reader"
@@ -91,7 +91,7 @@ def greet_as_reader(channel: GreetingChannel, greeting: Greeting) -> None:
 
 
 def greet_as_writer(channel: GreetingChannel, greeting: Greeting) -> None:
-    """Let the reader prove itself; the same with the roles exchanged."""
+    """Greet a reader, which proves itself first."""
     completed(greeting_as_writer(channel, greeting))
 
 

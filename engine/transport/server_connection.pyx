@@ -143,14 +143,14 @@ cdef class ServerConnection:
             self._ready.close()
 
     def forget_descriptor(self):
-        """Say that the socket is about to be closed: nothing is sent any more. After both loops have ended."""
+        """Announce that the socket is about to be closed: nothing is sent any more. After both loops have ended."""
         with nogil:
             monitor_lock(&self._send_lock)
             self._wire.descriptor = -1
             monitor_unlock(&self._send_lock)
 
     def announce_available(self, uint32_t number):
-        """Have the writer report that a missing partition exists now: no other reader waits. Thread: any."""
+        """Make the writer report that a missing partition exists now: no other reader waits. Thread: any."""
         self._available.add(number)
         self._ready.push(<int32_t> number)
 

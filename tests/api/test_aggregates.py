@@ -79,7 +79,7 @@ def test_agg_without_groups_is_one_row(data):
 @pytest.mark.parametrize(
     ("named", "message"),
     [
-        ({"a": col("x") + sum_("x")}, "column 'x' is no key and stands in no aggregate"),
+        ({"a": col("x") + sum_("x")}, "column 'x' is neither a key nor in an aggregate"),
         ({"a": col("x")}, "is no aggregate"),
         ({"a": 1}, "is no aggregate"),
         ({"a": sum_("x", filter="x")}, "must be a bool"),
@@ -108,7 +108,7 @@ def test_what_agg_refuses(data, named, message):
         (lambda: approx_quantile("x", 1.5), "is a share of the values"),
         (lambda: count(distinct=True), "different values of what"),
         (lambda: sum_("x", distinct="yes"), "True or False"),
-        (lambda: bool(sum_("x") / 2), "has no value here"),
+        (lambda: bool(sum_("x") / 2), "is an aggregate; use it in group_by"),
     ],
 )
 def test_what_aggregates_refuse(make, message):

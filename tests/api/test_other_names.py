@@ -79,5 +79,7 @@ def test_no_name_is_ours_and_all_calls_that_are_advised_are(rows):
 
 def test_a_window_function_without_a_window_is_not_compared(rows):
     for mistake in (lambda: row_number() == 1, lambda: row_number() <= 3, lambda: row_number() + 1):
-        with pytest.raises(SchemaError, match=r"row_number> has no value here; say .over\(partition_by, order_by\)"):
+        with pytest.raises(
+            SchemaError, match=r"row_number> is a window function; call .over\(partition_by, order_by\)"
+        ):
             mistake()

@@ -155,7 +155,7 @@ def refused(data):
     yield lambda: data.group_by(count().over("k").alias("n")).agg(m=count()), "select, with_columns and filter only"
     yield lambda: data.group_by("k").agg(m=sum_(col("x") + count().over("k"))), "select, with_columns and filter only"
     yield lambda: data.filter(sum_("x").over("k")), "must be a bool"
-    yield lambda: data.select(row_number()), "waits for its window"
+    yield lambda: data.select(row_number()), "needs a window"
     yield lambda: data.select(col("x") + row_number()), "over"
     yield lambda: data.select(col("x") + sum_("x")), "over"
     yield lambda: ntile(0), "ntile"

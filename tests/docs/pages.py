@@ -28,6 +28,7 @@ GENERATED = {
         "reference/sql.md",
         "reference/openapi.json",
         "how-it-works/map.md",
+        "how-it-works/rooms.md",
         "changelog.md",
         "contributing.md",
         *(f"examples/{name}.md" for name in example_pages()),

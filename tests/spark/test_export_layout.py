@@ -175,7 +175,7 @@ def test_of_two_exports_at_once_a_reader_sees_one_whole(visits, tmp_path, exists
     reader.join()
     assert set(sizes) <= {10, 300, 400}
     assert read_manifest(folder).row_count in (300, 400)
-    assert all(error is None or "made by somebody else" in str(error) for error in errors)
+    assert all(error is None or "created by another writer" in str(error) for error in errors)
     assert not [path for path in tmp_path.iterdir() if path.name.startswith(".out")]
 
 

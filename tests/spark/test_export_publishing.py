@@ -57,7 +57,7 @@ def test_who_comes_second_to_a_new_path_is_told_so(tmp_path):
     with staging(target) as folder:
         made = made_in(folder, [1])
         export(target, [2])
-        with pytest.raises(PlanError, match="was made by somebody else while this export ran, and stays"):
+        with pytest.raises(PlanError, match="was created by another writer while this export ran"):
             publish(made, target, overwrite=False)
     assert numbers_of(target) == [2]
     with staging(target) as folder:

@@ -21,11 +21,14 @@ PENDING = frozenset(
         "csv",
         "exchange",
         "files",
+        "formats",
         "iomanager",
         "join",
         "operators",
         "parquet",
         "partitions",
+        "sources",
+        "storage",
         "window",
     }
 )

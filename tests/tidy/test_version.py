@@ -5,6 +5,7 @@ import subprocess
 import tomllib
 
 from engine import __version__
+from engine.rpc.program import own_program
 from tests.tidy.imports import ROOT, source_files
 
 
@@ -20,3 +21,13 @@ def test_no_other_source_says_a_version():
     text = re.compile(rf"""["']{re.escape(__version__)}["']""")
     said = [path for path in source_files() if text.search(path.read_text(encoding="utf-8"))]
     assert [str(path.relative_to(ROOT)) for path in said] == ["engine/__init__.py"]
+
+
+def test_the_changelog_begins_with_the_version():
+    text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    versions = re.findall(r"(?m)^## (\S+)", text)
+    assert versions[0] == __version__ and len(versions) == len(set(versions))
+
+
+def test_rest_and_handshakes_say_the_version():
+    assert own_program("TaskManager", "protocol").version == __version__

@@ -77,7 +77,7 @@ class AggregateEntry(OperatorEntry[Aggregate]):
     def take_filter(
         self, plan: LogicalPlan, node: PlanNode, operator: Aggregate, parts: list[Expression]
     ) -> list[Expression]:
-        """Let parts over the keys alone pass; without keys there is a group whatever the rows are."""
+        """Push parts over the keys alone; without keys there is a group in any case."""
         if not operator.keys:
             return []
         passing = [part for part in parts if set(columns_of(part)) <= set(operator.keys)]
@@ -128,7 +128,7 @@ class AggregateEntry(OperatorEntry[Aggregate]):
 
 
 def _use_runs(builder: PhysicalPlanBuilder, source: int, below: Candidate, keys: tuple[str, ...]) -> int:
-    """Have the source of a node, in the same task, tell its splits apart, where no two of them share a group.
+    """Make the source of a node, in its task, tell its splits apart, where no two of them share a group.
 
     Returns: how many they are; 0: groups are complete with the last row.
     """

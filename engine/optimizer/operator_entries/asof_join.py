@@ -73,7 +73,7 @@ class AsofJoinEntry(OperatorEntry[AsofJoin]):
     def take_filter(
         self, plan: LogicalPlan, node: PlanNode, operator: AsofJoin, parts: list[Expression]
     ) -> list[Expression]:
-        """Let parts over left columns pass, those over equal columns into both sides."""
+        """Push parts over left columns into the left side, and those over equal columns into both."""
         lefts = set(plan.node(node.inputs[0]).schema.names)
         passing = [part for part in parts if columns_of(part) and set(columns_of(part)) <= lefts]
         right_of = {left: ColumnRef(right) for left, right in zip(operator.left_by, operator.right_by, strict=True)}

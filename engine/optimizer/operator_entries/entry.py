@@ -86,7 +86,7 @@ class OperatorEntry(ABC, Generic[Op]):
         return []
 
     def take_limit(self, plan: LogicalPlan, node: PlanNode, operator: Op, limit: PlanNode) -> None:
-        """Have a node take over the limit of its result, or let the limit pass below it."""
+        """Apply the limit of a node's result to it, or push the limit below it."""
 
     def order_use(self, operator: Op) -> OrderUse:
         """Return the operator's use of its input's order."""

@@ -58,7 +58,7 @@ class ExplodeEntry(RowWiseEntry[Explode]):
     def take_filter(
         self, plan: LogicalPlan, node: PlanNode, operator: Explode, parts: list[Expression]
     ) -> list[Expression]:
-        """Let pass what is over other columns only."""
+        """Push parts over other columns."""
         own = {operator.column, operator.position}
         passing = [part for part in parts if own.isdisjoint(columns_of(part))]
         filter_input(plan, node, 0, passing)

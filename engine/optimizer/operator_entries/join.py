@@ -89,7 +89,7 @@ class JoinEntry(OperatorEntry[Join]):
     def take_filter(
         self, plan: LogicalPlan, node: PlanNode, operator: Join, parts: list[Expression]
     ) -> list[Expression]:
-        """Let parts pass into the sides, or into the condition of a cross join."""
+        """Push parts into the sides, or into the condition of a cross join."""
         sides = _sides_of_filter(plan, node, operator, parts)
         if sides.to_condition:
             every = sides.to_condition if operator.condition is None else [operator.condition, *sides.to_condition]

@@ -57,7 +57,7 @@ class ProjectEntry(RowWiseEntry[Project]):
     def take_filter(
         self, plan: LogicalPlan, node: PlanNode, operator: Project, parts: list[Expression]
     ) -> list[Expression]:
-        """Let all parts pass, written in terms of the input, that are cheap and cannot raise there."""
+        """Push all parts, in terms of the input, that are cheap and cannot raise there."""
         mapping = mapping_of(operator.expressions)
         below = plan.node(node.inputs[0]).schema
         passing = [
@@ -67,7 +67,7 @@ class ProjectEntry(RowWiseEntry[Project]):
         return passing
 
     def take_limit(self, plan: LogicalPlan, node: PlanNode, operator: Project, limit: PlanNode) -> None:
-        """Let the limit pass: fewer rows are computed."""
+        """Push the limit: fewer rows are computed."""
         assert isinstance(limit.operator, Limit), "not a limit"
         below = plan.insert(limit.operator, node.inputs, plan.node(node.inputs[0]).schema, limit)
         plan.replace(node, inputs=(below.id,))

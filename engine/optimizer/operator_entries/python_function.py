@@ -79,7 +79,7 @@ class PythonFunctionEntry(RowWiseEntry[PythonFunction]):
     def take_filter(
         self, plan: LogicalPlan, node: PlanNode, operator: PythonFunction, parts: list[Expression]
     ) -> list[Expression]:
-        """Let parts pass that do not look at the result of a column's function."""
+        """Push parts that do not use the result of a column's function."""
         passing = [part for part in parts if _is_column(operator) and operator.result not in columns_of(part)]
         filter_input(plan, node, 0, passing)
         return passing

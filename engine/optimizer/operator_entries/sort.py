@@ -52,7 +52,7 @@ class SortEntry(OperatorEntry[Sort]):
     def take_filter(
         self, plan: LogicalPlan, node: PlanNode, operator: Sort, parts: list[Expression]
     ) -> list[Expression]:
-        """Let all parts pass; with a limit none, which would choose other rows."""
+        """Push all parts; with a limit none, since it would choose other rows."""
         if operator.limit is not None:
             return []
         filter_input(plan, node, 0, parts)

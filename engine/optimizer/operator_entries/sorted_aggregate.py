@@ -74,7 +74,7 @@ class SortedAggregateEntry(OperatorEntry[SortedAggregate]):
     def take_filter(
         self, plan: LogicalPlan, node: PlanNode, operator: SortedAggregate, parts: list[Expression]
     ) -> list[Expression]:
-        """Let parts over the keys alone pass; without keys there is a group whatever the rows are."""
+        """Push parts over the keys alone; without keys there is a group in any case."""
         if not operator.keys:
             return []
         passing = [part for part in parts if set(columns_of(part)) <= set(operator.keys)]

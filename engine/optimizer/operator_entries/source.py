@@ -74,7 +74,7 @@ class SourceEntry(OperatorEntry[Source]):
         return set()
 
     def prune(self, plan: LogicalPlan, node: PlanNode, operator: Source, used: set[str]) -> None:
-        """Have a source read the columns that are used."""
+        """Read only the used columns from a source."""
         kept = node.schema.select(name for name in node.schema.names if name in used)
         if kept != node.schema:
             plan.replace(node, operator=_with_columns(operator, node.schema, kept), schema=kept)

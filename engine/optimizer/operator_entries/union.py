@@ -40,7 +40,7 @@ class UnionEntry(OperatorEntry[Union]):
         return set(used)
 
     def prune(self, plan: LogicalPlan, node: PlanNode, operator: Union, used: set[str]) -> None:
-        """Have all inputs bring the same columns."""
+        """Give all inputs equal columns."""
         for input_index in range(len(node.inputs)):
             narrow_input(plan, plan.node(node.id), input_index, used)
         follow_input(plan, plan.node(node.id))
@@ -48,7 +48,7 @@ class UnionEntry(OperatorEntry[Union]):
     def take_filter(
         self, plan: LogicalPlan, node: PlanNode, operator: Union, parts: list[Expression]
     ) -> list[Expression]:
-        """Let all parts pass, into every branch."""
+        """Push all parts into every branch."""
         for input_index in range(len(node.inputs)):
             filter_input(plan, node, input_index, parts)
         return parts

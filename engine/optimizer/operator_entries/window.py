@@ -67,7 +67,7 @@ class WindowEntry(OperatorEntry[Window]):
     def take_filter(
         self, plan: LogicalPlan, node: PlanNode, operator: Window, parts: list[Expression]
     ) -> list[Expression]:
-        """Let parts over partition keys alone pass."""
+        """Push parts over partition keys alone."""
         passing = [part for part in parts if set(columns_of(part)) <= set(operator.partition_by)]
         passing = [part for part in passing if set(columns_of(part))]
         filter_input(plan, node, 0, passing)

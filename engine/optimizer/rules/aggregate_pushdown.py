@@ -41,11 +41,11 @@ from engine.optimizer.rules.projection_pruning import used_columns
 from engine.optimizer.safe_numbers import is_safe_call
 from engine.statistics.estimates import Estimates, row_width
 
-#: share of the bytes that are touched without it
+#: share of the bytes otherwise touched, below which it pays
 WORTHWHILE = 0.8
 #: bytes of a row beside its columns, whenever it is touched: hash, place in a table
 ROW_BYTES = 16.0
-#: rows below which there is nothing to gain
+#: rows below which it does not pay
 ROWS_MIN = 20_000.0
 
 _ENCODED = ("dictionary", "run_end", "string_view", "binary_view")

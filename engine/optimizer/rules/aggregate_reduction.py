@@ -22,12 +22,11 @@ from engine.optimizer.operator_entries.entry import OrderUse
 from engine.optimizer.operator_entries.registry import entry_of
 from engine.statistics.estimates import Estimates
 
-#: the other side's rows beside the groups: so many of them are made; its bytes, which are stored, beside the rows that
-#: are aggregated
+#: limits relative to all groups: the other side's rows, and its bytes, which are stored, to the aggregated rows
 GROUPS_ASKED_MAX = 0.25
 WORTHWHILE = 0.1
 
-#: joins of which the right, or the left, rows without a partner are not returned
+#: joins that drop rows of the right, or of the left, without a partner
 _DROPS_RIGHT = frozenset({JoinType.INNER, JoinType.LEFT, JoinType.SEMI, JoinType.ANTI})
 _DROPS_LEFT = frozenset({JoinType.INNER, JoinType.RIGHT})
 

@@ -27,7 +27,7 @@ _WHY = "read by coarser groups too"
 
 
 def apply(plan: LogicalPlan) -> None:
-    """Let coarser groups of the same rows read finer ones."""
+    """Make coarser groups of equal rows read finer ones."""
     of_rows: dict[tuple[int, int | None], list[PlanNode]] = {}
     for node in plan.order():
         if isinstance(node.operator, Aggregate) and _may_share(node.operator):
@@ -58,7 +58,7 @@ def _calls(node: PlanNode) -> Calls:
 
 
 def _share(plan: LogicalPlan, family: list[PlanNode]) -> None:
-    """Let each node of a family, the finest first, read the states of one that was before it."""
+    """Make each node of a family, the finest first, read the states of an earlier one."""
     made: list[PlanNode] = []
     for position, node in enumerate(family):
         finer = next((each for each in reversed(made) if set(_keys(node)) <= set(_keys_of_states(each))), None)

@@ -22,10 +22,10 @@ from engine.optimizer.expression_rewriting import cannot_raise, column_behind
 from engine.optimizer.logical_plan import LogicalPlan
 from engine.optimizer.operator_entries.join import PASSES_LEFT, PASSES_RIGHT
 
-#: the joins on the way from a predicate down to where a column comes from, and the side at each
+#: joins from a predicate down to the source of a column, with the side at each
 Path = tuple[tuple[int, int], ...]
 
-#: joins of which a condition that is not true of one row's columns leaves that row out of all pairs
+#: joins in which a condition on one row's columns applies to all of its pairs
 _OF_PAIRS = frozenset({JoinType.INNER, JoinType.CROSS, JoinType.SEMI})
 
 

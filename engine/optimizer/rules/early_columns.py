@@ -29,9 +29,9 @@ from engine.optimizer.operator_entries.join import PASSES_LEFT, PASSES_RIGHT
 from engine.optimizer.rules.projection_pruning import used_columns
 from engine.statistics.estimates import Estimates
 
-#: rows of the side beside those of the projection
+#: ratio of the side's rows to those of the projection below which it pays
 FEWER: Final = 0.5
-#: rows below which there is nothing to gain
+#: rows below which it does not pay
 ROWS_MIN: Final = 20_000.0
 
 

@@ -31,7 +31,7 @@ from engine.optimizer.logical_plan import LogicalPlan
 
 _TO_RIGHT: Final = frozenset({JoinType.INNER, JoinType.LEFT, JoinType.SEMI, JoinType.ANTI})
 _TO_LEFT: Final = frozenset({JoinType.INNER, JoinType.RIGHT, JoinType.SEMI})
-#: joins below which a column of the left, or right, has only values that were there
+#: joins whose result has no values of the left, or right, column that were not there before
 _KEEPS_LEFT: Final = frozenset({JoinType.INNER, JoinType.CROSS, JoinType.LEFT, JoinType.SEMI, JoinType.ANTI})
 _KEEPS_RIGHT: Final = frozenset({JoinType.INNER, JoinType.CROSS, JoinType.RIGHT})
 _COMPARISONS: Final = frozenset(

@@ -45,12 +45,12 @@ from engine.optimizer.selectivity import selectivity
 from engine.shown_sizes import size_text
 from engine.statistics.estimates import Estimates, row_width
 
-#: another order is taken when it costs less than this share of the one as written
+#: share of the cost of the written order below which another order is taken
 WORTHWHILE = 0.9
-#: joins below each other that are taken apart; a loop may have written any number
+#: limit of nested joins that are reordered; a loop may have built any number
 DEPTH_MAX = 64
 
-#: (index of a relation, its column)
+#: index of a relation, and its column
 Place = tuple[int, str]
 
 

@@ -27,10 +27,10 @@ from engine.graph.plan import Aggregate, Filter, Join, JoinType, PlanNode, Proje
 from engine.optimizer.expression_rewriting import column_behind
 from engine.optimizer.logical_plan import LogicalPlan
 
-#: joins that return no row of the left, or of the right, whose key is null
+#: joins that drop rows of the left, or of the right, whose key is null
 _DROPS_LEFT: Final = frozenset({JoinType.INNER, JoinType.RIGHT, JoinType.SEMI})
 _DROPS_RIGHT: Final = frozenset({JoinType.INNER, JoinType.LEFT, JoinType.SEMI, JoinType.ANTI})
-#: null of null
+#: functions that return null for a null argument
 _STRICT: Final = frozenset({"equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "between"})
 #: join type without the rows that have nulls in the columns of the left, or of the right
 _WITHOUT_LEFT: Final = {JoinType.RIGHT: JoinType.INNER, JoinType.FULL: JoinType.LEFT}

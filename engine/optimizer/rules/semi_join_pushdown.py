@@ -24,7 +24,7 @@ from engine.optimizer.expression_rewriting import cannot_raise, column_behind
 from engine.optimizer.logical_plan import LogicalPlan
 from engine.statistics.estimates import Estimates
 
-#: rows of the side beside those of the join: estimates of the same number differ by rounding
+#: ratio up to which row counts of the side and of the join count as equal, since estimates are rounded
 _EQUAL = 1.01
 
 

@@ -43,7 +43,7 @@ from engine.statistics.estimates import Estimates, row_width
 
 #: rows of all sources together from which a search for equal parts is worth it
 SOURCE_ROWS_MIN: Final = 100_000
-#: inputs of a join whose rows all come out where they meet the condition on the other side
+#: inputs of a join all of whose rows are in the result if they meet the condition on the other side
 _KEPT_SIDES: Final = {
     JoinType.INNER: (0, 1),
     JoinType.CROSS: (0, 1),

@@ -21,7 +21,7 @@ from engine.optimizer.rules.projection_pruning import used_columns
 from engine.optimizer.rules.shared_scans import WRITE_COST, Use, may_be_read_again, read_again, redirect, uses_of
 from engine.statistics.estimates import Estimates, row_width
 
-#: share of the rows that each use leaves
+#: share of the rows that each use keeps, at most
 ASKED: Final = 0.1
 
 

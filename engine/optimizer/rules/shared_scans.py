@@ -27,7 +27,7 @@ from engine.statistics.estimates import row_width
 #: cost of writing a stored byte, in bytes that are decoded; measured, as all of these, and rounded
 WRITE_COST = 1.6
 
-#: (id of the consuming node, position among its inputs)
+#: id of the consuming node, and position among its inputs
 Use = tuple[int, int]
 
 
@@ -127,7 +127,7 @@ def read_again(plan: LogicalPlan, node: PlanNode) -> PlanNode:
 
 
 def redirect(plan: LogicalPlan, use: Use, source: PlanNode) -> None:
-    """Let one use of a node read another one."""
+    """Make one use of a node read another one."""
     consumer = plan.node(use[0])
     inputs = tuple(source.id if index == use[1] else old for index, old in enumerate(consumer.inputs))
     plan.replace(consumer, inputs=inputs)

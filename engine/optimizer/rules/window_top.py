@@ -19,7 +19,7 @@ from engine.graph.window import GroupLimit
 from engine.optimizer.logical_plan import LogicalPlan
 
 _RANKINGS = frozenset({"row_number", "rank", "dense_rank"})
-#: comparison -> (the same with its sides exchanged, what it takes off the constant)
+#: comparison -> (the comparison with sides swapped, the difference to the constant)
 _LIMITS = {"less_equal": ("greater_equal", 0), "less": ("greater", 1), "equal": ("equal", 0)}
 
 

@@ -34,6 +34,7 @@ from engine.files.compression import plain_ending
 from engine.files.paths import is_hidden
 from engine.formats.registry import formats_by_ending, sink_format_of
 from engine.formats.sink_format import SinkFormat
+from engine.storage.file_systems import file_system_of, size_of
 from engine.user_warnings import warn_user
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ def _check_formats(spec: SinkSpec, own_format: str, formats: Mapping[str, str], 
 def _there(spec: SinkSpec, entry: SinkFormat, endings: Sequence[str]) -> _There | None:
     """Return a file that exists and has columns; None for none, or for one that its readers will warn of."""
     for file in _files_below(Path(spec.path)):
-        if plain_ending(file.name) not in endings or not file.stat().st_size:
+        if plain_ending(file.name) not in endings or not size_of(os.fspath(file)):
             continue
         try:
             with warnings.catch_warnings():
@@ -133,6 +134,6 @@ def _union_advice(entry: SinkFormat, known: pa.DataType, own: pa.DataType, schem
 
 def _files_below(folder: Path) -> Iterator[Path]:
     """Yield files that readers see, in no order; nothing where there is no folder."""
-    for place, folders, names in os.walk(folder):
+    for place, folders, names in file_system_of(os.fspath(folder)).walk(os.fspath(folder)):
         folders[:] = [name for name in folders if not is_hidden(name)]
         yield from (Path(place, name) for name in names if not is_hidden(name))

@@ -17,7 +17,7 @@ Held by: tests/entrypoint/test_streams_from_a_cluster.py
 
 from __future__ import annotations
 
-import shutil
+import os
 import threading
 import time
 import weakref
@@ -35,6 +35,8 @@ from engine.client.notebook_progress import listener_of_job
 from engine.client.termination import uninterrupted
 from engine.connectors.stream_writer import TURN_OF_ANY, turn_of
 from engine.errors import JobExecutionError
+from engine.files.native_files import native_file
+from engine.storage.file_systems import file_system_of
 
 _LOOK_S: Final = 0.002
 _LOOK_MAX_S: Final = 0.02
@@ -52,7 +54,7 @@ class _Beside:
     def __init__(self, listener: JobListener, folder: Path | None = None) -> None:
         """``folder``: of the stream that the job is of."""
         self._listener = listener
-        self._folder = folder
+        self._folder = None if folder is None else os.fspath(folder)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._listener, name)
@@ -107,7 +109,8 @@ class ResultStream(Iterator[pa.RecordBatch]):
     def __init__(self, schema: pa.Schema, folder: Path, run: Callable[[], JobResult], *, is_ordered: bool) -> None:
         """Begin the job. ``folder``: exists, for the files of the stream; ``run`` runs the job to its end."""
         self.schema = schema
-        self._folder = folder
+        self._folder = os.fspath(folder)
+        self._files = file_system_of(self._folder)
         self._is_ordered = is_ordered
         self._turn = 0
         #: attempt of each subtask whose rows were read
@@ -118,7 +121,7 @@ class ResultStream(Iterator[pa.RecordBatch]):
         #: True if its last row was read
         self._is_read = False
         self._gives_way = False
-        (folder / (turn_of(f"{0:05d}") if is_ordered else TURN_OF_ANY)).touch()
+        self._begin_turn(turn_of(f"{0:05d}") if is_ordered else TURN_OF_ANY)
         self._job = _Job(run, folder)
         with _open_lock:
             _open.add(self)
@@ -183,35 +186,39 @@ class ResultStream(Iterator[pa.RecordBatch]):
             time.sleep(pause_s)
             pause_s = min(_LOOK_MAX_S, 2 * pause_s)
 
-    def _pick(self, *, has_ended: bool) -> Path | None:
-        names = sorted(path.name for path in self._folder.iterdir() if not path.name.startswith((".", "turn-")))
+    def _begin_turn(self, name: str) -> None:
+        self._files.create_if_absent(f"{self._folder}/{name}", b"", is_durable=False)
+
+    def _pick(self, *, has_ended: bool) -> str | None:
+        entries = self._files.entries(self._folder)
+        names = sorted(each.name for each in entries if not each.name.startswith((".", "turn-")))
         files = [name for name in names if name.endswith(".arrow")]
         if not self._is_ordered:
             # The first files of all subtasks before the second ones.
-            return self._folder / min(files, key=_number) if files else None
+            return f"{self._folder}/{min(files, key=_number)}" if files else None
         while True:
             turn = f"{self._turn:05d}"
             mine = [name for name in files if name.startswith(turn)]
             if mine:
-                return self._folder / mine[0]
+                return f"{self._folder}/{mine[0]}"
             is_over = any(name.startswith(turn) and name.endswith(".end") for name in names)
             if not is_over and not (has_ended and files):
                 return None
-            (self._folder / turn_of(turn)).unlink(missing_ok=True)
+            self._files.delete(f"{self._folder}/{turn_of(turn)}")
             self._turn += 1
             if not self._gives_way:
-                (self._folder / turn_of(f"{self._turn:05d}")).touch()
+                self._begin_turn(turn_of(f"{self._turn:05d}"))
 
-    def _read(self, path: Path) -> Iterator[pa.RecordBatch]:
-        subtask, nonce, _ = path.name.split("-")
+    def _read(self, path: str) -> Iterator[pa.RecordBatch]:
+        subtask, nonce, _ = path.rpartition("/")[2].split("-")
         if self._taken.setdefault(subtask, nonce) != nonce:
             raise JobExecutionError(
                 f"subtask {int(subtask)} was repeated after some of its rows had been read; collect() and write_* wait"
                 " for the whole result and know no such trouble"
             )
-        with pa.OSFile(str(path)) as file, pa.ipc.open_file(file) as reader:
+        with native_file(path) as file, pa.ipc.open_file(file) as reader:
             batches = [reader.get_batch(index) for index in range(reader.num_record_batches)]
-        path.unlink()
+        self._files.delete(path)
         return iter(batches)
 
     def give_way(self) -> None:
@@ -221,8 +228,9 @@ class ResultStream(Iterator[pa.RecordBatch]):
 
     def _end_turns(self) -> None:
         with suppress(FileNotFoundError):  # another thread has just closed the stream
-            for turn in self._folder.glob("turn-*"):
-                turn.unlink(missing_ok=True)
+            for each in self._files.entries(self._folder):
+                if each.name.startswith("turn-"):
+                    self._files.delete(each.path)
 
     def close_with_environment(self) -> None:
         """Close it as its environment ends."""
@@ -241,7 +249,8 @@ class ResultStream(Iterator[pa.RecordBatch]):
             # A writer that waits goes on, and finds that its task is cancelled.
             self._end_turns()
             self._job.thread.join()
-            shutil.rmtree(self._folder, ignore_errors=True)
+            with suppress(OSError):
+                self._files.delete_tree(self._folder)
 
 
 #: open streams of this process

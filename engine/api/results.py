@@ -5,6 +5,7 @@ Held by: tests/api/test_environment.py
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -13,13 +14,16 @@ from unicodedata import combining, east_asian_width
 import pyarrow as pa
 
 from engine.api.logical_node import LogicalNode
+from engine.connectors.arrow_files import arrow_parts
 from engine.errors import ResourceError
+from engine.files.native_files import mapped_file, native_file
 from engine.functions.row import Row, row_class
 from engine.graph.plan import Sort
 from engine.records.python_values import shown_value
 from engine.records.value_reader import python_values
 from engine.shown_html import note_html, table_html
 from engine.shown_text import shown_line
+from engine.storage.file_systems import is_folder, size_of
 
 _CELL_MAX = 40
 #: parts of so many bytes are mapped, not copied; their room on disk is freed with the table
@@ -28,7 +32,7 @@ MAPPED_BYTES_MIN: Final = 1 << 20
 
 def check_visible(folder: Path, what: str) -> None:
     """Raise ResourceError when a job has written ``what`` into a folder that is not there for the client."""
-    if not folder.is_dir():
+    if not is_folder(os.fspath(folder)):
         raise ResourceError(
             f"{what}: the job has ended, and its rows are in {folder} of the cluster's machines, which is not this "
             "machine's folder; let TMPDIR name a folder that both see, or write them with write_parquet"
@@ -38,9 +42,9 @@ def check_visible(folder: Path, what: str) -> None:
 def read_parts(folder: Path, schema: pa.Schema) -> pa.Table:
     """Return the rows of the Arrow parts of a folder, in the order of their numbers."""
     batches: list[pa.RecordBatch] = []
-    for part in sorted(folder.glob("part-*.arrow")):
-        open_part = pa.memory_map if part.stat().st_size >= MAPPED_BYTES_MIN else pa.OSFile
-        with open_part(str(part)) as file, pa.ipc.open_file(file) as reader:
+    for part in arrow_parts(os.fspath(folder)):
+        open_part = mapped_file if size_of(part) >= MAPPED_BYTES_MIN else native_file
+        with open_part(part) as file, pa.ipc.open_file(file) as reader:
             batches += [reader.get_batch(index) for index in range(reader.num_record_batches)]
     return pa.Table.from_batches(batches, schema=schema)
 

@@ -25,11 +25,15 @@ _SPLIT_BYTES: Final = 4 << 20
 _SAMPLED_MAX: Final = 32
 
 
+def arrow_parts(folder: str) -> list[str]:
+    """Return the parts in a folder, in the order of their names."""
+    entries = file_system_of(folder).entries(folder)
+    return sorted(each.path for each in entries if each.name.startswith("part-") and each.name.endswith(".arrow"))
+
+
 def arrow_files_source(folder: Path, schema: pa.Schema, origin: str) -> tuple[ArrowSource, SourceStatistics]:
     """Return a source of the parts in a folder, in the order of their names; ``origin``: of what its numbers are."""
-    place = os.fspath(folder)
-    entries = file_system_of(place).entries(place)
-    paths = sorted(each.path for each in entries if each.name.startswith("part-") and each.name.endswith(".arrow"))
+    paths = arrow_parts(os.fspath(folder))
     splits = [split for path in paths for split in _splits(path)]
     rows = sum(split.row_count for split in splits)
     size_bytes = sum(split.size_bytes for split in splits if split.row_count)

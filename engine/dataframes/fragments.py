@@ -12,7 +12,7 @@ Held by: tests/dataframes/test_places.py
 from __future__ import annotations
 
 import contextlib
-import shutil
+import os
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -30,12 +30,14 @@ from engine.connectors.arrow_files import arrow_files_source
 from engine.dataframes.carried_types import carried_schema, from_carried, to_carried
 from engine.expressions.random_numbers import set_first_subtask
 from engine.expressions.schema_bridge import to_arrow_schema
+from engine.files.native_files import native_output
 from engine.graph.plan import Plan, PlanNode, Sink, Source, decode_plan
 from engine.graph.plan_schema import PlanSchema
 from engine.graph.source_spec import ArrowSource, SinkSpec, SourceStatistics
 from engine.private_folder import scratch_folder
 from engine.spark.driver_program import OfTheDriver
 from engine.spark.failures import carried as carried_failure
+from engine.storage.file_systems import LOCAL
 
 #: function that runs a plan in this process with settings; workers find it by its name
 RunPlan = Callable[[Plan, Mapping[str, object]], None]
@@ -105,7 +107,7 @@ class Fragment(OfTheDriver):
         nodes.append(PlanNode(len(nodes), Sink(SinkSpec("arrow", str(folder / "result"))), (last.id,), last.schema))
         self.run_plan(Plan(tuple(nodes), (len(nodes) - 1,), plan.name), self.settings)
         for each in folders:
-            shutil.rmtree(each)
+            LOCAL.delete_tree(os.fspath(each))
         schema = to_arrow_schema(last.schema)
         return schema, read_parts(folder / "result", schema)
 
@@ -128,8 +130,8 @@ class _Input:
         self._nullable = pa.schema([each.with_nullable(True) for each in self._schema])
 
     def __enter__(self) -> Self:
-        self._folder.mkdir()
-        self._file = pa.OSFile(str(self._folder / "part-00000.arrow"), "wb")
+        LOCAL.folders.make(os.fspath(self._folder))
+        self._file = native_output(os.fspath(self._folder / "part-00000.arrow"))
         self._writer = pa.ipc.new_file(self._file, self._nullable)
         return self
 

@@ -11,6 +11,7 @@ Held by: tests/dataframes/test_places.py
 
 from __future__ import annotations
 
+import os
 import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -38,6 +39,7 @@ from engine.graph.source_spec import SinkSpec
 from engine.ids import JobId
 from engine.spark.driver_program import OfTheDriver
 from engine.spark.failures import carried as carried_failure
+from engine.storage.file_systems import is_folder, size_of
 
 _STAGED: Final = "file string"
 
@@ -89,7 +91,7 @@ class Outputs:
     def abort(self) -> None:
         """Remove what was staged."""
         for staging in self._staging:
-            if staging.is_dir():
+            if is_folder(os.fspath(staging)):
                 remove_staging(staging)
 
 
@@ -150,7 +152,7 @@ class WriteFiles(OfTheDriver):
 
     def _is_full(self, name: str) -> bool:
         wanted = self.spec.target_file_bytes
-        return bool(wanted) and (Path(self.staging) / name).stat().st_size >= wanted
+        return bool(wanted) and size_of(f"{self.staging}/{name}") >= wanted
 
     def _finished(self, writer: SinkWriter, partition: int, name: str, folder: str) -> bytes:
         row_count, size_bytes, statistics = writer.finish()

@@ -8,5 +8,6 @@ compression.py     files that are compressed as a whole, read as a stream of the
 table_formats.py   folders of Delta, Iceberg and Hudi tables, which are not read as files
 packed_streams.py  streams of gzip, bz2 and xz one behind the other
 line_blocks.py     blocks of whole lines, of a part of a file or of such a stream
+native_files.py   files as pyarrow reads and writes them: its own, or streams where there are no paths
 output_file.py     the file of a text sink, compressed or not, gone unless it is finished
 """

@@ -14,6 +14,7 @@ recorded an end.
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -38,6 +39,7 @@ from engine.graph.deployment import StagedFile
 from engine.graph.job_graph import JobGraph
 from engine.graph.operator_descriptor import SinkOperator
 from engine.ids import JobId
+from engine.storage.file_systems import is_folder
 
 
 class JobEnd(msgspec.Struct, frozen=True):
@@ -205,7 +207,7 @@ class JobCommit:
             for sink in self._sinks:
                 by_name = staging_path(self._targets[sink.sink_index], self._job_id)
                 staging = self._staging.get(sink.sink_index, by_name)
-                if staging.is_dir():
+                if is_folder(os.fspath(staging)):
                     remove_staging(staging)
 
     def _check_leading(self) -> None:

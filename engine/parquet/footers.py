@@ -296,12 +296,12 @@ def open_bytes(data: bytes) -> pq.ParquetFile:
 
 
 def _opened(
-    place: str | BinaryIO | pa.BufferReader, buffer_bytes: int, footer: pq.FileMetaData | None, coded: Sequence[str]
+    source: str | BinaryIO | pa.BufferReader, buffer_bytes: int, footer: pq.FileMetaData | None, coded: Sequence[str]
 ) -> pq.ParquetFile:
     # Left to itself pyarrow reads the columns of a row group whole, for a few rows of a sample.
     # Checksums of pages are looked at where there are any: in record data sets, and in what Spark writes.
     return pq.ParquetFile(
-        place,
+        source,
         metadata=footer,
         read_dictionary=coded or None,
         memory_map=False,

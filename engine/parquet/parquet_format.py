@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
+from engine.files.native_files import path_or_stream
 from engine.formats.sink_format import SinkFormat, SinkWriter
 from engine.formats.source_format import FoundSource, Layout, ReadRequest, SourceFormat
 from engine.graph.expression import Expression
@@ -155,7 +156,7 @@ class ParquetSink(SinkFormat):
 
         from engine.parquet.source import plain_file_schema
 
-        return plain_file_schema(pq.read_schema(file))
+        return plain_file_schema(pq.read_schema(path_or_stream(file)))
 
     def stored_schema(self, spec: SinkSpec, schema: pa.Schema) -> pa.Schema:
         """Return the types that Parquet gives back."""

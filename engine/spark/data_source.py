@@ -17,6 +17,7 @@ Held by: tests/spark/test_data_source.py
 
 from __future__ import annotations
 
+import os
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -47,6 +48,7 @@ from engine.connectors.records_manifest import read_manifest
 from engine.connectors.records_parts import WrittenPart
 from engine.connectors.records_writer import RecordsWriter
 from engine.errors import DataError, PlanError
+from engine.files.native_files import path_or_stream
 from engine.files.paths import local_path
 from engine.parquet.pages import flat_leaves
 from engine.records.plain_types import plain_batch
@@ -54,9 +56,10 @@ from engine.spark.arrow_types import fitted, records_schema, sparks_arrow_schema
 from engine.spark.column_names import listed_names
 from engine.spark.driver_program import OfTheDriver
 from engine.spark.failures import plainly_told
-from engine.spark.manifest_switch import Promises, abort_write, begin_write, commit_write, sync_part
+from engine.spark.manifest_switch import Promises, abort_write, begin_write, commit_write
 from engine.spark.order_check import OrderCheck
 from engine.statistics.column_statistics import footer_bounds
+from engine.storage.file_systems import LOCAL
 
 NAME = "drey"
 _OPTIONS = ("columns", "path", "pushFilters", "sortBy")
@@ -232,7 +235,7 @@ class DreyReader(OfTheDriver, DataSourceReader):
 
     def _wanted_groups(self, path: str) -> Iterator[tuple[int, int]]:
         """Yield number and size in bytes of the row groups of a part in which a row may match."""
-        footer = pq.read_metadata(path)
+        footer = pq.read_metadata(path_or_stream(path))
         places = flat_leaves(footer.schema)
         for index in range(footer.num_row_groups):
             group = footer.row_group(index)
@@ -246,7 +249,7 @@ class DreyReader(OfTheDriver, DataSourceReader):
         with plainly_told():
             for piece in partition.pieces:
                 try:
-                    with pq.ParquetFile(piece.path, page_checksum_verification=True) as file:
+                    with pq.ParquetFile(path_or_stream(piece.path), page_checksum_verification=True) as file:
                         groups = range(piece.first, piece.end)
                         for batch in file.iter_batches(_BATCH_ROWS, row_groups=groups, columns=self._names):
                             yield fitted(plain_batch(batch), schema, f"file {piece.path}")
@@ -353,7 +356,7 @@ class DreyWriter(OfTheDriver, DataSourceArrowWriter):
             if writer is not None:
                 writer.abort()
             for part in parts:
-                (self._staging / part.name).unlink(missing_ok=True)
+                LOCAL.delete(os.fspath(self._staging / part.name))
             raise
         return WrittenParts(tuple(parts))
 
@@ -371,5 +374,5 @@ class DreyWriter(OfTheDriver, DataSourceArrowWriter):
 
 def _finished(writer: RecordsWriter, path: Path) -> WrittenPart:
     rows, size_bytes, statistics = writer.finish()
-    sync_part(path)
+    LOCAL.folders.sync_file(os.fspath(path))
     return WrittenPart(path.name, rows, size_bytes, statistics)

@@ -20,6 +20,7 @@ Source: the two-phase commit of Spark's own file committers, reduced to one rena
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -51,6 +52,7 @@ from engine.spark.export_report import ExportReport, exported_columns
 from engine.spark.exportable import check_types, column_settings, file_settings, nullable_parts
 from engine.spark.failures import errors_of_spark
 from engine.spark.file_urls import url_to_read
+from engine.storage.file_systems import LOCAL
 
 #: size of row groups, the units that Drey's subtasks read: small enough for equal shares
 _ROW_GROUP_BYTES = 8 << 20
@@ -89,12 +91,13 @@ def export_data(
         SchemaError: a column of a type that a record data set cannot hold.
     """
     started = time.monotonic()
-    target = Path(local_path(output, "export")).resolve()
+    target = Path(LOCAL.folders.resolved(local_path(output, "export")))
     own = checks if isinstance(checks, Checks) else Checks(tuple(checks))
     with errors_of_spark():
         check_types(T.StructType([field for field in data.schema.fields if field.name not in MARKS]))
-        is_added = bool(since) and target.exists() and not overwrite
-        if target.exists() and not overwrite and not since:
+        is_taken = LOCAL.find(os.fspath(target)) is not None
+        is_added = bool(since) and is_taken and not overwrite
+        if is_taken and not overwrite and not since:
             raise PlanError(f"output {target} already exists; pass --overwrite to replace it")
         before = read_manifest(target) if is_added else None
         with column_settings(data.sparkSession, data.schema), nullable_parts(data) as rows:

@@ -15,6 +15,7 @@ Held by: tests/spark/test_export_checks.py
 
 from __future__ import annotations
 
+import os
 import re
 import uuid
 from collections.abc import Sequence
@@ -36,6 +37,7 @@ from engine.errors import PlanError
 from engine.spark.column_names import column_of, columns_of
 from engine.spark.failures import first_line
 from engine.spark.file_urls import url_to_read
+from engine.storage.file_systems import LOCAL, is_file
 
 #: prefix of internal columns; drawn for each process, so that no column of the data has it
 _OWN: Final = f"__drey_{uuid.uuid4().hex[:12]}_"
@@ -177,10 +179,10 @@ def _with_reference(data: DataFrame, names: Sequence[str], text: str, found: str
     path, _, other = place.rpartition(":")
     if not (name and path and other):
         raise PlanError(f"reference {text!r}: expected COLUMN=PATH:COLUMN, as in customer=records/customers:id")
-    folder = Path(path)
-    if not folder.exists():
+    folder = Path(LOCAL.folders.resolved(path))
+    if LOCAL.find(path) is None:
         raise PlanError(f"reference {text!r}: {path} does not exist")
-    keys = data.sparkSession.read.parquet(*map(url_to_read, parts_of(folder.resolve()) or [folder.resolve()]))
+    keys = data.sparkSession.read.parquet(*map(url_to_read, parts_of(folder) or [folder]))
     if other not in keys.columns:
         raise PlanError(f"reference {text!r}: {path} has no column {other!r}. There are: {', '.join(keys.columns)}")
     column = _known(names, name)
@@ -198,7 +200,7 @@ def _with_keys(data: DataFrame, columns: Sequence[Column], keys: DataFrame, foun
 
 def parts_of(folder: Path) -> list[Path]:
     """Return the parts of a record data set; none for other folders and files."""
-    if not (folder / "_manifest.json").is_file():
+    if not is_file(os.fspath(folder / "_manifest.json")):
         return []
     return [folder / file.name for file in read_manifest(folder).files]
 

@@ -12,6 +12,7 @@ Held by: tests/spark/test_export_publishing.py
 from __future__ import annotations
 
 import errno
+import os
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -34,12 +35,14 @@ from engine.spark.manifest_switch import (
     remove_dead,
     remove_owned,
 )
+from engine.storage.file_systems import LOCAL, is_file
 
 
 @contextmanager
 def staging(target: Path) -> Iterator[Path]:
     """Give a folder of this export's own beside its target; leftovers of killed exports are removed first."""
-    remove_dead(target.parent.glob(f".{_literal(target.name)}.drey-export-*"))
+    leftovers = LOCAL.matching(f"{target.parent}/.{_literal(target.name)}.drey-export-*")
+    remove_dead(map(Path, leftovers))
     remove_stale_lock(target)
     folder = target.with_name(f".{target.name}.drey-export-{uuid.uuid4().hex}")
     own_folder(folder)
@@ -67,9 +70,9 @@ def publish(made: Made, target: Path, *, overwrite: bool) -> None:
 
     Raises: PlanError when another writer has made a target that was not there, and it is not to be replaced.
     """
-    if not overwrite or not target.exists():
+    if not overwrite or not LOCAL.find(os.fspath(target)):
         try:
-            made.folder.rename(target)
+            LOCAL.folders.rename(os.fspath(made.folder), os.fspath(target))
             return
         except OSError as error:
             if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
@@ -79,12 +82,12 @@ def publish(made: Made, target: Path, *, overwrite: bool) -> None:
                 f"output {target} was created by another writer while this export ran; "
                 "nothing was exported: run it again with --overwrite to replace it, or with another output"
             )
-    if (target / MANIFEST_NAME).is_file():
+    if is_file(os.fspath(target / MANIFEST_NAME)):
         _switch(made, target, None)
     else:
         with target_lock(target):
-            target.rename(made.folder.with_name("replaced"))
-            made.folder.rename(target)
+            LOCAL.folders.rename(os.fspath(target), os.fspath(made.folder.with_name("replaced")))
+            LOCAL.folders.rename(os.fspath(made.folder), os.fspath(target))
 
 
 def append(made: Made, target: Path, before: RecordsManifest, beside: Callable[[], None] | None = None) -> None:
@@ -108,7 +111,7 @@ def _switch(made: Made, target: Path, before: RecordsManifest | None, beside: Ca
     is_whole = before is None
     try:
         for part in made.parts:
-            (made.folder / part.name).rename(write / part.name)
+            LOCAL.publish(os.fspath(made.folder / part.name), os.fspath(write / part.name))
         commit_write(target, write, made.schema, made.parts, promises, overwrite=is_whole, before=before, beside=beside)
     except BaseException:
         abort_write(write)

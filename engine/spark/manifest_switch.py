@@ -26,7 +26,6 @@ from __future__ import annotations
 import decimal
 import os
 import re
-import shutil
 import socket
 import time
 import uuid
@@ -49,11 +48,13 @@ from engine.connectors.records_manifest import (
 )
 from engine.connectors.records_parts import PartColumn, WrittenPart, merged_column, merged_manifest
 from engine.errors import EngineError, PlanError, SchemaError
-from engine.storage.file_systems import LOCAL
+from engine.storage.file_systems import LOCAL, is_folder
 
 _WRITE_PREFIX: Final = ".drey-write-"
 _OWNER: Final = "owner.json"
-_OURS: Final = re.compile(r"part-(?:[0-9a-f]{12}-)?\d{5}\.parquet|_manifest\.json|\._manifest\.json\.tmp|\.drey-.*")
+#: a manifest before it has its name
+_UNNAMED: Final = re.compile(r"\._manifest\.json\.(?:[0-9a-f]{16}|tmp)")
+_OURS: Final = re.compile(rf"part-(?:[0-9a-f]{{12}}-)?\d{{5}}\.parquet|_manifest\.json|{_UNNAMED.pattern}|\.drey-.*")
 _PRODUCER: Final = "spark"
 #: age after which a write of another host, whose processes cannot be seen from here, is a leftover
 _FOREIGN_AGE_S: Final = 24 * 3600.0
@@ -86,19 +87,19 @@ def own_folder(path: Path) -> None:
     """Make a folder that is a leftover when this process is gone; PlanError where that cannot be."""
     try:
         made = LOCAL.folders.make_missing(os.fspath(path.parent))
-        path.mkdir()
+        LOCAL.folders.make(os.fspath(path))
     except OSError as error:
         raise PlanError(f"{path.parent} cannot be written to: {error.strerror or error}") from error
     # A search for leftovers finds it whole, or not yet.
-    (path / f".{_OWNER}").write_bytes(msgspec.json.encode(msgspec.structs.replace(_owner(), made=made)))
-    (path / f".{_OWNER}").rename(path / _OWNER)
+    owner = msgspec.json.encode(msgspec.structs.replace(_owner(), made=made))
+    LOCAL.replace(os.fspath(path / _OWNER), owner, is_durable=False)
 
 
 def remove_owned(path: Path) -> None:
     """Remove such a folder, and what was made for it as far as it is empty."""
     made: tuple[str, ...] = ()
     with suppress(OSError, msgspec.DecodeError):
-        made = msgspec.json.decode((path / _OWNER).read_bytes(), type=Owner).made
+        made = msgspec.json.decode(LOCAL.read(os.fspath(path / _OWNER)), type=Owner).made
     _remove_tree(path)
     LOCAL.folders.remove_empty(made)
 
@@ -107,9 +108,10 @@ def _remove_tree(path: Path) -> None:
     """Remove a folder, first its name: tasks that Spark has given up may still make files under it."""
     removed = path.with_name(f"{path.name}.removed")
     with suppress(OSError):
-        path.rename(removed)
-    shutil.rmtree(removed, ignore_errors=True)
-    shutil.rmtree(path, ignore_errors=True)
+        LOCAL.folders.rename(os.fspath(path), os.fspath(removed))
+    for each in (removed, path):
+        with suppress(OSError):
+            LOCAL.delete_tree(os.fspath(each))
 
 
 def remove_dead(paths: Iterable[Path]) -> None:
@@ -146,7 +148,7 @@ def commit_write(
     """
     write = staging.name.removeprefix(_WRITE_PREFIX)
     with target_lock(folder):
-        if not staging.is_dir():
+        if not is_folder(os.fspath(staging)):
             raise PlanError(f"{folder} was replaced while rows were being written to it; write them again")
         there = check_target(folder, schema, overwrite=overwrite)
         if before is not None and there != before:
@@ -161,7 +163,7 @@ def commit_write(
             merged_manifest(schema.serialize().to_pybytes(), named), **msgspec.structs.asdict(promises)
         )
         for part, final in zip(parts, named, strict=True):
-            (staging / part.name).rename(folder / final.name)
+            LOCAL.publish(os.fspath(staging / part.name), os.fspath(folder / final.name))
         manifest = added if overwrite or there is None else appended(there, added)
         if beside is not None:
             beside()
@@ -235,17 +237,18 @@ def _itself(value: Any) -> Any:
 
 def check_target(folder: Path, schema: pa.Schema, *, overwrite: bool) -> RecordsManifest | None:
     """Return the manifest of the data set that is there, None where there is none yet; refuse rows of other columns."""
-    if not folder.exists():
+    known = LOCAL.find(os.fspath(folder))
+    if known is None:
         return None
-    if not folder.is_dir():
+    if not known.is_folder:
         raise PlanError(f"{folder} is a file, not the folder of a record data set")
-    foreign = sorted(path.name for path in folder.iterdir() if not _OURS.fullmatch(path.name))
+    foreign = sorted(each.name for each in LOCAL.entries(os.fspath(folder)) if not _OURS.fullmatch(each.name))
     if foreign:
         raise PlanError(
             f"{folder} holds {foreign[0]!r}, which is no part of a record data set; nothing was written: "
             "choose another folder, or empty this one"
         )
-    if not (folder / MANIFEST_NAME).exists():
+    if LOCAL.find(os.fspath(folder / MANIFEST_NAME)) is None:
         return None
     before = _manifest_of(folder, overwrite=overwrite)
     if before is not None and not overwrite:
@@ -283,24 +286,24 @@ def _check_same_columns(folder: Path, there: pa.Schema, added: pa.Schema) -> Non
 
 def _remove_leftovers(folder: Path, manifests: Sequence[RecordsManifest]) -> None:
     listed = {file.name for manifest in manifests for file in manifest.files}
-    for path in folder.iterdir():
-        if path.name.startswith(_WRITE_PREFIX):
-            remove_dead([path])
-        elif path.suffix == ".parquet" and path.name not in listed:
-            path.unlink(missing_ok=True)
+    for each in list(LOCAL.entries(os.fspath(folder))):
+        if each.name.startswith(_WRITE_PREFIX):
+            remove_dead([Path(each.path)])
+        elif _UNNAMED.fullmatch(each.name) or (each.name.endswith(".parquet") and each.name not in listed):
+            LOCAL.delete(each.path)
 
 
 def _is_leftover(staging: Path) -> bool:
     """Return whether the write that a folder belongs to is over."""
     try:
-        owner = msgspec.json.decode((staging / _OWNER).read_bytes(), type=Owner)
+        owner = msgspec.json.decode(LOCAL.read(os.fspath(staging / _OWNER)), type=Owner)
         if owner.host == socket.gethostname():
             return _start_of(owner.pid) != owner.started
-        return time.time() - staging.stat().st_mtime > _FOREIGN_AGE_S
+        return time.time() - LOCAL.status(os.fspath(staging)).modified_ns / 1e9 > _FOREIGN_AGE_S
     except FileNotFoundError:
         # It is just being made, or has just been removed.
         with suppress(FileNotFoundError):
-            return time.time() - staging.stat().st_mtime > _UNOWNED_AGE_S
+            return time.time() - LOCAL.status(os.fspath(staging)).modified_ns / 1e9 > _UNOWNED_AGE_S
         return False
     except msgspec.DecodeError:
         return True
@@ -321,12 +324,3 @@ def _start_of(pid: int) -> float | None:
         return None if process.status() == psutil.STATUS_ZOMBIE else process.create_time()
     except psutil.NoSuchProcess:
         return None
-
-
-def sync_part(path: Path) -> None:
-    """Sync a part to disk before the manifest names it."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Callable
-from pathlib import Path
 from typing import Final
 
 from engine.api.data_set import DataSet
@@ -26,6 +25,7 @@ from engine.sql.lost_meaning import plain_words
 from engine.sql.planner_errors import place_of, with_place
 from engine.sql.relations import RelationReader
 from engine.sql.text_pieces import is_comment, is_quoted, pieces
+from engine.storage.file_systems import file_system_of, is_file, is_folder
 
 #: constants such as 0.1 and .5: exact unless the query has floats that would be rounded
 _FRACTION: Final = re.compile(r"\.\d|\d\.")
@@ -98,13 +98,12 @@ def paths_in(text: str) -> list[str]:
 
 def format_at(path: str) -> str:
     """Return the format of what lies at a path: by its ending, or that of a file in it; records by their manifest."""
-    folder = Path(path)
-    if (folder / MANIFEST_NAME).is_file():
+    if is_file(f"{path}/{MANIFEST_NAME}"):
         return "records"
     named = _format_of(path)
-    if named or not folder.is_dir():
+    if named or not is_folder(path):
         return named or "parquet"
-    return _format_of(_first_file(folder)) or "parquet"
+    return _format_of(_first_file(path)) or "parquet"
 
 
 def _format_of(path: str) -> str:
@@ -112,12 +111,13 @@ def _format_of(path: str) -> str:
     return next((name for name, endings in _ENDINGS.items() if plain_ending(path) in endings), "")
 
 
-def _first_file(folder: Path) -> str:
+def _first_file(folder: str) -> str:
     """Return the name of a file that readers find in a folder, or in folders of values within it; "" for none."""
-    entries = sorted(each for each in folder.iterdir() if not is_hidden(each.name))
-    file = next((each.name for each in entries if each.is_file()), "")
-    inner = next((each for each in entries if "=" in each.name and each.is_dir()), None)
-    return file or ("" if inner is None else _first_file(inner))
+    found = (each for each in file_system_of(folder).entries(folder) if not is_hidden(each.name))
+    entries = sorted(found, key=lambda each: each.name)
+    file = next((each.name for each in entries if each.is_file), "")
+    inner = next((each for each in entries if "=" in each.name and each.is_folder), None)
+    return file or ("" if inner is None else _first_file(inner.path))
 
 
 def read_table(environment: Environment, path: str) -> DataSet:

@@ -186,6 +186,10 @@ class Folders(Protocol):
         """Make the names in a folder durable, where the file system can do that."""
         ...
 
+    def sync_file(self, path: str) -> None:
+        """Make the content of a file durable."""
+        ...
+
 
 class FileSystem(Protocol):
     """A place where data lies. Thread: any."""

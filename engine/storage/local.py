@@ -210,13 +210,19 @@ class LocalFileSystem:
     def delete_tree(self, path: str) -> None:
         """Delete a file, a link, or a folder and all that is in it; idempotent."""
         if os.path.isdir(path) and not os.path.islink(path):
-            shutil.rmtree(path)
+            shutil.rmtree(path, onerror=_raise_unless_gone)
         else:
             self.delete(path)
 
     def free_bytes(self, path: str) -> int | None:
         """Return how much room the disk of a path has."""
         return shutil.disk_usage(path).free
+
+
+def _raise_unless_gone(_call: object, _path: str, found: tuple[object, BaseException, object]) -> None:
+    """Raise the error of a name that cannot be removed; one that another process has removed is no error."""
+    if not isinstance(found[1], FileNotFoundError):
+        raise found[1]
 
 
 def _write_temporary(path: str, content: bytes, is_durable: bool) -> str:

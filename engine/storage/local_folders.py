@@ -129,6 +129,14 @@ class LocalFolders:
         opened = os.fstat(descriptor)
         return self.identity(path) == (opened.st_dev, opened.st_ino)
 
+    def sync_file(self, path: str) -> None:
+        """Make the content of a file durable."""
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
     def sync(self, folder: str) -> None:
         """Make the names in a folder durable; no error on file systems that cannot do that."""
         with contextlib.suppress(OSError):

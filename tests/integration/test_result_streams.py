@@ -2,6 +2,7 @@
 
 import threading
 import time
+from pathlib import Path
 
 import polars
 import pyarrow as pa
@@ -51,7 +52,7 @@ def test_other_libraries_take_the_stream(env, numbers):
 
 
 def folder_of(stream):
-    return [path.name for path in stream._folder.iterdir() if path.name.endswith(".arrow")]
+    return [path.name for path in Path(stream._folder).iterdir() if path.name.endswith(".arrow")]
 
 
 def test_who_reads_slowly_holds_the_job_back_and_who_leaves_ends_it(env, numbers, monkeypatch):
@@ -69,7 +70,7 @@ def test_who_reads_slowly_holds_the_job_back_and_who_leaves_ends_it(env, numbers
     stream.close()
     stream.close()
     assert not stream._job.thread.is_alive()
-    assert not stream._folder.exists()
+    assert not Path(stream._folder).exists()
     with pytest.raises(JobExecutionError, match="the stream was closed before all of its rows were read"):
         next(stream)
     assert numbers.count() == ROWS

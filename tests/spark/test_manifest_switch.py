@@ -13,6 +13,8 @@ import pytest
 
 pytest.importorskip("pyspark")
 
+from pathlib import Path
+
 from engine import Environment
 from engine.connectors.records_manifest import read_manifest
 from engine.connectors.records_parts import WrittenPart
@@ -20,6 +22,7 @@ from engine.connectors.records_writer import RecordsWriter
 from engine.errors import PlanError, SchemaError
 from engine.spark import manifest_switch
 from engine.spark.manifest_switch import Owner, Promises, abort_write, begin_write, commit_write
+from engine.storage import local
 
 SCHEMA = pa.schema({"k": pa.int64(), "t": pa.string()})
 
@@ -81,9 +84,10 @@ def test_nothing_is_there_before_the_commit_and_nothing_after_an_abort(tmp_path)
 def test_a_task_that_goes_on_after_the_abort_leaves_nothing(tmp_path, monkeypatch):
     folder = tmp_path / "set"
     staging = begin_write(folder, SCHEMA, overwrite=False)
-    remove = manifest_switch.shutil.rmtree
+    remove = local.shutil.rmtree
 
     def remove_while_a_task_writes(path, **options):
+        path = Path(path)
         with suppress(FileNotFoundError):
             for file in list(path.iterdir()):
                 file.unlink()
@@ -92,9 +96,9 @@ def test_a_task_that_goes_on_after_the_abort_leaves_nothing(tmp_path, monkeypatc
         with suppress(OSError):
             path.rmdir()
 
-    monkeypatch.setattr(manifest_switch.shutil, "rmtree", remove_while_a_task_writes)
+    monkeypatch.setattr(local.shutil, "rmtree", remove_while_a_task_writes)
     abort_write(staging)
-    monkeypatch.setattr(manifest_switch.shutil, "rmtree", remove)
+    monkeypatch.setattr(local.shutil, "rmtree", remove)
     assert not folder.exists()
 
 
@@ -177,6 +181,16 @@ def test_writes_at_once_all_arrive(tmp_path):
     for process in processes:
         process.join()
     assert numbers_of(folder) == list(range(15))
+
+
+def test_a_manifest_that_never_got_its_name_is_no_other_programs_and_goes_with_the_next_write(tmp_path):
+    folder = tmp_path / "set"
+    write(folder, [1])
+    for name in ("._manifest.json.0123456789abcdef", "._manifest.json.tmp"):
+        (folder / name).write_bytes(b"half")
+    write(folder, [2])
+    assert numbers_of(folder) == [1, 2]
+    assert not [path for path in folder.iterdir() if path.name.startswith(".")]
 
 
 def test_a_write_that_goes_on_is_not_taken_for_a_leftover(tmp_path):

@@ -12,7 +12,6 @@ from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from engine.files.native_files import path_or_stream
 from engine.formats.sink_format import SinkFormat, SinkWriter
 from engine.formats.source_format import FoundSource, Layout, ReadRequest, SourceFormat
 from engine.graph.expression import Expression
@@ -154,6 +153,7 @@ class ParquetSink(SinkFormat):
         """Return the columns of a file."""
         import pyarrow.parquet as pq
 
+        from engine.files.native_files import path_or_stream
         from engine.parquet.source import plain_file_schema
 
         return plain_file_schema(pq.read_schema(path_or_stream(file)))

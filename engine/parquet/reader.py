@@ -99,7 +99,7 @@ class ParquetReader:
                 yield batch
                 del batch  # a wide one is not kept while the next is read
             return
-        # A filter leaves a few rows of each batch. The first ones are handed on at once: the operator may want few.
+        # A filter leaves a few rows of each batch. The first ones leave at once: the operator may want few.
         small = SmallBatches(rows_min=1, bytes_min=min(BYTES_MIN, max(BATCH_BYTES_MIN, self._memory.part_bytes // 8)))
         for batch in self._rows():
             if self.is_in_runs and self.run != self._run_read:

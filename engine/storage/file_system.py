@@ -120,7 +120,7 @@ class OutputStream(Protocol):
         ...
 
     def tell(self) -> int:
-        """Return how many bytes were taken."""
+        """Return the number of bytes that were taken."""
         ...
 
     def close(self) -> None:
@@ -167,7 +167,7 @@ class Folders(Protocol):
         ...
 
     def identity(self, path: str) -> tuple[int, int] | None:
-        """Return what a file or a folder keeps when it is renamed; None where nothing has the name."""
+        """Return the identity that a file or a folder keeps when it is renamed; None where nothing has the name."""
         ...
 
     def resolved(self, path: str) -> str:
@@ -201,23 +201,23 @@ class FileSystem(Protocol):
 
     @property
     def folders(self) -> Folders | None:
-        """What it can do with folders; None: it has none."""
+        """The operations on folders; None where there are no folders."""
         ...
 
     def status(self, path: str) -> FileStatus:
-        """Return what is known of a file or a folder. Raises OSError where there is none."""
+        """Return size, version and kind of a file or a folder. Raises OSError where there is none."""
         ...
 
     def find(self, path: str) -> FileStatus | None:
-        """Return what is known of a file or a folder; None where there is none."""
+        """Return size, version and kind of a file or a folder; None where there is none."""
         ...
 
     def is_taken(self, path: str) -> bool:
-        """Return whether something has a name, and be it a link to nothing."""
+        """Return whether something has a name, also a link to nothing."""
         ...
 
     def entries(self, folder: str) -> Iterator[FolderEntry]:
-        """Yield what is in a folder, in no order."""
+        """Yield the entries of a folder, in no order."""
         ...
 
     def walk(self, folder: str) -> Iterator[tuple[str, list[str], list[str]]]:
@@ -275,5 +275,5 @@ class FileSystem(Protocol):
         ...
 
     def free_bytes(self, path: str) -> int | None:
-        """Return how much room there is; None: there is no bound."""
+        """Return the bytes that are free; None where there is no bound."""
         ...

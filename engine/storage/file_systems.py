@@ -28,7 +28,7 @@ def file_system_of(path: str) -> FileSystem:
 
 
 def folders_of(path: str, what: str) -> Folders:
-    """Return what the file system of a path can do with folders; PlanError where it has none."""
+    """Return the operations on folders of a path's file system; PlanError where it has none."""
     folders = file_system_of(path).folders
     if folders is None:
         raise PlanError(f"{path}: its file system has no folders that can be renamed, and {what} needs them")

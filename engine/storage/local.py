@@ -25,9 +25,9 @@ from typing import BinaryIO, Final, Self, cast
 from engine.storage.file_system import NO_DESCRIPTOR, FileStatus, FolderEntry
 from engine.storage.local_folders import LocalFolders
 
-#: What link(2) says where a small file is created exclusively instead.
+#: Errors of link(2) after which a small file is created exclusively instead.
 _NO_LINKS: Final = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EACCES})
-#: What a name that means nothing is told as.
+#: Errors of a name that means nothing.
 _ABSENT: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.EBADF, errno.ELOOP})
 
 
@@ -116,13 +116,13 @@ class LocalFileSystem:
         self.folders = LocalFolders()
 
     def status(self, path: str) -> FileStatus:
-        """Return what is known of a file or a folder; a link is what it leads to."""
+        """Return size, version and kind of a file or a folder; a link counts as its target."""
         found = os.stat(path)
         mode, version = found.st_mode, (found.st_ino, found.st_size, found.st_mtime_ns)
         return FileStatus(found.st_size, found.st_mtime_ns, version, stat.S_ISDIR(mode), stat.S_ISREG(mode))
 
     def find(self, path: str) -> FileStatus | None:
-        """Return what is known of a file or a folder; None where there is none."""
+        """Return size, version and kind of a file or a folder; None where there is none."""
         try:
             return self.status(path)
         except OSError as error:
@@ -133,11 +133,11 @@ class LocalFileSystem:
             return None
 
     def is_taken(self, path: str) -> bool:
-        """Return whether something has a name, and be it a link to nothing."""
+        """Return whether something has a name, also a link to nothing."""
         return os.path.lexists(path)
 
     def entries(self, folder: str) -> Iterator[FolderEntry]:
-        """Yield what is in a folder, in no order."""
+        """Yield the entries of a folder, in no order."""
         with os.scandir(folder) as entries:
             yield from map(LocalEntry, entries)
 
@@ -215,7 +215,7 @@ class LocalFileSystem:
             self.delete(path)
 
     def free_bytes(self, path: str) -> int | None:
-        """Return how much room the disk of a path has."""
+        """Return the bytes that are free on the disk of a path."""
         return shutil.disk_usage(path).free
 
 

@@ -20,7 +20,7 @@ from typing import Final
 from engine.storage.file_system import HardLinksError
 from engine.storage.renames import exchange, rename_if_absent
 
-#: What link(2) says on a file system without hard links.
+#: Errors of link(2) on a file system without hard links.
 _NO_LINKS: Final = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS})
 
 

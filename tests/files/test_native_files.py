@@ -2,7 +2,7 @@
 
 import pyarrow as pa
 import pytest
-from engine.connectors.source_reader import open_source
+from engine.formats.registry import open_source
 
 from engine.connectors.arrow_writer import ArrowWriter
 from engine.connectors.block_source import block_source

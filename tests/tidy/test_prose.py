@@ -28,7 +28,6 @@ PENDING = frozenset(
         "parquet",
         "partitions",
         "sources",
-        "storage",
         "window",
     }
 )

@@ -2,7 +2,6 @@
 
 import pyarrow as pa
 import pytest
-from engine.formats.registry import open_source
 
 from engine.connectors.arrow_writer import ArrowWriter
 from engine.connectors.block_source import block_source
@@ -16,6 +15,7 @@ from engine.csv.source import csv_source
 from engine.csv.writer import CsvWriter
 from engine.errors import PlanError
 from engine.files.native_files import mapped_file, native_file, native_output, path_or_stream
+from engine.formats.registry import open_source
 from engine.parquet.footers import read_footer
 from engine.parquet.writer import ParquetWriter
 from engine.storage import file_systems

@@ -3,14 +3,12 @@
 cimport cython
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 
+from engine.accumulators.checked_sums cimport add_int64
 from engine.accumulators.state_kernels cimport StateField
 from engine.records.arrow_batch cimport ColumnView
 from engine.records.byte_kernels cimport load64
 from engine.records.row_codec cimport RowCodec
 from engine.records.row_combiner cimport RowCombiner
-
-cdef extern from *:
-    bint add_overflows "__builtin_add_overflow" (int64_t left, int64_t right, int64_t* total) noexcept nogil
 
 cdef struct RowState:
     int32_t column
@@ -44,8 +42,7 @@ cdef class StateCombiner(RowCombiner):
         cdef int failed = 0
         for index in range(self._sum_count):
             slot = self._states[index].slot
-            if add_overflows((<int64_t*> (target + slot))[0], (<const int64_t*> (source + slot))[0],
-                             <int64_t*> (target + slot)):
+            if add_int64(<int64_t*> (target + slot), (<const int64_t*> (source + slot))[0]):
                 failed = self._states[index].index + 1
         return failed
 

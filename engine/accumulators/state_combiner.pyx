@@ -32,9 +32,11 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcmp, memcpy, memset
 
+from engine.accumulators.checked_sums cimport add_int64, add_int128, load_int128
 from engine.accumulators.state_kernels cimport (
     OP_ADD_DOUBLE,
     OP_ADD_INT64,
+    OP_ADD_INT128,
     OP_FIRST,
     OP_LAST,
     OP_MAX,
@@ -43,6 +45,7 @@ from engine.accumulators.state_kernels cimport (
 )
 from engine.records.arrow_batch cimport (
     KIND_BYTES,
+    KIND_DECIMAL128,
     KIND_FIXED_BYTES,
     KIND_FLOAT64,
     KIND_INT64,
@@ -216,7 +219,9 @@ cdef inline int _merge(uint8_t* target, const uint8_t* source, const RowState* s
     """Merge two values; returns whether a sum overflows."""
     cdef int order
     if state.field.operation == OP_ADD_INT64 and state.field.kind == KIND_INT64:
-        return add_overflows((<int64_t*> target)[0], (<const int64_t*> source)[0], <int64_t*> target)
+        return add_int64(<int64_t*> target, (<const int64_t*> source)[0])
+    if state.field.operation == OP_ADD_INT128 and state.field.kind == KIND_DECIMAL128:
+        return add_int128(target, load_int128(source))
     if state.field.operation == OP_ADD_DOUBLE and state.field.kind == KIND_FLOAT64:
         (<double*> target)[0] += (<const double*> source)[0]
         return 0

@@ -15,7 +15,7 @@ Held by: tests/adaptive/test_decisions.py
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -41,7 +41,7 @@ class DataSetSize(NamedTuple):
     size_bytes: int
     subpartition_bytes: tuple[int, ...]
     filled_count: int = 1
-    stored: tuple[tuple[int, ...], ...] = ()
+    stored: tuple[Sequence[int], ...] = ()
 
 
 def input_edge(vertex: JobVertex, input_index: int) -> JobEdge:

@@ -18,6 +18,7 @@
     blocking_partition  blocking_data
                                 BLOCKING: memory first, then one file; views that read again and again
     subpartition_view           SubpartitionView: the interface through which each of them is read
+    block_index                 where the blocks of that file are
     partition_file              data file with checksummed blocks, index file
     read_ahead                  ReadAhead, DiskReaders: files read for other processes, by threads of their own
     partition_folders           where those files go

@@ -33,9 +33,10 @@ from typing import Final
 
 from engine.closing import close_all
 from engine.errors import IllegalTransitionError, PartitionReleasedError, ProducerFailedError
+from engine.exchange.block_index import BlockEntry
 from engine.exchange.buffer_pool import Buffer, BufferKind
 from engine.exchange.elements import END_OF_PARTITION, EndOfPartitionEvent
-from engine.exchange.partition_file import BlockEntry, PartitionFile
+from engine.exchange.partition_file import PartitionFile
 from engine.exchange.read_ahead import DiskReaders, ReadAhead
 from engine.exchange.ready_queue import ReadyQueue
 from engine.exchange.subpartition_view import SubpartitionView
@@ -46,6 +47,7 @@ READ_AHEAD_BLOCKS: Final = 2
 #: in place of the end of a view that does not know its part yet
 NOT_PLACED: Final = -1
 _FRAGMENT: Final = int(BufferKind.FRAGMENT)
+_NONE_INSIDE: Final = array("q")
 
 
 class DataState(Enum):
@@ -72,11 +74,12 @@ class BlockingData:
         self.state = DataState.MEMORY
         self.is_finished = False
         self.error: BaseException | None = None
-        self._buffers: list[list[Buffer]] = [[] for _ in range(subpartition_count)]
-        self._counts = [0] * subpartition_count
-        # ordinals of buffers that begin inside a row
-        self._inside = [array("q") for _ in range(subpartition_count)]
-        self._is_inside = [False] * subpartition_count
+        # No object for a subpartition: a process holds thousands of results with thousands of them each.
+        self._buffers: dict[int, list[Buffer]] = {}
+        self._counts = array("I", bytes(4 * subpartition_count))
+        # ordinals of buffers that begin inside a row, and the subpartitions whose next buffer does
+        self._inside: dict[int, array[int]] = {}
+        self._is_inside: set[int] = set()
         self._file: PartitionFile | None = None
         self._views: set[BlockingView] = set()
 
@@ -89,7 +92,7 @@ class BlockingData:
                 self._wait_while_spilling()
                 self._check_writable()
                 if self.state is DataState.MEMORY:
-                    self._buffers[subpartition].append(buffer)
+                    self._buffers.setdefault(subpartition, []).append(buffer)
                     self._count(subpartition, buffer)
                     return
                 file = self._file
@@ -128,7 +131,7 @@ class BlockingData:
         file: PartitionFile | None = None
         try:
             file = self._new_file()
-            for subpartition, buffers in enumerate(self._buffers):
+            for subpartition, buffers in sorted(self._buffers.items()):
                 file.append(subpartition, buffers)
             if self.is_finished:
                 file.finish()
@@ -151,7 +154,7 @@ class BlockingData:
     @property
     def held_count(self) -> int:
         """Buffers in memory."""
-        return sum(len(buffers) for buffers in self._buffers)
+        return sum(map(len, self._buffers.values()))
 
     @property
     def file_bytes(self) -> int:
@@ -213,15 +216,17 @@ class BlockingData:
     # ------------------------------------------------------------------------------------------------------ private
 
     def _count(self, subpartition: int, buffer: Buffer) -> None:
-        if self._is_inside[subpartition]:
-            self._inside[subpartition].append(self._counts[subpartition])
-        self._is_inside[subpartition] = buffer.kind == _FRAGMENT
+        if subpartition in self._is_inside:
+            self._inside.setdefault(subpartition, array("q")).append(self._counts[subpartition])
+            self._is_inside.discard(subpartition)
+        if buffer.kind == _FRAGMENT:
+            self._is_inside.add(subpartition)
         self._counts[subpartition] += 1
 
     def _cut(self, subpartition: int, position: int) -> int:
         """Return the first buffer behind a position that begins a row."""
         ordinal = self._counts[subpartition] * position // PARTS
-        inside = self._inside[subpartition]
+        inside = self._inside.get(subpartition, _NONE_INSIDE)
         index = bisect_left(inside, ordinal)
         while index < len(inside) and inside[index] == ordinal:
             index += 1
@@ -251,10 +256,10 @@ class BlockingData:
 
     def _drop_buffers(self) -> int:
         count = self.held_count
-        for buffers in self._buffers:
+        held, self._buffers = self._buffers, {}
+        for buffers in held.values():
             for buffer in buffers:
                 buffer.recycle()
-            buffers.clear()
         return count
 
     def _delete_file(self) -> None:

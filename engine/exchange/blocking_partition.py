@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+from array import array
 from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -24,6 +25,7 @@ from engine.exchange.partition_file import PartitionFile, partition_identity
 from engine.exchange.partition_life import PartitionLife
 from engine.exchange.result_partition import PagePartition
 from engine.fault_points import reach
+from engine.graph.packed_sizes import packed_sizes
 from engine.graph.subpartition_share import WHOLE
 
 if TYPE_CHECKING:
@@ -60,7 +62,8 @@ class BlockingPartition(PagePartition):
         self.total_bytes = 0
         self.rows = 0
         self._space = space
-        self._stored_bytes = [0] * (1 if descriptor.partitioner.kind == "BROADCAST" else descriptor.subpartition_count)
+        stored_count = 1 if descriptor.partitioner.kind == "BROADCAST" else descriptor.subpartition_count
+        self._stored_bytes = array("Q", bytes(8 * stored_count))
         self.data = BlockingData(len(self._stored_bytes), self._new_file)
         pool.set_owner(self._release_memory)
 
@@ -70,9 +73,9 @@ class BlockingPartition(PagePartition):
         return len(self._stored_bytes)
 
     @property
-    def subpartition_bytes(self) -> tuple[int, ...]:
-        """Bytes of each stored subpartition."""
-        return tuple(self._stored_bytes)
+    def subpartition_bytes(self) -> bytes:
+        """Bytes of each stored subpartition, packed (``engine.graph.packed_sizes``)."""
+        return packed_sizes(self._stored_bytes)
 
     @property
     def file_bytes(self) -> int:

@@ -17,7 +17,7 @@ file is opened when it is used (``open_files``): a TaskManager holds thousands.
 When a block does not fit the disk, its bytes are cut off again and the file moves to another folder. When no folder has
 room, DiskFullError is raised and the file stays readable as it was.
 
-Memory: the index as it is in its file, 24 bytes a block.
+Memory: the index (``block_index``), 4 bytes a subpartition and 24 a block.
 
 Source: Flink's sort-shuffle layout (data file, index file, 8-byte buffer headers); blocks and checksums are ours.
 """
@@ -33,73 +33,26 @@ import struct
 import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 from engine.errors import CorruptBlockError, DiskFullError, PartitionReleasedError, SpillError
+from engine.exchange.block_index import COUNT, VERSION, BlockEntry, BlockIndex
 from engine.exchange.buffer_pool import Buffer, unpooled_buffer
 from engine.ids import ResultPartitionId
 from engine.iomanager.crc32c import crc32c
 from engine.iomanager.open_files import OpenFile
 
-VERSION: Final = 1
 DATA_MAGIC: Final = b"DREYPART"
-INDEX_MAGIC: Final = b"DREYPIDX"
 BLOCK_MAGIC: Final = 0x4B4C4250
 FILE_HEADER: Final = struct.Struct("<8sHHI16s28xI")
 BLOCK_HEADER: Final = struct.Struct("<IIII8sII")
 BUFFER_HEADER: Final = struct.Struct("<hhi")
-INDEX_HEADER: Final = struct.Struct("<8sHHI16s")
-INDEX_ENTRY: Final = struct.Struct("<QQII")
-COUNT: Final = struct.Struct("<I")
 #: bytes of buffers that one block holds when many are written at once
 BLOCK_PAYLOAD_BYTES: Final = 256 << 10
 _COPY_BYTES: Final = 4 << 20
 _FULL: Final = (errno.ENOSPC, errno.EDQUOT)
 #: also the answer of file systems that cannot tell
 _WOULD_WAIT: Final = (errno.EAGAIN, errno.EOPNOTSUPP, errno.EINVAL)
-
-
-class BlockEntry(NamedTuple):
-    """Where a block lies and which buffers of its subpartition are in it."""
-
-    offset: int
-    #: bytes, header included
-    size: int
-    #: 0-based position of its first buffer in the subpartition
-    first_ordinal: int
-    buffer_count: int
-
-
-class BlockIndex:
-    """The blocks of one subpartition, in order; as bytes of the index file, not an object for each."""
-
-    def __init__(self, entries: bytes = b"") -> None:
-        self._entries = bytearray(entries)
-
-    def append(self, entry: BlockEntry) -> None:
-        """Take the next block."""
-        self._entries += INDEX_ENTRY.pack(*entry)
-
-    @property
-    def entry_bytes(self) -> bytearray:
-        """Entries as they are in the index file; not to be changed."""
-        return self._entries
-
-    @property
-    def buffer_count(self) -> int:
-        """Buffers of all blocks."""
-        last = self[-1] if len(self) else None
-        return 0 if last is None else last.first_ordinal + last.buffer_count
-
-    def __len__(self) -> int:
-        return len(self._entries) // INDEX_ENTRY.size
-
-    def __getitem__(self, position: int) -> BlockEntry:
-        number = range(len(self))[position]
-        return BlockEntry(*INDEX_ENTRY.unpack_from(self._entries, number * INDEX_ENTRY.size))
-
-    def __iter__(self) -> Iterator[BlockEntry]:
-        return map(BlockEntry._make, INDEX_ENTRY.iter_unpack(bytes(self._entries)))
 
 
 def partition_identity(partition: ResultPartitionId) -> bytes:
@@ -127,7 +80,7 @@ class PartitionFile:
         self.path = path
         self.index_path = _index_path(path)
         self.identity = identity
-        self.entries = [BlockIndex() for _ in range(subpartition_count)]
+        self.entries = BlockIndex(subpartition_count)
         self.size_bytes = FILE_HEADER.size
         self._other_path = other_path
         self._full_folders: set[Path] = set()
@@ -164,7 +117,7 @@ class PartitionFile:
         with self._opened as descriptor:
             self._check_header(os.pread(descriptor, FILE_HEADER.size, 0))
             found_bytes = os.fstat(descriptor).st_size
-        self.entries = _decode_index(self.index_path, identity)
+        self.entries = BlockIndex.decode(self.index_path.read_bytes(), identity, self.index_path)
         ends = (entry.offset + entry.size for blocks in self.entries for entry in blocks)
         self.size_bytes = max(ends, default=FILE_HEADER.size)
         if found_bytes != self.size_bytes:
@@ -190,7 +143,8 @@ class PartitionFile:
 
     def finish(self) -> None:
         """Write the index file; the data file stays open for reading."""
-        parts = _encode_index(self.entries, self.identity)
+        self.entries.complete()
+        parts = self.entries.encode(self.identity)
         try:
             with self.index_path.open("xb") as file:
                 file.writelines(parts)
@@ -264,8 +218,7 @@ class PartitionFile:
         raise PartitionReleasedError(f"{self.path.name} was released")
 
     def _append_block(self, subpartition: int, buffers: Sequence[Buffer]) -> None:
-        entries = self.entries[subpartition]
-        first_ordinal = entries.buffer_count
+        first_ordinal = self.entries.next_ordinal(subpartition)
         payload_size = sum(BUFFER_HEADER.size + buffer.size for buffer in buffers)
         header = BLOCK_HEADER.pack(
             BLOCK_MAGIC, payload_size, subpartition, first_ordinal, self.identity[:8], len(buffers), 0
@@ -285,7 +238,7 @@ class PartitionFile:
             for part in parts:
                 if isinstance(part, memoryview):
                     part.release()
-        entries.append(BlockEntry(self.size_bytes, size, first_ordinal, len(buffers)))
+        self.entries.append(subpartition, self.size_bytes, size, len(buffers))
         self.size_bytes += size
 
     def _write_block(self, parts: Sequence[bytes | memoryview], size: int) -> bool:
@@ -359,36 +312,6 @@ class PartitionFile:
 def _index_path(path: Path) -> Path:
     """Return where the index of a data file lies."""
     return path.with_name(path.name.removesuffix(".data") + ".index")
-
-
-def _encode_index(entries: Sequence[BlockIndex], identity: bytes) -> list[bytes | bytearray]:
-    """Return the bytes of an index file, in parts."""
-    parts: list[bytes | bytearray] = [INDEX_HEADER.pack(INDEX_MAGIC, VERSION, 0, len(entries), identity)]
-    for blocks in entries:
-        parts += [COUNT.pack(len(blocks)), blocks.entry_bytes]
-    checksum = 0
-    for part in parts:
-        checksum = crc32c(part, checksum)
-    return [*parts, COUNT.pack(checksum)]
-
-
-def _decode_index(path: Path, identity: bytes) -> list[BlockIndex]:
-    """Return the entries of an index file, or raise CorruptBlockError."""
-    content = path.read_bytes()
-    if len(content) < INDEX_HEADER.size + 4 or COUNT.unpack(content[-4:])[0] != crc32c(content[:-4]):
-        raise CorruptBlockError(f"{path}: the index is damaged")
-    magic, version, _, subpartition_count, found = INDEX_HEADER.unpack_from(content)
-    if magic != INDEX_MAGIC or version != VERSION or found != identity:
-        raise CorruptBlockError(f"{path}: not version {VERSION} of this partition's index")
-    entries = []
-    position = INDEX_HEADER.size
-    for _ in range(subpartition_count):
-        (count,) = COUNT.unpack_from(content, position)
-        position += COUNT.size
-        end = position + count * INDEX_ENTRY.size
-        entries.append(BlockIndex(content[position:end]))
-        position = end
-    return entries
 
 
 def _write_all(descriptor: int, offset: int, parts: Sequence[bytes | memoryview], size: int) -> None:

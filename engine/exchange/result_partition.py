@@ -62,9 +62,9 @@ class ResultPartition(Protocol):
         return self.life.state
 
     @property
-    def subpartition_bytes(self) -> tuple[int, ...]:
-        """Bytes of each stored subpartition; () where they are not stored apart."""
-        return ()
+    def subpartition_bytes(self) -> bytes:
+        """Bytes of each stored subpartition, packed; nothing where they are not stored apart."""
+        return b""
 
     @property
     def spilled_bytes(self) -> int:

@@ -26,6 +26,7 @@ pyarrow. So the same plan is explained, submitted, recovered, re-planned and tra
     chained_sources.py      sources that a join reads itself
     pipelined_regions.py    which vertices must run together, and in which order regions can run
     subpartition_share.py   which portion of one subpartition a consumer reads
+    packed_sizes.py         sizes of subpartitions as bytes
     deployment.py           what a TaskExecutor is given for one attempt, and what it reports
 
 Source: Flink's JobGraph, ExecutionGraph and their generators.

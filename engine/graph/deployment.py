@@ -22,6 +22,7 @@ import msgspec
 
 from engine.graph.job_graph import JobArtifact
 from engine.graph.operator_descriptor import OperatorDescriptor
+from engine.graph.packed_sizes import packed_sizes
 from engine.graph.plan_schema import PlanSchema
 from engine.graph.runtime_filter import RuntimeFilter
 from engine.graph.ship_strategy import PartitionerSpec, ResultPartitionType
@@ -248,10 +249,18 @@ class TaskReport(msgspec.Struct, frozen=True):
     #: rows and bytes per produced partition, in order of the descriptors
     partition_rows: tuple[int, ...] = ()
     partition_bytes: tuple[int, ...] = ()
-    #: bytes of each subpartition of each BLOCKING partition; () for others
-    subpartition_bytes: tuple[tuple[int, ...], ...] = ()
+    #: bytes of each subpartition of each BLOCKING partition, packed; () for others
+    subpartition_bytes: tuple[bytes, ...] = msgspec.field(name="packed_subpartition_bytes", default=())
     #: sampled keys of each sorted partition; none for others
     partition_samples: tuple[RangeSamples, ...] = ()
+    #: bytes of subpartitions as numbers, in a journal of an earlier version; () once it is read
+    subpartition_numbers: tuple[tuple[int, ...], ...] = msgspec.field(name="subpartition_bytes", default=())
+
+    def __post_init__(self) -> None:
+        if self.subpartition_numbers:
+            packed = tuple(packed_sizes(each) for each in self.subpartition_numbers)
+            msgspec.structs.force_setattr(self, "subpartition_bytes", packed)
+            msgspec.structs.force_setattr(self, "subpartition_numbers", ())
 
 
 class SubtaskResult(msgspec.Struct, frozen=True):

@@ -11,6 +11,7 @@
     output_steps.py     outputs and the record of the end, against a storage that may not answer
     job_report.py       what a job reports to clients          job_master_settings.py  what it is configured with
     execution_graph.py  ExecutionGraph, ExecutionJobVertex, IntermediateResult: the job at run time
+    execution_edges.py  InputEdges, ConsumerEdges: the edges of a subtask, of a partition; index_set.py IndexSet
     execution_vertex.py ExecutionVertex, Execution, ExecutionEdge: one subtask, its attempts and inputs
     execution_state.py  states of an attempt, as a table       job_status.py  states of a job, as a table
     edge_pattern.py     which producers feed which consumers   split_assignment.py  which subtask reads what

@@ -2,7 +2,7 @@
 
     JobVertex            ──► ExecutionJobVertex ──► ExecutionVertex * parallelism ──► Execution (attempts)
     IntermediateDataSet  ──► IntermediateResult ──► IntermediateResultPartition * producers
-    JobEdge              ──► ExecutionEdge * (pairs of the distribution pattern)
+    JobEdge              ──► ExecutionEdge * (pairs of the distribution pattern), made when it is asked for
 
 ``build_execution_graph`` assigns splits and connects subtasks; afterwards only attempts come and go, and run-time
 decisions change what has not begun (``graph_revision``). State reports go through ``update``, which finds the attempt
@@ -19,12 +19,13 @@ import msgspec
 
 from engine.clock import Clock
 from engine.graph.deployment import TaskReport
-from engine.graph.job_graph import IntermediateDataSet, JobEdge, JobGraph, JobVertex
+from engine.graph.job_graph import IntermediateDataSet, JobGraph, JobVertex
 from engine.graph.source_spec import SourceSplit
 from engine.ids import ExecutionAttemptId, IntermediateDataSetId, ResourceId, ResultPartitionId
-from engine.jobmaster.edge_pattern import producers_of, subpartition_count, subpartition_index
+from engine.jobmaster.edge_pattern import subpartition_count
+from engine.jobmaster.execution_edges import connect
 from engine.jobmaster.execution_state import ExecutionState, state_after_report, states_towards
-from engine.jobmaster.execution_vertex import Execution, ExecutionEdge, ExecutionVertex, IntermediateResultPartition
+from engine.jobmaster.execution_vertex import Execution, ExecutionVertex, IntermediateResultPartition
 from engine.jobmaster.split_assignment import assign_splits
 
 
@@ -98,8 +99,8 @@ class ExecutionGraph:
         for partition in vertex.partitions:
             partition.is_released = partition.is_damaged = False
         for edges in vertex.inputs:
-            for edge in edges:
-                edge.partition.finished_consumers.discard(vertex.subtask_index)
+            for partition in edges.partitions:
+                partition.finished_consumers.discard(vertex.subtask_index)
         return vertex.current
 
     def note_damage(self, partition_id: ResultPartitionId | None) -> None:
@@ -179,7 +180,7 @@ class ExecutionGraph:
         """Cut the references between objects; the graph is not used any more."""
         for vertex in self:
             for partition in vertex.partitions:
-                partition.consumers.clear()
+                partition.consumers = ()
             vertex.partitions.clear()
             vertex.inputs.clear()
 
@@ -188,8 +189,8 @@ class ExecutionGraph:
         for partition in vertex.partitions:
             self.results[partition.data_set.id].finished_producers.add(vertex.subtask_index)
         for edges in vertex.inputs:
-            for edge in edges:
-                edge.partition.finished_consumers.add(vertex.subtask_index)
+            for partition in edges.partitions:
+                partition.finished_consumers.add(vertex.subtask_index)
 
 
 def build_execution_graph(job_graph: JobGraph) -> ExecutionGraph:
@@ -234,31 +235,6 @@ def connect_inputs(
     execution_job_vertex: ExecutionJobVertex, results: dict[IntermediateDataSetId, IntermediateResult]
 ) -> None:
     """Make the edges into all subtasks of a vertex that has none yet."""
-    consumers = len(execution_job_vertex.subtasks)
-    for vertex in execution_job_vertex.subtasks:
-        for job_edge in vertex.job_vertex.inputs:
-            result = results[job_edge.data_set]
-            producers = len(result.partitions)
-            pattern = result.data_set.partitioner.pattern
-            edges = []
-            for producer_index in producers_of(pattern, producers, consumers, vertex.subtask_index):
-                partition = result.partitions[producer_index]
-                begin = subpartition_index(pattern, producers, consumers, producer_index, vertex.subtask_index)
-                end = begin + 1
-                if job_edge.ranges:
-                    begin, end = job_edge.ranges[vertex.subtask_index]
-                parts = _parts_of(job_edge, vertex.subtask_index, producer_index)
-                edge = ExecutionEdge(job_edge, partition, vertex, begin, end - begin, parts)
-                partition.consumers.append(edge)
-                edges.append(edge)
-            vertex.inputs.append(edges)
-
-
-def _parts_of(
-    job_edge: JobEdge, consumer_index: int, producer_index: int
-) -> tuple[tuple[int, tuple[int, int]], ...] | None:
-    """Return the parts of a producer's subpartitions that a consumer reads, None where subpartitions are not cut."""
-    if not job_edge.shares:
-        return None
-    parts = ((share.subpartition, share.part_of(producer_index)) for share in job_edge.shares[consumer_index])
-    return tuple((subpartition, part) for subpartition, part in parts if part[0] < part[1])
+    for job_edge in execution_job_vertex.job_vertex.inputs:
+        result = results[job_edge.data_set]
+        connect(job_edge, result.data_set.partitioner.pattern, result.partitions, execution_job_vertex.subtasks)

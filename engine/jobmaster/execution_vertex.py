@@ -21,10 +21,12 @@ import msgspec
 from engine.clock import Clock
 from engine.graph.deployment import FailureInfo, RangeSamples, StagedFile, TaskCounters
 from engine.graph.job_graph import IntermediateDataSet, JobEdge, JobVertex
+from engine.graph.packed_sizes import sizes_of
 from engine.graph.source_spec import SourceSplit
 from engine.graph.subpartition_share import WHOLE
 from engine.ids import ExecutionAttemptId, JobVertexId, ResultPartitionId
 from engine.jobmaster.execution_state import ExecutionState, check_execution_transition
+from engine.jobmaster.index_set import IndexSet
 from engine.jobmaster.slot_pool import AllocatedSlot
 
 
@@ -41,7 +43,8 @@ class Execution(msgspec.Struct, eq=False):
     staged_files: tuple[StagedFile, ...] = ()
     partition_rows: tuple[int, ...] = ()
     partition_bytes: tuple[int, ...] = ()
-    subpartition_bytes: tuple[tuple[int, ...], ...] = ()
+    #: bytes of each subpartition of each BLOCKING partition, packed
+    subpartition_bytes: tuple[bytes, ...] = ()
     partition_samples: tuple[RangeSamples, ...] = ()
     #: True if it has finished, and the TaskExecutor that holds its results is gone
     is_lost: bool = False
@@ -59,7 +62,7 @@ class IntermediateResultPartition(msgspec.Struct, eq=False):
     data_set: IntermediateDataSet
     producer: ExecutionVertex
     subpartition_count: int
-    consumers: list[ExecutionEdge] = msgspec.field(default_factory=list)
+    consumers: Sequence[ExecutionEdge] = ()
     #: True if the stored results of the current attempt are gone: no longer needed, or lost
     is_released: bool = False
     #: True if a reader found it damaged, or missing
@@ -67,7 +70,7 @@ class IntermediateResultPartition(msgspec.Struct, eq=False):
     #: bounds on the first partition of a sorted result: chosen once, and kept for all later attempts
     range_bounds: tuple[bytes, ...] | None = None
     #: subtask indexes of the consumers that have finished
-    finished_consumers: set[int] = msgspec.field(default_factory=set)
+    finished_consumers: IndexSet = msgspec.field(default_factory=IndexSet)
 
     @property
     def id(self) -> ResultPartitionId:
@@ -75,10 +78,10 @@ class IntermediateResultPartition(msgspec.Struct, eq=False):
         return ResultPartitionId(self.data_set.id, self.producer.current.attempt)
 
     @property
-    def subpartition_bytes(self) -> tuple[int, ...]:
-        """Bytes of each subpartition that the current attempt stored; () when it has not finished."""
+    def subpartition_bytes(self) -> Sequence[int]:
+        """Bytes of each subpartition that the current attempt stored; nothing when it has not finished."""
         reported = self.producer.current.subpartition_bytes
-        return reported[self.data_set.id.output_index] if reported else ()
+        return sizes_of(reported[self.data_set.id.output_index]) if reported else ()
 
 
 class ExecutionEdge(msgspec.Struct, frozen=True, eq=False):
@@ -110,6 +113,15 @@ class ExecutionEdge(msgspec.Struct, frozen=True, eq=False):
         return self.parts
 
 
+class SubtaskInput(Sequence[ExecutionEdge]):
+    """The edges of one JobEdge into one subtask."""
+
+    __slots__ = ("partitions",)
+
+    #: those that the edges lead to, in their order; not to be changed
+    partitions: list[IntermediateResultPartition]
+
+
 class ExecutionVertex(msgspec.Struct, eq=False, dict=True):
     """One subtask."""
 
@@ -120,7 +132,7 @@ class ExecutionVertex(msgspec.Struct, eq=False, dict=True):
     prior: list[Execution] = msgspec.field(default_factory=list)
     partitions: list[IntermediateResultPartition] = msgspec.field(default_factory=list)
     #: edges of each JobEdge of the vertex, in the order of ``job_vertex.inputs``
-    inputs: list[list[ExecutionEdge]] = msgspec.field(default_factory=list)
+    inputs: list[SubtaskInput] = msgspec.field(default_factory=list)
 
     @property
     def id(self) -> tuple[JobVertexId, int]:
@@ -136,10 +148,10 @@ class ExecutionVertex(msgspec.Struct, eq=False, dict=True):
     def pipelined_producers(self) -> list[ExecutionVertex]:
         """Subtasks whose PIPELINED output this one reads; asked for when the graph is complete."""
         return [
-            edge.partition.producer
+            partition.producer
             for edges in self.inputs
-            for edge in edges
-            if edge.partition.data_set.result_type.is_pipelined
+            for partition in edges.partitions
+            if partition.data_set.result_type.is_pipelined
         ]
 
     @property

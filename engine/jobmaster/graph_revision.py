@@ -58,8 +58,8 @@ def revise(graph: ExecutionGraph, job_graph: JobGraph) -> None:
 def _disconnect(vertex: ExecutionJobVertex) -> None:
     for subtask in vertex.subtasks:
         for edges in subtask.inputs:
-            for edge in edges:
-                edge.partition.consumers.clear()
+            for partition in edges.partitions:
+                partition.consumers = ()
         subtask.inputs.clear()
         subtask.__dict__.pop("pipelined_producers", None)
 

@@ -19,8 +19,7 @@ def partitions_to_release(finished: ExecutionVertex) -> dict[str, tuple[ResultPa
     """Mark the partitions that only waited for ``finished`` as released; return their ids by TaskExecutor address."""
     by_address: dict[str, list[ResultPartitionId]] = defaultdict(list)
     for edges in finished.inputs:
-        for edge in edges:
-            partition = edge.partition
+        for partition in edges.partitions:
             if not partition.data_set.result_type.is_persistent or partition.is_released:
                 continue
             if len(partition.finished_consumers) == len(partition.consumers):

@@ -60,7 +60,7 @@ def choose_bounds(subtasks: Iterable[ExecutionVertex]) -> list[tuple[Intermediat
     """Choose the bounds of the sorted results that these subtasks read, and return the new ones."""
     chosen: list[tuple[IntermediateDataSetId, tuple[bytes, ...]]] = []
     for edges in [edges for subtask in subtasks for edges in subtask.inputs]:
-        partition = edges[0].partition
+        partition = edges.partitions[0]
         if partition.data_set.partitioner.kind == SORTED_RUNS and partition.range_bounds is None:
             consumer_range(edges)
             assert partition.range_bounds is not None, "consumer_range chooses them"

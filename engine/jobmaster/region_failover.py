@@ -46,7 +46,7 @@ def is_repeatable(partition: IntermediateResultPartition) -> bool:
         partitioner.kind in _DEALT_IN_TURN
         or partitioner.spread_nulls
         or (partitioner.heavy is not None and bool(partitioner.heavy.spread))
-        or any(edge.job_edge.shares for edge in partition.consumers)
+        or any(edge.job_edge.shares for edge in partition.consumers[:1])
     )
     return not is_dealt_in_turn and all(
         step.operator.traits.is_repeatable for step in partition.producer.job_vertex.chain
@@ -89,8 +89,7 @@ def _repeats_inside(region: SchedulingRegion) -> bool:
 
 def _producers_to_restart(scheduler: Scheduler, subtask: ExecutionVertex) -> Iterator[SchedulingRegion]:
     for edges in subtask.inputs:
-        for edge in edges:
-            partition = edge.partition
+        for partition in edges.partitions:
             if not partition.data_set.result_type.is_persistent:
                 continue
             if partition.producer.current.state is ExecutionState.FINISHED and not is_available(partition):

@@ -236,7 +236,7 @@ class BatchTask:
         """Return bytes written to each result partition, in order of the descriptor."""
         return tuple(partition.total_bytes for partition in self._partitions)
 
-    def subpartition_bytes(self) -> tuple[tuple[int, ...], ...]:
+    def subpartition_bytes(self) -> tuple[bytes, ...]:
         """Return bytes of each subpartition of each result partition, () for PIPELINED ones."""
         return tuple(partition.subpartition_bytes for partition in self._partitions)
 

@@ -82,7 +82,7 @@ class Invokable(Protocol):
         """Return keys of each sorted partition."""
         ...
 
-    def subpartition_bytes(self) -> tuple[tuple[int, ...], ...]:
+    def subpartition_bytes(self) -> tuple[bytes, ...]:
         """Return bytes for each subpartition of each BLOCKING partition, () for others."""
         ...
 

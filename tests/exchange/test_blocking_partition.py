@@ -10,6 +10,7 @@ from engine.exchange.elements import END_OF_PARTITION
 from engine.exchange.partition_builder import new_partition
 from engine.exchange.partition_life import PartitionState
 from engine.exchange.ready_queue import ReadyQueue
+from engine.graph.packed_sizes import sizes_of
 from tests.exchange.test_result_partition import filled
 from tests.exchange.world import BLOCKING, World, descriptor, partition_id
 
@@ -93,8 +94,8 @@ def test_a_blocking_partition_knows_the_bytes_of_each_subpartition_and_its_most_
     partition.add(filled(partition, b"12345678"), 0)
     partition.add(filled(partition, b"1"), 2)
     partition.finish()
-    assert partition.subpartition_bytes == (8, 0, 5)
-    assert sum(partition.subpartition_bytes) == partition.total_bytes
+    assert list(sizes_of(partition.subpartition_bytes)) == [8, 0, 5]
+    assert sum(sizes_of(partition.subpartition_bytes)) == partition.total_bytes
     assert partition.data is not None and partition.data.spill() == 3
     assert (partition.pool.in_use, partition.buffers_peak) == (0, 3)
-    assert world.partition(descriptor(3, identity=partition_id(1))).subpartition_bytes == ()
+    assert world.partition(descriptor(3, identity=partition_id(1))).subpartition_bytes == b""

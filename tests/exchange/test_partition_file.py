@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from engine.errors import ConfigurationError, CorruptBlockError, DiskFullError, PartitionReleasedError, SpillError
+from engine.exchange.block_index import BlockEntry
 from engine.exchange.buffer_pool import BufferKind, unpooled_buffer
-from engine.exchange.partition_file import BlockEntry, PartitionFile, partition_identity
+from engine.exchange.partition_file import PartitionFile, partition_identity
 from engine.exchange.partition_folders import PartitionFolders
 from tests.exchange.world import partition_id
 

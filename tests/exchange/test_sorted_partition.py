@@ -93,6 +93,6 @@ def test_batches_and_subpartitions_are_refused(partition):
     writer.finish()
     with pytest.raises(IllegalTransitionError, match="ranges of keys"):
         partition.create_view(0, ReadyQueue(1), 0)
-    assert partition.subpartition_bytes == ()
+    assert partition.subpartition_bytes == b""
     writer.close()
     partition.release()

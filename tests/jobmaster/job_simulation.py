@@ -13,6 +13,7 @@ from engine.clock import ManualClock
 from engine.graph.deployment import TaskReport
 from engine.graph.job_graph import IntermediateDataSet, JobGraph
 from engine.graph.operator_descriptor import OperatorDescriptor, SinkOperator
+from engine.graph.packed_sizes import packed_sizes
 from engine.graph.run_time_decision import RunTimeDecision
 from engine.graph.subpartition_share import PARTS
 from engine.ids import AllocationId, IntermediateDataSetId, ResourceId, ResultPartitionId
@@ -119,7 +120,7 @@ class Simulation:
             partition_rows=(len(rows),) * len(data_sets),
             partition_bytes=tuple(sum(each) for each in sizes),
             subpartition_bytes=tuple(
-                () if data_set.result_type.is_pipelined else tuple(each)
+                b"" if data_set.result_type.is_pipelined else packed_sizes(each)
                 for data_set, each in zip(data_sets, sizes, strict=True)
             ),
         )

@@ -23,6 +23,7 @@ from engine.gateways.messages import (
 )
 from engine.gateways.task_executor import TaskExecutorGateway
 from engine.graph.deployment import FailureInfo, PartitionLocation, TaskDeploymentDescriptor, TaskReport
+from engine.graph.packed_sizes import packed_sizes
 from engine.ids import AllocationId, JobId, ResourceId
 from engine.resourcemanager.resource_manager import RESOURCE_MANAGER_ADDRESS
 from engine.rpc.endpoint import RpcEndpoint
@@ -270,7 +271,7 @@ class SimExecutor(RpcEndpoint):
             partition_rows=tuple(sum(each) for each in sizes),
             partition_bytes=tuple(sum(each) for each in sizes),
             subpartition_bytes=tuple(
-                () if partition.result_type.is_pipelined else tuple(each)
+                b"" if partition.result_type.is_pipelined else packed_sizes(each)
                 for partition, each in zip(task.descriptor.partitions, sizes, strict=True)
             ),
         )

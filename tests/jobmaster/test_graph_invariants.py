@@ -96,10 +96,11 @@ def test_a_subpartition_that_nobody_writes_and_one_that_two_read_are_named():
     partition.subpartition_count = 4 + 10
     assert unread(graph)[0].endswith("and nobody reads numbers 4, 5, 6, 7, 8, 9, 10, 11")
     partition.subpartition_count = 4
-    partition.consumers[1] = partition.consumers[0]
+    first, _, *others = partition.consumers
+    partition.consumers = [first, first, *others]
     assert unread(graph)[0].endswith("writes 4 subpartitions, and nobody reads number 1")
     stale = build_execution_graph(shuffled_join()).results[partition.data_set.id]
-    partition.consumers[1] = stale.partitions[1].consumers[1]
+    partition.consumers = [first, stale.partitions[1].consumers[1], *others]
     assert unread(graph)[0].endswith("read by subtasks that are no more")
 
 

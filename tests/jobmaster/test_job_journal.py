@@ -13,6 +13,7 @@ import pytest
 
 from engine.errors import CorruptBlockError
 from engine.graph.deployment import FailureInfo, RangeSamples, StagedFile, TaskCounters, TaskReport
+from engine.graph.packed_sizes import packed_sizes
 from engine.graph.run_time_decision import RunTimeDecision, SubtaskRanges
 from engine.ids import AllocationId, ExecutionAttemptId, IntermediateDataSetId, JobId, JobVertexId, ResourceId
 from engine.jobmaster import job_journal
@@ -46,7 +47,7 @@ REPORT = TaskReport(
     staged_files=(StagedFile(0, 2, "0-00002-x.csv", 3, 40),),
     partition_rows=(3,),
     partition_bytes=(40,),
-    subpartition_bytes=((30, 10),),
+    subpartition_bytes=(packed_sizes((30, 10)),),
     partition_samples=(RangeSamples((b"\x00k",), (40,)),),
 )
 DECISION = RunTimeDecision(

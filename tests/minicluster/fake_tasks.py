@@ -10,6 +10,7 @@ from types import SimpleNamespace
 from engine.errors import TaskCancelledError
 from engine.gateways.insight import TaskActivity
 from engine.graph.deployment import RangeSamples, StagedFile, TaskCounters, TaskDeploymentDescriptor
+from engine.graph.packed_sizes import packed_sizes
 from engine.ids import ExecutionAttemptId, JobId, ResourceId, ResultPartitionId
 
 
@@ -64,8 +65,8 @@ class FakeTask:
     def partition_samples(self) -> tuple[RangeSamples, ...]:
         return ()
 
-    def subpartition_bytes(self) -> tuple[tuple[int, ...], ...]:
-        return tuple((0,) * partition.subpartition_count for partition in self.descriptor.partitions)
+    def subpartition_bytes(self) -> tuple[bytes, ...]:
+        return tuple(packed_sizes((0,) * each.subpartition_count) for each in self.descriptor.partitions)
 
 
 class FakeResources:

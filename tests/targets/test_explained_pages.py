@@ -20,6 +20,7 @@ from engine.gateways.messages import JobList, TaskExecutorHardware, TaskExecutor
 from engine.graph.deployment import TaskReport
 from engine.graph.job_graph import JobGraph
 from engine.graph.operator_descriptor import OperatorDescriptor, SinkOperator
+from engine.graph.packed_sizes import packed_sizes
 from engine.graph.plan import Aggregate, Join, Plan
 from engine.ids import AllocationId, JobId, ResourceId
 from engine.jobmaster.deployment import build_descriptor
@@ -107,7 +108,7 @@ class _Deployment(Simulation):
             if step.memory_weight:
                 self.pages[id(step)].append((context.page_pool(step), is_full))
         count = len(subtask.partitions)
-        sizes = tuple((0,) * each.subpartition_count for each in subtask.partitions)
+        sizes = tuple(packed_sizes((0,) * each.subpartition_count) for each in subtask.partitions)
         return TaskReport(
             subtask.current.attempt,
             "FINISHED",

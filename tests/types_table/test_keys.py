@@ -15,7 +15,7 @@ from tests.types_table.table import NOT_IN_POLARS, UNIONS, UNORDERED
 
 #: uses that keep rows
 _KEEPING = ("sort", "group_by", "join", "sort_merge_join", "distinct", "windows")
-_ADVICE = re.compile(r"\b(cast|drop|leave|take)\b")
+_ADVICE = re.compile(r"\b(cast|drop|leave|take|use)\b")
 _NUMBERS = [
     name
     for name in KEYS

@@ -26,6 +26,7 @@ GENERATED = {
         "reference/functions.md",
         "reference/rest.md",
         "reference/sql.md",
+        "reference/types.md",
         "reference/openapi.json",
         "how-it-works/map.md",
         "how-it-works/rooms.md",

@@ -98,7 +98,7 @@ def test_a_value_that_would_be_cut_is_an_error_with_its_function_row_and_column(
     made = KINDS[kind](data, lambda place: unfit if place == 7 else fitting, schema, own_type)
     if kind == "on_error":
         (failed,) = [row for row in made.collect() if row.i is None]
-        text = failed[-1]
+        text = failed.error
     else:
         with pytest.raises(JobExecutionError, match=r"test_returned_values.py, line") as caught:
             made.to_arrow()

@@ -109,7 +109,6 @@ def test_extension_types_travel_as_their_storage_and_come_back() -> None:
 
 
 UNSUPPORTED: dict[str, Any] = {
-    "interval": pa.month_day_nano_interval(),
     "union": pa.dense_union([pa.field("a", pa.int32())]),
     "list of union": pa.list_(pa.sparse_union([pa.field("a", pa.int32())])),
 }

@@ -3,7 +3,7 @@
 ``REFUSED[way]`` are types that are an error before anything runs, which names column and type and says what to do.
 ``KEPT[way]`` are types that come out as another one, with the same values; ``ENDED[way]`` those of whose values some
 end the job, with an error that shows one. Every other type comes out as its plain type, with all its values. The page
-of types in the docs is held against this.
+of types in the docs is made from this (``docs/generators/types_page.py``).
 """
 
 from __future__ import annotations
@@ -90,6 +90,10 @@ KEPT = {
 ENDED = {
     "write_json": _BYTES | {"list_uuid", "struct_uuid"},
 }
+#: decimals of more digits than 38
+WIDE = frozenset({"decimal256", "list_decimal256"})
+NOT_ON_SPARK = UNIONS | INTERVAL | {"struct_empty"}
+NOT_IN_POLARS = UNIONS | INTERVAL | WIDE
 #: numpy has no nulls among floats: they are NaN there
 NAN = frozenset({"float16", "float32", "float64", "dictionary_float16", "runs_float16", "list_float16"})
 #: where an error is about a type that a program names, and not about a column

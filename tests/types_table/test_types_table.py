@@ -12,7 +12,7 @@ from tests.types_table.table import ENDED, KEPT, NAN, OF_NAMED_TYPES, REFUSED
 
 _NUMBERS = itertools.count()
 #: what an error advises, in one of these words
-_ADVICE = re.compile(r"\b(cast|drop|leave|take|read it as|give it|write|encode)\b")
+_ADVICE = re.compile(r"\b(cast|drop|leave|take|read it as|use|write|encode)\b")
 
 
 @pytest.fixture

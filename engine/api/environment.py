@@ -32,7 +32,7 @@ from engine.api.data_set import DataSet
 from engine.api.executor import check_target, executor_of
 from engine.api.logical_node import LogicalNode, build_plan
 from engine.api.other_names import ON_ENVIRONMENTS, HasOtherNames
-from engine.api.planning import analyzed_plan, explain_plan, with_exact_splits
+from engine.api.planning import analyzed_plan, explain_plan
 from engine.api.query_language import query_reader
 from engine.api.result_stream import ResultStream, beside_streams
 from engine.api.results import check_visible, is_sorted, read_parts
@@ -49,11 +49,11 @@ from engine.config.options import PARALLELISM_DEFAULT, WHOLE_TRACEBACKS
 from engine.connectors.passing_format import STREAM_FOLDER
 from engine.errors import PlanError, SchemaError
 from engine.formats.registry import sink_format_of
-from engine.graph.plan import Plan, Sink, Source
+from engine.graph.plan import Operator, Plan, Sink, Source
 from engine.graph.source_spec import SinkSpec
 from engine.private_folder import scratch_folder
 from engine.process_folder import FolderPrefix, ProcessFolder, sweep
-from engine.sources.prepared_plan import prepared
+from engine.sources.prepared_plan import prepared, with_exact_splits
 from engine.user_warnings import calling_place
 
 #: numbers of data sets in expressions, in all environments
@@ -205,7 +205,10 @@ class Environment(SourceCalls, HasOtherNames):
         if executor.is_dry:
             return prepared(build_plan(sinks, name))
         sinks = self._with_cached(sinks)
-        return prepared(build_plan(sinks, name, lambda node: with_exact_splits(node, self.parallelism)))
+        return prepared(build_plan(sinks, name, self._exact))
+
+    def _exact(self, node: LogicalNode) -> Operator:
+        return with_exact_splits(node.operator, node.parallelism or self.parallelism)
 
     def _with_cached(self, sinks: Sequence[LogicalNode]) -> list[LogicalNode]:
         """Return sinks that read what is cached; what is not there yet is computed now, each in a job."""

@@ -16,7 +16,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable, Mapping
 from inspect import CO_VARKEYWORDS
-from types import FunctionType
+from types import FunctionType, MappingProxyType
 from typing import Any, Final, TypeVar
 
 _C = TypeVar("_C", bound=type)
@@ -165,20 +165,23 @@ def _csv_options() -> Iterable[str]:
     return CsvReadOptions.__annotations__
 
 
+_NO_HELP: Final[Mapping[str, str]] = MappingProxyType({})
 #: options of calls that take them as ``**options``: of one that reads by its name, of those that write by that word
 _MORE: Final = {"read_csv": _csv_options, "write": _sink_options}
 
 
-def check_option(call: str, option: str, known: list[str]) -> None:
-    """Raise TypeError for an option that a call has not."""
-    if option in known:
+def check_option(call: str, option: str, known: Iterable[str], helps: Mapping[str, str] = _NO_HELP) -> None:
+    """Raise TypeError for an option that a call has not; ``helps``: the meaning of those that it has."""
+    names = list(known)
+    if option in names:
         return
     advice = OTHER_OPTIONS.get(call, {}).get(option, "")
     if not advice:
         from difflib import get_close_matches  # noqa: PLC0415 - start-up time
 
-        close = get_close_matches(option, known, n=1)
-        advice = f"did you mean {close[0]}=?" if close else f"it has {', '.join(known)}"
+        close = get_close_matches(option, names, n=1)
+        advice = f"did you mean {close[0]}=?" if close else f"it has {', '.join(names)}"
     else:
         advice = f"write {advice}"
-    raise TypeError(f"{call}() has no option {option}=: {advice}")
+    meanings = "".join(f"\n  {name}=: {meaning}" for name, meaning in helps.items())
+    raise TypeError(f"{call}() has no option {option}=: {advice}{meanings}")

@@ -1,6 +1,6 @@
 """The calls of DataSet that write files, in the next ``env.execute()``.
 
-    write_csv write_parquet write_records write_text write_json write_ipc write_orc
+    write_csv write_parquet write_records write_text write_json write_ipc write_orc write
 
 Held by: tests/integration/test_sinks.py
 """
@@ -157,6 +157,25 @@ class OutputCalls(Calls):
         ``options`` as in ``write_csv``. A path that exists is an error unless ``overwrite``.
         """
         self._add_sink(SinkSpec("orc", local_path(path, "write_orc"), overwrite, compression=compression), options)
+
+    def write(
+        self,
+        format: str,  # noqa: A002 - the word for it
+        path: PathLike,
+        overwrite: bool = False,
+        *,
+        compression: str | None = None,
+        **options: Unpack[SinkOptions],
+    ) -> None:
+        """Let the next ``env.execute()`` write a format by its name, such as "csv", or one of another package.
+
+        ``compression`` and ``options`` as in ``write_csv``. A path that exists is an error unless ``overwrite``.
+        """
+        place, codec = local_path(path, f"write_{format}"), compression or ""
+        sink = SinkSpec(format, place, overwrite, compression=codec)
+        if sink_format_of(sink).is_passing:
+            raise ConfigurationError(f"write({format!r}): its files are results of this process; use to_arrow")
+        self._add_sink(sink, options)
 
     def write_delta(self, path: PathLike) -> None:
         """Refuse: Delta tables are not written yet."""

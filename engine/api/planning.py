@@ -10,7 +10,6 @@ from typing import Protocol, runtime_checkable
 import msgspec
 
 from engine.api.executor import executor_of
-from engine.api.logical_node import LogicalNode
 from engine.client.job_result import JobResult
 from engine.config.loader import Configuration
 from engine.config.options import (
@@ -22,9 +21,8 @@ from engine.config.options import (
     SEGMENT_SIZE,
 )
 from engine.errors import NotYetSupportedError, PlanError
-from engine.formats.registry import format_of
 from engine.graph.exchange_mode import ExecutionMode
-from engine.graph.plan import Operator, Plan, Source
+from engine.graph.plan import Plan
 from engine.memory.page_budget import PageBudget
 from engine.optimizer.explain import explain
 from engine.optimizer.optimizer import optimize
@@ -38,21 +36,6 @@ class OptimizingExecutor(Protocol):
     def optimizer_settings(self, plan: Plan, configuration: Configuration) -> OptimizerSettings:
         """Return the settings of its place for a plan."""
         ...
-
-
-def with_exact_splits(node: LogicalNode, parallelism: int) -> Operator:
-    """Return the operator of a node; a source with splits of its files as they are now."""
-    operator = node.operator
-    if not isinstance(operator, Source):
-        return operator
-    entry = format_of(operator.spec)
-    try:
-        spec = entry.exact_splits(operator.spec, node.parallelism or parallelism)
-    except OSError as error:
-        raise PlanError(
-            f"read_{entry.kind(operator.spec)}: {error.filename}: {error.strerror}; it changed since the plan was built"
-        ) from None
-    return operator if spec is operator.spec else msgspec.structs.replace(operator, spec=spec)
 
 
 def explain_plan(plan: Plan, target: str, configuration: Configuration, parallelism: int) -> str:

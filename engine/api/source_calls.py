@@ -223,7 +223,7 @@ class SourceCalls(ABC):
         """
         entry = format_named(format)
         for option in options:
-            check_option(f"read_{format}", option, list(entry.options))
+            check_option(f"read_{format}", option, entry.options, entry.options)
         is_of_paths = partitioning is not None or file_name_column is not None
         for word, is_given, is_taken in (
             ("schema=", schema is not None, entry.takes_schema),

@@ -7,7 +7,7 @@ Held by: tests/formats/test_registry.py
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -15,14 +15,12 @@ import msgspec
 
 from engine.formats.sink_format import SinkFormat, SinkWriter
 from engine.formats.source_format import Origin, SourceFormat
-from engine.graph.source_spec import ArrowSource, SinkSpec, SourceSplit
+from engine.graph.source_spec import ArrowSource, SinkSpec
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from engine.connectors.arrow_reader import ArrowReader
     from engine.connectors.arrow_writer import ArrowWriter
-    from engine.iomanager.spill_space import SpillSpace
 
 #: bytes of all columns that are read for a sample
 _SAMPLE_BYTES: Final = 32 << 20
@@ -33,6 +31,7 @@ class ArrowFormat(SourceFormat[ArrowSource]):
 
     name = "arrow"
     is_columnar = True
+    reader_place = ("engine.connectors.arrow_reader", "ArrowReader")
 
     def origin(self, spec: ArrowSource) -> Origin:
         """Return the plan, or the client's files where there are any."""
@@ -54,14 +53,6 @@ class ArrowFormat(SourceFormat[ArrowSource]):
             schema = batch.schema
             sample.add(batch)
         return None if schema is None or sample.widths else sample.table(schema)
-
-    def reader(
-        self, spec: ArrowSource, splits: Sequence[SourceSplit], new_space: Callable[[], SpillSpace] | None = None
-    ) -> ArrowReader:
-        """Return the reader of some batches."""
-        from engine.connectors.arrow_reader import ArrowReader
-
-        return ArrowReader(spec, splits)
 
 
 class ArrowSink(SinkFormat):

@@ -7,44 +7,37 @@ Held by: tests/formats/test_registry.py
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from engine.errors import ConfigurationError
 from engine.formats.sink_format import SinkFormat, SinkWriter
 from engine.formats.source_format import FoundSource, ReadRequest, SourceFormat
-from engine.graph.source_spec import FormatSource, SinkSpec, SourceSplit
+from engine.graph.source_spec import FormatSource, SinkSpec
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from engine.connectors.arrow_writer import ArrowWriter
-    from engine.connectors.block_reader import BlockReader
     from engine.connectors.orc_writer import OrcWriter
-    from engine.iomanager.spill_space import SpillSpace
+
+#: codec of ORC files of which the user names none
+_ORC_CODEC: Final = "zlib"
 
 
 class _BlockFormat(SourceFormat[FormatSource]):
     """Splits are runs of blocks."""
 
     takes_union = True
+    reader_place = ("engine.connectors.block_reader", "BlockReader")
 
     def source(self, request: ReadRequest) -> FoundSource:
         """Return a source of blocks."""
         from engine.connectors.block_source import block_source
 
         return block_source(self.name, request.paths, request.found_schemas)
-
-    def reader(
-        self, spec: FormatSource, splits: Sequence[SourceSplit], new_space: Callable[[], SpillSpace] | None = None
-    ) -> BlockReader:
-        """Return the reader of some blocks."""
-        from engine.connectors.block_reader import BlockReader
-
-        return BlockReader(spec, splits)
 
 
 class IpcFormat(_BlockFormat):
@@ -119,17 +112,17 @@ class OrcSink(_BlockSink):
         """Return a sink of columns that ORC has."""
         from engine.connectors.orc_writer import check_orc_sink
 
-        check_orc_sink(schema, spec.compression)
+        check_orc_sink(schema, spec.compression or _ORC_CODEC)
         return spec
 
     def stored_schema(self, spec: SinkSpec, schema: pa.Schema) -> pa.Schema:
         """Return the types that ORC gives back."""
         from engine.connectors.orc_writer import stored_orc_schema
 
-        return stored_orc_schema(schema, spec.compression)
+        return stored_orc_schema(schema, spec.compression or _ORC_CODEC)
 
     def writer(self, spec: SinkSpec, schema: pa.Schema, path: Path, former: SinkWriter | None = None) -> OrcWriter:
         """Return the writer of a file."""
         from engine.connectors.orc_writer import OrcWriter
 
-        return OrcWriter(schema, path, spec.compression)
+        return OrcWriter(schema, path, spec.compression or _ORC_CODEC)

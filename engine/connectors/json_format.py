@@ -7,26 +7,24 @@ Held by: tests/formats/test_registry.py
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from engine.formats.sink_format import SinkFormat, SinkWriter, with_written_codec
 from engine.formats.source_format import FoundSource, ReadRequest, SourceFormat
-from engine.graph.source_spec import JsonSource, SinkSpec, SourceSplit
+from engine.graph.source_spec import JsonSource, SinkSpec
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from engine.connectors.json_reader import JsonReader
     from engine.connectors.json_writer import JsonWriter
-    from engine.iomanager.spill_space import SpillSpace
 
 
 class JsonFormat(SourceFormat[JsonSource]):
     """Splits are cut by size alone."""
 
     name = "json"
+    reader_place = ("engine.connectors.json_reader", "JsonReader")
     endings = (".json", ".jsonl", ".ndjson")
     options: ClassVar = {
         "compression": "gzip, zstd, bz2, xz, lz4 or none, where the ending of a file does not say it",
@@ -45,14 +43,6 @@ class JsonFormat(SourceFormat[JsonSource]):
         from engine.connectors.json_source import with_splits
 
         return with_splits(spec, subtask_count)
-
-    def reader(
-        self, spec: JsonSource, splits: Sequence[SourceSplit], new_space: Callable[[], SpillSpace] | None = None
-    ) -> JsonReader:
-        """Return the reader of some splits."""
-        from engine.connectors.json_reader import JsonReader
-
-        return JsonReader(spec, splits)
 
 
 class JsonSink(SinkFormat):

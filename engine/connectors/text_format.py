@@ -7,26 +7,24 @@ Held by: tests/formats/test_registry.py
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from engine.formats.sink_format import SinkFormat, SinkWriter, with_written_codec
 from engine.formats.source_format import FoundSource, ReadRequest, SourceFormat
-from engine.graph.source_spec import SinkSpec, SourceSplit, TextSource
+from engine.graph.source_spec import SinkSpec, TextSource
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from engine.connectors.text_reader import TextReader
     from engine.connectors.text_writer import TextWriter
-    from engine.iomanager.spill_space import SpillSpace
 
 
 class TextFormat(SourceFormat[TextSource]):
     """Splits are cut by size alone."""
 
     name = "text"
+    reader_place = ("engine.connectors.text_reader", "TextReader")
     options: ClassVar = {"compression": "gzip, zstd, bz2, xz, lz4 or none, where the ending of a file does not say it"}
 
     def source(self, request: ReadRequest) -> FoundSource:
@@ -40,14 +38,6 @@ class TextFormat(SourceFormat[TextSource]):
         from engine.connectors.text_source import with_splits
 
         return with_splits(spec, subtask_count)
-
-    def reader(
-        self, spec: TextSource, splits: Sequence[SourceSplit], new_space: Callable[[], SpillSpace] | None = None
-    ) -> TextReader:
-        """Return the reader of some splits."""
-        from engine.connectors.text_reader import TextReader
-
-        return TextReader(spec, splits)
 
 
 class TextSink(SinkFormat):

@@ -11,7 +11,7 @@
                               tells_runs, is_columnar                   splits are not told apart, a source is read once
     explain                   details                                   the filter
     JobMaster                 shares_splits                             each subtask reads the splits that it was given
-    tasks                     reader, modules                           (must be said), nothing is loaded beforehand
+    tasks                     reader_place or reader, modules           (must be said), nothing is loaded beforehand
                               names_paths                               a reader is opened for each file
     Spark                     spark_reader                              the engine's reader reads the splits
 
@@ -23,7 +23,7 @@ Held by: tests/formats/test_registry.py
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+import importlib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from enum import Enum
 from types import MappingProxyType
@@ -92,7 +92,7 @@ class ReadRequest(NamedTuple):
     may_wait: bool = False
 
 
-class SourceFormat(ABC, Generic[Spec]):
+class SourceFormat(Generic[Spec]):
     """An entry: the answers of one format to questions about its sources."""
 
     #: the word for it in calls and in explain
@@ -121,6 +121,8 @@ class SourceFormat(ABC, Generic[Spec]):
     is_columnar: ClassVar[bool] = False
     #: flag of sources whose splits or files a filter may rule out before a job runs (``possible``)
     is_prunable: ClassVar[bool] = False
+    #: module and class of the reader, which takes a specification and splits
+    reader_place: ClassVar[tuple[str, str]]
     #: flag of readers that say by ``path`` of which file their rows are
     names_paths: ClassVar[bool] = False
     #: modules that a task needs, loaded beforehand
@@ -211,11 +213,13 @@ class SourceFormat(ABC, Generic[Spec]):
         """Return whether the rows of a split are the same, whichever subtask reads it, and when it is told to."""
         return False
 
-    @abstractmethod
     def reader(
         self, spec: Spec, splits: Sequence[SourceSplit], new_space: Callable[[], SpillSpace] | None = None
     ) -> SourceReader:
         """Return the reader of some splits; ``new_space``: where it may put aside what does not fit into memory."""
+        module, name = self.reader_place
+        reader: SourceReader = getattr(importlib.import_module(module), name)(spec, splits)
+        return reader
 
     # ---- Spark
 

@@ -146,7 +146,7 @@ class ParquetSink(SinkFormat):
         from engine.parquet.writer import check_compression
 
         stored_schema(schema, self.call)
-        check_compression(spec.compression, spec.compression_level)
+        check_compression(spec.compression or "snappy", spec.compression_level)
         return spec
 
     def found_schema(self, spec: SinkSpec, file: str) -> pa.Schema:

@@ -1,5 +1,7 @@
 """A plan with all that is looked up of its sources before it is optimized.
 
+    with_exact_splits(operator, subtask_count)      of each source, when a job is about to run
+
     prepared(plan): filters near sources ──► splits without a row for them left out ──► runs of values ──► samples
 
 Held by: tests/sources/test_possible_splits.py
@@ -7,7 +9,11 @@ Held by: tests/sources/test_possible_splits.py
 
 from __future__ import annotations
 
-from engine.graph.plan import Plan
+import msgspec
+
+from engine.errors import PlanError
+from engine.formats.registry import format_of
+from engine.graph.plan import Operator, Plan, Source
 from engine.sources.key_samples import with_samples
 from engine.sources.source_filters import is_prunable, source_filters
 
@@ -22,3 +28,17 @@ def prepared(plan: Plan) -> Plan:
 
         plan = with_value_runs(with_possible_splits(plan, filters.sole))
     return with_samples(plan, filters.every)
+
+
+def with_exact_splits(operator: Operator, subtask_count: int) -> Operator:
+    """Return an operator, a source with splits of its files as they are now. Raises: PlanError (changed files)."""
+    if not isinstance(operator, Source):
+        return operator
+    entry = format_of(operator.spec)
+    try:
+        spec = entry.exact_splits(operator.spec, subtask_count)
+    except OSError as error:
+        raise PlanError(
+            f"read_{entry.kind(operator.spec)}: {error.filename}: {error.strerror}; it changed since the plan was built"
+        ) from None
+    return operator if spec is operator.spec else msgspec.structs.replace(operator, spec=spec)

@@ -1,15 +1,18 @@
 """A format is added by one entry: it has filters, pruned splits, statistics, options and columns of paths."""
 
+import importlib.metadata
 from typing import ClassVar
 
 import msgspec
 import pyarrow as pa
 import pytest
 
-from engine import Environment, col, sum_
-from engine.errors import ConfigurationError
+from engine import Environment, col, count, sum_
+from engine.errors import ConfigurationError, SchemaError
 from engine.expressions.evaluate import evaluate
+from engine.formats import registry
 from engine.formats.registry import _ADDED, add_format, format_named
+from engine.formats.sink_format import SinkFormat
 from engine.formats.source_format import ReadRequest, SourceFormat
 from engine.graph.source_spec import ColumnStatistics, FormatSource, SourceSplit, SourceStatistics
 from engine.records.arrow_functions import pc
@@ -158,7 +161,7 @@ def test_columns_of_paths_are_beside_its_own(env, tmp_path):
 
 def test_options_and_words_that_it_does_not_take_are_errors(env, tmp_path):
     write(tmp_path / "a.numbers", (1, 3))
-    with pytest.raises(TypeError, match=r"read_numbers\(\) has no option tims=: did you mean times=?"):
+    with pytest.raises(TypeError, match=r"read_numbers\(\) has no option tims=: did you mean times=\?\n  times=: what"):
         env.read("numbers", tmp_path, tims=2)
     with pytest.raises(ConfigurationError, match=r"read\('numbers'\): the format takes no schema=; leave it out"):
         env.read("numbers", tmp_path, SCHEMA)
@@ -182,3 +185,82 @@ def test_its_source_travels(env, tmp_path):
     spec, _, _ = format_named("numbers").source(ReadRequest((str(path),), options={"times": 2}))
     filtered = msgspec.structs.replace(spec, predicate=(col("n") > 1).expression)
     assert msgspec.msgpack.decode(msgspec.msgpack.encode(filtered), type=FormatSource) == filtered
+
+
+class NumbersSink(SinkFormat):
+    """Files of one line: the least and the greatest number."""
+
+    name = "numbers"
+
+    def checked(self, spec, schema, file_schema):
+        """Return the sink of one column."""
+        if file_schema.names != ["n"]:
+            raise SchemaError(f"{self.call}: one column n is written, there are {', '.join(file_schema.names)}")
+        return spec
+
+    def writer(self, spec, schema, path, former=None):
+        """Return a writer."""
+        return NumbersWriter(path)
+
+
+class NumbersWriter:
+    """Writes a block for the numbers of a task."""
+
+    is_full = False
+
+    def __init__(self, path):
+        self._path, self._numbers = path, []
+        path.touch(exist_ok=False)
+
+    def write(self, batch):
+        """Take numbers."""
+        self._numbers += batch.column("n").to_pylist()
+
+    def finish(self):
+        """Write the line, where there are numbers."""
+        if self._numbers:
+            self._path.write_text(f"{min(self._numbers)} {max(self._numbers)}\n")
+        return len(self._numbers), self._path.stat().st_size, ""
+
+    def abort(self):
+        """Remove the file."""
+        self._path.unlink(missing_ok=True)
+
+
+@pytest.fixture
+def numbers_sink(monkeypatch):
+    class Point:
+        """An entry point of a package."""
+
+        def load(self):
+            """Return what the package names."""
+            return NumbersSink
+
+    def points(group, name):
+        return [Point()] if (group, name) == ("drey.sinks", "numbers") else []
+
+    monkeypatch.setattr(importlib.metadata, "entry_points", points)
+    registry._sink_format_named.cache_clear()
+    yield
+    registry._sink_format_named.cache_clear()
+
+
+@pytest.mark.usefixtures("numbers_sink")
+def test_a_sink_of_an_installed_package_is_written_by_its_name(env, tmp_path):
+    rows = env.from_rows([(3,), (9,), (4,)], pa.schema({"n": pa.int64()}))
+    rows.write("numbers", tmp_path / "out")
+    env.execute()
+    assert env.read("numbers", tmp_path / "out").agg(c=count()).collect() == [(7,)]
+    with pytest.raises(SchemaError, match="write_numbers: one column n is written, there are m"):
+        rows.select(m=col("n")).write("numbers", tmp_path / "again")
+
+
+def test_own_formats_are_written_by_their_names(env, tmp_path):
+    rows = env.from_rows([(3, "x")], pa.schema({"n": pa.int64(), "s": pa.string()}))
+    for name in ("csv", "parquet", "json", "ipc", "orc"):
+        rows.write(name, tmp_path / name, mode="overwrite")
+    env.execute()
+    for name in ("csv", "parquet", "json", "ipc", "orc"):
+        assert env.read(name, tmp_path / name).collect() == [(3, "x")]
+    with pytest.raises(ConfigurationError, match=r"write\('arrow'\): its files are results of this process"):
+        rows.write("arrow", tmp_path / "results")

@@ -1,12 +1,17 @@
 """Each source has an entry; what no entry says is safe."""
 
+import dataclasses
 import importlib.metadata
+import inspect
 import subprocess
 import sys
 from typing import get_args
 
 import pytest
 
+from engine.connectors.json_source import json_source
+from engine.connectors.text_source import text_source
+from engine.csv.options import CsvOptions
 from engine.errors import NotYetSupportedError, PlanError
 from engine.formats.registry import PLACES, SINK_PLACES, format_named, format_of, formats_by_ending, sink_format_of
 from engine.formats.source_format import Layout, Origin, ReadRequest, SourceFormat
@@ -164,3 +169,11 @@ def test_endings_of_files_name_a_format():
 def test_a_sink_of_a_format_that_is_not_installed_says_so():
     with pytest.raises(PlanError, match="there is no format 'xlsx': this process knows arrow, csv, discard"):
         sink_format_of(SinkSpec("xlsx", "/out"))
+
+
+def test_options_of_entries_are_those_that_their_sources_take():
+    assert {*format_named("csv").options} == {field.name for field in dataclasses.fields(CsvOptions)}
+    for name, make in (("json", json_source), ("text", text_source)):
+        taken = {*inspect.signature(make).parameters} - {"path", "schema", "parallelism"}
+        assert {*format_named(name).options} == taken
+    assert all(meaning for name in PLACES for meaning in format_named(name).options.values())

@@ -90,7 +90,7 @@ class WorkerWatch:
             self._changed.notify_all()
 
     def rest(self, worker: Worker) -> None:
-        """Note that a worker waits for its next task."""
+        """Record that a worker waits for its next task."""
         with self._changed:
             if worker in self._working:
                 self._working.remove(worker)
@@ -118,7 +118,7 @@ class WorkerWatch:
             thread.join()
 
     def _forget_ended(self) -> None:
-        """Forget workers that were ended. Caller holds the lock."""
+        """Remove workers that were ended. Caller holds the lock."""
         self._working = [worker for worker in self._working if not worker.is_killed]
         self._waiting = [worker for worker in self._waiting if not worker.is_killed]
 

@@ -227,7 +227,7 @@ def proportional_bytes(pid: int) -> int:
 
 
 def _text_of(pid: int, name: str) -> str:
-    """Return what the kernel says of a process, "" when it has ended."""
+    """Return the kernel's file about a process, "" when it has ended."""
     try:
         return Path(f"/proc/{pid}/{name}").read_text()
     except (FileNotFoundError, ProcessLookupError, PermissionError):

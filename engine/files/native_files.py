@@ -48,7 +48,7 @@ def buffered_output(stream: Any) -> BinaryIO:
 
 
 def path_or_stream(path: str) -> str | BinaryIO:
-    """Return what a library opens by itself, or reads."""
+    """Return the path if a library can open it, else a stream."""
     native = file_system_of(path).native_path(path)
     return _stream(path) if native is None else native
 

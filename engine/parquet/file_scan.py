@@ -104,7 +104,7 @@ class FileScan:
                 yield pa.RecordBatch.from_pylist([], schema=self.output_schema)
 
     def _key_batches(self, group: int, columns: list[str]) -> Iterator[pa.RecordBatch]:
-        """Yield what the filter looks at of a row group; nothing where that is not to be had now."""
+        """Yield the filter's columns of a row group; nothing if they cannot be read now."""
         known = self._file.pages(group, columns)
         if known.row_count == 1 or not self._memory.hold_twice(known.held):
             return
@@ -143,7 +143,7 @@ class FileScan:
             del each
 
     def _batches(self, group: int, rows: int, held: dict[str, int]) -> Iterator[pa.RecordBatch]:
-        """Yield what is wanted of a row group; a single row is read at once, which keeps no page of it for later."""
+        """Yield the wanted rows of a row group; a single row is read at once, without keeping a page for later."""
         columns = list(held)
         if self._file.row_count(group) == 1:
             yield from self._whole(map(self._of_source, self._file.single_row(group, columns)))
@@ -162,7 +162,7 @@ class FileScan:
             yield from self._filter.batches(open_columns, wanted, rows, row_count, possible, looks=looks)
 
     def _looks(self, group: int, columns: list[str], rows: int) -> int:
-        """Return of how many batches of so many rows a filter looks at its columns together: as rows were before."""
+        """Return the number of batches of so many rows whose filter columns are read together, by earlier rows."""
         seen = self._memory.decoded_width(columns)
         if not seen:
             return 1
@@ -179,7 +179,7 @@ class FileScan:
         return possible
 
     def _whole(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield what is wanted of batches that have all of the columns."""
+        """Yield the wanted rows of batches that have all of the columns."""
         for batch in batches:
             if self._filter is None:
                 yield batch
@@ -215,7 +215,7 @@ class FileScan:
         return batch
 
     def _rows_at_once(self, row_bytes: float, columns: list[str]) -> int:
-        """Return how many rows of a row group to ask for; few of them, as long as no width is known."""
+        """Return the number of rows of a row group to read; few while the width is unknown."""
         rows_max = PARQUET_BATCH_ROWS_MAX
         if self._memory.row_bytes == 0.0:
             schema = self._file.found

@@ -46,7 +46,7 @@ class ParquetReader:
     """Reads row groups; the order inside a split is that of the file."""
 
     bad_rows = 0
-    #: whether no batch has rows of two splits; set before the first row is read
+    #: True if no batch has rows of two splits; set before the first row is read
     is_in_runs = False
 
     def __init__(
@@ -99,7 +99,7 @@ class ParquetReader:
                 yield batch
                 del batch  # a wide one is not kept while the next is read
             return
-        # A filter leaves a few rows of each batch. The first ones are handed on at once: the operator may want few.
+        # A filter leaves a few rows of each batch. The first ones are passed on at once: the operator may want few.
         small = SmallBatches(rows_min=1, bytes_min=min(BYTES_MIN, max(BATCH_BYTES_MIN, self._memory.part_bytes // 8)))
         for batch in self._rows():
             if self.is_in_runs and self.run != self._run_read:

@@ -43,7 +43,7 @@ class ScanMemory:
 
     def __init__(self, new_space: Callable[[], SpillSpace] | None) -> None:
         self._new_space = new_space
-        #: The reservation for the row group at hand.
+        #: reservation for the current row group
         self._reserved = process_budget.reserve(Kind.ARROW, role=Role.READER)
         #: The bytes that the last row group held while it was read.
         self._held_bytes = 0
@@ -63,7 +63,7 @@ class ScanMemory:
         check_fits(path, group, pages.held, process_budget.record_limit, is_at_once=pages.row_count == 1)
 
     def sizes(self, group_bytes: int, held: dict[str, int]) -> dict[str, int]:
-        """Return what to reserve for each column: no more than the row group has, where it is no more than a batch."""
+        """Return the bytes to reserve for each column: no more than the row group has, if that is less than a batch."""
         if group_bytes > min(LEAST_BYTES // 2, self._reserved.part_bytes):
             return held
         return dict.fromkeys(held, group_bytes // max(1, len(held)))
@@ -99,7 +99,7 @@ class ScanMemory:
         return self._row_bytes
 
     def decoded_width(self, columns: Sequence[str]) -> float:
-        """Return how wide the rows of a stream of columns were; 0.0: not known."""
+        """Return the width of rows of a stream of columns; 0.0: unknown."""
         return self._decoded_widths.get(columns[0], 0.0) if columns else 0.0
 
     def note_decoded(self, columns: Sequence[str], batch: pa.RecordBatch) -> None:
@@ -113,11 +113,11 @@ class ScanMemory:
             self._decoded_widths.pop(columns[0], None)
 
     def rows_at_once(self, row_bytes: float, rows_max: int) -> int:
-        """Return how many rows of a row group to ask for: about a batch of bytes."""
+        """Return the number of rows of a row group to read: about a batch of bytes."""
         return max(1, min(rows_max, int(self.batch_bytes_max(row_bytes) / row_bytes) if row_bytes else rows_max))
 
     def batch_bytes_max(self, row_bytes: float) -> int:
-        """Return how large a batch is. Where many read at a time it is smaller: several of each are on their way."""
+        """Return the limit of a batch. It is smaller with many readers: several batches of each are on their way."""
         wanted = NARROW_BATCH_BYTES_MAX if row_bytes <= _NARROW_ROW_BYTES else BATCH_BYTES_MAX
         return max(BATCH_BYTES_MIN, min(wanted, self._reserved.part_bytes))
 

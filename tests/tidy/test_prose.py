@@ -41,8 +41,8 @@ _PREPOSITIONS = (
 )
 #: verbs and participles that begin a phrase whose subject would be the name below
 _VERBS = (
-    "is has was are returns return makes takes registers grows begins writes adds hears leaves holds gives says asks "
-    "lets keeps knows ends goes comes stands lies tells shows counts reads finds marks drops set left given written "
+    "is has was are returns return makes takes registers grows begins writes adds hears holds gives says asks "
+    "lets keeps knows ends goes comes stands lies tells shows reads finds drops set given written "
     "called sent applied looked read waited"
 )
 #: words with which no comment of a field begins: its noun is missing

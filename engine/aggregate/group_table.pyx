@@ -40,20 +40,26 @@ from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy, memset
 
 from engine.accumulators.few_groups cimport NOT_DONE, FewGroups, list_rows, update_few_groups, update_only_group
-from engine.accumulators.state_kernels cimport OP_COUNT_ROWS, OP_COUNT_VALID, OP_FIRST, OP_LAST, StateField,
-update_state from engine.aggregate.dense_groups cimport NO_NUMBERS, DenseGroups from engine.aggregate.group_directory
-cimport directory_fill, directory_give, directory_group, directory_grow from engine.aggregate.group_directory cimport
-directory_index, directory_limit, directory_shrink, directory_slot from engine.aggregate.group_directory cimport
-directory_take from engine.aggregate.group_input cimport GroupInput, StateBinding, new_binding, new_input from
-engine.aggregate.group_store cimport GROUP_HASH, RECORD_GROUP, GroupStore, store_begin, store_clear from
-engine.aggregate.group_store cimport store_destroy, store_next_group, store_place from engine.aggregate.integer_keys
-cimport WORD_KEY_SIZE, are_integer_keys, find_words, prefetch_words from engine.aggregate.integer_keys cimport
-read_words, write_word_key from engine.aggregate.state_layout cimport place_states from engine.aggregate.text_key_cache
-cimport TextKeyCache from engine.aggregate.value_states cimport ValueScan, begin_values, next_value, put_value from
-engine.memory.page_pool cimport PagePool from engine.records.arrow_batch cimport KIND_BYTES, ArrowBatch, ColumnView from
-engine.records.byte_kernels cimport prefetch from engine.records.comparator cimport KeyEquality from
-engine.records.hashing cimport hash_batch from engine.records.outside_keys cimport raise_failed_comparison from
-engine.records.row_codec cimport RowCodec
+from engine.accumulators.state_kernels cimport OP_COUNT_ROWS, OP_COUNT_VALID, OP_FIRST, OP_LAST, StateField, update_state
+from engine.aggregate.dense_groups cimport NO_NUMBERS, DenseGroups
+from engine.aggregate.group_directory cimport directory_fill, directory_give, directory_group, directory_grow
+from engine.aggregate.group_directory cimport directory_index, directory_limit, directory_shrink, directory_slot
+from engine.aggregate.group_directory cimport directory_take
+from engine.aggregate.group_input cimport GroupInput, StateBinding, new_binding, new_input
+from engine.aggregate.group_store cimport GROUP_HASH, RECORD_GROUP, GroupStore, store_begin, store_clear
+from engine.aggregate.group_store cimport store_destroy, store_next_group, store_place
+from engine.aggregate.integer_keys cimport WORD_KEY_SIZE, are_integer_keys, find_words, prefetch_words
+from engine.aggregate.integer_keys cimport read_words, write_word_key
+from engine.aggregate.state_layout cimport place_states
+from engine.aggregate.text_key_cache cimport TextKeyCache
+from engine.aggregate.value_states cimport ValueScan, begin_values, next_value, put_value
+from engine.memory.page_pool cimport PagePool
+from engine.records.arrow_batch cimport KIND_BYTES, ArrowBatch, ColumnView
+from engine.records.byte_kernels cimport prefetch
+from engine.records.comparator cimport KeyEquality
+from engine.records.hashing cimport hash_batch
+from engine.records.outside_keys cimport raise_failed_comparison
+from engine.records.row_codec cimport RowCodec
 
 from engine.errors import DataError, MemoryBudgetError
 

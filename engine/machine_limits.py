@@ -1,4 +1,4 @@
-"""What an operating system gives a process so many of: open files, processes and threads, memory.
+"""Limits of the operating system for a process: open files, processes and threads, memory.
 
     raise_descriptor_limit()              at the start of a process: as many open files as its user may have
     machine_limit(error)                  whether an error comes from such a limit: a MachineLimitError, or None
@@ -25,7 +25,7 @@ _LOG = logging.getLogger(__name__)
 #: open files that a process asks for, and those below which it warns
 DESCRIPTORS_WANTED: Final = 65_536
 DESCRIPTORS_FEW: Final = 4_096
-#: of an error that no process or thread was to be had; of a socket it would mean something else
+#: errno of a process or thread that could not be started; of a socket it means something else
 _NO_PROCESS: Final = errno.EAGAIN
 _NO_THREAD: Final = "can't start new thread"
 
@@ -51,7 +51,7 @@ def raise_descriptor_limit() -> None:
 
 
 def machine_limit(error: BaseException) -> MachineLimitError | None:
-    """Return what an error is that comes from a limit of the machine, None where it does not.
+    """Return the MachineLimitError behind an error, None where it has another cause.
 
     Args: error: whose chain of causes is followed to its end.
     """
@@ -66,7 +66,7 @@ def machine_limit(error: BaseException) -> MachineLimitError | None:
 
 
 def no_process(error: Exception, doing: str) -> MachineLimitError | None:
-    """Return what it is that a process or thread could not be started, None where the reason is no limit.
+    """Return the limit that kept a process or thread from starting, None where the cause is another.
 
     Args: doing: what could not be done.
     """

@@ -152,7 +152,7 @@ class ZooKeeperStateStore:
         raise of_change
 
     def _is_done(self, name: str, write: str) -> _Steps[bool]:
-        """Look whether a transaction without an answer was carried out."""
+        """Check whether a transaction without an answer was carried out."""
         yield lambda client: client.sync_async(self._path(name))
         try:
             found = yield from self._find(name)

@@ -127,7 +127,7 @@ def _sum_state(call: AggregateCall, data_type: pa.DataType, integer_type: pa.Dat
 
 
 def takes_numbers(data_type: pa.DataType) -> str:
-    """Return what an error says of an argument that is no number, and what to do where something is likely meant."""
+    """Return the error text about an argument that is not a number, with advice where one is likely."""
     remedy = ": count_if counts where it is true, cast(pa.int64()) makes 1 and 0 of it"
     if types.is_string(data_type) or types.is_large_string(data_type):
         remedy = ": cast it, or make numbers of texts with .str.to_number()"
@@ -188,7 +188,7 @@ def state_specs(call: AggregateCall, argument_type: pa.DataType | None) -> tuple
 
 
 def partial_columns(call: AggregateCall, argument_type: pa.DataType | None) -> list[tuple[str, pa.DataType]]:
-    """Return (what it is, type) of each state column of a call, in the order of `state_column`'s state_index.
+    """Return (meaning, type) of each state column of a call, in the order of `state_column`'s state_index.
 
     Raises:
         as state_specs.

@@ -47,7 +47,7 @@ _OPERATIONS = {
     "higher_moments": _ADD_HIGHER_MOMENTS,
     "comoments": _ADD_COMOMENTS,
 }
-#: how states of moments are merged, which are no values
+#: functions that merge states of moments, which are no single values
 _MERGING = {
     "moments": _MERGE_MOMENTS,
     "higher_moments": _MERGE_HIGHER_MOMENTS,
@@ -74,7 +74,7 @@ _SHARED_OPERATIONS = frozenset({"sum", "count"})
 
 
 class AggregateLayout(msgspec.Struct, frozen=True):
-    """What a HashAggregate works by. Lists of states are parallel: one entry for each state, in order of calls."""
+    """The layout of a HashAggregate. Lists of states are parallel: one entry for each state, in order of calls."""
 
     #: input columns of the keys
     key_columns: list[int]
@@ -83,12 +83,12 @@ class AggregateLayout(msgspec.Struct, frozen=True):
     #: input column that each state reads, -1: none
     columns: list[int]
     operations: list[int]
-    #: the same over state_schema
+    #: input columns when merging, over state_schema
     merge_columns: list[int]
     merge_operations: list[int]
     overflow_texts: list[str]
     state_schema: pa.Schema
-    #: for each call (state, -1), (sum state, count state) of an average, or (moments, VARIANCE) and the like
+    #: results of calls: (state, -1), (sum state, count state) of an average, or (moments, VARIANCE) and the like
     results: list[tuple[int, int]]
     #: input columns that are read as float64 and are of other types
     columns_as_double: list[int]
@@ -166,7 +166,7 @@ def _column(schema: pa.Schema, name: str) -> int:
 
 
 def _twins(calls: tuple[AggregateCall, ...], results: list[tuple[int, int]], specs: list[StateSpec]) -> list[int]:
-    """Return for each state the first one like it: sum(x) and avg(x) add up the same."""
+    """Return the first equal state for each state: sum(x) and avg(x) share a sum."""
     twins = list(range(len(specs)))
     first: dict[tuple[str, str, str], int] = {}
     for call, states in zip(calls, results, strict=True):

@@ -17,18 +17,18 @@ import pyarrow as pa
 from engine.graph.expression import AggregateCall
 
 PHASES = ("partial", "combine", "final", "single")
-#: those whose groups may come out twice
+#: phases that may return a group twice
 PARTIAL_PHASES = ("partial", "combine")
-#: those that take states
+#: phases that take states
 MERGING_PHASES = ("combine", "final")
 
-#: with force_spill a table is full at so many groups
+#: groups at which a table counts as full, with force_spill
 FORCED_GROUPS = 16
 #: levels of recursion before the table is frozen
 LEVEL_MAX = 6
 #: partial: more new groups than this share of the rows means that grouping does not pay
 PASS_RATIO = 0.8
-#: the same where states are sorted next, which costs more for each row than grouping does
+#: ratio for states that are sorted next, which costs more for each row than grouping
 PASS_RATIO_BEFORE_SORT = 0.95
 
 

@@ -37,7 +37,7 @@ class AggregateState(Enum):
 
 
 _S = AggregateState
-#: which states follow on each
+#: possible successors of each state
 TRANSITIONS: Final[dict[AggregateState, frozenset[AggregateState]]] = {
     _S.GROUPING: frozenset({_S.EVICTING, _S.PARTITIONED, _S.PASSING_THROUGH, _S.EMITTING, _S.CLOSED}),
     _S.EVICTING: frozenset({_S.PARTITIONED, _S.EMITTING, _S.CLOSED}),

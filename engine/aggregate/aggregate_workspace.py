@@ -53,7 +53,7 @@ ALL = -1
 
 
 class InputForm(NamedTuple):
-    """How batches are read: where their keys are, and which column each state reads."""
+    """The form of batches: the places of their keys, and the column that each state reads."""
 
     key_columns: list[int]
     binding: StateBinding
@@ -98,7 +98,7 @@ class AggregateWorkspace:
         return self._finished_bytes + self.files.raw_bytes
 
     def insert(self, batch: pa.RecordBatch, form: InputForm) -> TableInsert:
-        """Return what puts the rows of a batch into the table."""
+        """Return the insertion of a batch's rows into the table."""
         return TableInsert(self.table, self.table.open(batch.select(form.key_columns), batch, form.binding))
 
     def scan(self, store: int = ALL, partition: int = ALL) -> GroupScan:

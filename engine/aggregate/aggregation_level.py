@@ -29,7 +29,7 @@ from engine.partitions.partition_sieve import PartitionSieve
 
 
 class AggregationLevel:
-    """Args: workspace: its table is empty; sieve: of an input that comes as rows of states, else None."""
+    """Args: workspace: its table is empty; ``sieve``: of an input that comes as rows of states, else None."""
 
     def __init__(self, workspace: AggregateWorkspace, number: int, sieve: PartitionSieve | None = None) -> None:
         self._work, self._sieve = workspace, sieve

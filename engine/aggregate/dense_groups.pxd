@@ -21,7 +21,7 @@ cdef struct KeyNumbers:
     int64_t capacity
     int64_t stride          # between neighbouring numbers of this column in the number of a row
     int64_t text_count      # texts: how many have a number
-    int32_t* by_code        # and the numbers of the codes of the dictionary at hand
+    int32_t* by_code        # and the numbers of the codes of the current dictionary
 
 @cython.final
 cdef class DenseGroups:
@@ -30,7 +30,7 @@ cdef class DenseGroups:
     cdef bint has_texts             # some key is a text
     cdef KeyNumbers* _keys
     cdef list _texts                # for each key column, None: those that have numbers, in their order from 1 on
-    cdef list _dictionaries         # and the dictionary at hand
+    cdef list _dictionaries         # and the current dictionary
     cdef uint8_t** _groups          # by number of a row, NULL: not known. NULL: none are laid out
     cdef int64_t _size              # of them, in bytes
     cdef uint32_t* numbers          # of the rows looked for last

@@ -11,13 +11,14 @@
 A text keeps its number from dictionary to dictionary (each row group of a file has one of its own); two codes of the
 same text have the same number, and the code of a null has that of null. Integers have numbers where they lie close
 together. Where values come that have no number, there are more numbers, and groups are learned anew; where that are too
-many (the product over the columns is more than NUMBERS_MAX, or an eighth of the memory), those at hand alone get some.
-Where that does not help, or where hardly a group is known MISSES_MAX blocks in a row, some blocks are not looked at:
-more and more of them while groups had to be learned anew in between, for the values of a sorted key do not come back.
+many (the product over the columns is more than NUMBERS_MAX, or an eighth of the memory), only the current ones get
+some. Where that does not help, or where hardly a group is known MISSES_MAX blocks in a row, some blocks are not looked
+at: more and more of them while groups had to be learned anew in between, for the values of a sorted key do not come
+back.
 
-Invariants: groups are groups of the table, and who drops one calls forget(); two rows have one number exactly when
+Invariants: groups are groups of the table, and dropping one calls forget(); two rows have one number exactly when
 their keys are equal (no floats: -0.0 and NaN). Integers are numbered modulo 2^64, or 2^32 where they are of up to 32
-bits: different ones within a range have different numbers wherever it lies. Whoever let codes in has seen that the
+bits: different ones within a range have different numbers wherever it lies. The caller has checked that the
 dictionary has them.
 
 Limits: keys of KEYS_MAX columns; texts that have numbers, and numbers of one block, lie outside the budget.
@@ -82,7 +83,7 @@ ctypedef fused Integer:
 
 @cython.final
 cdef class DenseGroups:
-    """Of one table. Args: pool: of the table; codec: of its keys, None: it has none. Methods: see the .pxd."""
+    """Dense groups of one table. Args: pool: of the table; codec: of its keys, None: none. Methods: see the .pxd."""
 
     def __cinit__(self, PagePool pool not None, RowCodec codec):
         cdef int32_t column, kind
@@ -370,7 +371,7 @@ cdef bint number_codes(const int32_t* codes, const KeyNumbers* key, const Column
 
 cdef bint number_column(const KeyNumbers* key, const ColumnView* column, int64_t start, int64_t count,
                         uint32_t* numbers) noexcept nogil:
-    """Add what the values of a column are to the numbers of their rows; False: some of them have none."""
+    """Add the numbers of a column's values to those of their rows; False: some values have none."""
     cdef const uint8_t* values = column.values + (column.offset + start) * column.width
     if key.is_bool:
         return number_bits(key, column, start, count, numbers)

@@ -36,7 +36,7 @@ from engine.partitions.spilled_rows import SpilledRows
 
 #: passes that are cheaper than to write a file once more
 PASSES_CHEAP = 16
-#: more parts than this: keys that fall together under every hash
+#: limit of partitions; with more, keys fall together under every hash
 PARTS_MAX = 1 << 14
 #: part of the memory that states fill; the rest is directory and page ends
 _FILLED = 0.6
@@ -51,7 +51,7 @@ class FilePart(NamedTuple):
     parts: int
 
     def read(self, rows: SpilledRows) -> Generator[pa.RecordBatch, None, None]:
-        """Yield them as batches, in their order."""
+        """Yield the rows as batches, in order."""
         return rows.read(self.file.reader(), self.level, self.part, self.parts)
 
 
@@ -76,7 +76,7 @@ class FilePasses:
         return passes_pay(file.raw_bytes / self._table_bytes, level, PASSES_CHEAP)
 
     def of(self, file: SpillFile, level: int) -> Iterator[FilePart | None]:
-        """Fill the table part by part; see above. It is to be emptied by nobody else."""
+        """Fill the table part by part; see above. No other caller may empty it."""
         parts = max(1, round(self._parts_per_byte * file.raw_bytes))
         while not self._fill(FilePart(file, level, 0, parts)):
             if parts > PARTS_MAX:

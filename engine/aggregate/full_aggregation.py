@@ -55,7 +55,7 @@ class FullAggregation:
         self, spec: AggregateSpec, layout: AggregateLayout, pool: PagePool, space: SpillSpace, value_owner: ValueOwner
     ) -> None:
         """Take two pages of the pool. Raises: MemoryBudgetError."""
-        #: takes states as rows, where they come as such: final only
+        #: ``PartitionSieve`` that takes states as rows, if they come as such: final only
         self.sieve = PartitionSieve(RowCodec(spec.input_schema)) if _comes_as_states(spec, layout) else None
         self._work = AggregateWorkspace(spec, layout, pool, space, value_owner)
         self._level = AggregationLevel(self._work, 0, self.sieve)

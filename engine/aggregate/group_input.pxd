@@ -18,7 +18,7 @@ cdef class StateBinding:
 @cython.final
 cdef class GroupInput:
     cdef ArrowBatch numbered                # None: its keys have no numbers
-    cdef ArrowBatch keys                    # plain; None: they are codes, and nobody has asked for them yet
+    cdef ArrowBatch keys                    # plain; None: they are codes, not asked for yet
     cdef ArrowBatch arguments
     cdef StateBinding binding
     cdef readonly int64_t row_count

@@ -2,7 +2,7 @@ from typing import final
 
 @final
 class StateBinding:
-    """Which input column each state reads, and by which operation."""
+    """The binding of states to input columns and operations."""
 
 @final
 class GroupInput:

@@ -419,7 +419,7 @@ cdef class GroupTable:
     # ------------------------------------------------------------------------------------------------------ values
 
     cdef int64_t _update_values(self, GroupInput opened, int64_t start, int64_t count, bint reserved) noexcept nogil:
-        """In the order of rows, min, max, first and last of strings; returns how many rows found room."""
+        """Update min, max, first and last of strings in the order of rows; returns how many rows found room."""
         cdef GroupStore* store
         cdef int64_t row
         cdef int32_t index

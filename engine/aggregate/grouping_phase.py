@@ -28,10 +28,10 @@ from engine.aggregate.aggregate_state import AggregateState
 from engine.aggregate.aggregate_workspace import AggregateWorkspace, InputForm
 from engine.records.batch_limits import BATCH_ROWS_MAX
 
-#: more new groups than this share of the rows, when the table is full: states go past it. So many are new where there
-#: are about three times the groups that fit; of fewer, those that stay in the table take in more than is saved
+#: share of new groups among the rows above which states pass a full table. So many are new with about three times the
+#: groups that fit; with fewer, the groups in the table absorb more than is saved
 NEW_GROUPS_RATIO = 0.8
-#: looked at early: at so many groups, which are more than the caches hold; and at twice as many ...
+#: groups, more than the caches hold, at which new groups are counted early; and at twice as many ...
 CACHED_GROUPS = 1 << 18
 #: groups that are given out before the end: fewer would make small batches
 RUN_GROUPS_MIN = BATCH_ROWS_MAX
@@ -44,7 +44,7 @@ class GroupingPhase:
         self.level = level
         self._work, self._table, self._files = workspace, workspace.table, workspace.files
         self._watches_caches, self._groups_to_look_at = watches_caches, CACHED_GROUPS
-        #: whether partitions are to take over
+        #: True if partitions are to take over
         self.is_of_no_use = False
         #: rows that the table has taken; groups made before; both at the last look
         self._rows, self._groups_before = 0, self._table.groups_made
@@ -78,7 +78,7 @@ class GroupingPhase:
                 self._look_at_groups()
 
     def _bytes_expected(self) -> float:
-        """Return how large the groups of keys in no order will be: of n rows, about n^2 / 2 / groups have met one."""
+        """Return the expected bytes of groups of keys in no order: of n rows, about n^2 / 2 / groups have met one."""
         met = self._rows - (self._table.groups_made - self._groups_before)
         used = sum(size for size, _ in self._table.store_sizes())
         return self._rows * self._rows / 2 / max(met, 1) * used / max(self._table.group_count, 1)
@@ -91,7 +91,7 @@ class GroupingPhase:
         self.is_of_no_use = is_new and self.pages_for_partitions() >= self._work.partition_count
 
     def pages_for_partitions(self) -> int:
-        """Return how many pages partitions may hold: half of what is not held by those that wait; 0: too few."""
+        """Return the number of pages for partitions: half of those that waiting ones do not hold; 0: too few."""
         kept = sum(part.page_count for part in self._work.recursion.waiting)
         if self._table.store_count == 1:
             return 0
@@ -158,4 +158,4 @@ class GroupingPhase:
         return range(self._table.partition_count)
 
     def close(self) -> None:
-        """Nothing: the table is the workspace's."""
+        """Do nothing: the table belongs to the workspace."""

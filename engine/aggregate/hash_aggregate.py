@@ -63,7 +63,7 @@ class HashAggregate:
         #: rows that came in
         self.rows_in = 0
         self._compact_columns = self.compact_columns
-        #: as the last batch came, once what is not to be compact was plain
+        #: schema of the last batch, after decoding columns that must not be compact
         self._known_schema = self._input_schema
         spec = msgspec.structs.replace(spec, input_schema=self._input_schema, output_schema=output_schema)
         kind = PreAggregation if spec.phase in PARTIAL_PHASES else FullAggregation
@@ -71,7 +71,7 @@ class HashAggregate:
 
     @property
     def sieve(self) -> PartitionSieve | None:
-        """What takes states as rows, where they come as such."""
+        """The ``PartitionSieve`` that takes states as rows, if they come as such."""
         return self._grouping.sieve
 
     @property
@@ -92,7 +92,7 @@ class HashAggregate:
 
     @property
     def state(self) -> AggregateState:
-        """Where the aggregate is."""
+        """The state of the aggregate."""
         return self._grouping.state
 
     @property
@@ -150,7 +150,7 @@ class HashAggregate:
         return self._grouping.end_run()
 
     def finish(self) -> Iterator[pa.RecordBatch]:
-        """Yield what has not been given out: the results (partial: states). Without keys at least one row.
+        """Yield the remaining results (partial: states). Without keys there is at least one row.
 
         Raises: as add_batch.
         """

@@ -10,7 +10,7 @@ from libc.stdlib cimport free, malloc, realloc
 
 @cython.final
 cdef class MergeScratch:
-    """About 24 KiB, and a row; for one thread."""
+    """Scratch memory of about 24 KiB, and a row; for one thread."""
 
     def __cinit__(self):
         self.rows = <uint8_t**> malloc(CHUNK_ROWS * 3 * 8)

@@ -73,11 +73,11 @@ class PartitionMerger:
         return merged
 
     def _rows_of(self, source: SpillFile | KeptRows) -> int:
-        """Return how many rows a source has, those of a file about."""
+        """Return the number of rows of a source, estimated for files."""
         return source.row_count if isinstance(source, KeptRows) else source.raw_bytes // self.row_size
 
     def groups_expected(self, source: SpillFile | KeptRows) -> int:
-        """Return how many groups a source has where it is as the last one was."""
+        """Return the number of groups of a source that resembles the last one."""
         return int(self._rows_of(source) * self.groups_per_row * 1.1)
 
     def results_of(self, groups: KeptRows) -> Iterator[pa.RecordBatch]:

@@ -9,7 +9,7 @@
     groups of the table ─┐
     batches ─────────────┼──► ``state_partitions`` ──► in memory, merged on the way or not ──┬──► waiting
     rows of an exchange ─┘                         └─► files ────────────────────────────────┘
-    (partition sieve)
+    (``PartitionSieve``)
 
 What comes as rows of the input goes there as states, each a group of its own (``ungrouped_states``).
 
@@ -31,7 +31,7 @@ from engine.records.plain_types import plain_batch
 
 
 class PartitionedPhase:
-    """Args: pages: to hold, at least one for each partition; sieve: takes rows of the level as they are, or None."""
+    """Args: pages: at least one for each partition; ``sieve``: takes rows of the level as they are, or None."""
 
     is_of_no_use = False
 

@@ -37,7 +37,7 @@ from engine.records.plain_types import plain_batch
 
 #: rows after which grouping is looked at
 PASS_ROWS = 131072
-#: or PASS_ROWS_WIDE of them, whose values have put so many bytes aside that only this table reads
+#: limit of bytes put aside by the values of PASS_ROWS_WIDE rows, which only this table reads
 PASS_BYTES = 64 << 20
 PASS_ROWS_WIDE = 8
 
@@ -45,7 +45,7 @@ PASS_ROWS_WIDE = 8
 class PreAggregation:
     """Args: spec: its schemas are plain; layout: of the spec; value_owner: of wide values of the table."""
 
-    #: it writes no file, and takes no rows before they are decoded
+    #: values of an operator that writes no file, and takes no rows before they are decoded
     spilled_bytes, sieve = 0, None
 
     def __init__(

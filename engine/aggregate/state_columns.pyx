@@ -43,7 +43,7 @@ ctypedef fused Offset:
 
 
 cdef uint8_t* buffer_address(object buffer) except? NULL:
-    """Where an Arrow buffer made by pa.allocate_buffer lies."""
+    """Return the address of an Arrow buffer made by pa.allocate_buffer."""
     return <uint8_t*> <size_t> buffer.address
 
 

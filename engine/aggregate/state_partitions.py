@@ -56,7 +56,7 @@ MERGE_PAGES_MIN = 8
 #: pages of each partition that wait to be merged, at least, where there is room; and for each page of groups ...
 WAITING_PAGES = 32
 WAITING_SHARE = 1
-#: ... or so many, where more than this part of the last ones were new groups
+#: share of new groups among the last rows above which so many wait
 MERGE_RATIO = 0.8
 WAITING_SHARE_OF_NEW = 4
 
@@ -77,7 +77,7 @@ class StatePartitions:
         self._layout = layout
         self._fold_table: tuple[GroupTable, StateBinding] | None = None
         self._pool, self._page_limit = pool, page_limit
-        #: by partition, where rows are merged: those that are in memory
+        #: groups of partitions in memory, by partition, if rows are merged
         self._groups: dict[int, StateRowTable] = {}
         self._groups_are_fewer = True
         self._codec = codec = RowCodec(layout.state_schema)
@@ -93,7 +93,7 @@ class StatePartitions:
             self.make_room()
 
     def merge_with(self, combiner: StateCombiner) -> bool:
-        """From now on merge rows into the groups of their partitions; False: too few pages, or rows of another kind."""
+        """Merge rows into the groups of their partitions from now on; False: too few pages, or rows of another kind."""
         scratch, key_count = MergeScratch(), len(self._layout.key_columns)
         too_few = self._page_limit < MERGE_PAGES_MIN * self.rows.partition_count
         if too_few or self._codec.fixed_size > self._pool.page_size:
@@ -167,7 +167,7 @@ class StatePartitions:
             self.rows.spill(partition)
 
     def fold_with(self, table: GroupTable, binding: StateBinding) -> None:
-        """From now on fold with a table, which is empty and nobody else's until the level ends."""
+        """Fold with a table from now on, which is empty and not shared until the level ends."""
         self._fold_table = table, binding
         self.rows.on_full(self.make_room)
 

@@ -108,7 +108,7 @@ cdef class StateRowTable:
     # ------------------------------------------------------------------------------------------------------ merging
 
     def add_kept(self, KeptRows kept not None, int64_t groups_expected):
-        """Merge rows that nobody has read into the groups that are here already; their pages go back on the way.
+        """Merge unread rows into the groups that are here already; their pages go back on the way.
 
         Args: groups_expected: where none are here, for the size of the directory, which grows if there are more.
         Returns: whether they fit; else nothing is here any more, and kept has all, groups first.
@@ -374,7 +374,7 @@ cdef class StateRowTable:
         return group
 
     cdef inline uint8_t* _place_at(self, int64_t size) noexcept nogil:
-        """Return where a row of a size may lie; NULL: no page is left."""
+        """Return a place for a row of a size; NULL: no page is left."""
         cdef RowPage* page = self._pages + self._page_count - 1
         if self._page_count == 0 or page.used + size > self._pool.page_size:
             if size > self._pool.page_size or not append_page(&self._pages, &self._page_count, &self._page_capacity,
@@ -489,12 +489,12 @@ cdef class StateRowTable:
 
 
 cdef inline int64_t slot_limit(int64_t slot_count) noexcept nogil:
-    """How many groups a directory may hold: 3/4 of its slots."""
+    """Number of groups a directory may hold: 3/4 of its slots."""
     return slot_count // 4 * 3
 
 
 cdef inline int64_t slots_for(int64_t groups, int64_t page_size) noexcept nogil:
-    """Return how many slots are enough, from a page of them on."""
+    """Return a sufficient number of slots, from a page of them on."""
     cdef int64_t slot_count = page_size // 8
     while slot_limit(slot_count) < groups:
         slot_count *= 2

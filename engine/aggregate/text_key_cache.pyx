@@ -13,7 +13,7 @@ every block of rows go the other way.
 Blocks of rows that are not here MISSES_MAX times in a row are followed by REST_BLOCKS which are not looked at: where
 texts are long, or many, this costs a few rows of sixty blocks.
 
-Invariant: places hold groups of the table; who drops one calls forget(). A batch with texts outside of their rows has
+Invariant: places hold groups of the table; dropping one calls forget(). A batch with texts outside of their rows has
 offsets of another width (``outside_values``), and is not looked at.
 
 Source: the caches of grouping by a dictionary in DuckDB and Velox; texts instead of codes are ours.

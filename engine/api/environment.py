@@ -147,7 +147,7 @@ class Environment(SourceCalls, HasOtherNames):
         self._tables[name] = data_set
 
     def unregister(self, name: str) -> None:
-        """Forget the name of a data set; data sets that were made of it stay."""
+        """Remove the name of a data set; data sets that were made of it stay."""
         if name not in self._tables:
             raise SchemaError(f"unregister({name!r}): there is no such name")
         del self._tables[name]

@@ -60,7 +60,7 @@ class _Beside:
         return getattr(self._listener, name)
 
     def on_progress(self, progress: Any) -> None:
-        """Look whether the job waits."""
+        """Check whether the job waits."""
         if progress.waiting is not None:
             for stream in _streams():
                 if stream._folder != self._folder:
@@ -77,7 +77,7 @@ class _Watcher(_Beside):
         self.is_unwanted = threading.Event()
 
     def on_progress(self, progress: Any) -> None:
-        """Look whether the rows are still wanted."""
+        """Check whether the rows are still wanted."""
         if self.is_unwanted.is_set():
             raise _NoMoreWantedError
         super().on_progress(progress)

@@ -1,4 +1,4 @@
-"""How the output of a job comes into being: once, or not at all.
+"""Commit: the output of a job appears once, or not at all.
 
     check_outputs ─► create_staging ─► attempts write ─► decide ─► publish ─► (staging is gone)
                                          └── failure, cancel ──► abort ──────► (staging is gone)
@@ -8,7 +8,7 @@
     decision.py       Decision: which attempts' files are the output, as JSON
     publish.py        publish: decided files become the target with one rename; every step can be repeated
     merge.py          merge_into: files added to a target that stays, partitions replaced
-    target_lock.py    who adds to a target, one at a time
+    target_lock.py    one job at a time adds to a target
     result_record.py  JobResultRecord: how a job ended
 
 What a step needs of the file system it asks ``engine.storage`` for: renames of folders and hard links are something

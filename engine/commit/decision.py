@@ -48,11 +48,11 @@ class DecidedOutput(msgspec.Struct, frozen=True, omit_defaults=True):
     staging: str
     overwrite: bool
     files: tuple[DecidedFile, ...]
-    #: written after the files are in their place
+    #: texts that are written when the files are in their place
     texts: tuple[DecidedText, ...] = ()
-    #: of ``SinkSpec``: how files come into a target that stays
+    #: write mode, as in ``SinkSpec``
     mode: str = ""
-    #: nobody needs it after a crash of the machine: nothing is synchronised
+    #: True if the output need not survive a crash of the machine: nothing is synced
     is_passing: bool = False
 
 
@@ -77,7 +77,7 @@ def decided_output(
 ) -> DecidedOutput:
     """Return the output of one sink from the staged files of its finished attempts, numbered by subtask in each folder.
 
-    is_passing: whether nobody needs it after a crash of the machine.
+    is_passing: whether the output need not survive a crash of the machine.
     added_by: the mode in which files come into a target that stays, and the job, which is part of their names then.
     """
     ordered = sorted((file for file in staged if file.name), key=lambda file: (file.subtask_index, file.name))
@@ -95,7 +95,7 @@ def decided_output(
 
 
 def _extension(name: str) -> str:
-    """Return what is behind the first dot of a staged file's name, with it: ".csv.gz"."""
+    """Return the extension of a staged file's name, from its first dot: ".csv.gz"."""
     return name[name.index(".") :] if "." in name else ""
 
 

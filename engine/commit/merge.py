@@ -4,7 +4,7 @@
     staging/output/               a folder like the target: hard links to its files, and to those of new/
     under the target's lock:      output/ is made, then exchanged with the target
 
-At every moment the target is the old one or the new one, whole; who lists it in between sees one of them. Whether it is
+At every moment the target is the old one or the new one, whole; a listing in between shows one of them. Whether it is
 placed already is seen by its files: all of new/ are in it, by inode. What is made twice is made anew.
 
 Two jobs that add to one target take turns at its lock (``target_lock``). A reader that has opened files of the old

@@ -31,7 +31,7 @@ from engine.storage.file_system import Folders
 from engine.storage.file_systems import file_system_of, folders_of, is_folder
 
 _OUTPUT = "output"
-#: what is added to a target that stays
+#: folder of files that are added to an existing target
 _NEW = "new"
 _ASSEMBLED_FILE = "assembled.json"
 _PUBLISHED_FILE = "published"

@@ -13,7 +13,7 @@ from engine.ids import JobId
 
 
 class JobResultRecord(msgspec.Struct, frozen=True):
-    """How a job ended. ``status`` is FINISHED, FAILED or CANCELED."""
+    """The end of a job. ``status`` is FINISHED, FAILED or CANCELED."""
 
     job_id: JobId
     name: str

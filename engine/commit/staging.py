@@ -32,7 +32,7 @@ from engine.ids import JobId
 from engine.storage.file_systems import file_system_of, folders_of
 
 OWNER_FILE = "owner.json"
-#: where a target that is being overwritten is set aside when two paths cannot be exchanged
+#: name of an overwritten target that is set aside, if two paths cannot be exchanged
 REPLACED = "replaced"
 
 
@@ -51,7 +51,7 @@ class StagingOwner(msgspec.Struct, frozen=True):
 
 
 def staging_path(target: Path, job_id: JobId) -> Path:
-    """Return where a job stages the output for a resolved target."""
+    """Return the folder in which a job stages the output for a resolved target."""
     return target.with_name(f".{target.name}.drey-{job_id}")
 
 
@@ -151,7 +151,7 @@ def _boot() -> str:
 
 @cache
 def _started_s(own_pid: int) -> float:
-    """Return when this process began, seconds since the epoch, as psutil says it of others."""
+    """Return the start time of this process, seconds since the epoch, as psutil reports it to others."""
     try:
         ticks = int(Path(f"/proc/{own_pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[19])
         booted = next(line for line in Path("/proc/stat").read_text(encoding="ascii").splitlines() if "btime" in line)

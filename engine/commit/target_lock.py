@@ -1,4 +1,4 @@
-"""The lock of a target that files are added to: a file beside it, there only while somebody holds it.
+"""The lock of a target that files are added to: a file beside it, which exists only while the lock is held.
 
     with target_lock(target): ...         others wait; of a process that was killed the system lets it go
     remove_stale_lock(target)             what such a process left behind

@@ -57,7 +57,7 @@ def _splits(path: str) -> Iterator[SourceSplit]:
 
 
 def _columns(splits: Sequence[SourceSplit], schema: pa.Schema, rows: int) -> dict[str, ColumnStatistics]:
-    """Return what a sample of batches says of the columns."""
+    """Return the statistics of columns from a sample of batches."""
     sample = SpreadSample()
     for split in splits[:: max(1, -(-len(splits) // _SAMPLED_MAX))]:
         with mapped_file(split.path) as file, pa.ipc.open_file(file) as reader:

@@ -49,7 +49,7 @@ class ArrowReader:
             yield reader.get_batch(index)
 
     def _reader_of(self, path: str) -> pa.ipc.RecordBatchFileReader:
-        """Return what reads a file, or the data in the plan."""
+        """Return the reader of a file, or of the data in the plan."""
         if self._opened is not None and self._opened[0] == path:
             return self._opened[2]
         self.close()

@@ -30,7 +30,7 @@ from engine.statistics.column_statistics import SpreadSample, sample_statistics
 from engine.storage.file_systems import file_system_of
 
 INLINE_BYTES = 256 << 10
-#: of a split of fewer than about ARROW_ROWS_MAX rows: enough to be worth a subtask's turn
+#: bytes of a split with fewer than about ARROW_ROWS_MAX rows, so that it is worth a subtask's turn
 _SPLIT_BYTES_MIN = 3 * BATCH_BYTES_MAX
 
 

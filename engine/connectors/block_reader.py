@@ -22,7 +22,7 @@ from engine.records.batch_limits import BATCH_ROWS_MAX
 from engine.records.bounded_batches import SmallBatches, bounded_batches
 from engine.records.plain_types import plain_batch
 
-#: what the libraries raise for bytes that are none of theirs
+#: errors of the libraries for damaged bytes
 _DAMAGED = (
     pa.ArrowException,
     OSError,

@@ -206,7 +206,7 @@ class JsonParser:
         return first + second, bad_in_first + bad_in_second
 
     def first_bad(self, block: bytes) -> tuple[int, str]:
-        """Return which line of a block that does not parse is the first one at fault, from 0, and what is wrong."""
+        """Return the first malformed line of a block, from 0, and its fault."""
         raw = block.split(b"\n")
         lines = [self._lines.rewritten(line) for line in raw] if self._lines.rewrites else raw
         first, last = 0, len(lines)
@@ -231,7 +231,7 @@ class JsonParser:
 
 
 def _offset_advice(reason: str) -> str:
-    """Return what to do about a timestamp that is none because of its offset from UTC; "" for other reasons."""
+    """Return the advice about a timestamp that is malformed because of its offset from UTC; "" for other faults."""
     if "expected no zone offset" in reason:
         return "; it has an offset from UTC, which a type such as timestamp[us, tz=UTC] takes"
     if "expected a zone offset" in reason:

@@ -32,15 +32,15 @@ from engine.csv.written_dates import has_mixed_offsets, moment_type
 from engine.errors import SchemaError
 from engine.user_warnings import warn_user
 
-#: where Arrow says that it stands, from 0 on
+#: pattern of the row number in Arrow's message, from 0
 _ARROWS_ROW: Final = re.compile(r" in row ([0-9]+)$")
 #: lists and structs within each other
 _DEPTH_MAX: Final = 32
 _MIXED: Final = "pass schema= with string for that column, which takes numbers, objects and all else as their JSON text"
-#: behind the name of a member: a fraction, and a whole number that a double does not keep
+#: pattern behind a member's name: a fraction, or an integer that a double does not keep
 _FRACTION: Final = rb"\s*:\s*-?\d+[.eE]"
 _LONG_NUMBER: Final = rb"\s*:\s*-?\d{17,}\s*[,}]"
-#: of whole numbers beyond int64, in the order in which they are tried
+#: types for integers beyond int64, in the order in which they are tried
 _LARGE_TYPES: Final = (pa.uint64(), pa.decimal128(38, 0))
 
 
@@ -49,7 +49,7 @@ class Block(NamedTuple):
 
     path: str
     data: bytes
-    #: whether they are the first ones of the file
+    #: True for the first rows of the file
     is_begin: bool
 
 
@@ -178,7 +178,7 @@ def _large_type(field: pa.Field, blocks: Sequence[bytes], path: str) -> pa.DataT
 
 
 def _advice(reason: str) -> str:
-    """Return what to do where no schema is found; objects over lines have none that helps."""
+    """Return the advice if no schema is found; "" for objects over several lines."""
     if OVER_LINES in reason or SEVERAL in reason:
         return ""
     if " changed from " in reason:
@@ -189,7 +189,7 @@ def _advice(reason: str) -> str:
 
 
 def _placed(reason: str, block: Block) -> str:
-    """Return what Arrow says of a row, which it counts from 0 in a block, with the line of the file."""
+    """Replace the row in Arrow's message, which counts from 0 in a block, by the line of the file."""
     found = _ARROWS_ROW.search(reason)
     if found is None:
         return reason

@@ -67,7 +67,7 @@ class LineReader:
         return self._read(line, refuses=False) or line
 
     def fault(self, line: bytes) -> str:
-        """Return what is wrong with a line where this is said better here than by Arrow; else nothing."""
+        """Return the fault of a line if this message is better than Arrow's; else nothing."""
         try:
             self._changes(line.decode())
         except _RepeatedKeyError as error:
@@ -93,7 +93,7 @@ class LineReader:
         return _replaced(text, 0, len(text), found).encode() if found else line
 
     def _changes(self, text: str) -> tuple[list[_Change], bool]:
-        """Return where values are that become others, and these, and whether all fit. ValueError: no object."""
+        """Return the changes of values by place, and whether all fit. ValueError: no object."""
         found: list[_Change] = []
         all_fit = True
         for name, value, begin, end in _members(text, 0):
@@ -117,7 +117,7 @@ class LineReader:
 
 
 def _kind(data_type: pa.DataType) -> str:
-    """Return what JSON must have for a column; empty: Arrow is asked."""
+    """Return the kind of JSON that a column needs; empty: Arrow decides."""
     types = pa.types
     if types.is_integer(data_type):
         return "whole"
@@ -128,14 +128,14 @@ def _kind(data_type: pa.DataType) -> str:
     return "moment" if types.is_date(data_type) or types.is_time(data_type) or types.is_timestamp(data_type) else ""
 
 
-#: returns what a value at a place of a text, as Python has it, becomes; None: it stays
+#: function that returns the new text of a value at a place, given as Python has it; None: it stays
 _Rewriter = Callable[[str, int, int, Any], "str | None"]
 #: begin, end and what comes there
 _Change = tuple[int, int, str]
 
 
 def _rewriter(data_type: pa.DataType) -> _Rewriter | None:
-    """Return what rewrites values of a type; None where all stay as they are."""
+    """Return the rewriter of a type's values; None if all stay as they are."""
     types = pa.types
     if types.is_string(data_type) or types.is_large_string(data_type):
         return _text
@@ -266,7 +266,7 @@ def _has(value: Any, path: Sequence[str]) -> bool:
 
 
 def _open_ends(line: bytes) -> tuple[int, int]:
-    """Return how many brackets of lines before it a line closes, and how many it leaves open."""
+    """Return the numbers of earlier brackets that a line closes, and of those that it leaves open."""
     closed = opened = 0
     for bracket in _NO_BRACKET.sub(b"", _STRING.sub(b"", line)):
         if bracket in _OPENING:
@@ -279,7 +279,7 @@ def _open_ends(line: bytes) -> tuple[int, int]:
 
 
 def depth_of(line: bytes) -> int:
-    """Return how deep lists and objects lie within each other on a line."""
+    """Return the nesting depth of lists and objects on a line."""
     depth = deepest = 0
     for bracket in _NO_BRACKET.sub(b"", _STRING.sub(b"", line)):
         depth += 1 if bracket in _OPENING else -1

@@ -50,7 +50,7 @@ class JsonReader:
         self._parser = JsonParser(read, tells=spec.is_inferred)
         #: members that the schema names; None: what it does not name is not wanted
         self._known = set(member_paths(schema)) if spec.is_inferred else None
-        #: of other members, where they are
+        #: places of unknown members
         self._notes: dict[str, str] = {}
         #: lines left out so far
         self.bad_rows = 0
@@ -80,7 +80,7 @@ class JsonReader:
             self.bytes_read += split.size_bytes
 
     def _bounds(self, file: BinaryIO, split: SourceSplit, codec: str) -> tuple[int, int | None]:
-        """Return where the lines of a split begin and end; of a stream only the begin is known."""
+        """Return the begin and the end of a split's lines; of a stream only the begin is known."""
         if codec:
             return line_start(file, 0, 0), None
         size = file.seek(0, os.SEEK_END)
@@ -116,7 +116,7 @@ class JsonReader:
             )
 
     def _error(self, path: str, codec: str, position: int, block: bytes) -> DataError:
-        """Return what is wrong with a block; with the begin of the file, where that is malformed as well.
+        """Return the error of a block, or of the begin of the file, if that is malformed as well.
 
         So a file that is no JSON lines at all has one error, wherever its splits begin.
         """

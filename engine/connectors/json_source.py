@@ -121,7 +121,7 @@ def _blocks(paths: Sequence[str], codec: str) -> list[Block]:
 
 
 def _without_lines(paths: Sequence[str], codec: str) -> str:
-    """Return what is said of files in whose first bytes there is no whole line."""
+    """Return the message about files without a whole line in their first bytes."""
     path = next((path for path in paths if heads([path], codec, _HEAD_BYTES, 1)[0].strip()), None)
     if path is None:
         return f"read_json({paths[0]!r}): the file is empty and there is no schema; pass schema="

@@ -26,7 +26,7 @@ from engine.records.stored_types import stored
 
 _NULL: Final = scalar_of("null")
 _NOTHING: Final = scalar_of("")
-#: what has an escape of its own, the backslash first
+#: characters with escapes of their own, the backslash first
 _ESCAPES: Final = (("\\", "\\\\"), ('"', '\\"'), ("\n", "\\n"), ("\r", "\\r"), ("\t", "\\t"))
 _ESCAPED: Final = r'[\x00-\x1f"\\]'
 _OTHERS: Final = [chr(code) for code in range(0x20) if chr(code) not in "\n\r\t"]

@@ -55,7 +55,7 @@ def _writer(where: Any, compression: str) -> Any:
 
 
 def _times_of(schema: pa.Schema) -> dict[str, int]:
-    """Return for each column of timestamps how many of its units are the widest span of nanoseconds from 1970 on."""
+    """Return the widest span of nanoseconds from 1970 on, in units of each column of timestamps."""
     units = {"s": 10**9, "ms": 10**6, "us": 10**3}
     return {
         field.name: _NANOSECONDS_MAX // units[field.type.unit]
@@ -65,7 +65,7 @@ def _times_of(schema: pa.Schema) -> dict[str, int]:
 
 
 class _Sink(io.RawIOBase):
-    """Where ORC writes. It never refuses: the library ends the process at an error of a file. Who writes asks."""
+    """The stream that ORC writes to. It never fails, since the library would end the process; the writer checks."""
 
     def __init__(self, path: Path) -> None:
         super().__init__()

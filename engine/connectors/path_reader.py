@@ -19,7 +19,7 @@ from engine.connectors.path_source import path_table
 from engine.graph.source_spec import PathSource, SourceSpec, SourceSplit
 from engine.records.bounded_batches import SmallBatches
 
-#: returns a ``source_reader.SourceReader``
+#: function that returns a ``source_reader.SourceReader``
 OpenSource = Callable[[SourceSpec, Sequence[SourceSplit]], Any]
 
 
@@ -44,7 +44,7 @@ class PathReader:
 
     @property
     def notes(self) -> Mapping[str, str]:
-        """What readers of files have found for the author of the program, by what it is about."""
+        """Notes of readers for the author of the program, by topic."""
         return {**getattr(self._reader, "notes", {}), **self._notes}
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:

@@ -116,7 +116,7 @@ def _refuse(
 
 
 class PathOptions(NamedTuple):
-    """What a user says of paths and of files that differ."""
+    """The user's options about paths and differing files."""
 
     partitioning: Partitioning = None
     file_name_column: str | None = None

@@ -1,8 +1,8 @@
-"""What is proven of how the rows of a record data set lie, so that a sort or a shuffle can be left out.
+"""Layout of record data sets: proofs about the order of rows, by which sorts and shuffles can be saved.
 
     manifest: each part is sorted by (a, b) ──┐
     footers: no part begins before the last ends ──► the rows are sorted by (a, b), part after part, row group by group
-    manifest: equal values of (a) are in one part ──► who reads whole parts has all rows of a value
+    manifest: equal values of (a) are in one part ──► readers of whole parts have all rows of a value
 
 The manifest's word is not enough for the order: bounds of all row groups must agree with it. Nothing is concluded for
 columns with nulls, whose place others see differently, nor for floats, whose NaN has no bounds; where the last value
@@ -29,7 +29,7 @@ from engine.statistics.bounds_predicate import highest, lowest
 
 
 def proven_order(manifest: RecordsManifest, parts: Sequence[Path], schema: pa.Schema) -> tuple[SortKey, ...]:
-    """Return by which columns the rows of all parts are sorted, read in their order; () where that is not proven."""
+    """Return the sort keys of the rows of all parts in order; () where no order is proven."""
     keys = []
     for name in manifest.sorted_by:
         if not _has_order(manifest, schema, name):

@@ -62,7 +62,7 @@ class RecordsFile(msgspec.Struct, frozen=True):
     bytes: int
     #: zlib.crc32 of the whole file, or None when the writer did not compute it
     crc32: int | None = None
-    #: of the Parquet footer alone, which says where everything is and has no checksum of its own; None: not known
+    #: checksum of the Parquet footer, which has none of its own; None: unknown
     footer_crc32: int | None = None
 
 
@@ -84,7 +84,7 @@ class RecordsManifest(msgspec.Struct, frozen=True):
     row_count: int
     size_bytes: int
     columns: dict[str, RecordsColumn] = {}
-    #: what wrote it, and how many rows it set aside because they were bad
+    #: program that wrote it, and the number of bad rows that it rejected
     producer: str = ""
     bad_rows: int = 0
     #: columns by which each part is sorted, ascending; () not known

@@ -1,4 +1,4 @@
-"""What each part of a record data set says of its columns, and the manifest that follows from all of them.
+"""Parts of a record data set: statistics of their columns, and the manifest that follows from all of them.
 
     task        RecordsWriter ─► PartStatistics as JSON ─┐
     task        RecordsWriter ─► PartStatistics as JSON ─┴─► records_manifest ─► bytes of _manifest.json
@@ -61,7 +61,7 @@ class PartColumn(msgspec.Struct, frozen=True):
 
 
 class PartStatistics(msgspec.Struct, frozen=True):
-    """What the writer of a part knows: ``crc32`` is zlib.crc32 of the whole file.
+    """The statistics of a part from its writer: ``crc32`` is zlib.crc32 of the whole file.
 
     ``columns`` tells of ``row_count`` rows: the part's, and those of parts before it that have no columns.
     """
@@ -95,7 +95,7 @@ def hand_on(former: str, latter: str) -> tuple[str, str]:
 def joined_columns(
     parts: Sequence[tuple[int, Mapping[str, PartColumn]]], names: Sequence[str]
 ) -> dict[str, PartColumn]:
-    """Return what parts of some rows each tell of columns together."""
+    """Return the combined statistics of columns of several parts."""
     return {name: _joined([(rows, columns[name]) for rows, columns in parts]) for name in names}
 
 
@@ -122,7 +122,7 @@ def merged_manifest(
 
 
 def merged_column(parts: Sequence[tuple[int, PartColumn]]) -> RecordsColumn:
-    """Return what the manifest says of a column of which parts of some rows each tell."""
+    """Return the manifest's statistics of a column from those of its parts."""
     rows = sum(row_count for row_count, _ in parts)
     whole = _joined(parts)
     distinct = None
@@ -134,7 +134,7 @@ def merged_column(parts: Sequence[tuple[int, PartColumn]]) -> RecordsColumn:
 
 
 def _joined(parts: Sequence[tuple[int, PartColumn]]) -> PartColumn:
-    """Return what parts of some rows each tell of a column together."""
+    """Return the combined statistics of a column of several parts."""
     nulls = [part.null_count for _, part in parts if part.null_count is not None]
     sketches = [part.registers for _, part in parts if part.registers]
     has_bounds = all(part.has_bounds for _, part in parts)
@@ -176,7 +176,7 @@ def _heavy_keys(parts: Sequence[tuple[int, PartColumn]]) -> tuple[tuple[str, flo
 
 
 def distinct_estimate(sketches: Sequence[bytes]) -> float:
-    """Return how many different values sketches of equal size have seen together; 0 without any."""
+    """Return the number of distinct values that sketches of equal size have seen; 0 without any."""
     if not sketches:
         return 0.0
     registers = _largest(sketches)
@@ -190,7 +190,7 @@ def distinct_estimate(sketches: Sequence[bytes]) -> float:
 
 
 def _sigma(share: float) -> float:
-    """Return what empty registers add: share + sum of share ** (2 ** k) * 2 ** (k - 1)."""
+    """Return the correction for empty registers: share + sum of share ** (2 ** k) * 2 ** (k - 1)."""
     if share == 1:
         return math.inf
     power, weight, total = share, 1.0, share
@@ -202,7 +202,7 @@ def _sigma(share: float) -> float:
 
 
 def _tau(share: float) -> float:
-    """Return what full registers take away."""
+    """Return the correction for full registers."""
     if share in (0.0, 1.0):
         return 0.0
     weight, total = 1.0, 1 - share

@@ -70,7 +70,7 @@ class RecordsWriter:
 
 
 class _KeyStatistics:
-    """What the values of a stream's columns say that can be keys: how many are different, and which are heavy."""
+    """The statistics of a stream's columns that can be keys: distinct values, and heavy ones."""
 
     def __init__(self, schema: pa.Schema) -> None:
         self.schema = schema
@@ -97,7 +97,7 @@ class _KeyStatistics:
 
 
 def written_parts(paths: Sequence[Path], schema: pa.Schema) -> list[WrittenPart]:
-    """Return what there is to know of Parquet files that are whole; ``schema``: as rows of them are read.
+    """Return the parts of complete Parquet files; ``schema``: that of their rows.
 
     The last one tells of the columns of all. Raises what Arrow does of a damaged file.
     """

@@ -5,8 +5,8 @@
 
 The first file has one batch, so that the first rows come soon; later ones are larger. A file is there under its name
 when it is whole. ``00000-<nonce>.end`` says that a subtask has no more. Where rows have an order the client takes one
-subtask after the other: it names the one whose ``turn`` it is, and only that one waits; others go on writing, since who
-waits holds a slot that the one whose turn it is may need. Without an order (``turn-any``) all of them wait.
+subtask after the other: it names the one whose ``turn`` it is, and only that one waits; others go on writing, since one
+that waits holds a slot that the one whose turn it is may need. Without an order (``turn-any``) all of them wait.
 
 The target of the sink itself gets an empty file for each subtask, as staged and published as any.
 
@@ -41,7 +41,7 @@ def turn_of(subtask: str) -> str:
 
 
 class StreamWriter:
-    """Writes the files of one attempt. ``path``: the staged file of the attempt, whose name tells who it is."""
+    """Writes the files of one attempt. ``path``: the staged file of the attempt, whose name identifies it."""
 
     is_full = False
 

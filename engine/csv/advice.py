@@ -1,4 +1,4 @@
-"""What looks wrong in a CSV file when a plan is built, told to the author of the program; nothing is changed by it.
+"""Advice about CSV files that look wrong when a plan is built, for the author of the program; nothing is changed.
 
     one column, and every line has as many ";"         the delimiter is another one
     a first row of names above columns of numbers      header=True was forgotten
@@ -28,8 +28,8 @@ from engine.user_warnings import warn_user
 _LINES = 20
 _TEXT_MAX = 120
 _NAME = re.compile(r"[^\W\d][\w .()/#%-]{0,62}")
-#: names that a first row of texts above other texts is known by
 # fmt: off
+#: usual names of columns, by which a header above texts is recognized
 _USUAL = frozenset(
     {
         "id", "key", "code", "name", "title", "value", "type", "kind", "status", "date", "time", "timestamp",

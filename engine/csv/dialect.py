@@ -1,4 +1,4 @@
-"""How a CSV file is written down: delimiter and quote, checked once, and Arrow's options for them.
+"""CSV dialect: delimiter and quote, checked once, and Arrow's options for them.
 
 Held by: tests/csv/test_source.py
 """

@@ -27,9 +27,9 @@ from engine.files.compression import codec_of, open_text
 _UTF8: Final = frozenset({"utf-8", "utf-8-sig", "ascii"})
 #: escapes in plain ASCII bytes switch what the others mean
 _STATEFUL: Final = ("iso2022", "hz", "utf-7")
-#: further bytes of a character are never below, digits of gb18030 excepted
+#: lowest value of a character's further bytes, except digits of gb18030
 _TRAILING_MIN: Final = 0x40
-#: longer marks first: that of UTF-32 begins with that of UTF-16
+#: byte order marks, longer ones first: that of UTF-32 begins with that of UTF-16
 _MARKED: Final = {
     codecs.BOM_UTF32_LE: "utf-32",
     codecs.BOM_UTF32_BE: "utf-32",

@@ -37,7 +37,7 @@ def column_names(fields: Sequence[str]) -> list[str]:
 
 
 def renamed(fields: Sequence[str], names: Sequence[str]) -> str:
-    """Return what is said of names that are not those of the header, "" where all are."""
+    """Return the message about names that differ from the header, "" if none does."""
     pairs = [(field, name) for field, name in zip(fields, names, strict=True) if field != name]
     return ", ".join(f"{name} for {'a second ' + repr(field) if field else 'no name'}" for field, name in pairs)
 

@@ -44,7 +44,7 @@ from engine.user_warnings import warn_user
 _LOST_PREFIX = r"^\s*[+-]?0[0-9xX]"
 _ONLY_DIGITS = "^[+-]?[0-9]+$"
 _INT64_DIGITS = 19
-#: all whole numbers up to this one are doubles
+#: limit up to which all integers are doubles
 _EXACT_MAX = str(2**53)
 #: records, and bytes of the head, by which it is seen whether a delimiter ends each line
 _REST_RECORDS = 20
@@ -122,7 +122,7 @@ class _Found:
         self._path = spec.paths[0]
         self._numbers = WrittenNumbers(spec.decimal, spec.thousands or None)
         self._dates = WrittenDates(spec.date_formats, spec.date_format)
-        #: of which some timestamps have an offset and some none
+        #: columns in which some timestamps have an offset and some have none
         self._mixed: dict[str, None] = {}
         self.row_count = 0
 
@@ -243,7 +243,7 @@ def _inferred_by(
 
 
 def _remedy(names: Sequence[str], body: bytes) -> str:
-    """Return what to pass: an encoding where characters are null, a delimiter where a single column holds one."""
+    """Return the option to pass: an encoding if characters are null, a delimiter if a single column holds one."""
     if b"\0" in body:
         return "encoding='utf-16-le' or 'utf-16-be', if it is in UTF-16, or schema="
     first = names[0] + body.partition(b"\n")[0].decode("latin-1") if len(names) == 1 else ""
@@ -252,7 +252,7 @@ def _remedy(names: Sequence[str], body: bytes) -> str:
 
 
 def _with_line(reason: str, body: bytes, dialect: CsvDialect, lines_before: int) -> str:
-    """Return what Arrow says of a record, which it calls a row and counts from 1, with the line of the file."""
+    """Replace the row in Arrow's message, which counts records from 1, by the line of the file."""
     found = _ARROWS_ROW.search(reason)
     if found is None:
         return reason

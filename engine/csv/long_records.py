@@ -1,4 +1,4 @@
-"""How long a record is that does not end within a block: found before memory is taken for it.
+"""Long records: the length of a record that does not end within a block, found before memory is reserved.
 
 find_long_record(file, begin, end, dialect) ──► LongRecord      one pass over its bytes, a chunk at a time
 read_exactly(file, position, target)

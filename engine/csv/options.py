@@ -56,12 +56,12 @@ class CsvOptions:
     bad_rows_path: PathLike | None = None
     #: None: by the ending of each file
     compression: str | None = None
-    #: as ``WrittenNumbers`` takes them
+    #: decimal mark, as in ``WrittenNumbers``
     decimal: str = "."
     thousands: str | None = None
     #: lines of each file that are passed over, before the header
     skip_rows: int = 0
-    #: what lines begin with that are left out; None: nothing
+    #: prefix of lines that are ignored; None: none
     comment: str | None = None
     #: formats of strptime, of all texts that are of it, or by column
     date_format: str | Mapping[str, str] | None = None

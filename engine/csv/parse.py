@@ -38,9 +38,9 @@ from engine.records.arrow_functions import pc
 from engine.records.plain_scalars import scalar_of
 
 _TEXT_MAX = 120
-#: what fields are parted by in other files
+#: delimiters of other files, for advice
 _DELIMITERS = (";", "\t", "|", ",")
-#: what is wrong, and what to do
+#: message about the fault, and what to do
 UNCLOSED = "a quote that opens here is never closed; close it, or pass quote=None where quotes mean nothing"
 
 
@@ -173,7 +173,7 @@ class BlockParser:
             yield BadRecord(offsets[-2], offsets[-1])
 
     def explain(self, record: bytes) -> str:
-        """Return what is wrong with a single malformed record."""
+        """Return the fault of a single malformed record."""
         fields = split_fields(record, self._dialect)
         expected = len(self._file_schema) - self._has_rest
         if self._has_rest and len(fields) == expected + 1 and not fields[-1]:
@@ -220,7 +220,7 @@ def check_rest(column: pa.ChunkedArray | pa.Array) -> None:
 
 
 def offset_advice(text: str, data_type: pa.DataType) -> str:
-    """Return what to do about a timestamp whose offset from UTC is why it cannot be read; "" where it is not."""
+    """Return the advice about a timestamp that is malformed because of its offset from UTC; "" otherwise."""
     if not pa.types.is_timestamp(data_type):
         return ""
     other = pa.timestamp(data_type.unit, None if data_type.tz else "UTC")
@@ -291,7 +291,7 @@ def _take_quoted(text: bytes, position: int, quote: int) -> tuple[bytes, int]:
 
 
 def _closing(text: bytes, position: int, mark: bytes) -> int:
-    """Return where the quote stands that closes what begins at ``position``, or -1."""
+    """Return the position of the closing quote of a field that begins at ``position``, or -1."""
     while (end := text.find(mark, position)) >= 0:
         if text[end + 1 : end + 2] != mark:
             return end

@@ -73,7 +73,7 @@ class _Columns(NamedTuple):
     parser: BlockParser
     #: None: Arrow's parser reads all
     native: ColumnParser | None
-    #: what is read, and that of it which is wanted; None: all
+    #: columns that are read, and those of them that are wanted; None: all
     read: list[str]
     selected: list[str] | None
 
@@ -96,7 +96,7 @@ class CsvReader:
         self._refusals = 0
         self._take_bytes = block_bytes
         self._file: BinaryIO | None = None
-        #: of the split; -1: that of a stream, which is not known yet
+        #: end of the split; -1: that of a stream, which is not known yet
         self._end = -1
         self._passed: _Passed | None = None
         self._member = process_budget.reserve(Kind.ARROW, role=Role.READER)
@@ -322,7 +322,7 @@ class CsvReader:
         return DataError(f"file {path}, line {line}, column {field_index + 1}{name}: {UNCLOSED} {_SKIPS_REST}")
 
     def _line_ends_before(self, path: str, position: int) -> int:
-        """Return how many lines end before a position: of a stream, in the block that was read last or at its end."""
+        """Return the number of lines that end before a position: of a stream, in the last block or at its end."""
         if self._passed is None:
             return count_lines_before(path, position)
         offset, lines, block = self._passed

@@ -32,7 +32,7 @@ from engine.storage.file_systems import file_system_of
 HEAD_BYTES = 1 << 20
 _BLOCK_BYTES = 64 << 10
 _BLOCK_COUNT = 12
-#: of a first record that is longer than the head
+#: limit of a first record that is longer than the head
 _COMPRESSED_HEAD_MAX = 64 << 20
 
 
@@ -48,14 +48,14 @@ class Head(NamedTuple):
 
     path: str
     data: bytes
-    #: where in the text they begin, behind the byte order mark and the lines that are skipped
+    #: begin of the text, behind the byte order mark and the skipped lines
     begin: int
-    #: whether there is no more of the file
+    #: True if the file has no more data
     is_whole: bool
 
 
 def read_head(spec: CsvSource, path: str) -> Head:
-    """Return how a file begins.
+    """Return the head of a file.
 
     Of a first record with a quote that none closes, which is the whole file, it is the begin.
     """
@@ -88,7 +88,7 @@ def first_head(spec: CsvSource) -> Head:
 
 
 def file_begins(spec: CsvSource, head: Head) -> list[Block]:
-    """Return how other files begin than the one that the head is of: of a few, spread over all."""
+    """Return the first blocks of a few other files, spread over all."""
     others = [path for path in spec.paths if path != head.path]
     chosen, size = begins_of(others, _BLOCK_BYTES)
     found = [_begin(spec, path, data, size) for path, data in begins(spec, chosen, size)]
@@ -209,7 +209,7 @@ def csv_sample(spec: CsvSource, head: Head, schema: pa.Schema, columns: Sequence
 
 
 def csv_statistics(spec: CsvSource, head: Head, schema: pa.Schema, note: str) -> SourceStatistics:
-    """Return what a sample says of the source; ``note`` goes before the text of the origin."""
+    """Return the statistics of the source from a sample; ``note`` goes before the text of the origin."""
     names = [name for name in schema.names if name != REST]
     tables, sampled_bytes, total, size_bytes, is_whole = csv_sample(spec, head, schema, names)
     sampled_rows = sum(table.num_rows for table in tables)

@@ -1,4 +1,4 @@
-"""Where records of a CSV file begin and end: scanning without parsing.
+"""Scan of CSV records: finds their begins and ends without parsing.
 
 A quote opens only at the begin of a field (after a delimiter, a line end, or at the begin of the file); inside, two
 quotes are one, and everything up to the closing quote belongs to the field, line ends included. After the closing

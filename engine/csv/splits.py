@@ -39,7 +39,7 @@ _SCAN_THREADS = 2
 
 
 def share_boundaries(sizes: Sequence[int], parallelism: int) -> list[list[int]]:
-    """Return for each file the positions inside it where one subtask's share should end and the next begin."""
+    """Return the positions within each file where one subtask's share should end and the next begin."""
     total = sum(sizes)
     share_count = max(1, min(parallelism, round(total / SHARE_BYTES_MIN)))
     tolerance = total / share_count * _SNAP
@@ -72,7 +72,7 @@ def provisional_splits(paths: Sequence[str], parallelism: int, compression: str 
 
 
 def record_boundaries(path: str, targets: Sequence[int], dialect: CsvDialect, begin: int = 0) -> list[int]:
-    """Return for each target the end of the record that is there, in order, without repetition.
+    """Return the ends of the records at the targets, in order, without repetition.
 
     ``begin``: of the first record; there is none at targets before it.
     """

@@ -82,7 +82,7 @@ def begins(spec: CsvSource, paths: Sequence[str], size: int) -> list[tuple[str, 
 
 
 def lines_left_out(file: BinaryIO | None, position: int) -> int:
-    """Return how many lines of a file are before a position of its text, and not in it."""
+    """Return the number of lines of a file before a position of its text that are not in it."""
     stage = file.last_stage if isinstance(file, ReadableText) else None
     return stage.lines_before(position) if isinstance(stage, _WithoutComments) else 0
 
@@ -105,7 +105,7 @@ class _WithoutComments:
         self._left_out: list[int] = []
 
     def lines_before(self, position: int) -> int:
-        """Return how many lines before a position were left out."""
+        """Return the number of skipped lines before a position."""
         return bisect_right(self._left_out, position)
 
     def readinto(self, target: memoryview) -> int:

@@ -21,9 +21,9 @@ from engine.records.python_values import shown_value
 from engine.records.stored_types import stored_type
 
 _DELIMITERS_REFUSED = '"\n\r\0.+-:eE'
-#: of UTF-8 and of UTF-16
+#: byte order marks of UTF-8 and of UTF-16
 _MARKS = (codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-#: what Arrow's cast gives in place of a moment's text
+#: text of Arrow's cast in place of a timestamp
 _EXCUSE = "<value out of range"
 _NUMBERS = {
     pa.int8(): FieldKind.INT8,
@@ -88,7 +88,7 @@ def _check_moments(column: pa.Array, text: pa.Array) -> None:
         raise ValueError(f"{shown_value(moment)!r} has no text, it is too far from 1970; cast it to an integer")
 
 
-#: so large a text of one batch means very wide rows
+#: size of a batch's text that means very wide rows
 _LARGE_BYTES = 8 << 20
 
 

@@ -35,7 +35,7 @@ from engine.records.plain_scalars import scalar_of
 #: directives of a time of day; %% is none
 _TIME_DIRECTIVES: Final = "HIMSfpTRXcrLkls"
 _OFFSET: Final = "z"
-#: in the order in which Arrow tries them
+#: types in the order in which Arrow tries them
 _MOMENT_TYPES: Final = (
     pa.date32(),
     pa.timestamp("s"),
@@ -49,7 +49,7 @@ _WITH_OFFSET: Final = r"(Z|[T ].*[+-]\d{2}(:?\d{2})?)$"
 
 
 class WrittenDates:
-    """How dates and times of a file are written; see the module's text."""
+    """The formats of dates and times in a file; see the module's text."""
 
     def __init__(self, by_column: Mapping[str, str], of_all: str = "") -> None:
         self._parsers = {name: _Parser(text, f"date_format[{name!r}]") for name, text in by_column.items()}

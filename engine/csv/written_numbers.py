@@ -50,7 +50,7 @@ def check_no_hexadecimal(columns: Iterable[pa.ChunkedArray]) -> None:
 
 
 class WrittenNumbers:
-    """How numbers of a file are written; see the module's text."""
+    """The formats of numbers in a file; see the module's text."""
 
     def __init__(self, decimal: str = _POINT, thousands: str | None = None) -> None:
         for name, mark in (("decimal", decimal), ("thousands", thousands or "'")):

@@ -131,7 +131,7 @@ class JobArchive:
             return 0
 
     def remove(self, job_id: JobId) -> None:
-        """Forget a job; idempotent."""
+        """Remove a job; idempotent."""
         _unlink(self._path(job_id))
 
     def _make_folder(self) -> None:

@@ -152,7 +152,7 @@ def _last_lines(path: Path) -> list[str]:
 
 
 def enter(places: Places, daemon: str, pid: int) -> int:
-    """Put a process into the pid file, without the stale lines; return its number. Caller holds no lock."""
+    """Enter a process in the pid file, without the stale lines; return its number. Caller holds no lock."""
     with PidFile(places.pid_file(daemon), daemon).locked() as processes:
         number = _prepare_entry(places, daemon, processes)
         processes.append(DaemonProcess(pid, number, process_identity(pid)))

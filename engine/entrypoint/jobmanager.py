@@ -188,7 +188,7 @@ class JobManager:
         self._loop.call_soon_threadsafe(self._context.on_fatal, error)
 
     def notify_leader(self, information: LeaderInformation | None) -> None:
-        """Note the leader; a standby is ready when it knows its address."""
+        """Record the leader; a standby is ready when it knows its address."""
         self._loop.call_soon_threadsafe(self._know, information)
 
     def _know(self, information: LeaderInformation | None) -> None:

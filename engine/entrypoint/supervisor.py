@@ -206,7 +206,7 @@ class Supervisor:
         return False
 
     def _enter(self, child_pid: int) -> None:
-        """Put the child into the pid file in place of the one before, or of this process."""
+        """Enter the child in the pid file in place of the one before, or of this process."""
         try:
             self._enter_line(child_pid, os.getpid())
         except (OSError, EngineError) as error:

@@ -154,7 +154,7 @@ class TaskManager:
         self._registering = task_executor.spawn(registration.run(), "registration")
 
     async def stop(self, reason: str) -> None:
-        """Give everything back in reverse; every step runs, the first error is raised."""
+        """Release everything in reverse; every step runs, the first error is raised."""
         steps: list[Callable[[], Awaitable[None] | None]] = []
         if self._task_executor is not None:
             steps += self._leaving(self._task_executor, reason)

@@ -278,7 +278,7 @@ class BatchProgram:
         return not self._is_of_use
 
     def give_up(self) -> None:
-        """Note that Arrow has found results where the program had none: these values are not for it."""
+        """Record that Arrow has found results where the program had none: these values are not for it."""
         self._is_of_use = False
 
 

@@ -34,7 +34,7 @@ _ENDINGS: Final = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2", ".xz": "xz", ".
 ENDING_OF: Final = {codec: ending for ending, codec in _ENDINGS.items()}
 #: archives of several files, and codecs that no reader here knows
 _REFUSED: Final = {".zip": "zip", ".7z": "7z", ".rar": "rar", ".tar": "tar", ".tgz": "tar", ".z": "compress"}
-#: whatever the ending, the file is not compressed
+#: codec of files that are not compressed, whatever their ending
 PLAIN: Final = "none"
 CODECS: Final = tuple(ENDING_OF)
 #: text of a compressed file, in bytes of the file, where nothing is known of it
@@ -45,9 +45,9 @@ _BEGINS_COUNT: Final = 31
 _BEGINS_MAX: Final = 511
 _BEGINS_BYTES: Final = 1 << 20
 _BEGIN_BYTES_MIN: Final = 8 << 10
-#: compressed files that are looked into when a plan is built
+#: limit of compressed files that are read when a plan is built
 _LOOKED_FILES: Final = 4
-#: how compressed files begin, and no text does
+#: first bytes of compressed files, with which no text begins
 _MAGIC: Final = {
     b"\x1f\x8b\x08": "gzip",
     b"\x28\xb5\x2f\xfd": "zstd",
@@ -55,16 +55,16 @@ _MAGIC: Final = {
     b"\x04\x22\x4d\x18": "lz4",
     **{b"BZh%d1AY&SY" % level: "bz2" for level in range(1, 10)},
 }
-#: what the libraries raise for bytes that are none of theirs
+#: errors of the libraries for damaged bytes
 _DAMAGED: Final = (OSError, PackedError, pa.ArrowException, UnicodeError)
-#: what files begin with that say in which order their bytes are
+#: byte order marks
 _MARKS: Final = {
     "utf-16": (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE),
     "utf-32": (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE),
 }
-#: of a file, that are decoded at a time
+#: bytes of a file that are decoded at a time
 _ENCODED_BYTES: Final = 64 << 10
-#: makes a stage of what has a text to give: both have ``readinto``
+#: function that makes a stage from a stream: both have ``readinto``
 Stage = Callable[[Any], Any]
 
 
@@ -79,7 +79,7 @@ def checked_codec(compression: str | None, what: str) -> str:
 
 
 def stored_as(compression: str, charset: str) -> str:
-    """Return how files are stored, for ``codec_of``: ``charset`` "": their text is UTF-8, or a superset of ASCII."""
+    """Return the storage of files, for ``codec_of``: ``charset`` "": their text is UTF-8, or a superset of ASCII."""
     return f"{compression} {charset}" if charset else compression
 
 
@@ -272,7 +272,7 @@ class TextSizes(NamedTuple):
     """Bytes of text in each of some files."""
 
     sizes: list[int]
-    #: whether the files say so, and nothing is guessed
+    #: True if the numbers are in the files, and not estimated
     is_exact: bool
 
     @property
@@ -282,7 +282,7 @@ class TextSizes(NamedTuple):
 
 
 def text_sizes(paths: Sequence[str], compression: str) -> TextSizes:
-    """Return how much text files hold: of those that are compressed as much as the first ones let expect."""
+    """Return the sizes of text files; of compressed ones, as the first ones let expect."""
     sizes = list(map(size_of, paths))
     codecs = [codec_of(path, compression) for path in paths]
     looked: dict[int, tuple[int, int]] = {}
@@ -305,7 +305,7 @@ def text_sizes(paths: Sequence[str], compression: str) -> TextSizes:
 
 
 def split_weights(paths: Sequence[str], compression: str) -> list[int]:
-    """Return about how much text files hold, without a look into them."""
+    """Return the estimated text of files, without a look into them."""
     factors = [GUESSED_RATIO if codec_of(path, compression).partition(" ")[0] else 1 for path in paths]
     return [round(size * factor) for size, factor in zip(map(size_of, paths), factors, strict=True)]
 

@@ -26,7 +26,7 @@ from engine.files.table_formats import LOGS, check_no_table
 from engine.storage.file_systems import file_system_of, is_folder
 
 NULL_FOLDER: Final = "__HIVE_DEFAULT_PARTITION__"
-#: what Hive and Spark write as %XX in the name of a folder
+#: characters that Hive and Spark write as %XX in the name of a folder
 _ESCAPED: Final = frozenset("\"#%'*/:=?\\{[]^\x7f" + "".join(map(chr, range(1, 0x20))))
 _NAME_BYTES_MAX: Final = 255
 

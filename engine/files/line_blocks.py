@@ -26,7 +26,7 @@ _CHUNK_BYTES: Final = 1 << 20
 
 
 def line_start(file: BinaryIO, position: int, size: int, chunk_bytes: int = _CHUNK_BYTES) -> int:
-    """Return where the first line begins that begins at or behind a position; the size when none does."""
+    """Return the begin of the first line at or behind a position; the size when there is none."""
     if position == 0:
         file.seek(0)
         return len(BYTE_ORDER_MARK) if file.read(len(BYTE_ORDER_MARK)) == BYTE_ORDER_MARK else 0
@@ -73,7 +73,7 @@ def line_blocks(
 
 
 def count_line_ends_before(path: str, codec: str, position: int) -> int:
-    """Return how many lines of a file end before a position of its text."""
+    """Return the number of a file's lines that end before a position of its text."""
     count = 0
     with open_text(path, codec) as file:
         while position > 0 and (data := file.read(min(position, _CHUNK_BYTES))):

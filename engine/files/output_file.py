@@ -21,17 +21,17 @@ import pyarrow as pa
 
 from engine.storage.file_systems import file_system_of
 
-#: of gzip, as the tool takes it; that of xz is low, since each level doubles the memory
+#: compression level of gzip, the tool's default; that of xz is low, since each level doubles the memory
 _GZIP_LEVEL: Final = 6
 _XZ_LEVEL: Final = 2
 _GZIP_WINDOW: Final = 16 + zlib.MAX_WBITS
-#: so much text is compressed at a time
+#: bytes of text that are compressed at a time
 _PIECE_BYTES: Final = 1 << 20
 
 
 class _Compressor(Protocol):
     def compress(self, data: memoryview, /) -> bytes:
-        """Return what is ready."""
+        """Return the compressed bytes that are ready."""
         ...
 
     def flush(self) -> bytes:
@@ -47,7 +47,7 @@ class _Lz4:
         self._begin = self._frame.begin()
 
     def compress(self, data: memoryview, /) -> bytes:
-        """Return what is ready."""
+        """Return the compressed bytes that are ready."""
         begin, self._begin = self._begin, b""
         return bytes(begin + self._frame.compress(data))
 
@@ -57,7 +57,7 @@ class _Lz4:
 
 
 class _Ready(io.RawIOBase):
-    """What a stream of Arrow's has compressed, until it is taken."""
+    """The compressed bytes of an Arrow stream, until they are taken."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -73,7 +73,7 @@ class _Ready(io.RawIOBase):
         return len(data)
 
     def taken(self) -> bytes:
-        """Return what is held, and hold nothing."""
+        """Return the held bytes, and hold none."""
         held, self._held = self._held, bytearray()
         return bytes(held)
 
@@ -86,7 +86,7 @@ class _Zstd:
         self._stream = pa.CompressedOutputStream(pa.PythonFile(self._ready, "w"), "zstd")
 
     def compress(self, data: memoryview, /) -> bytes:
-        """Return what is ready."""
+        """Return the compressed bytes that are ready."""
         self._stream.write(data)
         return self._ready.taken()
 
@@ -134,7 +134,7 @@ class OutputFile:
             view = view[self._file.write(view) or 0 :]
 
     def close(self) -> None:
-        """Keep what was written; idempotent."""
+        """Keep the written bytes; idempotent."""
         if self._compressor is not None:
             compressor, self._compressor = self._compressor, None
             self._put(memoryview(compressor.flush()))

@@ -40,7 +40,7 @@ class _Decompressor(Protocol):
     @property
     def unused_data(self) -> bytes: ...
     def decompress(self, data: bytes, max_length: int = -1) -> bytes:
-        """Return at most so much text; what is left of the data is kept for the next call."""
+        """Decompress at most so many bytes of text; the rest of the data is kept for the next call."""
         ...
 
 
@@ -71,7 +71,7 @@ class _Gzip:
 
 
 class _Format(NamedTuple):
-    """How the streams of a codec are opened, and which padding is behind them: a multiple of so many zeros, 0: none."""
+    """The format of a codec's streams, and the padding behind them: a multiple of so many zeros, 0: none."""
 
     new: Callable[[], _Decompressor]
     padding: int

@@ -1,4 +1,4 @@
-"""From what a user wrote to the files that are read: a file, a folder, a glob, or a list of those.
+"""Paths of a user, resolved to the files that are read: a file, a folder, a glob, or a list of those.
 
 A path may be a URL of a file as well (``file:///data/a.csv``, as Python, Spark and browsers write it); other schemes
 are refused by name.
@@ -138,7 +138,7 @@ def _near(path: str) -> str:
 
 
 def _matches(pattern: str) -> Iterator[str]:
-    """Yield what matches an absolute glob; ``**`` goes into folders, but follows no links: they may lead upwards."""
+    """Yield the matches of an absolute glob; ``**`` follows no links, since they may lead upwards."""
     files = file_system_of(pattern)
     head, mark, rest = f"{pattern}/".partition("/**/")
     if not mark:
@@ -160,7 +160,7 @@ def _folders_inside(path: str) -> list[FolderEntry]:
 
 
 def _what_else_is_there(path: str) -> str:
-    """Say what to do about a folder without files: it holds folders, or is the output of a job without rows."""
+    """Return the advice about a folder without files: it holds folders, or is the output of a job without rows."""
     folders = _folders_inside(path)
     if folders:
         return (

@@ -146,7 +146,7 @@ class FunctionSession(Protocol):
         ...
 
     def close(self) -> None:
-        """Give everything back; idempotent."""
+        """Release everything; idempotent."""
         ...
 
 

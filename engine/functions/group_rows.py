@@ -161,7 +161,7 @@ class PairedGroups:
             self._is_ahead = not self._has_right
 
     def close(self) -> None:
-        """Give back what is kept; idempotent."""
+        """Release what is kept; idempotent."""
         if self._kept is not None:
             self._kept.close()
             self._kept = None

@@ -97,7 +97,7 @@ def run_zygote(connection: socket.socket) -> None:
 def _fork(
     connection: socket.socket, message: ForkWorker, descriptors: tuple[int, ...], workers: dict[int, int]
 ) -> Message:
-    """Return what became of a new worker."""
+    """Return the answer about a new worker."""
     try:
         if len(descriptors) < DESCRIPTOR_COUNT:  # the others did not fit into this process
             return ForkRefused(errno.EMFILE)
@@ -118,7 +118,7 @@ def _end(pid: int) -> int:
     """End a worker and return its exit code; -SIGKILL where there was none."""
     if pid == 0:
         return -signal.SIGKILL
-    # It may have been given up before anybody knew its process id; one that has ended is not changed.
+    # It may have been given up before its process id was known; one that has ended is not changed.
     os.kill(pid, signal.SIGKILL)
     _, status = os.waitpid(pid, 0)
     return os.waitstatus_to_exitcode(status)

@@ -58,7 +58,7 @@ _REAP_TIMEOUT_S = 15.0
 #: last bytes kept of a zygote's output before it has started
 _SAID_BYTES = 8192
 
-#: what is told where the machine gives no process, or no files for it
+#: message where the machine allows no process, or no files for it
 NO_WORKER = "no process can be started for a Python function"
 
 _log = logging.getLogger(__name__)

@@ -90,7 +90,7 @@ class WorkerWatch:
             self._changed.notify_all()
 
     def rest(self, worker: Worker) -> None:
-        """Note that a worker waits for its next task."""
+        """Record that a worker waits for its next task."""
         with self._changed:
             if worker in self._working:
                 self._working.remove(worker)
@@ -118,7 +118,7 @@ class WorkerWatch:
             thread.join()
 
     def _forget_ended(self) -> None:
-        """Forget workers that were ended. Caller holds the lock."""
+        """Remove workers that were ended. Caller holds the lock."""
         self._working = [worker for worker in self._working if not worker.is_killed]
         self._waiting = [worker for worker in self._waiting if not worker.is_killed]
 
@@ -227,7 +227,7 @@ def proportional_bytes(pid: int) -> int:
 
 
 def _text_of(pid: int, name: str) -> str:
-    """Return what the kernel says of a process, "" when it has ended."""
+    """Return the kernel's file about a process, "" when it has ended."""
     try:
         return Path(f"/proc/{pid}/{name}").read_text()
     except (FileNotFoundError, ProcessLookupError, PermissionError):

@@ -42,11 +42,11 @@ class JobMasterGateway(Protocol):
         ...
 
     async def update_task_state(self, request: UpdateTaskState) -> Acknowledge:
-        """Note the state change of an attempt."""
+        """Record the state change of an attempt."""
         ...
 
     async def report_progress(self, request: ReportProgress) -> Acknowledge:
-        """Note counters of running attempts."""
+        """Record counters of running attempts."""
         ...
 
     async def task_executor_lost(self, request: TaskExecutorLost) -> Acknowledge:

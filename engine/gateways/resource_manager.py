@@ -40,11 +40,11 @@ class ResourceManagerGateway(Protocol):
         ...
 
     async def disconnect_task_executor(self, request: DisconnectTaskExecutor) -> Acknowledge:
-        """Forget a TaskExecutor that leaves."""
+        """Remove a TaskExecutor that leaves."""
         ...
 
     async def suspect_task_executor(self, request: SuspectTaskExecutor) -> Acknowledge:
-        """Look at once whether a TaskExecutor is still there."""
+        """Check at once whether a TaskExecutor is still there."""
         ...
 
     async def end_task_executors(self, request: EndTaskExecutors) -> Acknowledge:
@@ -56,11 +56,11 @@ class ResourceManagerGateway(Protocol):
         ...
 
     async def withdraw_slot_requests(self, request: WithdrawSlotRequests) -> Acknowledge:
-        """Forget what a job still waits for."""
+        """Remove what a job still waits for."""
         ...
 
     async def notify_slot_free(self, request: NotifySlotFree) -> Acknowledge:
-        """Note that a slot was given back."""
+        """Record that a slot was given back."""
         ...
 
     async def list_task_executors(self, request: ListTaskExecutors) -> TaskExecutorList:

@@ -1,4 +1,4 @@
-"""BlockReader: what a spill file promises of the readers that it hands out, and ``SpillReader`` keeps.
+"""BlockReader: the contract of a spill file's readers, which ``SpillReader`` fulfils.
 
     with file.reader() as reader:
         for block in reader: ...

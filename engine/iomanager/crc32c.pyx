@@ -160,7 +160,7 @@ def crc32c(const uint8_t[::1] data not None, uint32_t crc=0):
 
 
 def crc32c_by_table(const uint8_t[::1] data not None, uint32_t crc=0):
-    """Return the same as crc32c, computed without the processor's instruction."""
+    """Compute crc32c without the processor's instruction."""
     cdef int64_t size = data.shape[0]
     if size == 0:
         return crc

@@ -16,7 +16,7 @@ cdef extern from *:
         int users;              /* that have borrowed it */
         int error;              /* errno of a close that failed: what was written may be lost */
         int is_busy;            /* a thread opens or closes it, outside of the lock */
-        int is_ended;           /* nobody borrows it any more */
+        int is_ended;           /* it is not borrowed any more */
         struct drey_open_file* older;       /* among those that are open and not used */
         struct drey_open_file* newer;
     } drey_open_file;

@@ -2,17 +2,17 @@
 
     file = OpenFile(path, is_new=True)        makes it, for this user alone
     with file as descriptor: ...              pread and pwrite; any thread, several at a time
-    file.close()                              when the last user has given it back; nobody borrows it after that
-    shed()                                    closes what nobody uses
+    file.close()                              when the last user has returned it; it is not borrowed after that
+    shed()                                    closes unused files
 
 A descriptor that was given back stays open until there are more than may be: a quarter of what the process may open
 (``ulimit -n``), OPEN_MAX at most. Then the least recently used one is closed; a later user opens the file again, by
-its name. Where the system refuses a descriptor, those that nobody uses are closed one by one before that is an error.
+its name. Where the system refuses a descriptor, unused ones are closed one by one before that is an error.
 
-The name is good as long as the file is ours: files lie in the process's own folder, which nobody else may write, and a
-file is removed only after ``close``. What is read is checked by those who read.
+The name is good as long as the file is ours: files lie in the process's own folder, which no other user may write, and
+a file is removed only after ``close``. Readers check what they read.
 
-A close that fails means on some file systems that what was written is lost: whoever borrows the file next gets its
+A close that fails means on some file systems that what was written is lost: the next borrower of the file gets its
 error.
 
 Source: Postgres's virtual file descriptors (fd.c) and RocksDB's table cache.
@@ -65,7 +65,7 @@ cdef extern from *:
         drey_newest = file;
     }
 
-    /* Close a file that nobody uses and that is in no list. The lock is held, but not meanwhile. */
+    /* Close an unused file that is in no list. The lock is held, but not meanwhile. */
     static void drey_close(drey_open_file* file)
     {
         int fd = file->fd;
@@ -144,7 +144,7 @@ cdef extern from *:
         pthread_mutex_unlock(&drey_files_mutex);
     }
 
-    /* Let nobody borrow a file any more, and close it when nobody uses it; errno of the close, 0 while it is used. */
+    /* End borrowing of a file, and close it when it is unused; errno of the close, 0 while it is used. */
     static int drey_end(drey_open_file* file)
     {
         int error;
@@ -232,7 +232,7 @@ cdef class OpenFile:
         return self.file.fd >= 0
 
     def close(self):
-        """Have nobody borrow it any more; it is closed when the last user has given it back. Idempotent. Thread: any.
+        """End borrowing; it is closed when the last user has returned it. Idempotent. Thread: any.
 
         Raises: OSError: what was written may be lost.
         """
@@ -247,7 +247,7 @@ cdef class OpenFile:
 
 
 def shed():
-    """Close the files that nobody uses; return how many. They are opened again when they are used."""
+    """Close the unused files; return their number. They are opened again when they are used."""
     cdef int count
     with nogil:
         count = drey_shed()
@@ -255,10 +255,10 @@ def shed():
 
 
 def open_file_count():
-    """Return how many files are open, used or not."""
+    """Return the number of open files, in use or not."""
     return drey_open_count
 
 
 def open_file_limit():
-    """Return how many files stay open at most, while no more than those are used."""
+    """Return the limit of files that stay open while no more are in use."""
     return drey_open_most()

@@ -12,7 +12,7 @@ Callers that hold the GIL lose it while they wait (``submit`` and ``wait_pending
 for a rare thing such as opening a continuation file.
 
 The thread is started by the first user, is a daemon (a program that forgot ``close`` still ends) and is joined by
-``close``, after it has executed what was queued. There is never a second one, whoever is first: what a writer or a
+``close``, after it has executed what was queued. There is never a second one: what a writer or a
 reader knows of its place in a file is used by this thread alone, request by request.
 
 Source: Flink's IOManagerAsync (a reader and a writer thread per disk); the bound and the native queue are ours.
@@ -65,7 +65,7 @@ cdef class RequestQueue:
             if self.thread is None:
                 thread = threading.Thread(target=self._run, name=self.name, daemon=True)
                 thread.start()
-                self.thread = thread        # only now: one that could not be started would serve nobody
+                self.thread = thread        # only now: one that could not be started would serve no request
         return 0
 
     cdef void submit(self, IoRequest* request, int32_t* pending) noexcept nogil:

@@ -31,7 +31,7 @@ FOLDER_PREFIX = FolderPrefix.SPILL
 
 
 def spill_directories(configuration: Configuration) -> list[str]:
-    """Return where this process spills: what io.tmp.dirs names, or the folder for temporary files of this user."""
+    """Return the spill folders of this process: those of io.tmp.dirs, or the user's folder for temporary files."""
     named = [each.strip() for each in (configuration.get(TMP_DIRS) or "").split(",")]
     return [each for each in named if each] or [str(scratch_folder())]
 
@@ -77,13 +77,13 @@ class SpillDirectory:
     def remove_file(self, file: OpenFile) -> None:
         """Unlink a file of open_file; one that is gone already is fine. Raises: OSError."""
         self._file_count -= 1
-        with contextlib.suppress(OSError):  # what a disk says of bytes that nobody wants any more
+        with contextlib.suppress(OSError):  # what a disk reports of dropped bytes
             file.close()
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):
             Path(file.path).unlink()
 
     def attraction(self) -> float:
-        """Return how good a place this is for the next file: the free bytes for each file here, with the next one."""
+        """Return the attraction of this folder for the next file: its free bytes for each file, with the next one."""
         return self.free_bytes() / (self._file_count + 1)
 
     def close(self) -> None:

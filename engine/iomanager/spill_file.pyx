@@ -146,5 +146,5 @@ cdef SpillFile new_file(
     file.raw_bytes = raw_bytes
     file.stored_bytes = stored_bytes
     file._owner_count = 1
-    file._lock = threading.RLock()      # a reader that nobody closed leaves when it is collected, wherever that is
+    file._lock = threading.RLock()      # a reader that was not closed leaves when it is collected, wherever that is
     return file

@@ -1,6 +1,6 @@
 # SpillReader: the blocks of a SpillFile, in order, read ahead. Comes from SpillFile.reader(prefetch, place).
 #
-#     slot 0  in the caller's hands (until its next call)       prefetch + 1 slots, each with memory for one raw block
+#     slot 0  the caller's (until its next call)       prefetch + 1 slots, each with memory for one raw block
 #     slot 1  read and checked, waiting
 #     slot 2  in the directory's request queue: preadv, checks, decompress
 #

@@ -185,7 +185,7 @@ cdef bint read_block(BlockCursor* cursor, ReadSlot* slot) noexcept nogil:
 
 
 cdef bint slot_holds(ReadSlot* slot, int64_t size) noexcept nogil:
-    """Let a slot, whose memory nobody uses any more, have enough of it; False: there is none."""
+    """Give a slot, whose memory is unused, enough of it; False: there is none."""
     slot.size = size
     if slot.memory != NULL and slot.capacity < size:
         (<IoBuffers> slot.cursor.buffers).give(slot.memory, slot.capacity)
@@ -252,7 +252,7 @@ cdef class SpillReader:
         return 1
 
     cdef int _request(self, int64_t index) except -1 nogil:
-        """Have a block read into its slot, whose memory nobody uses any more."""
+        """Read a block into its slot, whose memory is unused."""
         cdef ReadSlot* slot = self._slots + index % self._slot_count
         slot.cursor = &self._cursor
         slot.request.handler = execute_read

@@ -8,7 +8,7 @@
 
 The space decides in which directory a file, or the continuation of one, is opened: the one with most free space for
 each file that is there already, so that equal disks take turns; if it cannot be opened there, the next one. Files are
-named after their owner, so that a person who looks into a spill folder sees whose they are; contents are checked by the
+named after their owner, so that people who look into a spill folder see whose they are; contents are checked by the
 identity in every block.
 
 Thread: the operator's; ``open_extent`` is also called by I/O threads (under the GIL), ``cancel`` and counters by any.
@@ -95,7 +95,7 @@ class SpillSpace:
         return writer
 
     def find_value(self, value: memoryview, value_hash: int) -> Place | None:
-        """Return where an equal wide value lies, in this space or with the job, None: nowhere. Thread: any."""
+        """Return the place of an equal wide value, in this space or with the job, None: nowhere. Thread: any."""
         job_space = self._job_space()
         for values in (job_space._values if job_space is not None else None, self._values):
             place = values.find_value(value, value_hash) if values is not None else None
@@ -119,7 +119,7 @@ class SpillSpace:
 
     @property
     def raw_bytes(self) -> int:
-        """Bytes of rows that were handed to writers. Thread: any."""
+        """Bytes of rows passed to writers. Thread: any."""
         return self._raw_bytes + sum(writer.raw_bytes for writer in self._writers.copy())
 
     @property

@@ -2,7 +2,7 @@
 #
 #     write(rows) ─► fill buffer ─(full: cut)─► request queue of the directory ─► thread: compress, CRC32C, pwrite
 #
-# A block is cut between two calls of write and never inside one, so a caller that hands over whole rows finds whole
+# A block is cut between two calls of write and never inside one, so a caller that passes whole rows finds whole
 # rows in every block. A call larger than the block size is a block of its own, written from the caller's memory.
 
 cimport cython
@@ -34,7 +34,7 @@ cdef struct WriteStream:            # what the I/O thread works on; the task's t
 @cython.final
 cdef class SpillWriter:
     cdef readonly str label
-    cdef readonly int64_t raw_bytes         # handed to write
+    cdef readonly int64_t raw_bytes         # passed to write
     cdef readonly int64_t blocks_cut        # the index of the block that is being filled
     cdef readonly int64_t block_size        # bytes, before compression
     cdef object _space
@@ -65,7 +65,7 @@ cdef class SpillWriter:
     # End the current block and mark the next one; returns the number of the mark, for SpillFile.place.
     cdef int64_t mark(self) except -1 nogil
     # End the current block and have the place of the next one written there, when it is on disk. It is known to the
-    # writer's thread after settle, and to what write_own hands over; the memory stays until one or the other.
+    # writer's thread after settle, and to the memory passed to write_own; the memory stays until one or the other.
     cdef int note_next(self, BlockPlace* place) except -1 nogil
     # Write a block, after cut or mark, from memory of the IoBuffers (of that capacity), which is given back, also when
     # this raises.

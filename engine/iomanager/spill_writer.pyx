@@ -94,7 +94,7 @@ cdef struct WriteRequest:
     WriteStream* stream
     uint8_t* data
     int64_t size
-    int64_t capacity            # as taken from the IoBuffers; 0: the caller's memory, who waits until this is done
+    int64_t capacity            # as taken from the IoBuffers; 0: the memory of the caller, which waits until this is done
     int32_t marks               # of this block
     BlockPlace* note            # where its place is written, or NULL
 
@@ -143,7 +143,7 @@ cdef int write_block(WriteStream* stream, WriteRequest* write) noexcept nogil:
 cdef int store_block(
     WriteStream* stream, WriteRequest* write, Codec codec, const uint8_t* payload, int64_t stored_length
 ) noexcept nogil:
-    """Write header and payload to the current extent, or to the next ones, and tell where to whom it concerns."""
+    """Write header and payload to the current extent, or to the next ones, and report its place."""
     cdef BlockHeader header = stream.identity
     cdef int error, descriptor
     seal_header(&header, codec, write.size, stream.block_count, payload, stored_length)
@@ -172,7 +172,7 @@ cdef int store_block(
 
 
 cdef BlockPlace next_place(WriteStream* stream) noexcept nogil:
-    """Return where the next block begins."""
+    """Return the place of the next block."""
     cdef BlockPlace place
     place.sequence = stream.block_count
     place.offset = stream.position

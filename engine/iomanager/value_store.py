@@ -59,7 +59,7 @@ if TYPE_CHECKING:
 _FULL_ERRORS = (errno.ENOSPC, errno.EDQUOT)
 #: bytes of one call: the kernel takes no more than 2 GiB
 _CALL_BYTES = 1 << 30
-#: of the checksum of a block
+#: bytes of a block's checksum
 _SUM_BYTES = 4
 #: values that can be found by what is in them
 FOUND_MAX = 1 << 14
@@ -98,7 +98,7 @@ class ValueStore:
         self.number = value_stores.register(self)
 
     def find_value(self, value: memoryview, value_hash: int) -> value_stores.Place | None:
-        """Return where an equal value was written with this hash, None where none is known or can be read."""
+        """Return the place of an equal value with this hash, None where none is known or can be read."""
         with self._lock:
             place = self._places.get((value_hash, len(value)))
         return (self.number, *place) if place is not None and self._holds(place[0], place[1], value) else None
@@ -314,11 +314,11 @@ class CountedValues:
         self.spilled_bytes = 0
 
     def find_value(self, value: memoryview, value_hash: int) -> value_stores.Place | None:
-        """As ValueStore.find_value."""
+        """Find a value as ValueStore.find_value does."""
         return self._owner.find_value(value, value_hash)
 
     def write_value(self, value: memoryview, value_hash: int | None = None) -> value_stores.Place:
-        """As ValueStore.write_value."""
+        """Write a value as ValueStore.write_value does."""
         place = self._owner.write_value(value, value_hash)
         self.spilled_bytes += len(value)
         return place

@@ -63,7 +63,7 @@ class BrokenLinks:
         self._silent.discard(resource_id)
 
     def lost(self, resource_id: ResourceId) -> None:
-        """Forget a TaskExecutor that is gone: whatever comes in its place is another one."""
+        """Remove a TaskExecutor that is gone: whatever comes in its place is another one."""
         for counts in (self._failed, self._failed_in_spite):
             for link in [link for link in counts if resource_id in link]:
                 del counts[link]

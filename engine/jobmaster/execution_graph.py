@@ -111,7 +111,7 @@ class ExecutionGraph:
                 partition.is_damaged = True
 
     def lose_task_executor(self, resource_id: ResourceId, clock: Clock) -> list[ExecutionVertex]:
-        """Note the loss of a TaskExecutor; return the subtasks that it hurts.
+        """Record the loss of a TaskExecutor; return the subtasks that it hurts.
 
         Attempts that ran there are FAILED. Those that had finished are lost; they hurt when a BLOCKING result of
         theirs still has to be read.

@@ -86,7 +86,7 @@ class JobCalls:
         return SlotsCounted(await gateway.ask(RequestSlotOverview()))
 
     async def give_back(self, job_id: JobId, addresses: Iterable[str]) -> JobInput:
-        """Give back everything that the job holds at these TaskExecutors and at the ResourceManager."""
+        """Release everything that the job holds at these TaskExecutors and at the ResourceManager."""
         calls = [self.tell_resource_manager(WithdrawSlotRequests(job_id))]
         calls += [self.tell(address, ReleaseJob(job_id)) for address in addresses]
         await asyncio.gather(*calls)

@@ -86,7 +86,7 @@ class Record(msgspec.Struct, frozen=True):
 
 
 class GiveBack(msgspec.Struct, frozen=True):
-    """Give everything back that the job holds at the ResourceManager and at these TaskExecutors (StepDone)."""
+    """Release everything that the job holds at the ResourceManager and at these TaskExecutors (StepDone)."""
 
     addresses: tuple[str, ...]
 

@@ -80,7 +80,7 @@ class NoJournal:
     is_durable = True
 
     def append(self, event: JobEvent) -> None:
-        """Forget an event."""
+        """Remove an event."""
 
     async def flush(self) -> None:
         """Wait for nothing."""

@@ -67,7 +67,7 @@ class JobLinks:
         self._links.answered(resource_id)
 
     def lost(self, resource_id: ResourceId) -> None:
-        """Forget a TaskExecutor that is gone."""
+        """Remove a TaskExecutor that is gone."""
         self._links.lost(resource_id)
         self._facts.pool.unreached = self._links.avoided
 

@@ -295,12 +295,12 @@ class JobMaster(RpcEndpoint):
         return SlotOfferReply(accepted[0].allocation_ids if accepted else ())
 
     async def update_task_state(self, request: UpdateTaskState) -> Acknowledge:
-        """Note the state change of an attempt."""
+        """Record the state change of an attempt."""
         self._hear(request)
         return ACKNOWLEDGE
 
     async def report_progress(self, request: ReportProgress) -> Acknowledge:
-        """Note counters of running attempts."""
+        """Record counters of running attempts."""
         self._hear(request)
         return ACKNOWLEDGE
 

@@ -182,7 +182,7 @@ class JobScheduling:
         return failure_info(SlotTimeoutError(text), task=region.subtasks[0].name)
 
     def ask_again(self) -> None:
-        """Give back what has come of requests whose rest does not come."""
+        """Release what has come of requests whose rest does not come."""
         self._timers.stop(Timer.COLLECTING)
         self.close_requests(self._facts.pool.incomplete)
 

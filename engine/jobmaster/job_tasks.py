@@ -78,7 +78,7 @@ class JobTasks:
         return failure
 
     def progressed(self, progress: ReportProgress) -> str | None:
-        """Note counters of running attempts; return what to tell people when none of them can go on."""
+        """Record counters of running attempts; return what to tell people when none of them can go on."""
         for each in progress.tasks:
             vertex = self._facts.graph.vertex_of(each.attempt)
             if vertex is not None and not vertex.current.state.is_terminal:

@@ -93,7 +93,7 @@ class SlotPool:
         return True
 
     def close_request(self, request_id: int) -> bool:
-        """Forget a request, its slots becoming idle; return whether some were still outstanding."""
+        """Remove a request, its slots becoming idle; return whether some were still outstanding."""
         request = self._requests.pop(request_id, None)
         if request is None:
             return False
@@ -123,11 +123,11 @@ class SlotPool:
         self._used[slot.allocation_id] = slot
 
     def keep(self, resource_id: ResourceId, held: Collection[AllocationId]) -> None:
-        """Forget the slots in use of a TaskExecutor that it does not hold any more."""
+        """Remove the slots in use of a TaskExecutor that it does not hold any more."""
         self._used = {key: slot for key, slot in self._used.items() if slot.resource_id != resource_id or key in held}
 
     def discard(self, allocation_id: AllocationId) -> None:
-        """Forget a slot in use: it does not come back."""
+        """Remove a slot in use: it does not come back."""
         self._used.pop(allocation_id, None)
 
     def give_back(self, slot: AllocatedSlot) -> None:

@@ -26,13 +26,13 @@ from engine.graph.plan import AsofDirection
 from engine.records.arrow_functions import pc
 from engine.records.plain_scalars import scalar_of
 
-#: what is chosen for a left row
+#: choices for a left row
 NOTHING, BEFORE, AFTER = 0, 1, 2
 
 
 @dataclass(frozen=True, slots=True)
 class AsofRule:
-    """Which right row a left row gets."""
+    """The rule that chooses the right row of a left row."""
 
     direction: AsofDirection = AsofDirection.BACKWARD
     strict: bool = False

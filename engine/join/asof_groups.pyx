@@ -11,7 +11,7 @@
     right  a0 c5 b1 a3 a6 ─────────────────────────────► a0 a3 a6 | b1    not in order yet ─┘
 
 A sort of all rows by (keys, time) compares keys over and over; here a row's key is looked up once. Rows of a group are
-mostly in order of time, as whoever wrote them saw them: then nothing is sorted. Right rows of groups without a left row
+mostly in order of time, as they were recorded: then nothing is sorted. Right rows of groups without a left row
 are dropped.
 
 Invariants: each left row comes out once, groups in the order of their first left rows, rows of one in that of time,
@@ -20,7 +20,7 @@ taken backward, the first forward.
 
 Memory: SCRATCH_BYTES for a row, beside the rows, which stay where they are. It is kept from one join to the next, until
 close(): the kernel clears what is given to it page by page, which costs as much as the join itself. Of rows that the
-caches do not hold, most of the time is spent in waiting for them: whoever has more parts them by key first.
+caches do not hold, most of the time is spent in waiting for them: callers with more partition them by key first.
 
     scratch    left entries │ right entries │ of the side in work: prefixes, addresses, numbers
                                             │ ... and then: what its sort needs

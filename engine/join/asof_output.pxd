@@ -13,7 +13,7 @@ cdef class AsofOutput:
     cdef JoinSide right
     cdef bint looks_back                # for rows that are not later
     cdef bint looks_ahead
-    cdef uint8_t** lefts                # whoever fills it in owns them, until the batches are out
+    cdef uint8_t** lefts                # the code that fills it in owns them, until the batches are out
     cdef uint8_t** before               # [PAIRS_MAX] of each left row the last right row that is not later; NULL: none
     cdef uint8_t** after                # [PAIRS_MAX] the first one that is not earlier
     cdef int64_t count                  # left rows, at most PAIRS_MAX

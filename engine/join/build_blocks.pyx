@@ -3,13 +3,13 @@
     load(tables) ─► (probe everything) ─► load(tables) ─► ... ─► load(tables) is False ─► release()
 
 The last block may be empty: behind a block that is full there may be rows of other parts only, and a part may have
-none. Who wants probe rows without match gets them with it.
+none. Probe rows without match come with it, if they are wanted.
 
 A block takes as many rows as the pool has pages for, keeping back those of the directory over them; at least one row,
 in a large page beyond the limit when it is larger than the pool. A file that fits is one block. With ``recent`` one row
 of each key is enough, and rows that came before are left out, also when they came in an earlier block.
 
-Source: block nested loop join; Flink hands such partitions to a sort-merge join.
+Source: block nested loop join; Flink passes such partitions to a sort-merge join.
 
 Held by: tests/join/test_hash_join_spill.py
 """

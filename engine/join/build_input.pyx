@@ -168,7 +168,7 @@ cdef class BuildInput:
         return self._level.add_rows(self.rows + taken, count - taken, self.hashes,
                                     self.null_flags if null_count else NULL)
 
-    # Leaves out rows without key that nobody wants; returns how many there are then, null_count of them without key.
+    # Leaves out unneeded rows without key; returns how many there are then, null_count of them without key.
     # The first of them are taken, or all hashed.
     cdef int64_t _take_rows(self, int64_t count, bint count_nulls, int64_t* null_count, int64_t* taken) noexcept nogil:
         cdef int64_t index, kept = 0

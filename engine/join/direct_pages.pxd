@@ -35,7 +35,7 @@ cdef class DirectPages:
     cdef void borrow(self, DirectPages owner) noexcept nogil
     cdef void clear(self) noexcept nogil
 
-# The page of a page number; NULL: there is none. Loops over keys have these fields of their DirectPages at hand.
+# The page of a page number; NULL: there is none. Loops over keys have these fields of their DirectPages in variables.
 cdef inline uint8_t* page_of(uint8_t** pages, uint64_t first, uint64_t size, uint64_t number) noexcept nogil:
     number -= first
     return pages[number] if number < size else NULL

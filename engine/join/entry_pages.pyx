@@ -1,6 +1,6 @@
 """EntryPages: the pages of one partition and the walk over their entries (layout in ``entry_pages.pxd``).
 
-Kernels only, no Python face. The struct is owned by a HashPartition, which zeroes it, hands it to these kernels and
+Kernels only, no Python face. The struct is owned by a HashPartition, which zeroes it, passes it to these kernels and
 calls ``release_entries`` at the end. Bounds: a page's ``used`` is what ``place_in_page`` counted, so a walk needs no
 checks; bytes that come from a file are checked by ``next_rows_of_block``.
 
@@ -113,7 +113,7 @@ cdef int64_t next_rows_of_block(const uint8_t* block, int64_t size, int64_t* off
     cdef int64_t bytes_taken = 0
     cdef int64_t length
     while count < capacity and offset[0] < size:
-        while asked < offset[0] + WALK_AHEAD:       # pages of an exchange lie in the cache of who wrote them
+        while asked < offset[0] + WALK_AHEAD:       # pages of an exchange lie in their writer's cache
             prefetch(block + asked)
             asked += LINE_BYTES
         if size - offset[0] < 8:

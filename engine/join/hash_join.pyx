@@ -68,7 +68,7 @@ cdef object BLOCK_WISE = JoinPhase.BLOCK_WISE
 cdef object DONE = JoinPhase.DONE
 cdef object CLOSED = JoinPhase.CLOSED
 
-#: by TableKind
+#: names of tables by TableKind
 cdef tuple TABLE_NAMES = ("tagged", "dense", "dictionary")
 
 
@@ -120,7 +120,7 @@ cdef class HashJoin:
 
     @property
     def table_kind(self):
-        """Which kind of table finds the build rows in memory (``table_choice``): tagged, dense or dictionary."""
+        """The kind of table over the build rows in memory (``table_choice``): tagged, dense or dictionary."""
         return TABLE_NAMES[self._roles.tables.table.kind]
 
     @property

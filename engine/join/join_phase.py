@@ -21,7 +21,7 @@ from enum import Enum
 
 
 class JoinPhase(Enum):
-    """What a hash join is doing."""
+    """The phases of a hash join."""
 
     BUILDING = "building"
     PROBING = "probing"

@@ -27,9 +27,9 @@ cdef class JoinRoles:
 
     # Whether build rows carry the matched bit: such a table belongs to one join.
     cdef bint marks_build(self) noexcept
-    # Whether one build row of each key is enough: nobody asks for more than its presence.
+    # Whether one build row of each key is enough: only its presence is needed.
     cdef bint asks_for_presence(self) noexcept
-    # Whether the build side may be dictionary-encoded: no row carries a matched bit, nobody asks one for its key.
+    # Whether the build side may be dictionary-encoded: no row carries a matched bit, none is asked for its key.
     cdef bint may_be_dictionary(self) noexcept
     # Keep the columns of build rows as Arrow arrays, where these are few: the table's own rows, or all of the
     # level, of which no partition is spilled.

@@ -46,9 +46,9 @@ class JoinSpec(msgspec.Struct, frozen=True, kw_only=True):
     #: (side, column index) of each output column; side 0 is left, 1 right. Semi and anti: left only
     output: tuple[tuple[int, int], ...]
     output_schema: pa.Schema
-    #: of a hash join: whether its build side is the left input
+    #: True if the build side of a hash join is the left input
     build_is_left: bool = False
-    #: what pairs with equal keys must meet as well
+    #: condition that pairs with equal keys must meet
     condition: PairCondition | None = None
     #: the anti join is NOT IN
     null_aware: bool = False
@@ -67,7 +67,7 @@ class JoinSpec(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def rule(self) -> JoinRule:
-        """What the join type returns."""
+        """The rule of the join type."""
         return RULES[self.how]
 
     @property
@@ -76,5 +76,5 @@ class JoinSpec(msgspec.Struct, frozen=True, kw_only=True):
         return self.replicated is not None and self.replicated.is_build == self.build_is_left
 
     def emission(self, *, build_is_left: bool) -> Emission:
-        """Return what a hash join emits that builds this side: a spilled pair may be built from the other one."""
+        """Return the emission of a hash join that builds this side: a spilled pair may build the other one."""
         return emission(self.how, build_is_left)

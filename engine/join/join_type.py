@@ -1,4 +1,4 @@
-"""What each join type returns: one truth table, and its reading for a given build side.
+"""Join types: one truth table of what each returns, and its reading for a given build side.
 
     RULES[how]                       in terms of left and right, as a person says it
     emission(how, build_is_left)     in terms of build and probe, as the hash join asks it
@@ -30,7 +30,7 @@ from engine.graph.plan import JoinType
 
 
 class Matched(Enum):
-    """What is returned for rows whose keys meet."""
+    """The output for rows whose keys match."""
 
     PAIRS = "every pair"
     LEFT_ONCE = "the left row, once"
@@ -62,20 +62,20 @@ RULES: dict[JoinType, JoinRule] = {
 class Emission(msgspec.Struct, frozen=True):
     """A rule read for one choice of the build side."""
 
-    #: return every pair
+    #: True to return every pair
     pairs: bool
-    #: return a probe row once, when its first match is found
+    #: True to return a probe row once, when its first match is found
     matched_probe: bool
-    #: return a build row once, when its first match is found
+    #: True to return a build row once, when its first match is found
     matched_build: bool
-    #: return a probe row without match, as soon as that is known
+    #: True to return a probe row without match, as soon as that is known
     unmatched_probe: bool
-    #: return the build rows without match at the end
+    #: True to return the build rows without match at the end
     unmatched_build: bool
 
 
 def emission(how: JoinType, build_is_left: bool) -> Emission:
-    """Return what a hash join of this type emits when its build side is the left (or the right) input."""
+    """Return the emission of a hash join of this type when its build side is the left (or the right) input."""
     rule = RULES[how]
     left_once = rule.matched is Matched.LEFT_ONCE
     unmatched_probe, unmatched_build = rule.unmatched_left, rule.unmatched_right

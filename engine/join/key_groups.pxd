@@ -7,7 +7,7 @@ from engine.join.sorted_batch cimport KeyOrder, SortedBatch
 
 cdef enum:
     GROUPS_MAX = 1024           # groups found at one time
-    PAIRS_MAX = 8192            # pairs handed out at one time
+    PAIRS_MAX = 8192            # pairs returned at one time
     PAIRS_BYTES = 1 << 20       # their bytes, exceeded only by a single pair
 
 cdef enum MergeStop:

@@ -11,7 +11,7 @@ half of its batch, all of which stays in memory with it. Build columns are decod
 small build side keeps its columns as Arrow arrays and gathers them by the row number that each row carries in its link,
 which is cheaper when the same rows come out again and again.
 
-The output of one call is bounded by what ProbeMatches hands out.
+The output of one call is bounded by that of ProbeMatches.
 
 Held by: tests/join/test_hash_join.py
 """

@@ -26,7 +26,7 @@ class PairCondition(msgspec.Struct, frozen=True):
 
     #: (side, column index there) of each column; side 0 is left, 1 right
     columns: tuple[tuple[int, int], ...]
-    #: of those columns
+    #: schema of those columns
     schema: pa.Schema
     #: null is not true
     predicate: Callable[[pa.RecordBatch], pa.BooleanArray]

@@ -1,4 +1,4 @@
-# ProbeMatches: the matches of one chunk of probe rows, handed out as bounded pairs.
+# ProbeMatches: the matches of one chunk of probe rows, returned as bounded pairs.
 
 cimport cython
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
@@ -32,7 +32,7 @@ cdef class ProbeMatches:
     cdef int64_t count
     cdef uint64_t* hashes
     cdef uint8_t* null_flags
-    cdef uint8_t* skip              # 1: answered elsewhere (spilled), or a null key that nobody wants
+    cdef uint8_t* skip              # 1: answered elsewhere (spilled), or an unneeded null key
     cdef uint8_t* matched_before    # 1: matched in an earlier pass over the same rows, or a copied row
     cdef uint8_t* matched           # 1: matched in this pass
     cdef uint32_t* row_sizes        # bytes of the probe rows, where they can come out more than once
@@ -62,7 +62,7 @@ cdef class ProbeMatches:
     cdef bint _unique
     cdef bint _count_bytes
 
-    # Start handing out the chunk. emit_unmatched: probe rows without match, if the join emits them, are known now;
+    # Start returning the chunk's pairs. emit_unmatched: probe rows without match, if the join emits them, are known now;
     # unique: no build key occurs twice; count_bytes: build rows may be large.
     cdef void begin(self, const Emits* emits, bint emit_unmatched, bint unique, bint count_bytes) noexcept nogil
     # The next output in pairs, at most OUTPUT_ROWS and about OUTPUT_BYTES; returns the count, 0 at the end.

@@ -1,4 +1,4 @@
-"""ProbeMatches: the matches of one chunk of probe rows, handed out as bounded pairs (probe row, build row).
+"""ProbeMatches: the matches of one chunk of probe rows, returned as bounded pairs (probe row, build row).
 
     (join fills hashes, skip, heads) ─► begin(...) ─► next_pairs() ─► pairs ... ─► next_pairs() == 0
     with a condition                    begin(...) ─► next_candidates() ─► confirm(flags) ... ─► 0 ─► next_unmatched()

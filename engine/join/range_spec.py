@@ -13,7 +13,7 @@ from engine.graph.range_condition import RangeCondition
 
 
 class RangeSpec(NamedTuple):
-    """Which points lie in the interval of a row."""
+    """The range condition: the points in a row's interval."""
 
     is_point_left: bool
     #: column of the side that has the points

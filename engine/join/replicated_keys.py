@@ -16,9 +16,9 @@ import msgspec
 
 
 class ReplicatedKeys(msgspec.Struct, frozen=True):
-    """Which rows of a join's input are copies."""
+    """The keys whose rows are copies in a join's input."""
 
-    #: of the keys: the 64-bit hash by which the exchange sends rows (``engine/records/hashing.pxd``), unsigned
+    #: 64-bit hashes of the keys, unsigned, by which the exchange sends rows (``engine/records/hashing.pxd``)
     hashes: frozenset[int]
-    #: whether the copies are in the build input (else in the probe input)
+    #: True if the copies are in the build input (else in the probe input)
     is_build: bool

@@ -8,8 +8,8 @@
     rows ──┬── the key is one text, a short one ──► ShortGroups: by the text itself ──────┐
            └── others ──► GroupSlots: by hash, then by the keys of the group's first row ──┴──► numbers of both
 
-Keys are equal as in joins; rows with a null key are skipped by the caller. Whoever has more groups than the caches hold
-parts the rows first. Thread: one. Keys that lie outside are compared where they lie: ``raise_failed_comparison``
+Keys are equal as in joins; rows with a null key are skipped by the caller. A caller with more groups than the caches
+hold parts the rows first. Thread: one. Keys that lie outside are compared where they lie: ``raise_failed_comparison``
 afterwards.
 
 Held by: tests/join/test_asof_groups.py

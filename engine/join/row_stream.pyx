@@ -3,7 +3,7 @@
     stream = RowStream(file) ─► next_rows(...) ─► ... ─► 0 ─► close()
     RowStream(file, codec, part)            only the rows of a KeyPart, put together from as many blocks as it takes
 
-Rows are whole inside a block, so the addresses point into the reader's block. Sizes are checked before a row is handed
+Rows are whole inside a block, so the addresses point into the reader's block. Sizes are checked before a row is given
 out: a file that does not hold rows raises CorruptBlockError. The same file yields the same chunks every time.
 
 Held by: tests/join/test_join_passes.py

@@ -13,7 +13,7 @@ decoded for the merge. Order and equality are those of sort keys: -0.0 equals 0.
 number, strings compare by bytes, null comes first. Rows with null keys are passed over and never compared, so
 prefixes have no bits for nulls, and the 64 bits of one number decide.
 
-Memory: about 23 bytes for each row, and what RowBatch holds, until the batch goes. Thread: one. Who compares asks
+Memory: about 23 bytes for each row, and what RowBatch holds, until the batch goes. Thread: one. A comparison asks
 ``raise_failed_comparison`` before what came of it is used.
 
 Held by: tests/join/test_outside_merge.py
@@ -49,7 +49,7 @@ cdef list _key_columns(JoinSide side):
 
 @cython.final
 cdef class KeyOrder:
-    """How the keys of both sides compare."""
+    """The comparison of both sides' keys."""
 
     def __cinit__(self, JoinSide left not None, JoinSide right not None):
         left_keys, right_keys = _key_columns(left), _key_columns(right)

@@ -10,7 +10,7 @@ from engine.records.row_sieve cimport RowSieve
 
 @cython.final
 cdef class SpillSieve(RowSieve):
-    cdef public bint drops_all           # nobody needs the join's output any more
+    cdef public bint drops_all           # the join's output is not needed any more
     cdef HashJoin _join
 
     # The rows of one chunk that are left go to kept; returns how many.

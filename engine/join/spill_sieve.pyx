@@ -7,8 +7,8 @@
 Without it such a row is decoded to Arrow, taken by index and encoded again, which costs more than the rest of what is
 done with it. Rows whose partition is in memory, and those with a null key, are left to ``HashJoin.probe``.
 
-Invariants: a row is either taken, or left, or dropped because a Bloom filter says that it has no match and nobody wants
-it for its own sake.
+Invariants: a row is either taken, or left, or dropped because a Bloom filter says that it has no match and no output
+needs it for its own sake.
 Thread: that of the join, while none of its iterators is in use.
 """
 

@@ -13,7 +13,7 @@ Sizes of both sides are known only now, which is why roles are chosen again: eve
 (``join_type``).
 
 Source: role reversal is in Graefe et al., "Hash joins and hash teams in SQL Server". Flink's BinaryHashTable gives up
-after level 3 and hands the partition to a sort-merge join; its older table throws ("Hash join exceeded maximum number
+after level 3 and passes the partition to a sort-merge join; its older table throws ("Hash join exceeded maximum number
 of recursions").
 """
 
@@ -49,12 +49,12 @@ class SpilledPair(msgspec.Struct, frozen=True):
     build_bytes: int
     probe_rows: int
     probe_bytes: int
-    #: of the partitions that this pair would be scattered into
+    #: level of the partitions that this pair would be scattered into
     level: int
     #: build and probe rows of the partitions this one came from, together
     parent_rows: int
     parent_probe_rows: int
-    #: whether these roles are the reverse of those that the join began with
+    #: True if these roles are the reverse of those that the join began with
     is_reversed: bool = False
 
     def reversed(self) -> SpilledPair:
@@ -93,7 +93,7 @@ class SpilledPair(msgspec.Struct, frozen=True):
         return passes_pay(block_count, self.level, PASSES_CHEAP) or passes_bytes <= scatter_bytes
 
     def part_count(self, block_count: int) -> int:
-        """Return in how many parts of its keys to join a pair block-wise: 1, or so many that each should be one block.
+        """Return the number of parts of its keys for a block-wise join: 1, or so many that each fits one block.
 
         A large build file is not read several times for the sake of a small probe file.
         """

@@ -22,7 +22,7 @@ cdef class TableChoice:
     cdef JoinSide _probe
     cdef TaggedTable _tagged
     cdef DenseTable _dense
-    cdef DictionaryTable _dictionary     # None while nobody asked for it
+    cdef DictionaryTable _dictionary     # None until it is asked for
 
     # A dictionary table to take rows before partitions do, leaving them so many pages; None: not for this build side.
     cdef DictionaryTable open_dictionary(self, int64_t pages_kept, bint one_is_enough)

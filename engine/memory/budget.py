@@ -209,7 +209,7 @@ class Budget:
             self._set_size(target, size)
 
     def end(self, reservation: Reservation) -> None:
-        """Give back what a reservation holds; called by Reservation.close."""
+        """Release what a reservation holds; called by Reservation.close."""
         with self._changed:
             self._set_size(reservation, 0)
             if reservation.role is not None:
@@ -266,7 +266,7 @@ class Reservation:
         return part
 
     def close(self) -> None:
-        """Give everything back; idempotent."""
+        """Release everything; idempotent."""
         budget, self._budget = self._budget, None
         if budget is not None:
             budget.end(self)

@@ -225,7 +225,7 @@ class FreedMemory:
         self._not_before_s = clock.monotonic_s()  # guarded by: self._lock
 
     def give_back(self) -> bool:
-        """Give back the holes of the heap unless that took long not long ago; return whether it was done."""
+        """Release the holes of the heap unless that took long not long ago; return whether it was done."""
         with self._lock:
             began_s = self._clock.monotonic_s()
             trim = _malloc_trim()

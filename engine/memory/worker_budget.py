@@ -54,7 +54,7 @@ class WorkerBudget:
         return self._limit_bytes - min(self._spare_bytes, max(0, reserved))
 
     def take(self, job: str) -> None:
-        """Note that functions of a job run here; idempotent."""
+        """Record that functions of a job run here; idempotent."""
         with self._lock:
             is_first = not self._jobs
             self._jobs.add(job)
@@ -62,7 +62,7 @@ class WorkerBudget:
                 self._manager.keep_free(self._spare_bytes)
 
     def give_back(self, job: str) -> None:
-        """Note that a job has ended, whether it had functions or not."""
+        """Record that a job has ended, whether it had functions or not."""
         with self._lock:
             self._jobs.discard(job)
             if not self._jobs and self._manager is not None and not self._manager.closed:

@@ -46,7 +46,7 @@ class ClusterResources(TaskResources, Protocol):
         ...
 
     def close(self) -> None:
-        """Give everything back."""
+        """Release everything."""
         ...
 
 
@@ -174,5 +174,5 @@ class ClusterComponents:
         self._on_fatal(error)
 
     def notify_leader(self, information: LeaderInformation | None) -> None:
-        """Note the leader."""
+        """Record the leader."""
         self._leader = information

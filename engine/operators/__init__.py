@@ -1,8 +1,8 @@
-"""What runs inside a task: a head driver and the chain of operators behind it.
+"""Operators: the work of a task, a head driver and the chain of operators behind it.
 
     BatchTask ── opens the chain from its TaskDeploymentDescriptor, runs the driver, finishes, closes
       ├── SourceDriver     reads the splits of the subtask          (no input)
-      ├── InputDriver      hands one input's batches or row pages on (one input, or a union)
+      ├── InputDriver      passes on one input's batches or row pages (one input, or a union)
       ├── HashJoinDriver   builds from one input, probes with the other
       └── SortMergeJoinDriver   sorts both inputs, merges them
             └──► ChainedOperator ──► ChainedOperator ──► RecordWriters (to other tasks)   or   SinkOperator (a file)
@@ -20,12 +20,12 @@
     explode_operator.py    elements of lists as rows
     python_operator.py user functions in worker processes
     sink_operator.py   stages a file for the commit
-    drivers.py         heads that read splits or hand one input on
+    drivers.py         heads that read splits or pass on one input
     chained_source.py  an input that the task reads itself: a source and row-wise operators
     hash_join_driver.py    the head of a hash join
     shared_builds.py   one build side for all subtasks of a broadcast join in a process
-    split_hands.py     splits of a source, which its subtasks in a process take from each other
-    runtime_filters.py filters of sources, made of a join's build side; filter_board: for those in other tasks
+    split_queues.py     splits of a source, which its subtasks in a process take from each other
+    runtime_filters.py filters of sources, made of a join's build side; filter_registry: for those in other tasks
     sort_merge_driver.py   the head of a sort-merge join
     partitioned_asof_driver.py   the head of an as-of join by keys, partition by partition
     pair_conditions.py a join's condition, as a predicate over pairs of rows

@@ -44,7 +44,7 @@ class Aggregate(ChainedOperator):
         self.compact_columns = self._aggregate.compact_columns
 
     def _value_owner(self, context: TaskContext, phase: str) -> CountedValues | None:
-        """Return where the wide values of a partial aggregate lie: where the rows that it sends refer to them."""
+        """Return the owner of a partial aggregate's wide values: the space that the rows it sends refer to."""
         return context.value_owner(self.descriptor) if phase in PARTIAL_PHASES and context.shares_values else None
 
     @property

@@ -22,7 +22,7 @@ _lock: Final = threading.Lock()
 
 
 class _Tasks:
-    """Of this process: tasks that run, and what Arrow held when none did."""
+    """The tasks of this process, and the memory that Arrow held when none ran."""
 
     #: weak: an attempt that never began is not closed
     at_work: Final[weakref.WeakSet[ArrowPeak]] = weakref.WeakSet()  # guarded by: _lock
@@ -30,7 +30,7 @@ class _Tasks:
 
 
 class ArrowPeak:
-    """What one task sees."""
+    """The peak of Arrow's memory as one task sees it."""
 
     def __init__(self) -> None:
         self._pool = pa.default_memory_pool()

@@ -57,7 +57,7 @@ class TaskOutput:
 
     def __init__(self) -> None:
         self.writers: list[Writer] = []
-        #: what left the task as sorted runs; batches are counted in front of this one
+        #: number of rows that left the task as sorted runs; batches are counted before this one
         self.kept_rows = 0
         self.kept_bytes = 0
 
@@ -66,7 +66,7 @@ class TaskOutput:
         """Whether a batch waits for consumers that take batches by reference."""
         return any(isinstance(writer, BatchBroadcastWriter) and writer.is_waiting for writer in tuple(self.writers))
 
-    #: its writers make rows of batches, or hand them over as they are
+    #: True if its writers encode rows of batches, or pass them on as they are
     takes_pages = False
     sieve = None
     compact_columns: frozenset[str] = frozenset()
@@ -82,7 +82,7 @@ class TaskOutput:
             writer.emit(batch)
 
     def keep_runs(self, runs: KeptRuns) -> None:
-        """Hand sorted runs to the one data set that takes them."""
+        """Pass sorted runs to the one data set that takes them."""
         (writer,) = self.writers
         assert isinstance(writer, SortedRunsWriter), "runs go to a sorted partition"
         writer.keep(runs)
@@ -110,7 +110,7 @@ class BatchTask:
         self._partitions: list[ResultPartition] = []  # guarded by: self._lock
         self._inputs: dict[int, TaskInput] = {}  # guarded by: self._lock
         self._output = TaskOutput()
-        #: in front of it
+        #: meter before the output
         self._output_meter: Meter | None = None
         self._operators: list[ChainedOperator] = []
         self._driver: Driver | None = None
@@ -151,7 +151,7 @@ class BatchTask:
             operator.cancel()
 
     def counters(self) -> TaskCounters:
-        """Return what the attempt has done so far; from any thread."""
+        """Return the counters of the attempt so far; from any thread."""
         self._context.count_resources()
         driver = self._driver
         rows_out, bytes_out = self._given()
@@ -187,7 +187,7 @@ class BatchTask:
         )
 
     def _operator_counters(self, idle_ns: int, given: tuple[int, int]) -> tuple[OperatorCounters, ...]:
-        """Return those of the feed, if there is one, then those of the chain."""
+        """Return the counters of the feed, if there is one, then those of the chain."""
         driver, feed, accounts = self._driver, self._feed, self._context.accounts
         filter_wait_ns = self._context.filter_wait_ns
         if driver is None:
@@ -208,7 +208,7 @@ class BatchTask:
         return operators
 
     def activity(self) -> TaskActivity:
-        """Return what the attempt does at this moment; from any thread."""
+        """Return the current activity of the attempt; from any thread."""
         with self._lock:
             partitions, inputs = tuple(self._partitions), tuple(self._inputs.values())
         if any(partition.is_waiting for partition in partitions) or self._output.is_waiting:
@@ -218,7 +218,7 @@ class BatchTask:
         return TaskActivity.BUSY
 
     def wait(self) -> TaskWait | None:
-        """Return what the attempt waits for at this moment, None when it is at work; from any thread."""
+        """Return the current wait of the attempt, None while it works; from any thread."""
         with self._lock:
             partitions, inputs = tuple(self._partitions), tuple(self._inputs.values())
         writers, operators = tuple(self._output.writers), tuple(self._operators)

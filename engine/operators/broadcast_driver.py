@@ -28,7 +28,7 @@ BROADCAST_BYTES_FLOOR = 16 << 20
 
 
 class BroadcastDriver:
-    """Takes broadcast inputs to their end, then hands the main one on; in front of a function."""
+    """Reads broadcast inputs to their end, then passes on the main one; in front of a function."""
 
     def __init__(self, inputs: dict[int, TaskInput], function: PythonFunctionOperator) -> None:
         self._inputs = inputs
@@ -76,5 +76,5 @@ class BroadcastDriver:
         return task_input.schema, batches
 
     def close(self) -> None:
-        """Nothing is held here."""
+        """Do nothing: the driver holds nothing."""
         self._main.close()

@@ -4,8 +4,8 @@
 
     source ─► projections, filters ─► batches        read when a batch is asked for: nothing before the first one
 
-To its task it is an input as any: it counts what comes through. Nobody runs on where its rows are not needed any more,
-so who has enough stops to ask.
+To its task it is an input as any: it counts what comes through. No operator runs on where its rows are not needed any
+more, so one with enough rows stops to ask.
 
 Source: Flink's ChainedSource of a multiple-input task; which sources are chained so: ``graph.chained_sources``.
 """
@@ -50,7 +50,7 @@ class _Made:
 class ChainedSource:
     """A source and row-wise operators behind it."""
 
-    #: who has enough need not take the rest
+    #: False: a consumer with enough rows need not read the rest
     is_drained = False
 
     def __init__(self, feed: Sequence[OperatorDescriptor]) -> None:
@@ -83,7 +83,7 @@ class ChainedSource:
         self._source.filter_by(filters, wanted)
 
     def batches(self, _sieve: RowSieve | None = None) -> Iterator[pa.RecordBatch]:
-        """Yield everything; a sieve has nothing to do, for no rows come as pages."""
+        """Yield everything; a ``sieve`` has nothing to do, since no rows come as pages."""
         made = self._made.batches
         for _ in self.meters.driving.each(self._source.steps()):
             while made:

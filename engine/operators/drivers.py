@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from engine.graph.operator_descriptor import OperatorDescriptor
     from engine.graph.runtime_filter import RuntimeFilter
     from engine.operators.runtime_filters import RuntimeFilters
-    from engine.operators.split_hands import SplitHand
+    from engine.operators.split_queues import SplitQueue
     from engine.operators.task_inputs import TaskInput
     from engine.partitions.partition_sieve import PartitionSieve
     from engine.records.adaptive_key_filter import AdaptiveKeyFilter
@@ -65,7 +65,7 @@ class Driver(Protocol):
 
 
 class BatchInput(Protocol):
-    """What comes as batches: from other tasks (TaskInput), or from a source that this task reads (ChainedSource)."""
+    """The input as batches: from other tasks (TaskInput), or from a source that this task reads (ChainedSource)."""
 
     @property
     def rows_in(self) -> int:
@@ -79,11 +79,11 @@ class BatchInput(Protocol):
 
     @property
     def is_drained(self) -> bool:
-        """Whether all of it must be taken, though nobody wants the rest."""
+        """Whether all of it must be read, even if the rest is not needed."""
         ...
 
     def batches(self, sieve: RowSieve | None = None, /) -> Iterator[pa.RecordBatch]:
-        """Yield everything; a sieve takes rows of pages as they are."""
+        """Yield everything; a ``sieve`` takes rows of pages as they are."""
         ...
 
 
@@ -94,8 +94,8 @@ class SourceDriver:
         self._descriptor = descriptor
         #: filters that others have made for it
         self._awaited: RuntimeFilters | None = None
-        #: its splits, where others may read them
-        self._hand: SplitHand | None = None
+        #: splits that other subtasks may read
+        self._queue: SplitQueue | None = None
         #: a source takes nothing from other tasks
         self.rows_in = 0
         self.bytes_in = 0
@@ -110,8 +110,8 @@ class SourceDriver:
         attempt = context.descriptor.attempt
         if context.descriptor.shares_splits and is_sharing(self._reader):
             key = (context.descriptor.job_id, attempt.vertex, attempt.attempt_number)
-            self._hand = context.services.split_hands.enter(key, context.descriptor.splits)
-            self._reader.take_from(self._hand.take)
+            self._queue = context.services.split_queues.enter(key, context.descriptor.splits)
+            self._reader.take_from(self._queue.take)
         if output.compact_columns and is_compact(self._reader):
             self._reader.keep_compact(output.compact_columns)
         self._reader_filters = is_filtering(self._reader)
@@ -139,7 +139,7 @@ class SourceDriver:
                 continue
             context.waits_for = "the build side of the join that it sends rows to"
             began = perf_counter_ns()
-            parts = context.services.filter_board.wait(
+            parts = context.services.filter_registry.wait(
                 partition.id, partition.subpartition_count, context.check_cancelled
             )
             context.filter_wait_ns += perf_counter_ns() - began
@@ -202,8 +202,8 @@ class SourceDriver:
         return paced(self._reader, operator.rate_limit * share, self._context.check_cancelled)
 
     def _leave_splits(self) -> None:
-        if self._hand is not None:
-            self._hand.leave()
+        if self._queue is not None:
+            self._queue.leave()
 
     def close(self) -> None:
         """Close the open file."""
@@ -215,7 +215,7 @@ class SourceDriver:
 
 
 class InputDriver:
-    """Hands one logical input on."""
+    """Passes on one logical input."""
 
     def __init__(self, task_input: TaskInput) -> None:
         self._input = task_input

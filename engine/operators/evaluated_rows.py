@@ -1,4 +1,4 @@
-"""EvaluatedRows: the base of operators that hand their rows to an evaluation, and its results on.
+"""EvaluatedRows: the base of operators that pass their rows to an evaluation, and its results on.
 
     Window, SortedAggregate      rows come sorted           ``sorted_rows``
     PartitionedAggregate         rows come in any order     ``partitioned_aggregate``
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 
 class Evaluation(Protocol):
-    """What turns rows into results."""
+    """An evaluation that turns rows into results."""
 
     def add(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Take rows; give what is complete."""
         ...
 
     def finish(self) -> Iterator[pa.RecordBatch]:
-        """Give what is left."""
+        """Return the remaining results."""
         ...
 
     def close(self) -> None:
@@ -41,7 +41,7 @@ EvaluationT = TypeVar("EvaluationT", bound=Evaluation)
 
 
 class EvaluatedRows(ChainedOperator, Generic[EvaluationT]):
-    """Hands batches to an evaluation and its results on."""
+    """Passes batches to an evaluation, and its results on."""
 
     _evaluation: EvaluationT | None = None
 

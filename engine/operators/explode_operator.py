@@ -40,11 +40,11 @@ class Explode(ChainedOperator):
 
     @property
     def is_satisfied(self) -> bool:
-        """As what follows says."""
+        """True if the operators behind it need no more rows."""
         return self.output.is_satisfied
 
     def process(self, batch: pa.RecordBatch) -> None:
-        """Hand on the rows of the elements, until no more are wanted."""
+        """Pass on the rows of the elements, until no more are wanted."""
         operator = self._operator
         for piece in exploded(batch, operator.column, operator.position, operator.keep_empty):
             self.output.process(piece)
@@ -84,7 +84,7 @@ def exploded(batch: pa.RecordBatch, column: str, position: str, keep_empty: bool
 
 
 def _of_rows(rows: pa.RecordBatch, index: int, counts: pa.Array, total: int, position: str) -> pa.RecordBatch:
-    """Return what comes of some rows; ``counts``: how many of each, 1 also where there is no element."""
+    """Return the exploded rows; ``counts``: elements of each row, 1 also for rows without any."""
     lists = rows.column(index)
     values = pc.list_flatten(lists)
     if not position and len(values) == total and lists.null_count == 0 and not pa.types.is_fixed_size_list(lists.type):
@@ -101,7 +101,7 @@ def _of_rows(rows: pa.RecordBatch, index: int, counts: pa.Array, total: int, pos
 
 
 def _of_one_row(row: pa.RecordBatch, index: int, step: int, position: str) -> Iterator[pa.RecordBatch]:
-    """Yield what comes of one row of many elements, so many at a time."""
+    """Yield the exploded rows of one row with many elements, so many at a time."""
     values = pc.list_flatten(row.column(index))
     for start in range(0, len(values), step):
         part = values.slice(start, step)

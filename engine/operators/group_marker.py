@@ -55,7 +55,7 @@ class GroupMarker:
         return pa.RecordBatch.from_arrays([*batch.columns, marks], schema=self._schema)
 
     def _changes(self, batch: pa.RecordBatch, columns: Sequence[str]) -> pa.Array:
-        """Return for each row whether one of the columns differs from the row before."""
+        """Return a flag for each row: whether one of the columns differs from the row before."""
         changes = pa.repeat(False, batch.num_rows)
         for name in columns:
             column = batch.column(name)
@@ -64,7 +64,7 @@ class GroupMarker:
         return changes
 
     def _first_change(self, name: str, first: pa.Array) -> pa.Array:
-        """Return whether the first value of a batch differs from the row before; of the first batch nobody asks."""
+        """Return whether the first value of a batch differs from the row before; not asked of the first batch."""
         before = self._last.get(name, first)
         if isinstance(before, bytes):
             return pa.array([_digest(first) != before])
@@ -80,7 +80,7 @@ def _digest(value: pa.Array) -> bytes | None:
 
 
 def _differs(previous: pa.Array, current: pa.Array) -> pa.Array:
-    """Return where two arrays of one type differ; null equals null and NaN equals NaN."""
+    """Return the mask of rows where two arrays of one type differ; null equals null and NaN equals NaN."""
     if pa.types.is_dictionary(current.type):
         previous, current = previous.dictionary_decode(), current.dictionary_decode()
     if pa.types.is_null(current.type):

@@ -46,9 +46,9 @@ if TYPE_CHECKING:
     from engine.memory.page_pool import PagePool
     from engine.operators.drivers import BatchInput
     from engine.operators.operator import Output, TaskContext
-    from engine.operators.shared_builds import Seat
+    from engine.operators.shared_builds import Member
 
-#: with debug.force-spill: build rows in memory at one time
+#: limit of build rows in memory with debug.force-spill
 FORCED_ROW_LIMIT = 8
 
 _END = object()
@@ -68,9 +68,9 @@ class HashJoinDriver:
         self._probe: BatchInput = feed or inputs[1 - operator.first_input]
         self._build_rows = 0
         self._join: HashJoin | None = None
-        self._seat: Seat | None = None
+        self._member: Member | None = None
         self._sieve: SpillSieve | None = None
-        #: those that this subtask has made
+        #: filters that this subtask has made
         self._filters: RuntimeFilters | None = None
         #: producers that have them
         self._offered: list[InputChannelDescriptor] = []
@@ -94,24 +94,24 @@ class HashJoinDriver:
         emits = self._spec.emission(build_is_left=self._spec.build_is_left)
         if self._build.is_broadcast and task.parallelism > 1 and not (emits.matched_build or emits.unmatched_build):
             key = (task.job_id, task.attempt.vertex, task.attempt.attempt_number)
-            self._seat = context.services.shared_builds.enter(key)
-        if self._seat is None or self._seat.is_builder:
+            self._member = context.services.shared_builds.enter(key)
+        if self._member is None or self._member.is_builder:
             self._join = self._own_join()
 
     def run(self) -> None:
         """Build, probe, then the spilled partitions."""
         join = self._join
-        seat = self._seat
-        if seat is not None:
-            join = self._build_shared(seat) if seat.is_builder else self._build_like_another(seat)
-            self._filter_probe(seat.filters)
+        member = self._member
+        if member is not None:
+            join = self._build_shared(member) if member.is_builder else self._build_like_another(member)
+            self._filter_probe(member.filters)
         else:
             assert join is not None, "join is closed"
             self._fill(join)
             self._filter_probe(self._filters)
         self._probe_with(join)
-        if seat is not None and seat.is_builder:
-            seat.wait_for_copies(self._context.check_cancelled)
+        if member is not None and member.is_builder:
+            member.wait_for_copies(self._context.check_cancelled)
         if not self._output.is_satisfied:
             self._emit(larger(join.finish_probe()))
 
@@ -119,7 +119,7 @@ class HashJoinDriver:
         """Have the rows of the probe side filtered where they are read: by this task itself, or by others."""
         wanted = self._operator.filters
         if isinstance(self._probe, TaskInput):
-            board = self._context.services.filter_board
+            board = self._context.services.filter_registry
             self._offered = [channel for channel in self._probe.channels if wanted and not is_remote(channel)]
             for channel in self._offered:
                 board.offer(channel.partition, channel.subpartition_index, filters)
@@ -128,7 +128,7 @@ class HashJoinDriver:
 
     def _probe_with(self, join: HashJoin) -> None:
         self._sieve = sieve = SpillSieve(join) if join.partitions_spilled else None
-        # Of a batch a join may leave a few rows. The first ones are handed on at once, for who wants few.
+        # Of a batch a join may leave a few rows. The first ones are passed on at once, for consumers of few rows.
         small = SmallBatches(rows_min=1)
         for batch in self._probe.batches(sieve):
             # A satisfied limit does not stop an input whose producers run on: it is drained.
@@ -143,17 +143,17 @@ class HashJoinDriver:
 
     def close(self) -> None:
         """Give pages and files back."""
-        seat, join = self._seat, self._join
-        if seat is not None and seat.is_builder and not seat.is_shared:
+        member, join = self._member, self._join
+        if member is not None and member.is_builder and not member.is_shared:
             # Subtasks that copy read what the join is about to give back.
-            seat.leave()
+            member.leave()
         if join is not None:
             self._join = None
             join.close()
-        if seat is not None:
-            seat.leave()
+        if member is not None:
+            member.leave()
         for channel in self._offered:
-            self._context.services.filter_board.withdraw(channel.partition, channel.subpartition_index)
+            self._context.services.filter_registry.withdraw(channel.partition, channel.subpartition_index)
         if self._filters is not None:
             self._filters.close()
 
@@ -200,17 +200,17 @@ class HashJoinDriver:
         if operator.filters and not self._spec.emission(build_is_left=operator.build_left).unmatched_probe:
             self._filters = make_filters(join, operator.filters)
 
-    def _build_shared(self, seat: Seat) -> HashJoin:
+    def _build_shared(self, member: Member) -> HashJoin:
         owner = self._join
         assert owner is not None, "join is closed"
         try:
             self._fill(owner)
         except BaseException as error:
-            seat.fail(error)
+            member.fail(error)
             raise
-        seat.filters = self._filters
+        member.filters = self._filters
         if not can_be_borrowed(owner):
-            seat.offer_copy(owner)
+            member.offer_copy(owner)
             return owner
         pool, space = self._pool, self._space
 
@@ -225,7 +225,7 @@ class HashJoinDriver:
 
         self._join = None
         self._context.hand_over(pool, space)
-        seat.share(owner, give_back)
+        member.share(owner, give_back)
         return self._borrow(owner)
 
     def _borrow(self, owner: HashJoin) -> HashJoin:
@@ -233,22 +233,22 @@ class HashJoinDriver:
         borrow_build(join, owner)
         return join
 
-    def _build_like_another(self, seat: Seat) -> HashJoin:
+    def _build_like_another(self, member: Member) -> HashJoin:
         """Drop the rows, which the builder has as well, and borrow or copy the builder's."""
         for element in self._build.elements():
             if isinstance(element, RowPage):
                 element.recycle()
         self._context.waits_for = "the same table that another subtask builds"
-        owner = seat.wait(self._context.check_cancelled)
+        owner = member.wait(self._context.check_cancelled)
         self._context.waits_for = ""
         self._build_rows = owner.build_rows
-        if seat.is_shared:
+        if member.is_shared:
             return self._borrow(owner)
         self._join = join = self._own_join()
         chunks = copy_build(join, owner)
-        while seat.step(lambda: next(chunks, _END) is not _END):
+        while member.step(lambda: next(chunks, _END) is not _END):
             self._context.check_cancelled()
-        seat.end_copy()
+        member.end_copy()
         join.finish_build()
         return join
 

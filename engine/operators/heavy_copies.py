@@ -1,4 +1,4 @@
-"""Which rows of a join's input are copies in this subtask: those of heavy keys whose home is another one.
+"""Heavy copies: rows of a join's input that are copies in this subtask, since another one is the home of their keys.
 
 Heavy keys of a repartitioned join are spread on one side and replicated on the other. A replicated row is no copy at
 its key's home, the channel of its hash: there it comes out when it has no match. Only rows that come out for their own

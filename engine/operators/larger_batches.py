@@ -3,9 +3,9 @@
     for batch in larger(join.finish_probe()): output.process(batch)
 
 Partitions come back from disk page by page, and of a page of wide rows a join may leave ten (``SmallBatches`` says what
-that costs whoever follows). The first ones are handed on sooner, for who wants a few rows only.
+that costs later operators). The first ones are passed on sooner, for consumers of a few rows.
 
-Limits: a batch is held back until enough have come, so this is for streams that do not wait for anybody.
+Limits: a batch is held back until enough have come, so this is for streams that wait for nothing.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from engine.records.bounded_batches import SmallBatches
 
 
 def larger(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield the same rows in the same order, in fewer batches where they are small."""
+    """Combine small batches: equal rows in equal order, in fewer batches."""
     small = SmallBatches(rows_min=1)
     for batch in batches:
         yield from small.add(batch)

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 class Output(Protocol):
-    """Where an operator sends its batches."""
+    """The target of an operator's batches."""
 
     @property
     def takes_pages(self) -> bool:
@@ -46,7 +46,7 @@ class Output(Protocol):
 
     @property
     def sieve(self) -> PartitionSieve | None:
-        """What takes rows of pages before they become batches; None: nothing."""
+        """The ``PartitionSieve`` that takes rows of pages before they become batches; None: there is none."""
         ...
 
     @property
@@ -86,7 +86,7 @@ class RowsOutput(Output, Protocol):
 
 
 class TaskContext:
-    """What operators of one attempt share: descriptor, services, counters, spaces, cancellation."""
+    """The context that operators of one attempt share: descriptor, services, counters, spaces, cancellation."""
 
     def __init__(
         self, descriptor: TaskDeploymentDescriptor, services: TaskServices, configuration: Configuration
@@ -103,26 +103,26 @@ class TaskContext:
         self.pruned_groups = 0
         #: rows that filters of joins, or a top-n behind it, have left out of the source
         self.filtered_rows = 0
-        #: that the source has waited for them
+        #: time that the source has waited for them
         self.filter_wait_ns = 0
         #: number of the run that rows of the source are in, where they come in runs (``SourceOperator.in_runs``)
         self.run = 0
         self.arrow_peak = ArrowPeak()
         #: most that one of its Python workers held
         self.worker_bytes_peak = 0
-        #: as of ``TaskCounters``; replaced, never changed
+        #: notes as in ``TaskCounters``; replaced, never changed
         self.notes: dict[str, str] = {}
-        #: what rich functions of this attempt have counted
+        #: counters of rich functions of this attempt
         self.function_counters: dict[str, int] = {}
         self.is_cancelled = False
-        #: what another task of the process does first, for people; "": nothing
+        #: work of another task of the process that comes first, for people; "": none
         self.waits_for = ""
         self._pools: list[PagePool] = []
         self._spaces: list[SpillSpace] = []
         self._values: list[CountedValues] = []
-        #: by operator
+        #: spill accounts by operator
         self.accounts = SpillAccounts()
-        #: spilled to spaces that somebody else closes
+        #: bytes spilled to spaces that other owners close
         self._handed_over_bytes = 0
 
     @property
@@ -180,7 +180,7 @@ class TaskContext:
         return space
 
     def value_owner(self, operator: OperatorDescriptor | None = None) -> CountedValues:
-        """Return where wide values lie that outlive the task: with the job in this process.
+        """Return the owner of wide values that outlive the task: the job's in this process.
 
         What it takes is counted here, and for the operator, if it is one's.
         """
@@ -192,11 +192,11 @@ class TaskContext:
 
     @property
     def shares_values(self) -> bool:
-        """Whether rows that leave the task hold references: nobody reads them who could not follow one."""
+        """Whether rows that leave the task hold references: all of their readers can follow these."""
         return self.services.data_plane is None
 
     def hand_over(self, pool: PagePool, space: SpillSpace) -> None:
-        """Let memory and files outlive the attempt: somebody else closes them."""
+        """Let memory and files outlive the attempt: their new owner closes them."""
         self.count_resources()
         self._handed_over_bytes += space.spilled_bytes
         self.accounts.hand_over(pool, space)
@@ -215,13 +215,13 @@ class TaskContext:
             space.cancel()
 
     def add_function_counters(self, counters: dict[str, int]) -> None:
-        """Add what a rich function has counted."""
+        """Add the counters of a rich function."""
         # A new dict: others read the old one for progress.
         names = {*self.function_counters, *counters}
         self.function_counters = {n: self.function_counters.get(n, 0) + counters.get(n, 0) for n in sorted(names)}
 
     def count_resources(self) -> None:
-        """Refresh ``spilled_bytes`` and ``pages_peak`` from the pools and spaces handed out."""
+        """Refresh ``spilled_bytes`` and ``pages_peak`` from the pools and spaces in use."""
         self.spilled_bytes = self._handed_over_bytes + sum(space.spilled_bytes for space in self._spaces)
         self.spilled_bytes += sum(values.spilled_bytes for values in tuple(self._values))
         self.pages_peak = max(self.pages_peak, sum(pool.pages_peak for pool in tuple(self._pools)))
@@ -243,13 +243,13 @@ class ChainedOperator:
 
     #: rows that left the job here: written by a sink
     rows_out = 0
-    #: whether it is a RowsOutput
+    #: True for a RowsOutput
     takes_pages = False
-    #: takes rows of pages before they become batches
+    #: ``PartitionSieve`` that takes rows of pages before they become batches
     sieve: PartitionSieve | None = None
-    #: those that need not be plain; once it is open
+    #: columns that may be compact; set once it is open
     compact_columns: frozenset[str] = frozenset()
-    #: whether something runs for it beside the task; from any thread
+    #: True if work for it runs beside the task; from any thread
     is_at_work = False
 
     @property

@@ -5,8 +5,8 @@
 
 A Meter stands in front of an operator and counts batch by batch: rows, bytes, and how long ``process`` took, which has
 the time of everything behind it in it. An operator's own time is what it took, with its ``finish``, less what the next
-one took; the first one's is that of the driver, less waiting for input and what a feed took. Handing rows on to other
-tasks is nobody's own time but the task's (``output_us``).
+one took; the first one's is that of the driver, less waiting for input and what a feed took. Sending rows to other
+tasks is time of the task, and of no operator (``output_us``).
 
 Two looks at the clock a batch: nothing beside what a batch costs. Numbers that are read while the task runs are those
 of the batches that are through.
@@ -57,7 +57,7 @@ class Meter:
 
     @property
     def sieve(self) -> PartitionSieve | None:
-        """What takes rows of pages before they become batches."""
+        """The ``PartitionSieve`` that takes rows of pages before they become batches."""
         return self._inner.sieve
 
     @property
@@ -76,7 +76,7 @@ class Meter:
         return cast("RowsOutput", self._inner).rows_in
 
     def process(self, batch: pa.RecordBatch) -> None:
-        """Hand a batch on."""
+        """Pass on a batch."""
         self.rows += batch.num_rows
         self.bytes += batch_bytes(batch)
         began = perf_counter_ns()
@@ -84,19 +84,19 @@ class Meter:
         self.busy_ns += perf_counter_ns() - began
 
     def process_page(self, segment: MemorySegment, size_bytes: int) -> None:
-        """Hand a page of rows on; who takes it counts its rows."""
+        """Pass on a page of rows; its reader counts its rows."""
         began = perf_counter_ns()
         cast("RowsOutput", self._inner).process_page(segment, size_bytes)
         self.busy_ns += perf_counter_ns() - began
 
     def process_rows(self, rows: bytearray) -> None:
-        """Hand rows on that are larger than a page."""
+        """Pass on rows that are larger than a page."""
         began = perf_counter_ns()
         cast("RowsOutput", self._inner).process_rows(rows)
         self.busy_ns += perf_counter_ns() - began
 
     def keep_runs(self, runs: KeptRuns) -> None:
-        """Hand sorted runs on."""
+        """Pass on sorted runs."""
         began = perf_counter_ns()
         cast("RunsOutput", self._inner).keep_runs(runs)
         self.busy_ns += perf_counter_ns() - began
@@ -113,7 +113,7 @@ class Stopwatch:
 
     @property
     def total_ns(self) -> int:
-        """So far; from any thread."""
+        """Time so far; from any thread."""
         began = self._began
         return self._total_ns + (perf_counter_ns() - began if began else 0)
 
@@ -138,7 +138,7 @@ class Stopwatch:
 
 
 class ChainMeters:
-    """Those of one chain.
+    """The meters of one chain.
 
     Args:
         chain: its operators.
@@ -148,10 +148,10 @@ class ChainMeters:
     def __init__(self, chain: Sequence[OperatorDescriptor], is_led: bool) -> None:
         self._chain = chain
         self._is_led = is_led
-        #: in front of each operator but a leading one, then in front of the end
+        #: meters before each operator but the first, then before the end
         self._meters: list[Meter] = []
         self._finishing = [Stopwatch() for _ in chain]
-        #: of the driver, or of making what comes from a feed
+        #: time of the driver, or of reading a feed
         self.driving = Stopwatch()
 
     def before(self, output: Output) -> Meter:
@@ -170,7 +170,7 @@ class ChainMeters:
         return self._meters[-1].busy_ns if self._meters else 0
 
     def counters(self, accounts: SpillAccounts, waited_ns: int = 0) -> tuple[OperatorCounters, ...]:
-        """Return those of all operators, in order; what came from and went to other tasks is not in them.
+        """Return the counters of all operators, in order, without exchanges with other tasks.
 
         waited_ns: the driver's time that was none of the first operator's.
         """

@@ -24,7 +24,7 @@ class PartitionedAggregate(EvaluatedRows[PartitionedGroups]):
 
     @property
     def is_satisfied(self) -> bool:
-        """It needs all of its input."""
+        """False: it needs all of its input."""
         return False
 
     def _made(self, schema: pa.Schema, context: TaskContext) -> PartitionedGroups:

@@ -59,9 +59,9 @@ OUTSIDE_PART: Final = 4
 SIDE_SHARE_MIN: Final = 0.1
 #: bytes that a row takes while its partition is joined
 ROW_SCRATCH_BYTES: Final = SCRATCH_BYTES
-#: what is left for output
+#: bytes left for output
 OUTPUT_BYTES: Final = 2 << 20
-#: with debug.force-spill: rows of a partition that are joined at once
+#: rows of a partition that are joined at once, with debug.force-spill
 FORCED_PARTITION_ROWS: Final = 40
 
 
@@ -81,7 +81,7 @@ class _Kept(NamedTuple):
         return self.left.page_count + (0 if self.right is None else self.right.page_count)
 
     def delete(self) -> None:
-        """Give its pages back; idempotent."""
+        """Release its pages; idempotent."""
         self.left.delete()
         if self.right is not None:
             self.right.delete()
@@ -101,7 +101,7 @@ class PartitionedAsofDriver:
         self._sorters: list[ExternalSorter] = []
         self._groups: AsofGroups | None = None
         self._kept: list[_Kept] = []
-        #: left and right of partitions in files
+        #: left and right rows of partitions in files
         self._recursion = Recursion[WaitingPart]()
 
     @property
@@ -297,7 +297,7 @@ class PartitionedAsofDriver:
             close_all(sorter.close for sorter in sorters)
 
     def _arriving(self, index: int) -> Callable[[ExternalSorter], None]:
-        """Return what fills a sort with the rows of an input."""
+        """Return a function that fills a sort with the rows of an input."""
 
         def fill(sorter: ExternalSorter) -> None:
             before = self._sorted_rows
@@ -308,7 +308,7 @@ class PartitionedAsofDriver:
         return fill
 
     def _of_file(self, file: SpillFile) -> Callable[[ExternalSorter], None]:
-        """Return what fills a sort with the rows of a file."""
+        """Return a function that fills a sort with the rows of a file."""
 
         def fill(sorter: ExternalSorter) -> None:
             with file.reader() as reader:

@@ -54,7 +54,7 @@ class PythonFunctionOperator(ChainedOperator):
         assert isinstance(operator, PythonOperator)
         self.operator = operator
         self._session: FunctionSession | None = None
-        #: of a function that makes a column: the rows that wait for it
+        #: rows that wait for a function that makes a column
         self._rows: AttachedColumn | None = None
         #: rows for a function that sees no batches
         self._small = SmallBatches(1, rows_enough=ROWS_ENOUGH) if operator.kind in ROW_KINDS else None
@@ -106,7 +106,7 @@ class PythonFunctionOperator(ChainedOperator):
         return session is not None and session.is_at_work
 
     def _modules(self, *, of_script: bool) -> Sequence[str]:
-        """Return where the modules are that came with the job, fetching them first: its script's, or all others."""
+        """Return the places of modules that came with the job, fetched first: its script's, or all others."""
         descriptor = self.context.descriptor
         artifacts = [each for each in descriptor.artifacts if (each.name == SCRIPT_MODULES) == of_script]
         if not artifacts:
@@ -153,7 +153,7 @@ class PythonFunctionOperator(ChainedOperator):
         self._emit(self._started.process(batch))
 
     def finish(self) -> None:
-        """Emit what is still at the worker; a function whose results nobody wants is stopped."""
+        """Emit what is still at the worker; a function whose results are not needed is stopped."""
         session = self._started
         for batch in self._small.rest() if self._small is not None else ():
             if not self.is_satisfied:
@@ -167,7 +167,7 @@ class PythonFunctionOperator(ChainedOperator):
         self.context.worker_bytes_peak = max(self.context.worker_bytes_peak, session.peak_bytes)
 
     def _emit(self, results: Iterator[pa.RecordBatch]) -> None:
-        """Hand on results while somebody wants them: a function may return rows for ever."""
+        """Pass on results while they are needed: a function may return rows for ever."""
         while not self.output.is_satisfied:
             self.context.check_cancelled()
             try:

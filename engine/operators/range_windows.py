@@ -4,7 +4,7 @@
                                   └─ rows of the range, merged ──► WindowEvaluator, which begins behind the others
 
 What lies below is read run by run, in no order and only where an aggregate wants its values; rankings count it by a
-search in each run. Nobody waits for another range, so the tasks may run in any order, and again.
+search in each run. No task waits for another range, so the tasks may run in any order, and again.
 
 Cost: with p ranges the tasks read (p - 1) / 2 times all rows once more, without merging them; those of producers in
 other processes are brought here with the range.

@@ -1,4 +1,4 @@
-"""Which class runs which operator descriptor, and which driver leads a chain.
+"""The registry of operators: the class that runs each operator descriptor, and the driver that leads a chain.
 
 A class is loaded when a task has an operator of it. Most jobs need two or three of them, and with the rooms behind them
 (join, sort, aggregate, functions) they would take a small job as long to load as it runs.
@@ -62,7 +62,7 @@ _CLASSES: Final[dict[type[PhysicalOperator], tuple[str, str]]] = {
     PythonOperator: ("python_operator", "PythonFunctionOperator"),
     SinkOperator: ("sink_operator", "FileSink"),
 }
-#: what leads a chain and reads inputs
+#: drivers, which lead a chain and read inputs
 _DRIVERS: Final[dict[type[PhysicalOperator], tuple[str, str]]] = {
     MergeRunsOperator: ("sort_exchange", "MergeRunsDriver"),
     RangeWindowsOperator: ("range_windows", "RangeWindowsDriver"),

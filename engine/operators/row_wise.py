@@ -30,13 +30,13 @@ class Identity(ChainedOperator):
     """Passes batches on."""
 
     def process(self, batch: pa.RecordBatch) -> None:
-        """Hand the batch to the output."""
+        """Pass the batch to the output."""
         self.output.process(batch)
 
 
 #: rows of which it is seen how wide they become
 _FIRST_ROWS: Final = 1024
-#: of a piece of a batch that becomes wide
+#: limit of a piece of a batch that becomes wide
 _PIECE_BYTES_MAX: Final = 16 << 20
 
 
@@ -64,7 +64,7 @@ class Project(ChainedOperator):
             not column.width_is_exact and not isinstance(one.expression, ColumnRef)
             for column, one in zip(self.descriptor.output_schema.columns, operator.expressions, strict=True)
         )
-        #: of the rows that came out last; 0.0 before the first ones
+        #: width of the last output rows; 0.0 before the first ones
         self._row_bytes = 0.0
 
     def process(self, batch: pa.RecordBatch) -> None:

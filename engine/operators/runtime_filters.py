@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 KEYS_MAX: Final = 2 << 20
 KEY_BYTES_MAX: Final = 32 << 20
 FILTER_BYTES_MAX: Final = 8 << 20
-#: of what the process has for batches: an exact filter, of which a job may have several
+#: share of the memory for batches for an exact filter, of which a job may have several
 EXACT_PART: Final = 1 / 24
 
 
@@ -48,7 +48,7 @@ class RuntimeFilters:
         return [AdaptiveKeyFilter(each.column, self.filters[each.key]) for each in wanted if each.key in self.filters]
 
     def close(self) -> None:
-        """Give the memory back; idempotent. Who still holds a filter may use it."""
+        """Release the memory; idempotent. Holders of a filter may still use it."""
         self._reserved.close()
 
 
@@ -83,5 +83,5 @@ def together(parts: Sequence[RuntimeFilters]) -> RuntimeFilters | None:
 
 
 def _bytes_max() -> tuple[int, int]:
-    """Return how large a filter may be, and one that is exact."""
+    """Return the limits of a filter, and of an exact one, in bytes."""
     return FILTER_BYTES_MAX, int(process_budget.limit(Kind.ARROW) * EXACT_PART)

@@ -1,12 +1,12 @@
 """SharedBuilds: one build side for all subtasks of a join in this process, where each of them is sent the same rows.
 
-    seat = builds.enter(key)                     the first one builds, the others wait; None: build for yourself
-    builder    ... fills its join ... ─┬─► seat.share(join, close)       all rows are in memory
-                                       ├─► seat.offer_copy(join)         they are not: each has to have its own
-                                       └─► seat.fail(error)
-    waiter     ... drops its rows ... ──► seat.wait(check) ─┬─► the join to borrow from
-                                                            └─► the join to copy from, in seat.step(...) each
-    all        seat.leave()                      in the end, also after failures
+    member = builds.enter(key)                     the first one builds, the others wait; None: build for yourself
+    builder    ... fills its join ... ─┬─► member.share(join, close)       all rows are in memory
+                                       ├─► member.offer_copy(join)         they are not: each has to have its own
+                                       └─► member.fail(error)
+    waiter     ... drops its rows ... ──► member.wait(check) ─┬─► the join to borrow from
+                                                            └─► the join to copy from, in member.step(...) each
+    all        member.leave()                      in the end, also after failures
 
     BUILDING ──share─► SHARED ─the last one leaves──► closed, forgotten
         │ └──offer_copy──► COPIED ──the builder leaves──► FAILED for those that still copy
@@ -38,7 +38,7 @@ _CHECK_EVERY_S = 0.1
 
 
 class BuildState(Enum):
-    """What has become of a shared build side."""
+    """The state of a shared build side."""
 
     BUILDING = "BUILDING"
     SHARED = "SHARED"
@@ -55,7 +55,7 @@ class _SharedBuild:
         self.filters: RuntimeFilters | None = None
         self.close: Callable[[], None] | None = None
         self.error: BaseException | None = None
-        self.seats = 0
+        self.members = 0
         #: waiters that have not got their rows yet, and those that read the builder's at this moment
         self.waiters = 0
         self.readers = 0
@@ -69,13 +69,13 @@ class SharedBuilds:
         self._builds: dict[Hashable, _SharedBuild] = {}  # guarded by: self._changed
 
     @property
-    def seat_count(self) -> int:
+    def member_count(self) -> int:
         """Subtasks that share a build side, of all joins."""
         with self._changed:
-            return sum(build.seats for build in self._builds.values())
+            return sum(build.members for build in self._builds.values())
 
-    def enter(self, key: Hashable) -> Seat | None:
-        """Return a subtask's seat, or None when it has to build for itself."""
+    def enter(self, key: Hashable) -> Member | None:
+        """Return a subtask's member, or None when it has to build for itself."""
         with self._changed:
             build = self._builds.get(key)
             is_builder = build is None
@@ -83,12 +83,12 @@ class SharedBuilds:
                 build = self._builds[key] = _SharedBuild()
             if build.state not in (BuildState.BUILDING, BuildState.SHARED):
                 return None
-            build.seats += 1
+            build.members += 1
             build.waiters += not is_builder
-            return Seat(self, key, build, is_builder)
+            return Member(self, key, build, is_builder)
 
 
-class Seat:
+class Member:
     """One subtask's part in a shared build side."""
 
     def __init__(self, builds: SharedBuilds, key: Hashable, build: _SharedBuild, is_builder: bool) -> None:
@@ -107,7 +107,7 @@ class Seat:
 
     @property
     def filters(self) -> RuntimeFilters | None:
-        """What the builder has made of the build side's keys, once there is a build side."""
+        """Filters over the build side's keys, once there is a build side."""
         with self._changed:
             return self._build.filters
 
@@ -132,14 +132,14 @@ class Seat:
             self._turn(BuildState.COPIED)
 
     def wait_for_copies(self, check: Callable[[], None]) -> None:
-        """Wait until nobody needs the builder's rows any more."""
+        """Wait until no member needs the builder's rows any more."""
         with self._changed:
             while self._build.state is BuildState.COPIED and self._build.waiters:
                 check()
                 self._changed.wait(_CHECK_EVERY_S)
 
     def fail(self, error: BaseException) -> None:
-        """Tell those that wait that there will be no build side."""
+        """Tell waiting tasks that there will be no build side."""
         with self._changed:
             self._build.error = error
             self._turn(BuildState.FAILED)
@@ -191,8 +191,8 @@ class Seat:
                 self._turn(BuildState.FAILED)
                 while build.readers:
                     self._changed.wait()
-            build.seats -= 1
-            if build.seats == 0:
+            build.members -= 1
+            if build.members == 0:
                 build.join, build.filters, close = None, None, build.close
                 self._forget()
         if close is not None:

@@ -53,16 +53,16 @@ class FileSink(ChainedOperator):
         self._sink_index, self._spec = operator.sink_index, operator.spec
         self._target, self._staging = operator.spec.path, Path(staging.staging_path)
         self._file_count = 0
-        #: where the attempt's latest file of this sink is among those of the task
+        #: index of this sink's latest file among those of the task
         self._latest = -1
-        #: those that are full, until the attempt's last
+        #: full files, kept until the attempt's last one
         self._full: list[Path] = []
         self._writer: SinkWriter | None = None
-        #: of the file before
+        #: writer of the previous file
         self._former: SinkWriter | None = None
         self._schema = to_arrow_schema(self.descriptor.input_schemas[0])
         self._runs = PartitionRuns(self._schema, self._spec.partition_by) if self._spec.partition_by else None
-        #: of the partition whose file is open
+        #: partition whose file is open
         self._folder = ""
         # Also a subtask without rows has a file, where files are not added to others.
         if self._runs is None and not self._spec.mode:

@@ -2,7 +2,7 @@
 
     ... ─► SortRuns ─► sorted runs of this subtask ═══ by ranges of keys ═══► MergeRunsDriver ─► chain in order ...
 
-SortRuns sorts in the pages of its pool and hands rows, pages and files over to its result partition: nothing is copied
+SortRuns sorts in the pages of its pool and passes rows, pages and files to its result partition: nothing is copied
 and nothing is written that fits. The pages it does not need go back at once; those it keeps are given up when another
 operator reserves pages that are not there: its runs go to disk then, also while they are read.
 
@@ -56,7 +56,7 @@ class SortRuns(Sort):
     """Sorts all input of this subtask into runs for the consumers of other subtasks."""
 
     def finish(self) -> None:
-        """Hand the runs over with their memory and files."""
+        """Pass on the runs with their memory and files."""
         runs = self._open_sorter.take_runs()
         runs.produced_by(self.context.descriptor.subtask_index)
         pool, space = self._pool, self._space
@@ -119,7 +119,7 @@ class MergeRunsDriver:
             yield batch
 
     def results(self) -> Iterator[pa.RecordBatch]:
-        """Yield what is made of the rows."""
+        """Yield the results over the rows."""
         operator = self._descriptor.operator
         assert isinstance(operator, MergeRunsOperator)
         results = state_results(operator.groups, self._descriptor)

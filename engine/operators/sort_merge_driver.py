@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 #: one page of so many is for groups of equal keys
 GROUP_SHARE = 8
-#: with debug.force-spill: rows of a batch, and rows of one key that are kept in memory
+#: rows of a batch, and rows of one key that are kept in memory, with debug.force-spill
 FORCED_BATCH_ROWS = 8
 FORCED_GROUP_ROWS = 4
 

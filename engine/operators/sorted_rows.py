@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class _OverSortedRows(EvaluatedRows[Evaluation]):
-    """Its memory stands for what waits in Arrow's."""
+    """Evaluated rows whose memory stands for rows that wait in Arrow's."""
 
     def _share(self, context: TaskContext) -> tuple[int, SpillSpace]:
         """Return the bytes of its pages, and the space of its files."""

@@ -24,7 +24,7 @@ class SpillAccount:
     """One operator's."""
 
     def __init__(self) -> None:
-        #: of the worker that ran its function
+        #: processor time of the worker that ran its function
         self.function_us = 0
         self._pools: tuple[PagePool, ...] = ()
         self._former_bytes = self._former_bytes_peak = 0
@@ -69,7 +69,7 @@ class SpillAccount:
 
 
 class SpillAccounts:
-    """Those of a chain."""
+    """The spill accounts of a chain."""
 
     def __init__(self) -> None:
         self._accounts: list[tuple[OperatorDescriptor, SpillAccount]] = []

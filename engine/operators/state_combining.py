@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def state_combiner(groups: GroupedStates | None, descriptor: OperatorDescriptor) -> StateCombiner | None:
-    """Return what combines the input rows of an operator, None where they are not states."""
+    """Return the combiner of an operator's input rows, None if they are not states."""
     if groups is None:
         return None
     from engine.accumulators.aggregate_layout import aggregate_layout  # noqa: PLC0415 - start-up time
@@ -33,7 +33,7 @@ def state_combiner(groups: GroupedStates | None, descriptor: OperatorDescriptor)
 def state_results(
     groups: GroupedStates | None, descriptor: OperatorDescriptor
 ) -> Callable[[pa.RecordBatch], pa.RecordBatch]:
-    """Return what makes results of combined states; batches stay as they are where they are not states."""
+    """Return a function from combined states to results; batches that are not states stay as they are."""
     if groups is None:
         return lambda batch: batch
     from engine.accumulators.aggregate_layout import aggregate_layout  # noqa: PLC0415 - start-up time

@@ -52,20 +52,20 @@ class TaskInput:
             remote = tuple(channel for channel in merged.channels if is_remote(channel))
             merged = msgspec.structs.replace(merged, channels=remote or merged.channels, in_order=True)
         self.schema: pa.Schema = to_arrow_schema(first.schema)
-        #: whether every subtask of the task is sent the same rows
+        #: True if every subtask of the task gets all rows
         self.is_broadcast = all(gate.is_broadcast for gate in gates)
         reads = None
         if services.data_plane is not None:
             reads = services.data_plane.reads(services.network_pool, len(merged.channels), merged.key_range)
         self._gate = InputGate(merged, services.partition_manager, services.clock, reads)
-        #: rows that came as batches; who takes pages counts theirs
+        #: number of rows that came as batches; readers of pages count theirs
         self.rows_in = 0
         self.bytes_in = 0
 
     def batches(self, sieve: RowSieve | None = None) -> Iterator[pa.RecordBatch]:
         """Yield everything as batches: those by reference as they are, row pages decoded.
 
-        A sieve takes rows of pages as they are, and counts them.
+        A ``sieve`` takes rows of pages as they are, and counts them.
         """
         for batch in gate_batches(self._gate, self.schema, sieve=sieve):
             self.rows_in += batch.num_rows
@@ -73,13 +73,13 @@ class TaskInput:
             yield batch
 
     def elements(self) -> Iterator[pa.RecordBatch | RowPage | OversizedRow]:
-        """Yield everything as it comes; who takes a RowPage recycles it, and counts the rows."""
+        """Yield everything as it comes; the reader of a RowPage recycles it, and counts its rows."""
         while (element := self._gate.next()) is not None:
             self.bytes_in += batch_bytes(element) if isinstance(element, pa.RecordBatch) else element.size
             yield element
 
     def elements_together(self) -> Iterator[pa.RecordBatch | list[RowPage] | OversizedRow]:
-        """Yield everything as it comes, pages that are there in one list; who takes it recycles and counts as above."""
+        """Yield everything as it comes, pages that are ready in one list; its reader recycles and counts as above."""
         runs = PageRuns(self._gate, PAGES_BYTES)
         while (element := runs.poll(-1)) is not None:
             assert not isinstance(element, NothingYet), "it was waited for"
@@ -101,7 +101,7 @@ class TaskInput:
 
     @property
     def channels(self) -> list[InputChannelDescriptor]:
-        """What is read from which producer."""
+        """The channels to read, with their producers."""
         return [channel.descriptor for channel in self._gate.channels]
 
     @property
@@ -111,11 +111,11 @@ class TaskInput:
 
     @property
     def idle_ns(self) -> int:
-        """How long the task has waited for this input; from any thread."""
+        """Time that the task has waited for this input; from any thread."""
         return self._gate.idle_ns
 
     def cancel(self) -> None:
-        """Wake whoever waits for this input; from another thread."""
+        """Wake the thread that waits for this input; from another thread."""
         self._gate.cancel()
 
     def close(self) -> None:

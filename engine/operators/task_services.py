@@ -1,4 +1,4 @@
-"""What all tasks of a TaskExecutor use: memory, disk, network, functions.
+"""Task services: what all tasks of a TaskExecutor share, memory, disk, network, functions.
 
 Held by: tests/operators/test_batch_task.py
 """
@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
-from engine.operators.filter_board import FilterBoard
+from engine.operators.filter_registry import FilterRegistry
 from engine.operators.shared_builds import SharedBuilds
-from engine.operators.split_hands import SplitHands
+from engine.operators.split_queues import SplitQueues
 
 if TYPE_CHECKING:
     from engine.clock import Clock
@@ -53,8 +53,8 @@ class TaskServices(msgspec.Struct, frozen=True):
     output_flusher: OutputFlusher
     function_runner: FunctionRunner
     shared_builds: SharedBuilds = msgspec.field(default_factory=SharedBuilds)
-    filter_board: FilterBoard = msgspec.field(default_factory=FilterBoard)
-    split_hands: SplitHands = msgspec.field(default_factory=SplitHands)
+    filter_registry: FilterRegistry = msgspec.field(default_factory=FilterRegistry)
+    split_queues: SplitQueues = msgspec.field(default_factory=SplitQueues)
     #: None where there is one TaskExecutor only
     data_plane: DataPlane | None = None
     #: None where jobs bring no modules: the embedded cluster shares the script's own

@@ -1,4 +1,4 @@
-"""What a task waits for at a moment, for those who look whether a job makes progress at all.
+"""Task waits: the current wait of a task, from which a job without progress is recognized.
 
     wait_of(descriptor, inputs, partitions, writers, operators, waits_for) -> TaskWait, or None: it is at work
 
@@ -27,7 +27,7 @@ def wait_of(
     operators: Sequence[ChainedOperator],
     waits_for: str,
 ) -> TaskWait | None:
-    """Return what a task waits for, None when it is at work; ``waits_for`` is what another task does first, or ""."""
+    """Return the wait of a task, None while it works; ``waits_for``: another task's work that comes first, or ""."""
     if any(operator.is_at_work for operator in operators):
         return None
     first, last = descriptor.chain[0].name, descriptor.chain[-1].name

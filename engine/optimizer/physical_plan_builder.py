@@ -53,7 +53,7 @@ class PhysicalPlanBuilder:
         return id(candidate) in self._built
 
     def set_built(self, candidate: Candidate, node_id: int) -> None:
-        """Note which node finishes a candidate's work."""
+        """Record which node finishes a candidate's work."""
         self._built[id(candidate)] = node_id
 
     @property

@@ -11,7 +11,7 @@ have a key is that of its probe side without them. The column has the type of th
 Nothing passes numbers that are drawn for rows by their place.
 
 The source is read by the join's own task, or by the tasks that send the join its probe rows, PIPELINED: hashed by their
-key, in turn, or as they are. Then it waits for the build side (``operators.filter_board``), where all of them run in
+key, in turn, or as they are. Then it waits for the build side (``operators.filter_registry``), where all of them run in
 one process.
 
 It pays where few rows are kept, and where there are enough rows to spare: KEPT_SHARE_MAX and SOURCE_ROWS_MIN. The share

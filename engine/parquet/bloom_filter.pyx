@@ -39,7 +39,7 @@ cdef bint is_first_member(Cursor* cursor) noexcept:
 
 
 cdef int64_t parse_header(const uint8_t[::1] data, int64_t* size) except -1:
-    """Return how long a header is, and how long the filter behind it."""
+    """Return the length of a header, and of the filter behind it."""
     cdef Cursor cursor
     cdef int64_t field = 0
     cdef int32_t kind

@@ -16,7 +16,7 @@ cdef enum ChunkStatus:
     CHUNK_UNREADABLE = 5        # `error` is the system's
     CHUNK_NO_MEMORY = 6
     CHUNK_TOO_LARGE = 7         # texts of a batch do not fit into 32-bit offsets
-    CHUNK_SEALED = 8            # the page at hand is compressed in a way that its owner must open: open_sealed
+    CHUNK_SEALED = 8            # the current page is compressed in a way that its owner must open: open_sealed
 
 cdef enum Codec:
     CODEC_NONE = 0
@@ -32,7 +32,7 @@ cdef enum Shape:
     SHAPE_TEXTS = 4             # bytes with their size before them
     SHAPE_CODES = 5             # such, as numbers of a dictionary
 
-# How values lie in the page at hand.
+# How values lie in the current page.
 cdef enum Mode:
     MODE_PLAIN = 0
     MODE_NUMBERS = 1            # of the dictionary
@@ -76,7 +76,7 @@ cdef struct Chunk:
     int error
     Room window
     int64_t window_start, window_size
-    # the page at hand
+    # the current page
     PageHeader header
     int64_t page_position       # of its header
     int64_t payload             # of what follows
@@ -113,7 +113,7 @@ cdef struct Chunk:
 
 # Go to the next page with rows; its bytes are looked at when it is opened. A dictionary on the way is opened.
 cdef int next_page(Chunk* chunk) noexcept nogil
-# Read and open the page at hand. CHUNK_SEALED: open_sealed is to be called with what its owner has made of `sealed`.
+# Read and open the current page. CHUNK_SEALED: open_sealed is to be called with what its owner has made of `sealed`.
 cdef int open_page(Chunk* chunk) noexcept nogil
 cdef int open_sealed(Chunk* chunk, const uint8_t* opened) noexcept nogil
 # Stored values of fixed width as Arrow has them.

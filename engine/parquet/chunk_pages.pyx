@@ -1,6 +1,6 @@
 """The pages of a column: read, checked, opened, so that their values can be taken.
 
-    header │ compressed bytes        next_page: rows that nobody wants are passed over with their page, unread
+    header │ compressed bytes        next_page: unneeded rows are skipped with their page, unread
                   │ open_page: checksum, snappy (other codecs: CHUNK_SEALED, the owner opens it and calls open_sealed)
                   ▼
     levels (is there a value?) │ values        plain, differences of integers, or numbers of the dictionary, which is a
@@ -65,7 +65,7 @@ cdef void reset_chunk(Chunk* chunk) noexcept nogil:
 
 
 cdef int window_at(Chunk* chunk, int64_t position, int64_t size, const uint8_t** found) noexcept nogil:
-    """Find bytes of the file, which are read with those behind them where they are not at hand.
+    """Find bytes of the file, which are read with those behind them where they are not in memory.
 
     Of large pages only the next header is read ahead: they may be passed over.
     """

@@ -72,7 +72,7 @@ cdef int begin_rows(Chunk* chunk, int64_t rows, const uint64_t* mask, int64_t ke
 
 
 cdef int64_t count_mask(const uint64_t* mask, int64_t first, int64_t rows) noexcept nogil:
-    """How many of some rows a mask keeps."""
+    """Return the number of rows that a mask keeps."""
     cdef int64_t row
     cdef int64_t count = 0
     for row in range(0, rows, 64):
@@ -90,7 +90,7 @@ cdef int take_rows(Chunk* chunk) noexcept nogil:
                 return status
         rows = min(chunk.wanted - chunk.wanted_at, chunk.rows_left)
         if chunk.mask != NULL and not chunk.is_open and count_mask(chunk.mask, chunk.wanted_at, rows) == 0:
-            # The page is not opened: who comes next may want none of its other rows either.
+            # The page is not opened: later rows of it may not be wanted either.
             chunk.row += rows
             chunk.wanted_at += rows
             chunk.rows_left -= rows
@@ -109,7 +109,7 @@ cdef int take_rows(Chunk* chunk) noexcept nogil:
 
 
 cdef int pass_rows(Chunk* chunk) noexcept nogil:
-    """Pass over the values of rows that nobody wanted while the page was not open."""
+    """Skip the values of unneeded rows while the page was not open."""
     cdef int64_t size, dense
     cdef int status
     while chunk.passed < chunk.row:

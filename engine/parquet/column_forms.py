@@ -1,4 +1,4 @@
-"""How the columns of a file are written, as the first rows of it say.
+"""Column forms: how the columns of a file are written, chosen by its first rows.
 
     known = KnownColumns(schema)                         for all files of one sink that follow each other
     forms = known.forms(batch, huge)                     of a file: dictionaries, statistics, codecs, values at once
@@ -29,7 +29,7 @@ NARROW_WIDTH_MAX: Final = 4 << 10
 PLAIN_WIDTH_MIN: Final = 1 << 20
 #: files in a row that are written alike
 FILES_MAX: Final = 64
-#: about so many bytes of a column are a page; values are counted off for it 1024 at a time, unless they are wide
+#: bytes of a page, about; values are counted off for it 1024 at a time, unless they are wide
 _PAGE_BYTES: Final = 1 << 20
 _VALUES_AT_ONCE: Final = 1024
 
@@ -38,19 +38,19 @@ _VARIABLE: Final = (pa.types.is_string, pa.types.is_large_string, pa.types.is_bi
 
 @dataclass(frozen=True)
 class ColumnForms:
-    """What is asked of Arrow's writer: columns by name, leaves of nested ones by path, True for all."""
+    """The settings of Arrow's writer: columns by name, leaves of nested ones by path, True for all."""
 
     dictionaries: list[str] | bool = False
     statistics: list[str] | bool = False
     values_at_once: int = _VALUES_AT_ONCE
-    #: leaves that are written as they are: compressed, or in a dictionary, they would be there twice more
+    #: leaves that are written plainly: compression or a dictionary would take two more copies of them
     huge: frozenset[str] = frozenset()
-    #: all leaves
+    #: paths of all leaves
     paths: tuple[str, ...] = ()
 
 
 class KnownColumns:
-    """What files of one schema have in common."""
+    """The forms that files of one schema have in common."""
 
     def __init__(self, schema: pa.Schema) -> None:
         #: columns of a Parquet file
@@ -62,7 +62,7 @@ class KnownColumns:
         self._rows_seen = self._files_left = 0
 
     def forms(self, batch: pa.RecordBatch, huge: Set[str]) -> ColumnForms:
-        """Return how a file is written that begins with a batch; ``huge``: leaves that are so whatever it has."""
+        """Return the forms of a file that begins with a batch; ``huge``: leaves that are huge in any case."""
         is_known = self._files_left > 0 and batch.num_rows <= 2 * self._rows_seen
         if not is_known or huge or self._found.huge or batch.nbytes > PLAIN_WIDTH_MIN:
             self._found = self._look(batch, huge)
@@ -101,7 +101,7 @@ def _repeats(column: pa.Array) -> bool:
 
 
 def _leaves_of(batch: pa.RecordBatch) -> Iterator[tuple[str, pa.Array]]:
-    """Yield what has values of its own: columns, and the leaves of nested ones under the paths that Parquet has."""
+    """Yield columns with values of their own, and the leaves of nested ones under their Parquet paths."""
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
         yield from _leaves(name, column)
 
@@ -122,7 +122,7 @@ def _leaves(path: str, array: pa.Array) -> Iterator[tuple[str, pa.Array]]:
 
 
 def _leaf_count(data_type: pa.DataType) -> int:
-    """Return how many columns of a Parquet file a column is."""
+    """Return the number of leaf columns of a column in a Parquet file."""
     if not pa.types.is_nested(data_type):
         return 1
     return sum(_leaf_count(data_type.field(index).type) for index in range(data_type.num_fields))

@@ -6,7 +6,7 @@
     then      batch 1 of all parts, batch 2 of all parts, ...       each read back when it is asked for
 
 Every part is read once and written once, so it costs a write and a read of the row group, and holds one part at a time,
-then one batch of each. The passes of a process are made one after the other (``memory.budget``): no row is handed on in
+then one batch of each. The passes of a process are made one after the other (``memory.budget``): no row is passed on in
 between, so that is no waiting in a circle, and however many readers there are, one of them holds pages. The values lie
 in a spill space: checked when they come back, deleted when the row group ends, counted as spilled. Cancelling the space
 ends the passes.
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from engine.iomanager.spill_space import SpillSpace
     from engine.memory.budget import Budget
 
-    #: where a batch was written, its bytes
+    #: place of a written batch, and its bytes
     Written = tuple[Place, int]
 
 
@@ -97,7 +97,7 @@ def joined(batches: Sequence[pa.RecordBatch], names: Sequence[str] = ()) -> pa.R
 
 
 def regular_batches(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:
-    """Yield the same rows in batches of exactly ``rows``, but for the last one."""
+    """Regroup rows into batches of exactly ``rows``, except the last one."""
     held: list[pa.RecordBatch] = []
     count = 0
     for batch in batches:

@@ -1,4 +1,4 @@
-"""Values in Thrift's compact protocol that nobody asks for are passed over.
+"""Values in Thrift's compact protocol that are not needed are skipped.
 
 The other parts of the protocol are in the .pxd: a field, a number, a list at a time, without an object for any.
 

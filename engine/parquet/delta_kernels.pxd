@@ -21,13 +21,13 @@ cdef extern from *:
     typedef struct {
         const uint8_t* at;          /* of the next miniblock, or the next block */
         const uint8_t* end;
-        const uint8_t* widths;      /* of the block at hand */
+        const uint8_t* widths;      /* of the current block */
         const uint8_t* packed;      /* the miniblock at hand */
         uint64_t value;             /* the last one */
         uint64_t least;             /* difference of the block */
         int64_t left;               /* values of the page, behind those that were read */
         int64_t size;               /* values of a miniblock */
-        int64_t index, mini_left;   /* of the miniblock at hand */
+        int64_t index, mini_left;   /* of the current miniblock */
         int64_t minis, mini;        /* in a block; the next one, `minis`: of another block */
         int32_t width, is_begun;    /* is_begun: the first value, which is in the head, was read */
     } drey_deltas;

@@ -182,7 +182,7 @@ cdef int read_metadata(Cursor* cursor, Chunk* chunk) except -1:
 
 
 cdef str fault_of(const Chunk* chunk, const Leaf* leaf):
-    """Return what is wrong with a column chunk, None: nothing."""
+    """Return the fault of a column chunk, None: there is none."""
     if chunk.data_type != leaf.data_type:
         return f"its type is {chunk.data_type}, and {leaf.data_type} in the schema"
     if not 0 <= chunk.codec <= CODEC_MAX:

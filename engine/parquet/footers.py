@@ -6,7 +6,7 @@
     groups = known_groups(footer)                    what was found out about row groups, to be added to
 
 A footer of a hundred row groups and twenty columns takes 1.6 MB decoded, seven times its bytes in the file, and 7 ms to
-decode. It is shared while a reader holds it, and the last ones are kept for whoever comes next: ``_KEPT_MAX`` of them,
+decode. It is shared while a reader holds it, and the last ones are kept for later readers: ``_KEPT_MAX`` of them,
 which have no more bytes together than ``_kept_bytes_max`` says, and each no more than half of that. A file that has
 changed since is another one. What readers find out about the pages of a file is kept with its footer:
 ``known_groups``. Of a table of five hundred row groups that is 0.1 s of a query, in which no other thread runs Python.
@@ -49,13 +49,13 @@ _KEPT_BYTES_MIN: Final = 1 << 20
 _KEPT_BYTES_MAX: Final = 8 << 20
 #: bytes of files for each byte that a process has for batches, of which they take a ninth when they are decoded
 _KEPT_PART: Final = 1 / 64
-#: of each kind of entry
+#: limit of entries of each kind
 _GROUPS_MAX: Final = 16384
 
 _FOOTER_BUFFER_BYTES: Final = 64 << 10
-#: what a file whose footer is not encrypted ends with
+#: last bytes of a file whose footer is not encrypted
 _MAGIC: Final = b"PAR1"
-#: before it stands how long the footer is
+#: length of the end of a file, which begins with the footer's length
 _TAIL_BYTES: Final = 8
 #: bytes of a dictionary in the file, and of a text's number in a row
 _DICTIONARY_BYTES_MAX: Final = 8 << 10
@@ -65,31 +65,31 @@ _ROWS_MIN: Final = 4096
 
 
 class GroupPages(NamedTuple):
-    """What is known of some columns of a row group."""
+    """The pages of some columns of a row group."""
 
-    #: by column, what is held while it is read
+    #: bytes held while a column is read, by column
     held: dict[str, int]
-    #: of these columns, as the file has them before compression, or with the wide values that dictionaries have
+    #: bytes of a row in these columns before compression, or with the wide values of dictionaries
     row_bytes: float
     row_count: int
 
 
 class KnownGroups(NamedTuple):
-    """What was found out about row groups."""
+    """The known pages and chunks of row groups."""
 
-    #: by row group and columns that are read together
+    #: pages by row group, and columns that are read together
     together: dict[tuple[int, tuple[str, ...]], GroupPages]
-    #: by row group and column
+    #: pages by row group and column
     pages: dict[tuple[int, str], Pages]
-    #: by row group, column, and whether it comes as numbers of texts
+    #: chunks by row group, column, and whether it comes as numbers of texts
     chunks: dict[tuple[int, str, int], StoredChunk | None]
 
 
 class GroupBounds(NamedTuple):
-    """What a footer says of a column in each of its row groups, null what it does not say."""
+    """The bounds of a column in each row group, by the footer; null where they are missing."""
 
     null_counts: pa.Array
-    #: of the column's own type; None: its bounds say nothing of Arrow's values
+    #: lowest values, of the column's own type; None: its bounds do not apply to Arrow's values
     lowest: pa.Array | None
     highest: pa.Array | None
 
@@ -101,16 +101,16 @@ class _Kept(NamedTuple):
     #: the coded columns, by those that were asked for
     coded: dict[frozenset[str], list[str]]
     groups: KnownGroups
-    #: by column
+    #: bounds by column
     bounds: dict[str, GroupBounds]
-    #: of indexes of leaf columns, by row group
+    #: places of indexes of leaf columns, by row group
     places: dict[int, list[IndexPlaces]]
     #: types of all columns by those that are coded; None: as the footer alone says
     schemas: dict[frozenset[str] | None, pa.Schema]
 
 
 def _kept_bytes_max() -> int:
-    """Return how many bytes of files the footers have that are kept."""
+    """Return the bytes of the kept footers."""
     return max(_KEPT_BYTES_MIN, min(_KEPT_BYTES_MAX, int(process_budget.limit(Kind.ARROW) * _KEPT_PART)))
 
 
@@ -125,7 +125,7 @@ class _KeptFooters:
         self._lock = threading.Lock()
         #: guarded by: self._lock
         self._found: OrderedDict[Key, _Kept] = OrderedDict()
-        #: of all footers; guarded by: self._lock
+        #: bytes of all footers; guarded by: self._lock
         self._size_bytes = 0
 
     def keep(self, key: Key, footer: pq.FileMetaData) -> None:
@@ -138,7 +138,7 @@ class _KeptFooters:
                 self._size_bytes -= self._found.popitem(last=False)[1].footer.serialized_size
 
     def coded_columns(self, key: Key, footer: pq.FileMetaData, columns: Collection[str]) -> list[str]:
-        """Return the coded ones of some columns of a footer, be it kept or not."""
+        """Return the coded ones of some columns of a footer, whether it is kept or not."""
         asked = frozenset(columns)
         with self._lock:
             kept = self._found.get(key)
@@ -152,13 +152,13 @@ class _KeptFooters:
         return coded
 
     def of(self, footer: pq.FileMetaData) -> _Kept:
-        """Return what is known of a footer; nothing yet where it is not kept."""
+        """Return the entry of a footer; an empty one where it is not kept."""
         with self._lock:
             known = (kept for kept in reversed(self._found.values()) if kept.footer is footer)
             return next(known, _new(footer))
 
     def groups_of(self, footer: pq.FileMetaData) -> KnownGroups:
-        """Return what is known of row groups of a footer; too much is forgotten, but for those that read now."""
+        """Return the known row groups of a footer; a surplus is dropped, except for current readers."""
         groups = self.of(footer).groups
         if max(len(groups.together), len(groups.pages), len(groups.chunks)) <= _GROUPS_MAX:
             return groups
@@ -185,7 +185,7 @@ def shared_footer(path: str, columns: Collection[str] = ()) -> tuple[pq.FileMeta
 
 
 def known_groups(footer: pq.FileMetaData) -> KnownGroups:
-    """Return what is known of row groups of a footer that ``shared_footer`` gave.
+    """Return the known row groups of a footer that ``shared_footer`` returned.
 
     What a reader adds is known to later ones where the footer is kept. A file with such a footer has not changed.
     """
@@ -193,12 +193,12 @@ def known_groups(footer: pq.FileMetaData) -> KnownGroups:
 
 
 def known_bounds(footer: pq.FileMetaData) -> dict[str, GroupBounds]:
-    """Return what is known of bounds of columns in row groups of a footer, to be added to as ``known_groups`` is."""
+    """Return the known bounds of columns in row groups of a footer; callers may add to them."""
     return _kept.of(footer).bounds
 
 
 def known_places(footer: pq.FileMetaData) -> dict[int, list[IndexPlaces]]:
-    """Return where indexes of row groups are, to be added to as ``known_groups`` is."""
+    """Return the known places of indexes of row groups; callers may add to them."""
     return _kept.of(footer).places
 
 

@@ -1,4 +1,4 @@
-"""What the footer of a file says of each row group's values, and which row groups may have rows that a filter keeps.
+"""Bounds of row groups from the footer of a file, and the row groups that may have rows which a filter keeps.
 
     possible_groups(footer, groups, predicate, schema) -> those of the groups that a row of the predicate may be in
     matched_groups(footer, groups, tests, schema)      -> those that a row with a key of a join may be in
@@ -73,7 +73,7 @@ def matched_groups(
 def bounds_of(
     footer: pq.FileMetaData, groups: Sequence[int], columns: Iterable[str], schema: pa.Schema
 ) -> pa.RecordBatch:
-    """Return what is known of columns in row groups, at least one; null what is not."""
+    """Return the bounds of columns in row groups, at least one; null where they are unknown."""
     known = known_bounds(footer)
     found = {}
     if ROW_COUNT not in known:
@@ -94,7 +94,7 @@ def bounds_of(
 def bounds_of_files(
     footers: Sequence[pq.FileMetaData], columns: Iterable[str], schema: pa.Schema
 ) -> pa.RecordBatch | None:
-    """Return what is known of columns in all row groups with rows of very many files, None where the files differ."""
+    """Return the bounds of columns in all non-empty row groups of very many files, None where the files differ."""
     first = footers[0]
     if not all(footer.schema.equals(first.schema) for footer in footers):
         return None
@@ -120,7 +120,7 @@ def _typed(values: pa.Array | None, wanted: pa.DataType, count: int) -> pa.Array
     try:
         return pc.cast(values, wanted)
     except pa.ArrowInvalid:
-        return pa.nulls(count, wanted)  # integers that no double is equal to: who reads them says so
+        return pa.nulls(count, wanted)  # integers that no double equals: their reader reports them
 
 
 def _of_groups(values: pa.Array, groups: Sequence[int]) -> pa.Array:
@@ -131,7 +131,7 @@ def _of_groups(values: pa.Array, groups: Sequence[int]) -> pa.Array:
 
 
 def _read_bounds(footer: pq.FileMetaData, listed: Sequence[pq.RowGroupMetaData], name: str) -> GroupBounds:
-    """Return what footers say of a column in some row groups, all of files with the columns of one footer."""
+    """Return a column's bounds in some row groups, all of files with the columns of one footer."""
     place = flat_leaves(footer.schema).get(name)
     known = [None if place is None else group.column(place).statistics for group in listed]
     nulls = [one.null_count if one is not None and one.has_null_count else None for one in known]

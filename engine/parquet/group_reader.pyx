@@ -87,7 +87,7 @@ cdef class GroupReader:
     cdef object _schema
     cdef list _codecs
     cdef list _dictionaries         # of coded columns: (texts, as an array of so many)
-    cdef dict _codes                # of the batch at hand: buffers of numbers of texts, by column
+    cdef dict _codes                # of the current batch: buffers of numbers of texts, by column
     cdef Chunk* _columns
     cdef Scratch* _scratch
     cdef int32_t _column_count
@@ -211,7 +211,7 @@ cdef class GroupReader:
         return open_sealed(column, <const uint8_t*><uintptr_t>opened.address)
 
     cdef int _set_column(self, BatchBuilder builder, int32_t index, int64_t kept) except -1:
-        """Hand a column over to the batch."""
+        """Add a column to the batch."""
         cdef Chunk* column = &self._columns[index]
         cdef uint8_t* validity = NULL
         cdef uint8_t* block

@@ -21,7 +21,7 @@ from engine.graph.source_spec import SourceSplit
 from engine.storage.file_systems import file_system_of
 
 BYTES_MAX: Final = 8 << 20
-#: so that many columns fit
+#: limit of a column's bytes, so that many columns fit
 _COLUMN_BYTES_MAX: Final = BYTES_MAX // 32
 
 _Key = tuple[str, int, int, int, str]
@@ -30,7 +30,7 @@ ReadRows = Callable[[SourceSplit, int, list[str]], pa.Table]
 
 
 def stamps_of(groups: Sequence[SourceSplit]) -> tuple[int, ...]:
-    """Return for each row group when its file was changed last, in nanoseconds; OSError where there is none."""
+    """Return the time of its file's last change for each row group, in nanoseconds; OSError without a file."""
     paths = {group.path for group in groups}
     stamps = {path: file_system_of(path).status(path).modified_ns for path in paths}
     return tuple(stamps[group.path] for group in groups)

@@ -45,17 +45,17 @@ from engine.statistics.column_statistics import (
 CHUNK_VALUES = 1 << 21
 CHUNK_BYTES = 8 << 20
 _GROUPS_MAX = 8
-#: of the row groups at most such a share is decoded for a plan, though two of them: the job reads them all once more
+#: inverse share of the row groups decoded for a plan, though at least two: the job reads them again
 _GROUPS_SHARE = 4
 _GROUPS_MIN = 2
 _BATCH_ROWS = 65_536
-#: of so many row groups at most bounds are looked at, of all
+#: limit of row groups whose bounds are read
 _NUMBERED_MAX = 64
 _REMEMBERED = 256
 
 
 def key_statistics(spec: ParquetSource, column: str, row_count: float) -> ColumnStatistics | None:
-    """Return what whole column chunks say of a key column, or None when they are too large or cannot be read.
+    """Return a key column's statistics from whole chunks, or None if they are too large or unreadable.
 
     Args:
         spec: the source; its splits are row groups.

@@ -45,9 +45,9 @@ from engine.storage.file_systems import file_system_of
 
 #: values of a dictionary that count, since some rows may be a gigabyte of them
 _WIDE_VALUE_BYTES = 64 << 10
-#: by which columns are coded, of one file
+#: limit of cached schemas of coded columns, for one file
 _SCHEMAS_MAX = 64
-#: at a time, where it is looked which column cannot be decoded
+#: rows read at a time to find the column that cannot be decoded
 _LOOKED_AT_ROWS = 4096
 
 
@@ -112,11 +112,11 @@ class OpenFile:
         return self._arrow
 
     def row_count(self, group: int) -> int:
-        """Return how many rows a row group has."""
+        """Return the number of rows of a row group."""
         return self.pages(group, self._columns).row_count
 
     def pages(self, group: int, columns: Sequence[str]) -> GroupPages:
-        """Return what is known of columns of a row group."""
+        """Return the pages of columns of a row group."""
         key = (group, tuple(columns))
         found = self._known.together.get(key)
         if found is None:
@@ -195,7 +195,7 @@ class OpenFile:
 
     @cached_property
     def _values(self) -> dict[str, Stored | None]:
-        """How values of each column lie, where it is decoded here if its row group allows."""
+        """The encodings of columns that can be decoded here, if their row group allows it."""
         leaves = [(name, self._leaves.get(name)) for name in self._columns]
         return {
             name: None if leaf is None else stored_values(self.footer.schema.column(leaf), self.types[name])
@@ -203,7 +203,7 @@ class OpenFile:
         }
 
     def _stored(self, group: int, name: str) -> StoredChunk | None:
-        """Return where a column lies that is decoded here, None for others."""
+        """Return the chunk of a column that is decoded here, None for others."""
         values = self._values[name]
         key = (group, name, -1 if values is None else values.width)
         known = self._known.chunks
@@ -243,7 +243,7 @@ class OpenFile:
         return any(has_differences(metadata.column(leaf)) for _, leaf in self._places_of((name,)))
 
     def _writer(self, group: int, name: str, row: int) -> str:
-        """Return what is said of the program that has written differences which pyarrow does not read."""
+        """Return the note about the writer of differences that pyarrow does not read."""
         writer = self.footer.created_by or ""
         if not self._has_differences(group, name):
             return ""

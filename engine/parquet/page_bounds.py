@@ -8,7 +8,7 @@
     rows that all parts leave are read        pages of other columns begin elsewhere: their rows are taken out of them
 
 Where rows are in no order by what is asked for, each page has about the bounds of its row group and nothing is gained:
-who asks gives up after a few row groups.
+the caller gives up after a few row groups.
 
 Limits: parts over one column; Bloom filters of whole numbers, dates and texts, for = and for lists of a few values.
 Source: parquet-format, "Page Index", "Bloom Filter". Hashing is XXH64.
@@ -50,7 +50,7 @@ _PLAIN: Final = {"INT32": "<i", "INT64": "<q", "FLOAT": "<f", "DOUBLE": "<d"}
 
 
 class PageIndexes:
-    """Of one open file. Thread: one at a time."""
+    """The page indexes of one open file. Thread: one at a time."""
 
     def __init__(self, file: RangeFile, footer: pq.FileMetaData) -> None:
         self._file, self._footer = file, footer
@@ -90,7 +90,7 @@ class PageIndexes:
                 return None  # the page has the bounds of the row group, which was looked at
             index = column_index(self._read(places.column_index, places.column_index_bytes))
         except (ValueError, OSError):
-            return None  # nobody needs it to read the rows
+            return None  # it is not needed to read the rows
         if len(rows) != len(index.is_null) or not rows:
             return None
         stored = plain_type(self._stored_schema.field(name).type)

@@ -1,4 +1,4 @@
-"""What a Parquet file says of the pages of a column, and where: places in the footer, column index, offset index.
+"""Page indexes of a Parquet file: places in the footer, column index, offset index.
 
     index_places(footer)     for each row group, for each of its leaf columns: IndexPlaces
     column_index(data)       ColumnIndex: for each page whether it is of nulls alone, its bounds, how many nulls it has
@@ -38,7 +38,7 @@ from engine.parquet.compact_protocol cimport (
 
 
 class IndexPlaces(NamedTuple):
-    """Where in the file indexes of a column chunk are, and their sizes; sizes of 0: there is none, or it is unknown."""
+    """The places of a column chunk's indexes in the file, and their sizes; 0: there is none, or it is unknown."""
 
     column_index: int
     column_index_bytes: int
@@ -49,7 +49,7 @@ class IndexPlaces(NamedTuple):
 
 
 class ColumnIndex(NamedTuple):
-    """What is known of pages; each list has a value for each page."""
+    """The column index; each list has a value for each page."""
 
     is_null: list               # a page of nulls alone has no bounds
     lowest: list                # bytes, as plain values are stored
@@ -117,7 +117,7 @@ cdef list read_group(Cursor* cursor):
 
 
 def index_places(const uint8_t[::1] footer not None):
-    """Return for each row group, for each of its leaf columns, an IndexPlaces."""
+    """Return an IndexPlaces for each leaf column of each row group."""
     cdef Cursor cursor = cursor_over(footer)
     cdef int64_t field = 0
     cdef int64_t index

@@ -1,7 +1,7 @@
 # What lies in the pages of a Parquet column: runs of numbers, snappy, checksums, and values that become Arrow's.
 #
 # Every buffer that is read here may be read PAGE_SLACK bytes beyond its end, and every one that is written has as much
-# room: loops load and store whole words. What is beyond is garbage that nobody looks at.
+# room: loops load and store whole words. What is beyond is garbage that is not read.
 #
 #   runs      head (varint)                            of levels and of numbers in a dictionary, `width` bits each
 #             even: head >> 1 times one value          the value in whole bytes
@@ -28,9 +28,9 @@ cdef extern from *:
     typedef struct {
         const uint8_t* at;          /* of the next run */
         const uint8_t* end;
-        const uint8_t* packed;      /* values of the run at hand, where they are packed */
+        const uint8_t* packed;      /* values of the current run, where they are packed */
         int64_t index;              /* of the next one of these */
-        int64_t left;               /* values of the run at hand */
+        int64_t left;               /* values of the current run */
         uint32_t value;
         int32_t width, is_packed;
     } drey_runs;

@@ -4,13 +4,13 @@
     give_back(room)        kept, as the latest of at most KEPT_MAX rooms of KEPT_BYTES together; the oldest ones go
     let_rooms_go()         where memory is short
 
-A page takes a megabyte, which the system hands out empty and takes back when it is free: to have it touched anew for
+A page takes a megabyte, which the system allocates empty and takes back when it is free: to have it touched anew for
 each column of each query costs as much as to open the page. Sampled columns, and those of small files, are at their end
 after a page or two.
 
 Invariants: rooms of less than ROOM_MIN are not kept, nor those of more than an eighth of KEPT_BYTES; a room that is
-handed out has at most FIT_MAX times what was asked for.
-Thread: any. Who does not get in at once, while another one looks for a room, asks the system.
+given out has at most FIT_MAX times what was asked for.
+Thread: any. A thread that does not get the lock at once asks the system.
 Held by: tests/parquet/test_page_rooms.py
 """
 
@@ -91,7 +91,7 @@ cdef bint take_kept(Room* room, int64_t size) noexcept nogil:
 
 
 cdef void take_out(int32_t index) noexcept nogil:
-    """Take a room off the list; whoever calls is in."""
+    """Take a room off the list; the caller holds the lock."""
     global kept_count, kept_bytes
     kept_bytes -= kept[index].capacity
     kept_count -= 1
@@ -99,7 +99,7 @@ cdef void take_out(int32_t index) noexcept nogil:
 
 
 def let_rooms_go():
-    """Give all rooms that are kept to the system, unless somebody looks for one at this moment."""
+    """Give all rooms that are kept to the system, unless another thread looks for one at this moment."""
     if drey_enter_rooms():
         while kept_count:
             free(kept[0].data)

@@ -1,4 +1,4 @@
-"""What the headers of a Parquet column's pages say of sizes, looked at before memory is taken for it.
+"""Page sizes in the headers of a Parquet column's pages, read before memory is reserved for it.
 
     page_sizes(descriptor, position, end, value_count, size_max, expansion) ──► PageSizes
 

@@ -48,9 +48,9 @@ _SIZE_HARMLESS: Final = 1 << 20
 
 
 class Pages(NamedTuple):
-    """What is known of a column's pages in a row group; of a nested column, of each of its leaves."""
+    """The pages of a column in a row group; for a nested column, of each of its leaves."""
 
-    #: of each leaf, the bytes in the file, and those of a page that is read whole before it is opened
+    #: bytes in the file of each leaf, and of a page that is read whole before it is opened
     read: tuple[tuple[int, int], ...] = ()
     #: pages and dictionaries
     opened_bytes: int = 0
@@ -58,11 +58,11 @@ class Pages(NamedTuple):
     whole_bytes: int = 0
 
     def held_bytes(self, buffer: int) -> int:
-        """Return what is held while batches are made and ``buffer`` bytes of the file are read at a time."""
+        """Return the bytes held while batches are decoded and ``buffer`` bytes of the file are read at a time."""
         return self.opened_bytes + sum(min(stored, max(buffer, page)) for stored, page in self.read)
 
     def with_leaf(self, leaf: Pages) -> Pages:
-        """Return what is known of a column with one more leaf."""
+        """Return the pages of the column with one more leaf."""
         return Pages(
             self.read + leaf.read,
             self.opened_bytes + leaf.opened_bytes,
@@ -72,19 +72,19 @@ class Pages(NamedTuple):
 
 
 def buffer_bytes(column_count: int) -> int:
-    """Return how much of the file to read at a time for each of so many columns."""
+    """Return the number of bytes of the file to read at a time for each of so many columns."""
     return max(BUFFER_MIN, min(BUFFER_MAX, BUFFERS_BYTES // max(1, column_count)))
 
 
 def first_page(chunk: pq.ColumnChunkMetaData) -> int:
-    """Return where the pages of a column begin."""
+    """Return the position of a column's first page."""
     offset: int = chunk.data_page_offset
     dictionary: int | None = chunk.dictionary_page_offset if chunk.has_dictionary_page else None
     return min(offset, dictionary) if dictionary else offset
 
 
 def flat_leaves(schema: pq.ParquetSchema) -> dict[str, int]:
-    """Return by name the columns of the file's top level that are leaves, and no other of them has their name.
+    """Return the top-level columns that are leaves and have unique names, by name.
 
     The path of a nested leaf is longer than its name: ``a.b`` may be both, a column and the field b of a column a.
     """
@@ -94,7 +94,7 @@ def flat_leaves(schema: pq.ParquetSchema) -> dict[str, int]:
 
 
 def leaf_places(schema: pq.ParquetSchema, columns: Iterable[str]) -> list[tuple[str, int]]:
-    """Return which leaf columns belong to wanted ones: the name of the wanted one, the number of the leaf."""
+    """Return the leaf columns of the wanted ones: the name of the wanted one, the number of the leaf."""
     wanted = set(columns)
     places = []
     for leaf in range(len(schema)):
@@ -106,7 +106,7 @@ def leaf_places(schema: pq.ParquetSchema, columns: Iterable[str]) -> list[tuple[
 
 
 def pages_of(path: str, metadata: pq.FileMetaData, group: int, columns: Sequence[str]) -> dict[str, Pages]:
-    """Return what is known of the pages of columns in a row group; pa.ArrowInvalid where one cannot be what it says."""
+    """Return the pages of columns in a row group; pa.ArrowInvalid where a page's header cannot be right."""
     with file_system_of(path).open_ranges(path) as file:
         return pages_at(file.descriptor, metadata, group, columns, leaf_places(metadata.schema, columns))
 
@@ -118,7 +118,7 @@ def pages_at(
     columns: Sequence[str],
     places: Sequence[tuple[str, int]],
 ) -> dict[str, Pages]:
-    """Return what ``pages_of`` does of an open file, whose ``leaf_places`` of the columns are known."""
+    """Return pages as ``pages_of`` does, for an open file with known ``leaf_places`` of the columns."""
     found = dict.fromkeys(columns, Pages())
     chunks = metadata.row_group(group)
     for name, leaf in places:
@@ -127,7 +127,7 @@ def pages_at(
 
 
 def leaf_pages(descriptor: int, chunk: pq.ColumnChunkMetaData, group: int) -> Pages:
-    """Return what is known of the pages of a leaf in a row group of an open file; raises as ``pages_of``."""
+    """Return the pages of a leaf in a row group of an open file; raises as ``pages_of``."""
     begin, compressed = first_page(chunk), chunk.total_compressed_size
     whole = chunk.total_uncompressed_size
     largest = max(whole, compressed, _SIZE_HARMLESS)

@@ -46,7 +46,7 @@ class ParquetReader:
     """Reads row groups; the order inside a split is that of the file."""
 
     bad_rows = 0
-    #: whether no batch has rows of two splits; set before the first row is read
+    #: True if no batch has rows of two splits; set before the first row is read
     is_in_runs = False
 
     def __init__(

@@ -101,7 +101,7 @@ class RowFilter:
         *,
         looks: int = 1,
     ) -> Iterator[pa.RecordBatch]:
-        """Yield what is left of batches of so many rows, some columns of it; never a batch without rows.
+        """Yield the filtered rows of batches of so many rows, with some of their columns; no batch is empty.
 
         row_count: of the row group. possible: those of its rows that are looked at, None: all. looks: batches of which
         the columns of the filter are looked at together, since they are narrow beside the others.
@@ -149,7 +149,7 @@ class RowFilter:
         return batch, self.mask(batch)
 
     def mask(self, batch: pa.RecordBatch) -> pa.BooleanArray | None:
-        """Return for each row of a batch, which has ``columns`` at least, whether it is kept; None: all are."""
+        """Return the mask of a batch's rows, which has ``columns`` at least; None: all are kept."""
         if not self._may_test_first:
             return mask_of(self._tests, batch, self._predicate_mask(batch, None))
         if self._tested.is_smaller_than(self._asked):
@@ -165,7 +165,7 @@ class RowFilter:
         return mask
 
     def _predicate_mask(self, batch: pa.RecordBatch, mask: pa.BooleanArray | None) -> pa.BooleanArray | None:
-        """Return which rows of those that a mask leaves, or of all, meet the predicate; None: there is none."""
+        """Return the mask of rows that meet the predicate, within another mask; None: there is no predicate."""
         for part in self._by_code:
             found = part.mask(batch.column(part.column))
             mask = found if mask is None else pc.and_kleene(mask, found)
@@ -209,13 +209,13 @@ class _Beside:
 
 
 class _Share:
-    """Which share of the rows that something was asked about it has left."""
+    """The share of its rows that a filter has kept."""
 
     def __init__(self) -> None:
         self._asked = self._left = 0
 
     def add(self, mask: pa.BooleanArray | None, rows: int) -> int:
-        """Note what is left of so many rows, None: all, and return it."""
+        """Record the rows kept of so many, None: all, and return their number."""
         left = rows if mask is None else int(mask.true_count)
         self._asked += rows
         self._left += left
@@ -246,11 +246,11 @@ class _CodePart:
         self.column = column
         self._part = part
         self._dictionary: pa.Array | None = None
-        #: of each text, and of null
+        #: result for each text, and for null
         self._said: pa.BooleanArray | None = None
 
     def mask(self, array: pa.Array) -> pa.BooleanArray:
-        """Return what the part says of each row, from what it says of each text and of null."""
+        """Return the part's result for each row, from that for each text and for null."""
         if not pa.types.is_dictionary(array.type):
             return self._of(array)
         dictionary = array.dictionary

@@ -51,7 +51,7 @@ def common(ranges: Ranges, others: Ranges) -> Ranges:
 
 
 def share_of(ranges: Ranges, start: int, count: int) -> bool | pa.BooleanArray:
-    """Return which of ``count`` rows from ``start`` on are in the ranges."""
+    """Return the mask of ``count`` rows from ``start`` on that are in the ranges."""
     inside = common(ranges, [(start, start + count)])
     if not inside:
         return NO_ROWS

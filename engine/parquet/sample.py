@@ -42,21 +42,21 @@ from engine.statistics.predicate_shares import Counted, counted, measured, parts
 #: rows of all sampled row groups together
 _SAMPLE_ROWS: Final = 8192
 _SAMPLE_GROUPS: Final = 4
-#: the same of columns that are carried along
+#: limit of rows of columns that are carried along
 _CARRIED_ROWS: Final = 2048
 #: bytes of sampled rows at which sampling ends
 _SAMPLE_BYTES: Final = 8 << 20
-#: what columns take that are sampled at a time
+#: limit of bytes of columns sampled at a time
 _SAMPLED_AT_ONCE_BYTES: Final = 16 << 20
 _REMEMBERED: Final = 512
 _COLUMNS_REMEMBERED: Final = 512
-#: what was found is remembered by predicates, which have no hash
+#: decoder of predicates, the keys of cached samples, since predicates have no hash
 _PREDICATES: Final = msgspec.msgpack.Decoder(tuple[Expression, ...])
 _NO_PREDICATES: Final = msgspec.msgpack.encode(())
 
 
 class _Sample(msgspec.Struct, frozen=True):
-    """What sampled rows say: of each column, the bytes of a row in memory, and what predicates keep."""
+    """A sample of rows: the bytes of a row in memory for each column, and the shares that predicates keep."""
 
     columns: dict[str, ColumnStatistics]
     row_bytes: float
@@ -125,7 +125,7 @@ def _width(column: ColumnInfo, statistics: SourceStatistics) -> float:
 
 
 def _filled(known: ColumnStatistics, sampled: ColumnStatistics) -> ColumnStatistics:
-    """Return what is known of a column, and of a sample what is not."""
+    """Fill gaps of a column's known statistics from a sample."""
     changes: dict[str, object] = {"average_width_bytes": sampled.average_width_bytes}
     if known.distinct_count is None:
         changes["distinct_count"] = sampled.distinct_count
@@ -137,19 +137,19 @@ def _filled(known: ColumnStatistics, sampled: ColumnStatistics) -> ColumnStatist
 
 
 class _Asked(NamedTuple):
-    """What a sample is taken for."""
+    """The purpose of a sample."""
 
     columns: tuple[str, ...]
     #: rows of all row groups together
     rows: int
-    #: of the source
+    #: number of rows of the source
     row_count: float
     predicates: bytes
 
 
 @lru_cache(maxsize=_REMEMBERED)
 def _sampled(groups: tuple[SourceSplit, ...], stamps: tuple[int, ...], asked: _Asked, *, is_all: bool) -> _Sample:
-    """Return what rows of row groups say; ``is_all``: the source has no others."""
+    """Return the sample of row groups; ``is_all``: the source has no others."""
     columns, row_count = asked.columns, asked.row_count
     tables: list[pa.Table] = []
     wanted = asked.rows // len(groups)
@@ -196,7 +196,7 @@ class _KnownColumns:
         self._found: OrderedDict[Hashable, ColumnStatistics] = OrderedDict()
 
     def of(self, key: Hashable, find: Callable[[], ColumnStatistics]) -> ColumnStatistics:
-        """Return what is known by a key, or what a function finds."""
+        """Return the cached value of a key, or the result of a function."""
         with self._lock:
             if key in self._found:
                 self._found.move_to_end(key)

@@ -6,7 +6,7 @@
 
 The bytes are read in one call and decoded by pyarrow, without what larger files are worth: a footer that is shared,
 pages that are passed over, reservations for each row group. What footer and pages say is looked at before, as for
-others; where that is wrong the file is left to who says what is wrong (``reader``).
+others; where that is wrong the file is left to ``reader``, which reports the error.
 
 Held by: tests/parquet/test_small_files.py
 """
@@ -26,9 +26,9 @@ from engine.storage.file_systems import file_system_of
 
 #: fewer are read as larger ones are
 FILES_MIN: Final = 16
-#: of a file, and of its row groups before compression
+#: limits of a file, and of its row groups before compression
 SMALL_BYTES_MAX: Final = 256 << 10
-#: of its rows once they are decoded: a value of a dictionary may stand in many of them
+#: limit of its decoded rows: a value of a dictionary may occur in many of them
 _DECODED_BYTES_MAX: Final = 4 << 20
 _ROWS_MAX: Final = 16384
 

@@ -38,7 +38,7 @@ from engine.records.plain_types import plain_schema
 from engine.statistics.column_statistics import footer_bounds, plain_bound
 
 _BUFFER_BYTES = 64 << 10
-#: what Arrow raises for a type that it does not write; OSError where Parquet itself refuses its size
+#: errors of Arrow for types that it does not write; OSError where Parquet refuses their size
 _REFUSALS = (pa.ArrowNotImplementedError, pa.ArrowInvalid, OSError)
 
 
@@ -122,7 +122,7 @@ def parquet_source(
 def source_of_files(
     paths: Sequence[str], reader: str, found_schemas: list[pa.Schema] | None = None
 ) -> tuple[tuple[ParquetSource, SourceStatistics, pa.Schema], list[pq.FileMetaData]]:
-    """Return what ``parquet_source`` does of files, each of them another one, and their footers."""
+    """Return sources as ``parquet_source`` does, for files that each differ, with their footers."""
     schema: pa.Schema | None = None
     found: list[pa.Schema] = [] if found_schemas is None else found_schemas
     splits: list[SourceSplit] = []
@@ -213,7 +213,7 @@ def united(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
 
 
 def advice_of(one: pa.DataType, other: pa.DataType) -> str:
-    """Return what to do about files that have a column as one and as the other."""
+    """Return the advice about files that have a column with two types."""
     if united(one, other) is not None:
         return f"schema_mode='union' reads both as {united(one, other)}"
     return "read the files as two data sets, cast one and unite them"
@@ -228,7 +228,7 @@ def _is_bytes(data_type: pa.DataType) -> bool:
 
 
 def _statistics(metadata: Sequence[pq.FileMetaData], schema: pa.Schema) -> SourceStatistics:
-    """Return what the footers say."""
+    """Return the statistics in the footers."""
     row_count = sum(one.num_rows for one in metadata)
     widths = _widths(metadata)
     leaves = [flat_leaves(one.schema) for one in metadata]

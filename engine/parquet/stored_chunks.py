@@ -1,4 +1,4 @@
-"""Which columns of a Parquet file are decoded here, and how their values become Arrow's.
+"""Stored chunks: columns of a Parquet file that are decoded here, and the conversion of their values to Arrow.
 
     stored_values(footer.schema.column(leaf), type) -> Stored | None              None: it is left to pyarrow
     stored_chunk(footer, group, leaf, stored, pages) -> StoredChunk | None        None: it is left to pyarrow
@@ -39,7 +39,7 @@ _DIFFERENCES: Final = "DELTA_BINARY_PACKED"
 _OF_INTEGERS: Final = _ENCODINGS | {_DIFFERENCES}
 _INTEGERS: Final = ("INT32", "INT64")
 _CODECS: Final = known_codecs()
-#: what reading a column holds at most: pages of a few megabytes, a dictionary
+#: limit of bytes held while a column is read: pages of a few megabytes, a dictionary
 _HELD_BYTES_MAX: Final = 8 << 20
 _TEXTS_BYTES_MAX: Final = 1 << 30
 _VALUE_BYTES_MAX: Final = 64
@@ -48,7 +48,7 @@ _TEXT_TYPES: Final = frozenset({pa.string(), pa.binary(), pa.large_string(), pa.
 
 
 class Stored(NamedTuple):
-    """How values of a column lie in its pages, how wide they are there and in Arrow, and whether they may be null."""
+    """The encoding of a column's values in its pages, their widths there and in Arrow, and whether they may be null."""
 
     shape: int
     stored_width: int
@@ -57,7 +57,7 @@ class Stored(NamedTuple):
 
 
 def stored_chunk(footer: pq.FileMetaData, group: int, leaf: int, stored: Stored, pages: Pages) -> StoredChunk | None:
-    """Return where a column of a row group lies; None: it is not decoded here.
+    """Return the chunk of a row group's column; None: it is not decoded here.
 
     Args:
         footer: of the file.
@@ -100,7 +100,7 @@ def _is_known(chunk: pq.ColumnChunkMetaData) -> bool:
 
 
 def stored_values(column: pq.ColumnSchema, wanted: pa.DataType) -> Stored | None:
-    """Return how a flat column becomes one of a type, in any row group; None: not here.
+    """Return the conversion of a flat column to a type, in any row group; None: not here.
 
     wanted: the column's plain type, or a dictionary of int32 where it comes as numbers of texts.
     """
@@ -111,7 +111,7 @@ def stored_values(column: pq.ColumnSchema, wanted: pa.DataType) -> Stored | None
 
 
 def _stored(column: pq.ColumnSchema, wanted: pa.DataType) -> Stored | None:
-    """Return how values become those of a type; None: not here."""
+    """Return the conversion of values to those of a type; None: not here."""
     logical = json.loads(column.logical_type.to_json())
     physical: str = column.physical_type
     if physical == "BYTE_ARRAY":

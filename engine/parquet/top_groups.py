@@ -30,11 +30,11 @@ from engine.statistics.bounds_predicate import highest, lowest, null_count
 
 #: bytes of the columns of the filter in those of all, at most, for reading them of all row groups first
 _SMALL_SHARE: Final = 0.2
-#: the same where the first rows lie in few row groups
+#: limit if the first rows are in few row groups
 _LARGER_SHARE: Final = 0.5
 #: row groups for each row that is asked for, for these to be few
 _GROUPS_A_ROW: Final = 2
-#: of keys that were looked at
+#: limit of bytes of keys that were read
 _SEEN_BYTES_MAX: Final = 4 << 20
 #: row groups for each that is looked at in any case
 _GROUPS_TO_SPARE: Final = 4

@@ -27,7 +27,7 @@ from engine.parquet.group_bounds import bounds_of_files
 from engine.parquet.source import parquet_source, source_of_files, widened
 from engine.storage.file_systems import file_system_of
 
-#: with more files than these it pays to wait for the filters
+#: number of files above which it pays to wait for the filters
 FILES_MAX: Final = 64
 
 FoundParquet = tuple[ParquetSource, SourceStatistics, pa.Schema]
@@ -58,7 +58,7 @@ class Looked(NamedTuple):
     spec: ParquetSource
     #: None: no file is left
     statistics: SourceStatistics | None
-    #: for each split, what footers say of the columns of a predicate; None: nobody has looked
+    #: bounds of each split for the columns of a predicate; None: not read yet
     bounds: pa.RecordBatch | None = None
 
 

@@ -80,7 +80,7 @@ class ParquetWriter:
     """Writes one Parquet file; also one without rows has the schema.
 
     ``has_checksums``: one in each page. ``wanted_bytes``: of the file, which has row groups of half as many then, since
-    who writes looks at its size behind each; 0: any. ``former``: of the file before it, of the same sink.
+    its user checks its size after each; 0: any. ``former``: of the file before it, of the same sink.
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class ParquetWriter:
         self._compression = compression
         self._level = compression_level
         self._has_checksums = has_checksums
-        #: of the row group, behind them those that are still small
+        #: batches of the row group, and behind them those that are still small
         self._held: list[pa.RecordBatch] = []
         self._small = SmallBatches(bytes_min=_SMALL_BYTES)
         self._held_rows = 0
@@ -113,7 +113,7 @@ class ParquetWriter:
         self._file = native_output(str(path))
         self._reserved = process_budget.reserve(Kind.ARROW, role=Role.WRITER)
         self._writer: pq.ParquetWriter | None = None
-        #: leaves of columns with values that are written as they are
+        #: leaves of columns with values that are written plainly
         self._huge: frozenset[str] = frozenset()
         self._holds_wide = False
         #: footers of writers that have ended

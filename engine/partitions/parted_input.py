@@ -76,7 +76,7 @@ class PartedInput:
         return RowPartitions(self._codec, self._keys, self.pool, self.files, count, level, page_limit)
 
     def begin_sieve(self) -> None:
-        """Have the sieve take rows of pages until the end."""
+        """Make the ``sieve`` take rows of pages until the end."""
         self.sieve.begin(self.parts)
 
     def add(self, rows: pa.RecordBatch) -> None:

@@ -266,7 +266,7 @@ cdef class RowPartitions:
                 return row
             copy_row(page.memory + page.used, rows[row], self._sizes[row])
             page.used += self._sizes[row]
-            prefetch(page.memory + page.used + LINE_BYTES)      # for the next rows of the part; nobody guesses so many
+            prefetch(page.memory + page.used + LINE_BYTES)      # for the next rows of the part; no estimate is so large
             part.row_count += 1
         return count
 
@@ -343,7 +343,7 @@ cdef class RowPartitions:
             self.pages_held -= 1
 
     def take(self, int32_t partition):
-        """Return what a partition has in memory, which is then the caller's to read or delete; None: nothing."""
+        """Return the rows of a partition in memory, which the caller then owns; None: there are none."""
         cdef RowPart* part = &self._parts[partition]
         cdef KeptRows kept
         if part.is_spilled or part.page_count == 0:
@@ -360,7 +360,7 @@ cdef class RowPartitions:
         return kept
 
     def put(self, int32_t partition, KeptRows kept not None):
-        """Put rows of a partition that nobody has read behind those that it has in memory."""
+        """Put unread rows of a partition behind those that it has in memory."""
         cdef RowPart* part = &self._parts[partition]
         cdef int64_t count = kept._page_count - kept._page_index
         cdef RowPage* pages = <RowPage*> realloc(part.pages, <size_t> (part.page_count + count + 1) * sizeof(RowPage))

@@ -275,7 +275,7 @@ cdef class SpilledRows:
 
 @cython.final
 cdef class ReadPosition:
-    """Where in a block a reading generator is, and which rows it wants."""
+    """The position of a reading generator in a block, and the rows that it wants."""
 
     cdef const uint8_t* block
     cdef int64_t left

@@ -74,13 +74,13 @@ class JobQueue:
         self._expected.pop(job_id, None)
 
     def leave(self, job_id: JobId) -> None:
-        """Forget a job that has ended."""
+        """Remove a job that has ended."""
         self.withdraw(job_id)
         self._running.discard(job_id)
         self._expected.pop(job_id, None)
 
     def keep_running(self, is_known: Callable[[JobId], bool]) -> None:
-        """Forget jobs that are gone: a late message about a slot may have brought one back."""
+        """Remove jobs that are gone: a late message about a slot may have brought one back."""
         self._running = {job_id for job_id in self._running if is_known(job_id)}
 
     # ---- requests ----
@@ -97,7 +97,7 @@ class JobQueue:
         self._insert(msgspec.structs.replace(request, count=count), is_owed=True)
 
     def withdraw(self, job_id: JobId, request_id: int | None = None) -> None:
-        """Forget a request, or (None) all of a job."""
+        """Remove a request, or (None) all of a job."""
         self._keep(
             [
                 queued

@@ -205,12 +205,12 @@ class ResourceManager(RpcEndpoint):
             await self._look_after(resource_id)
 
     async def suspect_task_executor(self, request: SuspectTaskExecutor) -> Acknowledge:
-        """Look at once whether a TaskExecutor is still there."""
+        """Check at once whether a TaskExecutor is still there."""
         self.spawn(self._look_after(request.resource_id), f"suspicion of {request.resource_id}")
         return ACKNOWLEDGE
 
     async def disconnect_task_executor(self, request: DisconnectTaskExecutor) -> Acknowledge:
-        """Forget a TaskExecutor that leaves."""
+        """Remove a TaskExecutor that leaves."""
         if request.resource_id in self._addresses:
             self._lose(request.resource_id, request.reason)
         return ACKNOWLEDGE
@@ -251,7 +251,7 @@ class ResourceManager(RpcEndpoint):
         return ACKNOWLEDGE
 
     async def withdraw_slot_requests(self, request: WithdrawSlotRequests) -> Acknowledge:
-        """Forget what a job still waits for."""
+        """Remove what a job still waits for."""
         self._slots.withdraw(request.job_id, request.request_id)
         if request.request_id is None:
             self._job_masters.pop(request.job_id, None)
@@ -259,7 +259,7 @@ class ResourceManager(RpcEndpoint):
         return ACKNOWLEDGE
 
     async def notify_slot_free(self, request: NotifySlotFree) -> Acknowledge:
-        """Note that a slot was given back."""
+        """Record that a slot was given back."""
         self._slots.free(request.resource_id, request.index, request.allocation_id)
         self._assign()
         return ACKNOWLEDGE

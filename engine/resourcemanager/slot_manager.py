@@ -94,7 +94,7 @@ class SlotManager:
                 self._set_free(slot)
 
     def unregister(self, resource_id: ResourceId) -> tuple[JobId, ...]:
-        """Forget a TaskExecutor; return the jobs that had slots there."""
+        """Remove a TaskExecutor; return the jobs that had slots there."""
         keys = [key for key in self._slots if key[0] == resource_id]
         jobs = {job_id: None for key in keys if (job_id := self._slots[key].job_id) is not None}
         for key in keys:
@@ -109,7 +109,7 @@ class SlotManager:
         self.queue.add(request)
 
     def withdraw(self, job_id: JobId, request_id: int | None = None) -> None:
-        """Forget a queued request, or (None) a job, which has ended."""
+        """Remove a queued request, or (None) a job, which has ended."""
         if request_id is not None:
             self.queue.withdraw(job_id, request_id)
         else:
@@ -161,19 +161,19 @@ class SlotManager:
     # ---- answers ----
 
     def confirm(self, allocation_id: AllocationId) -> None:
-        """Note that the TaskExecutor gave the slot; an allocation that is gone is ignored."""
+        """Record that the TaskExecutor gave the slot; an allocation that is gone is ignored."""
         assignment = self._pending.pop(allocation_id, None)
         if assignment is not None:
             self._slots[assignment.resource_id, assignment.index].state = SlotState.ALLOCATED
 
     def reject(self, allocation_id: AllocationId) -> None:
-        """Note that the TaskExecutor refused: another slot is sought first, this one waits for a registration."""
+        """Record that the TaskExecutor refused: another slot is sought first, this one waits for a registration."""
         assignment = self._pending.get(allocation_id)
         if assignment is not None:
             self._forget((assignment.resource_id, assignment.index))
 
     def free(self, resource_id: ResourceId, index: int, allocation_id: AllocationId) -> None:
-        """Note that a slot was given back; another allocation of the same slot is not touched."""
+        """Record that a slot was given back; another allocation of the same slot is not touched."""
         slot = self._slots.get((resource_id, index))
         if slot is not None and slot.allocation_id == allocation_id:
             self._pending.pop(allocation_id, None)

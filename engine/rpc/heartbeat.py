@@ -47,7 +47,7 @@ class HeartbeatMonitor(Generic[T]):
         self._last_seen_s.pop(target, None)
 
     def received(self, target: T) -> None:
-        """Note a sign of life; of a target that is not watched it means nothing."""
+        """Record a sign of life; of a target that is not watched it means nothing."""
         if target in self._last_seen_s:
             self._last_seen_s[target] = self._clock.monotonic_s()
 

@@ -65,12 +65,12 @@ class GuardedConnection(web.RequestHandler):
         self._guard.opened(self)
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        """Forget the connection."""
+        """Remove the connection."""
         self._guard.closed(self)
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Note when a head begins."""
+        """Record when a head begins."""
         if not self.is_busy and self.head_began_s is None:
             self.head_began_s = asyncio.get_running_loop().time()
         super().data_received(data)
@@ -127,7 +127,7 @@ class ConnectionGuard:
             victim.force_close()
 
     def closed(self, connection: GuardedConnection) -> None:
-        """Forget a connection."""
+        """Remove a connection."""
         self._connections.pop(connection, None)
 
     async def _sweep(self) -> None:
@@ -142,11 +142,11 @@ class ConnectionGuard:
 
 
 def request_begins(protocol: Any) -> None:
-    """Note that a head is complete."""
+    """Record that a head is complete."""
     protocol.is_busy = True
 
 
 def request_ends(protocol: Any) -> None:
-    """Note that a request is answered: the next byte begins a head."""
+    """Record that a request is answered: the next byte begins a head."""
     protocol.is_busy = False
     protocol.head_began_s = None

@@ -81,12 +81,12 @@ class JobTable:
         return SortedOut(ended, unnamed, tuple(attempt for attempt in unnamed if attempt in running))
 
     def forget(self, job_id: JobId) -> tuple[ExecutionAttemptId, ...]:
-        """Forget a job; return its attempts."""
+        """Remove a job; return its attempts."""
         self._attached.pop(job_id, None)
         return tuple(self._jobs.pop(job_id, ()))
 
     def attach(self, job_id: JobId, epoch: int) -> None:
-        """Note that a JobMaster of that epoch goes on with a job."""
+        """Record that a JobMaster of that epoch goes on with a job."""
         self._attached[job_id] = epoch
 
     def is_attached(self, job_id: JobId, epoch: int) -> bool:

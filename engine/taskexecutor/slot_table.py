@@ -122,7 +122,7 @@ class SlotTable:
         return None
 
     def activate(self, allocation_id: AllocationId) -> None:
-        """Note that the JobMaster took the slot."""
+        """Record that the JobMaster took the slot."""
         slot = self.find(allocation_id)
         if slot is not None and slot.state is SlotState.ALLOCATED:
             slot.state = SlotState.ACTIVE

@@ -334,7 +334,7 @@ class TaskExecutor(RpcEndpoint):
         self.spawn(self._give_back_when_idle(), "giving memory back")
 
     async def _give_back_when_idle(self) -> None:
-        """Give back what ended jobs have freed, unless the next one comes at once and would touch it first again."""
+        """Release what ended jobs have freed, unless the next one comes at once and would touch it first again."""
         await asyncio.sleep(_IDLE_S)
         if not self._tasks:
             await _unless_at_end(self._blocking_work, FREED_MEMORY.give_back)
@@ -342,7 +342,7 @@ class TaskExecutor(RpcEndpoint):
     # ---- leaders ----
 
     async def heartbeat(self, request: Heartbeat) -> HeartbeatReply:
-        """Note the sender's sign of life and answer with one."""
+        """Record the sender's sign of life and answer with one."""
         self._heartbeats.received(request.sender)
         return HeartbeatReply(self.resource_id)
 

@@ -59,7 +59,7 @@ class BlockBounds:
         self._known = {}
 
     def starts(self, order_count: int = 0) -> Positions:
-        """Return where groups begin that are equal in the partition and so many order keys."""
+        """Return the begins of groups that are equal in the partition and so many order keys."""
         threshold = self._partition_count + order_count
         found = self._kept(("start", threshold), lambda: GroupStart(threshold), lambda maker: maker.of(self._block))
         assert found is not None, "what came before is known"
@@ -75,14 +75,14 @@ class BlockBounds:
         return found
 
     def ends(self, order_count: int = 0) -> Positions | None:
-        """Return where groups end that are equal in the partition and so many order keys."""
+        """Return the ends of groups that are equal in the partition and so many order keys."""
         threshold = self._partition_count + order_count
         return self._kept(
             ("end", threshold), lambda: GroupEnd(threshold), lambda maker: maker.of(self._block, self._queue)
         )
 
     def open_ends(self, offset: int) -> Positions | None:
-        """Return where partitions end, OPEN_END where that is further than rows have come; None: than row + offset."""
+        """Return the ends of partitions, OPEN_END beyond the rows so far; None: beyond row + offset."""
         maker = self._makers.setdefault("open", GroupEnd(self._partition_count))
         ends: Positions = maker.of(self._block, self._queue, False)
         if ends.last == OPEN_END and self._queue.stop < self._block.stop + offset:
@@ -90,7 +90,7 @@ class BlockBounds:
         return ends
 
     def frame(self, frame: WindowFrame, order_count: int) -> tuple[Positions, Positions] | None:
-        """Return where the frame of each row begins and ends."""
+        """Return the begin and the end of each row's frame."""
         starts = self._bound(frame.kind, frame.start, order_count, is_end=False)
         ends = self._bound(frame.kind, frame.end, order_count, is_end=True)
         return None if starts is None or ends is None else (starts, ends)

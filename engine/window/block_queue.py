@@ -13,11 +13,11 @@
 
 Rows leave in the order in which they came, so the first ones stay in memory: they are wanted first. A block is written
 once, as an Arrow IPC message in one block of a spill file with its checksum; FILE_BLOCKS of them share a file, which is
-deleted when the last one is dropped. Those who read keep the block that they are at, so a pass over rows on disk reads
+deleted when the last one is dropped. Readers keep their current block, so a pass over rows on disk reads
 each block once for each function with its own place.
 
 Memory: the budget, and a block or two for each reader. Values in Arrow's memory are not pages: the budget stands for
-pages of the operator that nobody takes.
+spare pages of the operator.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ class BlockQueue:
         self._schema: pa.Schema | None = None
         #: row behind the last one that has come
         self.stop = 0
-        #: whether no more will come
+        #: True if no further rows will come
         self.has_ended = False
 
     def add(self, batch: pa.RecordBatch, levels: pa.Array) -> None:

@@ -51,7 +51,7 @@ class Ranking:
         return not (needs_end and bounds.ends() is None) and peers_ready
 
     def results(self, _block: RowBlock, bounds: BlockBounds) -> pa.Array:
-        """Return its column."""
+        """Return the column of results."""
         found = self._ranks(bounds)
         return pc.add(found, scalar_of(self.rows_before, pa.int64())) if self.rows_before else found
 
@@ -93,7 +93,7 @@ class Shift:
         return self._offset <= 0 or bounds.open_ends(self._offset) is not None
 
     def results(self, block: RowBlock, bounds: BlockBounds) -> pa.Array:
-        """Return its column."""
+        """Return the column of results."""
         starts = bounds.starts()
         ends = starts
         if self._offset > 0:
@@ -129,7 +129,7 @@ class FrameValue:
         return bounds.frame(self._frame, self._order_count) is not None
 
     def results(self, _block: RowBlock, bounds: BlockBounds) -> pa.Array:
-        """Return its column."""
+        """Return the column of results."""
         found = bounds.frame(self._frame, self._order_count)
         assert found is not None, "not ready"
         starts, ends = found
@@ -143,7 +143,7 @@ class FrameValue:
 
 
 class FrameRows:
-    """How many rows the frame has."""
+    """Number of rows of the frame."""
 
     def __init__(self, call: WindowCall) -> None:
         assert call.frame is not None, "it has a frame"
@@ -156,7 +156,7 @@ class FrameRows:
         return bounds.frame(self._frame, self._order_count) is not None
 
     def results(self, _block: RowBlock, bounds: BlockBounds) -> pa.Array:
-        """Return its column."""
+        """Return the column of results."""
         found = bounds.frame(self._frame, self._order_count)
         assert found is not None, "not ready"
         sizes = rank_kernels.frame_rows(*found)
@@ -201,7 +201,7 @@ class FrameGroup:
         return bounds.frame(self._frame, self._order_count) is not None
 
     def all_results(self, block: RowBlock, bounds: BlockBounds) -> Sequence[pa.Array]:
-        """Return their columns."""
+        """Return the columns of results."""
         found = bounds.frame(self._frame, self._order_count)
         assert found is not None, "not ready"
         for aggregate in self._aggregates:

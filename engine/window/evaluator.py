@@ -69,7 +69,7 @@ class WindowEvaluator:
             argument = None if call.argument is None else self._schema.field(call.argument).type
             fields.append(pa.field(call.name, result_type(call.function, argument)))
             self._add_call(index, call)
-        #: of the batches that come out
+        #: schema of the output
         self.schema = pa.schema(fields)
         self._call_count = len(calls)
         self._next_row = 0
@@ -87,7 +87,7 @@ class WindowEvaluator:
         return OrderColumn(order_by[0], self._column(name, form), form)
 
     def _column(self, name: str, form: pa.DataType | None) -> int:
-        """Return which of a block's columns holds a column in a kernel form (None: as it is)."""
+        """Return the index of a column in a kernel form in blocks (None: as it is)."""
         wanted = (self._schema.get_field_index(name), form)
         if wanted not in self._read:
             self._read.append(wanted)

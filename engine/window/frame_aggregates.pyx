@@ -141,7 +141,8 @@ cdef void push(State* state, const ColumnView* column, int64_t row, int64_t posi
         offsets = <const int64_t*> column.offsets + column.offset + row
         extremes_push(&state.extremes, position, 0, column.values + offsets[0], offsets[1] - offsets[0])
     elif state.domain == REALS:
-        extremes_push(&state.extremes, position, <int128> word_of((<const uint64_t*> column.values)[column.offset + row], True), NULL, 0)
+        extremes_push(&state.extremes, position, <int128> word_of((<const uint64_t*> column.values)[column.offset +
+        row], True), NULL, 0)
     elif state.domain == INTEGERS:
         extremes_push(&state.extremes, position, (<const int64_t*> column.values)[column.offset + row], NULL, 0)
     else:

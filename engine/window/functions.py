@@ -41,7 +41,7 @@ _UINT64_FORM: Final = pa.decimal128(20, 0)
 def result_type(function: str, argument_type: pa.DataType | None) -> pa.DataType:
     """Return the type of a function's result.
 
-    Raises: SchemaError when the function does not take the type; NotYetSupportedError when nobody has built it.
+    Raises: SchemaError when the function does not take the type; NotYetSupportedError when it is not implemented.
     """
     if function in RANKING_FUNCTIONS:
         return pa.float64() if function in _FLOAT_RANKINGS else pa.int64()

@@ -15,7 +15,7 @@ class Blocks(Protocol):
 
 @final
 class GroupStart:
-    """Where the group of each row begins."""
+    """The begin of each row's group."""
 
     def __new__(cls, threshold: int) -> Self: ...
     def of(self, block: RowBlock) -> Positions: ...
@@ -29,7 +29,7 @@ class GroupNumber:
 
 @final
 class GroupEnd:
-    """Where the group of each row ends."""
+    """The end of each row's group."""
 
     def __new__(cls, threshold: int) -> Self: ...
     def of(self, block: RowBlock, queue: Blocks, known_only: bool = True) -> Positions | None: ...

@@ -1,4 +1,4 @@
-"""Where the groups of rows begin and end: partitions, and peers (rows equal in the order).
+"""Bounds of groups of rows: partitions, and peers (rows equal in the order).
 
     starts = GroupStart(threshold)      starts.of(block) -> Positions         of the group that each row is in
     ends = GroupEnd(threshold)          ends.of(block, queue) -> Positions    behind the last row of its group
@@ -7,7 +7,7 @@
 A row begins a group where its level is at most the threshold (``row_block.pxd``). Blocks come in order, each once.
 Starts need what came before; ends look ahead, in the blocks of the queue, as far as its rows go: ``of`` gives None when
 they do not go far enough, and is asked again when there are more. The scan goes on where it ended, so each row is
-looked at once. Groups that end in their block are told without asking anybody: there may be one for each row.
+looked at once. Groups that end in their block are known without a call: there may be one for each row.
 ``known_only=False`` takes what is known: rows whose group has not ended get OPEN_END.
 """
 
@@ -33,7 +33,7 @@ cdef class GroupStart:
         self._threshold = threshold
 
     def of(self, RowBlock block not None):
-        """Return where the group of each row begins."""
+        """Return the begin of each row's group."""
         cdef Positions found = new_positions(block)
         cdef int64_t index
         cdef int64_t start = self._start
@@ -90,7 +90,7 @@ cdef class GroupEnd:
         self._threshold = threshold
 
     def of(self, RowBlock block not None, queue, bint known_only=True):
-        """Return where the group of each row ends, or None when that is not known yet."""
+        """Return the end of each row's group, or None when that is not known yet."""
         cdef int64_t filled
         if self._found is None or self._found.start != block.start:
             self._found = new_positions(block)

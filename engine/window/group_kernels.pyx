@@ -17,7 +17,7 @@ import pyarrow as pa
 
 
 cdef uint8_t* buffer_address(object buffer) except? NULL:
-    """Where an Arrow buffer made by pa.allocate_buffer lies."""
+    """Return the address of an Arrow buffer made by pa.allocate_buffer."""
     return <uint8_t*> <size_t> buffer.address
 
 
@@ -48,7 +48,7 @@ def group_starts(levels not None, uint8_t key_count):
 
 
 def kept_before(kept not None, bounds not None):
-    """Return how many rows are true before each bound; bounds do not go back, the first one counts as 0."""
+    """Return the number of true rows before each bound; bounds do not decrease, the first one counts as 0."""
     cdef ArrowBatch mask = opened(kept)
     cdef ArrowBatch places = opened(bounds)
     cdef const int64_t* rows = <const int64_t*> places.columns[0].values + places.columns[0].offset

@@ -6,8 +6,8 @@
 
 Rows get the numbers of their groups (``GroupSlots``), these are counted, and each row is put behind those of its group.
 
-A batch is meant to fit the caches, table and all: whoever has more rows parts them first. Keys are equal as they are
-for group_by. Cost: some nanoseconds a row; 24 bytes of scratch for a row and 40 for a group.
+A batch is meant to fit the caches, table and all: callers with more rows partition them first. Keys are equal as they
+are for group_by. Cost: some nanoseconds a row; 24 bytes of scratch for a row and 40 for a group.
 
 Held by: tests/window/test_group_order.py
 """

@@ -8,7 +8,7 @@ def group_quantiles(
 
 @final
 class DigitCounts:
-    """How often each digit is there among words that begin with a prefix."""
+    """The counts of digits among words that begin with a prefix."""
 
     def __new__(cls, shift: int, prefix: int) -> Self: ...
     def add(self, values: pa.Array) -> None: ...

@@ -7,7 +7,7 @@ KEYS_MAX: int
 
 @final
 class KeyLevels:
-    """In which key each row of sorted batches differs from the row before it."""
+    """The key in which each row of sorted batches differs from the row before it."""
 
     def __new__(cls, keys: Sequence[str]) -> Self: ...
     def of(self, batch: pa.RecordBatch) -> pa.Array: ...

@@ -63,9 +63,9 @@ if TYPE_CHECKING:
 
 #: rows that are grouped as they are
 FEW_ROWS: Final = ARROW_ROWS_MAX
-#: a partition is grouped at once up to this part of the budget: beside its rows lie copies of their values, in order
+#: part of the budget up to which a partition is grouped at once: copies of its values, in order, lie beside its rows
 WHOLE_SHARE: Final = 3
-#: ... and never more, of which texts have offsets of 32 bits
+#: limit of such a partition, since texts have offsets of 32 bits
 WHOLE_BYTES_MAX: Final = 1 << 30
 
 
@@ -102,12 +102,12 @@ class PartitionedGroups:
         self._few: list[pa.RecordBatch] = []
         self._few_rows = self._few_bytes = 0
         self._sorting: _Sorting | None = None
-        #: of the batches that come out
+        #: schema of the output
         self.schema = sorted_schema(self._schema, keys, calls)
 
     @property
     def sieve(self) -> PartitionSieve | None:
-        """What takes rows of pages as they are once there are partitions; None: their keys do not come first."""
+        """The ``PartitionSieve`` of pages once there are partitions; None: their keys do not come first."""
         return self._input.sieve if self._is_in_order else None
 
     def add(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:

@@ -45,7 +45,7 @@ def quantile_type(data_type: pa.DataType) -> pa.DataType:
 
 
 def quantiles(values: pa.Array, order: pa.Array | None, bounds: pa.Array, share: float) -> pa.Array:
-    """Return what lies at a share of each group's values; ``order``: their rows group by group, None: they lie so."""
+    """Return the quantile of each group; ``order``: rows group by group, None: they are in order."""
     if not pa.types.is_decimal(values.type):
         return _between(*group_quantiles(values, order, bounds, share))
     words = _as_words(values)
@@ -56,7 +56,7 @@ def quantiles(values: pa.Array, order: pa.Array | None, bounds: pa.Array, share:
 
 
 def searched_quantile(blocks: Blocks, data_type: pa.DataType, count: int, share: float, rows_max: int) -> pa.Array:
-    """Return what lies at a share of ``count`` values that come in blocks, of which so many may be collected."""
+    """Return the quantile of ``count`` values in blocks, of which so many may be collected."""
     place = share * (count - 1)
     low = int(place)
     is_wide = pa.types.is_decimal(data_type)
@@ -96,7 +96,7 @@ def _sorted_beside(values: pa.Array, bounds: pa.Array, share: float) -> _Beside:
 
 
 def _wide_search(blocks: Blocks, data_type: pa.DataType, rows_max: int) -> Callable[[int], pa.Array]:
-    """Return what finds decimals at a place: word by word, from the one with the sign on."""
+    """Return a search for decimals at a position: word by word, from the one with the sign on."""
 
     def at(place: int) -> pa.Array:
         found: list[int] = []
@@ -138,7 +138,7 @@ def _of_words(found: list[int], data_type: pa.DataType) -> pa.Array:
 
 
 def _between(low: pa.Array, high: pa.Array, fraction: pa.Array, scale: int = 0) -> pa.Array:
-    """Return what lies a fraction of the way from one value to the next; ``scale``: of integers that are decimals."""
+    """Interpolate from one value to the next; ``scale``: of integers that are decimals."""
     data_type = low.type
     if pa.types.is_decimal(data_type) and data_type.precision <= _DIGITS_MAX:
         return exact_between(_unscaled(low), _unscaled(high), fraction, data_type.scale)

@@ -7,7 +7,7 @@ from engine.window.row_block import Positions, RowBlock
 
 @final
 class RangeBound:
-    """Where frames begin or end at a distance in the order key's values."""
+    """The bounds of frames at a distance in the order key's values."""
 
     def __new__(
         cls,

@@ -109,7 +109,7 @@ def shifted(Positions starts not None, Positions ends not None, int64_t offset, 
 
 
 def frame_rows(Positions starts not None, Positions ends not None):
-    """Return how many rows each frame has."""
+    """Return the number of rows of each frame."""
     cdef Positions found = like(starts)
     cdef int64_t index
     with nogil:

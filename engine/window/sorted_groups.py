@@ -78,7 +78,7 @@ class SortedGroups:
         self._force_spill = force_spill
         self._levels = KeyLevels(self._keys)
         self._open: _OpenGroup | None = None
-        #: of the batches that come out
+        #: schema of the output
         self.schema = sorted_schema(self._schema, self._keys, calls)
 
     def add(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
@@ -152,7 +152,7 @@ class _OpenGroup:
         self._groups = groups
         self._queue = BlockQueue(lambda _: [], groups._budget_bytes, groups._space, force_spill=groups._force_spill)
         self._keys: list[pa.Array] = []
-        #: of each quantile: how many values there are
+        #: number of values of each quantile
         self._counts = [0] * len(groups._calls)
         self._only: list[pa.Array | None] = [None] * len(groups._calls)
         self._list_bytes = 0
@@ -180,7 +180,7 @@ class _OpenGroup:
         most = max(self._groups._budget_bytes, LIST_BYTES_MIN)
         if self._list_bytes > most:
             keys = ", ".join(f"{name}={value[0]}" for name, value in zip(self._groups._keys, self._keys, strict=True))
-            # the part of an expression has a name that nobody gave
+            # the part of an expression has a generated name
             name = "collect_list or string_agg" if call.name.startswith("__") else call.name
             raise MemoryBudgetError(
                 f"{name}: the list of the group {keys or 'of all rows'} has more than {most} bytes, which is the "

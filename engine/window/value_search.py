@@ -32,7 +32,7 @@ class ValueSearch:
 
     def __init__(self, blocks: Callable[[], Iterable[pa.Array]], data_type: pa.DataType, rows_max: int) -> None:
         self._blocks, self._type, self._rows_max = blocks, data_type, rows_max
-        #: by bits behind the digit, and those in front of it
+        #: counts by bits behind the digit, and those before it
         self._counted: dict[tuple[int, int], DigitCounts] = {}
         #: the values that were collected last: bits behind their prefix, and it
         self._place_of_kept: tuple[int, int] | None = None

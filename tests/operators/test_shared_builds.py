@@ -38,8 +38,8 @@ class JoinWorld:
         self.late = []
 
     @property
-    def seat_count(self):
-        return self.world.services.shared_builds.seat_count
+    def member_count(self):
+        return self.world.services.shared_builds.member_count
 
     def start(self, work):
         thread, errors = in_thread(work)
@@ -87,7 +87,7 @@ class JoinWorld:
         for thread in self.started:
             thread.join(END_S)
             assert not thread.is_alive()
-        assert self.seat_count == 0
+        assert self.member_count == 0
         self.world.services.partition_manager.close()
         self.world.close()
 
@@ -109,7 +109,7 @@ def wait_until(condition):
 def run_all(join_world, tasks):
     """Run subtasks to their end; what they share is sent when all of them are there."""
     runs = [join_world.start(task.run) for task in tasks]
-    wait_until(lambda: join_world.seat_count == len(tasks))
+    wait_until(lambda: join_world.member_count == len(tasks))
     for work in join_world.late:
         join_world.start(work)
     for thread, _ in runs:
@@ -154,7 +154,7 @@ def endless(join_world):
 def test_those_who_wait_end_when_the_builder_is_cancelled(join_world):
     builder = join_world.subtask(0, endless(join_world), 0)
     building, builder_errors = join_world.start(builder.run)
-    wait_until(lambda: join_world.seat_count == 1)
+    wait_until(lambda: join_world.member_count == 1)
     waiter = join_world.subtask(1, join_world.produced(right(10, 5), 5, 1, "BROADCAST"), 0)
     waiting, errors = join_world.start(waiter.run)
     wait_until(lambda: waiter.counters().bytes_in > 0)
@@ -167,7 +167,7 @@ def test_those_who_wait_end_when_the_builder_is_cancelled(join_world):
 def test_one_who_waits_can_be_cancelled(join_world):
     builder = join_world.subtask(0, endless(join_world), 0)
     _, builder_errors = join_world.start(builder.run)
-    wait_until(lambda: join_world.seat_count == 1)
+    wait_until(lambda: join_world.member_count == 1)
     waiter = join_world.subtask(1, join_world.produced(right(10, 5), 5, 1, "BROADCAST"), 0)
     thread, errors = join_world.start(waiter.run)
     wait_until(lambda: waiter.counters().bytes_in > 0)
@@ -192,12 +192,12 @@ def test_what_is_shared_goes_back_with_the_last_one():
     late = builds.enter("key")
     assert not late.is_builder
     assert late.wait(nothing) == "join"
-    for seat in (first, second, second):
-        seat.leave()
+    for member in (first, second, second):
+        member.leave()
     assert closed == []
     late.leave()
     assert closed == [True]
-    assert builds.seat_count == 0
+    assert builds.member_count == 0
     assert builds.enter("key").is_builder
 
 
@@ -216,7 +216,7 @@ def test_the_builder_waits_for_those_who_copy_and_late_ones_build_for_themselves
     assert errors == []
     builder.leave()
     waiter.leave()
-    assert builds.seat_count == 0
+    assert builds.member_count == 0
 
 
 def test_a_builder_that_ends_waits_for_the_chunk_in_work_only():
@@ -241,7 +241,7 @@ def test_a_builder_that_ends_waits_for_the_chunk_in_work_only():
     with pytest.raises(ProducerFailedError):
         waiter.step(lambda: True)
     waiter.leave()
-    assert builds.seat_count == 0
+    assert builds.member_count == 0
 
 
 def test_the_builders_error_is_the_cause_of_the_others():

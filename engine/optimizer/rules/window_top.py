@@ -24,7 +24,7 @@ _LIMITS = {"less_equal": ("greater_equal", 0), "less": ("greater", 1), "equal": 
 
 
 def apply(plan: LogicalPlan) -> None:
-    """Note in each window below a filter which rows of its groups are wanted."""
+    """Record in each window below a filter which rows of its groups are wanted."""
     consumers = plan.consumers()
     for listed in plan.order():
         node = plan.node(listed.id)

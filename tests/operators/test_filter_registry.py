@@ -8,7 +8,7 @@ import pytest
 
 from engine.errors import TaskCancelledError
 from engine.ids import ExecutionAttemptId, IntermediateDataSetId, JobVertexId, ResultPartitionId
-from engine.operators.filter_board import FilterBoard
+from engine.operators.filter_registry import FilterRegistry
 from engine.operators.runtime_filters import RuntimeFilters, together
 from engine.records.key_filter import key_filter
 
@@ -43,7 +43,7 @@ def waiting(board, count):
 
 
 def test_a_producer_has_the_filters_when_all_are_there():
-    board = FilterBoard()
+    board = FilterRegistry()
     thread, got = waiting(board, 2)
     board.offer(partition(), 0, filters(1))
     thread.join(0.2)
@@ -56,7 +56,7 @@ def test_a_producer_has_the_filters_when_all_are_there():
 
 
 def test_one_consumer_without_filters_is_enough_to_have_none():
-    board = FilterBoard()
+    board = FilterRegistry()
     thread, got = waiting(board, 3)
     board.offer(partition(), 2, None)
     thread.join(END_S)
@@ -70,7 +70,7 @@ def test_a_filter_that_one_part_has_not_is_none_of_the_whole():
 
 
 def test_what_an_earlier_attempt_offered_is_none_of_the_next_ones():
-    board = FilterBoard()
+    board = FilterRegistry()
     board.offer(partition(attempt=0), 0, filters(1))
     with pytest.raises(TaskCancelledError):
         board.wait(partition(attempt=1), 1, cancelled)
@@ -78,11 +78,11 @@ def test_what_an_earlier_attempt_offered_is_none_of_the_next_ones():
 
 def test_a_cancelled_producer_stops_to_wait():
     with pytest.raises(TaskCancelledError):
-        FilterBoard().wait(partition(), 1, cancelled)
+        FilterRegistry().wait(partition(), 1, cancelled)
 
 
 def test_offers_are_forgotten_when_they_are_withdrawn():
-    board = FilterBoard()
+    board = FilterRegistry()
     board.offer(partition(), 0, filters(1))
     board.offer(partition(), 1, None)
     for subpartition in (0, 1, 1):

@@ -1,4 +1,4 @@
-"""FilterBoard: run-time filters go from a join to the tasks of the same process that send it rows to probe with.
+"""FilterRegistry: run-time filters go from a join to the tasks of the same process that send it rows to probe with.
 
     consumer   offer(partition, subpartition, filters)   its build side is complete; None: there is no filter of it
                withdraw(partition, subpartition)         it needs no rows any more
@@ -14,7 +14,7 @@ are in one pipelined region, asks and offers anew, and filters of rows that an e
 
 Waits end when the task is cancelled (``check`` is called ten times a second). Thread: any.
 
-Source: Impala's coordinator, which puts the filters of partitioned joins together and hands them to the scans.
+Source: Impala's coordinator, which combines the filters of partitioned joins and sends them to the scans.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 _CHECK_EVERY_S = 0.1
 
 
-class FilterBoard:
-    """What the consumers of this process's partitions have offered."""
+class FilterRegistry:
+    """The runtime filters that consumers of this process's partitions have offered."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -45,7 +45,7 @@ class FilterBoard:
             return len(self._offers)
 
     def offer(self, partition: ResultPartitionId, subpartition: int, filters: RuntimeFilters | None) -> None:
-        """Let the producer of a partition have the filters of the one who reads a subpartition."""
+        """Offer the filters of a subpartition's reader to the producer of the partition."""
         with self._changed:
             self._offers.setdefault(partition, {})[subpartition] = filters
             self._changed.notify_all()
@@ -61,7 +61,7 @@ class FilterBoard:
     def wait(
         self, partition: ResultPartitionId, part_count: int, check: Callable[[], None]
     ) -> list[RuntimeFilters] | None:
-        """Return the filters of all who read a partition; None as soon as one of them has none.
+        """Return the filters of all readers of a partition; None as soon as one of them has none.
 
         Raises: what ``check`` raises.
         """

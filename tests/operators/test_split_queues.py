@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from engine.graph.operator_descriptor import LimitOperator, SourceOperator
 from engine.graph.source_spec import SourceSplit
 from engine.ids import ExecutionAttemptId, JobId, JobVertexId
-from engine.operators.split_hands import SplitHands
+from engine.operators.split_queues import SplitQueues
 from engine.parquet.source import parquet_source
 from tests.operators.task_world import TaskWorld, described, gate, in_thread, partition
 
@@ -29,10 +29,10 @@ def starts(*taken):
 
 
 def test_own_splits_come_in_order_and_then_the_last_ones_of_who_has_most_left():
-    hands = SplitHands()
-    done = hands.enter("source", splits(1))
-    few, many = hands.enter("source", splits(1, 1, path="few")), hands.enter("source", splits(5, 4, 3, path="many"))
-    hands.enter("another source", splits(100))
+    queues = SplitQueues()
+    done = queues.enter("source", splits(1))
+    few, many = queues.enter("source", splits(1, 1, path="few")), queues.enter("source", splits(5, 4, 3, path="many"))
+    queues.enter("another source", splits(100))
     assert starts(done.take(), many.take()) == [0, 0]
     assert [(split.path, split.start) for split in iter(done.take, None)] == [
         ("many", 2),  # of 7 bytes, against 2
@@ -44,51 +44,51 @@ def test_own_splits_come_in_order_and_then_the_last_ones_of_who_has_most_left():
 
 
 def test_what_somebody_leaves_is_read_by_nobody_and_nothing_stays_behind():
-    hands = SplitHands()
-    one, other = hands.enter("source", splits(1)), hands.enter("source", splits(1, 1))
+    queues = SplitQueues()
+    one, other = queues.enter("source", splits(1)), queues.enter("source", splits(1, 1))
     other.leave()
     other.leave()
     assert starts(one.take()) == [0]
     assert one.take() is other.take() is None
-    late = hands.enter("source", splits(1, 1, 1))
+    late = queues.enter("source", splits(1, 1, 1))
     assert starts(one.take(), late.take(), late.take()) == [2, 0, 1]
     one.leave()
     late.leave()
-    assert hands.hand_count == 0
+    assert queues.queue_count == 0
 
 
 @given(st.lists(st.lists(st.integers(1, 9), max_size=6), min_size=1, max_size=4), st.data())
 def test_in_whatever_turns_each_split_is_taken_once(sizes, data):
-    hands = SplitHands()
+    queues = SplitQueues()
     given_splits = [splits(*each, path=str(number)) for number, each in enumerate(sizes)]
     waiting, present, taken = list(given_splits), [], []
     while waiting or present:
         if waiting and (not present or data.draw(st.booleans())):
-            present.append(hands.enter("source", waiting.pop()))
+            present.append(queues.enter("source", waiting.pop()))
             continue
-        hand = data.draw(st.sampled_from(present))
-        split = hand.take()
+        queue = data.draw(st.sampled_from(present))
+        split = queue.take()
         if split is None:
-            hand.leave()
-            present.remove(hand)
+            queue.leave()
+            present.remove(queue)
         else:
             taken.append(split)
     assert sorted(taken, key=lambda split: (split.path, split.start)) == [
         split for each in given_splits for split in each
     ]
-    assert hands.hand_count == 0
+    assert queues.queue_count == 0
 
 
 def test_threads_take_each_split_once():
-    hands = SplitHands()
+    queues = SplitQueues()
     taken = [[] for _ in range(4)]
 
     present = threading.Barrier(4)
 
     def read(number):
-        hand = hands.enter("source", splits(*[1] * 2000, path=str(number)))
+        queue = queues.enter("source", splits(*[1] * 2000, path=str(number)))
         present.wait(END_S)
-        for split in iter(hand.take, None):
+        for split in iter(queue.take, None):
             taken[number].append((split.path, split.start))
             if number == 0:
                 time.sleep(0.0005)
@@ -132,11 +132,11 @@ class SharedSource:
         )
         return task, gate(descriptor)
 
-    def hand(self, index, attempt_number=0):
-        """Return the hand of a subtask that reads nothing by itself."""
+    def queue(self, index, attempt_number=0):
+        """Return the queue of a subtask that reads nothing by itself."""
         half = len(self.spec.splits) // 2
         key = (self.job_id, JobVertexId(0), attempt_number)
-        return self.world.services.split_hands.enter(key, self.spec.splits[index * half :][:half])
+        return self.world.services.split_queues.enter(key, self.spec.splits[index * half :][:half])
 
     def rows(self, task):
         """Run a task; return the values that it sent."""
@@ -160,19 +160,19 @@ def shared(world, tmp_path):
 
 
 def test_a_task_reads_what_another_one_has_not_begun(shared):
-    slow = shared.hand(1)
+    slow = shared.queue(1)
     begun = slow.take()
     rows = shared.rows(shared.task(0))
     assert rows[:500] == list(range(500))
     assert sorted(rows[500:]) == list(range(600, 1000))
     assert starts(begun) == [5] and slow.take() is None
     slow.leave()
-    assert shared.world.services.split_hands.hand_count == 0
+    assert shared.world.services.split_queues.queue_count == 0
 
 
 @pytest.mark.parametrize("how", ["alone", "another attempt", "not told"])
 def test_a_task_reads_its_own_splits_where_it_shares_them_with_nobody(shared, how):
-    other = shared.hand(1, attempt_number=how == "another attempt")
+    other = shared.queue(1, attempt_number=how == "another attempt")
     if how == "alone":
         other.leave()
     assert shared.rows(shared.task(0, shares_splits=how != "not told")) == list(range(500))
@@ -183,7 +183,7 @@ def test_who_needs_no_more_rows_leaves_its_splits_unread(shared):
     task = shared.task(0, chain=(described(LimitOperator(10), shared.schema),))
     assert shared.rows(task) == list(range(10))
     assert shared.rows(shared.task(1)) == list(range(500, 1000))
-    assert shared.world.services.split_hands.hand_count == 0
+    assert shared.world.services.split_queues.queue_count == 0
 
 
 def test_a_task_that_is_cancelled_leaves_nothing_behind(shared):
@@ -191,4 +191,4 @@ def test_a_task_that_is_cancelled_leaves_nothing_behind(shared):
     task.cancel()
     with pytest.raises(Exception, match="cancelled"):
         task.run()
-    assert shared.world.services.split_hands.hand_count == 0
+    assert shared.world.services.split_queues.queue_count == 0

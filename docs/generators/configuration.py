@@ -26,11 +26,11 @@ REASONS = {
     "cluster": "With hundreds of TaskManagers, a new leader should be asked less often.",
     "debug": "Tests use these to make rare paths frequent. Do not set them on a cluster in production.",
     "env": "Sites differ in how much they log and keep.",
-    "execution": "The defaults suit jobs that run once. For a job that runs daily on known data, another exchange mode, "
-    "parallelism or time-out may be better.",
+    "execution": "The defaults suit jobs that run once. For a job that runs daily on known data, another exchange "
+    "mode, parallelism or time-out may be better.",
     "functions": "Only the author and the site know how long a function may take, and which rights it needs.",
     "heartbeat": "Networks differ: a shorter time-out finds a lost process sooner, a longer one forgives a pause.",
-    "high-availability": "ZooKeeper's addresses and security, and the shared folder of the JobManagers, depend on the site.",
+    "high-availability": "ZooKeeper's addresses and security, and the JobManagers' shared folder, depend on the site.",
     "historyserver": "The history server has its own address, and a refresh interval.",
     "io": "Spilled rows should go to fast and large disks.",
     "job": "Users know which of their jobs may wait.",
@@ -41,8 +41,8 @@ REASONS = {
     "parallelism": "The default is the number of processors; a shared machine gives a job fewer.",
     "python": "A debugger needs a function in the task's thread.",
     "rest": "Addresses and ports depend on the site.",
-    "restart-strategy": "Flink's strategies, with Flink's names. The right number of restarts depends on the cost of the "
-    "job and its urgency.",
+    "restart-strategy": "Flink's strategies, with Flink's names. The right number of restarts depends on the cost of "
+    "the job and its urgency.",
     "security": "Secrets and certificates depend on the site.",
     "slot": "The right time-out depends on whether TaskManagers are started on demand.",
     "spark": "The Spark cluster for `-t spark` depends on the site.",

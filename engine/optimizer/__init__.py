@@ -58,6 +58,7 @@ optimizer.
     job_graph_generator.py   OptimizedPlan to JobGraph
     chaining.py              which channels become a call inside one task
     adaptive_facts.py        what the planner leaves behind for decisions at run time
+    stored_results.py        what notes of stored results take where subtasks are very many
     explain.py               stable text for people and golden tests
     analysis.py              a plan beside what its operators did
 

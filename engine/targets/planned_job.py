@@ -34,6 +34,7 @@ from engine.config.options import (
     RUNTIME_FILTERS,
     SKEW_FACTOR,
     SKEW_THRESHOLD,
+    SLOTS,
 )
 from engine.errors import EngineError, JobCancelledError
 from engine.graph.exchange_mode import ExecutionMode
@@ -45,6 +46,9 @@ from engine.optimizer.explain import split_lines
 from engine.optimizer.job_graph_generator import generate_job_graph
 from engine.optimizer.optimizer import optimize
 from engine.optimizer.settings import OptimizerSettings
+from engine.optimizer.stored_results import crowding
+from engine.taskexecutor.task_resources import configured_sizes
+from engine.user_warnings import warn_user
 
 
 class PlannedJob(NamedTuple):
@@ -83,6 +87,9 @@ def planner_settings(
 def plan_job(plan: Plan, settings: OptimizerSettings, configuration: Configuration) -> PlannedJob:
     """Optimize a plan and make the graph of a new job."""
     optimized = optimize(plan, settings)
+    crowded = crowding(optimized, configured_sizes(configuration, configuration.get(SLOTS)).process_bytes)
+    if crowded:
+        warn_user(crowded)
     job_graph = generate_job_graph(optimized, JobId.random(), plan.name, configuration.as_texts())
     return PlannedJob(job_graph, split_lines(optimized))
 

@@ -1,4 +1,4 @@
-"""What stored results take beside their rows, where a plan has so many subtasks that it is worth a word.
+"""The memory that stored results take beside their rows, in plans of very many subtasks.
 
     crowding(optimized, process_bytes) ─► a text for the author of the plan, "" where there is nothing to say
 
@@ -16,14 +16,14 @@ from engine.graph.ship_strategy import SORTED_RUNS, ShipStrategy
 from engine.optimizer.physical_plan import OptimizedPlan
 from engine.shown_sizes import size_text
 
-#: of one consumer of one producer, as measured: place of the rows, their size, its part of the buffers and the file
+#: bytes for one consumer of one producer, as measured: place of the rows, their size, its part of buffers and file
 NOTE_BYTES: Final = 60
 #: part of a process that notes may take before it is told
 _PART: Final = 8
 
 
 def crowding(optimized: OptimizedPlan, process_bytes: int) -> str:
-    """Return what to tell of a plan whose stored results need much of a process for their notes."""
+    """Return a warning for a plan whose stored results need much of a process for their notes, or ""."""
     most, text = process_bytes // _PART // NOTE_BYTES, ""
     largest = most
     for node in optimized.nodes:

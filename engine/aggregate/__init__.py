@@ -2,7 +2,8 @@
 
 What an operator sees, and how one aggregate goes from its first batch to its end:
 
-hash_aggregate       the operator: batches are checked, and passed to the phase
+aggregate_operator   the operator of a chain; ``engine.operators.registry`` loads it by name
+hash_aggregate       batches are checked, and passed to the phase
 aggregate_spec       what one aggregate is to do: phase (partial, final, single), keys, calls
 aggregate_state      its states as an enum, and which follows on which
 pre_aggregation      partial: groups given out when the table is full; rows passed through where that does not pay

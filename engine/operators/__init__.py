@@ -9,7 +9,7 @@
 
     operator.py        ChainedOperator: process(batch), finish(), close(); what an operator is told (TaskContext)
     row_wise.py        project, filter, limit, identity
-    sort_operator.py aggregate_operator.py   take everything, then emit
+    sort_operator.py   takes everything, then emits; so does ``aggregate_operator`` of the room of aggregates
     sort_exchange.py   a sort over subtasks: runs at the end of the producers, merges at the consumers
     range_windows.py   such a merge with window functions over the rows of all ranges
     received_runs.py   the runs of producers in other processes, brought here for that merge

@@ -46,37 +46,37 @@ if TYPE_CHECKING:
     from engine.operators.operator import ChainedOperator
     from engine.operators.task_inputs import TaskInput
 
-#: steps of a chain: module of this package, class
+#: steps of a chain: module of engine, class; a room above this one may have the operator of what it does
 _CLASSES: Final[dict[type[PhysicalOperator], tuple[str, str]]] = {
-    IdentityOperator: ("row_wise", "Identity"),
-    ProjectOperator: ("row_wise", "Project"),
-    FilterOperator: ("row_wise", "Filter"),
-    LimitOperator: ("row_wise", "Limit"),
-    ExplodeOperator: ("explode_operator", "Explode"),
-    SortOperator: ("sort_operator", "Sort"),
-    SortRunsOperator: ("sort_exchange", "SortRuns"),
-    HashAggregateOperator: ("aggregate_operator", "Aggregate"),
-    WindowOperator: ("sorted_rows", "Window"),
-    SortedAggregateOperator: ("sorted_rows", "SortedAggregate"),
-    PartitionedAggregateOperator: ("partitioned_aggregate", "PartitionedAggregate"),
-    PythonOperator: ("python_operator", "PythonFunctionOperator"),
-    SinkOperator: ("sink_operator", "FileSink"),
+    IdentityOperator: ("operators.row_wise", "Identity"),
+    ProjectOperator: ("operators.row_wise", "Project"),
+    FilterOperator: ("operators.row_wise", "Filter"),
+    LimitOperator: ("operators.row_wise", "Limit"),
+    ExplodeOperator: ("operators.explode_operator", "Explode"),
+    SortOperator: ("operators.sort_operator", "Sort"),
+    SortRunsOperator: ("operators.sort_exchange", "SortRuns"),
+    HashAggregateOperator: ("aggregate.aggregate_operator", "Aggregate"),
+    WindowOperator: ("operators.sorted_rows", "Window"),
+    SortedAggregateOperator: ("operators.sorted_rows", "SortedAggregate"),
+    PartitionedAggregateOperator: ("operators.partitioned_aggregate", "PartitionedAggregate"),
+    PythonOperator: ("operators.python_operator", "PythonFunctionOperator"),
+    SinkOperator: ("operators.sink_operator", "FileSink"),
 }
 #: drivers, which lead a chain and read inputs
 _DRIVERS: Final[dict[type[PhysicalOperator], tuple[str, str]]] = {
-    MergeRunsOperator: ("sort_exchange", "MergeRunsDriver"),
-    RangeWindowsOperator: ("range_windows", "RangeWindowsDriver"),
-    SortMergeJoinOperator: ("sort_merge_driver", "SortMergeJoinDriver"),
-    RangeJoinOperator: ("sort_merge_driver", "SortMergeJoinDriver"),
-    AsofJoinOperator: ("sort_merge_driver", "SortMergeJoinDriver"),
-    PartitionedAsofOperator: ("partitioned_asof_driver", "PartitionedAsofDriver"),
-    HashJoinOperator: ("hash_join_driver", "HashJoinDriver"),
+    MergeRunsOperator: ("operators.sort_exchange", "MergeRunsDriver"),
+    RangeWindowsOperator: ("operators.range_windows", "RangeWindowsDriver"),
+    SortMergeJoinOperator: ("operators.sort_merge_driver", "SortMergeJoinDriver"),
+    RangeJoinOperator: ("operators.sort_merge_driver", "SortMergeJoinDriver"),
+    AsofJoinOperator: ("operators.sort_merge_driver", "SortMergeJoinDriver"),
+    PartitionedAsofOperator: ("operators.partitioned_asof_driver", "PartitionedAsofDriver"),
+    HashJoinOperator: ("operators.hash_join_driver", "HashJoinDriver"),
 }
 
 
 def _loaded(place: tuple[str, str]) -> Callable[..., Any]:
     module, name = place
-    loaded: Callable[..., Any] = getattr(importlib.import_module(f"engine.operators.{module}"), name)
+    loaded: Callable[..., Any] = getattr(importlib.import_module(f"engine.{module}"), name)
     return loaded
 
 

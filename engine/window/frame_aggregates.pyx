@@ -33,8 +33,8 @@ from libc.string cimport memcpy, memset
 
 from engine.accumulators.checked_sums cimport add_wrapping, fits_decimal, fits_int64, int128, load_int128
 from engine.accumulators.exact_sum cimport ExactSum, sum_add, sum_clear, sum_value
-from engine.accumulators.means cimport exact_mean, mean_of
-from engine.records.arrow_batch cimport KIND_DECIMAL128, KIND_FLOAT64, ColumnView, column_is_null
+from engine.accumulators.means cimport exact_mean
+from engine.records.arrow_batch cimport ColumnView, column_is_null
 from engine.window.extremes cimport (
     Extremes,
     extremes_clear,
@@ -251,11 +251,10 @@ cdef inline void emit(State* state, int64_t index) noexcept nogil:
         (<double*> state.values)[index] = sqrt(found) if state.function == STDDEV else found
     elif state.function == AVG:
         if state.domain == REALS:
-            found = total_of(state)
-            (<double*> state.values)[index] = mean_of(&found, KIND_FLOAT64, state.count, 0)
+            (<double*> state.values)[index] = total_of(state) / <double> state.count
         else:
             state.has_overflown |= state.wraps != 0
-            (<double*> state.values)[index] = mean_of(&state.whole, KIND_DECIMAL128, state.count, state.scale)
+            (<double*> state.values)[index] = exact_mean(&state.whole, 2, state.count, state.scale)
     elif state.domain == REALS:
         (<double*> state.values)[index] = total_of(state)
     elif state.domain == INTEGERS:

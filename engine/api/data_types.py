@@ -19,7 +19,10 @@ def to_data_type(data_type: Any) -> pa.DataType:
     """Return a plain type from one of pyarrow, its name, or a Python type; SchemaError when it is none."""
     if isinstance(data_type, pa.DataType):
         if is_foreign(data_type):
-            raise SchemaError(f"{data_type}: no values are made of a union; give it one type, such as a struct")
+            raise SchemaError(
+                f"{data_type}: no values are made of a union; use one type, such as a struct with a field for each "
+                "alternative"
+            )
         return plain_type(data_type)
     if data_type in _PYTHON_TYPES:
         return _PYTHON_TYPES[data_type]

@@ -79,11 +79,9 @@ def pandas_column(column: Column) -> pd.Series:
 
 def numpy_column(column: pa.Array) -> Any:
     """Return a column as an array of numpy."""
-    import numpy as np  # noqa: PLC0415 - the user's
-
     if not _is_special(column) and not (pa.types.is_nested(column.type) and "date64" in str(column.type)):
         return column.to_numpy(zero_copy_only=False)
-    found = np.empty(len(column), dtype=object)
+    found = pa.nulls(len(column), pa.string()).to_numpy(zero_copy_only=False)  # objects
     found[:] = column.to_pylist()
     return found
 

@@ -54,6 +54,7 @@ def test_types_with_an_order_are_keys(use, environment):
     assert _wrong(use, KEYS, environment) == {}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("use", _KEEPING)
 def test_keys_come_back_from_the_disk(use, spilling):
     assert _wrong(use, KEYS, spilling) == {}

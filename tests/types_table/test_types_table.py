@@ -69,6 +69,7 @@ def test_values_of_every_type_come_out_as_the_table_says(way, environment, tmp_p
     assert _wrong(way, _taken(way), environment, tmp_path) == {}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("way", sorted(SPILLING))
 def test_values_of_every_type_come_back_from_the_disk(way, spilling, tmp_path):
     assert _wrong(way, _taken(way), spilling, tmp_path) == {}

@@ -2,7 +2,7 @@
 #
 #     ring of channel indexes   [ 2 | 0 | . | . ]    a channel stands in it at most once (flags), so it never overflows
 #
-# push comes from any thread, with or without the GIL; pop from the consumer's. Who holds no GIL uses the kernels on
+# push comes from any thread, with or without the GIL; pop from the consumer's. Callers without the GIL use the kernels on
 # `state`, and keeps the ReadyQueue alive.
 
 cimport cython
@@ -14,7 +14,7 @@ from engine.exchange.monitor cimport Monitor
 cdef enum PopResult:                # what pop returns when it is not a channel index
     POP_TIMEOUT = -1
     POP_CLOSED = -2
-    POP_WOKEN = -3                  # wake() was called: somebody wants the consumer to look around
+    POP_WOKEN = -3                  # wake() was called: the consumer has to look around
 
 
 cdef struct ReadyState:

@@ -2,8 +2,8 @@
 #
 #     ring of channel indexes   [ 2 | 0 | . | . ]    a channel stands in it at most once (flags), so it never overflows
 #
-# push comes from any thread, with or without the GIL; pop from the consumer's. Callers without the GIL use the kernels on
-# `state`, and keeps the ReadyQueue alive.
+# push comes from any thread, with or without the GIL; pop from the consumer's. Callers without the GIL use the kernels
+# on `state`, and keep the ReadyQueue alive.
 
 cimport cython
 from libc.stdint cimport int32_t, int64_t, uint8_t

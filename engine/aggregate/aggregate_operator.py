@@ -40,7 +40,7 @@ class Aggregate(ChainedOperator):
         owner = self._value_owner(context, operator.phase)
         self._aggregate: HashAggregate | None = HashAggregate(spec, pool, space, owner)
         self._by_run, self._run = operator.by_run, context.run
-        self.sieve = self._aggregate.sieve
+        self.router = self._aggregate.router
         self.compact_columns = self._aggregate.compact_columns
 
     def _value_owner(self, context: TaskContext, phase: str) -> CountedValues | None:

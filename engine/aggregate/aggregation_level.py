@@ -1,6 +1,6 @@
 """AggregationLevel: one level of a final or single aggregate, from the first batch to its results.
 
-    level = AggregationLevel(workspace, number, sieve)
+    level = AggregationLevel(workspace, number, router)
     level.add(batch, form)*  ─►  for results in level.finish(): ...         always: level.close()
 
     GroupingPhase ──── the table is of no use ────► PartitionedPhase
@@ -25,15 +25,15 @@ from engine.aggregate.aggregate_state import AggregateState
 from engine.aggregate.aggregate_workspace import AggregateWorkspace, InputForm
 from engine.aggregate.grouping_phase import GroupingPhase
 from engine.aggregate.partitioned_phase import PartitionedPhase
-from engine.partitions.partition_sieve import PartitionSieve
+from engine.partitions.partition_router import PartitionRouter
 
 
 class AggregationLevel:
-    """Args: workspace: its table is empty; ``sieve``: of an input that comes as rows of states, else None."""
+    """Args: workspace: its table is empty; ``router``: of an input that comes as rows of states, else None."""
 
-    def __init__(self, workspace: AggregateWorkspace, number: int, sieve: PartitionSieve | None = None) -> None:
-        self._work, self._sieve = workspace, sieve
-        watches_caches = sieve is not None or _has_texts(workspace.layout)
+    def __init__(self, workspace: AggregateWorkspace, number: int, router: PartitionRouter | None = None) -> None:
+        self._work, self._router = workspace, router
+        watches_caches = router is not None or _has_texts(workspace.layout)
         self._grouping = GroupingPhase(workspace, number, watches_caches)
         self._phase: GroupingPhase | PartitionedPhase = self._grouping
         workspace.progress.enter(AggregateState.GROUPING)
@@ -54,7 +54,7 @@ class AggregationLevel:
     def _hand_over(self) -> None:
         """Move all groups to partitions, where what comes next on this level follows."""
         pages = self._grouping.pages_for_partitions()
-        phase = self._phase = PartitionedPhase(self._work, self._grouping.level, pages, self._sieve)
+        phase = self._phase = PartitionedPhase(self._work, self._grouping.level, pages, self._router)
         self._work.progress.enter(AggregateState.PARTITIONED)
         phase.take_over(self._grouping.take_groups())
 

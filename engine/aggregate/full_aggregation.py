@@ -1,6 +1,6 @@
 """FullAggregation: the final and the single phase, in which each group comes out once, in more groups than fit.
 
-    grouping = FullAggregation(spec, layout, pool, space, value_owner, sieve)
+    grouping = FullAggregation(spec, layout, pool, space, value_owner, router)
     grouping.add(batch)                         gives out nothing yet
     for results in grouping.finish(): ...
     grouping.close()
@@ -43,7 +43,7 @@ from engine.iomanager.spill_file import SpillFile
 from engine.iomanager.spill_space import SpillSpace
 from engine.memory.page_pool import PagePool
 from engine.memory.value_stores import ValueOwner
-from engine.partitions.partition_sieve import PartitionSieve
+from engine.partitions.partition_router import PartitionRouter
 from engine.partitions.recursion import WaitingPart
 from engine.records.row_codec import RowCodec
 
@@ -55,10 +55,10 @@ class FullAggregation:
         self, spec: AggregateSpec, layout: AggregateLayout, pool: PagePool, space: SpillSpace, value_owner: ValueOwner
     ) -> None:
         """Take two pages of the pool. Raises: MemoryBudgetError."""
-        #: ``PartitionSieve`` that takes states as rows, if they come as such: final only
-        self.sieve = PartitionSieve(RowCodec(spec.input_schema)) if _comes_as_states(spec, layout) else None
+        #: ``PartitionRouter`` that takes states as rows, if they come as such: final only
+        self.router = PartitionRouter(RowCodec(spec.input_schema)) if _comes_as_states(spec, layout) else None
         self._work = AggregateWorkspace(spec, layout, pool, space, value_owner)
-        self._level = AggregationLevel(self._work, 0, self.sieve)
+        self._level = AggregationLevel(self._work, 0, self.router)
 
     @property
     def state(self) -> AggregateState:

@@ -34,7 +34,7 @@ from engine.iomanager.spill_space import SpillSpace
 from engine.memory.page_pool import PagePool
 from engine.memory.segment import MemorySegment
 from engine.memory.value_stores import ValueOwner
-from engine.partitions.partition_sieve import PartitionSieve
+from engine.partitions.partition_router import PartitionRouter
 from engine.records.arrow_functions import pc
 from engine.records.narrow_decimals import is_narrow, is_wide_decimal
 from engine.records.plain_types import plain_batch, plain_schema, plain_type
@@ -70,9 +70,9 @@ class HashAggregate:
         self._grouping: PreAggregation | FullAggregation = kind(spec, self._layout, pool, space, value_owner or space)
 
     @property
-    def sieve(self) -> PartitionSieve | None:
-        """The ``PartitionSieve`` that takes states as rows, if they come as such."""
-        return self._grouping.sieve
+    def router(self) -> PartitionRouter | None:
+        """The ``PartitionRouter`` that takes states as rows, if they come as such."""
+        return self._grouping.router
 
     @property
     def compact_columns(self) -> frozenset[str]:

@@ -1,6 +1,6 @@
 """PartitionedPhase: rows of one level go to the partitions of their keys, without a look at the table.
 
-    phase = PartitionedPhase(workspace, level, pages, sieve)
+    phase = PartitionedPhase(workspace, level, pages, router)
     phase.take_over(groups)                     the groups of the table, which is empty then
     phase.add(batch, form)
     phase.finish()                              the partitions wait for the next level
@@ -9,7 +9,7 @@
     groups of the table ─┐
     batches ─────────────┼──► ``state_partitions`` ──► in memory, merged on the way or not ──┬──► waiting
     rows of an exchange ─┘                         └─► files ────────────────────────────────┘
-    (``PartitionSieve``)
+    (``PartitionRouter``)
 
 What comes as rows of the input goes there as states, each a group of its own (``ungrouped_states``).
 
@@ -26,23 +26,23 @@ from engine.accumulators.ungrouped_states import ungrouped_states
 from engine.aggregate.aggregate_workspace import AggregateWorkspace, InputForm
 from engine.aggregate.state_partitions import StatePartitions
 from engine.closing import close_all
-from engine.partitions.partition_sieve import PartitionSieve
+from engine.partitions.partition_router import PartitionRouter
 from engine.records.plain_types import plain_batch
 
 
 class PartitionedPhase:
-    """Args: pages: at least one for each partition; ``sieve``: takes rows of the level as they are, or None."""
+    """Args: pages: at least one for each partition; ``router``: takes rows of the level as they are, or None."""
 
     is_of_no_use = False
 
-    def __init__(self, workspace: AggregateWorkspace, level: int, pages: int, sieve: PartitionSieve | None) -> None:
+    def __init__(self, workspace: AggregateWorkspace, level: int, pages: int, router: PartitionRouter | None) -> None:
         self.level = level
-        self._work, self._sieve = workspace, sieve
+        self._work, self._router = workspace, router
         self._partitions = StatePartitions(
             workspace.layout, workspace.pool, workspace.space, workspace.files, workspace.partition_count, level, pages
         )
-        if sieve is not None:
-            sieve.begin(self._partitions.rows)
+        if router is not None:
+            router.begin(self._partitions.rows)
 
     def take_over(self, groups: Iterable[pa.RecordBatch]) -> None:
         """Take the groups that the table had. Raises: SpillError, DiskFullError."""
@@ -69,11 +69,11 @@ class PartitionedPhase:
     def finish(self) -> Iterator[pa.RecordBatch]:
         """Let the partitions wait for the next level; nothing is given out yet."""
         kept = self._partitions.finish(everything=self._work.spec.force_spill)
-        if self._sieve is not None:
-            self._sieve.end()
+        if self._router is not None:
+            self._router.end()
         self._work.queue(kept, self.level + 1)
         return iter(())
 
     def close(self) -> None:
         """Give every page back."""
-        close_all([self._partitions.close, *([] if self._sieve is None else [self._sieve.end])])
+        close_all([self._partitions.close, *([] if self._router is None else [self._router.end])])

@@ -46,7 +46,7 @@ class PreAggregation:
     """Args: spec: its schemas are plain; layout: of the spec; value_owner: of wide values of the table."""
 
     #: values of an operator that writes no file, and takes no rows before they are decoded
-    spilled_bytes, sieve = 0, None
+    spilled_bytes, router = 0, None
 
     def __init__(
         self, spec: AggregateSpec, layout: AggregateLayout, pool: PagePool, space: SpillSpace, value_owner: ValueOwner

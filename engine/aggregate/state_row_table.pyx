@@ -21,8 +21,7 @@ size) until rows are moved together: before the directory grows, and before they
 
 Invariants: a group's rows were merged in their order. Groups are in order of their first rows, but for those that were
 written anew. A row with a value outside of it (``outside_values``) never becomes a group, nor is merged: it is as if
-it did not fit. Of rows of a fixed size, groups hold no more pages than rows that were read, but for one page and the
-directory.
+it did not fit. Of rows of a fixed size, groups hold at most one page more than rows that were read, and the directory.
 
 Limits: at most 32 columns, no floating-point keys (-0.0 and NaN). About 24 KiB of scratch, and a row.
 

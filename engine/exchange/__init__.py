@@ -9,7 +9,7 @@
     record_writer               batches to row pages, one open buffer per channel; oversized rows as fragments
     reference_writer            batches by reference: FORWARD and BROADCAST of PIPELINED results
     record_writer_builder       the writer that fits a partition; protocol Writer
-    output_flusher              hands over half-full buffers after the buffer time-out
+    output_flusher              sends half-full buffers after the buffer time-out
     result_partition            ResultPartition: life cycle, counters, views; PagePartition: written in pages
     partition_life              its states, and the error of a producer that writes too late
     partition_builder           new_partition: the partition that fits a descriptor, with its pool of buffers
@@ -32,7 +32,7 @@
     ready_queue  monitor        that queue; mutex and condition (pxd only)
     page_runs                   the elements of a gate, with pages that are there taken together
     page_reader                 gate_batches: small pages to batches of useful size
-    elements                    what a gate hands out
+    elements                    elements that a gate returns
 
 Waiting always happens without the GIL and always ends: by data, by time, or by TaskCancelledError.
 """

@@ -31,7 +31,7 @@ COUNT: Final = struct.Struct("<I")
 
 
 class BlockEntry(NamedTuple):
-    """The place of a block and the buffers of its subpartition that are in it."""
+    """The place of a block, and the buffers of its subpartition that are in it."""
 
     offset: int
     #: bytes, header included

@@ -7,7 +7,7 @@
        ▲                 └──write failed──► MEMORY      (the error goes to the caller)
     any ──release──► RELEASED                           buffers go back, files are removed
 
-What a view does depends on the state. In MEMORY it hands out shares of the held buffers. While SPILLING it returns
+What a view does depends on the state. In MEMORY it returns shares of the held buffers. While SPILLING it returns
 nothing and is notified afterwards. From FILE it reads one block at a time (memory of its own, dropped when the reader
 recycles), and the operating system reads the next two ahead; for another process, a disk reader does the reads that
 would wait (read_ahead). A view that began in memory goes on in the file at the same buffer. Nothing is readable before
@@ -44,14 +44,14 @@ from engine.graph.subpartition_share import PARTS, WHOLE
 
 LOGGER = logging.getLogger(__name__)
 READ_AHEAD_BLOCKS: Final = 2
-#: in place of the end of a view that does not know its part yet
+#: position in place of the end of a view that does not know its part yet
 NOT_PLACED: Final = -1
 _FRAGMENT: Final = int(BufferKind.FRAGMENT)
 _NONE_INSIDE: Final = array("q")
 
 
 class DataState(Enum):
-    """Where the buffers are."""
+    """The place of the buffers."""
 
     MEMORY = auto()
     SPILLING = auto()
@@ -189,7 +189,7 @@ class BlockingData:
             self._views.discard(view)
 
     def source(self, subpartition: int, ordinal: int, end: int) -> Buffer | PartitionFile | EndOfPartitionEvent | None:
-        """Return where a view finds its next buffer: a share of it, the file, the end, or nothing for now.
+        """Return the source of a view's next buffer: a share of it, the file, the end, or nothing for now.
 
         Args: end: of ``bounds``; NOT_PLACED before: then there is nothing, or an error.
         """
@@ -293,7 +293,7 @@ class BlockingView(SubpartitionView):
         self._listener = listener
         self._channel = channel
         self._part = part
-        #: ordinals: of the buffer to hand out next, of the one to read next, and of the one after the last
+        #: ordinals: of the buffer to return next, of the one to read next, and of the one after the last
         self._ordinal = self._read_ordinal = 0
         self._end = NOT_PLACED
         self._block_index = 0
@@ -322,7 +322,7 @@ class BlockingView(SubpartitionView):
         return (None if is_coming else END_OF_PARTITION), False
 
     def backlog(self) -> int:
-        """Return how many buffers are not read yet, once there are any to read."""
+        """Return the number of unread buffers, once there are any to read."""
         self._place()
         return max(0, self._end - self._ordinal)
 
@@ -369,7 +369,7 @@ class BlockingView(SubpartitionView):
         return None
 
     def _behind(self, entry: BlockEntry, buffers: list[Buffer]) -> list[Buffer]:
-        """Return the buffers of a block that belong to the part and were not handed out from memory."""
+        """Return the buffers of a block that belong to the part and were not returned from memory."""
         begin, end = self._read_ordinal - entry.first_ordinal, self._end - entry.first_ordinal
         for buffer in (*buffers[:begin], *buffers[end:]):
             buffer.recycle()

@@ -18,7 +18,7 @@ cdef class BufferRecycler:
     cdef int give_back(self, MemorySegment segment) except -1
 
 
-# Part of a segment with rows in it. Owned by one holder, who recycles it exactly once.
+# Part of a segment with rows in it. Owned by one holder, which recycles it exactly once.
 @cython.final
 cdef class Buffer:
     cdef readonly MemorySegment segment     # None after recycle
@@ -38,7 +38,7 @@ cdef Buffer new_buffer(MemorySegment segment, int32_t size, int32_t kind, Buffer
 
 @cython.final
 cdef class NetworkBufferPool:
-    cdef readonly int32_t segment_count     # segments to hand out at most, unless pools' minima need more
+    cdef readonly int32_t segment_count     # limit of segments in use, unless pools' minima need more
     cdef readonly int32_t segment_size      # bytes
     cdef readonly int32_t allocated_count   # segments that exist
     cdef readonly int32_t peak_count        # most segments in use at a time

@@ -21,7 +21,7 @@ Invariants
 The network pool is the kind IO of the process's ``Budget``, in accounts of its own: it is divided again whenever pools
 come and go, and a buffer travels through queues and sockets without the GIL. Waiting in ``request`` is back pressure,
 not a wait for memory. A pool's minimum is its own, so ``request`` waits for the consumer of what the pool has sent and
-never for another pool. A thread in a step of the budget hands nothing on, so it never waits here.
+never for another pool. A thread in a step of the budget sends nothing, so it never waits here.
 
 Locks: the counts of all pools are guarded by one native monitor (held for some instructions); lists of segments by the
 GIL. ``request`` waits without the GIL. ``close`` wakes waiters with TaskCancelledError.
@@ -74,7 +74,7 @@ cdef int64_t LOOK_NS = 10000000
 
 
 class BufferKind(IntEnum):
-    """What a buffer holds."""
+    """The content of a buffer."""
 
     ROWS = KIND_ROWS
     FRAGMENT = KIND_FRAGMENT
@@ -91,7 +91,7 @@ cdef class BufferRecycler:
 
 @cython.final
 cdef class Buffer:
-    """A used part of a segment. Whoever holds it calls ``recycle`` exactly once, or hands it on."""
+    """A used part of a segment. Its holder calls ``recycle`` exactly once, or passes it on."""
 
     def __init__(self):
         raise TypeError("buffers come from a pool's request()")
@@ -213,7 +213,7 @@ cdef class NetworkBufferPool:
     """All network buffers of a process.
 
     Args:
-        segment_count: segments to hand out at most, 1 or more.
+        segment_count: limit of segments in use, 1 or more.
         segment_size: bytes, a multiple of 64 and at least 512.
     """
 
@@ -261,7 +261,7 @@ cdef class NetworkBufferPool:
         self.redistribute()
         try:
             self.release_overdue()
-        except BaseException:       # nobody has the pool yet who could close it
+        except BaseException:       # no other code has the pool yet to close it
             pool.close()
             raise
         return pool
@@ -347,7 +347,7 @@ cdef inline void set_size(LocalBufferPool pool, int32_t size):
 
 
 def pool_growth(LocalBufferPool pool not None):
-    """Return how many segments beyond its minimum a pool may hold."""
+    """Return the number of segments beyond its minimum a pool may hold."""
     return pool.maximum - pool.required
 
 
@@ -481,7 +481,7 @@ cdef bint wait_for_segment(NetworkBufferPool network, LocalBufferPool pool, int6
 
 
 cdef inline void uncount(NetworkBufferPool network, LocalBufferPool pool) noexcept nogil:
-    """Take a segment back, and wake who may have it now.
+    """Take a segment back, and wake the pool that may have it now.
 
     A producer at the end of its pool is woken once a quarter of it is free, not for every buffer: it would take one,
     fill it and wait again. It looks by itself every LOOK_NS, since the rest may stay with a consumer for long.

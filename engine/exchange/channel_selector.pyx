@@ -36,7 +36,7 @@ from engine.records.arrow_batch cimport ArrowBatch
 
 
 class SubtaskStateMapper(StrEnum):
-    """How state of subtasks is spread when the parallelism changes: named for completeness, kept per selector."""
+    """The distribution of subtasks' state when the parallelism changes: named for completeness, kept per selector."""
 
     ARBITRARY = "ARBITRARY"
     FIRST = "FIRST"
@@ -82,7 +82,7 @@ cdef class ChannelSelector:
             free(channels)
 
     def travelling(self, batch not None):
-        """Return what is sent of a pyarrow.RecordBatch, which is selected from next: all of it, but for CUSTOM."""
+        """Return the part of a pyarrow.RecordBatch to send, which is selected from next: all of it, but for CUSTOM."""
         return batch
 
     def copy(self):

@@ -1,4 +1,4 @@
-"""What an input gate hands out, and the event at the end of a partition.
+"""Elements that an input gate returns, and the event at the end of a partition.
 
 pyarrow.RecordBatch    by reference: FORWARD and BROADCAST inside one process
 RowPage                a Buffer full of whole binary rows; its receiver recycles it, exactly once
@@ -43,7 +43,7 @@ class OversizedRow:
 
 
 class EndOfPartitionEvent:
-    """Nothing comes after this. There is one instance: END_OF_PARTITION."""
+    """The end of a partition. There is one instance: END_OF_PARTITION."""
 
     __slots__ = ()
 
@@ -53,7 +53,7 @@ class EndOfPartitionEvent:
 
 END_OF_PARTITION: Final = EndOfPartitionEvent()
 
-#: from this size on, the writer of a batch by reference waits until the batch has been used
+#: size from which the writer of a batch by reference waits until the batch has been used
 LARGE_BYTES: Final = 8 << 20
 
 Element: TypeAlias = pa.RecordBatch | Buffer | OversizedRow

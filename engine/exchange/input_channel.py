@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     from engine.exchange.row_pieces import Arrivals
     from engine.graph.deployment import InputChannelDescriptor
 
-#: how long until a partition that is not registered yet is asked for again; doubled each time
+#: milliseconds until an unregistered partition is asked for again; doubled each time
 FIRST_BACKOFF_MS: Final = 100
 LAST_BACKOFF_MS: Final = 10_000
 
 
 class BackOff:
-    """When a partition that is not registered yet is asked for again: later and later, and then no more."""
+    """The times at which an unregistered partition is asked for again: later and later, and then no more."""
 
     def __init__(self) -> None:
         self._wait_ms = 0
@@ -60,9 +60,9 @@ class InputChannel(Protocol):
 
     index: int
     descriptor: InputChannelDescriptor
-    #: whether it was read to its end
+    #: True if it was read to its end
     is_consumed: bool
-    #: of a partition that was not found
+    #: retries of a partition that was not found
     back_off: BackOff
 
     @property

@@ -14,7 +14,7 @@ soon as they are registered. ``poll`` waits for a given time and then returns NO
 raised to the consumer as ProducerFailedError. Whatever is lost, the error's ``partition`` says what was being read: its
 producer may have to run again.
 
-Source: Flink's SingleInputGate. Local channels hand over the producer's buffers; the remote ones of a gate have a pool.
+Source: Flink's SingleInputGate. Local channels return the producer's buffers; the remote ones of a gate have a pool.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 class NothingYet:
-    """Nothing came in time. There is one instance: NOTHING_YET."""
+    """The absence of an element in time. There is one instance: NOTHING_YET."""
 
     __slots__ = ()
 
@@ -71,7 +71,7 @@ class InputGate:
         self.descriptor = descriptor
         self.elements = 0
         self.bytes = 0
-        #: of the last element
+        #: channel of the last element
         self.channel_index = 0
         self._clock = clock or SystemClock()
         self._manager = manager
@@ -80,13 +80,13 @@ class InputGate:
         self._arrivals = Arrivals(self._ready.push_channel)
         self._channels = [self._new_channel(index, channel) for index, channel in enumerate(descriptor.channels)]
         self._open_count = len(self._channels)
-        #: the last element, where it is a large batch that was handed over by reference
+        #: the last element, if it is a large batch that came by reference
         self._given: pa.RecordBatch | None = None
         self._are_all_reading = False
         self._is_closed = False
-        #: whether the task looks for something to read here; read by any thread
+        #: True if the task looks for something to read here; read by any thread
         self.is_waiting = False
-        #: how long it did so
+        #: time that it did so
         self.idle_ns = 0
         #: channels read in order: the current one, and those that have something but must wait
         self._turn = 0
@@ -155,7 +155,7 @@ class InputGate:
         return size_bytes
 
     def _wait(self, deadline_ms: float | None) -> int:
-        """Return what the queue of ready channels says next, or at the deadline."""
+        """Return the next ready channel, or the result at the deadline."""
         wait_ms = self._wait_ms(deadline_ms)
         self.is_waiting = True
         begin_ns = time.perf_counter_ns()

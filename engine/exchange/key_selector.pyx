@@ -311,7 +311,7 @@ cdef void channels_of_hashes(const uint64_t* hashes, uint64_t channel_count, int
 
 
 cdef int make_hash_set(HashSet* hash_set, hashes) except -1:
-    """Fill a set that is all zeros; whoever has it frees ``hashes``."""
+    """Fill a set that is all zeros; its owner frees ``hashes``."""
     cdef int32_t index
     hash_set.hashes = <uint64_t*> calloc(len(hashes) + 1, sizeof(uint64_t))
     if hash_set.hashes == NULL:

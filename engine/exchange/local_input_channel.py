@@ -76,7 +76,7 @@ class LocalInputChannel:
             )
             self.back_off.end()
         except PartitionNotFoundError as error:
-            if not self.back_off.is_over(now_ms):  # somebody else's registration woke the gate
+            if not self.back_off.is_over(now_ms):  # the registration of another partition woke the gate
                 return
             if self.back_off.retry_at_ms is None:
                 self._manager.notify_registered(partition, self._wake)

@@ -1,4 +1,4 @@
-"""OutputFlusher: one thread per TaskExecutor that hands over half-full buffers which have waited long enough.
+"""OutputFlusher: one thread per TaskExecutor that sends half-full buffers which have waited long enough.
 
     flusher = OutputFlusher() ─► register(writer, time-out)* ─► unregister(writer)* ─► close()
 

@@ -5,7 +5,7 @@ from _typeshed import ReadableBuffer
 
 from engine.exchange.buffer_pool import Buffer
 from engine.exchange.input_gate import InputGate
-from engine.records.row_sieve import RowSieve
+from engine.records.row_router import RowRouter
 
 class PageReader:
     schema: pa.Schema
@@ -18,7 +18,7 @@ class PageReader:
         schema: pa.Schema,
         max_rows: int = 32768,
         max_bytes: int = 1048576,
-        sieve: RowSieve | None = None,
+        router: RowRouter | None = None,
     ) -> PageReader: ...
     def has_room_for(self, size: int) -> bool: ...
     def add(self, *pages: Buffer) -> None: ...
@@ -31,5 +31,5 @@ def gate_batches(
     schema: pa.Schema,
     max_rows: int = 32768,
     max_bytes: int = 1048576,
-    sieve: RowSieve | None = None,
+    router: RowRouter | None = None,
 ) -> Iterator[pa.RecordBatch]: ...

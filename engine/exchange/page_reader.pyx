@@ -16,8 +16,8 @@ Pages that are there are taken together (``page_runs``), without the GIL.
 A row of more bytes than a batch may have is decoded where it lies, and forgotten before its batch is given out: it is
 in memory twice for a moment, then once.
 
-A sieve may take rows of pages before that (``RowSieve``): what it takes is neither staged nor decoded. Once it takes
-all of them, what was staged before is handed over first, so that rows keep their order.
+A router may take rows of pages before that (``RowRouter``): what it takes is neither staged nor decoded. Once it takes
+all of them, what was staged before is passed on first, so that rows keep their order.
 
 Rows keep the order in which the gate gave them. Batches by reference pass through untouched.
 """
@@ -35,7 +35,7 @@ from engine.exchange.page_runs import PageRuns
 from engine.records.outside_values cimport values_lie_outside
 from engine.records.row_check cimport check_rows
 from engine.records.row_codec cimport RowCodec, row_size, rows_of_page
-from engine.records.row_sieve cimport RowSieve
+from engine.records.row_router cimport RowRouter
 
 cdef int64_t LINGER_MS = 100
 cdef int64_t MIN_ROW_BYTES = 8
@@ -55,7 +55,7 @@ cdef class PageReader:
         schema: pyarrow.Schema of the rows.
         max_rows: rows of a batch.
         max_bytes: bytes of rows that are staged, at least one page.
-        sieve: see gate_batches.
+        router: see gate_batches.
     """
 
     cdef readonly object schema
@@ -63,15 +63,15 @@ cdef class PageReader:
     cdef readonly int64_t max_bytes
     cdef readonly int64_t staged_rows
     cdef readonly int64_t staged_bytes
-    cdef RowSieve _sieve
+    cdef RowRouter _router
     cdef RowCodec _codec
     cdef uint8_t* _staging
     cdef int64_t _staging_capacity
     cdef uint8_t** _rows                # addresses inside _staging
     cdef int64_t _row_capacity
 
-    def __cinit__(self, schema not None, int64_t max_rows=32768, int64_t max_bytes=1 << 20, RowSieve sieve=None):
-        self._sieve = sieve
+    def __cinit__(self, schema not None, int64_t max_rows=32768, int64_t max_bytes=1 << 20, RowRouter router=None):
+        self._router = router
         self.schema = schema
         self.max_rows = max_rows
         self.max_bytes = max_bytes
@@ -139,8 +139,8 @@ cdef class PageReader:
         if count < 0:
             raise CorruptBlockError(f"a page of {sizes[-1 - count]} bytes does not consist of whole rows of "
                                     f"{self.schema.names}")
-        if self._sieve is not None:
-            count = self._sieve.sift(self._rows + self.staged_rows, count)
+        if self._router is not None:
+            count = self._router.route(self._rows + self.staged_rows, count)
             size = self._stage_rows(count)
         self.staged_rows += count
         self.staged_bytes += size
@@ -149,7 +149,7 @@ cdef class PageReader:
     cdef int64_t _stage(self, const uint8_t** data, const int64_t* sizes, int32_t page_count) noexcept nogil:
         """Copy pages behind what is staged and find their rows; return their number, -1 - page for a damaged page.
 
-        With a sieve, which may leave few of them, the rows are those in the pages, and nothing is copied yet.
+        With a router, which may leave few of them, the rows are those in the pages, and nothing is copied yet.
         """
         cdef uint8_t* target = self._staging + self.staged_bytes
         cdef int64_t count = 0
@@ -158,7 +158,7 @@ cdef class PageReader:
         cdef int32_t page
         for page in range(page_count):
             rows = data[page]
-            if self._sieve is None:
+            if self._router is None:
                 memcpy(target, rows, <size_t> sizes[page])
                 rows = target
                 target += sizes[page]
@@ -233,7 +233,7 @@ cdef class PageReader:
 
 
     cdef object _take_wide(self):
-        """Return what is staged as batches to come, and begin anew with other memory."""
+        """Return the staged rows as batches to come, and begin anew with other memory."""
         cdef WideBatches wide = WideBatches()
         wide.codec = self._codec
         wide.max_bytes = self.max_bytes
@@ -275,25 +275,25 @@ cdef class WideBatches:
 
 
 def gate_batches(gate not None, schema not None, int64_t max_rows=32768, int64_t max_bytes=1 << 20,
-                 RowSieve sieve=None):
+                 RowRouter router=None):
     """Yield the batches of a gate, until all its channels have ended.
 
     Args:
         gate: InputGate.
         schema: pyarrow.Schema of its rows.
         max_rows, max_bytes: of a batch made of pages; a single larger row is a batch of its own.
-        sieve: takes rows of pages that need not be decoded.
+        router: takes rows of pages that need not be decoded.
 
     Raises:
         What InputGate.next raises; CorruptBlockError.
     """
-    cdef PageReader reader = PageReader(schema, max_rows, max_bytes, sieve)
+    cdef PageReader reader = PageReader(schema, max_rows, max_bytes, router)
     runs = PageRuns(gate, max_bytes // 2)
     while True:
         element = runs.poll(LINGER_MS if reader.staged_rows > 0 else -1)
         if isinstance(element, list):
             try:
-                if sieve is not None and sieve.takes_all:
+                if router is not None and router.takes_all:
                     yield from reader.take_batches()        # what is staged came before these rows
                 batches = () if reader.has_room_for(sum(map(len, element))) else reader.take_batches()
             except BaseException:

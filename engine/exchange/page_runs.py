@@ -34,7 +34,7 @@ class PageRuns:
     def __init__(self, gate: InputGate, bytes_max: int) -> None:
         self._gate = gate
         self._bytes_max = bytes_max
-        #: what came behind pages and is none
+        #: element behind pages that is no page
         self._behind: pa.RecordBatch | OversizedRow | NothingYet | None = NOTHING_YET
 
     def poll(self, timeout_ms: int) -> list[Buffer] | pa.RecordBatch | OversizedRow | NothingYet | None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from engine.exchange.buffer_pool import NetworkBufferPool
     from engine.graph.deployment import ResultPartitionDescriptor
 
-#: what there is; a ResultPartition each
+#: kinds of ResultPartitions
 NewPartition: TypeAlias = PipelinedPartition | BlockingPartition | SortedPartition
 #: buffers of a PIPELINED partition beyond two per subpartition; with a few, producer and consumer wake each other for
 #: every batch

@@ -51,7 +51,7 @@ BUFFER_HEADER: Final = struct.Struct("<hhi")
 BLOCK_PAYLOAD_BYTES: Final = 256 << 10
 _COPY_BYTES: Final = 4 << 20
 _FULL: Final = (errno.ENOSPC, errno.EDQUOT)
-#: also the answer of file systems that cannot tell
+#: errors of reads that would wait, and of file systems that cannot tell
 _WOULD_WAIT: Final = (errno.EAGAIN, errno.EOPNOTSUPP, errno.EINVAL)
 
 
@@ -171,7 +171,7 @@ class PartitionFile:
         return self._decode_block(block, subpartition, entry)
 
     def read_at_once(self, subpartition: int, entry: BlockEntry) -> list[Buffer] | None:
-        """Return the same if the system has the block in memory; None where that would wait for the disk."""
+        """Read the block if the system has it in memory; None if that would wait for the disk."""
         block = bytearray(entry.size)
         try:
             with self._used() as descriptor:
@@ -196,7 +196,7 @@ class PartitionFile:
         with self._lock:
             self._is_deleted = True
             opened, paths = self._opened, (self.path, self.index_path)
-        with contextlib.suppress(OSError):  # what a disk says of bytes that nobody wants any more
+        with contextlib.suppress(OSError):  # what a disk reports of dropped bytes
             opened.close()
         for path in paths:
             path.unlink(missing_ok=True)
@@ -310,7 +310,7 @@ class PartitionFile:
 
 
 def _index_path(path: Path) -> Path:
-    """Return where the index of a data file lies."""
+    """Return the path of a data file's index."""
     return path.with_name(path.name.removesuffix(".data") + ".index")
 
 

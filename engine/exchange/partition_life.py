@@ -28,7 +28,7 @@ from engine.errors import IllegalTransitionError, PartitionReleasedError, Produc
 if TYPE_CHECKING:
     from engine.ids import ResultPartitionId
 
-#: what closed queues, files and pools raise
+#: errors of closed queues, files and pools
 _ENDED: Final = (IllegalTransitionError, PartitionReleasedError, ProducerFailedError, TaskCancelledError)
 
 
@@ -53,11 +53,11 @@ _GONE: Final = (PartitionState.RELEASED, PartitionState.CANCELLED)
 
 
 class PartitionLife:
-    """Where a result partition is in its life; as a block, one that writes."""
+    """The life of a result partition; as a block, one that writes."""
 
     def __init__(self, identity: ResultPartitionId) -> None:
         self.id = identity
-        #: read by any thread; changed by ``move``
+        #: state of the partition, read by any thread; changed by ``move``
         self.state = PartitionState.PRODUCING
         self._lock = threading.Lock()
 

@@ -68,7 +68,7 @@ class PipelinedPartition(PagePartition):
         return self._pending_references
 
     def full_subpartitions(self) -> list[int]:
-        """Return those that hold what their consumers have not taken yet."""
+        """Return the subpartitions with elements that their consumers have not taken yet."""
         return [queue.index for queue in self.queues if queue.data_count]
 
     # ------------------------------------------------------------------------------------------------ producer's side
@@ -79,7 +79,7 @@ class PipelinedPartition(PagePartition):
             return self.pool.request(timeout_ms)
 
     def add(self, buffer: Buffer, subpartition_index: int) -> None:
-        """Hand a buffer to a subpartition; it is taken in any case. Never waits."""
+        """Add a buffer to a subpartition; it is taken in any case. Never waits."""
         size = buffer.size
         with self.life:
             self.queues[subpartition_index].add_buffer(buffer)
@@ -87,7 +87,7 @@ class PipelinedPartition(PagePartition):
         self.total_bytes += size
 
     def add_batch(self, batch: pa.RecordBatch, subpartition_index: int, size_bytes: int) -> None:
-        """Hand a batch by reference to a subpartition; waits while its queue is full."""
+        """Add a batch by reference to a subpartition; waits while its queue is full."""
         with self.life:
             self.queues[subpartition_index].add_batch(batch, size_bytes)
         self.total_buffers += 1
@@ -160,7 +160,7 @@ class PipelinedView:
         self._is_consumed = False
 
     def backlog(self) -> int:
-        """Return how many elements with data are queued."""
+        """Return the number of queued elements with data."""
         return self._queue.data_count
 
     def consumed(self) -> None:

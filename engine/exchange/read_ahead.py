@@ -1,4 +1,4 @@
-"""ReadAhead: what a view hands out while another thread reads the next of it from a disk.
+"""ReadAhead: a view's buffers, of which another thread reads the next ones from a disk.
 
     disk = DiskReaders() ─► close()                                one for a data server
     ahead = ReadAhead(load, disk, notify, close) ─► take()* ─► release()

@@ -2,8 +2,8 @@
 #
 #     ring of channel indexes   [ 2 | 0 | . | . ]    a channel stands in it at most once (flags), so it never overflows
 #
-# push comes from any thread, with or without the GIL; pop from the consumer's. Who holds no GIL uses the kernels on
-# `state`, and keeps the ReadyQueue alive.
+# push comes from any thread, with or without the GIL; pop from the consumer's. Callers without the GIL use the kernels
+# on `state`, and keep the ReadyQueue alive.
 
 cimport cython
 from libc.stdint cimport int32_t, int64_t, uint8_t
@@ -14,7 +14,7 @@ from engine.exchange.monitor cimport Monitor
 cdef enum PopResult:                # what pop returns when it is not a channel index
     POP_TIMEOUT = -1
     POP_CLOSED = -2
-    POP_WOKEN = -3                  # wake() was called: somebody wants the consumer to look around
+    POP_WOKEN = -3                  # wake() was called: the consumer has to look around
 
 
 cdef struct ReadyState:

@@ -1,4 +1,4 @@
-"""Which channels of an input gate have something to read: one native queue and condition per gate.
+"""ReadyQueue: the channels of an input gate with something to read, one native queue and condition per gate.
 
     push_channel(index) from producers ─► pop_channel(timeout) in the consumer's thread (waits without the GIL)
 

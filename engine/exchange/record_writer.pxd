@@ -28,7 +28,7 @@ cdef class RecordWriter:
     cdef readonly object partition          # ResultPartition
     cdef readonly object schema             # pyarrow.Schema
     cdef readonly int64_t rows              # emitted
-    cdef readonly int64_t bytes             # handed over, once whatever the number of receivers
+    cdef readonly int64_t bytes             # bytes sent, once for any number of receivers
     cdef readonly int64_t timeout_ms        # 0: flush after every batch, -1: full buffers only
     cdef readonly bint is_broadcast
     cdef readonly ChannelSelector selector
@@ -38,7 +38,7 @@ cdef class RecordWriter:
     cdef Placement _placement
     cdef OpenBuffer* _open
     cdef list _buffers                      # Buffer or None of each channel, the owners of _open
-    cdef list _full                         # (Buffer, channel) placed, in order, to be handed over after encoding
+    cdef list _full                         # (Buffer, channel) placed, in order, to be sent after encoding
     cdef int64_t _open_since_ns             # when the oldest open buffer got its first row; 0: nothing is open
     cdef object _lock                       # held while emitting; the output flusher only tries
     cdef object _flush_error                # of the output flusher, raised by the next call; or None

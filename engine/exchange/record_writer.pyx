@@ -6,8 +6,8 @@
     buffer ─► codec.encode: all placed rows, column by column ─► full buffers to the partition, in order
 
 Placing stops at a row whose channel's buffer is full. The next buffer is taken if the pool has one; if not, what is
-placed is encoded, full buffers are handed over (their consumers give them back) and the thread waits without the GIL:
-that is back pressure. A wait longer than the time-out hands over the half-full buffers too, so that two consumers that
+placed is encoded, full buffers are sent (their consumers return them) and the thread waits without the GIL:
+that is back pressure. A wait longer than the time-out sends the half-full buffers too, so that two consumers that
 wait for each other through this writer both get what there is; at once when all buffers of the pool are open here.
 
 A row larger than a buffer is encoded aside and travels as FRAGMENT buffers and one LAST_FRAGMENT, which hold nothing
@@ -17,7 +17,7 @@ else. A broadcast is encoded once: every channel gets a share of the same buffer
 Flushing (PIPELINED): ``timeout_ms`` 0 after every emit; > 0 by ``flush_if_older_than``, which the output flusher calls
 and which does nothing while the writer is busy (under back pressure a flush has no effect); -1 only full buffers.
 
-Invariants: rows of a channel keep their order; a buffer is handed over only when all its rows are encoded; the writer
+Invariants: rows of a channel keep their order; a buffer is sent only when all its rows are encoded; the writer
 never holds more buffers than one per channel plus those the pool gave without waiting.
 
 Source: Flink's RecordWriter, ChannelSelectorRecordWriter, BroadcastRecordWriter; there record by record.
@@ -40,7 +40,7 @@ from engine.records.row_codec cimport RowCodec
 cdef enum:
     BRIEF_ROWS = 512            # are measured, or encoded, before the GIL could be given away and got back
 
-#: wait so long for a buffer before half-full ones are handed over, when there is no time-out
+#: wait for a buffer before half-full ones are sent, when there is no time-out
 cdef int64_t PATIENCE_MS = 100
 
 
@@ -117,13 +117,13 @@ cdef class RecordWriter:
                 self.hand_over_all()
 
     def flush(self):
-        """Hand over half-full buffers."""
+        """Send half-full buffers."""
         with self._lock:
             self.check_flush_error()
             self.hand_over_all()
 
     def flush_if_older_than(self, int64_t age_ms):
-        """Hand over half-full buffers if the oldest waits that long; returns whether. Never waits. Thread: any.
+        """Send half-full buffers if the oldest waits that long; returns whether. Never waits. Thread: any.
 
         What goes wrong is raised by the next call of ``emit`` or ``flush``, in the task's thread.
         """
@@ -143,18 +143,18 @@ cdef class RecordWriter:
             self._lock.release()
 
     def finish(self):
-        """Hand over the rest and finish the partition."""
+        """Send the rest and finish the partition."""
         self.flush()
         self.partition.finish()
 
     def close(self):
-        """Give back buffers that were not handed over. Idempotent."""
+        """Release unsent buffers. Idempotent."""
         with self._lock:
             self._is_closed = True
             self.drop_buffers()
 
     cdef int drop_buffers(self) except -1:
-        """Give back everything that was not handed over."""
+        """Release everything that was not sent."""
         cdef list dropped = [*[full for full, _ in self._full], *self._buffers]
         self._open_since_ns = 0
         self._full.clear()
@@ -192,7 +192,7 @@ cdef class RecordWriter:
         try:
             self.emit_rows(opened)
         except BaseException:
-            self.drop_buffers()     # rows have places but no bytes yet: the flusher must not hand them over
+            self.drop_buffers()     # rows have places but no bytes yet: the flusher must not send them
             raise
         return 0
 

@@ -39,7 +39,7 @@ DEFAULT_TIMEOUT_MS: Final = 100
 
 
 class Writer(Protocol):
-    """What a task writes an output with."""
+    """The writer of a task's output."""
 
     @property
     def rows(self) -> int:
@@ -48,7 +48,7 @@ class Writer(Protocol):
 
     @property
     def bytes(self) -> int:
-        """Bytes handed over, once whatever the number of receivers."""
+        """Bytes sent, once for any number of receivers."""
         ...
 
     def emit(self, batch: pa.RecordBatch) -> None:
@@ -56,11 +56,11 @@ class Writer(Protocol):
         ...
 
     def flush(self) -> None:
-        """Hand over half-full buffers."""
+        """Send half-full buffers."""
         ...
 
     def flush_if_older_than(self, age_ms: int) -> bool:
-        """Hand over half-full buffers that wait so long already."""
+        """Send half-full buffers that have waited so long."""
         ...
 
     def finish(self) -> None:
@@ -68,7 +68,7 @@ class Writer(Protocol):
         ...
 
     def close(self) -> None:
-        """Give back what was not handed over. Idempotent."""
+        """Release unsent buffers. Idempotent."""
         ...
 
 

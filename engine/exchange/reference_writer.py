@@ -1,4 +1,4 @@
-"""Writers that hand batches over by reference: FORWARD and BROADCAST inside one process, PIPELINED only.
+"""Writers that pass batches by reference: FORWARD and BROADCAST inside one process, PIPELINED only.
 
     writer.emit(batch)* ─► writer.finish() ─► writer.close()
 
@@ -30,20 +30,20 @@ _LOOK_S: Final = 0.1
 
 
 class BatchBroadcastWriter:
-    """Hands every batch to every subpartition."""
+    """Passes every batch to every subpartition."""
 
     def __init__(self, partition: PipelinedPartition) -> None:
         self.partition = partition
         self.rows = 0
         self.bytes = 0
-        #: whether a batch is being handed over, which takes time only when consumers are slow; read by any thread
+        #: True while a batch waits for its consumers, which takes time only when these are slow; read by any thread
         self.is_waiting = False
-        #: the subpartition that a batch is being handed to
+        #: the subpartition that a batch is being passed to
         self.receiver = 0
         self._patience_s = _PATIENCE_S
 
     def emit(self, batch: pa.RecordBatch) -> None:
-        """Hand a batch over; waits (without the GIL) for the slowest consumer.
+        """Pass on a batch; waits (without the GIL) for the slowest consumer.
 
         Raises:
             TaskCancelledError, PartitionReleasedError: the partition is gone.
@@ -80,7 +80,7 @@ class BatchBroadcastWriter:
             self._patience_s /= 2
 
     def flush(self) -> None:
-        """Do nothing: every batch was handed over."""
+        """Do nothing: every batch was passed on."""
 
     def flush_if_older_than(self, _age_ms: int) -> bool:
         """Return False: nothing waits here."""
@@ -95,14 +95,14 @@ class BatchBroadcastWriter:
 
 
 def _watched(batch: pa.RecordBatch, on_drop: Callable[[], None]) -> pa.RecordBatch:
-    """Return the same rows as an object of its own, and have ``on_drop`` called when that is not held any more."""
+    """Return the batch as an object of its own, and call ``on_drop`` when that is not held any more."""
     view = batch.slice(0)
     weakref.finalize(view, on_drop).atexit = False
     return view
 
 
 class ForwardRecordWriter(BatchBroadcastWriter):
-    """Hands every batch to the one consumer."""
+    """Passes every batch to the one consumer."""
 
     def __init__(self, partition: PipelinedPartition) -> None:
         if partition.subpartition_count != 1:

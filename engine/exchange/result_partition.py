@@ -42,7 +42,7 @@ class ResultPartition(Protocol):
     #: identity, type, number of subpartitions
     descriptor: ResultPartitionDescriptor
     life: PartitionLife
-    #: written by its writer
+    #: number of rows, from its writer
     rows: int
     total_bytes: int
 
@@ -58,7 +58,7 @@ class ResultPartition(Protocol):
 
     @property
     def state(self) -> PartitionState:
-        """Where the partition is in its life."""
+        """The state of the partition."""
         return self.life.state
 
     @property
@@ -92,7 +92,7 @@ class ResultPartition(Protocol):
         return False
 
     def full_subpartitions(self) -> list[int]:
-        """Return those that hold what their consumers have not taken yet."""
+        """Return the subpartitions with elements that their consumers have not taken yet."""
         return []
 
     def check_producing(self) -> None:
@@ -113,7 +113,7 @@ class ResultPartition(Protocol):
             self.drop(None)
 
     def release(self) -> None:
-        """Free memory and files; whoever waits is woken. Idempotent. Thread: any."""
+        """Free memory and files; waiting threads are woken. Idempotent. Thread: any."""
         if self.life.move(PartitionState.RELEASED):
             self.drop(None)
 
@@ -148,7 +148,7 @@ class ResultPartition(Protocol):
 class PagePartition(ResultPartition, Protocol):
     """A partition that is written in pages of rows: what a RecordWriter needs."""
 
-    #: where its buffers come from; closed with the partition
+    #: source of its buffers; closed with the partition
     pool: LocalBufferPool
     total_buffers: int
 
@@ -171,7 +171,7 @@ class PagePartition(ResultPartition, Protocol):
         """Return a buffer of the pool, or None when none came free in time."""
 
     def add(self, buffer: Buffer, subpartition_index: int) -> None:
-        """Hand a buffer to a subpartition; it is taken in any case. Never waits.
+        """Add a buffer to a subpartition; it is taken in any case. Never waits.
 
         Raises:
             IllegalTransitionError, PartitionReleasedError, TaskCancelledError: not producing any more; the buffer went
@@ -179,7 +179,7 @@ class PagePartition(ResultPartition, Protocol):
         """
 
     def broadcast(self, buffer: Buffer) -> None:
-        """Hand shares of a buffer to all subpartitions; it is taken in any case."""
+        """Add shares of a buffer to all subpartitions; it is taken in any case."""
         count = self.stored_count
         shares = [buffer, *(buffer.share() for _ in range(count - 1))]
         for index in range(count):

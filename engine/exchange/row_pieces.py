@@ -10,7 +10,7 @@ While a very wide row is put together from one channel, the gate's other channel
 fragment each, so a gate holds one such row. Their producers are held back by credit, as by any slow consumer.
 
 Invariants: there is no circular wait. A row whose first fragment is here has been encoded, and its writer waits for
-nothing but buffers until the last one has been handed over (``record_writer``).
+nothing but buffers until the last one has been sent (``record_writer``).
 
 Thread: the gate's.
 """
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from engine.exchange.buffer_pool import Buffer
 
 _SIZE_BYTES = 4
-#: from this size on a row is put together alone
+#: size from which a row is combined alone
 WIDE_BYTES: Final = 8 << 20
 
 
@@ -56,7 +56,7 @@ class Arrivals:
 
 
 class RowPieces:
-    """What has come of a row, or of a batch that travels as bytes, on one channel."""
+    """The pieces of a row, or of a batch that travels as bytes, so far, on one channel."""
 
     def __init__(self, channel: int, arrivals: Arrivals) -> None:
         self._channel = channel
@@ -79,7 +79,7 @@ class RowPieces:
             buffer.recycle()
 
     def take(self) -> bytearray:
-        """Return what has come, and begin anew."""
+        """Return the pieces, and begin anew."""
         if self._row_bytes >= WIDE_BYTES:
             self._arrivals.arrived()
         self._row_bytes = 0

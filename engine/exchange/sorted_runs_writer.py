@@ -26,7 +26,7 @@ class SortedRunsWriter:
         self.bytes = 0
 
     def keep(self, runs: KeptRuns) -> None:
-        """Hand over everything that the subtask has."""
+        """Pass on everything that the subtask has."""
         self.partition.keep(runs)
         self.rows = self.partition.rows
         self.bytes = self.partition.total_bytes

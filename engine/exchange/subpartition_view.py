@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class SubpartitionView(Protocol):
-    """What a local channel, and a connection that sends, read from."""
+    """The source of a local channel, and of a connection that sends."""
 
     def poll(self) -> tuple[Any, bool]:
         """Return (element or None, whether more is known to follow)."""
@@ -32,7 +32,7 @@ class SubpartitionView(Protocol):
         return 0
 
     def backlog(self) -> int:
-        """Return how many elements with data are ready."""
+        """Return the number of ready elements with data."""
 
     def consumed(self) -> None:
         """Say that END_OF_PARTITION was read."""

@@ -94,7 +94,7 @@ cdef struct WriteRequest:
     WriteStream* stream
     uint8_t* data
     int64_t size
-    int64_t capacity            # as taken from the IoBuffers; 0: the memory of the caller, which waits until this is done
+    int64_t capacity            # as taken from the IoBuffers; 0: memory of the caller, which waits for this
     int32_t marks               # of this block
     BlockPlace* note            # where its place is written, or NULL
 

@@ -1,4 +1,4 @@
-"""InputEdges, ConsumerEdges: the edges of a subtask and of a partition, made when they are asked for.
+"""InputEdges, ConsumerEdges: the edges between subtasks, made when they are asked for.
 
     vertex.inputs[0]      InputEdges      an ExecutionEdge to each producer that the subtask reads
     partition.consumers   ConsumerEdges   an ExecutionEdge from each subtask that reads the partition
@@ -71,7 +71,7 @@ class InputEdges(_Edges, SubtaskInput):
         self.consumer = consumer
         self.first_producer = producers.start
         self._producers, self._consumers = len(partitions), consumers
-        #: the partitions that are read; subtasks that read all producers share one list
+        #: partitions that are read; the edges of all producers share one list
         self.partitions = partitions
         if len(producers) < len(partitions):
             self.partitions = partitions[producers.start : producers.stop]
@@ -97,7 +97,7 @@ class InputEdges(_Edges, SubtaskInput):
         return ExecutionEdge(self.job_edge, self.partitions[number], self.consumer, begin, self._count, parts)
 
     def _parts(self, producer_index: int) -> tuple[tuple[int, tuple[int, int]], ...]:
-        """Return the parts that are read of a producer whose subpartitions are cut."""
+        """Return the parts of a producer that are read where subpartitions are cut."""
         shares = self.job_edge.shares[self.consumer.subtask_index]
         parts = ((share.subpartition, share.part_of(producer_index)) for share in shares)
         return tuple((subpartition, part) for subpartition, part in parts if part[0] < part[1])

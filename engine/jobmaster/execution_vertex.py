@@ -118,7 +118,7 @@ class SubtaskInput(Sequence[ExecutionEdge]):
 
     __slots__ = ("partitions",)
 
-    #: the partitions that the edges lead to, in their order; not to be changed
+    #: partitions that the edges lead to, in their order; not to be changed
     partitions: list[IntermediateResultPartition]
 
 

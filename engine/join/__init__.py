@@ -22,7 +22,7 @@ dense_table     keys that are numbers close together: a perfect hash
 dictionary_table build rows that differ in such a key alone: dictionary-encoded, each distinct row once
 direct_pages    cells by the number that is a key
 probe_matches   the matches of a chunk of probe rows, as bounded pairs
-spill_sieve     early spill partitioning: probe rows of spilled partitions, taken before they are decoded
+spill_router     early spill partitioning: probe rows of spilled partitions, taken before they are decoded
 pair_filter     asks the condition about candidate pairs
 replicated_hashes the hashes of replicated keys, for kernels
 unmatched_rows  build rows without match, as output batches

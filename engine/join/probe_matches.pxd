@@ -62,8 +62,8 @@ cdef class ProbeMatches:
     cdef bint _unique
     cdef bint _count_bytes
 
-    # Start returning the chunk's pairs. emit_unmatched: probe rows without match, if the join emits them, are known now;
-    # unique: no build key occurs twice; count_bytes: build rows may be large.
+    # Start returning the chunk's pairs. emit_unmatched: probe rows without match, if the join emits them, are known
+    # now; unique: no build key occurs twice; count_bytes: build rows may be large.
     cdef void begin(self, const Emits* emits, bint emit_unmatched, bint unique, bint count_bytes) noexcept nogil
     # The next output in pairs, at most OUTPUT_ROWS and about OUTPUT_BYTES; returns the count, 0 at the end.
     cdef int64_t next_pairs(self) noexcept nogil

@@ -68,7 +68,7 @@ class TaskOutput:
 
     #: True if its writers encode rows of batches, or pass them on as they are
     takes_pages = False
-    sieve = None
+    router = None
     compact_columns: frozenset[str] = frozenset()
 
     @property

@@ -28,14 +28,14 @@ if TYPE_CHECKING:
     from engine.graph.runtime_filter import RuntimeFilter
     from engine.operators.operator import Output, TaskContext
     from engine.operators.runtime_filters import RuntimeFilters
-    from engine.records.row_sieve import RowSieve
+    from engine.records.row_router import RowRouter
 
 
 class _Made:
     """The end of the row-wise operators: what they have made of a batch."""
 
     takes_pages = False
-    sieve = None
+    router = None
     compact_columns: frozenset[str] = frozenset()
     is_satisfied = False
 
@@ -82,8 +82,8 @@ class ChainedSource:
         """Leave out rows that the filters of the join say have no match; to be called before the first batch."""
         self._source.filter_by(filters, wanted)
 
-    def batches(self, _sieve: RowSieve | None = None) -> Iterator[pa.RecordBatch]:
-        """Yield everything; a ``sieve`` has nothing to do, since no rows come as pages."""
+    def batches(self, _router: RowRouter | None = None) -> Iterator[pa.RecordBatch]:
+        """Yield everything; a ``router`` has nothing to do, since no rows come as pages."""
         made = self._made.batches
         for _ in self.meters.driving.each(self._source.steps()):
             while made:

@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from engine.operators.runtime_filters import RuntimeFilters
     from engine.operators.split_queues import SplitQueue
     from engine.operators.task_inputs import TaskInput
-    from engine.partitions.partition_sieve import PartitionSieve
+    from engine.partitions.partition_router import PartitionRouter
     from engine.records.adaptive_key_filter import AdaptiveKeyFilter
-    from engine.records.row_sieve import RowSieve
+    from engine.records.row_router import RowRouter
 
 
 class Driver(Protocol):
@@ -82,8 +82,8 @@ class BatchInput(Protocol):
         """Whether all of it must be read, even if the rest is not needed."""
         ...
 
-    def batches(self, sieve: RowSieve | None = None, /) -> Iterator[pa.RecordBatch]:
-        """Yield everything; a ``sieve`` takes rows of pages as they are."""
+    def batches(self, router: RowRouter | None = None, /) -> Iterator[pa.RecordBatch]:
+        """Yield everything; a ``router`` takes rows of pages as they are."""
         ...
 
 
@@ -220,17 +220,17 @@ class InputDriver:
     def __init__(self, task_input: TaskInput) -> None:
         self._input = task_input
         self._taken_rows = 0
-        self._sieve: PartitionSieve | None = None
+        self._router: PartitionRouter | None = None
 
     @property
     def rows_in(self) -> int:
         """Rows taken so far."""
-        return self._input.rows_in + self._taken_rows + (self._sieve.row_count if self._sieve else 0)
+        return self._input.rows_in + self._taken_rows + (self._router.row_count if self._router else 0)
 
     @property
     def bytes_in(self) -> int:
         """Bytes taken so far."""
-        return self._input.bytes_in + (self._sieve.size_bytes if self._sieve else 0)
+        return self._input.bytes_in + (self._router.size_bytes if self._router else 0)
 
     def open(self, context: TaskContext, output: Output) -> None:
         """Remember the output; gates are opened by the task."""
@@ -242,8 +242,8 @@ class InputDriver:
         if output.takes_pages:
             self._push_rows(cast("RowsOutput", output))
             return
-        self._sieve = output.sieve
-        for batch in self._input.batches(self._sieve):
+        self._router = output.router
+        for batch in self._input.batches(self._router):
             # A satisfied limit does not stop the input: its producers run on, so it is drained.
             if not output.is_satisfied:
                 output.process(batch)

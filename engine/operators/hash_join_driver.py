@@ -2,7 +2,7 @@
 
     build input ─► join ─┬─ for this subtask alone
                          └─ broadcast: for all subtasks of the process, which drop their rows (``shared_builds``)
-    probe input ─► join ─► output, in the end what was spilled (of pages, by a SpillSieve, before they are decoded)
+    probe input ─► join ─► output, in the end what was spilled (of pages, by a SpillRouter, before they are decoded)
     or a feed: rows that this task reads itself (``chained_source``)
 
 Where the plan says so, the keys of the build side are a filter of the rows that are read for the probe side
@@ -26,7 +26,7 @@ from engine.graph.operator_descriptor import HashJoinOperator
 from engine.join.borrowed_build import borrow_build, can_be_borrowed, copy_build
 from engine.join.hash_join import HashJoin
 from engine.join.join_spec import JoinInput, JoinSpec
-from engine.join.spill_sieve import SpillSieve
+from engine.join.spill_router import SpillRouter
 from engine.operators.chained_source import ChainedSource
 from engine.operators.heavy_copies import copied_keys
 from engine.operators.larger_batches import larger
@@ -69,7 +69,7 @@ class HashJoinDriver:
         self._build_rows = 0
         self._join: HashJoin | None = None
         self._member: Member | None = None
-        self._sieve: SpillSieve | None = None
+        self._router: SpillRouter | None = None
         #: filters that this subtask has made
         self._filters: RuntimeFilters | None = None
         #: producers that have them
@@ -78,12 +78,12 @@ class HashJoinDriver:
     @property
     def rows_in(self) -> int:
         """Rows taken from both inputs so far."""
-        return self._build_rows + self._probe.rows_in + (self._sieve.row_count if self._sieve else 0)
+        return self._build_rows + self._probe.rows_in + (self._router.row_count if self._router else 0)
 
     @property
     def bytes_in(self) -> int:
         """Bytes taken from both inputs so far."""
-        return self._build.bytes_in + self._probe.bytes_in + (self._sieve.size_bytes if self._sieve else 0)
+        return self._build.bytes_in + self._probe.bytes_in + (self._router.size_bytes if self._router else 0)
 
     def open(self, context: TaskContext, output: Output) -> None:
         """Take the join's memory; a subtask that waits for the build side of another one takes none yet."""
@@ -127,18 +127,18 @@ class HashJoinDriver:
             self._probe.filter_by(filters, wanted)
 
     def _probe_with(self, join: HashJoin) -> None:
-        self._sieve = sieve = SpillSieve(join) if join.partitions_spilled else None
+        self._router = router = SpillRouter(join) if join.partitions_spilled else None
         # Of a batch a join may leave a few rows. The first ones are passed on at once, for consumers of few rows.
         small = SmallBatches(rows_min=1)
-        for batch in self._probe.batches(sieve):
+        for batch in self._probe.batches(router):
             # A satisfied limit does not stop an input whose producers run on: it is drained.
             if not self._output.is_satisfied:
                 for result in join.probe(batch):
                     self._emit(small.add(result))
             elif not self._probe.is_drained:
                 break
-            elif sieve is not None:
-                sieve.drops_all = True
+            elif router is not None:
+                router.drops_all = True
         self._emit(small.rest())
 
     def close(self) -> None:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from engine.iomanager.spill_space import SpillSpace
     from engine.memory.page_pool import PagePool
     from engine.memory.segment import MemorySegment
-    from engine.partitions.partition_sieve import PartitionSieve
+    from engine.partitions.partition_router import PartitionRouter
 
 
 class Output(Protocol):
@@ -45,8 +45,8 @@ class Output(Protocol):
         ...
 
     @property
-    def sieve(self) -> PartitionSieve | None:
-        """The ``PartitionSieve`` that takes rows of pages before they become batches; None: there is none."""
+    def router(self) -> PartitionRouter | None:
+        """The ``PartitionRouter`` that takes rows of pages before they become batches; None: there is none."""
         ...
 
     @property
@@ -245,8 +245,8 @@ class ChainedOperator:
     rows_out = 0
     #: True for a RowsOutput
     takes_pages = False
-    #: ``PartitionSieve`` that takes rows of pages before they become batches
-    sieve: PartitionSieve | None = None
+    #: ``PartitionRouter`` that takes rows of pages before they become batches
+    router: PartitionRouter | None = None
     #: columns that may be compact; set once it is open
     compact_columns: frozenset[str] = frozenset()
     #: True if work for it runs beside the task; from any thread

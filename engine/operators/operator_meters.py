@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from engine.operators.operator import Output, RowsOutput
     from engine.operators.sort_exchange import RunsOutput
     from engine.operators.spill_accounts import SpillAccounts
-    from engine.partitions.partition_sieve import PartitionSieve
+    from engine.partitions.partition_router import PartitionRouter
 
 T = TypeVar("T")
 
@@ -56,9 +56,9 @@ class Meter:
         return self._inner.takes_pages
 
     @property
-    def sieve(self) -> PartitionSieve | None:
-        """The ``PartitionSieve`` that takes rows of pages before they become batches."""
-        return self._inner.sieve
+    def router(self) -> PartitionRouter | None:
+        """The ``PartitionRouter`` that takes rows of pages before they become batches."""
+        return self._inner.router
 
     @property
     def compact_columns(self) -> frozenset[str]:

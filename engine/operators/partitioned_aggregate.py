@@ -35,5 +35,5 @@ class PartitionedAggregate(EvaluatedRows[PartitionedGroups]):
         groups = PartitionedGroups(
             schema, one.keys, one.calls, one.order_by, pool, budget_bytes, space, force_spill=context.force_spill
         )
-        self.sieve = groups.sieve
+        self.router = groups.router
         return groups

@@ -107,13 +107,13 @@ class PartitionedAsofDriver:
     @property
     def rows_in(self) -> int:
         """Rows taken from both inputs so far."""
-        taken = sum(each.rows_in for each in self._inputs) + sum(side.sieve.row_count for side in self._sides)
+        taken = sum(each.rows_in for each in self._inputs) + sum(side.router.row_count for side in self._sides)
         return taken + self._sorted_rows
 
     @property
     def bytes_in(self) -> int:
         """Bytes taken from both inputs so far."""
-        return sum(each.bytes_in for each in self._inputs) + sum(side.sieve.size_bytes for side in self._sides)
+        return sum(each.bytes_in for each in self._inputs) + sum(side.router.size_bytes for side in self._sides)
 
     #: rows of inputs that are sorted as they come
     _sorted_rows = 0
@@ -167,10 +167,10 @@ class PartitionedAsofDriver:
             return
         for side, rows in zip(self._sides, self._inputs, strict=True):
             self._begin(side, 0)
-            side.begin_sieve()
-            for batch in rows.batches(side.sieve):
+            side.begin_router()
+            for batch in rows.batches(side.router):
                 side.add(plain_batch(batch))
-            side.sieve.end()
+            side.router.end()
         yield from self._partitions()
         yield from self._recursion.results(self)
 

@@ -22,7 +22,7 @@ from engine.expressions.schema_bridge import to_arrow_schema
 from engine.graph.deployment import InputChannelDescriptor, InputGateDescriptor, PartitionLocation
 from engine.operators.task_services import TaskServices
 from engine.records.arrow_batch import batch_bytes
-from engine.records.row_sieve import RowSieve
+from engine.records.row_router import RowRouter
 
 #: pages that are taken together
 PAGES_BYTES: Final = 512 << 10
@@ -62,12 +62,12 @@ class TaskInput:
         self.rows_in = 0
         self.bytes_in = 0
 
-    def batches(self, sieve: RowSieve | None = None) -> Iterator[pa.RecordBatch]:
+    def batches(self, router: RowRouter | None = None) -> Iterator[pa.RecordBatch]:
         """Yield everything as batches: those by reference as they are, row pages decoded.
 
-        A ``sieve`` takes rows of pages as they are, and counts them.
+        A ``router`` takes rows of pages as they are, and counts them.
         """
-        for batch in gate_batches(self._gate, self.schema, sieve=sieve):
+        for batch in gate_batches(self._gate, self.schema, router=router):
             self.rows_in += batch.num_rows
             self.bytes_in += batch_bytes(batch)
             yield batch

@@ -22,7 +22,7 @@ cdef extern from *:
         const uint8_t* at;          /* of the next miniblock, or the next block */
         const uint8_t* end;
         const uint8_t* widths;      /* of the current block */
-        const uint8_t* packed;      /* the miniblock at hand */
+        const uint8_t* packed;      /* the miniblock read now */
         uint64_t value;             /* the last one */
         uint64_t least;             /* difference of the block */
         int64_t left;               /* values of the page, behind those that were read */

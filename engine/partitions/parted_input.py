@@ -8,7 +8,7 @@
     kept = side.loaded(file)                    the rows of a file, in pages; None: it has none
     side.close()                                always; idempotent
 
-``sieve`` takes rows of pages past the decoder while there are partitions, once it was told to by ``begin_sieve``.
+``router`` takes rows of pages past the decoder while there are partitions, once it was told to by ``begin_router``.
 
 Invariants: rows of a key keep the order in which they came. Wide values lie with the space.
 
@@ -27,7 +27,7 @@ from engine.iomanager.spill_file import SpillFile
 from engine.iomanager.spill_space import SpillSpace
 from engine.memory.page_pool import PagePool
 from engine.partitions.partition_files import PartitionFiles
-from engine.partitions.partition_sieve import PartitionSieve
+from engine.partitions.partition_router import PartitionRouter
 from engine.partitions.row_partitions import KeptRows, RowPartitions
 from engine.records.row_codec import RowCodec
 
@@ -54,7 +54,7 @@ class PartedInput:
         self._codec = RowCodec(schema)
         self._codec.keep_outside(space)
         self.files = PartitionFiles(space, block_bytes)
-        self.sieve = PartitionSieve(self._codec)
+        self.router = PartitionRouter(self._codec)
         self._parts: RowPartitions | None = None
 
     @property
@@ -75,9 +75,9 @@ class PartedInput:
     def _new_parts(self, count: int, level: int, page_limit: int) -> RowPartitions:
         return RowPartitions(self._codec, self._keys, self.pool, self.files, count, level, page_limit)
 
-    def begin_sieve(self) -> None:
-        """Make the ``sieve`` take rows of pages until the end."""
-        self.sieve.begin(self.parts)
+    def begin_router(self) -> None:
+        """Make the ``router`` take rows of pages until the end."""
+        self.router.begin(self.parts)
 
     def add(self, rows: pa.RecordBatch) -> None:
         """Partition rows, which are plain. Raises: SpillError, DiskFullError."""
@@ -97,7 +97,7 @@ class PartedInput:
 
     def end(self) -> list[SpillFile]:
         """Return the files of partitions that have one; what was not taken from memory is gone."""
-        self.sieve.end()
+        self.router.end()
         parts, self._parts = self.parts, None
         parts.finish()
         parts.close()
@@ -118,7 +118,7 @@ class PartedInput:
 
     def close(self) -> None:
         """Give pages and files back; idempotent."""
-        self.sieve.end()
+        self.router.end()
         parts, self._parts = self._parts, None
         close_all([*(() if parts is None else (parts.close,)), self.files.discard])
 

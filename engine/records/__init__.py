@@ -22,7 +22,7 @@
     key_group       Flink's key groups: Java's hash codes, murmur, key group, operator index
     comparator      key equality (joins, groups) and the order of sort keys
     row_combiner    combines rows with equal keys, the interface between sorts and aggregates
-    row_sieve       takes rows before they are decoded, the interface between exchange, joins and aggregates
+    row_router       takes rows before they are decoded, the interface between exchange, joins and aggregates
     key_filter      which values a key column has, in a few bits for each; adaptive_key_filter: applied to batches
     top_keys        which rows can be among the first n
     outside_values  out-of-line values: wide ones lie in files, rows hold references; outside_keys: keys among them,

@@ -1,7 +1,7 @@
 """PartitionedGroups: aggregates that look at all rows of a group, which come in any order; a row for each group.
 
     groups = PartitionedGroups(schema, keys, calls, order_by, pool, budget_bytes, space)
-    for batch in groups.add(batch): ...             gives out nothing yet; ``sieve`` takes rows of pages past it
+    for batch in groups.add(batch): ...             gives out nothing yet; ``router`` takes rows of pages past it
     for batch in groups.finish(): ...
     groups.close()                                  always; idempotent
 
@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from engine.graph.window import SortedCall
     from engine.iomanager.spill_space import SpillSpace
     from engine.memory.page_pool import PagePool
-    from engine.partitions.partition_sieve import PartitionSieve
+    from engine.partitions.partition_router import PartitionRouter
 
 #: rows that are grouped as they are
 FEW_ROWS: Final = ARROW_ROWS_MAX
@@ -106,9 +106,9 @@ class PartitionedGroups:
         self.schema = sorted_schema(self._schema, keys, calls)
 
     @property
-    def sieve(self) -> PartitionSieve | None:
-        """The ``PartitionSieve`` of pages once there are partitions; None: their keys do not come first."""
-        return self._input.sieve if self._is_in_order else None
+    def router(self) -> PartitionRouter | None:
+        """The ``PartitionRouter`` of pages once there are partitions; None: their keys do not come first."""
+        return self._input.router if self._is_in_order else None
 
     def add(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Take a batch; nothing is given out. Raises: SpillError, DiskFullError."""
@@ -137,7 +137,7 @@ class PartitionedGroups:
         for rows in few:
             self._input.add(rows)
         if self._is_in_order:
-            self._input.begin_sieve()
+            self._input.begin_router()
 
     def _begin_level(self, level: int) -> None:
         self._input.begin(level, 0 if self._force_spill else self._pool.page_limit)

@@ -12,9 +12,9 @@ from tests.aggregate.group_oracle import aggregate, argument_types_of, make_tabl
 
 
 def add_pages(final, states):
-    """Give states to a final aggregate as an exchange brings them: pages of rows, past its sieve."""
+    """Give states to a final aggregate as an exchange brings them: pages of rows, past its router."""
     codec = RowCodec(states.schema)
-    reader = PageReader(states.schema, max_bytes=8192, sieve=final.sieve)
+    reader = PageReader(states.schema, max_bytes=8192, router=final.router)
     for batch in states.to_batches(max_chunksize=20):
         rows = codec.to_rows(batch)
         if not reader.has_room_for(len(rows)):
@@ -41,7 +41,7 @@ def test_what_repeats_later_is_folded_in_memory(workshop, monkeypatch, repeats):
         final = HashAggregate(AggregateSpec("final", states_of, ("key",), calls, output), pool, space)
         add_pages(final, states)
         result = pa.Table.from_batches(final.finish(), output)
-        assert final.sieve.row_count > states.num_rows // 2
+        assert final.router.row_count > states.num_rows // 2
         assert (final.spilled_bytes > 0) == (repeats == 1)
         final.close()
     assert rows_of(result) == oracle(table, ("key",), calls)
@@ -62,8 +62,8 @@ def test_pages_group_like_batches(workshop, key_type, value_type, force_spill):
         final = HashAggregate(AggregateSpec("final", states_of, ("key",), calls, output, force_spill), pool, space)
         add_pages(final, states)
         result = pa.Table.from_batches(final.finish(), output)
-        assert 0 < final.sieve.row_count < states.num_rows
-        assert final.sieve.row_count + final.rows_in == states.num_rows
+        assert 0 < final.router.row_count < states.num_rows
+        assert final.router.row_count + final.rows_in == states.num_rows
         assert final.spilled_bytes > 0
         final.close()
     assert rows_of(result) == oracle(table, ("key",), calls)
@@ -74,5 +74,5 @@ def test_only_a_final_phase_gets_states(workshop):
     with workshop.operator(16) as (pool, space):
         output = result_schema([table.schema.field("key")], calls, argument_types_of(table, calls))
         single = HashAggregate(AggregateSpec("single", table.schema, ("key",), calls, output), pool, space)
-        assert single.sieve is None
+        assert single.router is None
         single.close()

@@ -17,7 +17,7 @@ BATCH = pa.record_batch({"x": list(range(10))})
 class Step:
     """Takes its time, then hands half of the rows on, or the rest at the end."""
 
-    takes_pages, sieve, is_satisfied = False, None, False
+    takes_pages, router, is_satisfied = False, None, False
 
     def __init__(self, name, output, pause_s, at_end=False):
         self.name, self.node_id, self.output, self.pause_s, self.at_end = name, 7, output, pause_s, at_end
@@ -89,11 +89,11 @@ def test_a_chain_that_is_being_opened_has_no_counters():
 
 
 def test_a_meter_is_like_what_is_behind_it():
-    inner = SimpleNamespace(takes_pages=True, sieve="sieve", is_satisfied=True, rows_in=5, taken=[])
+    inner = SimpleNamespace(takes_pages=True, router="router", is_satisfied=True, rows_in=5, taken=[])
     inner.process_page = lambda segment, size: inner.taken.append((segment, size))
     inner.process_rows = inner.keep_runs = inner.taken.append
     meter = Meter(inner)
-    assert (meter.takes_pages, meter.sieve, meter.is_satisfied, meter.rows_in) == (True, "sieve", True, 5)
+    assert (meter.takes_pages, meter.router, meter.is_satisfied, meter.rows_in) == (True, "router", True, 5)
     meter.process_page("page", 3)
     meter.process_rows("rows")
     meter.keep_runs("runs")

@@ -31,3 +31,10 @@ def test_the_changelog_begins_with_the_version():
 
 def test_rest_and_handshakes_say_the_version():
     assert own_program("TaskManager", "protocol").version == __version__
+
+
+def test_an_entry_of_the_changelog_is_one_thing_that_users_can_do():
+    text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    entries = re.findall(r"(?m)^- .*(?:\n  .*)*", text)
+    assert len(entries) > 100
+    assert [entry for entry in entries if len(entry) > 200] == [], "measurements and reasons have pages of their own"

@@ -207,7 +207,7 @@ def test_keys_that_do_not_come_first_are_put_there(workshop, few):
     rows = table("some", 3000).select(["x", "s", "k", "w"])
     with workshop.operator(PAGES_MIN, PAGE) as (pool, space):
         groups = PartitionedGroups(rows.schema, ["k"], QUANTILES, (), pool, 1 << 20, space)
-        assert groups.sieve is None
+        assert groups.router is None
         groups.close()
         check(evaluated(pool, space, rows, QUANTILES, 1 << 20), rows, QUANTILES)
 

@@ -1,4 +1,4 @@
-class RowSieve:
+class RowRouter:
     """Takes rows out of an input's pages before they are decoded."""
 
     row_count: int

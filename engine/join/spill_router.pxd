@@ -1,15 +1,15 @@
-# SpillSieve: probe rows that wait for a spilled partition, taken as rows.
+# SpillRouter: probe rows that wait for a spilled partition, taken as rows.
 
 cimport cython
 from libc.stdint cimport int64_t, uint8_t
 
 from engine.join.hash_join cimport HashJoin
 from engine.join.partition_set cimport PartitionSet
-from engine.records.row_sieve cimport RowSieve
+from engine.records.row_router cimport RowRouter
 
 
 @cython.final
-cdef class SpillSieve(RowSieve):
+cdef class SpillRouter(RowRouter):
     cdef public bint drops_all           # the join's output is not needed any more
     cdef HashJoin _join
 

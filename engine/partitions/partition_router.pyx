@@ -1,9 +1,9 @@
-"""PartitionSieve: rows go from an exchange's page to their partition as they are.
+"""PartitionRouter: rows go from an exchange's page to their partition as they are.
 
-    sieve = PartitionSieve(codec)
-    gate ─► pages ─► sieve ─┬─► sieve.begin(partitions) was called: RowPartitions.add_rows
-                            └─► else: decoded, for the operator
-    sieve.end()
+    router = PartitionRouter(codec)
+    gate ─► pages ─► router ─┬─► router.begin(partitions) was called: RowPartitions.add_rows
+                             └─► else: decoded, for the operator
+    router.end()
 
 Where the rows of an exchange are what the partitions consist of, decoding and encoding them again would give the same
 bytes.
@@ -17,11 +17,11 @@ from libc.stdint cimport int64_t, uint8_t
 from engine.partitions.row_partitions cimport RowPartitions
 from engine.records.row_check cimport check_rows
 from engine.records.row_codec cimport RowCodec, row_size
-from engine.records.row_sieve cimport RowSieve
+from engine.records.row_router cimport RowRouter
 
 
 @cython.final
-cdef class PartitionSieve(RowSieve):
+cdef class PartitionRouter(RowRouter):
     """Args: codec: of the rows that come, which are those of the partitions."""
 
     def __cinit__(self, RowCodec codec not None):
@@ -37,7 +37,7 @@ cdef class PartitionSieve(RowSieve):
         self._target = None
         self.takes_all = False
 
-    cdef int64_t sift(self, uint8_t** rows, int64_t count) except -1:
+    cdef int64_t route(self, uint8_t** rows, int64_t count) except -1:
         if self._target is None:
             return count
         check_rows(self._codec, rows, count)

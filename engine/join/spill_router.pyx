@@ -1,8 +1,8 @@
-"""SpillSieve: probe rows whose partition is spilled go from an exchange's page to that partition as they are.
+"""SpillRouter: probe rows whose partition is spilled go from an exchange's page to that partition as they are.
 
-    sieve = SpillSieve(join)            after finish_build(), where partitions are spilled
-    gate ─► pages ─► sieve ─┬─► partition_set: copied to the partition's page, from there to its file
-                            └─► decoded ─► join.probe(batch)
+    router = SpillRouter(join)            after finish_build(), where partitions are spilled
+    gate ─► pages ─► router ─┬─► partition_set: copied to the partition's page, from there to its file
+                             └─► decoded ─► join.probe(batch)
 
 Without it such a row is decoded to Arrow, taken by index and encoded again, which costs more than the rest of what is
 done with it. Rows whose partition is in memory, and those with a null key, are left to ``HashJoin.probe``.
@@ -21,13 +21,13 @@ from engine.join.partition_set cimport BRIEF_ROWS, CHUNK_ROWS, PartitionSet
 from engine.records.hashing cimport partition_of_hash
 from engine.records.row_check cimport check_rows
 from engine.records.row_codec cimport row_size
-from engine.records.row_sieve cimport RowSieve
+from engine.records.row_router cimport RowRouter
 
 from engine.join.join_phase import JoinPhase
 
 
 @cython.final
-cdef class SpillSieve(RowSieve):
+cdef class SpillRouter(RowRouter):
     """Takes probe rows of spilled partitions for a join whose build side is complete."""
 
     def __cinit__(self, HashJoin join not None):
@@ -35,7 +35,7 @@ cdef class SpillSieve(RowSieve):
             raise ValueError("only a join with a complete build side of its own has spilled partitions")
         self._join = join
 
-    cdef int64_t sift(self, uint8_t** rows, int64_t count) except -1:
+    cdef int64_t route(self, uint8_t** rows, int64_t count) except -1:
         cdef int64_t begin = 0
         cdef int64_t kept = 0
         cdef int64_t chunk

@@ -8,7 +8,7 @@ import pytest
 from engine.errors import CorruptBlockError
 from engine.exchange.page_reader import PageReader
 from engine.graph.plan import JoinType
-from engine.join.spill_sieve import SpillSieve
+from engine.join.spill_router import SpillRouter
 from engine.records.row_codec import RowCodec
 from tests.join.join_oracle import ALL_TYPES, assert_joins_like_oracle, hash_join, join_memory
 
@@ -21,21 +21,21 @@ def draw(seed, rows, domain, tag):
     return pa.table({"k": pa.array(keys, pa.int64()), "n": range(rows), "t": [tag * (n % 30) for n in range(rows)]})
 
 
-class Sifted:
-    """Probes with pages of rows, as an exchange brings them, through a sieve."""
+class Routed:
+    """Probes with pages of rows, as an exchange brings them, through a router."""
 
     def __init__(self):
         self.taken = 0
 
     def __call__(self, join, batch):
-        sieve = SpillSieve(join)
-        reader = PageReader(batch.schema, sieve=sieve)
+        router = SpillRouter(join)
+        reader = PageReader(batch.schema, router=router)
         codec = RowCodec(batch.schema)
         for start in range(0, batch.num_rows, 100):
             reader.add_row(codec.to_rows(batch.slice(start, 100)))
         for staged in reader.take_batches():
             yield from join.probe(staged)
-        self.taken += sieve.row_count
+        self.taken += router.row_count
 
 
 @pytest.mark.sample("pairs")
@@ -48,10 +48,10 @@ def test_sifted_rows_join_like_decoded_ones(tmp_path, how, build_is_left, pages,
     build, probe = draw(1, 2500, 900, "b"), draw(2, 300 if batch_rows == 1 else 2000, domain, "p")
     left, right = (build, probe) if build_is_left else (probe, build)
     options = {"build_is_left": build_is_left, "pages": pages, "batch_rows": batch_rows}
-    sifted = Sifted()
-    run = assert_joins_like_oracle(tmp_path / "1", how, left, right, [0], [0], probe_with=sifted, **options)
+    routed = Routed()
+    run = assert_joins_like_oracle(tmp_path / "1", how, left, right, [0], [0], probe_with=routed, **options)
     plain = assert_joins_like_oracle(tmp_path / "2", how, left, right, [0], [0], **options)
-    assert sifted.taken >= run.counters["probe_rows_spilled"] > 0
+    assert routed.taken >= run.counters["probe_rows_spilled"] > 0
     assert run.counters["probe_rows_spilled"] == plain.counters["probe_rows_spilled"]
     assert run.raw_bytes == plain.raw_bytes
 
@@ -75,7 +75,7 @@ def test_a_damaged_row_is_an_error_before_its_key_is_read(tmp_path):
         join = filled_join(pool, space, 3000)
         rows = bytearray(RowCodec(table(1).schema).to_rows(table(1)))
         rows[8:12] = (1 << 20).to_bytes(4, "little")  # where the string begins
-        reader = PageReader(table(1).schema, sieve=SpillSieve(join))
+        reader = PageReader(table(1).schema, router=SpillRouter(join))
         with pytest.raises(CorruptBlockError, match="another writer"):
             reader.add_row(rows)
         join.close()
@@ -84,19 +84,19 @@ def test_a_damaged_row_is_an_error_before_its_key_is_read(tmp_path):
 def test_nothing_is_written_for_an_output_that_nobody_needs(tmp_path):
     with join_memory(tmp_path, 6, 4096) as (pool, space):
         join = filled_join(pool, space, 3000)
-        sieve = SpillSieve(join)
-        sieve.drops_all = True
-        reader = PageReader(table(1).schema, sieve=sieve)
+        router = SpillRouter(join)
+        router.drops_all = True
+        reader = PageReader(table(1).schema, router=router)
         reader.add_row(RowCodec(table(1).schema).to_rows(table(500)))
         assert reader.staged_rows == 0
         assert join.probe_rows_spilled == 0
         join.close()
 
 
-def test_a_join_whose_build_side_is_not_complete_has_no_sieve(tmp_path):
+def test_a_join_whose_build_side_is_not_complete_has_no_router(tmp_path):
     with join_memory(tmp_path, 6, 4096) as (pool, space):
         join = filled_join(pool, space, 10)
         list(join.finish_probe())
         with pytest.raises(ValueError, match="complete build side"):
-            SpillSieve(join)
+            SpillRouter(join)
         join.close()

@@ -40,7 +40,8 @@ from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy, memset
 
 from engine.accumulators.few_groups cimport NOT_DONE, FewGroups, list_rows, update_few_groups, update_only_group
-from engine.accumulators.state_kernels cimport OP_COUNT_ROWS, OP_COUNT_VALID, OP_FIRST, OP_LAST, StateField, update_state
+from engine.accumulators.state_kernels cimport OP_COUNT_ROWS, OP_COUNT_VALID, OP_FIRST, OP_LAST, StateField
+from engine.accumulators.state_kernels cimport update_state
 from engine.aggregate.dense_groups cimport NO_NUMBERS, DenseGroups
 from engine.aggregate.group_directory cimport directory_fill, directory_give, directory_group, directory_grow
 from engine.aggregate.group_directory cimport directory_index, directory_limit, directory_shrink, directory_slot

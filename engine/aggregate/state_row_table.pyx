@@ -20,8 +20,8 @@ over it where the row has room; else the group is written anew, behind the other
 size) until rows are moved together: before the directory grows, and before they leave.
 
 Invariants: a group's rows were merged in their order. Groups are in order of their first rows, but for those that were
-written anew. A row with a value outside of it (``outside_values``) never becomes a group, nor is merged: it is as if
-it did not fit. Of rows of a fixed size, groups hold at most one page more than rows that were read, and the directory.
+written anew. A row with a value outside of it (``outside_values``) does not fit: it is no group, nor merged. Of rows of
+a fixed size, groups hold no more pages than rows that were read, but for one page and the directory.
 
 Limits: at most 32 columns, no floating-point keys (-0.0 and NaN). About 24 KiB of scratch, and a row.
 

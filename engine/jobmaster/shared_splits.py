@@ -22,6 +22,7 @@ Held by: tests/jobmaster/test_shared_splits.py
 
 from __future__ import annotations
 
+from engine.errors import PlanError
 from engine.formats.registry import format_of
 from engine.graph.job_graph import JobGraph, JobVertex
 from engine.graph.operator_descriptor import (
@@ -43,9 +44,11 @@ def may_share_splits(job_graph: JobGraph, vertex: JobVertex) -> bool:
     source = vertex.source
     if source is None or source.is_replicated or source.rate_limit is not None or source.top is not None:
         return False
-    if vertex.parallelism == 1 or not format_of(source.spec).shares_splits(source.spec):
-        return False
-    return _is_blind(job_graph, vertex, None)
+    try:
+        is_shared = vertex.parallelism > 1 and format_of(source.spec).shares_splits(source.spec)
+    except PlanError:
+        return False  # a package of this format is installed where tasks run, not here
+    return is_shared and _is_blind(job_graph, vertex, None)
 
 
 def _is_blind(job_graph: JobGraph, vertex: JobVertex, shared: IntermediateDataSetId | None) -> bool:

@@ -11,7 +11,7 @@ from engine.graph.operator_descriptor import SourceOperator
 from engine.graph.plan import JoinHint
 from engine.graph.runtime_filter import TopThreshold
 from engine.graph.sort_key import SortKey
-from engine.graph.source_spec import ArrowSource, ParquetSource
+from engine.graph.source_spec import ArrowSource, FormatSource, ParquetSource
 from engine.ids import JobId
 from engine.jobmaster.shared_splits import may_share_splits
 from engine.optimizer.job_graph_generator import generate_job_graph
@@ -132,3 +132,13 @@ def test_sources_that_are_not_read_split_by_split_are_read_as_they_were_dealt(ch
         may_share_splits(graph, msgspec.structs.replace(vertex, chain=(reading, *rest), parallelism=subtasks))
         == is_shared
     )
+
+
+def test_a_source_of_a_format_that_is_not_installed_here_shares_nothing():
+    builder = Builder()
+    graph, vertex = graph_of(grouped(builder, large(builder)))
+    assert may_share_splits(graph, vertex)
+    head, *rest = vertex.chain
+    spec = FormatSource("elsewhere", (), vertex.source.spec.splits, b"", ("k", "v"))
+    step = msgspec.structs.replace(head, operator=SourceOperator(spec))
+    assert not may_share_splits(graph, msgspec.structs.replace(vertex, chain=(step, *rest)))

@@ -52,7 +52,7 @@ class EngineError(Exception):
         A notebook asks for it by this name, and scripts print it (``engine.api.uncaught_errors``). How the engine came
         to raise it says nothing to the author of the program; ``traceback.print_exception`` has it all.
         """
-        import traceback  # noqa: PLC0415 - start-up time
+        import traceback
 
         others = (__file__.removesuffix("errors.py"), f"{os.sep}IPython{os.sep}", "<frozen ", f"{os.sep}runpy.py")
         frames = [

@@ -60,7 +60,7 @@ def _row(kind: str, values: Sequence[object], numbers: Collection[int], below: S
 
 
 def _escaped(text: str) -> str:
-    import html  # noqa: PLC0415 - start-up time
+    import html
 
     return html.escape(shown(text))
 

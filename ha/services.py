@@ -75,7 +75,7 @@ def create_ha_services(
         if zookeeper is None:
             raise ValueError("high-availability.type ZOOKEEPER needs settings of its quorum")
         # Only a process that needs ZooKeeper waits for its client to load.
-        from ha.zookeeper_services import ZooKeeperHaServices  # noqa: PLC0415
+        from ha.zookeeper_services import ZooKeeperHaServices
 
         return ZooKeeperHaServices(zookeeper)
     raise ValueError(f"high-availability.type {kind!r} is not one of NONE, ZOOKEEPER, embedded")

@@ -87,7 +87,7 @@ def end_session(handle: SessionHandle, within_s: float) -> bool:
 
 
 def _tls(handle: SessionHandle) -> ssl.SSLContext:
-    import ssl  # noqa: PLC0415 - most guardians need none, and it is a third of their memory
+    import ssl
 
     context = ssl.create_default_context(cafile=handle.ca)
     if handle.certificate:

@@ -187,15 +187,6 @@ def state_specs(call: AggregateCall, argument_type: pa.DataType | None) -> tuple
     return (StateSpec(function, argument_type),)
 
 
-def partial_columns(call: AggregateCall, argument_type: pa.DataType | None) -> list[tuple[str, pa.DataType]]:
-    """Return (meaning, type) of each state column of a call, in the order of `state_column`'s state_index.
-
-    Raises:
-        as state_specs.
-    """
-    return [(spec.operation, spec.type) for spec in state_specs(call, argument_type)]
-
-
 def result_type(call: AggregateCall, argument_type: pa.DataType | None) -> pa.DataType:
     """Return the type of a call's result.
 

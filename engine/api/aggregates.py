@@ -66,7 +66,7 @@ class Aggregate(Expr):
 
         Without a frame it is over the whole partition, or with an order over all rows up to this one and its equals.
         """
-        from engine.api.windows import over  # noqa: PLC0415 - start-up time
+        from engine.api.windows import over
 
         def window(part: Expression) -> Expression | None:
             if not isinstance(part, Aggregated):

@@ -10,8 +10,6 @@ A call makes a node and returns ``self._with(node)``.
 Held by: tests/api/test_data_set.py
 """
 
-# ruff: noqa: PLC0415 - start-up time: most scripts call few of these
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self

@@ -18,8 +18,6 @@ Nothing runs before a result is asked for; names and types are checked at once, 
 that made it.
 """
 
-# ruff: noqa: PLC0415 - start-up time: most scripts call few of these
-
 from __future__ import annotations
 
 from typing import Self

@@ -337,7 +337,7 @@ class Environment(SourceCalls, HasOtherNames):
 
 def _source_of(folder: Path, node: LogicalNode) -> LogicalNode:
     """Return the source of what a job has written for a node."""
-    from engine.connectors.arrow_files import arrow_files_source  # noqa: PLC0415 - start-up time
+    from engine.connectors.arrow_files import arrow_files_source
 
     check_visible(folder, "cache()")
     spec, statistics = arrow_files_source(folder, node.schema, "cached rows")
@@ -365,7 +365,7 @@ def _as_files_are_now(sink: LogicalNode) -> LogicalNode:
     """Return a sink that adds files, once more held against those that are there."""
     if not isinstance(sink.operator, Sink) or not sink.operator.spec.mode:
         return sink
-    from engine.api.added_files import like_what_is_there  # noqa: PLC0415 - start-up time
+    from engine.api.added_files import like_what_is_there
 
     spec = sink.operator.spec
     writer = sink_format_of(spec).call

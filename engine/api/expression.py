@@ -7,8 +7,6 @@ An Expr is immutable. Comparisons give Exprs, so ``and``, ``or``, ``not`` and ch
 and is always False: write ``is_null()``.
 """
 
-# ruff: noqa: PLC0415 - start-up time: most scripts call few of these
-
 from __future__ import annotations
 
 from collections.abc import Iterable

@@ -10,8 +10,6 @@ A function is a callable, or an object with a method named like the call; engine
 Held by: tests/api/test_data_set.py
 """
 
-# ruff: noqa: PLC0415 - start-up time: most scripts call few of these
-
 from __future__ import annotations
 
 from collections.abc import Sequence

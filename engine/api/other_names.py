@@ -205,7 +205,7 @@ class HasOtherNames:
 
 def _near(name: str, held: HasOtherNames) -> str:
     """Return names similar to one, with their place; all names where there are few."""
-    import difflib  # noqa: PLC0415 - start-up time
+    import difflib
 
     own = _names_of(held)
     behind = {one: space for space in held._spaces for one in _names_of(getattr(held, space))}

@@ -154,13 +154,13 @@ def _told(function: FunctionType) -> Callable[..., Any]:
 
 
 def _sink_options() -> Iterable[str]:
-    from engine.api.sink_options import SinkOptions  # noqa: PLC0415 - start-up time
+    from engine.api.sink_options import SinkOptions
 
     return SinkOptions.__annotations__
 
 
 def _csv_options() -> Iterable[str]:
-    from engine.csv.options import CsvReadOptions  # noqa: PLC0415 - start-up time
+    from engine.csv.options import CsvReadOptions
 
     return CsvReadOptions.__annotations__
 
@@ -177,7 +177,7 @@ def check_option(call: str, option: str, known: Iterable[str], helps: Mapping[st
         return
     advice = OTHER_OPTIONS.get(call, {}).get(option, "")
     if not advice:
-        from difflib import get_close_matches  # noqa: PLC0415 - start-up time
+        from difflib import get_close_matches
 
         close = get_close_matches(option, names, n=1)
         advice = f"did you mean {close[0]}=?" if close else f"it has {', '.join(names)}"

@@ -5,8 +5,6 @@
 Held by: tests/integration/test_sinks.py
 """
 
-# ruff: noqa: PLC0415 - start-up time: most scripts call few of these
-
 from __future__ import annotations
 
 import os

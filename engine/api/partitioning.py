@@ -21,8 +21,6 @@ Held by: tests/api/test_data_set.py
 Held by: tests/integration/test_partitioning.py
 """
 
-# ruff: noqa: PLC0415 - start-up time: most scripts call few of these
-
 from __future__ import annotations
 
 from typing import Any, Self

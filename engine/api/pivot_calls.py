@@ -8,8 +8,6 @@ together. Without a list of values a first job finds the different ones, which n
 Held by: tests/integration/test_shapes.py
 """
 
-# ruff: noqa: PLC0415 - start-up time: most scripts call few of these
-
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence

@@ -49,7 +49,7 @@ def analyzed_plan(
     """Return a plan beside what its operators did."""
     if not result.vertices:
         raise PlanError("explain(analyze=True) needs the end of the job: submit without -d")
-    from engine.optimizer.analysis import analysis_text, analyze  # noqa: PLC0415 - start-up time
+    from engine.optimizer.analysis import analysis_text, analyze
 
     vertices = result.vertices
     analysis = analyze(

@@ -5,8 +5,6 @@ names, Exprs, lists of them, name=value ──► NamedExpression * ──► Lo
 Held by: tests/api/test_data_set.py
 """
 
-# ruff: noqa: PLC0415 - start-up time: most scripts call few of these
-
 from __future__ import annotations
 
 from collections import Counter

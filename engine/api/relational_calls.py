@@ -6,8 +6,6 @@
 Held by: tests/api/test_data_set.py
 """
 
-# ruff: noqa: PLC0415 - start-up time: most scripts call few of these
-
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence

@@ -7,8 +7,6 @@
 Held by: tests/api/test_environment.py
 """
 
-# ruff: noqa: PLC0415 - start-up time: most scripts call few of these
-
 from __future__ import annotations
 
 import shutil

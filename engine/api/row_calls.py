@@ -12,8 +12,6 @@ All of them are made of other operators. The order of a data set, which some of 
 Held by: tests/integration/test_row_calls.py
 """
 
-# ruff: noqa: PLC0415 - start-up time: most scripts call few of these
-
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping

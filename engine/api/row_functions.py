@@ -104,7 +104,7 @@ def rand(seed: int | None = None) -> Expr:
     [True]
     """
     if seed is None:
-        import secrets  # noqa: PLC0415 - start-up time
+        import secrets
 
         seed = secrets.randbits(62)
     if isinstance(seed, bool) or not isinstance(seed, int) or not -(2**63) <= seed < 2**63:

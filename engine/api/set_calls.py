@@ -10,8 +10,6 @@ that the third one of the left matches the third one of the right.
 Held by: tests/integration/test_row_calls.py
 """
 
-# ruff: noqa: PLC0415 - start-up time: most scripts call few of these
-
 from __future__ import annotations
 
 from typing import Self

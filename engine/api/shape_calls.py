@@ -7,8 +7,6 @@
 Held by: tests/integration/test_shapes.py
 """
 
-# ruff: noqa: PLC0415 - start-up time: most scripts call few of these
-
 from __future__ import annotations
 
 from typing import Any, Self

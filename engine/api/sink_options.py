@@ -59,7 +59,7 @@ def with_options(
     keys = _names(options.get("partition_by", ()), schema, f"{writer}: partition_by")
     order = _names(options.get("sort_by", ()), schema, f"{writer}: sort_by")
     if keys:
-        from engine.connectors.partition_runs import check_partition_by  # noqa: PLC0415 - start-up time
+        from engine.connectors.partition_runs import check_partition_by
 
         check_partition_by(schema, keys, writer)
     elif mode == "overwrite_partitions":
@@ -83,11 +83,11 @@ def with_options(
         schema_mode=schema_mode,
     )
     if mode != "error":
-        from engine.files.table_formats import check_not_added  # noqa: PLC0415 - start-up time
+        from engine.files.table_formats import check_not_added
 
         check_not_added(changed.path, mode, writer)
     if changed.mode:
-        from engine.api.added_files import like_what_is_there  # noqa: PLC0415 - start-up time
+        from engine.api.added_files import like_what_is_there
 
         changed = like_what_is_there(changed, schema, writer)
     return changed, tuple(SortKey(name) for name in dict.fromkeys((*keys, *order)))

@@ -7,8 +7,6 @@ Files are looked at when a source is made: names, types, sizes and a sample; row
 Held by: tests/api/test_environment.py
 """
 
-# ruff: noqa: PLC0415 - start-up time: most scripts call few of these
-
 from __future__ import annotations
 
 import os

@@ -157,7 +157,7 @@ class _Columns:
         kept = [NamedExpression(each, ColumnRef(each)) for each in self.node.schema.names]
         named = [*kept, NamedExpression(name, argument)]
         if has_window(argument):
-            from engine.api.partition_aggregates import partitioned_project  # noqa: PLC0415 - start-up time
+            from engine.api.partition_aggregates import partitioned_project
 
             self.node = partitioned_project(self.node, named, self._what)
         else:

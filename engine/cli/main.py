@@ -70,19 +70,19 @@ def _age_s(text: str) -> float:
 
 
 def _run_info(options: argparse.Namespace) -> int:
-    from engine.cli.info import info  # noqa: PLC0415 - loads the whole engine; other commands start without it
+    from engine.cli.info import info
 
     return info(options)
 
 
 def _run_sql(options: argparse.Namespace) -> int:
-    from engine.cli.sql_statements import run_sql  # noqa: PLC0415 - loads the whole engine
+    from engine.cli.sql_statements import run_sql
 
     return run_sql(options)
 
 
 def _run_gc(options: argparse.Namespace) -> int:
-    from engine.cli.ha_gc import collect_garbage  # noqa: PLC0415 - loads ZooKeeper's client
+    from engine.cli.ha_gc import collect_garbage
 
     return collect_garbage(options)
 
@@ -207,7 +207,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = build_parser()
     options = parser.parse_args(words)
     if options.print_completion:
-        import shtab  # noqa: PLC0415 - for this option alone
+        import shtab
 
         script = shtab.complete(parser, options.print_completion)
         # The short form begins with a script, and a script's own arguments may be files.

@@ -48,8 +48,8 @@ def progress_table(progress: JobProgress, width: int) -> Table:
 
     One line for each vertex on a terminal of ``width`` characters: columns that do not fit are left out, names cut off.
     """
-    from rich.table import Table  # noqa: PLC0415 - only where there is a terminal
-    from rich.text import Text  # noqa: PLC0415
+    from rich.table import Table
+    from rich.text import Text
 
     room = width - _FREE
     numbers = [_numbers(vertex) for vertex in progress.vertices]
@@ -101,8 +101,8 @@ class TerminalProgress:
         if not self.is_shown:
             return
         if self._live is None:
-            from rich.console import Console  # noqa: PLC0415 - as above
-            from rich.live import Live  # noqa: PLC0415
+            from rich.console import Console
+            from rich.live import Live
 
             self._live = Live(console=Console(file=sys.stderr), auto_refresh=False, transient=True)
             self._live.start()

@@ -57,7 +57,7 @@ def step(console: Console, text: str) -> Iterator[None]:
 
 def export(source: Path, schema: pa.Schema, target: Path) -> None:
     """Export one CSV input with Spark."""
-    from engine.spark.export_command import main as spark_export  # noqa: PLC0415 - PySpark is an optional extra
+    from engine.spark.export_command import main as spark_export
 
     arguments = ["--input", str(source), "--format", "csv", "--schema", spark_schema(schema)]
     if spark_export([*arguments, "--output", str(target), "--quiet"]) != 0:

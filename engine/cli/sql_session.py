@@ -196,8 +196,8 @@ def _write_rows(data: DataSet, file_format: str) -> None:
     if file_format == "json":
         _write_json(table)
         return
-    import pyarrow as pa  # noqa: PLC0415 - the engine has loaded it
-    import pyarrow.csv as pa_csv  # noqa: PLC0415
+    import pyarrow as pa
+    import pyarrow.csv as pa_csv
 
     sink = sys.stdout.buffer
     if file_format == "csv":

@@ -153,13 +153,13 @@ def history_file() -> Path:
 def _line_editor(session: SqlSession) -> Any:
     """Return a function that reads what one turn of the user types."""
     try:
-        from prompt_toolkit import PromptSession  # noqa: PLC0415 - in the extra
-        from prompt_toolkit.completion import Completer, Completion  # noqa: PLC0415
-        from prompt_toolkit.filters import completion_is_selected, has_completions  # noqa: PLC0415
-        from prompt_toolkit.history import FileHistory  # noqa: PLC0415
-        from prompt_toolkit.key_binding import KeyBindings  # noqa: PLC0415
-        from prompt_toolkit.lexers import PygmentsLexer  # noqa: PLC0415
-        from pygments.lexers.sql import SqlLexer  # noqa: PLC0415
+        from prompt_toolkit import PromptSession
+        from prompt_toolkit.completion import Completer, Completion
+        from prompt_toolkit.filters import completion_is_selected, has_completions
+        from prompt_toolkit.history import FileHistory
+        from prompt_toolkit.key_binding import KeyBindings
+        from prompt_toolkit.lexers import PygmentsLexer
+        from pygments.lexers.sql import SqlLexer
     except ImportError as error:
         raise ConfigurationError(f"the shell needs the extra: pip install 'drey-engine[sql]' ({error})") from None
 

@@ -42,10 +42,10 @@ def add_sql_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run_sql(options: argparse.Namespace) -> int:
     """Run the statements; return the exit code. Raises: EngineError."""
-    from engine import Environment  # noqa: PLC0415 - loads the whole engine; other commands start without it
-    from engine.cli.sql_session import SqlSession  # noqa: PLC0415
-    from engine.sql.query import read_table  # noqa: PLC0415
-    from engine.sql.statements import split, statement  # noqa: PLC0415
+    from engine import Environment
+    from engine.cli.sql_session import SqlSession
+    from engine.sql.query import read_table
+    from engine.sql.statements import split, statement
 
     texts = [*options.texts, *([_text_of(options.file)] if options.file else [])]
     statements = [one for text in texts for one in split(text)]
@@ -60,7 +60,7 @@ def run_sql(options: argparse.Namespace) -> int:
             environment.register(name, read_table(environment, path))
         session = SqlSession(environment, options.format)
         if is_shell:
-            from engine.cli.sql_shell import run_shell  # noqa: PLC0415 - its libraries are in the extra
+            from engine.cli.sql_shell import run_shell
 
             return run_shell(session)
         for one in statements:

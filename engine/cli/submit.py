@@ -196,7 +196,7 @@ def _target(options: argparse.Namespace) -> str | None:
 def _run(options: argparse.Namespace, module_path: list[str]) -> int:
     if not options.replay_failed_row:
         return run_script(options.script, options.arguments, module_path)
-    from engine.cli.replay import replay_failed_row, want_failed_row  # noqa: PLC0415 - loads Arrow
+    from engine.cli.replay import replay_failed_row, want_failed_row
 
     want_failed_row(_target(options))
     exit_code = run_script(options.script, options.arguments, module_path)

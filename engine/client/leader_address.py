@@ -62,7 +62,7 @@ def _leader_source(configuration: Configuration, credentials: Credentials | None
         return FixedAddresses(master)
     if configuration.get(HA_TYPE) == "ZOOKEEPER":
         # Its client takes longer to load than most commands to run.
-        from engine.client.elected_leader import ElectedLeader  # noqa: PLC0415
+        from engine.client.elected_leader import ElectedLeader
 
         return ElectedLeader(configuration, credentials)
     return FixedAddresses(_configured_address(configuration))

@@ -42,7 +42,7 @@ def listener_of_job() -> JobListener:
 
 def display_html(text: str, *, display_id: bool = False) -> Any:
     """Show HTML below the cell; return a handle by which it can be replaced, where there is to be one."""
-    from IPython.display import HTML, display  # type: ignore[import-not-found, unused-ignore]  # noqa: PLC0415
+    from IPython.display import HTML, display  # type: ignore[import-not-found, unused-ignore]
 
     return display(HTML(text), display_id=display_id)
 
@@ -96,7 +96,7 @@ class NotebookProgress(SilentListener):
             self._show(headed_html(f"{self._name}: {state} (job {job_id})"))
 
     def _show(self, text: str) -> None:
-        from IPython.display import HTML  # type: ignore[import-not-found, unused-ignore]  # noqa: PLC0415
+        from IPython.display import HTML  # type: ignore[import-not-found, unused-ignore]
 
         if self._display is None:
             self._display = display_html(text, display_id=True)

@@ -70,7 +70,7 @@ def _place_output(output: DecidedOutput, folders: Folders, after_step: Callable[
     folder, record = f"{output.staging}/{_OUTPUT}", f"{output.staging}/{_ASSEMBLED_FILE}"
     files = file_system_of(output.staging)
     if output.mode:
-        from engine.commit.merge import merge_into  # noqa: PLC0415 - start-up time
+        from engine.commit.merge import merge_into
 
         _assemble(output, folders, f"{output.staging}/{_NEW}", after_step)
         merge_into(

@@ -144,7 +144,7 @@ def _restore_replaced(staging: Path) -> None:
 def _boot() -> str:
     with contextlib.suppress(OSError):
         return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
-    import psutil  # noqa: PLC0415 - start-up time
+    import psutil
 
     return str(psutil.boot_time())
 
@@ -157,7 +157,7 @@ def _started_s(own_pid: int) -> float:
         booted = next(line for line in Path("/proc/stat").read_text(encoding="ascii").splitlines() if "btime" in line)
         return ticks / os.sysconf("SC_CLK_TCK") + int(booted.split()[1])
     except (OSError, ValueError, LookupError, StopIteration):
-        import psutil  # noqa: PLC0415 - start-up time
+        import psutil
 
         return psutil.Process(own_pid).create_time()
 
@@ -176,7 +176,7 @@ def read_owner(staging: Path) -> StagingOwner | None:
 
 
 def _is_dead(owner: StagingOwner) -> bool:
-    import psutil  # noqa: PLC0415 - start-up time
+    import psutil
 
     if owner.host != socket.gethostname():
         return False

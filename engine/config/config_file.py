@@ -35,7 +35,7 @@ def read_config_file(path: Path) -> dict[str, object]:
     text = path.read_text(encoding="utf-8")
     if all(not line or line.isspace() or line.startswith("#") for line in text.splitlines()):
         return {}  # as it is delivered: no parser is loaded for nothing
-    import yaml  # noqa: PLC0415 - start-up time
+    import yaml
 
     try:
         tree = yaml.compose(text, yaml.SafeLoader)

@@ -74,7 +74,7 @@ class Configuration:
 
 def _nearest(word: str, known: Iterable[str], likeness: float) -> str:
     """Return the end of a message that suggests the known word which is most like another one, "" without any."""
-    import difflib  # noqa: PLC0415 - start-up time
+    import difflib
 
     near = difflib.get_close_matches(word, known, 1, likeness)
     return f"; did you mean {near[0]}?" if near else ""

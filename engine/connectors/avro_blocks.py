@@ -44,7 +44,7 @@ _DECIMAL128_MAX: Final = 38
 
 def _fastavro() -> Any:
     try:
-        import fastavro  # noqa: PLC0415 - an extra
+        import fastavro
     except ImportError:
         raise NotYetSupportedError(
             "read_avro without the package fastavro; install it: pip install 'drey-engine[avro]'"

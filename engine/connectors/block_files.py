@@ -57,7 +57,7 @@ def open_blocks(file_format: str, path: str, columns: Sequence[str] | None = Non
             return _open_ipc(path, columns)
         if file_format == "orc":
             return OrcBlocks(path, columns)
-        from engine.connectors.avro_blocks import AvroBlocks  # noqa: PLC0415 - an extra
+        from engine.connectors.avro_blocks import AvroBlocks
 
         return AvroBlocks(path, columns)
     except (pa.ArrowException, OSError) as error:
@@ -152,7 +152,7 @@ class OrcBlocks:
     """An ORC file."""
 
     def __init__(self, path: str, columns: Sequence[str] | None) -> None:
-        from pyarrow import orc  # noqa: PLC0415 - start-up time
+        from pyarrow import orc
 
         self._file: Any = orc.ORCFile(path_or_stream(path))
         self.schema = self._file.schema

@@ -38,7 +38,7 @@ def check_orc_sink(schema: pa.Schema, compression: str) -> None:
 
 def stored_orc_schema(schema: pa.Schema, compression: str) -> pa.Schema:
     """Return the schema that rows have when they come back from ORC."""
-    from pyarrow import orc  # noqa: PLC0415 - start-up time
+    from pyarrow import orc
 
     sink = pa.BufferOutputStream()
     writer = _writer(sink, compression)
@@ -49,7 +49,7 @@ def stored_orc_schema(schema: pa.Schema, compression: str) -> pa.Schema:
 
 
 def _writer(where: Any, compression: str) -> Any:
-    from pyarrow import orc  # noqa: PLC0415 - start-up time
+    from pyarrow import orc
 
     return orc.ORCWriter(where, compression=_CODECS[compression], stripe_size=_STRIPE_BYTES)
 

@@ -6,8 +6,6 @@ the reader, samples) is not passed on: other columns are beside them, and files 
 Held by: tests/formats/test_registry.py
 """
 
-# ruff: noqa: PLC0415 - the JobManager loads this module, and no Arrow
-
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence

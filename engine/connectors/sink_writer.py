@@ -30,6 +30,6 @@ def open_sink_writer(spec: SinkSpec, schema: pa.Schema, path: Path, former: Sink
     writer = entry.writer(spec, schema, path, former)
     if not spec.text_types_ipc:
         return writer
-    from engine.connectors.checked_texts import CheckedTexts  # noqa: PLC0415 - start-up time
+    from engine.connectors.checked_texts import CheckedTexts
 
     return CheckedTexts(writer, entry.call, pa.ipc.read_schema(pa.py_buffer(spec.text_types_ipc)))

@@ -77,7 +77,7 @@ def spark_export() -> int:
     if find_spec("pyspark") is None:
         sys.stderr.write("spark-export needs PySpark, which is an extra: pip install 'drey-engine[spark]'\n")
         return 1
-    from engine.spark.export_command import main as export  # noqa: PLC0415 - PySpark is an optional extra
+    from engine.spark.export_command import main as export
 
     return export()
 

@@ -167,7 +167,7 @@ def _share_of_memory(arguments: Sequence[str], count: int) -> list[str]:
 
 def _tell_of_memory(arguments: Sequence[str], count: int) -> None:
     """Warn where TaskManagers may take more memory than this machine has."""
-    from engine.memory.process_memory import too_large_text  # noqa: PLC0415 - start-up time
+    from engine.memory.process_memory import too_large_text
 
     with contextlib.suppress(ConfigurationError):  # the daemon reports what is wrong, in its log
         text = too_large_text(_configured(arguments), machine_bytes(), max(1, count))

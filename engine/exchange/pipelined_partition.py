@@ -62,11 +62,6 @@ class PipelinedPartition(PagePartition):
         """Nanoseconds that the producer has waited for buffers or for consumers of batches."""
         return self.pool.blocked_ns + sum(queue.blocked_ns for queue in self.queues)
 
-    @property
-    def pending_references(self) -> int:
-        """Subpartitions not consumed yet."""
-        return self._pending_references
-
     def full_subpartitions(self) -> list[int]:
         """Return the subpartitions with elements that their consumers have not taken yet."""
         return [queue.index for queue in self.queues if queue.data_count]

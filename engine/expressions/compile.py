@@ -56,7 +56,7 @@ _ARROW_ERRORS = (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError
 def unknown_column(name: str, names: Iterable[str]) -> SchemaError:
     """Return the error for a column that is not there, with the nearest name and all there are."""
     known = list(names)
-    import difflib  # noqa: PLC0415 - start-up time
+    import difflib
 
     near = difflib.get_close_matches(name, known, 1, 0.6) or [other for other in known if other.lower() == name.lower()]
     hint = f"; did you mean {near[0]!r}?" if near else "."

@@ -106,7 +106,7 @@ def _without_bad(texts: pa.Array, read_as: pa.DataType) -> pa.Array:
 
 def _read(texts: pa.Array, read_as: pa.DataType) -> tuple[pa.Array | None, int | None]:
     """Return the values; None where a text is none, and which one it is where Arrow says so."""
-    from pyarrow import json as arrow_json  # noqa: PLC0415 - start-up time
+    from pyarrow import json as arrow_json
 
     large = pc.cast(pc.fill_null(texts, "null"), pa.large_string())
     before, behind, nothing = (pa.scalar(one, pa.large_string()) for one in ('{"v":[', "]}\n", ""))

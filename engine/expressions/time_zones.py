@@ -86,7 +86,7 @@ def _file_of(name: str) -> bytes:
         path = Path(folder, name)
         if path.is_file():
             return path.read_bytes()
-    import importlib.resources  # noqa: PLC0415 - start-up time; a system without tz database has few jobs
+    import importlib.resources
 
     *packages, file_name = name.split("/")
     package = ".".join(["tzdata.zoneinfo", *packages])

@@ -131,7 +131,7 @@ def _near(path: str) -> str:
         beside = [each.name for each in file_system_of(folder).entries(folder) if not is_hidden(each.name)]
     except OSError:
         return ""
-    from difflib import get_close_matches  # noqa: PLC0415 - start-up time
+    from difflib import get_close_matches
 
     close = get_close_matches(_name(path), beside, n=1)
     return f"; did you mean {path.removesuffix(_name(path)) + close[0]!r}?" if close else ""

@@ -97,7 +97,7 @@ def _entry(name: str, places: Mapping[str, tuple[str, str]], group: str) -> Any:
     if name in places:
         module, entry_name = places[name]
         return getattr(importlib.import_module(module), entry_name)()
-    from importlib.metadata import entry_points  # noqa: PLC0415 - start-up time
+    from importlib.metadata import entry_points
 
     for point in entry_points(group=group, name=name):
         return point.load()()

@@ -107,7 +107,7 @@ class SinkFormat(ABC):
 
     def stored_schema(self, spec: SinkSpec, schema: pa.Schema) -> pa.Schema:
         """Return the types that rows have when they come back from a file."""
-        from engine.records.plain_types import plain_schema  # noqa: PLC0415 - the JobManager loads no Arrow
+        from engine.records.plain_types import plain_schema
 
         return plain_schema(schema)
 
@@ -137,7 +137,7 @@ class SinkFormat(ABC):
 
     def file_ending(self, spec: SinkSpec) -> str:
         """Return the part of a file's name that follows its first dot."""
-        from engine.files.compression import ENDING_OF  # noqa: PLC0415 - the JobManager loads no Arrow
+        from engine.files.compression import ENDING_OF
 
         ending = self.extension or self.name
         return ending + ENDING_OF.get(spec.compression, "") if self.is_compressed_whole else ending
@@ -156,7 +156,7 @@ class SinkFormat(ABC):
 
 def with_written_codec(spec: SinkSpec) -> SinkSpec:
     """Return a sink whose files are compressed as a whole, with its codec. Raises: ConfigurationError."""
-    from engine.files.compression import written_codec  # noqa: PLC0415 - the JobManager loads no Arrow
+    from engine.files.compression import written_codec
 
     codec = written_codec(spec.compression or None, f"write_{spec.format}")
     return msgspec.structs.replace(spec, compression=codec)

@@ -154,7 +154,7 @@ class SourceFormat(Generic[Spec]):
 
         ``ignored``: columns that are not read of the files, because they come from elsewhere.
         """
-        from engine.formats.split_pruning import possible_splits  # noqa: PLC0415 - the JobManager loads no Arrow
+        from engine.formats.split_pruning import possible_splits
 
         return possible_splits(source, schema, predicate, self.bounds)
 

@@ -46,7 +46,7 @@ def is_of_format(value: Any, kind: str) -> bool:
         return isinstance(value, pa.RecordBatch | pa.Table)
     if kind == "numpy":
         return isinstance(value, dict)
-    import pandas as pd  # type: ignore[import-untyped, unused-ignore]  # noqa: PLC0415
+    import pandas as pd  # type: ignore[import-untyped, unused-ignore]
 
     return isinstance(value, pd.DataFrame)
 

@@ -55,8 +55,8 @@ class FunctionRunner:
     def open(self, job_id: str, plan: FunctionPlan, configuration: Configuration) -> FunctionSession:
         """Return a session; its worker loads the function meanwhile, an error of that is raised by the first call."""
         # Loaded with the first function: most jobs have none.
-        from engine.functions.function_session import WorkerSession  # noqa: PLC0415
-        from engine.functions.thread_session import open_thread_session  # noqa: PLC0415
+        from engine.functions.function_session import WorkerSession
+        from engine.functions.thread_session import open_thread_session
 
         log_file = current_task_log()
         refuse_inline(configuration, self._worker_user)
@@ -105,7 +105,7 @@ class FunctionRunner:
             worker.discard()
 
     def _open_zygote(self) -> Zygote:
-        from engine.functions.worker_process import Zygote  # noqa: PLC0415
+        from engine.functions.worker_process import Zygote
 
         with self._lock:
             if self._zygote is not None and self._zygote.has_ended:
@@ -117,7 +117,7 @@ class FunctionRunner:
             return self._zygote
 
     def _open_watch(self) -> WorkerWatch:
-        from engine.functions.worker_watch import WorkerWatch  # noqa: PLC0415
+        from engine.functions.worker_watch import WorkerWatch
 
         with self._lock:
             if self._watch is None:

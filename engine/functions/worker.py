@@ -155,7 +155,7 @@ def _run_worker_and_exit(descriptors: tuple[int, ...], user: str) -> None:
 
 def _refuse_breakpoint(*_arguments: object, **_named: object) -> None:
     """End the function as a debugger does that finds no terminal, before it prints its prompt."""
-    import bdb  # noqa: PLC0415  with the first breakpoint
+    import bdb
 
     raise bdb.BdbQuit
 

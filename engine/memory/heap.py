@@ -249,7 +249,7 @@ class _Short:
 
 def choose_arrow_pool() -> None:
     """Take Arrow's buffers from jemalloc, unless the user has chosen, and have unused ones go back soon."""
-    import pyarrow as pa  # noqa: PLC0415 - a JobManager has no Arrow
+    import pyarrow as pa
 
     if "jemalloc" not in pa.supported_memory_backends():
         return
@@ -281,7 +281,7 @@ def decay_at_once() -> Iterator[None]:
 
 
 def _set_decay(decay_ms: int) -> None:
-    import pyarrow as pa  # noqa: PLC0415 - as above
+    import pyarrow as pa
 
     if "jemalloc" in pa.supported_memory_backends():
         pa.jemalloc_set_decay_ms(decay_ms)

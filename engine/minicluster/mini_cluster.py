@@ -163,7 +163,7 @@ class MiniCluster:
                     concurrent.futures.wait([run])
                 raise
             if outcome.status != "FINISHED":
-                from engine.client.failure_text import job_error  # noqa: PLC0415 - start-up time
+                from engine.client.failure_text import job_error
 
                 raise job_error(outcome)
             return job_result(outcome)

@@ -177,7 +177,7 @@ class SourceDriver:
         """Return the rows that filters of joins leave, where the reader does not leave out the others itself."""
         if not self._tests or self._reader_filters:
             return batch
-        from engine.records.kept_rows import kept_rows  # noqa: PLC0415 - start-up time
+        from engine.records.kept_rows import kept_rows
 
         mask = mask_of(self._tests, batch)
         return batch if mask is None else kept_rows(batch, mask)

@@ -30,7 +30,7 @@ BLOCK_BYTES: Final = 64 << 10
 
 def receive_runs(context: TaskContext, keys: Sequence[SortKey], task_input: TaskInput) -> SortedRuns:
     """Read everything of an input that is read in order; returns a run for each channel, which the caller releases."""
-    from engine.sort.run_transfer import RunReceiver  # noqa: PLC0415 - start-up time
+    from engine.sort.run_transfer import RunReceiver
 
     space = context.spill_space(context.descriptor.chain[0])
     receiver = RunReceiver(task_input.schema, tuple(keys), space, BLOCK_BYTES)

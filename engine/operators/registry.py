@@ -6,8 +6,6 @@ A class is loaded when a task has an operator of it. Most jobs need two or three
 Held by: tests/api/test_import.py
 """
 
-# ruff: noqa: PLC0415 - start-up time
-
 from __future__ import annotations
 
 import importlib

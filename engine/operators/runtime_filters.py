@@ -54,7 +54,7 @@ class RuntimeFilters:
 
 def make_filters(join: HashJoin, wanted: Sequence[RuntimeFilter]) -> RuntimeFilters | None:
     """Return filters of keys of a join whose build side is complete; None: there are none."""
-    from engine.join.build_keys import build_keys  # noqa: PLC0415 - a job without joins loads none
+    from engine.join.build_keys import build_keys
 
     rows = join.build_rows
     keys = sorted({each.key for each in wanted if each.rows_max is None or rows <= each.rows_max})

@@ -147,7 +147,7 @@ class FileSink(ChainedOperator):
         self._former, self._writer = writer, None
         staged = self.context.staged_files
         if self._latest >= 0 and statistics_json:
-            from engine.connectors.records_parts import hand_on  # noqa: PLC0415 - start-up time
+            from engine.connectors.records_parts import hand_on
 
             former = staged[self._latest]
             former_json, statistics_json = hand_on(former.statistics_json, statistics_json)

@@ -22,8 +22,8 @@ def state_combiner(groups: GroupedStates | None, descriptor: OperatorDescriptor)
     """Return the combiner of an operator's input rows, None if they are not states."""
     if groups is None:
         return None
-    from engine.accumulators.aggregate_layout import aggregate_layout  # noqa: PLC0415 - start-up time
-    from engine.accumulators.state_combiner import StateCombiner  # noqa: PLC0415
+    from engine.accumulators.aggregate_layout import aggregate_layout
+    from engine.accumulators.state_combiner import StateCombiner
 
     schema = plain_schema(to_arrow_schema(descriptor.input_schemas[0]))
     layout = aggregate_layout(schema, groups.keys, groups.calls, merging=True)
@@ -36,8 +36,8 @@ def state_results(
     """Return a function from combined states to results; batches that are not states stay as they are."""
     if groups is None:
         return lambda batch: batch
-    from engine.accumulators.aggregate_layout import aggregate_layout  # noqa: PLC0415 - start-up time
-    from engine.accumulators.state_results import results_of_states  # noqa: PLC0415
+    from engine.accumulators.aggregate_layout import aggregate_layout
+    from engine.accumulators.state_results import results_of_states
 
     schema = plain_schema(to_arrow_schema(descriptor.input_schemas[0]))
     columns = aggregate_layout(schema, groups.keys, groups.calls, merging=True).results

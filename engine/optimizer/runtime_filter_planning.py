@@ -156,7 +156,7 @@ def _made_of(
 
 
 def _emission(join: HashJoinOperator) -> Emission:
-    from engine.join.join_type import emission  # noqa: PLC0415 - a plan without joins loads none of their modules
+    from engine.join.join_type import emission
 
     return emission(join.how, build_is_left=join.build_left)
 

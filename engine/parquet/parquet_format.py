@@ -3,8 +3,6 @@
 Held by: tests/formats/test_registry.py
 """
 
-# ruff: noqa: PLC0415 - the JobManager loads this module, and no Arrow
-
 from __future__ import annotations
 
 import itertools

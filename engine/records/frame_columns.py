@@ -68,7 +68,7 @@ def _is_special(column: Column) -> bool:
 
 def pandas_column(column: Column) -> pd.Series:
     """Return a column as a series of pandas."""
-    import pandas as pd  # noqa: PLC0415 - the user's
+    import pandas as pd
 
     if _is_of_python(column.type):
         return pd.Series(column.to_pylist(), dtype=object)

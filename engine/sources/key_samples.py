@@ -160,7 +160,7 @@ def _with_keys(node: PlanNode, keys: Sequence[Expression], better: Mapping[str, 
 
 def _computed(spec: SourceSpec, key: Expression, rows: float) -> list[ComputedStatistics]:
     """Return the statistics of a computed key, [] when they are unknown."""
-    from engine.sources.computed_keys import computed_statistics  # noqa: PLC0415 - start-up time
+    from engine.sources.computed_keys import computed_statistics
 
     found = computed_statistics(spec, key, rows)
     return [] if found is None else [ComputedStatistics(key, found)]

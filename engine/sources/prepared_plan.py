@@ -23,8 +23,8 @@ def prepared(plan: Plan) -> Plan:
     filters = source_filters(plan)
     if any(map(is_prunable, plan.nodes)):
         # Most jobs of a small process read no files that say anything of their values.
-        from engine.sources.possible_splits import with_possible_splits  # noqa: PLC0415
-        from engine.sources.value_runs import with_value_runs  # noqa: PLC0415
+        from engine.sources.possible_splits import with_possible_splits
+        from engine.sources.value_runs import with_value_runs
 
         plan = with_value_runs(with_possible_splits(plan, filters.sole))
     return with_samples(plan, filters.every)

@@ -67,7 +67,7 @@ def _warn_of_another(there: SparkSession, remote: str) -> None:
     """Warn the author of a program whose own session is not at the server that a setting names."""
     where = "with a JVM of its own"
     if is_remote():
-        from pyspark.sql.connect.client import DefaultChannelBuilder  # noqa: PLC0415 - Spark Connect is an extra
+        from pyspark.sql.connect.client import DefaultChannelBuilder
 
         own = getattr(getattr(there.client, "_builder", None), "endpoint", None)
         # else it is a server within this process, as local[2] is

@@ -100,7 +100,7 @@ def constant_call(name: str, arguments: Sequence[Expr], moment: datetime) -> Exp
         return lit(pa.scalar(moment, pa.timestamp("us", "UTC")).cast(_MOMENTS[name]))
     if name in _RANDOM or not all(map(is_constant, arguments)):
         raise NoFunctionError(name)
-    from datafusion import SessionContext  # noqa: PLC0415
+    from datafusion import SessionContext
 
     places = {f"a{number}": scalar_of(value) for number, value in enumerate(arguments)}
     query = f"SELECT {name}({', '.join(f'${place}' for place in places)})"
@@ -118,7 +118,7 @@ def constant_cast(text: str, wanted: pa.DataType) -> Expr:
 
     Raises: NoValueError where it does not either.
     """
-    from datafusion import SessionContext, column  # noqa: PLC0415
+    from datafusion import SessionContext, column
 
     if not pa.types.is_temporal(wanted):
         raise NoValueError(text, wanted)

@@ -350,8 +350,8 @@ def _no_rows(schema: pa.Schema) -> pa.RecordBatch:
 
 def _substrait(logical: Any, session: Any) -> Any:
     """Return the message of a plan."""
-    from datafusion.substrait import Producer  # noqa: PLC0415
-    from substrait.plan_pb2 import Plan  # noqa: PLC0415
+    from datafusion.substrait import Producer
+    from substrait.plan_pb2 import Plan
 
     try:
         encoded = Producer.to_substrait_plan(logical, session).encode()
@@ -424,7 +424,7 @@ def _planner() -> tuple[Any, Any, Any]:
     """Return session, settings, options; only queries load them."""
     try:
         with without_pandas() if "datafusion" not in sys.modules else contextlib.nullcontext():
-            from datafusion import SessionConfig, SessionContext, SQLOptions  # noqa: PLC0415
+            from datafusion import SessionConfig, SessionContext, SQLOptions
 
         import_module("substrait.plan_pb2")
     except ImportError as error:

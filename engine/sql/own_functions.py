@@ -150,7 +150,7 @@ _CALL: Final = re.compile(rf"\b({'|'.join((*OWN, *OWN_AGGREGATES))})\(")
 
 def register_own_functions(session: Any, text: str) -> None:
     """Register the functions that a text calls with a session."""
-    from datafusion import Accumulator, udaf, udf  # noqa: PLC0415
+    from datafusion import Accumulator, udaf, udf
 
     # never made: the planner sees no rows
     accumulator = type("NoState", (Accumulator,), dict.fromkeys(Accumulator.__abstractmethods__))

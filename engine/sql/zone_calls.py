@@ -82,7 +82,7 @@ def with_zone_calls(text: str, types: ZonedTypes) -> str:
 
 def register_zone_calls(session: Any, text: str, types: ZonedTypes) -> None:
     """Register the functions that a text calls with a session."""
-    from datafusion import udf  # noqa: PLC0415
+    from datafusion import udf
 
     for kind, number in sorted(set(_CALL.findall(text))):
         made = pa.timestamp("us", "UTC" if kind == _OF_LOCAL else None)

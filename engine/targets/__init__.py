@@ -32,25 +32,25 @@ __all__ = ["LocalExecutor", "explain_instead_of_running"]
 
 
 def _cluster_executor() -> Executor:
-    from engine.targets.cluster import ClusterExecutor  # noqa: PLC0415 - an embedded job needs no HTTP
+    from engine.targets.cluster import ClusterExecutor
 
     return ClusterExecutor()
 
 
 def _spark_executor() -> Executor:
-    from engine.targets.spark import SparkExecutor  # noqa: PLC0415 - Spark is an extra
+    from engine.targets.spark import SparkExecutor
 
     return SparkExecutor()
 
 
 def _read_query(text: str, environment: Environment) -> DataSet:
-    from engine.sql.query import query_data_set  # noqa: PLC0415 - a script without SQL needs no planner
+    from engine.sql.query import query_data_set
 
     return query_data_set(text, environment)
 
 
 def _frame(environment: Runner, node: LogicalNode, spark: Any) -> Any:
-    from engine.spark.frames import to_spark  # noqa: PLC0415 - Spark is an extra
+    from engine.spark.frames import to_spark
 
     return to_spark(environment, node, spark)
 

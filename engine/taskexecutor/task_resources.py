@@ -92,7 +92,7 @@ class ProcessResources:
         segments, plane = self.sizes.network_segments_min, None
         if data_plane is not None:
             # One process alone has none, and needs no sockets and no TLS.
-            from engine.transport.data_plane import DataPlane  # noqa: PLC0415 - start-up time
+            from engine.transport.data_plane import DataPlane
 
             segments = self.sizes.network_segments_max  # memory is mapped when it is needed
             plane = DataPlane(partition_manager, data_plane)

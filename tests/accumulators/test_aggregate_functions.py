@@ -6,7 +6,6 @@ import pytest
 from engine.accumulators.aggregate_functions import (
     argument_column,
     call_text,
-    partial_columns,
     result_schema,
     result_type,
     state_column,
@@ -51,7 +50,7 @@ def call(function, name="out"):
     ],
 )
 def test_states_and_results_have_their_types(function, argument, states, result):
-    assert [data_type for _, data_type in partial_columns(call(function), argument)] == states
+    assert [spec.type for spec in state_specs(call(function), argument)] == states
     assert result_type(call(function), argument) == result
 
 

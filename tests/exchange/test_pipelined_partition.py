@@ -35,7 +35,7 @@ def test_the_last_consumed_subpartition_releases_a_pipelined_partition(world: Wo
     partition.finish()
     for pending in (2, 1):
         partition.on_consumed_subpartition()
-        assert partition.pending_references == pending
+        assert partition._pending_references == pending
         assert partition.state is PartitionState.FINISHED
     partition.on_consumed_subpartition()
     assert partition.state is PartitionState.RELEASED
@@ -48,7 +48,7 @@ def test_consuming_a_released_partition_changes_nothing(world: World) -> None:
     partition = world.partition(descriptor(2))
     partition.release()
     partition.on_consumed_subpartition()
-    assert partition.pending_references == 2
+    assert partition._pending_references == 2
 
 
 def test_a_pipelined_broadcast_shares_one_segment(world: World) -> None:

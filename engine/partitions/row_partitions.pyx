@@ -423,10 +423,14 @@ cdef class KeptRows:
         if not values_lie_outside():
             return 0
         pages = self.row_pages()
-        pages.rewind()
-        while (count := pages.next(rows, CHUNK_ROWS)) > 0:
-            for row in range(count):
-                total += self._codec.bytes_outside(rows[row])
+        with nogil:
+            pages.rewind()
+            while True:
+                count = pages.next(rows, CHUNK_ROWS)
+                if count <= 0:
+                    break
+                for row in range(count):
+                    total += self._codec.bytes_outside(rows[row])
         return total
 
     def row_pages(self):

@@ -160,7 +160,7 @@ def test_every_row_of_the_table_has_its_test():
 
 
 def _on_spark(spark, table, expressions):
-    from engine.dataframes.session import with_needed_settings
+    from engine.dataframes.needed_settings import with_needed_settings
 
     data = spark.createDataFrame(table)
     columns = {name: data[name] for name in table.schema.names}

@@ -48,7 +48,6 @@ ON_DATA_SETS: Final = _by_name(
     ("to_csv sink_csv", "write_csv(path), and env.execute() runs it"),
     ("to_parquet sink_parquet", "write_parquet(path), and env.execute() runs it"),
     ("to_json sink_ndjson write_ndjson", "write_json(path), and env.execute() runs it"),
-    ("write", "write_parquet(path), write_csv(path) and the like, and env.execute() runs them"),
     ("persist", "cache()"),
     ("take first", "head(n)"),
     ("printSchema dtypes collect_schema", "schema"),

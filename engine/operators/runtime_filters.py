@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 KEYS_MAX: Final = 2 << 20
 KEY_BYTES_MAX: Final = 32 << 20
 FILTER_BYTES_MAX: Final = 8 << 20
-#: share of the memory for batches for an exact filter, of which a job may have several
+#: limit of an exact filter, relative to the memory for batches: a job may have several
 EXACT_PART: Final = 1 / 24
 
 

@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 from engine.connectors.records_manifest import RecordsManifest
 from engine.files.native_files import path_or_stream
 from engine.graph.sort_key import SortKey
-from engine.parquet.group_bounds import bounds_of
+from engine.parquet.row_group_bounds import bounds_of
 from engine.records.arrow_functions import pc
 from engine.statistics.bounds_predicate import highest, lowest
 

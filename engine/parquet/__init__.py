@@ -14,9 +14,9 @@ pruning.py             row groups that filters leave, before a job runs
 unread_files.py        very many files, of which a filter may leave a few: footers are read for plans
 footers.py             one footer for all readers of a file, once it is known to be none that pyarrow ends the process
                        for (footer_check.pyx)
-group_bounds.py        row groups that a filter leaves, by what footers say of their values
+row_group_bounds.py    row groups that a filter leaves, by what footers say of their values
 page_bounds.py         rows that it leaves by what the file says of pages (page_index.pyx, row_ranges.py), and values
-                       that row groups do not have (bloom_filter.pyx)
+                       that row groups do not have (split_block_filter.pyx)
 top_groups.py          row groups that may have rows among the first n
 row_filter.py          rows that it leaves, before all of their columns are read
 sample.py              what a sample of rows says of the columns; kept_samples.py: sampled columns for later plans

@@ -29,12 +29,12 @@ from engine.errors import EngineError
 from engine.expressions.evaluate import evaluate
 from engine.expressions.literals import literal_scalar
 from engine.graph.expression import Call, ColumnRef, Expression, Literal, columns_of, conjuncts
-from engine.parquet.bloom_filter import may_be_in
 from engine.parquet.footers import arrow_schema, known_places, raw_footer
-from engine.parquet.group_bounds import as_bounds
 from engine.parquet.page_index import IndexPlaces, column_index, first_rows, index_places
 from engine.parquet.pages import flat_leaves
+from engine.parquet.row_group_bounds import as_bounds
 from engine.parquet.row_ranges import Ranges, common, of_pages
+from engine.parquet.split_block_filter import may_be_in
 from engine.records.arrow_functions import pc
 from engine.records.plain_scalars import array_of, scalar_of
 from engine.records.plain_types import plain_type

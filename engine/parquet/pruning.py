@@ -3,8 +3,8 @@
     possible(source, schema, predicate, ignored) -> source with the other row groups, and statistics of those
     bounds(spec, schema, names)                  -> a row for each split; None where footers are not looked at
 
-Looked at is what the footers say (``group_bounds``), so a row group that is left out is neither read nor planned for:
-fewer subtasks, smaller estimates, samples of the rest. Tasks look themselves at a source that several operators read,
+The footers' bounds decide (``row_group_bounds``). A row group that is left out is neither read nor planned for: fewer
+subtasks, smaller estimates, samples of the rest. Tasks look themselves at a source that several operators read,
 each with its own filter, at one of very many files, and at a single row group.
 
 A file that cannot be read is left to the job, but for one of very many whose footers were not read before.
@@ -30,7 +30,7 @@ from engine.graph.plan import Source
 from engine.graph.plan_schema import PlanSchema
 from engine.graph.source_spec import ParquetSource, SourceSplit
 from engine.parquet.footers import read_footer
-from engine.parquet.group_bounds import bounds_of, possible_groups
+from engine.parquet.row_group_bounds import bounds_of, possible_groups
 from engine.parquet.unread_files import with_footers
 
 #: files whose footers are read again for a plan

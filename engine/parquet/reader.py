@@ -1,6 +1,6 @@
 """ParquetReader: a task's row groups as record batches, only the columns and the rows that are wanted.
 
-    row groups ── footer says that none of the rows can be wanted ──► left out              group_bounds.py
+    row groups ── footer says that none of the rows can be wanted ──► left out          row_group_bounds.py
         └─► columns of the filter, batch by batch ─► mask                                   row_filter.py
                 └─► the other columns, from the first batch on of which rows are left ─► those rows
 

@@ -23,8 +23,8 @@ import pyarrow as pa
 
 from engine.graph.expression import columns_of
 from engine.graph.source_spec import ParquetSource, SourceSplit
-from engine.parquet.group_bounds import matched_groups, possible_groups
 from engine.parquet.open_file import OpenFile
+from engine.parquet.row_group_bounds import matched_groups, possible_groups
 from engine.parquet.top_groups import SeenKeys, TopGroups
 
 if TYPE_CHECKING:

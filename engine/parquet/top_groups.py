@@ -24,7 +24,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from engine.parquet.group_bounds import bounds_of
+from engine.parquet.row_group_bounds import bounds_of
 from engine.records.top_keys import TopTest
 from engine.statistics.bounds_predicate import highest, lowest, null_count
 

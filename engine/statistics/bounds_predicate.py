@@ -17,7 +17,7 @@ NaN is greater than every number and in no bound that Parquet keeps, so a float 
 that are equal to a number or less.
 
 Source: pruning predicates of DataFusion, data skipping of Delta Lake.
-Held by: tests/parquet/test_group_bounds.py
+Held by: tests/parquet/test_row_group_bounds.py
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from engine import Environment
 from engine.api.expressions import col, lit
 from engine.connectors.records_manifest import read_manifest
 from engine.expressions.evaluate import evaluate
-from engine.parquet.group_bounds import bounds_of, possible_groups
+from engine.parquet.row_group_bounds import bounds_of, possible_groups
 from engine.parquet.source import plain_file_schema
 
 DAY = datetime.date(1995, 1, 1)

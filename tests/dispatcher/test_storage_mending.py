@@ -1,5 +1,6 @@
 """What somebody removes of the storage while a leader leads is there again; what cannot be is told and ends."""
 
+import errno
 import os
 import shutil
 import subprocess
@@ -48,10 +49,10 @@ def remove(world, graph, what):
 
 
 def remove_tree(folder):
-    """Remove a folder in which a leader is at work: what it takes away itself meanwhile is no error."""
+    """Remove a folder in which a leader is at work: files that it removes or stores again meanwhile are no error."""
 
     def failed(_function, _path, raised):
-        if not isinstance(raised[1], FileNotFoundError):
+        if not isinstance(raised[1], FileNotFoundError) and raised[1].errno != errno.ENOTEMPTY:
             raise raised[1]
 
     shutil.rmtree(folder, onerror=failed)

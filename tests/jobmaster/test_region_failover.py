@@ -8,14 +8,21 @@ from collections import Counter
 
 import pytest
 
+from engine.clock import ManualClock
 from engine.errors import DataError, DiskFullError, PartitionNotFoundError, ResourceError
 from engine.gateways.messages import ListTaskExecutors, RequestJobOutcome, SubmitJob
 from engine.graph.source_spec import SinkSpec
+from engine.jobmaster.execution_graph import build_execution_graph
+from engine.jobmaster.execution_state import ExecutionState
 from engine.jobmaster.job_master_settings import JobMasterSettings
+from engine.jobmaster.region_failover import RegionFailover
 from engine.jobmaster.restart_strategy import FixedDelayRestart
+from engine.jobmaster.scheduler import Scheduler
 from engine.resourcemanager.resource_manager import RESOURCE_MANAGER_ADDRESS
 from tests.dispatcher.test_cluster_components import EPOCH, Cluster
 from tests.jobmaster.job_graphs import BLOCKING, PIPELINED, Edge, job_graph
+from tests.jobmaster.test_execution_graph import RUN, advance
+from tests.jobmaster.test_scheduler import pool_with, slot
 
 WAIT_S = 60.0
 
@@ -151,6 +158,32 @@ def test_attempts_are_used_up_and_the_cause_is_told():
         assert attempts_of(cluster) == {("map", 0): 6}
 
     scenario([1], body)
+
+
+def test_a_restart_of_an_earlier_leader_has_used_up_an_attempt():
+    graph = build_execution_graph(job_graph([1], []))
+    (subtask,) = graph
+    advance(subtask, ExecutionState.SCHEDULED, ExecutionState.FAILED)
+    failover = RegionFailover(graph, Scheduler(graph), FixedDelayRestart(2, 0.5))
+    failover.adopt([subtask], 0.0)
+    assert [failover.begin([subtask], now_s) for now_s in (1.0, 2.0)] == [0.5, None]
+    assert failover.restart_count == 2
+
+
+@pytest.mark.parametrize("is_lost", [False, True])
+def test_old_results_are_released_where_their_task_executor_is_still_there(is_lost):
+    graph = build_execution_graph(job_graph([1, 1], [Edge(0, 1, result_type=BLOCKING)]))
+    scheduler, place = Scheduler(graph), slot()
+    producer, _ = graph
+    pool = pool_with(place)
+    scheduler.start_regions(pool, ManualClock())
+    advance(producer, *RUN[1:], ExecutionState.FINISHED)
+    assert scheduler.subtask_ended(producer, pool)
+    results = tuple(partition.id for partition in producer.partitions)
+    producer.current.is_lost = is_lost
+    failover = RegionFailover(graph, scheduler, FixedDelayRestart(1, 0.0))
+    failover.begin([producer], 0.0)
+    assert failover.finish() == ({} if is_lost else {place.address: results})
 
 
 def test_a_lost_task_executor_takes_its_stored_results_with_it(tmp_path):

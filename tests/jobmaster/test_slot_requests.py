@@ -47,6 +47,26 @@ def test_a_request_is_incomplete_from_its_first_slot_to_its_last():
     assert pool.offer(first, slot()) and not pool.incomplete
 
 
+def test_a_request_that_has_its_slots_takes_no_more_of_them():
+    pool, first = SlotPool(), slot()
+    request_id = pool.open_request(1)
+    assert pool.offer(request_id, first)
+    assert pool.offer(request_id, first), "the same one again"
+    assert not pool.offer(request_id, slot())
+    assert pool.slots == (first,) and pool.take(1, request_id) == (first,)
+
+
+def test_idle_slots_of_an_avoided_task_executor_are_not_taken_again():
+    pool, slots = SlotPool(), (slot(), slot(), slot())
+    request_id = pool.open_request(3)
+    assert all(pool.offer(request_id, each) for each in slots)
+    pool.close_request(request_id)
+    pool.suspected, pool.unreached = {slots[0].resource_id}, frozenset({slots[1].resource_id})
+    assert pool.take(2, None) is None
+    assert pool.take(1, None) == (slots[2],)
+    assert pool.release_idle() == slots[:2]
+
+
 def test_a_part_of_the_slots_is_given_back_and_asked_for_anew_when_the_rest_does_not_come(monkeypatch):
     monkeypatch.setattr(job_scheduling, "COLLECTING_S", 0.05)
 

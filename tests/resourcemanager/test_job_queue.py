@@ -97,6 +97,13 @@ def test_nobody_overtakes_a_recovered_job_before_it_has_asked():
     assert served(queued, 4, 4) == [A, B]
 
 
+def test_what_is_owed_does_not_wait_for_recovered_jobs():
+    queued = queue(request(C, 1, order=3))
+    queued.owe(request(B, 2, order=2), 1)
+    queued.expect({A: JobTurn(0, 1)})
+    assert served(queued, 4, 4) == [B]
+
+
 def test_recovered_jobs_that_hold_slots_have_ended_or_are_silent_keep_nobody_waiting():
     for end in (lambda it: it.note_running(A), lambda it: it.leave(A), lambda it: it.expect_nobody()):
         queued = queue(request(B, 1, order=2))

@@ -235,6 +235,25 @@ def test_where_nobody_takes_a_message_a_task_executor_is_lost_at_once(how, failu
     run(scenario, NEVER_S, JOBS)
 
 
+def test_one_refused_connection_is_no_loss_when_the_next_one_is_taken():
+    async def scenario(manager, peers):
+        async def refuse_the_first(request, timeout_s=None):
+            peers.asked.append(request)
+            if isinstance(request, Heartbeat) and peers.count(Heartbeat) == 1:
+                raise EndpointUnreachableError("refused")
+            return ACKNOWLEDGE
+
+        peers.ask = refuse_the_first
+        there = ResourceId.random()
+        await manager.register_task_executor(registration(there, 1))
+        await manager.suspect_task_executor(SuspectTaskExecutor(there))
+        await until(lambda: peers.count(Heartbeat) >= 2 or losses(peers))
+        assert (await manager.request_slot_overview(RequestSlotOverview())).task_executor_count == 1
+        assert losses(peers) == []
+
+    run(scenario, NEVER_S, JOBS)
+
+
 def test_a_suspicion_of_who_is_there_or_only_silent_changes_nothing():
     async def scenario(manager, peers):
         there = ResourceId.random()

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, rule
 
 from engine.gateways.messages import RequestSlots, SlotStatus
-from engine.ids import JobId, ResourceId
+from engine.ids import AllocationId, JobId, ResourceId
 from engine.resourcemanager.slot_manager import SlotManager
 
 JOB_A, JOB_B = JobId("a" * 32), JobId("b" * 32)
@@ -102,6 +102,15 @@ def test_the_overview_says_who_holds_what():
     overview = manager.overview()
     assert (overview.total_count, overview.free_count, overview.task_executor_count) == (3, 1, 1)
     assert [(holder.job_name, holder.count) for holder in overview.holders] == [("job a", 2)]
+
+
+def test_a_job_whose_slot_is_reported_to_a_new_leader_counts_among_those_that_run():
+    manager = SlotManager(running_max=1)
+    manager.register(TM_1, (SlotStatus(0, AllocationId.random(), JOB_A), SlotStatus(1), SlotStatus(2)))
+    manager.request(request(JOB_B, 1, 1))
+    assert manager.assign() == ()
+    manager.request(request(JOB_A, 1, 1))
+    assert [assigned.request.job_id for assigned in manager.assign()] == [JOB_A]
 
 
 def test_a_lost_task_executor_takes_its_slots_and_names_the_jobs():

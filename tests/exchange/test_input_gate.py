@@ -140,6 +140,14 @@ def test_requests_back_off_from_100_ms_doubling_to_10_s_and_then_give_up(world: 
     gate.close()
 
 
+def test_a_closed_gate_waits_for_no_registration_any_more(world: World) -> None:
+    gate = world.gate([partition_id()])
+    assert gate.poll(0) is NOTHING_YET
+    assert partition_id() in world.manager._waiting
+    gate.close()
+    assert not world.manager._waiting
+
+
 def test_an_old_attempt_is_not_served_the_new_one_s_data(world: World) -> None:
     world.partition(descriptor(1, "FORWARD", identity=partition_id(0, attempt=1)))
     gate = world.gate([partition_id(0, attempt=0)])

@@ -11,8 +11,9 @@ from engine.errors import IllegalTransitionError, TaskCancelledError
 from engine.exchange.buffer_pool import Buffer
 from engine.exchange.partition_life import PartitionState
 from engine.exchange.ready_queue import ReadyQueue
+from engine.graph.ship_strategy import ResultPartitionType
 from tests.exchange.test_result_partition import filled
-from tests.exchange.world import World, descriptor
+from tests.exchange.world import BLOCKING, PIPELINED, World, descriptor
 
 BATCH = pa.record_batch({"a": [1, 2, 3]})
 
@@ -80,3 +81,11 @@ def test_all_subpartitions_draw_on_the_partition_s_one_pool(world: World) -> Non
     partition.add(filled(partition), 1)
     assert partition.pool.in_use == 2
     assert not any(isinstance(value, Buffer) for value in vars(partition).values())
+
+
+@pytest.mark.parametrize("kind", [PIPELINED, BLOCKING])
+def test_a_finished_partition_requires_no_buffers_any_more(world: World, kind: ResultPartitionType) -> None:
+    partition = world.partition(descriptor(2, result_type=kind))
+    assert partition.pool.required > 0
+    partition.finish()
+    assert partition.pool.required == 0

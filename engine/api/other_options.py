@@ -139,7 +139,7 @@ def _told(function: FunctionType) -> Callable[..., Any]:
     is_open = bool(code.co_flags & CO_VARKEYWORDS)
     names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     name = function.__name__
-    more = _MORE.get(name if name.startswith("read") else name.partition("_")[0]) if is_open else None
+    more = _MORE.get(name if name.startswith("read") else "".join(name.partition("_")[:2])) if is_open else None
     if is_open and more is None:
         return function  # names of columns, or options of any format
 
@@ -167,7 +167,7 @@ def _csv_options() -> Iterable[str]:
 
 _NO_HELP: Final[Mapping[str, str]] = MappingProxyType({})
 #: options of calls that take them as ``**options``: of one that reads by its name, of those that write by that word
-_MORE: Final = {"read_csv": _csv_options, "write": _sink_options}
+_MORE: Final = {"read_csv": _csv_options, "write_": _sink_options}
 
 
 def check_option(call: str, option: str, known: Iterable[str], helps: Mapping[str, str] = _NO_HELP) -> None:
@@ -180,7 +180,7 @@ def check_option(call: str, option: str, known: Iterable[str], helps: Mapping[st
         from difflib import get_close_matches
 
         close = get_close_matches(option, names, n=1)
-        advice = f"did you mean {close[0]}=?" if close else f"it has {', '.join(names)}"
+        advice = f"did you mean {close[0]}=?" if close else f"it has {', '.join(names) or 'none'}"
     else:
         advice = f"write {advice}"
     meanings = "".join(f"\n  {name}=: {meaning}" for name, meaning in helps.items())

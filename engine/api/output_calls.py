@@ -8,13 +8,13 @@ Held by: tests/integration/test_sinks.py
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, Final, Unpack, cast
 
 import pyarrow as pa
 
 from engine.api.calls import Calls
 from engine.api.logical_node import LogicalNode
-from engine.api.other_options import with_other_options
+from engine.api.other_options import check_option, with_other_options
 from engine.api.projections import free_name, project_node
 from engine.errors import ConfigurationError, NotYetSupportedError
 from engine.files.paths import local_path
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from engine.api.sink_options import SinkOptions
 
 PathLike = str | os.PathLike[str]
+#: formats that have a call of their own, write_NAME
+_CALLS: Final = frozenset({"csv", "parquet", "records", "text", "json", "ipc", "orc"})
 
 
 @with_other_options
@@ -163,17 +165,26 @@ class OutputCalls(Calls):
         overwrite: bool = False,
         *,
         compression: str | None = None,
-        **options: Unpack[SinkOptions],
+        **options: Any,
     ) -> None:
         """Let the next ``env.execute()`` write a format by its name, such as "csv", or one of another package.
 
-        ``compression`` and ``options`` as in ``write_csv``. A path that exists is an error unless ``overwrite``.
+        A format with a call of its own, as ``write_csv``, takes the options of that call; others take ``compression``
+        and the options of all outputs. A path that exists is an error unless ``overwrite``.
         """
+        if format in _CALLS:
+            given: dict[str, Any] = {} if compression is None else {"compression": compression}
+            getattr(self, f"write_{format}")(path, overwrite=overwrite, **given, **options)
+            return
         place, codec = local_path(path, f"write_{format}"), compression or ""
         sink = SinkSpec(format, place, overwrite, compression=codec)
         if sink_format_of(sink).is_passing:
             raise ConfigurationError(f"write({format!r}): its files are results of this process; use to_arrow")
-        self._add_sink(sink, options)
+        from engine.api.sink_options import SinkOptions
+
+        for option in options:
+            check_option(f"write_{format}", option, ("overwrite", "compression", *SinkOptions.__annotations__))
+        self._add_sink(sink, cast("SinkOptions", options))
 
     def write_delta(self, path: PathLike) -> None:
         """Refuse: Delta tables are not written yet."""

@@ -6,6 +6,7 @@ Held by: tests/connectors/test_block_files.py
 from __future__ import annotations
 
 import io
+import re
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,6 +20,8 @@ from engine.storage.file_systems import file_system_of, size_of
 _STRIPE_BYTES: Final = 16 << 20
 #: readers have ORC's timestamps in nanoseconds: the years from 1677 to 2262
 _NANOSECONDS_MAX: Final = 2**63 - 1
+#: decimals of negative scale in the text of a type, nested ones too
+_NEGATIVE_SCALE: Final = re.compile(r"decimal\d+\(\d+, -")
 _CODECS: Final = {"none": "uncompressed", "snappy": "snappy", "zlib": "zlib", "zstd": "zstd", "lz4": "lz4"}
 
 
@@ -27,6 +30,10 @@ def check_orc_sink(schema: pa.Schema, compression: str) -> None:
     if compression not in _CODECS:
         raise ConfigurationError(f"write_orc: compression={compression!r}: choose one of {', '.join(_CODECS)}")
     for field in schema:
+        if _NEGATIVE_SCALE.search(str(field.type)):  # ORC's library ends the process
+            raise SchemaError(
+                f"write_orc: column {field.name!r} is {field.type}, and ORC has no negative scales; cast it to scale 0"
+            )
         try:
             _writer(pa.BufferOutputStream(), compression).write(pa.schema([field]).empty_table())
         except (pa.ArrowNotImplementedError, pa.ArrowInvalid, pa.ArrowTypeError, OSError) as error:

@@ -41,7 +41,9 @@ _NUMBERS = {
 def check_csv_sink(schema: pa.Schema, delimiter: str) -> None:
     """Raise SchemaError for a column that has no text, ConfigurationError for a delimiter that cannot separate."""
     if len(delimiter) != 1 or not delimiter.isascii() or delimiter in _DELIMITERS_REFUSED or delimiter.isalnum():
-        raise ConfigurationError(f"delimiter={delimiter!r}: must be one ASCII character that no number contains")
+        raise ConfigurationError(
+            f"delimiter={delimiter!r}: must be one ASCII character that no number contains, no quote and no line end"
+        )
     for field in schema:
         if not _is_text(field.type):
             try:

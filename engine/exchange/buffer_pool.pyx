@@ -249,8 +249,8 @@ cdef class NetworkBufferPool:
         for other in self._pools:
             left -= other.required
         if required > left:
-            LOGGER.warning("network pool of %d buffers: %r wants %d, %d are left, it gets %d",
-                           self.segment_count, owner, required, max(left, 0), max(left, 1))
+            LOGGER.info("network pool of %d buffers: %r wants %d, %d are left, it gets %d",
+                        self.segment_count, owner, required, max(left, 0), max(left, 1))
             required = max(left, 1)
         pool = LocalBufferPool.__new__(LocalBufferPool)
         pool.owner = owner

@@ -43,7 +43,13 @@ def _infer_scalar(value: Any) -> pa.Scalar:
     if callable(value):
         raise SchemaError(f"lit({_short(value)}): a function is no constant{_remedy(value)}")
     try:
-        return scalar_of(value)
+        scalar = scalar_of(value)
+        # Values of pandas are also Python's, with microseconds; their nanoseconds need a type of their own.
+        if isinstance(value, datetime.datetime) and getattr(value, "nanosecond", 0) and scalar.is_valid:
+            return scalar_of(value, pa.timestamp("ns", scalar.type.tz))
+        if isinstance(value, datetime.timedelta) and getattr(value, "nanoseconds", 0) and scalar.is_valid:
+            return scalar_of(value, pa.duration("ns"))
+        return scalar
     except _UNFIT as error:
         raise SchemaError(f"lit({_short(value)}): cannot be a constant: {error}{_remedy(value)}") from None
 

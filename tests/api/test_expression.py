@@ -1,10 +1,12 @@
 """Expressions are built by operators and methods, and nothing else is done to them."""
 
+import pandas as pd
 import pyarrow as pa
 import pytest
 
 from engine.api.expressions import avg, col, count, lit, max_, min_, sum_, when
 from engine.errors import SchemaError
+from engine.expressions.literals import literal_scalar
 from engine.expressions.text import expression_text
 
 
@@ -105,3 +107,19 @@ def test_expressions_can_be_keys_of_a_dict_and_are_shown():
     a = col("a")
     assert {a: 1}[a] == 1
     assert repr((a + 1).alias("b")) == "<Expr a + 1.alias('b')>"
+
+
+@pytest.mark.parametrize(
+    ("value", "scalar"),
+    [
+        (pd.Timestamp(1), pa.scalar(1, pa.timestamp("ns"))),
+        (pd.Timestamp(1001, tz="Asia/Tokyo"), pa.scalar(1001, pa.timestamp("ns", "Asia/Tokyo"))),
+        (pd.Timedelta(1), pa.scalar(1, pa.duration("ns"))),
+        (pd.Timestamp(1000), pa.scalar(1, pa.timestamp("us"))),
+        (pd.Timedelta(1000), pa.scalar(1, pa.duration("us"))),
+    ],
+    ids=str,
+)
+def test_constants_of_pandas_keep_their_nanoseconds(value, scalar):
+    assert literal_scalar(lit(value).expression).equals(scalar)
+    assert literal_scalar(lit(value).expression).type == scalar.type

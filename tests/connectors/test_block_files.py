@@ -124,6 +124,9 @@ def test_encoded_types_are_plain_and_files_must_agree(tmp_path):
 def test_orc_says_what_it_cannot_store(tmp_path):
     with pytest.raises(SchemaError, match=r"'t' is time64.*which ORC cannot store"):
         check_orc_sink(pa.schema([("t", pa.time64("us"))]), "zlib")
+    for data_type in (pa.decimal128(5, -2), pa.list_(pa.decimal128(5, -2))):
+        with pytest.raises(SchemaError, match=r"'t' is .*decimal128\(5, -2\).*no negative scales; cast it"):
+            check_orc_sink(pa.schema([("t", data_type)]), "zlib")
     with pytest.raises(ConfigurationError, match="write_orc: compression='gz': choose one of none"):
         check_orc_sink(TABLE.schema, "gz")
     stored(tmp_path / "a", "orc")

@@ -249,6 +249,8 @@ def numbers_sink(monkeypatch):
 def test_a_sink_of_an_installed_package_is_written_by_its_name(env, tmp_path):
     rows = env.from_rows([(3,), (9,), (4,)], pa.schema({"n": pa.int64()}))
     rows.write("numbers", tmp_path / "out")
+    with pytest.raises(TypeError, match=r"write_numbers\(\) has no option header=: it has overwrite, compression"):
+        rows.write("numbers", tmp_path / "again", header=True)
     env.execute()
     assert env.read("numbers", tmp_path / "out").agg(c=count()).collect() == [(7,)]
     with pytest.raises(SchemaError, match="write_numbers: one column n is written, there are m"):

@@ -9,7 +9,7 @@ from typing import Final
 
 from engine.config.config_option import declared as _option
 
-#: with what their keys begin
+#: prefix of their keys
 STORAGE_KEYS: Final = "storage."
 
 _PLACES: Final = {"s3": "S3", "gcs": "Google Cloud Storage", "azure": "Azure"}

@@ -7,7 +7,7 @@
     file.let_go()                        nothing is there
 
 What is fetched lies in memory without a name (memfd), at its places in a file that is empty elsewhere. Its bytes are
-counted by who reads: before a row group is fetched they are reserved (``file_scan``).
+counted by the reader: before a row group is fetched they are reserved (``file_scan``).
 
 Held by: tests/storage/test_object_store.py
 """

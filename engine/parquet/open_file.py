@@ -123,7 +123,7 @@ class OpenFile:
         return sum(end - begin for begin, end in self._ranges(group, columns)) if self._file.is_fetched else 0
 
     def fetch(self, group: int, columns: Sequence[str]) -> None:
-        """Have the chunks of columns at hand, with requests for what lies together; those of other groups go."""
+        """Have the chunks of columns in memory, with one request for neighbours; those of other groups go."""
         if self._file.is_fetched:
             self._file.fetch(group, self._ranges(group, columns))
 

@@ -89,7 +89,7 @@ def first_page(chunk: pq.ColumnChunkMetaData) -> int:
 
 
 def chunk_range(chunk: pq.ColumnChunkMetaData) -> tuple[int, int]:
-    """Return where a column's pages begin in the file, and where what is read of them ends."""
+    """Return the begin of a column's pages in the file, and the end of the bytes that are read."""
     begin = first_page(chunk)
     return begin, begin + chunk.total_compressed_size + FORGOTTEN_BYTES
 

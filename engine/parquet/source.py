@@ -247,7 +247,7 @@ def _check_sampled(splits: Sequence[SourceSplit], metadata: Mapping[str, pq.File
     """Raise DataError where a page of the row groups that plans are made from cannot be what it says."""
     for group in sampled_groups(splits):
         if file_system_of(group.path).native_path(group.path) is None:
-            continue  # it would be fetched; who reads it looks at its pages
+            continue  # it would be fetched; its reader looks at its pages
         footer = metadata[group.path]
         try:
             pages_of(group.path, footer, group.start, arrow_schema(footer).names)

@@ -100,7 +100,7 @@ class RangeFile(ByteRanges, Protocol):
     descriptor: int
 
     def read_ranges(self, ranges: Sequence[tuple[int, int]]) -> Iterable[tuple[int, bytes]]:
-        """Yield what lies between two positions, for each of some pairs, as parts: (position, bytes)."""
+        """Yield the bytes between pairs of positions, as parts: (position, bytes)."""
         ...
 
     def __enter__(self) -> Self:

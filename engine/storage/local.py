@@ -79,7 +79,7 @@ class LocalRangeFile:
         return os.pread(self.descriptor, size, offset)
 
     def read_ranges(self, ranges: Sequence[tuple[int, int]]) -> Iterator[tuple[int, bytes]]:
-        """Yield what lies between pairs of positions."""
+        """Yield the bytes between pairs of positions."""
         return ((begin, self.read_at(begin, end - begin)) for begin, end in ranges)
 
     def __enter__(self) -> Self:

@@ -88,7 +88,7 @@ class ObjectStore:
         return self.find(path) is not None
 
     def entries(self, folder: str) -> Iterator[FolderEntry]:
-        """Yield what lies directly below a prefix, in no order."""
+        """Yield the objects and prefixes directly below a prefix, in no order."""
         place = self._listed(folder)
         obstore = client_library(folder)
         with told(folder):

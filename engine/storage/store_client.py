@@ -58,7 +58,7 @@ ARGUMENTS: Final = {
 #: requests are repeated so often, and so long, with jitter
 _RETRIES: Final = {"max_retries": 5, "retry_timeout": timedelta(seconds=60)}
 _TIMEOUT: Final = timedelta(seconds=60)
-#: what a store says of an error in its answer
+#: parts of a store's answer about an error
 _CODE: Final = re.compile(r"<Code>([^<]{1,100})</Code>")
 _REQUEST: Final = re.compile(r"<RequestId>([^<]{1,100})</RequestId>")
 _STATUS: Final = re.compile(r"\b(?:status code:|status:|error:?) (\d{3}\b[A-Za-z ]{0,30})")

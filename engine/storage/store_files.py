@@ -55,7 +55,7 @@ class StoreRangeFile:
         return self._tail[offset - begin : end - begin]
 
     def read_ranges(self, ranges: Sequence[tuple[int, int]]) -> Iterator[tuple[int, bytes]]:
-        """Yield what lies between pairs of positions, as parts (position, bytes)."""
+        """Yield the bytes between pairs of positions, as parts (position, bytes)."""
         wanted = [part for begin, end in joined_ranges(ranges) for part in _parts(begin, min(end, self.size_bytes))]
         if len(wanted) < 2:
             yield from ((begin, self._get(begin, end)) for begin, end in wanted)

@@ -35,7 +35,7 @@ class Store:
 
     @property
     def settings(self):
-        """What a script says to read from it."""
+        """Options of an environment that reads from it."""
         return {
             "storage.s3.endpoint": self.endpoint,
             "storage.s3.region": REGION,
@@ -50,7 +50,7 @@ class Store:
         return f"s3://{self.bucket}/{key}"
 
     def put_public(self, key, content):
-        """Make an object that everybody may read; return its URL, which needs no signature."""
+        """Make an object that may be read without keys; return its URL, which needs no signature."""
         url = f"{self.endpoint}/{self.bucket}/{key}"
         ask(url, "PUT", content, {"x-amz-acl": "public-read"})
         return url

@@ -46,6 +46,8 @@ REASONS = {
     "security": "Secrets and certificates depend on the site.",
     "slot": "The right time-out depends on whether TaskManagers are started on demand.",
     "spark": "The Spark cluster for `-t spark` depends on the site.",
+    "storage": "Endpoints and credentials of object stores depend on the site. They travel with no job: each process "
+    "has its own.",
     "table": "Runtime filters can be switched off, to measure their effect.",
     "task": "Functions that close connections may need more time when they are cancelled.",
     "taskmanager": "Addresses, ports, slots and memory of a machine. For memory, `taskmanager.memory.process.size` is "

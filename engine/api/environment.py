@@ -54,6 +54,7 @@ from engine.graph.source_spec import SinkSpec
 from engine.private_folder import scratch_folder
 from engine.process_folder import FolderPrefix, ProcessFolder, sweep
 from engine.sources.prepared_plan import prepared, with_exact_splits
+from engine.storage.store_client import use_store_settings
 from engine.user_warnings import calling_place
 
 #: numbers of data sets in expressions, in all environments
@@ -159,6 +160,7 @@ class Environment(SourceCalls, HasOtherNames):
 
     def sql(self, query: str) -> DataSet:
         """Return the data set of a query over registered data sets (the extra ``sql``); it runs when it is used."""
+        use_store_settings(self._configuration.storage_texts())
         return query_reader()(query, self)
 
     # execution -------------------------------------------------------------------------------------------------
@@ -200,6 +202,7 @@ class Environment(SourceCalls, HasOtherNames):
         """Return the plan of a job, of files as they are now."""
         if self._is_closed:
             raise PlanError("the environment is closed")
+        use_store_settings(self._configuration.storage_texts())
         executor = executor_of(self._target)
         self._has_run = True
         if executor.is_dry:

@@ -17,7 +17,7 @@ from engine.api.logical_node import LogicalNode
 from engine.api.other_options import check_option, with_other_options
 from engine.api.projections import free_name, project_node
 from engine.errors import ConfigurationError, NotYetSupportedError
-from engine.files.paths import local_path
+from engine.files.paths import local_folder
 from engine.formats.registry import sink_format_of
 from engine.graph.expression import ColumnRef, NamedExpression
 from engine.graph.plan import Sink, Sort
@@ -56,7 +56,7 @@ class OutputCalls(Calls):
         files; ``target_file_size`` such as "128mb", after which the next file begins; ``schema_mode`` "strict" or
         "union", which adds rows whose types differ from those that are there.
         """
-        place, codec = local_path(path, "write_csv"), compression or ""
+        place, codec = local_folder(path, "write_csv"), compression or ""
         self._add_sink(SinkSpec("csv", place, overwrite, header, delimiter, compression=codec), options)
 
     def write_parquet(
@@ -75,7 +75,7 @@ class OutputCalls(Calls):
         where the codec has levels; ``options`` as in ``write_csv``. A path that exists is an error unless
         ``overwrite``.
         """
-        place, codec = local_path(path, "write_parquet"), compression
+        place, codec = local_folder(path, "write_parquet"), compression
         sink = SinkSpec("parquet", place, overwrite, compression=codec, compression_level=compression_level)
         self._add_sink(sink, options)
 
@@ -87,7 +87,7 @@ class OutputCalls(Calls):
         reads the same folder. ``read_records`` gives the same types back; one that Parquet does not have is a
         SchemaError. A path that exists is an error unless ``overwrite``, which replaces it at once.
         """
-        self._add_sink(SinkSpec("records", local_path(path, "write_records"), overwrite))
+        self._add_sink(SinkSpec("records", local_folder(path, "write_records"), overwrite))
 
     def write_text(
         self,
@@ -104,7 +104,7 @@ class OutputCalls(Calls):
         for the columns of ``partition_by``, which are beside the one of text. A path that exists is an error unless
         ``overwrite``.
         """
-        place, codec = local_path(path, "write_text"), compression or ""
+        place, codec = local_folder(path, "write_text"), compression or ""
         self._add_sink(SinkSpec("text", place, overwrite, compression=codec), options)
 
     def write_json(
@@ -120,7 +120,7 @@ class OutputCalls(Calls):
         A null is ``null``, and so is a double that is no number or infinite; decimals, dates and times are texts.
         ``compression`` and ``options`` as in ``write_csv``. A path that exists is an error unless ``overwrite``.
         """
-        place, codec = local_path(path, "write_json"), compression or ""
+        place, codec = local_folder(path, "write_json"), compression or ""
         self._add_sink(SinkSpec("json", place, overwrite, compression=codec), options)
 
     def write_ipc(
@@ -140,7 +140,7 @@ class OutputCalls(Calls):
         kinds = {"file": "ipc", "stream": "ipc_stream"}
         if format not in kinds:
             raise ConfigurationError(f"write_ipc: format={format!r}: choose file or stream")
-        place, codec = local_path(path, "write_ipc"), compression or ""
+        place, codec = local_folder(path, "write_ipc"), compression or ""
         self._add_sink(SinkSpec(kinds[format], place, overwrite, compression=codec), options)
 
     def write_orc(
@@ -156,7 +156,7 @@ class OutputCalls(Calls):
         A column of a type that ORC does not have is a SchemaError. ``compression``: zlib, snappy, zstd, lz4 or none;
         ``options`` as in ``write_csv``. A path that exists is an error unless ``overwrite``.
         """
-        self._add_sink(SinkSpec("orc", local_path(path, "write_orc"), overwrite, compression=compression), options)
+        self._add_sink(SinkSpec("orc", local_folder(path, "write_orc"), overwrite, compression=compression), options)
 
     def write(
         self,
@@ -176,7 +176,7 @@ class OutputCalls(Calls):
             given: dict[str, Any] = {} if compression is None else {"compression": compression}
             getattr(self, f"write_{format}")(path, overwrite=overwrite, **given, **options)
             return
-        place, codec = local_path(path, f"write_{format}"), compression or ""
+        place, codec = local_folder(path, f"write_{format}"), compression or ""
         sink = SinkSpec(format, place, overwrite, compression=codec)
         if sink_format_of(sink).is_passing:
             raise ConfigurationError(f"write({format!r}): its files are results of this process; use to_arrow")

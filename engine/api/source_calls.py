@@ -22,16 +22,19 @@ from engine.api.logical_node import LogicalNode
 from engine.api.other_options import check_option, with_other_options
 from engine.api.partitioning import checked_rate
 from engine.connectors.path_source import Partitioning, PathOptions, path_source
-from engine.errors import ConfigurationError, NotYetSupportedError
-from engine.files.paths import PathLike
+from engine.errors import ConfigurationError, NotYetSupportedError, PlanError
+from engine.files.paths import PathLike, placed_store_errors
 from engine.formats.registry import format_named
 from engine.formats.source_format import ReadRequest
 from engine.graph.plan import Source
 from engine.graph.source_spec import SourceSpec, SourceStatistics
+from engine.storage.file_systems import LOCAL, file_system_of
+from engine.storage.store_client import use_store_settings
 from engine.user_warnings import warn_user
 
 if TYPE_CHECKING:
     from engine.api.data_set import DataSet
+    from engine.config.loader import Configuration
     from engine.csv.options import CsvReadOptions
 
 Paths = PathLike | Iterable[PathLike]
@@ -45,6 +48,16 @@ class SourceCalls(ABC):
     @abstractmethod
     def parallelism(self) -> int:
         """Default number of subtasks."""
+
+    @property
+    @abstractmethod
+    def configuration(self) -> Configuration:
+        """Effective settings."""
+
+    @property
+    @abstractmethod
+    def target(self) -> str:
+        """The target of jobs."""
 
     @abstractmethod
     def temporary_folder(self) -> Path:
@@ -288,9 +301,21 @@ class SourceCalls(ABC):
         """Return the data set of a format; of one of files with the columns that are in their paths."""
         entry = format_named(name)
         request = ReadRequest(schema=schema, parallelism=self.parallelism, options=options)
+        use_store_settings(self.configuration.storage_texts())
         if entry.has_files:
-            return self._source(*path_source(entry, path, in_paths, request), rate_limit)
+            with placed_store_errors(f"read_{name}"):
+                found = path_source(entry, path, in_paths, request)
+            self._check_places(name, found[0].paths)
+            return self._source(*found, rate_limit)
         return self._source(*entry.source(request._replace(paths=_listed(path))), rate_limit)
+
+    def _check_places(self, name: str, paths: Sequence[str]) -> None:
+        """Raise PlanError for files of a store where Spark reads."""
+        place = next((path for path in paths if file_system_of(path) is not LOCAL), None)
+        if place is not None and self.target == "spark":
+            raise PlanError(
+                f"read_{name}({place!r}): target spark reads files of this machine alone; run it on local or cluster"
+            )
 
     def _source(
         self, spec: SourceSpec, statistics: SourceStatistics, schema: pa.Schema, rate_limit: float | None

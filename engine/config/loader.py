@@ -19,6 +19,7 @@ from engine.config.config_file import flatten, read_config_file
 from engine.config.config_option import ConfigOption
 from engine.config.home import conf_folder
 from engine.config.options import HEARTBEAT_INTERVAL, HEARTBEAT_TIMEOUT, all_options, find_option
+from engine.config.storage_options import STORAGE_KEYS
 from engine.errors import ConfigurationError
 
 #: environment variables that are not options: places of files, access to hosts, the build
@@ -65,8 +66,15 @@ class Configuration:
         return self._texts.get(key, option.default if option else None)
 
     def as_texts(self) -> dict[str, str]:
-        """Return the values that were set, by key, as text: the form that travels with a job."""
-        return dict(self._texts)
+        """Return the values that were set, by key, as text: the form that travels with a job.
+
+        What opens object stores is each process's own, and stays there.
+        """
+        return {key: text for key, text in self._texts.items() if not key.startswith(STORAGE_KEYS)}
+
+    def storage_texts(self) -> dict[str, str]:
+        """Return the values that open object stores, by key; with secrets."""
+        return {key: text for key, text in self._texts.items() if key.startswith(STORAGE_KEYS)}
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._texts)

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from engine.config.loader import Configuration
 
 HIDDEN = "******"
-_SECRET_KEY = re.compile(r"password|passwd|secret(?!-file)|token|api-?key|credential", re.IGNORECASE)
+_SECRET_KEY = re.compile(r"password|passwd|secret(?!-file)|token|(api|access|account)-?key|credential", re.IGNORECASE)
 
 
 def is_secret(key: str) -> bool:

@@ -18,7 +18,7 @@ import pyarrow as pa
 from engine.connectors.records_layout import proven_order
 from engine.connectors.records_manifest import RecordsColumn, RecordsManifest, read_manifest
 from engine.errors import SchemaError
-from engine.files.paths import local_path
+from engine.files.paths import local_folder
 from engine.graph.source_spec import ColumnStatistics, ParquetSource, SourceStatistics
 from engine.parquet.source import parquet_source, plain_file_schema, stored_schema
 
@@ -28,7 +28,7 @@ def records_source(folder: str | os.PathLike[str]) -> tuple[ParquetSource, Sourc
 
     Raises: PlanError (no data set), DataError (damaged), SchemaError (parts that differ from the manifest's schema).
     """
-    path = Path(local_path(folder, "read_records"))
+    path = Path(local_folder(folder, "read_records"))
     manifest = read_manifest(path)
     schema = plain_file_schema(pa.ipc.read_schema(pa.py_buffer(manifest.schema)))
     parts = [path / file.name for file in manifest.files if file.rows]

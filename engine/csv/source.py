@@ -28,7 +28,7 @@ from engine.csv.sample import csv_statistics, first_head
 from engine.csv.splits import provisional_splits
 from engine.errors import SchemaError
 from engine.files.compression import check_named, checked_codec, stored_as
-from engine.files.paths import PathLike, expand_paths, local_path
+from engine.files.paths import PathLike, expand_paths, local_folder
 from engine.graph.source_spec import CsvSource, SourceStatistics
 from engine.records.plain_types import plain_schema
 
@@ -94,7 +94,7 @@ def _spec_of(paths: tuple[str, ...], codec: str, options: CsvOptions) -> CsvSour
         null_values=options.nulls_of_all(),
         on_bad_row=options.on_bad_row,
         encoding="" if encoding.is_stream else encoding.name,
-        bad_rows_path="" if options.bad_rows_path is None else local_path(options.bad_rows_path, "bad_rows_path"),
+        bad_rows_path="" if options.bad_rows_path is None else local_folder(options.bad_rows_path, "bad_rows_path"),
         compression=stored_as(codec, encoding.name if encoding.is_stream else ""),
         decimal=options.decimal,
         thousands=options.thousands or "",

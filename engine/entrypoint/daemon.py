@@ -32,6 +32,7 @@ from engine.entrypoint.readiness import Readiness
 from engine.errors import ConfigurationError, EngineError
 from engine.fault_points import arm
 from engine.memory.heap import settle_daemon
+from engine.storage.store_client import use_store_settings
 
 _log = logging.getLogger(__name__)
 
@@ -93,6 +94,7 @@ def run_daemon(
         options = dict(_key_and_value(text) for text in (*arguments.options, *settings))
         install_command_line(CommandLine(options))
         configuration = load_configuration()
+        use_store_settings(configuration.storage_texts())
         arm(configuration.get(FAULT_POINT))
         set_up_logging(configuration, arguments.log_file, to_terminal=arguments.foreground)
     except (EngineError, OSError) as error:

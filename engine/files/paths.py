@@ -1,7 +1,7 @@
 """Paths of a user, resolved to the files that are read: a file, a folder, a glob, or a list of those.
 
-A path may be a URL of a file as well (``file:///data/a.csv``, as Python, Spark and browsers write it); other schemes
-are refused by name.
+A path may be a URL of a file as well (``file:///data/a.csv``, as Python, Spark and browsers write it), or of an object
+in a store (``s3://bucket/key``); other schemes are refused by name.
 
 In a folder, names that begin with ``.`` or ``_`` (``_SUCCESS``, ``_manifest.json``, checksum files) are no data and
 are skipped; ``_day=2024`` is the folder of a value, as it is for Spark. Folders inside it are not entered; where files
@@ -18,6 +18,7 @@ import glob
 import os
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import PurePosixPath
 from urllib.parse import unquote
 
@@ -64,6 +65,28 @@ def local_path(path: PathLike, what: str) -> str:
             f"{what}({text!r}): {host!r} is another host; a path on this machine is file:///... with 3 slashes"
         )
     return os.path.abspath(slash + unquote(inside))  # noqa: PTH100
+
+
+def local_folder(path: PathLike, what: str) -> str:
+    """Return the place of something that is written, or read as a folder of this machine; PlanError for a store."""
+    place = local_path(path, what)
+    if file_system_of(place) is not LOCAL:
+        raise PlanError(
+            f"{what}({os.fspath(path)!r}): object stores are read by the readers of files alone, and not written; give"
+            " a path of this machine, and copy the data"
+        )
+    return place
+
+
+@contextmanager
+def placed_store_errors(reader: str) -> Iterator[None]:
+    """Raise what a store says while a plan is built as PlanError, with the path."""
+    try:
+        yield
+    except OSError as error:
+        if not isinstance(error.filename, str) or file_system_of(error.filename) is LOCAL:
+            raise
+        raise PlanError(f"{reader}({error.filename!r}): {error.strerror}") from None
 
 
 def _check_name(path: str, what: str) -> None:

@@ -134,7 +134,10 @@ class FileScan:
 
     def _arranged_batches(self, group: int) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a row group that are wanted, as wanted."""
-        known = self._file.pages(group, self._request.columns)
+        columns = self._request.columns
+        if self._memory.hold_fetched(self._file.fetched_bytes(group, columns)):
+            self._file.fetch(group, columns)
+        known = self._file.pages(group, columns)
         self._memory.check(self.path, group, known)
         row_bytes = max(self._memory.row_bytes, known.row_bytes)
         batches = self._batches(group, self._rows_at_once(row_bytes, self._request.columns), known.held)

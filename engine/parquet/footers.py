@@ -36,7 +36,7 @@ from engine.parquet.group_reader import StoredChunk
 from engine.parquet.page_index import IndexPlaces
 from engine.parquet.pages import Pages, flat_leaves
 from engine.records.plain_types import plain_type
-from engine.storage.file_system import RangeFile
+from engine.storage.file_system import NO_DESCRIPTOR, ByteRanges
 from engine.storage.file_systems import file_system_of
 
 #: path, inode, size and time of the last change
@@ -255,7 +255,7 @@ def _is_coded(chunk: pq.ColumnChunkMetaData) -> bool:
     )
 
 
-def raw_footer(file: RangeFile, bytes_max: int | None = None) -> bytes:
+def raw_footer(file: ByteRanges, bytes_max: int | None = None) -> bytes:
     """Return the bytes of an open file's footer; none where it is encrypted, damaged, or longer than ``bytes_max``."""
     size = file.size_bytes
     tail = file.read_at(max(0, size - _TAIL_BYTES), _TAIL_BYTES)
@@ -282,10 +282,21 @@ def open_file(
     1677 to 2262 have room, and others came as one of these. A UUID comes as its 16 bytes, JSON as its text: with types
     of their own neither could be a key.
     """
-    if footer is None:
-        with file_system_of(path).open_ranges(path) as file:
-            _check_footer(raw_footer(file))
-    return _opened(path_or_stream(path), buffer_bytes, footer, coded)
+    if footer is not None:
+        return _opened(path_or_stream(path), buffer_bytes, footer, coded)
+    with file_system_of(path).open_ranges(path) as file:
+        raw = raw_footer(file)
+        _check_footer(raw)
+        if file.descriptor == NO_DESCRIPTOR:
+            return _opened(pa.BufferReader(_alone(raw, file)), buffer_bytes, None, coded)
+    return _opened(path_or_stream(path), buffer_bytes, None, coded)
+
+
+def _alone(raw: bytes, file: ByteRanges) -> bytes:
+    """Return a footer as a file of its own, without pages; where there is none, the end of the file, to be refused."""
+    if not raw:
+        return file.read_at(max(0, file.size_bytes - _FOOTER_BUFFER_BYTES), _FOOTER_BUFFER_BYTES)
+    return b"".join((_MAGIC, raw, len(raw).to_bytes(4, "little"), _MAGIC))
 
 
 def open_bytes(data: bytes) -> pq.ParquetFile:

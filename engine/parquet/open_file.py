@@ -26,6 +26,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from engine.parquet.column_streams import ArrowColumns, ColumnStream, DecodedColumns, SideBySide
+from engine.parquet.fetched_chunks import ChunkFile
 from engine.parquet.footers import (
     GroupPages,
     arrow_schema,
@@ -37,7 +38,7 @@ from engine.parquet.footers import (
 from engine.parquet.group_reader import GroupReader, StoredChunk
 from engine.parquet.page_bounds import PageIndexes
 from engine.parquet.page_rooms import let_rooms_go
-from engine.parquet.pages import buffer_bytes, flat_leaves, leaf_places, pages_at
+from engine.parquet.pages import buffer_bytes, chunk_range, flat_leaves, leaf_places, pages_at
 from engine.parquet.stored_chunks import Stored, has_differences, stored_chunk, stored_values
 from engine.records.narrow_decimals import NARROW_DIGITS_MAX, narrow_type
 from engine.records.plain_types import plain_type
@@ -66,7 +67,9 @@ class OpenFile:
         self.found = self._found_schema()
         self.types = {name: self._type_of(name) for name in columns}
         # Last: nothing fails any more, which would leave it open.
-        self._file = file_system_of(path).open_ranges(path)
+        self._file = ChunkFile(file_system_of(path).open_ranges(path))
+        if self._file.is_fetched:
+            self._arrow = None  # opened for types, it would read the store by itself
         self.indexes = PageIndexes(self._file, self.footer)
 
     def _found_schema(self) -> pa.Schema:
@@ -108,8 +111,25 @@ class OpenFile:
         """Return the file as pyarrow has it, which takes a quarter of a millisecond to open."""
         if self._arrow is None:
             buffer = buffer_bytes(len(self._columns))
-            self._arrow = open_file(self.path, buffer, self.footer, list(self.coded))
+            self._arrow = open_file(self._path_of_chunks(), buffer, self.footer, list(self.coded))
         return self._arrow
+
+    def _path_of_chunks(self) -> str:
+        # While the file is being opened it is asked for types alone, which the footer has.
+        return self._file.library_path if hasattr(self, "_file") else self.path
+
+    def fetched_bytes(self, group: int, columns: Sequence[str]) -> int:
+        """Return the bytes of columns in a row group that ``fetch`` holds; 0 for a file of this machine."""
+        return sum(end - begin for begin, end in self._ranges(group, columns)) if self._file.is_fetched else 0
+
+    def fetch(self, group: int, columns: Sequence[str]) -> None:
+        """Have the chunks of columns in memory, with one request for neighbours; those of other groups go."""
+        if self._file.is_fetched:
+            self._file.fetch(group, self._ranges(group, columns))
+
+    def _ranges(self, group: int, columns: Sequence[str]) -> list[tuple[int, int]]:
+        chunks = self.footer.row_group(group)
+        return [chunk_range(chunks.column(leaf)) for _, leaf in self._places_of(tuple(columns))]
 
     def row_count(self, group: int) -> int:
         """Return the number of rows of a row group."""
@@ -126,12 +146,21 @@ class OpenFile:
     def _together(self, group: int, columns: Sequence[str]) -> GroupPages:
         known = self._known.pages
         new = [name for name in columns if (group, name) not in known]
-        if new:
-            pages_of_new = pages_at(self._file.descriptor, self.footer, group, new, self._places_of(tuple(new)))
+        # What is fetched for its headers alone is so one column at a time.
+        for some in [[name] for name in new] if self._file.is_fetched else [new] if new else []:
+            was_there = self._file.has(group)
+            self.fetch(group, some)
+            pages_of_new = pages_at(self._file.descriptor, self.footer, group, some, self._places_of(tuple(some)))
             known.update({(group, name): pages for name, pages in pages_of_new.items()})
+            if not was_there:
+                self._file.let_go()
         pages = [known[group, name] for name in columns]
         buffer = buffer_bytes(len(columns))
-        held = {name: one.held_bytes(buffer) for name, one in zip(columns, pages, strict=True)}
+        stored = self._file.is_fetched
+        held = {
+            name: one.held_bytes(buffer) + (one.stored_bytes if stored else 0)
+            for name, one in zip(columns, pages, strict=True)
+        }
         metadata = self.footer.row_group(group)
         # Where no column is wanted a batch is about as many rows as if all were.
         encoded = sum(one.whole_bytes for one in pages) or metadata.total_byte_size
@@ -141,6 +170,7 @@ class OpenFile:
     def columns(self, group: int, columns: Sequence[str], rows: int) -> ColumnStream:
         """Return some columns of a row group in batches of so many rows; another stream of the columns ends with it."""
         chunks = {name: self._stored(group, name) for name in columns}
+        self.fetch(group, columns)
         decoded = {name: chunk for name, chunk in chunks.items() if chunk is not None}
         own = list(decoded)
         streams: list[ColumnStream] = []
@@ -167,12 +197,14 @@ class OpenFile:
     def let_go(self) -> None:
         """Give back the memory that was taken for pages, and is kept for the next row group."""
         self._readers.clear()
+        self._file.let_go()
         let_rooms_go()
 
     def single_row(self, group: int, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Yield the row of a row group that has one, read at once: no page of it is kept for later."""
         if any(self._has_differences(group, name) for name in columns):
             return iter(self.columns(group, columns, 1).read, None)
+        self.fetch(group, columns)
         table = self._by_arrow().read_row_group(group, columns=list(columns), use_threads=False)
         return self._checked(group, columns, table.to_batches())
 

@@ -39,7 +39,7 @@ from engine.records.arrow_functions import pc
 from engine.records.plain_scalars import array_of, scalar_of
 from engine.records.plain_types import plain_type
 from engine.statistics.bounds_predicate import ROW_COUNT, highest, lowest, may_be_true, null_count
-from engine.storage.file_system import RangeFile
+from engine.storage.file_system import ByteRanges
 
 #: bytes of an index that are read at most: of some ten thousand pages
 _INDEX_BYTES_MAX: Final = 4 << 20
@@ -52,7 +52,7 @@ _PLAIN: Final = {"INT32": "<i", "INT64": "<q", "FLOAT": "<f", "DOUBLE": "<d"}
 class PageIndexes:
     """The page indexes of one open file. Thread: one at a time."""
 
-    def __init__(self, file: RangeFile, footer: pq.FileMetaData) -> None:
+    def __init__(self, file: ByteRanges, footer: pq.FileMetaData) -> None:
         self._file, self._footer = file, footer
         self._known = known_places(footer)
 
@@ -115,7 +115,7 @@ class PageIndexes:
             physical = self._footer.schema.column(self._leaves[name]).physical_type
             try:
                 encoded = [_encoded(value, stored, physical) for value in values]
-                if None not in encoded and not may_be_in(self._file.descriptor, places.bloom_filter, encoded):
+                if None not in encoded and not may_be_in(self._file, places.bloom_filter, encoded):
                     return False
             except (ValueError, OSError, pa.ArrowException):
                 continue

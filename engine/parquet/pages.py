@@ -61,6 +61,11 @@ class Pages(NamedTuple):
         """Return the bytes held while batches are decoded and ``buffer`` bytes of the file are read at a time."""
         return self.opened_bytes + sum(min(stored, max(buffer, page)) for stored, page in self.read)
 
+    @property
+    def stored_bytes(self) -> int:
+        """The bytes in the file."""
+        return sum(stored for stored, _ in self.read)
+
     def with_leaf(self, leaf: Pages) -> Pages:
         """Return the pages of the column with one more leaf."""
         return Pages(
@@ -81,6 +86,12 @@ def first_page(chunk: pq.ColumnChunkMetaData) -> int:
     offset: int = chunk.data_page_offset
     dictionary: int | None = chunk.dictionary_page_offset if chunk.has_dictionary_page else None
     return min(offset, dictionary) if dictionary else offset
+
+
+def chunk_range(chunk: pq.ColumnChunkMetaData) -> tuple[int, int]:
+    """Return the begin of a column's pages in the file, and the end of the bytes that are read."""
+    begin = first_page(chunk)
+    return begin, begin + chunk.total_compressed_size + FORGOTTEN_BYTES
 
 
 def flat_leaves(schema: pq.ParquetSchema) -> dict[str, int]:
@@ -128,10 +139,9 @@ def pages_at(
 
 def leaf_pages(descriptor: int, chunk: pq.ColumnChunkMetaData, group: int) -> Pages:
     """Return the pages of a leaf in a row group of an open file; raises as ``pages_of``."""
-    begin, compressed = first_page(chunk), chunk.total_compressed_size
+    (begin, end), compressed = chunk_range(chunk), chunk.total_compressed_size
     whole = chunk.total_uncompressed_size
     largest = max(whole, compressed, _SIZE_HARMLESS)
-    end = begin + compressed + FORGOTTEN_BYTES
     sizes = page_sizes(descriptor, begin, end, chunk.num_values, largest, _EXPANSIONS.get(chunk.compression, 0))
     if sizes.bad_size:
         raise pa.ArrowInvalid(

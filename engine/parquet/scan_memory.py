@@ -77,6 +77,10 @@ class ScanMemory:
             self._reserved.resize(0)  # what the last row group had
         return is_reserved
 
+    def hold_fetched(self, size_bytes: int) -> bool:
+        """Reserve what is fetched of a row group before its pages are known; False: there is nothing, or too much."""
+        return size_bytes > 0 and self._reserved.resize(size_bytes)
+
     def hold_twice(self, sizes: Mapping[str, int]) -> bool:
         """Reserve twice what columns take, for a look at them; False: there is not as much, and all stays as it was."""
         return self._reserved.resize(2 * sum(sizes.values()))

@@ -13,12 +13,14 @@ Held by: tests/parquet/test_small_files.py
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from engine.parquet.fetched_chunks import ChunkFile
 from engine.parquet.footers import open_bytes
 from engine.parquet.pages import leaf_pages, leaf_places
 from engine.parquet.source import plain_file_schema
@@ -48,8 +50,10 @@ def small_file(path: str, groups: Sequence[int], columns: Sequence[str]) -> Smal
             if len(data) > SMALL_BYTES_MAX:
                 return None
             file = open_bytes(data)
-            if not _are_small(opened.descriptor, file.metadata, groups, columns):
-                return None
+            with contextlib.closing(ChunkFile(opened)) as chunks:
+                chunks.fetch(0, [(0, len(data))])
+                if not _are_small(chunks.descriptor, file.metadata, groups, columns):
+                    return None
             table = file.read_row_groups(list(groups), columns=list(columns), use_threads=False)
         except (pa.ArrowException, OSError):
             return None

@@ -70,19 +70,19 @@ cdef bint is_in_block(const uint8_t[::1] block, uint32_t key) noexcept:
     return True
 
 
-def may_be_in(int descriptor, int64_t position, list values not None):
+def may_be_in(file, int64_t position, list values not None):
     """Return whether one of some values, each the bytes of a plain one, may be in the filter at a byte of a file."""
     cdef int64_t size = 0
     cdef uint64_t hashed
     cdef int64_t begin, number
-    header = os.pread(descriptor, HEADER_BYTES, position)
+    header = file.read_at(position, HEADER_BYTES)
     if len(header) < 8:
         raise ValueError("a Bloom filter behind the end of its file")
     begin = position + parse_header(header, &size)
     for value in values:
         hashed = drey_xxh64(<const uint8_t*><const char*>value, len(value), 0)
         number = <int64_t>(((hashed >> 32) * <uint64_t>(size // BLOCK_BYTES)) >> 32)
-        block = os.pread(descriptor, BLOCK_BYTES, begin + number * BLOCK_BYTES)
+        block = file.read_at(begin + number * BLOCK_BYTES, BLOCK_BYTES)
         if len(block) < BLOCK_BYTES or is_in_block(block, <uint32_t>hashed):
             return True
     return False

@@ -49,7 +49,7 @@ from engine.connectors.records_parts import WrittenPart
 from engine.connectors.records_writer import RecordsWriter
 from engine.errors import DataError, PlanError
 from engine.files.native_files import path_or_stream
-from engine.files.paths import local_path
+from engine.files.paths import local_folder
 from engine.parquet.pages import flat_leaves
 from engine.records.plain_types import plain_batch
 from engine.spark.arrow_types import fitted, records_schema, sparks_arrow_schema, sparks_schema
@@ -144,7 +144,7 @@ def _folder(options: Mapping[str, str]) -> Path:
             f"in Python where its table lies: in place of a table, CREATE TEMPORARY VIEW name USING {NAME} "
             "OPTIONS (path '/FOLDER')"
         )
-    return Path(local_path(path, NAME))
+    return Path(local_folder(path, NAME))
 
 
 def _stored_schema(folder: Path) -> pa.Schema:

@@ -42,7 +42,7 @@ from engine.connectors.records_parts import merged_manifest
 from engine.connectors.records_source import records_source
 from engine.connectors.records_writer import written_parts
 from engine.errors import PlanError
-from engine.files.paths import local_path
+from engine.files.paths import local_folder
 from engine.parquet.source import plain_file_schema
 from engine.spark.column_names import columns_of
 from engine.spark.export_checks import MARKS, REASON, BadRows, Checks, clean
@@ -91,7 +91,7 @@ def export_data(
         SchemaError: a column of a type that a record data set cannot hold.
     """
     started = time.monotonic()
-    target = Path(LOCAL.folders.resolved(local_path(output, "export")))
+    target = Path(LOCAL.folders.resolved(local_folder(output, "export")))
     own = checks if isinstance(checks, Checks) else Checks(tuple(checks))
     with errors_of_spark():
         check_types(T.StructType([field for field in data.schema.fields if field.name not in MARKS]))

@@ -18,7 +18,7 @@ from engine.api.environment import Environment
 from engine.connectors.records_manifest import MANIFEST_NAME
 from engine.errors import EngineError, NotYetSupportedError, PlanError
 from engine.files.compression import plain_ending
-from engine.files.paths import is_hidden
+from engine.files.paths import is_hidden, placed_store_errors
 from engine.sql.constants import NoFunctionError, NoValueError
 from engine.sql.datafusion_planner import plan_query
 from engine.sql.lost_meaning import plain_words
@@ -122,7 +122,8 @@ def _first_file(folder: str) -> str:
 
 def read_table(environment: Environment, path: str) -> DataSet:
     """Return the data set at a path."""
-    file_format = format_at(path)
+    with placed_store_errors("sql"):
+        file_format = format_at(path)
     if file_format == "csv":
         return environment.read_csv(path, header=True)
     read: Callable[[str], DataSet] = getattr(environment, f"read_{file_format}")

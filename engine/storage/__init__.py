@@ -5,6 +5,7 @@
 
     file_system.py    FileSystem, Folders, RangeFile, OutputStream: the interface
     file_systems.py   file_system_of: the file system of a path, by its scheme
+    object_store.py   ObjectStore: S3, Google Cloud Storage, Azure, HTTP (store_client.py, store_files.py)
     local.py          LocalFileSystem: files of this machine
     local_folders.py  LocalFolders: folders of this machine as such
     renames.py        renameat2: exchange two paths, or rename without replacing

@@ -20,7 +20,7 @@ Held by: tests/storage/test_local.py
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, BinaryIO, Final, NamedTuple, Protocol, Self
 
@@ -78,12 +78,10 @@ class FolderEntry(Protocol):
         ...
 
 
-class RangeFile(Protocol):
-    """A file that is open for ranges. Thread: any; close it once."""
+class ByteRanges(Protocol):
+    """Something with bytes at positions. Thread: any."""
 
     path: str
-    #: A descriptor of the open file; NO_DESCRIPTOR: there is none.
-    descriptor: int
 
     @property
     def size_bytes(self) -> int:
@@ -92,6 +90,17 @@ class RangeFile(Protocol):
 
     def read_at(self, offset: int, size: int) -> bytes:
         """Return bytes of a range; fewer of them at the end of the file."""
+        ...
+
+
+class RangeFile(ByteRanges, Protocol):
+    """A file that is open for ranges. Thread: any; close it once."""
+
+    #: A descriptor of the open file; NO_DESCRIPTOR: there is none.
+    descriptor: int
+
+    def read_ranges(self, ranges: Sequence[tuple[int, int]]) -> Iterable[tuple[int, bytes]]:
+        """Yield the bytes between pairs of positions, as parts: (position, bytes)."""
         ...
 
     def __enter__(self) -> Self:

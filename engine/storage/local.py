@@ -19,7 +19,7 @@ import io
 import os
 import shutil
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import BinaryIO, Final, Self, cast
 
 from engine.storage.file_system import NO_DESCRIPTOR, FileStatus, FolderEntry
@@ -77,6 +77,10 @@ class LocalRangeFile:
     def read_at(self, offset: int, size: int) -> bytes:
         """Return bytes of a range; fewer of them at the end of the file."""
         return os.pread(self.descriptor, size, offset)
+
+    def read_ranges(self, ranges: Sequence[tuple[int, int]]) -> Iterator[tuple[int, bytes]]:
+        """Yield the bytes between pairs of positions."""
+        return ((begin, self.read_at(begin, end - begin)) for begin, end in ranges)
 
     def __enter__(self) -> Self:
         """Return the file."""

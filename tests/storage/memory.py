@@ -20,6 +20,9 @@ class _Range(io.BytesIO):
     def read_at(self, offset, size):
         return self.getvalue()[offset : offset + size]
 
+    def read_ranges(self, ranges):
+        return [(begin, self.read_at(begin, end - begin)) for begin, end in ranges]
+
 
 class _Output(io.RawIOBase):
     def __init__(self, store, path):

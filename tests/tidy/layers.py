@@ -61,6 +61,7 @@ FORBIDDEN_IN_PURE_ROOMS = frozenset({"pyarrow", "cloudpickle", "pickle", "numpy"
 #: third-party packages and the only rooms that may import them (None: nowhere but tests)
 CONFINED = {
     "kazoo": frozenset({"ha"}),
+    "obstore": frozenset({"storage"}),
     "pyspark": frozenset({"spark", "dataframes", "targets"}),
     "numpy": frozenset[str](),
     "fastavro": frozenset({"connectors"}),

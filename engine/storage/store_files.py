@@ -1,0 +1,144 @@
+"""Objects of a store, open for ranges or as a stream.
+
+    StoreRangeFile      any range, several at once; the end of the object is read once, where footers are
+    StoreStream         from any position; read ahead in growing parts as long as it is read in order
+
+Every request says which version it means: an object that is replaced meanwhile is an error, and no mixture.
+
+Held by: tests/storage/test_object_store.py
+"""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Final, Self
+
+from engine.storage.file_system import NO_DESCRIPTOR
+from engine.storage.store_client import client_library, client_of, place_of, told
+
+#: bytes that are read with the end of an object
+_TAIL_BYTES: Final = 64 << 10
+#: ranges with fewer bytes between them are one request, and requests of one file at the same time
+_JOINED_BYTES: Final = 512 << 10
+_AT_ONCE: Final = 8
+#: bytes of one request: a larger range is several
+_REQUEST_BYTES: Final = 8 << 20
+#: bytes that a stream reads first, and at most, at a time
+_FIRST_BYTES: Final = 256 << 10
+_WINDOW_BYTES: Final = 4 << 20
+
+
+class StoreRangeFile:
+    """An object that is open for ranges. Thread: any."""
+
+    descriptor = NO_DESCRIPTOR
+
+    def __init__(self, path: str, size_bytes: int, tag: str | None) -> None:
+        self.path = path
+        self.size_bytes = size_bytes
+        self._tag = tag
+        self._tail: bytes | None = None
+
+    def read_at(self, offset: int, size: int) -> bytes:
+        """Return bytes of a range; fewer of them at the end of the object."""
+        end = min(self.size_bytes, offset + size)
+        begin = max(0, self.size_bytes - _TAIL_BYTES)
+        if offset >= end:
+            return b""
+        if offset < begin:
+            return self._get(offset, end)
+        if self._tail is None:
+            self._tail = self._get(begin, self.size_bytes)
+        return self._tail[offset - begin : end - begin]
+
+    def read_ranges(self, ranges: Sequence[tuple[int, int]]) -> Iterator[tuple[int, bytes]]:
+        """Yield the bytes between pairs of positions, as parts (position, bytes)."""
+        wanted = [part for begin, end in joined_ranges(ranges) for part in _parts(begin, min(end, self.size_bytes))]
+        if len(wanted) < 2:
+            yield from ((begin, self._get(begin, end)) for begin, end in wanted)
+            return
+        with ThreadPoolExecutor(min(_AT_ONCE, len(wanted)), "drey-store") as requests:
+            contents = requests.map(lambda part: self._get(*part), wanted)
+            yield from ((begin, content) for (begin, _), content in zip(wanted, contents, strict=True))
+
+    def _get(self, begin: int, end: int) -> bytes:
+        place, obstore = place_of(self.path), client_library(self.path)
+        options: dict[str, Any] = {"range": (begin, end)}
+        if self._tag is not None and not self._tag.startswith("W/"):
+            options["if_match"] = self._tag
+        with told(self.path):
+            return bytes(obstore.get(client_of(place), place.key, options=options).bytes())
+
+    def __enter__(self) -> Self:
+        """Return the file."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close the file."""
+
+    def close(self) -> None:
+        """Close the file, of which nothing is open between requests."""
+
+
+def joined_ranges(ranges: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return ranges in order, those that lie near each other as one."""
+    found: list[tuple[int, int]] = []
+    for begin, end in sorted(ranges):
+        if found and begin <= found[-1][1] + _JOINED_BYTES:
+            found[-1] = found[-1][0], max(found[-1][1], end)
+        elif begin < end:
+            found.append((begin, end))
+    return found
+
+
+def _parts(begin: int, end: int) -> list[tuple[int, int]]:
+    return [(each, min(end, each + _REQUEST_BYTES)) for each in range(begin, end, _REQUEST_BYTES)]
+
+
+class StoreStream(io.RawIOBase):
+    """An object that is read from any position."""
+
+    def __init__(self, file: StoreRangeFile) -> None:
+        super().__init__()
+        self.name = file.path
+        self._file = file
+        self._at = self._begin = 0
+        self._window = b""
+        self._next_bytes = _FIRST_BYTES
+
+    def readable(self) -> bool:
+        """Return True."""
+        return True
+
+    def seekable(self) -> bool:
+        """Return True."""
+        return True
+
+    def tell(self) -> int:
+        """Return the position."""
+        return self._at
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        """Go to a position."""
+        start = {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._file.size_bytes}[whence]
+        if start + offset < 0:
+            raise ValueError(f"{self.name}: a position before its beginning")
+        self._at = start + offset
+        return self._at
+
+    def readinto(self, target: Any) -> int:
+        """Fill a buffer, as far as what was read ahead goes; return the number of bytes."""
+        view = memoryview(target).cast("B")
+        end = self._begin + len(self._window)
+        if not self._begin <= self._at < end:
+            self._next_bytes = min(_WINDOW_BYTES, 2 * self._next_bytes) if self._at == end else _FIRST_BYTES
+            self._begin = self._at
+            self._window = self._file.read_at(self._at, max(self._next_bytes, min(len(view), _REQUEST_BYTES)))
+        start = self._at - self._begin
+        part = self._window[start : start + len(view)]
+        view[: len(part)] = part
+        self._at += len(part)
+        return len(part)

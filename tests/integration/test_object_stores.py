@@ -1,0 +1,102 @@
+"""Whole jobs that read from a store: every reader, SQL, folders of values; and no secret anywhere."""
+
+import pyarrow as pa
+import pytest
+
+from drey import Environment, PlanError, col
+from tests.storage.moto_server import KEYS, running
+
+pytestmark = [pytest.mark.integration]
+
+ROWS = pa.table({"k": [index % 3 for index in range(3000)], "v": range(3000), "s": [f"{i}" for i in range(3000)]})
+
+
+@pytest.fixture(scope="module")
+def store():
+    with running("data") as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def outputs(tmp_path_factory, store):
+    """Upload what jobs have written, by format and in folders of values."""
+    folder = tmp_path_factory.mktemp("outputs")
+    with Environment() as env:
+        rows = env.from_arrow(ROWS)
+        for name in ("csv", "json", "ipc", "orc", "parquet"):
+            options = {"header": True} if name == "csv" else {}
+            getattr(rows, f"write_{name}")(folder / name, **options)
+        rows.write_parquet(folder / "hive", partition_by=["k"])
+        env.execute()
+    store.upload(folder, "out")
+    return "s3://data/out"
+
+
+@pytest.fixture
+def env(store):
+    with Environment(config={**store.settings, "parallelism.default": 2}) as found:
+        yield found
+
+
+def ordered(data):
+    return sorted(data.to_arrow().to_pylist(), key=lambda row: row["v"])
+
+
+@pytest.mark.quick
+def test_a_job_reads_parquet_of_a_store_with_filters_joins_and_sql(env, outputs):
+    data = env.read_parquet(f"{outputs}/parquet")
+    few = data.filter(col("v") < 10).select("k", "v")
+    assert ordered(few) == [{"k": row % 3, "v": row} for row in range(10)]
+    joined = data.join(env.read_parquet(f"{outputs}/parquet/*.parquet").select("v"), on="v").count()
+    assert joined == 3000
+    counted = env.sql(f"SELECT k, count(*) AS n FROM '{outputs}/hive' WHERE k > 0 GROUP BY k ORDER BY k")
+    assert counted.to_arrow().to_pylist() == [{"k": 1, "n": 1000}, {"k": 2, "n": 1000}]
+
+
+@pytest.mark.parametrize("name", ["csv", "json", "ipc", "orc", "parquet"])
+def test_rows_of_each_reader_come_back(env, outputs, name):
+    options = {"header": True, "schema": ROWS.schema} if name == "csv" else {}
+    assert ordered(getattr(env, f"read_{name}")(f"{outputs}/{name}", **options)) == ROWS.to_pylist()
+    assert env.read(name, f"{outputs}/{name}/*", **options).count() == 3000
+
+
+def test_folders_of_values_are_columns_and_skipped(env, outputs):
+    data = env.read_parquet(f"{outputs}/hive", file_name_column="file")
+    assert [row["v"] for row in ordered(data.filter(col("k") == 1))] == list(range(1, 3000, 3))
+    assert data.limit(1).collect()[0]["file"].startswith(f"{outputs}/hive/k=")
+
+
+@pytest.mark.quick
+def test_secrets_are_in_no_plan_page_pickle_or_message(env, outputs, store):
+    data = env.read_parquet(f"{outputs}/parquet")
+    shown = [data.explain(), repr(data), repr(env), repr(env.configuration), str(env.configuration.as_texts())]
+    with pytest.raises(PlanError) as caught:
+        env.read_parquet("s3://other/a.parquet")
+    shown += [str(caught.value), repr(caught.value.__context__)]
+    for secret in KEYS.values():
+        assert not [text for text in shown if secret in text]
+    assert not [key for key in env.configuration.as_texts() if key.startswith("storage.")]
+
+
+def test_writing_to_a_store_is_refused_before_anything_is_done(env, outputs):
+    data = env.read_parquet(f"{outputs}/parquet")
+    for name in ("csv", "json", "ipc", "orc", "parquet", "text", "records"):
+        with pytest.raises(PlanError, match=rf"write_{name}\('s3://data/new'\): object stores are read by the readers"):
+            getattr(data, f"write_{name}")("s3://data/new")
+    with pytest.raises(PlanError, match="object stores are read by the readers"):
+        data.write("csv", "s3://data/new")
+    with pytest.raises(PlanError, match="object stores are read by the readers"):
+        env.read_records(f"{outputs}/parquet")
+    with pytest.raises(PlanError, match="object stores are read by the readers"):
+        env.read_csv(f"{outputs}/csv", header=True, on_bad_row="skip", bad_rows_path="s3://data/bad")
+    with pytest.raises(TypeError, match=r"read_csv\(\) has no option storage_options=: write config="):
+        env.read_csv(f"{outputs}/csv", storage_options={})
+
+
+def test_environments_read_with_their_own_settings(store, outputs):
+    settings = {**store.settings, "storage.s3.allow-http": False}
+    with Environment(config=store.settings) as first, Environment(config=settings) as second:
+        data = first.read_parquet(f"{outputs}/parquet")
+        with pytest.raises(PlanError, match="allow-http"):
+            second.read_parquet(f"{outputs}/parquet")
+        assert data.count() == 3000

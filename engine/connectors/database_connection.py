@@ -42,7 +42,7 @@ _PASSING: Final = ("08", "40", "53", "57")
 
 
 def kept_apart(uri: str) -> str:
-    """Return what may be shown of a URI; the rest stays in this process. Raises: ConfigurationError."""
+    """Return a URI without its password; the rest stays in this process. Raises: ConfigurationError."""
     if uri.startswith(_OF_ENVIRONMENT):
         dialect_of(uri)
         return uri

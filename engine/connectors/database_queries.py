@@ -52,7 +52,7 @@ def quoted(name: str) -> str:
 
 
 def from_text(query: str) -> str:
-    """Return what stands behind FROM: a table, with or without its schema, or a query."""
+    """Return the text behind FROM: a table, with or without its schema, or a query."""
     text = query.strip().rstrip(";").rstrip()
     if _TABLE.fullmatch(text):
         return ".".join(map(quoted, text.split(".")))

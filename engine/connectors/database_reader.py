@@ -67,7 +67,7 @@ class DatabaseReader:
                     yield from bounded_batches(kept.select(list(self._spec.columns)), rows_max)
 
     def _rows(self, connection: Any, split: SourceSplit) -> Iterator[pa.RecordBatch]:
-        """Yield what the driver gives for a range, with the types of the plan."""
+        """Yield the batches of a range, with the types of the plan."""
         column = self._options["partition_on"]
         limits = range_text(column, self._schema.field(column).type, split) if column else ""
         where = [*([limits] if limits else []), *self._conditions]

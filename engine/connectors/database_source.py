@@ -43,7 +43,7 @@ def database_source(
     partitions: int = 1,
     batch_rows: int | None = None,
 ) -> tuple[FormatSource, SourceStatistics, pa.Schema]:
-    """Return a source of a table or a query, what is known of its size, and its schema.
+    """Return a source of a table or a query, its statistics and its schema.
 
     Raises: ConfigurationError (arguments, no driver), SchemaError (types), DataError, ResourceError (the database).
     """

@@ -257,12 +257,23 @@ class SourceCalls(ABC):
             f"read_iceberg({table!r}); env.from_arrow(table.scan().to_arrow_batch_reader()) takes what pyiceberg reads"
         )
 
-    def read_database(self, query: str, connection: Any = None) -> DataSet:
-        """Refuse: databases are not read yet."""
-        raise NotYetSupportedError(
-            "read_database; env.from_arrow(...) takes Arrow data, such as cursor.fetch_arrow_table() of ADBC, "
-            "connection.sql(query) of DuckDB, or connectorx.read_sql(uri, query, return_type='arrow')"
-        )
+    def read_database(
+        self,
+        query: str,
+        uri: str,
+        partition_on: str | None = None,
+        partitions: int | None = None,
+        batch_rows: int | None = None,
+        rate_limit: float | None = None,
+    ) -> DataSet:
+        """Read a table or a query of PostgreSQL or SQLite (the extra ``databases``).
+
+        ``uri``: "postgresql://user@host/name", "sqlite:///folder/file", or "env:NAME", an environment variable that
+        holds one; a password stays in this process. ``partition_on``: a column of integers, dates or timestamps, of
+        which ``partitions`` ranges are read at the same time.
+        """
+        options = {"uri": uri, "partition_on": partition_on, "partitions": partitions, "batch_rows": batch_rows}
+        return self._read("database", query, PathOptions(None, None, "strict"), rate_limit, None, options)
 
     def from_arrow(self, data: Any, rate_limit: float | None = None) -> DataSet:
         """Take anything with the Arrow C stream interface: pyarrow, Polars, DuckDB, pandas. The data is copied."""

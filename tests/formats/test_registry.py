@@ -37,6 +37,7 @@ SPECS = {
     "avro": FormatSource("avro", (), (), b"", ("a",)),
     "records": ParquetSource((), (), ("a",)),
     "arrow": ArrowSource((), (), ("a",), inline=b""),
+    "database": FormatSource("database", (), (), b"", ("a",)),
     "paths": PathSource(TextSource((), (), ("line",)), (), (), ("line",), b"", {}),
 }
 
@@ -125,7 +126,7 @@ def test_a_format_of_an_installed_package_is_found_by_its_entry_point(monkeypatc
     monkeypatch.setattr(importlib.metadata, "entry_points", lambda group, name: points.get(name, []))
     format_named.cache_clear()
     assert isinstance(format_named("plain"), Plainest)
-    with pytest.raises(PlanError, match="there is no format 'plane': this process knows arrow, avro, csv, ipc"):
+    with pytest.raises(PlanError, match="there is no format 'plane': this process knows arrow, avro, csv, database"):
         format_named("plane")
     format_named.cache_clear()
 

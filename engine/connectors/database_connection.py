@@ -1,0 +1,185 @@
+"""Connections to databases by ADBC, and URIs of which no password leaves the process.
+
+    shown, full = kept_apart("postgresql://me:pw@host/db")   "postgresql://me@host/db"; this process keeps the password
+    with connected(shown) as connection: ...                 in the same process, or where none is needed
+    "env:SALES_URI"                                          each process looks the URI up in its own environment
+
+A plan holds the shown URI alone, so that no log, page, REST answer or file of a job has a password. Texts of drivers
+are passed on without what is secret. PostgreSQL's own means work in every process: PGPASSWORD, PGPASSFILE.
+ADBC is imported at need; below 1.12 it changed values of NUMERIC, so that older packages are refused.
+
+Held by: tests/connectors/test_database_connection.py
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlencode, urlsplit
+
+from engine.errors import ConfigurationError, DataError, EngineError, ResourceError
+from engine.storage.file_systems import is_file
+
+POSTGRESQL: Final = "postgresql"
+SQLITE: Final = "sqlite"
+#: dialects by the scheme of a URI
+_DIALECTS: Final = {"postgresql": POSTGRESQL, "postgres": POSTGRESQL, "sqlite": SQLITE}
+_DRIVERS: Final = {POSTGRESQL: "adbc_driver_postgresql", SQLITE: "adbc_driver_sqlite"}
+_VERSION_MIN: Final = (1, 12)
+_OF_ENVIRONMENT: Final = "env:"
+#: parameters of a URI that are secrets
+_SECRETS: Final = frozenset({"password", "sslpassword"})
+#: full URIs of this process, by what is shown of them
+_FULL: Final[dict[str, str]] = {}
+_HIDDEN: Final = "***"
+#: SQLSTATE classes of errors that another attempt may not meet: connections, conflicts, resources, the server's end
+_PASSING: Final = ("08", "40", "53", "57")
+
+
+def kept_apart(uri: str) -> str:
+    """Return a URI without its password; the rest stays in this process. Raises: ConfigurationError."""
+    if uri.startswith(_OF_ENVIRONMENT):
+        dialect_of(uri)
+        return uri
+    scheme = uri.partition("://")[0]
+    if scheme not in _DIALECTS:
+        raise ConfigurationError(
+            "read_database: uri= begins with postgresql:// or sqlite://, or is env:NAME, an environment variable"
+        )
+    if scheme == SQLITE:
+        return f"{SQLITE}://{Path(uri[len('sqlite://') :]).absolute()}"
+    parts = _parts(uri)
+    if not _secrets_of(uri):
+        return uri
+    user, at, host = parts.netloc.rpartition("@")
+    kept = [(key, value) for key, value in parse_qsl(parts.query, True) if key.lower() not in _SECRETS]
+    query = urlencode(kept)
+    shown = f"{scheme}://{user.partition(':')[0]}{at}{host}{parts.path}{'?' if query else ''}{query}"
+    _FULL[shown] = uri
+    return shown
+
+
+def _parts(uri: str) -> SplitResult:
+    """Return the parts of a URI; one in which a password may lie elsewhere is refused, and not shown."""
+    try:
+        parts = urlsplit(uri)
+    except ValueError:
+        parts = urlsplit("//@@")
+    if parts.fragment or "@" in f"{parts.netloc.rpartition('@')[0]}{parts.path}{parts.query}":
+        raise ConfigurationError(
+            "read_database: uri= cannot be taken apart: within user and password write / as %2F, ? as %3F, # as %23,"
+            " @ as %40 (urllib.parse.quote(password, safe=''))"
+        )
+    return parts
+
+
+def needs_password(uri: str) -> bool:
+    """Whether this process keeps a password of a shown URI."""
+    return uri in _FULL
+
+
+def dialect_of(uri: str) -> str:
+    """Return the dialect of a URI."""
+    return _DIALECTS.get(_from_environment(uri).partition("://")[0]) or _no_scheme(uri)
+
+
+def _no_scheme(uri: str) -> str:
+    raise ConfigurationError(f"database {uri}: the variable holds no URI of postgresql:// or sqlite://")
+
+
+def _from_environment(uri: str) -> str:
+    if not uri.startswith(_OF_ENVIRONMENT):
+        return uri
+    name = uri[len(_OF_ENVIRONMENT) :]
+    if not os.environ.get(name):
+        raise ConfigurationError(
+            f"database {uri}: this process has no environment variable {name}; set it where the job is planned, and on"
+            " a cluster for each TaskManager"
+        )
+    return os.environ[name]
+
+
+def _secrets_of(uri: str) -> set[str]:
+    """Return the passwords of a URI, as they are written and as they are meant."""
+    if uri.startswith(SQLITE):
+        return set()
+    parts = _parts(uri)
+    found = {parts.netloc.rpartition("@")[0].partition(":")[2]}
+    found |= {value for key, value in parse_qsl(parts.query) if key.lower() in _SECRETS}
+    found |= {pair.partition("=")[2] for pair in parts.query.split("&") if pair.partition("=")[0].lower() in _SECRETS}
+    return {form for one in found for form in (one, unquote(one)) if form}
+
+
+def _without_secrets(text: str, uri: str) -> str:
+    for secret in sorted(_secrets_of(uri), key=len, reverse=True):
+        text = text.replace(secret, _HIDDEN)
+    return text
+
+
+def _driver(dialect: str) -> Any:
+    """Return the module of a driver. Raises: ConfigurationError."""
+    package = _DRIVERS[dialect]
+    advice = "install it: pip install 'drey-engine[databases]'"
+    try:
+        driver = importlib.import_module(f"{package}.dbapi")
+    except ImportError:
+        raise ConfigurationError(f"read_database without the package {package.replace('_', '-')}; {advice}") from None
+    version = str(importlib.import_module(package).__version__)
+    if tuple(map(int, re.findall(r"\d+", version)[:2])) < _VERSION_MIN:
+        raise ConfigurationError(
+            f"read_database with {package.replace('_', '-')} {version}, which changes values of NUMERIC; it must be"
+            f" 1.12 or newer: {advice}"
+        )
+    return driver
+
+
+@contextmanager
+def connected(uri: str, *, has_password: bool = False) -> Iterator[Any]:
+    """Have a connection to a shown URI; what drivers raise meanwhile is an error of the engine without secrets.
+
+    Args: has_password: the client was given one.
+    Raises: ConfigurationError, ResourceError (another attempt may help), DataError.
+    """
+    if has_password and uri not in _FULL:
+        raise ConfigurationError(
+            f"database {uri}: the password in uri= stays in the process that plans the job; on a cluster pass"
+            " uri='env:NAME' and set that variable for each TaskManager, or use PGPASSFILE there"
+        )
+    full = _FULL.get(uri) or _from_environment(uri)
+    dialect = dialect_of(full)
+    driver = _driver(dialect)
+    connection = None
+    try:
+        connection = driver.connect(_place(full) if dialect == SQLITE else full, autocommit=True)
+        yield connection
+    except EngineError:
+        raise
+    except (driver.Error, OSError, ValueError) as error:
+        said = _without_secrets(str(error).strip(), full)
+        raise _failure(error, f"database {uri}: {said}", is_open=connection is not None, dialect=dialect) from None
+    finally:
+        if connection is not None:
+            connection.close()
+
+
+def _place(uri: str) -> str:
+    """Return a database file for SQLite, which is opened for reading alone."""
+    path = uri[len("sqlite://") :]
+    if not is_file(path):
+        raise ConfigurationError(f"database {uri}: there is no file {path}")
+    return f"file:{quote(path)}?mode=ro"
+
+
+def _failure(error: Exception, text: str, *, is_open: bool, dialect: str) -> EngineError:
+    if not is_open:
+        return ResourceError(f"{text}; is the server there, and does it let this user in?")
+    state = getattr(error, "sqlstate", None) or "".join(re.findall(r"SQLSTATE: (\w{5})", str(error))[:1])
+    # While rows are streamed, the driver leaves out the code: what the server says of the statement is an ERROR.
+    is_lost = dialect == POSTGRESQL and isinstance(error, OSError) and "ERROR:" not in str(error)
+    is_passing = state.startswith(_PASSING) if state else is_lost
+    return ResourceError(text) if is_passing else DataError(text)

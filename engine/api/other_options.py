@@ -44,7 +44,7 @@ _OF_FILES: Final = _by_name(
     ),
     (
         "storage_options credential_provider",
-        "config={'storage.s3.region': ...} of the Environment, or variables such as AWS_REGION: a plan has no secrets",
+        "the options storage.* of the Environment, or variables such as AWS_REGION: a plan has no secrets",
     ),
     ("codec", "compression="),
     (

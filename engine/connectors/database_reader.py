@@ -3,9 +3,8 @@
     range ──► SELECT wanted columns … WHERE range AND filters ──► driver's stream ──► types of the plan ──► filters that
                                                                                                          are left
 
-The driver gives batches while the database sends rows; PostgreSQL's are as large as the reader's share of memory
-allows, 1 MB at most, SQLite's have ``batch_rows`` rows. Each range is a statement of its
-own, with its own view of the data.
+The driver gives batches while the database sends rows; PostgreSQL's are as large as the reader's reservation allows,
+1 MB at most, SQLite's have ``batch_rows`` rows. Each range is a statement of its own, with its own view of the data.
 
 Held by: tests/connectors/test_database.py
 """

@@ -45,9 +45,9 @@ def _infer_scalar(value: Any) -> pa.Scalar:
     try:
         scalar = scalar_of(value)
         # Values of pandas are also Python's, with microseconds; their nanoseconds need a type of their own.
-        if isinstance(value, datetime.datetime) and getattr(value, "nanosecond", 0) and scalar.is_valid:
+        if isinstance(value, datetime.datetime) and getattr(value, "nanosecond", False) and scalar.is_valid:
             return scalar_of(value, pa.timestamp("ns", scalar.type.tz))
-        if isinstance(value, datetime.timedelta) and getattr(value, "nanoseconds", 0) and scalar.is_valid:
+        if isinstance(value, datetime.timedelta) and getattr(value, "nanoseconds", False) and scalar.is_valid:
             return scalar_of(value, pa.duration("ns"))
         return scalar
     except _UNFIT as error:

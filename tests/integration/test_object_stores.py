@@ -89,7 +89,7 @@ def test_writing_to_a_store_is_refused_before_anything_is_done(env, outputs):
         env.read_records(f"{outputs}/parquet")
     with pytest.raises(PlanError, match="object stores are read by the readers"):
         env.read_csv(f"{outputs}/csv", header=True, on_bad_row="skip", bad_rows_path="s3://data/bad")
-    with pytest.raises(TypeError, match=r"read_csv\(\) has no option storage_options=: write config="):
+    with pytest.raises(TypeError, match=r"read_csv\(\) has no option storage_options=: write the options storage"):
         env.read_csv(f"{outputs}/csv", storage_options={})
 
 

@@ -430,11 +430,12 @@ def test_an_expression_that_is_nested_too_deep_says_what_to_do(environment):
     for _ in range(190):
         expression = expression + col("a")
     assert data.select(expression.alias("b")).sort("b").collect()[0].b == 191
-    for _ in range(800):
-        expression = expression + col("a")
+    expression = col("a")
+    for _ in range(990):
+        expression = -expression
     with pytest.raises(SchemaError, match=r"nested 991 deep, at most 200 .* a column by with_columns\(\) first"):
         data.select(expression.alias("b"))
-    deep = functools.reduce(lambda left, right: left | right, [col("a") == number for number in range(2000)])
+    deep = functools.reduce(lambda inner, _: ~inner, range(1999), col("a") == 1)
     uses = [
         lambda: data.filter(deep),
         lambda: data.agg(x=count_if(deep)),

@@ -92,7 +92,7 @@ ENDED = {
 }
 #: decimals of more digits than 38
 WIDE = frozenset({"decimal256", "list_decimal256"})
-NOT_ON_SPARK = UNIONS | INTERVAL | {"struct_empty"}
+NOT_ON_SPARK = UNIONS | INTERVAL | EXTENSIONS | {"struct_empty", "list_uuid", "struct_uuid"}
 NOT_IN_POLARS = UNIONS | INTERVAL | WIDE
 #: numpy has no nulls among floats: they are NaN there
 NAN = frozenset({"float16", "float32", "float64", "dictionary_float16", "runs_float16", "list_float16"})

@@ -32,8 +32,10 @@ from engine.gateways.messages import (
     RequestLeader,
     RequestSlotOverview,
 )
+from engine.gateways.protocol import this_program
 from engine.ids import AllocationId, JobId, ResourceId
 from engine.rpc.codec import MessageCodec
+from engine.rpc.program import PROGRAM_HEADER
 from engine.transport.frames import HEADER_BYTES, FrameKind, decode_header, encode_frame
 from engine.transport.greeting_channel import GreetingChannel
 from engine.transport.handshake import Greeting, greet_as_reader
@@ -57,6 +59,8 @@ MESSAGES = [
         NotifySlotFree(ResourceId.random(), 0, AllocationId.random()),
     )
 ]
+#: program that the attackers say they are: others are refused before their bodies are looked at
+PROGRAM = this_program("client")
 
 
 def mutated(random_, content):
@@ -120,6 +124,7 @@ class HttpFuzz:
     def _request(self, method, path, body, header=None, length=None):
         host, port = self.address
         lines = [f"{method} {path} HTTP/1.1", f"Host: {host}:{port}", "X-Drey-Epoch: 1", "Connection: close"]
+        lines += [f"{PROGRAM_HEADER}: {PROGRAM.header}"]
         lines += [f"Content-Length: {len(body) if length is None else length}"]
         lines += [f"Authorization: {header}"] if header else []
         return "\r\n".join([*lines, "", ""]).encode() + body
@@ -241,7 +246,7 @@ class DataFuzz:
                 connection.settimeout(seconds)
 
         with self._connected() as connection:
-            greet_as_reader(GreetingChannel(Tap(), TIMEOUT_S), Greeting("drey", self._credentials))
+            greet_as_reader(GreetingChannel(Tap(), TIMEOUT_S), Greeting("drey", self._credentials, PROGRAM))
         return b"".join(sent)
 
     def replayed(self):
@@ -261,7 +266,7 @@ class DataFuzz:
         """Frames of one who has the secret, until the other side has enough of them."""
         with self._connected() as connection:
             try:
-                greet_as_reader(GreetingChannel(connection, TIMEOUT_S), Greeting("drey", self._credentials))
+                greet_as_reader(GreetingChannel(connection, TIMEOUT_S), Greeting("drey", self._credentials, PROGRAM))
             except (EngineError, OSError) as error:
                 return f"not greeted: {type(error).__name__}"
             with contextlib.suppress(ConnectionError):

@@ -18,7 +18,7 @@ from engine.transport.handshake import Greeting, greet_as_reader
 from tests.chaos.cluster import ChaosCluster
 from tests.chaos.conftest import IS_SHORT, JOB, RATE, rows_of
 from tests.chaos.footprint import sample
-from tests.chaos.fuzz import DataFuzz, HttpFuzz, SlowLoris
+from tests.chaos.fuzz import PROGRAM, DataFuzz, HttpFuzz, SlowLoris
 
 #: attacks on each port
 COUNT = int(os.environ.get("FUZZ_COUNT", "150" if IS_SHORT else "2000"))
@@ -45,7 +45,7 @@ class GoodClient(threading.Thread):
                 self._cluster.get("/overview")
                 for port in self._data_ports:
                     with socket.create_connection(("127.0.0.1", port), 20) as connection:
-                        greet_as_reader(GreetingChannel(connection, 20), Greeting("drey", self._credentials))
+                        greet_as_reader(GreetingChannel(connection, 20), Greeting("drey", self._credentials, PROGRAM))
             except Exception as error:
                 self.failures.append(repr(error))
             self.took_s.append(time.monotonic() - began_s)

@@ -212,7 +212,9 @@ def test_what_has_no_cheap_way_is_refused(open_environment, rows):
     data = open_environment().from_arrow(rows)
     sliding = {"order_by": "id", "rows": (-2, 0)}
     for made in (count_distinct("j"), max_by("x", "y"), sum_("j", distinct=True)):
-        with pytest.raises(NotYetSupportedError, match=r"a frame that begins behind the first row is not supported yet; begin it"):
+        with pytest.raises(
+            NotYetSupportedError, match=r"a frame that begins behind the first row is not supported yet; begin it"
+        ):
             data.select(a=made.over(**sliding))
     for made in (mode_of("j"), skewness("x"), median("x")):
         with pytest.raises(NotYetSupportedError, match=r"over frames \(of whole partitions alone: leave out order_by="):

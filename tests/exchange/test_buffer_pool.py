@@ -91,7 +91,7 @@ def test_the_required_minimum_is_there_even_when_others_hold_everything() -> Non
 
 def test_a_network_pool_that_is_too_small_degrades_and_logs(caplog: pytest.LogCaptureFixture) -> None:
     network = NetworkBufferPool(4, 4096)
-    with caplog.at_level(logging.WARNING):
+    with caplog.at_level(logging.INFO):
         first = network.local_pool(3, 3, "a")
         second = network.local_pool(3, 3, "b")
         third = network.local_pool(3, 3, "c")

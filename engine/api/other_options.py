@@ -144,7 +144,7 @@ def _told(function: FunctionType) -> Callable[..., Any]:
     is_open = bool(code.co_flags & CO_VARKEYWORDS)
     names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     name = function.__name__
-    more = _MORE.get(name if name.startswith("read") else "".join(name.partition("_")[:2])) if is_open else None
+    more = _MORE.get("write_" if name.startswith("write_") else name) if is_open else None
     if is_open and more is None:
         return function  # names of columns, or options of any format
 
@@ -171,7 +171,7 @@ def _csv_options() -> Iterable[str]:
 
 
 _NO_HELP: Final[Mapping[str, str]] = MappingProxyType({})
-#: options of calls that take them as ``**options``: of one that reads by its name, of those that write by that word
+#: options of calls that take them as ``**options``, by the call's name; "write_": of each call that begins so
 _MORE: Final = {"read_csv": _csv_options, "write_": _sink_options}
 
 

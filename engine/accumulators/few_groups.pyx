@@ -56,6 +56,7 @@ from engine.records.arrow_batch cimport (
     KIND_UINT32,
     ColumnView,
 )
+from engine.records.number_types cimport Narrow
 
 cdef extern from *:
     """
@@ -77,14 +78,6 @@ cdef enum:
     NO_PLACE = 255
     ROWS_MIN = 128              # below, listing costs more than it saves
     REST = 64                   # blocks that are not looked at after one of too many groups
-
-ctypedef fused Narrow:
-    int8_t
-    int16_t
-    int32_t
-    uint8_t
-    uint16_t
-    uint32_t
 
 ctypedef fused Real:
     float

@@ -50,6 +50,7 @@ from engine.records.arrow_batch cimport (
     ColumnView,
     column_is_null,
 )
+from engine.records.number_types cimport Integer
 
 cdef extern from *:
     """
@@ -77,16 +78,6 @@ cdef extern from *:
     """
     double half_to_double "drey_half_to_double" (uint16_t half) noexcept nogil
     int compare_int256 "drey_compare_int256" (const uint8_t* left, const uint8_t* right) noexcept nogil
-
-ctypedef fused Integer:
-    int8_t
-    int16_t
-    int32_t
-    int64_t
-    uint8_t
-    uint16_t
-    uint32_t
-    uint64_t
 
 ctypedef fused Ordered:
     int8_t

@@ -43,6 +43,7 @@ from engine.records.arrow_batch cimport (
     ColumnView,
     column_is_null,
 )
+from engine.records.number_types cimport Integer, Narrow
 from engine.records.row_codec cimport RowCodec
 
 import pyarrow as pa
@@ -61,24 +62,6 @@ cdef enum:
     RANGE_REST = 60
 
 cdef object INT32 = pa.int32()
-
-ctypedef fused Narrow:
-    int8_t
-    int16_t
-    int32_t
-    uint8_t
-    uint16_t
-    uint32_t
-
-ctypedef fused Integer:
-    int8_t
-    int16_t
-    int32_t
-    int64_t
-    uint8_t
-    uint16_t
-    uint32_t
-    uint64_t
 
 
 @cython.final

@@ -22,14 +22,9 @@ from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from engine.aggregate.group_directory cimport GroupDirectory, directory_group
 from engine.records.arrow_batch cimport KIND_BOOL, ColumnView
 from engine.records.byte_kernels cimport load64, prefetch
+from engine.records.number_types cimport Word
 from engine.records.ordered_number cimport ORDER_SIGNED, ORDER_UNSIGNED, order_of_kind
 from engine.records.row_codec cimport RowCodec
-
-ctypedef fused Word:
-    uint8_t
-    uint16_t
-    uint32_t
-    uint64_t
 
 
 cdef bint are_integer_keys(RowCodec codec) noexcept:

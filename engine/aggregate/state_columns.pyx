@@ -27,6 +27,7 @@ from engine.aggregate.group_table cimport GroupTable
 from engine.aggregate.outside_states cimport read_values
 from engine.aggregate.value_states cimport ValueSlot, value_bytes
 from engine.records.arrow_batch cimport KIND_BOOL, KIND_LARGE_BYTES
+from engine.records.number_types cimport Offset
 from engine.records.outside_values cimport values_lie_outside
 
 import pyarrow as pa
@@ -36,10 +37,6 @@ from engine.records.arrow_functions import pc
 
 cdef enum:
     BRIEF_GROUPS = 2048             # are looked through in less time than it takes to give the GIL away and get it back
-
-ctypedef fused Offset:
-    int32_t
-    int64_t
 
 
 cdef uint8_t* buffer_address(object buffer) except? NULL:

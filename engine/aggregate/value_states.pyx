@@ -37,12 +37,9 @@ from engine.accumulators.state_kernels cimport (
 from engine.aggregate.group_store cimport RECORD_VALUE, GroupStore, store_drop_large, store_place
 from engine.memory.page_pool cimport PagePool
 from engine.records.arrow_batch cimport KIND_LARGE_BYTES, ArrowBatch, column_is_null
+from engine.records.number_types cimport Offset
 from engine.records.outside_keys cimport LENGTH_OUTSIDE, compare_outside
 from engine.records.outside_values cimport values_lie_outside
-
-ctypedef fused Offset:
-    int32_t
-    int64_t
 
 
 cdef inline int compare_mixed(const ValueSlot* slot, bint slot_is_reference, const ValueScan* scan) noexcept nogil:

@@ -35,6 +35,7 @@ from engine.records.arrow_batch cimport (
     ColumnView,
 )
 from engine.records.byte_kernels cimport bits_from
+from engine.records.number_types cimport Narrow
 
 cdef extern from *:
     """
@@ -101,14 +102,6 @@ cdef extern from *:
     int lower_half "drey_lower_half" (const uint8_t* source, uint8_t* target, int64_t count) noexcept nogil
     void as_words "drey_as_words" (const uint8_t* source, int width, uint8_t* target, int words,
                                    int64_t count) noexcept nogil
-
-ctypedef fused Narrow:
-    int8_t
-    int16_t
-    int32_t
-    uint8_t
-    uint16_t
-    uint32_t
 
 
 cdef inline void spread_integers(const Narrow* source, int64_t* target, int64_t count) noexcept nogil:

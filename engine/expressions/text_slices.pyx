@@ -17,13 +17,11 @@ Held by: tests/expressions/test_text_slices.py
 from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint8_t, uint64_t
 from libc.string cimport memcpy
 
+from engine.records.number_types cimport Offset
+
 import pyarrow as pa
 
 from engine.records.arrow_functions import pc
-
-ctypedef fused Offset:
-    int32_t
-    int64_t
 
 
 cdef inline bint is_inside(const uint8_t* text, int64_t position, int64_t size) noexcept nogil:

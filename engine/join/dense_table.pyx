@@ -36,6 +36,7 @@ from engine.memory.page_pool cimport PagePool
 from engine.memory.status cimport STATUS_FULL, STATUS_OK
 from engine.records.arrow_batch cimport ArrowBatch
 from engine.records.byte_kernels cimport prefetch
+from engine.records.number_types cimport Word
 
 cdef enum:
     CELLS_PER_ROW = 8
@@ -45,12 +46,6 @@ cdef enum:
     PREFETCH_DISTANCE = 16          # rows between one whose cell is asked for and one that is inserted
 
 cdef uint64_t REACH = <uint64_t>8 << 32     # bytes that references of 32 bits to multiples of 8 reach
-
-ctypedef fused Word:
-    uint8_t
-    uint16_t
-    uint32_t
-    uint64_t
 
 
 @cython.final

@@ -38,6 +38,7 @@ from engine.join.entry_pages cimport LINK_SIZE, open_page, place_in_page, releas
 from engine.join.join_side cimport JoinSide
 from engine.memory.page_pool cimport PagePool
 from engine.records.arrow_batch cimport KIND_BYTES, ArrowBatch, ColumnView
+from engine.records.number_types cimport Word
 from engine.records.row_codec cimport row_size
 from engine.records.short_text cimport ShortText, equal_short_texts, place_of_short_text, read_short_text
 
@@ -47,12 +48,6 @@ cdef int64_t CELLS_PER_ROW = dictionary_limits.CELLS_PER_ROW
 
 cdef enum:
     SPARE_PAGES = 64                # that the first rows may take beyond that
-
-ctypedef fused Word:
-    uint8_t
-    uint16_t
-    uint32_t
-    uint64_t
 
 
 @cython.final

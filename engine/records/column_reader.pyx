@@ -17,6 +17,7 @@ from libc.string cimport memcpy
 
 from engine.memory.status cimport STATUS_CORRUPT, STATUS_OK
 from engine.records.byte_kernels cimport copy_bytes, load64, prefetch
+from engine.records.number_types cimport Offset
 
 cdef struct Word16:
     uint64_t[2] words
@@ -31,10 +32,6 @@ ctypedef fused Word:
     uint64_t
     Word16
     Word32
-
-ctypedef fused Offset:
-    int32_t
-    int64_t
 
 cdef enum:
     SHORT = 16                 # bytes of a copy that does not look at the length

@@ -20,12 +20,7 @@ from libc.string cimport memcpy, memset
 
 from engine.records.arrow_batch cimport KIND_FIXED_BYTES, KIND_INT8, ColumnView
 from engine.records.batch_builder cimport BatchBuilder, padded
-
-ctypedef fused Word:
-    uint8_t
-    uint16_t
-    uint32_t
-    uint64_t
+from engine.records.number_types cimport Word
 
 ctypedef fused RowNumber:
     int32_t

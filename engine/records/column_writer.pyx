@@ -24,6 +24,7 @@ from engine.records.arrow_batch cimport (
 )
 from engine.records.byte_kernels cimport copy_bytes, store64
 from engine.records.nested_value cimport body_size, write_body
+from engine.records.number_types cimport Offset
 
 cdef struct Word16:
     uint64_t[2] words
@@ -41,10 +42,6 @@ ctypedef fused Word:
 
 cdef enum:
     SHORT = 16                 # bytes of a copy that does not look at the length
-
-ctypedef fused Offset:
-    int32_t
-    int64_t
 
 
 cdef inline void _set_null(uint8_t* row, int32_t null_index) noexcept nogil:

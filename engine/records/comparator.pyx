@@ -27,6 +27,7 @@ from libc.string cimport memcmp, memset
 from engine.errors import SchemaError
 from engine.records.arrow_batch cimport ArrowBatch, ColumnView, KIND_BOOL, KIND_LARGE_BYTES, column_is_null
 from engine.records.byte_kernels cimport equal_bytes, load16, load32, load64
+from engine.records.number_types cimport Word
 from engine.records.key_types import check_key_columns, column_index
 from engine.records.ordered_number cimport (
     ORDER_BYTES,
@@ -40,12 +41,6 @@ from engine.records.ordered_number cimport (
 from engine.records.outside_keys cimport LENGTH_OUTSIDE, compare_outside, equal_outside
 from engine.records.outside_values cimport values_lie_outside
 from engine.records.row_codec cimport RowCodec, row_is_null
-
-ctypedef fused Word:
-    uint8_t
-    uint16_t
-    uint32_t
-    uint64_t
 
 
 # ------------------------------------------------------------------------------------------------------- equality

@@ -32,6 +32,7 @@ from engine.records.arrow_batch cimport (
 )
 from engine.records.byte_kernels cimport load64, prefetch
 from engine.records.hash_mix cimport hash_start, mix_bytes, mix_key, mix_word, null_word
+from engine.records.number_types cimport Offset, Word
 from engine.records.ordered_number cimport canonical_word, order_of_kind
 from engine.records.outside_values cimport (
     PREFIX_OFFSET,
@@ -41,16 +42,6 @@ from engine.records.outside_values cimport (
     referenced_hash,
 )
 from engine.records.row_codec cimport NULL_COLUMNS, RowCodec, row_is_null
-
-ctypedef fused Word:
-    uint8_t
-    uint16_t
-    uint32_t
-    uint64_t
-
-ctypedef fused Offset:
-    int32_t
-    int64_t
 
 cdef int64_t AHEAD = 12
 

@@ -40,6 +40,7 @@ from engine.records.arrow_batch cimport (
 )
 from engine.records.byte_kernels cimport count_ones
 from engine.records.hashing cimport hash_batch, rehash
+from engine.records.number_types cimport Word
 
 import pyarrow as pa
 
@@ -59,12 +60,6 @@ cdef enum:
     EXACT_BITS_ANYWAY = 1 << 23
     # seed of the remix, far from those of partitions and of a join's own filter
     SEED = 0xF117
-
-ctypedef fused Word:
-    uint8_t
-    uint16_t
-    uint32_t
-    uint64_t
 
 
 cdef inline uint64_t _bits_of(uint64_t mixed) noexcept nogil:

@@ -30,6 +30,7 @@ from libc.stdlib cimport calloc, free
 from engine.records.arrow_batch cimport KIND_BOOL
 from engine.records.byte_kernels cimport copy_bytes, load64, prefetch, swap64
 from engine.records.comparator cimport read_sort_key
+from engine.records.number_types cimport Word
 from engine.records.ordered_number cimport (
     ORDER_BYTES,
     ORDER_DECIMAL,
@@ -39,12 +40,6 @@ from engine.records.ordered_number cimport (
 )
 from engine.records.outside_values cimport PREFIX_OFFSET, is_outside, known_bytes
 from engine.records.row_codec cimport RowCodec, row_is_null
-
-ctypedef fused Word:
-    uint8_t
-    uint16_t
-    uint32_t
-    uint64_t
 
 cdef int32_t PREFIX_BITS = 64
 cdef int64_t AHEAD = 12

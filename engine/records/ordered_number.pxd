@@ -4,7 +4,7 @@
 #     floating    -0.0 as 0.0, NaN as one; then negative: ~bits, else bits | sign
 #                                                  1.5f -> bfc00000, -1.5f -> 403fffff, NaN -> ffc00000
 
-from libc.stdint cimport int32_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, uint16_t, uint32_t, uint64_t
 from engine.records.arrow_batch cimport (
     KIND_BYTES,
     KIND_DECIMAL128,
@@ -18,12 +18,7 @@ from engine.records.arrow_batch cimport (
     KIND_NULL,
 )
 from engine.records.hash_mix cimport word_of_double, word_of_float, word_of_half
-
-ctypedef fused Word:
-    uint8_t
-    uint16_t
-    uint32_t
-    uint64_t
+from engine.records.number_types cimport Word
 
 # How values of a kind compare.
 cdef enum Order:

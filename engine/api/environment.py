@@ -42,12 +42,12 @@ from engine.api.unwritten_outputs import UNWRITTEN
 from engine.api.written_places import placed_errors
 from engine.client.job_result import JobResult
 from engine.client.termination import uninterrupted
-from engine.commit.output_check import check_outputs
 from engine.config.command_line import current_command_line
 from engine.config.loader import Configuration, load_configuration
 from engine.config.options import PARALLELISM_DEFAULT, WHOLE_TRACEBACKS
 from engine.connectors.passing_format import STREAM_FOLDER
 from engine.errors import PlanError, SchemaError
+from engine.formats.output_check import check_outputs
 from engine.formats.registry import sink_format_of
 from engine.graph.plan import Operator, Plan, Sink, Source
 from engine.graph.source_spec import SinkSpec
@@ -243,10 +243,12 @@ class Environment(SourceCalls, HasOtherNames):
             with uninterrupted():
                 shutil.rmtree(folder, ignore_errors=True)
 
-    def run_to_sink(self, node: LogicalNode, spec: SinkSpec, what: str) -> None:
+    def run_to_sink(self, node: LogicalNode, spec: SinkSpec, what: str) -> JobResult:
         """Run what a node needs, into one output and no other; ``what`` is said of the job."""
         sink = LogicalNode(Sink(spec), (node,), node.schema)
-        warn_of_bad_rows(self._run(self._with_bad_rows([sink]), f"{_script_name()} ({what})"))
+        result = self._run(self._with_bad_rows([sink]), f"{_script_name()} ({what})")
+        warn_of_bad_rows(result)
+        return result
 
     def stream(self, node: LogicalNode) -> ResultStream:
         """Begin a job of what a node needs, and return its rows as they come (DataSet.to_batches calls this)."""

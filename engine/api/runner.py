@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from engine.api.logical_node import LogicalNode
     from engine.api.result_stream import ResultStream
+    from engine.client.job_result import JobResult
     from engine.graph.source_spec import SinkSpec
 
 
@@ -28,7 +29,7 @@ class Runner(Protocol):
         """Run what a node needs and return its rows."""
         ...
 
-    def run_to_sink(self, node: LogicalNode, spec: SinkSpec, what: str) -> None:
+    def run_to_sink(self, node: LogicalNode, spec: SinkSpec, what: str) -> JobResult:
         """Run what a node needs, into one output."""
         ...
 

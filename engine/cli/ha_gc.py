@@ -45,7 +45,8 @@ def collect_garbage(options: argparse.Namespace) -> int:
             found.append((orphan, state))
     total = sum(orphan.size_bytes for orphan, _ in found)
     if options.json:
-        listed = [{**orphan._asdict(), "state": state} for orphan, state in found]
+        shown = ("kind", "job_id", "path", "size_bytes", "age_s")
+        listed = [{**{key: getattr(orphan, key) for key in shown}, "state": state} for orphan, state in found]
         print(json.dumps({"orphans": listed, "size_bytes": total}))
     elif garbage.folder is not None:
         _print_table(found)

@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 
 from engine.gateways.messages import JobOutcome
-from engine.graph.deployment import OperatorCounters, operator_totals
+from engine.graph.deployment import OperatorCounters, PublishedOutput, operator_totals
 from engine.graph.run_time_decision import RunTimeDecision
 from engine.shown_html import folded_html, headed_html, table_html
 from engine.shown_sizes import size_text
@@ -110,6 +110,8 @@ class JobResult(msgspec.Struct, frozen=True):
     counters: dict[str, int] = {}
     #: heavy keys that the optimizer split, a line for each join
     splits: tuple[str, ...] = ()
+    #: outputs, each with what its place tells of it, such as the version of a table
+    outputs: tuple[PublishedOutput, ...] = ()
 
     @property
     def bad_rows(self) -> int:
@@ -287,4 +289,5 @@ def job_result(outcome: JobOutcome) -> JobResult:
         vertices,
         outcome.decisions,
         dict(counters),
+        outputs=outcome.outputs,
     )

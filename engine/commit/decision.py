@@ -1,7 +1,8 @@
 """The decision: which attempts' files are the output of a job. Created if absent, then never changed.
 
     {"format": 1, "job_id": ..., "epoch": n,
-     "outputs": [{"sink_index", "target", "staging", "overwrite", "files": [{"name", "part"} ...],
+     "outputs": [{"sink_index", "target", "staging", "overwrite", "kind", "options",
+                  "files": [{"name", "part", "row_count", "size_bytes", "folder", "statistics"} ...],
                   "texts": [{"name", "content"} ...]} ...]}
 
 A leader that finds a decision repeats it and makes none of its own. Where decisions lie, and which process may make
@@ -13,24 +14,23 @@ Held by: tests/commit/test_publish.py
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable
-from pathlib import Path
-
 import msgspec
 
 from engine.errors import CorruptBlockError
-from engine.graph.deployment import StagedFile
 from engine.ids import JobId
 
 
-class DecidedFile(msgspec.Struct, frozen=True):
+class DecidedFile(msgspec.Struct, frozen=True, omit_defaults=True):
     """A staged file and its name in the target."""
 
     name: str
     part: str
     row_count: int = 0
     size_bytes: int = 0
+    #: folder of its partition in the target: "year=2024/kind=a"
+    folder: str = ""
+    #: statistics of its columns as its writer reported them, for targets that keep them
+    statistics: str = ""
 
 
 class DecidedText(msgspec.Struct, frozen=True):
@@ -54,6 +54,10 @@ class DecidedOutput(msgspec.Struct, frozen=True, omit_defaults=True):
     mode: str = ""
     #: True if the output need not survive a crash of the machine: nothing is synced
     is_passing: bool = False
+    #: name of the OutputTarget
+    kind: str = "folder"
+    #: options of the target as JSON, as in ``SinkSpec``
+    options: str = ""
 
 
 class Decision(msgspec.Struct, frozen=True):
@@ -63,40 +67,6 @@ class Decision(msgspec.Struct, frozen=True):
     epoch: int
     outputs: tuple[DecidedOutput, ...]
     format: int = 1
-
-
-def decided_output(
-    sink_index: int,
-    target: Path,
-    staging: Path,
-    overwrite: bool,
-    staged: Iterable[StagedFile],
-    added_by: tuple[str, JobId] | None = None,
-    *,
-    is_passing: bool = False,
-) -> DecidedOutput:
-    """Return the output of one sink from the staged files of its finished attempts, numbered by subtask in each folder.
-
-    is_passing: whether the output need not survive a crash of the machine.
-    added_by: the mode in which files come into a target that stays, and the job, which is part of their names then.
-    """
-    ordered = sorted((file for file in staged if file.name), key=lambda file: (file.subtask_index, file.name))
-    mode, suffix = (added_by[0], f"-{added_by[1]}") if added_by is not None else ("", "")
-    counts: Counter[str] = Counter()
-    files = []
-    for file in ordered:
-        part = f"part-{counts[file.folder]:05d}{suffix}{_extension(file.name)}"
-        counts[file.folder] += 1
-        place = f"{file.folder}/{part}" if file.folder else part
-        files.append(DecidedFile(file.name, place, file.row_count, file.size_bytes))
-    return DecidedOutput(
-        sink_index, str(target), str(staging), overwrite, tuple(files), mode=mode, is_passing=is_passing
-    )
-
-
-def _extension(name: str) -> str:
-    """Return the extension of a staged file's name, from its first dot: ".csv.gz"."""
-    return name[name.index(".") :] if "." in name else ""
 
 
 def encode_decision(decision: Decision) -> bytes:

@@ -11,7 +11,6 @@ Held by: tests/dataframes/test_places.py
 
 from __future__ import annotations
 
-import os
 import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -23,23 +22,23 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
-from engine.commit.decision import DecidedOutput, Decision, decided_output
-from engine.commit.output_check import check_outputs, resolve_target
+from engine.commit.decision import DecidedOutput, Decision
 from engine.commit.publish import publish
-from engine.commit.staging import create_staging, remove_staging, sweep_stale
+from engine.commit.targets import target_named
 from engine.connectors.partition_runs import PartitionRuns
 from engine.connectors.sink_writer import open_sink_writer
 from engine.dataframes.carried_types import from_carried
 from engine.dataframes.frame import Frame
 from engine.expressions.schema_bridge import to_arrow_schema
+from engine.formats.output_check import check_outputs, staging_of, target_of
 from engine.formats.registry import sink_format_of
 from engine.formats.sink_format import PacedWriter, SinkWriter
-from engine.graph.deployment import StagedFile
+from engine.graph.deployment import StagedFile, Staging
 from engine.graph.source_spec import SinkSpec
 from engine.ids import JobId
 from engine.spark.driver_program import OfTheDriver
 from engine.spark.failures import carried as carried_failure
-from engine.storage.file_systems import is_folder, size_of
+from engine.storage.file_systems import size_of
 
 _STAGED: Final = "file string"
 
@@ -50,14 +49,15 @@ class Outputs:
     def __init__(self, job_id: JobId, specs: Sequence[SinkSpec]) -> None:
         check_outputs(specs)
         self._job_id = job_id
-        self._targets = [resolve_target(spec.path) for spec in specs]
-        self._staging: list[Path] = []
+        self._staging: list[Staging] = []
         self._outputs: list[DecidedOutput] = []
         self._specs = list(specs)
         try:
-            for target in self._targets:
-                sweep_stale(target)
-                self._staging.append(create_staging(target, job_id))
+            for spec in specs:
+                target, staging = target_of(spec), staging_of(spec, job_id)
+                target.sweep(staging.output, "", lambda other: False)
+                target.prepare(spec, staging, job_id, "")
+                self._staging.append(staging)
         except BaseException:
             self.abort()
             raise
@@ -66,7 +66,7 @@ class Outputs:
         """Stage the rows of a sink; return how many there are."""
         spec, staging = self._specs[index], self._staging[index]
         schema = to_arrow_schema(frame.schema)
-        task = WriteFiles(spec, index, str(staging), schema)
+        task = WriteFiles(spec, index, staging.path, schema)
         if sink_format_of(spec).is_of_client:
             batches = frame.exact().toArrow().to_batches()
             files = [msgspec.json.decode(each, type=StagedFile) for each in task.written(iter(batches), 0)]
@@ -79,8 +79,7 @@ class Outputs:
             files = [msgspec.json.decode(row[0], type=StagedFile) for row in rows.select(F.col("file")).collect()]
         if not files and not spec.partition_by and not spec.mode:
             files = [msgspec.json.decode(each, type=StagedFile) for each in task.written(iter(()), 0, is_needed=True)]
-        added_by = (spec.mode, self._job_id) if spec.mode else None
-        output = decided_output(index, self._targets[index], staging, spec.overwrite, files, added_by)
+        output = target_named(staging.target).decided(spec, index, staging, files, self._job_id)
         self._outputs.append(sink_format_of(spec).completed(output, spec, files))
         return sum(file.row_count for file in files)
 
@@ -91,8 +90,7 @@ class Outputs:
     def abort(self) -> None:
         """Remove what was staged."""
         for staging in self._staging:
-            if is_folder(os.fspath(staging)):
-                remove_staging(staging)
+            target_named(staging.target).abort(staging, self._job_id)
 
 
 @dataclass(frozen=True)

@@ -19,11 +19,12 @@ from pathlib import Path
 import msgspec
 
 from engine.commit.decision import Decision, decode_decision, encode_decision
-from engine.commit.output_check import resolve_target, sinks_of
-from engine.commit.staging import staging_path
+from engine.commit.targets import target_named
 from engine.dispatcher.job_handle import DamagedJobError, JobHandle, StoredFile, checked_content
 from engine.dispatcher.storage_folder import StorageFolder
 from engine.errors import CorruptBlockError, PlanError
+from engine.formats.output_check import sinks_of, staging_of
+from engine.graph.deployment import Staging
 from engine.graph.job_graph import JobGraph
 from engine.ids import JobId
 from engine.jobmaster.job_commit import JobEnd
@@ -100,18 +101,19 @@ class JobFiles:
             _log.warning("job %s begins anew: %s", job_id, error)
             return ()
 
-    def staged_by_journal(self, job_id: JobId, journal: Path) -> set[Path]:
-        """Return the folders in which a job staged, according to its journal."""
+    def staged_by_journal(self, job_id: JobId, journal: Path) -> set[Staging]:
+        """Return the places in which a job staged, according to its journal."""
         return {
-            Path(staging)
+            staging
             for event in self.events(job_id, journal)
             if isinstance(event, Prepared)
-            for staging in event.staging.values()
+            for staging in event.places.values()
         }
 
-    def staged_by_name(self, handle: JobHandle) -> set[Path]:
-        """Return the folders in which a job may have staged, by its outputs in the handle and in the graph."""
-        targets = [Path(target) for target in handle.outputs]
+    def staged_by_name(self, handle: JobHandle) -> set[Staging]:
+        """Return the places in which a job may have staged, by its outputs in the handle and in the graph."""
+        folder = target_named("folder")
+        found = {folder.staging(each, handle.job_id) if isinstance(each, str) else each for each in handle.outputs}
         with contextlib.suppress(DamagedJobError):
-            targets += [resolve_target(sink.spec.path) for sink in sinks_of(self.graph(handle))]
-        return {staging_path(target, handle.job_id) for target in targets}
+            found |= {staging_of(sink.spec, handle.job_id) for sink in sinks_of(self.graph(handle))}
+        return found

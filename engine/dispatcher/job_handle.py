@@ -18,12 +18,12 @@ import msgspec
 
 from engine.clock import SystemClock
 from engine.commit.decision import Decision
-from engine.commit.output_check import resolve_target, sinks_of
 from engine.dispatcher.job_archive import EndedJob
 from engine.errors import EngineError, ResourceError
+from engine.formats.output_check import sinks_of, staging_of
 from engine.gateways.job_details import JobDetails, JobFailure
 from engine.gateways.messages import JobOutcome, JobOverview
-from engine.graph.deployment import FailureInfo
+from engine.graph.deployment import FailureInfo, Staging
 from engine.graph.job_graph import JobGraph
 from engine.ids import JobId
 from engine.jobmaster.job_event import JobEvent
@@ -93,8 +93,8 @@ class JobHandle(msgspec.Struct, frozen=True):
     is_cancelled: bool = False
     #: time of creation, shown to users
     created_ms: int = 0
-    #: absolute paths of what it writes: a leader that ends it without its graph finds its staging by them
-    outputs: tuple[str, ...] = ()
+    #: places in which it stages, by which a leader without its graph aborts; a text is a folder's path, as once written
+    outputs: tuple[Staging | str, ...] = ()
     #: number of the submission, rising
     order: int = 0
 
@@ -149,10 +149,10 @@ def bare_end(job_id: JobId, name: str, status: str, failure: FailureInfo | None 
     )
 
 
-def outputs_of(job_graph: JobGraph) -> tuple[str, ...]:
-    """Return the outputs of a job, as many as a handle has room for."""
-    targets = [str(resolve_target(sink.spec.path)) for sink in sinks_of(job_graph)][:_OUTPUTS_MAX]
-    return tuple(target for target in targets if len(target) <= _OUTPUT_CHARACTERS_MAX)
+def outputs_of(job_graph: JobGraph) -> tuple[Staging, ...]:
+    """Return the places in which a job stages its outputs, as many as a handle has room for."""
+    places = [staging_of(sink.spec, job_graph.job_id) for sink in sinks_of(job_graph)[:_OUTPUTS_MAX]]
+    return tuple(place for place in places if len(place.output) <= _OUTPUT_CHARACTERS_MAX)
 
 
 def checked_content(path: Path, stored: StoredFile) -> bytes:

@@ -42,7 +42,7 @@ from engine.clock import SystemClock
 from engine.commit.decision import Decision
 from engine.commit.publish import publish
 from engine.commit.result_record import JobResultRecord
-from engine.commit.staging import remove_staging
+from engine.commit.targets import target_named
 from engine.dispatcher.job_files import JobFiles
 from engine.dispatcher.job_handle import (
     BrokenJobError,
@@ -63,6 +63,7 @@ from engine.dispatcher.storage_folder import StorageFolder
 from engine.dispatcher.storage_of_job import StorageOfJob
 from engine.errors import FencedError, ResourceError
 from engine.gateways.failure_info import failure_info
+from engine.graph.deployment import Staging
 from engine.graph.job_graph import JobGraph
 from engine.ids import JobId
 from engine.jobmaster.job_commit import JobEnd, JobStorage
@@ -345,13 +346,13 @@ class StoredJobs:
 
     def _remove_stagings(self, job_id: JobId, journal: Path) -> None:
         for staging in self._stagings(job_id, journal):
-            remove_staging(staging)
+            target_named(staging.target).abort(staging, job_id)
 
-    def _stagings(self, job_id: JobId, journal: Path) -> set[Path]:
-        """Return the folders in which a job may have staged, by its journal, and by the names of its outputs."""
+    def _stagings(self, job_id: JobId, journal: Path) -> set[Staging]:
+        """Return the places in which a job may have staged, by its journal, and by the names of its outputs."""
         found = self._files.staged_by_journal(job_id, journal)
         with contextlib.suppress(ForeignStateError):
             handle = self._handles.read(job_id)
             if handle is not None:
                 found |= self._files.staged_by_name(handle)
-        return {path for path in found if path.is_dir()}
+        return found

@@ -25,9 +25,10 @@ from typing import NamedTuple
 import msgspec
 
 from engine.clock import SystemClock
-from engine.commit.output_check import resolve_target, sinks_of
-from engine.commit.staging import read_owner, remove_staging, staging_path
+from engine.commit.targets import target_named
 from engine.dispatcher.job_handle import DamagedJobError, JobHandle, checked_content, decode_handle
+from engine.formats.output_check import sinks_of, staging_of
+from engine.graph.deployment import Staging
 from engine.graph.job_graph import JobGraph
 from engine.ids import JobId
 from engine.storage.file_systems import LOCAL
@@ -46,6 +47,8 @@ class Orphan(NamedTuple):
     size_bytes: int
     #: seconds since the last change; None: unknown
     age_s: float | None
+    #: staging, by its target
+    staging: Staging | None = None
 
 
 def find_orphans(folder: Path, store: StateHandleStore, outputs: Iterable[Path] = ()) -> list[Orphan]:
@@ -54,7 +57,7 @@ def find_orphans(folder: Path, store: StateHandleStore, outputs: Iterable[Path] 
     Raises: OSError; StateUnavailableError, ForeignStateError when handles cannot be listed.
     """
     stored = list(_stored(folder))
-    stagings = {path for output in outputs for path in output.iterdir() if _STAGING.fullmatch(path.name)}
+    stagings = {_staging_at(path) for output in outputs for path in output.iterdir() if _STAGING.fullmatch(path.name)}
     identity = _identity(folder)
     handles = {name: _handle(store, name) for name in store.names()}
     found = [Orphan("foreign", name, name, 0, None) for name, handle in handles.items() if handle is None]
@@ -68,10 +71,9 @@ def find_orphans(folder: Path, store: StateHandleStore, outputs: Iterable[Path] 
             found += [
                 _orphan("file" if kind == "job" else kind, job_id, each) for each in unnamed if not _names(handle, each)
             ]
-    for staging in sorted(stagings):
-        owner, job_id = read_owner(staging), _job_of(staging)
-        if job_id not in handles and owner is not None and owner.cluster == identity != "":
-            found.append(_orphan("staging", job_id, staging))
+    for job_id, staging in sorted(stagings, key=lambda each: (each[0], each[1].path)):
+        if job_id not in handles and identity and target_named(staging.target).is_of_cluster(staging, identity):
+            found.append(_orphan("staging", job_id, Path(staging.path))._replace(staging=staging))
     return found
 
 
@@ -81,8 +83,8 @@ def remove_orphan(orphan: Orphan, store: StateHandleStore) -> bool:
     handle = _handle(store, orphan.job_id) if orphan.job_id else None
     if orphan.kind in ("handle", "foreign") or (handle is not None and _names(handle, path)):
         return False
-    if orphan.kind == "staging":
-        remove_staging(path)
+    if orphan.staging is not None:
+        target_named(orphan.staging.target).abort(orphan.staging, JobId(orphan.job_id))
     else:
         LOCAL.delete_tree(os.fspath(path))
     return True
@@ -145,20 +147,21 @@ def _orphan(kind: str, job_id: str, path: Path) -> Orphan:
     return Orphan(kind, job_id, str(path), size, max(0.0, SystemClock().wall_ms() / 1000 - changed_s))
 
 
-def _stagings_of(folder: Path, job_id: str) -> Iterator[Path]:
-    """Yield the staging of a job that has left its graph."""
+def _stagings_of(folder: Path, job_id: str) -> Iterator[tuple[str, Staging]]:
+    """Yield the staging of a job that has left its graph, with its id."""
     for path in folder.glob("graph-*"):
         try:
             graph = msgspec.msgpack.decode(path.read_bytes(), type=JobGraph)
-            targets = [resolve_target(sink.spec.path) for sink in sinks_of(graph)]
+            places = [staging_of(sink.spec, JobId(job_id)) for sink in sinks_of(graph)]
         except (OSError, ValueError):
             continue
-        yield from (staging for target in targets if (staging := staging_path(target, JobId(job_id))).is_dir())
+        yield from ((job_id, place) for place in places if target_named(place.target).is_there(place))
 
 
-def _job_of(staging: Path) -> str:
-    match = _STAGING.fullmatch(staging.name)
-    return match[1] if match is not None else ""
+def _staging_at(path: Path) -> tuple[str, Staging]:
+    """Return the staging folder at a path, with the id of its job."""
+    match = _STAGING.fullmatch(path.name)
+    return match[1] if match is not None else "", Staging(os.fspath(path))
 
 
 def _identity(folder: Path) -> str:

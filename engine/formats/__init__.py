@@ -4,6 +4,7 @@ source_format.py       SourceFormat: what planning and tasks ask of a source
 source_reader.py       the interface of readers
 sink_format.py         SinkFormat: what is asked of a sink; the interface of writers
 registry.py            ``format_of(spec)``: the entry of a source
+output_check.py        the outputs of a job: where each lands, and which are refused
 split_pruning.py       splits that a filter leaves, by bounds of their values
 
 The entries lie beside their readers: ``engine/csv/csv_format.py``, ``engine/parquet/parquet_format.py``, and the

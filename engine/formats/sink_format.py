@@ -4,7 +4,8 @@
     calls that write          call, checked                             write_NAME, any rows and options
     rows added to files       found_schema, stored_schema               files that are there are not looked at
                               fits, is_by_place, check_added            columns of the same types are read together
-    JobMaster                 is_passing, completed                     files are made durable, and none is beside them
+    JobMaster                 target                                    files in a folder, by its file system
+                              is_passing, completed                     files are made durable, and none is beside them
     tasks                     writer, extension, modules                (must be said), its name, nothing is loaded
                               is_compressed_whole                       a codec is within a file
     Spark                     is_of_client                              tasks of Spark write
@@ -26,6 +27,8 @@ from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
 import msgspec
 
 from engine.commit.decision import DecidedOutput
+from engine.commit.output_target import OutputTarget
+from engine.commit.targets import target_of_path
 from engine.graph.deployment import StagedFile
 from engine.graph.source_spec import SinkSpec
 
@@ -148,6 +151,10 @@ class SinkFormat(ABC):
 
         former: of the sink's file before it, which has the same schema: what is known of its columns goes on.
         """
+
+    def target(self, spec: SinkSpec) -> OutputTarget:
+        """Return the entry of the place where the output lands."""
+        return target_of_path(spec.path)
 
     def completed(self, output: DecidedOutput, spec: SinkSpec, staged: Sequence[StagedFile]) -> DecidedOutput:
         """Return an output with the texts that are published behind its files, such as a manifest."""

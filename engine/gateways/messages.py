@@ -28,6 +28,7 @@ from engine.gateways.job_details import JOB_DETAIL_TYPES
 from engine.gateways.job_queue import FIRST_TURN, JOB_QUEUE_TYPES, JobTurn, WaitingJob
 from engine.graph.deployment import (
     FailureInfo,
+    PublishedOutput,
     TaskCounters,
     TaskDeploymentDescriptor,
     TaskReport,
@@ -111,6 +112,8 @@ class JobOutcome(msgspec.Struct, frozen=True):
     vertices: tuple[VertexResult, ...]
     failure: FailureInfo | None = None
     decisions: tuple[RunTimeDecision, ...] = ()
+    #: outputs of a job that has finished, as their targets tell of them
+    outputs: tuple[PublishedOutput, ...] = ()
 
 
 class SubmitJob(Request[SubmitReply], frozen=True):

@@ -94,11 +94,30 @@ class ResultPartitionDescriptor(msgspec.Struct, frozen=True):
     filters: tuple[RuntimeFilter, ...] = ()
 
 
+class Staging(msgspec.Struct, frozen=True):
+    """The place where attempts of one sink write, and the output that it belongs to. One a sink and job."""
+
+    path: str
+    #: name of the output, the same in every process
+    output: str = ""
+    #: name of the OutputTarget
+    target: str = "folder"
+
+
 class SinkStaging(msgspec.Struct, frozen=True):
-    """The staging folder for a sink's attempt files: one a sink and job, beside the target."""
+    """The place for the attempt files of a sink, and the name of its OutputTarget."""
 
     sink_index: int
     staging_path: str
+    target: str = "folder"
+
+
+class PublishedOutput(msgspec.Struct, frozen=True):
+    """One output that was published, and what its target tells of it: the version of a table, for example."""
+
+    sink_index: int
+    output: str
+    facts: dict[str, int | str] = {}
 
 
 class TaskDeploymentDescriptor(msgspec.Struct, frozen=True):

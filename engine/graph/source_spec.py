@@ -231,3 +231,5 @@ class SinkSpec(msgspec.Struct, frozen=True):
     schema_mode: str = "strict"
     #: columns of texts, and the types as which readers take them, as an Arrow IPC schema; b"": any text
     text_types_ipc: bytes = b""
+    #: options of the format and of its target, as JSON that the format's entry reads; no secret is in it
+    options: str = ""

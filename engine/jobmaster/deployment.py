@@ -23,6 +23,7 @@ from engine.graph.deployment import (
     PartitionLocation,
     ResultPartitionDescriptor,
     SinkStaging,
+    Staging,
     TaskDeploymentDescriptor,
 )
 from engine.graph.job_graph import JobGraph, JobVertex
@@ -37,11 +38,11 @@ from engine.memory.page_budget import operator_pages
 
 
 def build_descriptor(
-    vertex: ExecutionVertex, job_graph: JobGraph, neighbours: Sequence[ExecutionVertex], staging: Mapping[int, str]
+    vertex: ExecutionVertex, job_graph: JobGraph, neighbours: Sequence[ExecutionVertex], staging: Mapping[int, Staging]
 ) -> TaskDeploymentDescriptor:
     """Return the descriptor of the current attempt, which has a slot.
 
-    ``neighbours`` are all subtasks of the region; ``staging`` is the staging folder of each sink by its index.
+    ``neighbours`` are all subtasks of the region; ``staging`` is the place of each sink's files by its index.
     Raises MemoryBudgetError when the slot has fewer pages than its operators need at least.
     """
     slot = vertex.current.slot
@@ -75,9 +76,10 @@ def build_descriptor(
             for partition in vertex.partitions
         ),
         sinks=tuple(
-            SinkStaging(step.operator.sink_index, staging[step.operator.sink_index])
+            SinkStaging(step.operator.sink_index, place.path, place.target)
             for step in job_vertex.chain
             if isinstance(step.operator, SinkOperator)
+            for place in (staging[step.operator.sink_index],)
         ),
         pages=tuple(operator_pages(step.memory_weight, weights, slot_pages) for step in job_vertex.chain),
         configuration=job_graph.configuration,

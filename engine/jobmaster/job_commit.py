@@ -1,6 +1,6 @@
 """The outputs of one job: prepared before it starts, decided and published at its end, or aborted.
 
-    prepare() ─► staging folder of each sink        PlanError when an output exists
+    prepare() ─► staging of each sink               PlanError when an output exists
     adopt(staging)                                  the same of a job that another leader prepared
     commit(staged files)                            decide, publish, staging is gone
     publish_again(decision)                         what another leader decided
@@ -14,32 +14,26 @@ recorded an end.
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
 from typing import Protocol
 
 import msgspec
 
-from engine.commit.decision import (
-    Decision,
-    decided_output,
-)
-from engine.commit.output_check import check_outputs, resolve_target, sinks_of
+from engine.commit.decision import Decision
 from engine.commit.publish import publish
 from engine.commit.result_record import JobResultRecord
-from engine.commit.staging import adopt_staging, create_staging, remove_staging, staging_path, sweep_stale
+from engine.commit.targets import target_named
 from engine.errors import FencedError, JobExecutionError, PlanError, ResourceError
 from engine.fault_points import reach
+from engine.formats.output_check import check_outputs, sinks_of, staging_of, target_of
 from engine.formats.registry import sink_format_of
 from engine.gateways.job_details import JobDetails
 from engine.gateways.messages import JobOutcome, JobOverview
-from engine.graph.deployment import StagedFile
+from engine.graph.deployment import PublishedOutput, StagedFile, Staging
 from engine.graph.job_graph import JobGraph
 from engine.graph.operator_descriptor import SinkOperator
 from engine.ids import JobId
-from engine.storage.file_systems import is_folder
 
 
 class JobEnd(msgspec.Struct, frozen=True):
@@ -102,7 +96,7 @@ class JobCommit:
         epoch: int,
         is_leading: Callable[[], bool],
         storage: JobStorage,
-        staging: Mapping[int, str] | None = None,
+        staging: Mapping[int, Staging] | None = None,
     ) -> None:
         self._job_id = job_graph.job_id
         self._sinks = sinks_of(job_graph)
@@ -111,11 +105,11 @@ class JobCommit:
         self._epoch = epoch
         self._is_leading = is_leading
         self._storage = storage
-        self._staging = {sink_index: Path(path) for sink_index, path in (staging or {}).items()}
+        self._staging = dict(staging or {})
         #: lock: a job that is cancelled while it is prepared removes its staging
         self._turn = threading.RLock()
         # Resolved once: the working folder may change while the job runs.
-        self._targets = {sink.sink_index: resolve_target(sink.spec.path) for sink in self._sinks}
+        self._by_name = {sink.sink_index: staging_of(sink.spec, self._job_id) for sink in self._sinks}
 
     def revise(self, job_graph: JobGraph) -> None:
         """Take note of how many subtasks write each output."""
@@ -126,8 +120,8 @@ class JobCommit:
             if any(step.operator == sink for step in vertex.chain)
         }
 
-    def prepare(self) -> dict[int, str]:
-        """Check the outputs and create staging; return its path for each sink index.
+    def prepare(self) -> dict[int, Staging]:
+        """Check the outputs and make room for them; return the place for each sink index.
 
         Raises: PlanError when an output exists, or when the job has ended before.
         """
@@ -138,29 +132,30 @@ class JobCommit:
         with self._turn:
             self._check_leading()
             for sink in self._sinks:
-                self._staging[sink.sink_index] = self._create_staging(sink)
-        return {sink_index: str(path) for sink_index, path in self._staging.items()}
+                self._staging[sink.sink_index] = self._prepare_sink(sink)
+        return dict(self._staging)
 
-    def _create_staging(self, sink: SinkOperator) -> Path:
-        target = self._targets[sink.sink_index]
-        sweep_stale(target, self._storage.cluster, self._storage.is_over)
+    def _prepare_sink(self, sink: SinkOperator) -> Staging:
+        target, staging = target_of(sink.spec), self._by_name[sink.sink_index]
+        target.sweep(staging.output, self._storage.cluster, self._storage.is_over)
         try:
-            return create_staging(target, self._job_id, self._storage.cluster)
+            target.prepare(sink.spec, staging, self._job_id, self._storage.cluster)
         except OSError as error:
             raise JobExecutionError(f"output {sink.spec.path} cannot be staged: {error}") from error
+        return staging
 
-    def adopt(self, staging: Mapping[int, str]) -> None:
+    def adopt(self, staging: Mapping[int, Staging]) -> None:
         """Answer for the staging that another leader of this job has prepared."""
         with self._turn:
             self._check_leading()
-            for sink_index, path in staging.items():
-                adopt_staging(Path(path), self._storage.cluster)
-                self._staging[sink_index] = Path(path)
+            for sink_index, place in staging.items():
+                target_named(place.target).adopt(place, self._job_id, self._storage.cluster)
+                self._staging[sink_index] = place
 
-    def commit(self, staged: Iterable[StagedFile]) -> None:
+    def commit(self, staged: Iterable[StagedFile]) -> tuple[PublishedOutput, ...]:
         """Decide and publish; raises FencedError when this leader is one no more."""
         if not self._sinks:
-            return
+            return ()
         files = list(staged)
         outputs = []
         for sink in self._sinks:
@@ -171,24 +166,22 @@ class JobCommit:
                     f"output {sink.spec.path}: staged files of {len(ended)} of {self._parallelism[sink.sink_index]} "
                     "subtasks"
                 )
-            target = self._targets[sink.sink_index]
-            staging = self._staging[sink.sink_index]
-            added_by = (sink.spec.mode, self._job_id) if sink.spec.mode else None
-            entry = sink_format_of(sink.spec)
-            output = decided_output(
-                sink.sink_index, target, staging, sink.spec.overwrite, own, added_by, is_passing=entry.is_passing
+            staging, entry = self._staging[sink.sink_index], sink_format_of(sink.spec)
+            output = target_named(staging.target).decided(
+                sink.spec, sink.sink_index, staging, own, self._job_id, is_passing=entry.is_passing
             )
             outputs.append(entry.completed(output, sink.spec, own))
         reach("sink.deciding")
         self._check_leading()
-        self.publish_again(self._storage.decide(Decision(self._job_id, self._epoch, tuple(outputs))))
+        return self.publish_again(self._storage.decide(Decision(self._job_id, self._epoch, tuple(outputs))))
 
-    def publish_again(self, decision: Decision) -> None:
+    def publish_again(self, decision: Decision) -> tuple[PublishedOutput, ...]:
         """Publish what was decided, by this leader or one before it."""
         reach("sink.decided")
         self._check_leading()
-        publish(decision, is_durable=bool(self._storage.cluster))
+        published = publish(decision, is_durable=bool(self._storage.cluster))
         reach("sink.published")
+        return published
 
     @property
     def records_at_once(self) -> bool:
@@ -204,11 +197,9 @@ class JobCommit:
     def abort(self) -> None:
         """Remove staging, also what is left of a job that was never prepared here."""
         with self._turn:
-            for sink in self._sinks:
-                by_name = staging_path(self._targets[sink.sink_index], self._job_id)
-                staging = self._staging.get(sink.sink_index, by_name)
-                if is_folder(os.fspath(staging)):
-                    remove_staging(staging)
+            for sink_index, by_name in self._by_name.items():
+                staging = self._staging.get(sink_index, by_name)
+                target_named(staging.target).abort(staging, self._job_id)
 
     def _check_leading(self) -> None:
         if not self._is_leading():

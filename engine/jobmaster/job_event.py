@@ -24,7 +24,7 @@ from functools import cache
 
 import msgspec
 
-from engine.graph.deployment import FailureInfo, TaskReport
+from engine.graph.deployment import FailureInfo, Staging, TaskReport
 from engine.graph.run_time_decision import RunTimeDecision
 from engine.ids import ExecutionAttemptId, IntermediateDataSetId
 from engine.jobmaster.slot_pool import AllocatedSlot
@@ -38,9 +38,14 @@ class Led(msgspec.Struct, frozen=True, tag="led"):
 
 
 class Prepared(msgspec.Struct, frozen=True, tag="prepared"):
-    """Staging is there: a folder for each sink index."""
+    """Staging is there: a place for each sink index. A text is the path of a staging folder, as once written."""
 
-    staging: dict[int, str]
+    staging: dict[int, Staging | str]
+
+    @property
+    def places(self) -> dict[int, Staging]:
+        """The place of each sink."""
+        return {index: Staging(place) if isinstance(place, str) else place for index, place in self.staging.items()}
 
 
 class BoundsChosen(msgspec.Struct, frozen=True, tag="bounds-chosen"):

@@ -25,6 +25,7 @@ from typing import NamedTuple, Self
 from engine.clock import Clock
 from engine.commit.decision import Decision
 from engine.errors import EngineError
+from engine.graph.deployment import PublishedOutput, Staging
 from engine.graph.job_graph import JobGraph
 from engine.ids import AllocationId, ExecutionAttemptId, ResourceId
 from engine.jobmaster.execution_graph import build_execution_graph
@@ -75,8 +76,10 @@ class JobFacts:
         self.planner = RunTimePlanner(self.graph)
         self.failover = RegionFailover(self.graph, self.scheduler, strategy)
         self.failures = FailureHistory(clock)
-        #: staging folder of each sink; None: not prepared
-        self.staging: dict[int, str] | None = None
+        #: staging of each sink; None: not prepared
+        self.staging: dict[int, Staging] | None = None
+        #: outputs as their targets tell of them, once they are published
+        self.published: tuple[PublishedOutput, ...] = ()
         #: time at which the first leader began, ms since 1970
         self.start_ms = clock.wall_ms()
         self.is_cancelling = self.is_failing = False
@@ -109,7 +112,7 @@ class JobFacts:
                 self.start_ms = self.start_ms if self._leader_count else event.time_ms
                 self._leader_count += 1
             case Prepared():
-                self.staging = dict(event.staging)
+                self.staging = event.places
             case BoundsChosen():
                 self.graph.results[event.data_set].partitions[0].range_bounds = event.bounds
             case Scheduled():

@@ -26,7 +26,7 @@ from engine.gateways.messages import (
     TaskExecutorLost,
     UpdateTaskState,
 )
-from engine.graph.deployment import FailureInfo
+from engine.graph.deployment import FailureInfo, PublishedOutput, Staging
 from engine.ids import ExecutionAttemptId, ResourceId
 from engine.jobmaster.job_ending import EndPhase
 from engine.jobmaster.job_instruction import Timer
@@ -56,9 +56,9 @@ class JournalWritten(msgspec.Struct, frozen=True):
 
 
 class OutputsPrepared(msgspec.Struct, frozen=True):
-    """Each sink index has a staging folder."""
+    """Each sink index has a place where attempts write."""
 
-    staging: dict[int, str]
+    staging: dict[int, Staging]
 
 
 class PrepareFailed(msgspec.Struct, frozen=True):
@@ -74,9 +74,10 @@ class PublishFailed(msgspec.Struct, frozen=True):
 
 
 class StepDone(msgspec.Struct, frozen=True):
-    """A step of the job's end is done."""
+    """A step of the job's end is done; publication tells what it made."""
 
     phase: EndPhase
+    published: tuple[PublishedOutput, ...] = ()
 
 
 class Deposed(msgspec.Struct, frozen=True):

@@ -22,7 +22,7 @@ import msgspec
 
 from engine.commit.decision import Decision
 from engine.gateways.messages import SubmitTask
-from engine.graph.deployment import FailureInfo, StagedFile
+from engine.graph.deployment import FailureInfo, StagedFile, Staging
 from engine.graph.job_graph import JobGraph
 from engine.ids import AllocationId, ExecutionAttemptId, ResourceId
 from engine.jobmaster.expectations import Expectation
@@ -57,7 +57,7 @@ class AwaitJournal(msgspec.Struct, frozen=True):
 class PrepareOutputs(msgspec.Struct, frozen=True):
     """Make staging, or adopt what an earlier leader made (OutputsPrepared, PrepareFailed, Deposed)."""
 
-    known: dict[int, str] | None
+    known: dict[int, Staging] | None
 
 
 class ReviseOutputs(msgspec.Struct, frozen=True):

@@ -79,6 +79,7 @@ class JobReport:
             vertex_results(self._facts.graph),
             failure,
             self._facts.planner.decisions,
+            self._facts.published,
         )
 
     @property

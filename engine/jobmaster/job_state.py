@@ -40,7 +40,7 @@ from engine.gateways.messages import (
     TaskExecutorLost,
     UpdateTaskState,
 )
-from engine.graph.deployment import FailureInfo, TaskReport
+from engine.graph.deployment import FailureInfo, Staging, TaskReport
 from engine.ids import AllocationId, ExecutionAttemptId, ResourceId
 from engine.jobmaster.execution_state import ExecutionState
 from engine.jobmaster.execution_vertex import ExecutionVertex
@@ -226,10 +226,10 @@ class JobState:
         else:
             self._out.append(PrepareOutputs(facts.staging))
 
-    def _outputs_prepared(self, staging: dict[int, str]) -> None:
+    def _outputs_prepared(self, staging: dict[int, Staging]) -> None:
         if self.facts.staging is None:
             self.facts.staging = staging
-            self._write(Prepared(staging))
+            self._write(Prepared(dict(staging)))
         if self.status is JobStatus.RECONCILING:
             self._expected = expectations(self.facts)
             self._out.append(Reattach(dict(self._expected)))
@@ -467,7 +467,9 @@ class JobState:
                 self._enter_failing()
                 self._end_unfinished()
             case StepDone() if answer.phase is ending.phase:
-                if answer.phase is EndPhase.RECORDING:
+                if answer.phase is EndPhase.PUBLISHING:
+                    self.facts.published = answer.published
+                elif answer.phase is EndPhase.RECORDING:
                     self._timers.stop_all()
                 ending.step_done(answer.phase, self._holders.addresses)
                 if ending.phase is EndPhase.OVER and not self.status.is_terminal:

@@ -19,6 +19,7 @@ from typing import TypeVar
 from engine.errors import EngineError, FencedError
 from engine.fault_points import reach
 from engine.gateways.failure_info import failure_info
+from engine.graph.deployment import Staging
 from engine.ids import JobId
 from engine.jobmaster.job_commit import JobCommit, JobEnd, StorageUnavailableError
 from engine.jobmaster.job_ending import EndPhase
@@ -43,8 +44,8 @@ class OutputSteps:
         self._journal = journal
         self._blocking_work = blocking_work
 
-    async def prepare(self, known: dict[int, str] | None) -> JobInput:
-        """Create the staging folders."""
+    async def prepare(self, known: dict[int, Staging] | None) -> JobInput:
+        """Make room for the outputs."""
         try:
             if known is None:
                 staging = await self._ask_storage(self.commit.prepare)
@@ -64,14 +65,14 @@ class OutputSteps:
         await self._journal.flush()
         try:
             if isinstance(what, Commit):
-                await self._ask_storage(lambda: self.commit.commit(what.staged))
+                published = await self._ask_storage(lambda: self.commit.commit(what.staged))
             else:
-                await self._ask_storage(lambda: self.commit.publish_again(what.decision))
+                published = await self._ask_storage(lambda: self.commit.publish_again(what.decision))
         except FencedError as error:
             return Deposed(EndPhase.PUBLISHING, str(error))
         except Exception as error:  # whatever it is, it is why the job fails
             return PublishFailed(failure_info(error))
-        return StepDone(EndPhase.PUBLISHING)
+        return StepDone(EndPhase.PUBLISHING, published)
 
     async def record(self, end: JobEnd) -> JobInput:
         """Record how the job ended; what was published stays published when that is not possible."""

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, cast
 
 import msgspec
 
+from engine.commit.targets import target_named
 from engine.connectors.partition_runs import PartitionRuns
 from engine.connectors.sink_writer import open_sink_writer
 from engine.errors import EngineError, ResourceError
@@ -30,7 +31,7 @@ from engine.graph.operator_descriptor import SinkOperator
 from engine.operators.operator import ChainedOperator, Output, TaskContext
 from engine.records.arrow_batch import batch_bytes
 from engine.records.wide_rows import room_for, width_of
-from engine.storage.file_systems import file_system_of, size_of
+from engine.storage.file_systems import file_system_of, folders_of, size_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -52,6 +53,7 @@ class FileSink(ChainedOperator):
         staging = next(sink for sink in context.descriptor.sinks if sink.sink_index == operator.sink_index)
         self._sink_index, self._spec = operator.sink_index, operator.spec
         self._target, self._staging = operator.spec.path, Path(staging.staging_path)
+        self._place = target_named(staging.target)
         self._file_count = 0
         #: index of this sink's latest file among those of the task
         self._latest = -1
@@ -72,10 +74,13 @@ class FileSink(ChainedOperator):
         """Create the attempt's next file."""
         attempt = self.context.descriptor.attempt
         stem = f"{self._sink_index}-{attempt.subtask_index:05d}-{attempt.nonce}-{self._file_count:05d}"
-        self._name = f"{stem}.{sink_format_of(self._spec).file_ending(self._spec)}"
+        ending = sink_format_of(self._spec).file_ending(self._spec)
+        self._name = self._place.attempt_name(stem, ending, self._folder)
         self._path = self._staging / self._name
         self._file_count += 1
         with self._naming_the_output():
+            if "/" in self._name:
+                folders_of(str(self._path), "an output").make(str(self._path.parent))
             schema = self._schema if self._runs is None else self._runs.schema
             self._writer = open_sink_writer(self._spec, schema, self._path, self._former)
         return self._writer

@@ -8,17 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from engine.commit.decision import Decision, decided_output
-from engine.commit.output_check import check_outputs
+from engine.commit.decision import Decision
 from engine.commit.publish import publish
 from engine.commit.staging import create_staging, sweep_stale
 from engine.commit.target_lock import remove_stale_lock, target_lock
 from engine.errors import JobExecutionError, PlanError
+from engine.formats.output_check import check_outputs
 from engine.graph.deployment import StagedFile
 from engine.graph.source_spec import SinkSpec
 from engine.ids import JobId
 from engine.storage import local_folders
 from engine.storage.local_folders import LocalFolders
+from tests.commit.decided import decided_output
 
 ROOT = Path(__file__).parents[2]
 

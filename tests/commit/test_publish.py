@@ -11,11 +11,11 @@ import pytest
 from engine.commit.decision import (
     DecidedText,
     Decision,
-    decided_output,
     decode_decision,
     encode_decision,
 )
-from engine.commit.publish import OutputTakenError, publish
+from engine.commit.output_target import OutputTakenError
+from engine.commit.publish import publish
 from engine.commit.staging import (
     OWNER_FILE,
     StagingOwner,
@@ -29,6 +29,7 @@ from engine.errors import CorruptBlockError, JobExecutionError
 from engine.graph.deployment import StagedFile
 from engine.ids import JobId
 from engine.storage.local_folders import LocalFolders
+from tests.commit.decided import decided_output
 
 JOB = JobId("c" * 32)
 

@@ -151,7 +151,7 @@ class Leader:
     # ---- the way of a job ----
 
     def prepare(self, journal, events):
-        staging = next((event.staging for event in events if isinstance(event, Prepared)), None)
+        staging = next((event.places for event in events if isinstance(event, Prepared)), None)
         if staging is None:
             prepared = Prepared(self.commit.prepare())
             os.close(journal._descriptor)

@@ -6,6 +6,7 @@ import pytest
 
 from engine.dispatcher.job_handle import BrokenJobError, StorageElsewhereError, StoredEnd, StoredJob
 from engine.errors import FencedError, ResourceError
+from engine.graph.deployment import Staging
 from engine.ids import JobId
 from engine.jobmaster.job_commit import StorageUnavailableError
 from engine.jobmaster.job_event import Led, Prepared
@@ -172,7 +173,7 @@ def test_staging_that_a_leader_left_goes_with_its_job(world, graph, tmp_path):
     staging = tmp_path / f".out.drey-{graph.job_id}"
     staging.mkdir()
     (staging / "0-0-x.csv").write_text("1\n")
-    close(jobs.new_journal(graph.job_id, [Prepared({0: str(staging)})]))
+    close(jobs.new_journal(graph.job_id, [Prepared({0: Staging(str(staging), str(tmp_path / "out"))})]))
     jobs.record(end_of(graph, "CANCELED"))
     second = world.leader()
     second.clean(graph.job_id, second.load(graph.job_id).journal)
@@ -215,7 +216,7 @@ def test_a_job_whose_graph_is_lost_has_nothing_staged_when_its_end_is_told(world
     jobs.put(graph)
     staging = tmp_path / f".out.drey-{graph.job_id}"
     staging.mkdir()
-    close(jobs.new_journal(graph.job_id, [Prepared({0: str(staging)})]))
+    close(jobs.new_journal(graph.job_id, [Prepared({0: Staging(str(staging), str(tmp_path / "out"))})]))
     next((world.folder / "jobs" / graph.job_id.value).glob("graph-*")).unlink()
     second = world.leader()
     with pytest.raises(BrokenJobError) as raised:

@@ -7,10 +7,10 @@ import pyarrow as pa
 import pytest
 
 from engine import Environment
-from engine.commit.output_check import check_outputs
 from engine.errors import PlanError
 from engine.files.hive import hive_files
 from engine.files.paths import expand_paths, local_path
+from engine.formats.output_check import check_outputs
 from engine.graph.source_spec import SinkSpec
 
 

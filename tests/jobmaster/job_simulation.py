@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 
 from engine.clock import ManualClock
-from engine.graph.deployment import TaskReport
+from engine.graph.deployment import Staging, TaskReport
 from engine.graph.job_graph import IntermediateDataSet, JobGraph
 from engine.graph.operator_descriptor import OperatorDescriptor, SinkOperator
 from engine.graph.packed_sizes import packed_sizes
@@ -93,7 +93,7 @@ class Simulation:
         sinks = [
             step.operator.sink_index for step in subtask.job_vertex.chain if isinstance(step.operator, SinkOperator)
         ]
-        descriptor = build_descriptor(subtask, self.graph.job_graph, region.subtasks, dict.fromkeys(sinks, ""))
+        descriptor = build_descriptor(subtask, self.graph.job_graph, region.subtasks, dict.fromkeys(sinks, Staging("")))
         count = max((gate.input_index for gate in descriptor.gates), default=-1) + 1
         inputs: list[Rows] = [[] for _ in range(count)]
         for gate in descriptor.gates:

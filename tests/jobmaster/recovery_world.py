@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from engine.commit.output_check import sinks_of
 from engine.errors import EngineError
+from engine.formats.output_check import sinks_of
 from engine.gateways.messages import CancelJob
-from engine.graph.deployment import FailureInfo
+from engine.graph.deployment import FailureInfo, Staging
 from engine.ids import ExecutionAttemptId
 from engine.jobmaster.job_facts import RecoveredJob
 from engine.jobmaster.job_master import JobMaster
@@ -89,7 +89,7 @@ class SimCommit:
     records_at_once = False
 
     def __init__(self, graph):
-        self._staging = {sink.sink_index: f"staging of {sink.sink_index}" for sink in sinks_of(graph)}
+        self._staging = {sink.sink_index: Staging(f"staging of {sink.sink_index}") for sink in sinks_of(graph)}
 
     def prepare(self):
         return self._staging
@@ -101,7 +101,7 @@ class SimCommit:
         pass
 
     def commit(self, staged):
-        pass
+        return ()
 
     def record(self, end):
         pass

@@ -11,7 +11,7 @@ from engine.connectors.records_parts import PartColumn, PartStatistics
 from engine.errors import FencedError, JobExecutionError, PlanError
 from engine.gateways.job_details import JobDetails
 from engine.gateways.messages import JobOutcome, JobOverview
-from engine.graph.deployment import StagedFile
+from engine.graph.deployment import StagedFile, Staging
 from engine.graph.source_spec import SinkSpec
 from engine.jobmaster.job_commit import JobCommit, JobEnd
 from tests.jobmaster.folder_storage import FolderStorage
@@ -36,8 +36,8 @@ def job_commit(graph, tmp_path, epoch=1, staging=None, is_leading=True):
 def committed(graph, tmp_path, epoch=1):
     commit = job_commit(graph, tmp_path, epoch)
     staging = commit.prepare()
-    for path in staging.values():
-        Path(path, "0-00000-x.csv").write_text("1\n")
+    for place in staging.values():
+        Path(place.path, "0-00000-x.csv").write_text("1\n")
     commit.commit([StagedFile(0, 0, "0-00000-x.csv", 1, 2)])
     return commit
 
@@ -57,7 +57,7 @@ def test_a_finished_job_is_published_then_recorded_and_its_decision_goes(tmp_pat
 def test_records_get_their_manifest_with_the_decision(tmp_path):
     graph = job_graph([1], sinks={0: SinkSpec("records", str(tmp_path / "out"), schema_ipc=b"schema")})
     commit = job_commit(graph, tmp_path)
-    Path(commit.prepare()[0], "0-00000-x.parquet").write_bytes(b"rows")
+    Path(commit.prepare()[0].path, "0-00000-x.parquet").write_bytes(b"rows")
     column = PartColumn(1, 5, null_count=0, heavy_keys=(("1", 0.5),))
     statistics = msgspec.json.encode(PartStatistics(7, row_count=10, columns={"k": column})).decode()
     commit.commit([StagedFile(0, 0, "0-00000-x.parquet", 10, 4, statistics)])
@@ -73,7 +73,7 @@ def test_records_get_their_manifest_with_the_decision(tmp_path):
 def test_a_subtask_with_several_files_is_one_that_has_ended_and_its_files_stay_in_their_order(tmp_path):
     graph = job_graph([2], sinks={0: SinkSpec("csv", str(tmp_path / "out"))})
     commit = job_commit(graph, tmp_path)
-    staging = Path(commit.prepare()[0])
+    staging = Path(commit.prepare()[0].path)
     names = ["0-00001-z-00000.csv", "0-00001-z-00001.csv", "0-00000-y-00000.csv"]
     for name in names:
         (staging / name).write_text(name)
@@ -106,9 +106,9 @@ def test_staging_that_another_leader_made_is_found_where_it_said(tmp_path):
     graph = job_graph([1], sinks={0: SinkSpec("csv", str(tmp_path / "out"))})
     staging = job_commit(graph, tmp_path).prepare()
     moved = tmp_path / "elsewhere"
-    Path(staging[0]).rename(moved)
+    Path(staging[0].path).rename(moved)
     later = job_commit(graph, tmp_path, 2)
-    later.adopt({0: str(moved)})
+    later.adopt({0: Staging(str(moved), str(tmp_path / "out"))})
     (moved / "0-00000-x.csv").write_text("1\n")
     later.commit([StagedFile(0, 0, "0-00000-x.csv", 1, 2)])
     assert (tmp_path / "out" / "part-00000.csv").read_text() == "1\n" and not moved.exists()
@@ -126,10 +126,12 @@ def test_staging_of_a_job_that_is_not_prepared_again_is_removed(tmp_path):
 
 def test_who_leads_no_more_prepares_adopts_decides_and_records_nothing(tmp_path):
     graph = job_graph([1], sinks={0: SinkSpec("csv", str(tmp_path / "out"))})
-    stale = job_commit(graph, tmp_path, staging={0: str(tmp_path / "s")}, is_leading=False)
+    stale = job_commit(
+        graph, tmp_path, staging={0: Staging(str(tmp_path / "s"), str(tmp_path / "out"))}, is_leading=False
+    )
     for step in (
         stale.prepare,
-        lambda: stale.adopt({0: str(tmp_path / "s")}),
+        lambda: stale.adopt({0: Staging(str(tmp_path / "s"), str(tmp_path / "out"))}),
         lambda: stale.commit([StagedFile(0, 0, "0-00000-x.csv", 1, 2)]),
         lambda: stale.record(end_of(graph, "FAILED", 1)),
     ):

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from engine.errors import CorruptBlockError
-from engine.graph.deployment import FailureInfo, RangeSamples, StagedFile, TaskCounters, TaskReport
+from engine.graph.deployment import FailureInfo, RangeSamples, StagedFile, Staging, TaskCounters, TaskReport
 from engine.graph.packed_sizes import packed_sizes
 from engine.graph.run_time_decision import RunTimeDecision, SubtaskRanges
 from engine.ids import AllocationId, ExecutionAttemptId, IntermediateDataSetId, JobId, JobVertexId, ResourceId
@@ -151,6 +151,13 @@ def test_what_the_first_version_wrote_is_read_by_every_later_one(tmp_path):
     path = tmp_path / "journal"
     path.write_bytes(GOLDEN)
     assert read_journal(path) == (JOB, 7, EVENTS, "")
+
+
+def test_staging_comes_back_as_it_was_and_a_path_of_the_first_version_is_a_folder(tmp_path):
+    path, table = tmp_path / "journal", Staging("/table/data", "/table", "log")
+    written(path, [Prepared({0: "/out/.x.drey", 1: table})])
+    (event,) = read_journal(path).events
+    assert event.places == {0: Staging("/out/.x.drey", "", "folder"), 1: table}
 
 
 def test_every_kind_of_event_is_tried_here():

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from engine import Environment, col, sum_
 from engine.api.logical_node import build_plan
-from engine.commit.decision import Decision, decided_output, decode_decision, encode_decision
+from engine.commit.decision import Decision, decode_decision, encode_decision
 from engine.connectors.records_manifest import (
     RecordsColumn,
     RecordsFile,
@@ -33,6 +33,7 @@ from engine.iomanager.block_format import decode_block, encode_block
 from engine.iomanager.spill_identity import SpillIdentity
 from engine.records.row_codec import RowCodec
 from engine.rpc.codec import MessageCodec
+from tests.commit.decided import decided_output
 from tests.property.damage import damaged
 
 JOB = JobId("0123456789abcdef" * 2)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from engine.errors import DataError, EngineError, FencedError, JobNotFoundError
 from engine.gateways.messages import MESSAGE_TYPES, JobOverview, SubmitJob, SubmitTask
+from engine.graph.deployment import Staging
 from engine.graph.source_spec import SinkSpec
 from engine.ids import AllocationId, JobId, ResourceId
 from engine.jobmaster.deployment import build_descriptor
@@ -32,7 +33,7 @@ def test_a_job_graph_and_a_task_deployment_descriptor_survive_the_round_trip():
     execution_graph = build_execution_graph(graph)
     for vertex in execution_graph:
         vertex.current.slot = AllocatedSlot(AllocationId.random(), ResourceId.random(), "tm", "", 100)
-        descriptor = build_descriptor(vertex, graph, [vertex], {1: "/staging"})
+        descriptor = build_descriptor(vertex, graph, [vertex], {1: Staging("/staging")})
         message = SubmitTask(descriptor, "jobmaster")
         assert CODEC.decode(CODEC.encode(message)) == message
 

@@ -17,7 +17,7 @@ from engine.config.loader import Configuration
 from engine.config.options import SLOTS
 from engine.errors import MemoryBudgetError
 from engine.gateways.messages import JobList, TaskExecutorHardware, TaskExecutorList, TaskExecutorOverview
-from engine.graph.deployment import TaskReport
+from engine.graph.deployment import Staging, TaskReport
 from engine.graph.job_graph import JobGraph
 from engine.graph.operator_descriptor import OperatorDescriptor, SinkOperator
 from engine.graph.packed_sizes import packed_sizes
@@ -98,7 +98,7 @@ class _Deployment(Simulation):
 
     def _run_subtask(self, subtask: ExecutionVertex, region: SchedulingRegion) -> TaskReport:
         steps = [step.operator for step in subtask.job_vertex.chain]
-        staging = {step.sink_index: "" for step in steps if isinstance(step, SinkOperator)}
+        staging = {step.sink_index: Staging("") for step in steps if isinstance(step, SinkOperator)}
         descriptor = build_descriptor(subtask, self.graph.job_graph, region.subtasks, staging)
         in_slot = {each.job_vertex.id for each in region.subtasks if each.current.slot is subtask.current.slot}
         is_full = in_slot == {each.job_vertex.id for each in region.subtasks}

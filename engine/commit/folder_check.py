@@ -1,20 +1,18 @@
-"""Outputs that cannot be written are refused before anything starts.
+"""A folder that cannot be written is refused before anything starts.
 
-An output that exists, even as an empty folder, is an error unless ``overwrite`` is set. So are two sinks of one job
-that write to the same place or one into the other, and an ``overwrite`` that would replace the working folder, the home
-folder or a folder around them.
+An output that exists, even as an empty folder, is an error unless ``overwrite`` is set. So is an ``overwrite`` that
+would replace the working folder, the home folder or a folder around them.
+
+Held by: tests/formats/test_output_check.py
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
 from pathlib import Path
 from urllib.parse import unquote
 
 from engine.errors import PlanError
-from engine.graph.job_graph import JobGraph
-from engine.graph.operator_descriptor import SinkOperator
 from engine.graph.source_spec import SinkSpec
 from engine.storage.file_system import FolderEntry
 from engine.storage.file_systems import file_system_of, folders_of, is_folder
@@ -29,42 +27,19 @@ def _is_taken(path: str | Path) -> bool:
     return file_system_of(os.fspath(path)).is_taken(os.fspath(path))
 
 
-def sinks_of(job_graph: JobGraph) -> list[SinkOperator]:
-    """Return the sinks of a job by their index."""
-    sinks = [
-        step.operator
-        for vertex in job_graph.vertices
-        for step in vertex.chain
-        if isinstance(step.operator, SinkOperator)
-    ]
-    return sorted(sinks, key=lambda sink: sink.sink_index)
-
-
-def check_outputs(sinks: Iterable[SinkSpec]) -> None:
-    """Raise PlanError when an output cannot be written."""
-    targets: dict[Path, str] = {}
-    for sink in sinks:
-        if "\0" in sink.path:
-            raise PlanError(f"output {sink.path!r} cannot be created: a path cannot hold a null character")
-        target = resolve_target(sink.path)
-        if sink.mode and _is_taken(sink.path) and not is_folder(os.fspath(target)):
-            raise PlanError(f"output {sink.path} is no folder; mode={sink.mode!r} adds files to one")
-        if sink.mode and is_folder(os.fspath(target)):
-            _check_partitions(target, sink)
-        if _is_taken(sink.path) and not sink.overwrite and not sink.mode:
-            raise PlanError(
-                f"output {sink.path} already exists; pass overwrite=True to replace it, or mode='append' to add to it"
-            )
-        if target in targets:
-            raise PlanError(f"two outputs of this job go to {sink.path}")
-        targets[target] = sink.path
-        if _is_taken(target) and not sink.mode:
-            _check_replaceable(target, sink.path)
-        _check_parents(target, sink.path)
-    for target, path in targets.items():
-        for parent in target.parents:
-            if parent in targets:
-                raise PlanError(f"output {path} lies inside output {targets[parent]}")
+def check_folder(spec: SinkSpec, target: Path) -> None:
+    """Raise PlanError when an output cannot be written; ``target`` is its resolved path."""
+    if spec.mode and _is_taken(spec.path) and not is_folder(os.fspath(target)):
+        raise PlanError(f"output {spec.path} is no folder; mode={spec.mode!r} adds files to one")
+    if spec.mode and is_folder(os.fspath(target)):
+        _check_partitions(target, spec)
+    if _is_taken(spec.path) and not spec.overwrite and not spec.mode:
+        raise PlanError(
+            f"output {spec.path} already exists; pass overwrite=True to replace it, or mode='append' to add to it"
+        )
+    if _is_taken(target) and not spec.mode:
+        _check_replaceable(target, spec.path)
+    _check_parents(target, spec.path)
 
 
 def _check_partitions(target: Path, sink: SinkSpec) -> None:

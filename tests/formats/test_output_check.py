@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from engine.commit.output_check import check_outputs, resolve_target, sinks_of
+from engine.commit.folder_check import resolve_target
 from engine.commit.staging import create_staging
 from engine.errors import PlanError
+from engine.formats.output_check import check_outputs, sinks_of
 from engine.graph.source_spec import SinkSpec
 from engine.ids import JobId
 from tests.jobmaster.job_graphs import job_graph

@@ -1,0 +1,84 @@
+"""FolderTarget: a folder of plain files on a file system that renames folders.
+
+Files are staged beside the output (``staging``) and become it with one rename (``folder_publication``).
+
+Held by: tests/commit/test_targets.py
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from engine.commit.decision import DecidedOutput
+from engine.commit.folder_check import check_folder, resolve_target
+from engine.commit.folder_publication import clean_staging, place_output
+from engine.commit.output_target import OutputTarget
+from engine.commit.staging import (
+    adopt_staging,
+    create_staging,
+    read_owner,
+    remove_staging,
+    staging_path,
+    sweep_stale,
+)
+from engine.graph.deployment import Staging
+from engine.graph.source_spec import SinkSpec
+from engine.ids import JobId
+from engine.storage.file_systems import is_folder
+
+
+class FolderTarget(OutputTarget):
+    """Folders of this machine, and of file systems that are mounted on it."""
+
+    name = "folder"
+
+    def resolved(self, spec: SinkSpec) -> str:
+        """Return the absolute path, symbolic links followed."""
+        return os.fspath(resolve_target(spec.path))
+
+    def check(self, spec: SinkSpec, output: str) -> None:
+        """Raise PlanError when the folder exists and is neither replaced nor added to, or cannot be made."""
+        check_folder(spec, Path(output))
+
+    def staging(self, output: str, job_id: JobId) -> Staging:
+        """Return the folder beside the output."""
+        return Staging(os.fspath(staging_path(Path(output), job_id)), output, self.name)
+
+    def sweep(self, output: str, cluster: str, is_over: Callable[[JobId], bool]) -> None:
+        """Remove staging folders with which no process goes on."""
+        sweep_stale(Path(output), cluster, is_over)
+
+    def prepare(self, spec: SinkSpec, staging: Staging, job_id: JobId, cluster: str) -> None:
+        """Create the staging folder."""
+        create_staging(Path(staging.output), job_id, cluster)
+
+    def adopt(self, staging: Staging, job_id: JobId, cluster: str) -> None:
+        """Become the owner of the staging folder."""
+        adopt_staging(Path(staging.path), cluster)
+
+    def publish(
+        self, output: DecidedOutput, job_id: JobId, after_step: Callable[[str], None], *, is_durable: bool
+    ) -> Mapping[str, int | str]:
+        """Make the staged files the output with one rename."""
+        place_output(output, after_step, is_durable)
+        return {}
+
+    def clean(self, output: DecidedOutput, job_id: JobId, after_step: Callable[[str], None]) -> None:
+        """Remove the staging folder."""
+        clean_staging(output.staging, after_step)
+
+    def abort(self, staging: Staging, job_id: JobId) -> None:
+        """Remove the staging folder, and empty folders above the output that were made for it."""
+        if is_folder(staging.path):
+            remove_staging(Path(staging.path))
+
+    def is_there(self, staging: Staging) -> bool:
+        """Return whether there is a staging folder."""
+        return is_folder(staging.path)
+
+    def is_of_cluster(self, staging: Staging, cluster: str) -> bool:
+        """Return whether the owner in the staging folder belongs to the cluster."""
+        owner = read_owner(Path(staging.path))
+        return owner is not None and owner.cluster == cluster != ""

@@ -1,0 +1,49 @@
+"""The registry of output targets, one entry each.
+
+    target_named("folder") -> the FolderTarget          by the word in a staging or a decision
+    target_of_path("/data/out") -> the FolderTarget     of plain files, by the file system of their path
+
+Which target a sink has says the entry of its format (``SinkFormat.target``). An entry is loaded when it is needed. An
+installed package names its own under the entry point group ``drey.targets``.
+
+Held by: tests/commit/test_targets.py
+"""
+
+from __future__ import annotations
+
+import importlib
+from functools import cache
+from typing import Final
+
+from engine.commit.output_target import OutputTarget
+from engine.errors import PlanError
+
+#: entry point group of targets that other packages bring along
+GROUP: Final = "drey.targets"
+#: name of a target: module, class
+TARGET_PLACES: Final = {
+    "folder": ("engine.commit.folder_target", "FolderTarget"),
+}
+
+
+@cache
+def target_named(name: str) -> OutputTarget:
+    """Return the entry of a target; PlanError where this process knows none."""
+    if name in TARGET_PLACES:
+        module, entry_name = TARGET_PLACES[name]
+        found: OutputTarget = getattr(importlib.import_module(module), entry_name)()
+        return found
+    from importlib.metadata import entry_points
+
+    for point in entry_points(group=GROUP, name=name):
+        loaded: OutputTarget = point.load()()
+        return loaded
+    raise PlanError(
+        f"there is no output target {name!r}: this process knows {', '.join(sorted(TARGET_PLACES))}; a package that"
+        " has it must be installed wherever the job is planned and runs"
+    )
+
+
+def target_of_path(path: str) -> OutputTarget:
+    """Return the target of plain files at a path."""
+    return target_named("folder")

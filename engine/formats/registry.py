@@ -47,7 +47,7 @@ PLACES: Final = {
     "records": ("engine.connectors.records_format", "RecordsFormat"),
     "arrow": ("engine.connectors.arrow_format", "ArrowFormat"),
     "paths": ("engine.connectors.path_format", "PathFormat"),
-    "database": ("engine.connectors.database_format", "DatabaseFormat"),
+    "database": ("engine.databases.database_format", "DatabaseFormat"),
 }
 #: format of a sink: module, class
 SINK_PLACES: Final = {

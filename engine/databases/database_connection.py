@@ -8,7 +8,7 @@ A plan holds the shown URI alone, so that no log, page, REST answer or file of a
 are passed on without what is secret. PostgreSQL's own means work in every process: PGPASSWORD, PGPASSFILE.
 ADBC is imported at need; below 1.12 it changed values of NUMERIC, so that older packages are refused.
 
-Held by: tests/connectors/test_database_connection.py
+Held by: tests/databases/test_database_connection.py
 """
 
 from __future__ import annotations

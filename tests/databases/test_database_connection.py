@@ -2,8 +2,8 @@
 
 import pytest
 
-from engine.connectors import database_connection
-from engine.connectors.database_connection import connected, dialect_of, kept_apart, needs_password
+from engine.databases import database_connection
+from engine.databases.database_connection import connected, dialect_of, kept_apart, needs_password
 from engine.errors import ConfigurationError, ResourceError
 
 

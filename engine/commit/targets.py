@@ -23,6 +23,8 @@ GROUP: Final = "drey.targets"
 #: name of a target: module, class
 TARGET_PLACES: Final = {
     "folder": ("engine.commit.folder_target", "FolderTarget"),
+    "postgresql": ("engine.databases.postgresql_target", "PostgresqlTarget"),
+    "sqlite": ("engine.databases.sqlite_target", "SqliteTarget"),
 }
 
 

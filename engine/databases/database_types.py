@@ -31,7 +31,7 @@ _MISREAD: Final = {"oid": "bigint", "money": "numeric(20, 2)"}
 _COMPARED_AS_TEXTS: Final = frozenset({"text", "varchar", "bpchar", "name", "char"})
 #: the first day of PostgreSQL's calendar, in days and microseconds since 1970: what is below is infinity, or an
 #: overflow of the driver
-_FIRST_DAY: Final = -2_440_588
+FIRST_DAY: Final = -2_440_588
 _DAY_US: Final = 86_400_000_000
 
 
@@ -118,9 +118,9 @@ def _check_times(values: pa.Array) -> None:
     """Raise DataError for moments that PostgreSQL has and the engine has not."""
     data_type = values.type
     if pa.types.is_date32(data_type):
-        lowest, highest = _FIRST_DAY, None
+        lowest, highest = FIRST_DAY, None
     elif pa.types.is_timestamp(data_type):
-        lowest, highest = _FIRST_DAY * _DAY_US, None
+        lowest, highest = FIRST_DAY * _DAY_US, None
     elif pa.types.is_time64(data_type):
         lowest, highest = 0, _DAY_US - 1
     else:

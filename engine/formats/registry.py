@@ -62,6 +62,7 @@ SINK_PLACES: Final = {
     "arrow": ("engine.connectors.arrow_format", "ArrowSink"),
     "stream": ("engine.connectors.passing_format", "StreamSink"),
     "discard": ("engine.connectors.passing_format", "DiscardSink"),
+    "database": ("engine.databases.database_sink", "DatabaseSink"),
 }
 
 

@@ -12,19 +12,18 @@ from engine import Environment, col, count, sum_
 from engine.databases.database_source import database_source
 from engine.errors import ConfigurationError, DataError, EngineError, ResourceError, SchemaError
 from engine.formats.registry import open_source
-from tests.postgresql_server import GUARDED, PASSWORD, postgresql
+from tests.postgresql_server import GUARDED, PASSWORD
 
 dbapi = pytest.importorskip("adbc_driver_postgresql.dbapi")
 pytest.importorskip("adbc_driver_sqlite.dbapi")
 
 
 @pytest.fixture(scope="module")
-def server():
-    with postgresql() as uri:
-        with dbapi.connect(uri, autocommit=True) as connection, connection.cursor() as cursor:
-            for statement in STATEMENTS:
-                cursor.execute(statement)
-        yield uri
+def server(postgresql_uri):
+    with dbapi.connect(postgresql_uri, autocommit=True) as connection, connection.cursor() as cursor:
+        for statement in STATEMENTS:
+            cursor.execute(statement)
+    return postgresql_uri
 
 
 STATEMENTS = (

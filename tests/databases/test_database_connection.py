@@ -72,7 +72,7 @@ def test_a_package_that_is_missing_or_too_old_is_told(monkeypatch, tmp_path):
     place = tmp_path / "a.db"
     place.touch()
     monkeypatch.setattr("adbc_driver_sqlite.__version__", "1.11.0")
-    too_old = "adbc-driver-sqlite 1.11.0, which changes values of NUMERIC"
+    too_old = "adbc-driver-sqlite 1.11.0 changes values of NUMERIC"
     with pytest.raises(ConfigurationError, match=too_old), connected(f"sqlite://{place}"):
         pass
     monkeypatch.setitem(database_connection._DRIVERS, "sqlite", "adbc_driver_of_nobody")

@@ -14,7 +14,6 @@ from engine.databases.database_source import database_source
 from engine.databases.database_types import engine_schema
 from engine.errors import DataError, SchemaError
 from engine.formats.registry import open_source
-from tests.postgresql_server import postgresql
 
 dbapi = pytest.importorskip("adbc_driver_postgresql.dbapi")
 UTC = zoneinfo.ZoneInfo("UTC")
@@ -22,13 +21,12 @@ UUID = "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11"
 
 
 @pytest.fixture(scope="module")
-def server():
-    with postgresql() as uri:
-        with dbapi.connect(uri, autocommit=True) as connection, connection.cursor() as cursor:
-            cursor.execute("CREATE TYPE mood AS ENUM ('sad', 'it''s')")
-            cursor.execute("CREATE TYPE pair AS (a int, b text)")
-            cursor.execute("CREATE DOMAIN price AS numeric(5, 2)")
-        yield uri
+def server(postgresql_uri):
+    with dbapi.connect(postgresql_uri, autocommit=True) as connection, connection.cursor() as cursor:
+        cursor.execute("CREATE TYPE mood AS ENUM ('sad', 'it''s')")
+        cursor.execute("CREATE TYPE pair AS (a int, b text)")
+        cursor.execute("CREATE DOMAIN price AS numeric(5, 2)")
+    return postgresql_uri
 
 
 def rows_of(uri, columns):

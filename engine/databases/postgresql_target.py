@@ -106,7 +106,14 @@ class PostgresqlTarget(OutputTarget):
                 f"CREATE TABLE IF NOT EXISTS {jobs} (staging text PRIMARY KEY, job text NOT NULL, output text NOT NULL,"
                 " state text NOT NULL, owner text NOT NULL, at timestamptz NOT NULL DEFAULT now())"
             )
-            cursor.execute(f"INSERT INTO {jobs} (staging, job, output, state, owner) VALUES ({values})")
+            # A leader that was killed right after this has told no other one that it was here.
+            noted = rows_of(
+                cursor,
+                f"INSERT INTO {jobs} AS j (staging, job, output, state, owner) VALUES ({values}) ON CONFLICT (staging)"
+                " DO UPDATE SET owner = excluded.owner WHERE j.state = 'writing' RETURNING 1",
+            )
+            if not noted:
+                raise PlanError(f"table {written.shown}: the job was aborted before; submit it anew")
             connection.commit()
 
     def adopt(self, staging: Staging, job_id: JobId, cluster: str) -> None:

@@ -51,10 +51,9 @@ def test_a_killed_job_manager_adds_the_rows_once(tmp_path, server, monkeypatch, 
         again = cluster.submit(JOB, "numbers", "copied", "env:NUMBERS_URI")
         assert again.wait() == 0, again.stderr
         assert rows_of(server, COPIED) == [(10000, 5000, 50010000)]
-        told = [path.read_text(errors="replace") for path in (tmp_path / "cluster" / "log").glob("*")]
-        told += [job.stdout, job.stderr, str(cluster.get(f"/jobs/{again.job_id()}"))]
-    for path in (tmp_path / "storage").rglob("*"):
-        told += [path.read_bytes().decode("latin-1")] if path.is_file() else []
+        told = [job.stdout, job.stderr, str(cluster.get(f"/jobs/{again.job_id()}"))]
+    files = [path for folder in ("cluster/log", "storage") for path in (tmp_path / folder).rglob("*") if path.is_file()]
+    told += [path.read_bytes().decode("latin-1") for path in files]
     told += map(str, rows_of(server, "SELECT * FROM drey_jobs"))
     assert [text for text in told if PASSWORD in text or quote(PASSWORD, safe="") in text] == []
     assert rows_of(server, "SELECT count(*) FROM pg_tables WHERE tablename ~ '^drey_[0-9a-f]{16}_'") == [(0,)]

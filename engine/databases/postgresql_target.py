@@ -26,6 +26,7 @@ from engine.commit.decision import DecidedOutput
 from engine.commit.output_target import OutputTakenError, OutputTarget
 from engine.commit.staging import StagingOwner, is_dead, this_process
 from engine.databases.database_connection import connected
+from engine.databases.database_queries import quoted
 from engine.databases.postgresql_table import fitted, literal, look
 from engine.databases.repeated_publication import repeated
 from engine.databases.written_queries import check_keys, create_text, insert_text, qualified, rows_of, union_text
@@ -170,33 +171,13 @@ class PostgresqlTarget(OutputTarget):
                     f"table {written.shown}: the rows of the job are gone; it was aborted, or taken for dead"
                 )
             after_step("note")
-            tables = _tables(written, output)
             _check_counts(cursor, written, output)
-            written = self._made_or_fitted(cursor, written)
-            target = qualified(written.schema, written.table)
-            if written.mode in ("overwrite", "upsert"):
-                cursor.execute(f"LOCK TABLE {target} IN SHARE ROW EXCLUSIVE MODE")
-            if written.mode == "overwrite":
-                cursor.execute(f"DELETE FROM {target}")
-            if tables:
-                cursor.execute(insert_text(written, target, union_text(written, tables)))
+            _put_rows(cursor, written, output)
             after_step("insert")
             _drop_tables(cursor, written.schema, output.staging)
             after_step("drop")
             connection.commit()
             after_step("commit")
-
-    def _made_or_fitted(self, cursor: Any, written: WrittenTable) -> WrittenTable:
-        """Return what is written with the columns of the table, which is made where it is missing."""
-        found = look(cursor, written.schema, written.table)
-        if found is None:
-            cursor.execute(create_text(written, qualified(written.schema, written.table)))
-            return written
-        if written.mode == "error":
-            raise OutputTakenError(
-                f"table {written.shown} was created by another program while the job ran; it was left as it is"
-            )
-        return msgspec.structs.replace(written, columns=fitted(written, found))
 
     def clean(self, output: DecidedOutput, job_id: JobId, after_step: Callable[[str], None]) -> None:
         """Do nothing: the publication has removed all tables of attempts."""
@@ -266,11 +247,37 @@ def _set_state(cursor: Any, jobs: str, staging: str, state: str) -> bool:
     )
 
 
+def _put_rows(cursor: Any, written: WrittenTable, output: DecidedOutput) -> None:
+    """Put the rows of decided attempts into the table, which is made where it is missing."""
+    target, tables = qualified(written.schema, written.table), _tables(written, output)
+    found = look(cursor, written.schema, written.table)
+    if found is None:
+        # Of two jobs that make one table the second waits, and finds it then.
+        cursor.execute(f"SELECT pg_advisory_xact_lock(hashtextextended({literal(output.target)}, 0))")
+        found = look(cursor, written.schema, written.table)
+    if found is None and tables and not written.on:
+        # The first attempt's table becomes the target: its rows are not written again.
+        cursor.execute(f"ALTER TABLE {tables.pop(0)} RENAME TO {quoted(written.table)}")
+    elif found is None:
+        cursor.execute(create_text(written, target))
+    elif written.mode == "error":
+        raise OutputTakenError(
+            f"table {written.shown} was created by another program while the job ran; it was left as it is"
+        )
+    else:
+        written = msgspec.structs.replace(written, columns=fitted(written, found))
+    if found is not None and written.mode in ("overwrite", "upsert"):
+        cursor.execute(f"LOCK TABLE {target} IN SHARE ROW EXCLUSIVE MODE")
+    if found is not None and written.mode == "overwrite":
+        cursor.execute(f"DELETE FROM {target}")
+    if tables:
+        cursor.execute(insert_text(written, target, union_text(written, tables)))
+
+
 def _tables(written: WrittenTable, output: DecidedOutput) -> list[str]:
-    """Return the tables of decided attempts that have rows."""
-    return [
-        qualified(written.schema, staging_table(output.staging, file.name)) for file in output.files if file.row_count
-    ]
+    """Return the tables of decided attempts that have rows, the largest first."""
+    files = sorted((file for file in output.files if file.row_count), key=lambda file: -file.row_count)
+    return [qualified(written.schema, staging_table(output.staging, file.name)) for file in files]
 
 
 def _check_counts(cursor: Any, written: WrittenTable, output: DecidedOutput) -> None:

@@ -4,7 +4,9 @@ import sqlite3
 
 import pytest
 
-from engine import col
+from engine import col, count, count_distinct, sum_
+from engine.errors import EngineError, PlanError
+from tests.postgresql_server import postgresql
 
 pytestmark = pytest.mark.spark
 pytest.importorskip("adbc_driver_sqlite.dbapi")
@@ -25,3 +27,23 @@ def test_ranges_are_read_by_tasks_of_spark(places, file):
         data = env.read_database("t", file, partition_on="i", partitions=3)
         kept = data.filter((col("i") >= 990) & (col("s") == "text 3")).select("i", "f").collect()
         assert sorted(kept) == [(i, i / 4) for i in range(990, 1000) if i % 7 == 3]
+
+
+def test_tasks_of_spark_write_tables(places, file):
+    with postgresql() as uri:
+        for number, env in enumerate(places):
+            rows = env.read_database("t", file, partition_on="i", partitions=3).filter(col("i") < 500)
+            for place in (file, uri):
+                rows.write_database(f"w{number}", place)
+                env.execute()
+                rows.select("i", (col("f") + 1).alias("f")).write_database(f"w{number}", place, mode="upsert", on="i")
+                with pytest.raises(PlanError, match="no unique index"):
+                    env.execute()
+                rows.select("i").write_database(f"w{number}", place, mode="append")
+                env.execute()
+                found = env.read_database(f"w{number}", place)
+                assert found.agg(n=count(), d=count_distinct("i"), s=sum_("f")).collect() == [(1000, 500, 31187.5)]
+        with pytest.raises(EngineError, match="on a cluster pass uri='env:NAME'"):
+            secret = uri.replace("tester@", "tester:pw@")
+            places[1].read_database("w0", secret).write_database("w2", secret)
+            places[1].execute()

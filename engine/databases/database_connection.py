@@ -40,6 +40,11 @@ _FULL: Final[dict[str, str]] = {}
 _HIDDEN: Final = "***"
 #: SQLSTATE classes of errors that another attempt may not meet: connections, conflicts, resources, the server's end
 _PASSING: Final = ("08", "40", "53", "57")
+#: words of errors without a code after which another attempt may help: the connection is gone, the file is busy
+_LOST: Final = re.compile(
+    r"server closed the connection|no connection to the server|terminating connection|could not (receive|send) data"
+    r"|SSL (SYSCALL|connection)|database is locked"
+)
 
 
 def kept_apart(uri: str) -> str:
@@ -231,6 +236,6 @@ def _failure(error: Exception, text: str, *, is_open: bool, dialect: str) -> Eng
     state = getattr(error, "sqlstate", None) or "".join(re.findall(r"SQLSTATE: (\w{5})", str(error))[:1])
     # While rows are streamed, the driver leaves out the code: what the server says of the statement is an ERROR.
     is_lost = dialect == POSTGRESQL and isinstance(error, OSError) and "ERROR:" not in str(error)
-    is_lost = is_lost or (dialect == SQLITE and "is locked" in str(error))
+    is_lost = is_lost or _LOST.search(str(error)) is not None
     is_passing = state.startswith(_PASSING) if state else is_lost
     return ResourceError(text) if is_passing else DataError(text)

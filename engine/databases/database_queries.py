@@ -67,8 +67,11 @@ def select_text(place: str, schema: pa.Schema, names: Sequence[str], where: Sequ
 
 
 def column_text(name: str, data_type: pa.DataType, dialect: str) -> str:
-    """Return a column as it is asked for."""
+    """Return a column as it is asked for; an integer of SQLite that no double is becomes a text, which is an error."""
     column = f"q.{quoted(name)}"
+    if dialect == SQLITE and pa.types.is_floating(data_type):
+        is_rounded = f"typeof({column}) = 'integer' AND {column} NOT BETWEEN -{2**53} AND {2**53}"
+        return f"CASE WHEN {is_rounded} THEN CAST({column} AS TEXT) ELSE {column} END"
     return f"CAST({column} AS TEXT)" if dialect == SQLITE and data_type in TEXTS else column
 
 

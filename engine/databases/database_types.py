@@ -104,6 +104,9 @@ def _decimal(modifier: int) -> pa.DataType:
 def typed(values: pa.Array, data_type: pa.DataType) -> pa.Array:
     """Return values of the driver as those of the engine's type. Raises: DataError, which begins with "has"."""
     stored = values.storage if isinstance(values, pa.ExtensionArray) else values
+    if stored.type in TEXTS and (pa.types.is_integer(data_type) or pa.types.is_floating(data_type)):
+        # Where rows of SQLite differ, the driver makes texts of all of them.
+        raise DataError(f"has a value that is no {data_type}; cast it in the query")
     try:
         found = stored if stored.type == data_type else stored.cast(data_type)
     except pa.ArrowException as error:

@@ -7,7 +7,8 @@ import pyarrow as pa
 import pytest
 
 from engine import Environment, col
-from engine.errors import ConfigurationError, DataError, EngineError, PlanError, SchemaError
+from engine.databases.database_connection import connected
+from engine.errors import ConfigurationError, DataError, EngineError, PlanError, ResourceError, SchemaError
 from tests.databases.written import WrittenJob, do, rows_of
 
 pytestmark = pytest.mark.integration
@@ -242,6 +243,33 @@ def test_a_table_that_appeared_meanwhile_is_left_as_it_is(place):
     job.target.abort(job.staging, job.job_id)
     assert rows_of(uri, f'SELECT count(*) FROM "{table}"') == [(0,)]
     assert is_clean(uri)
+
+
+def test_a_lost_connection_is_made_again(postgresql_uri, monkeypatch):
+    monkeypatch.setattr("engine.databases.repeated_publication.PAUSES_S", (0.01, 0.01))
+    job = WrittenJob(ROWS.schema, postgresql_uri, "lost_connection").prepare().attempt(ROWS)
+    lost = []
+
+    def after_step(step):
+        if len(lost) < 2 and step == "insert":
+            others = "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE state = 'idle in transaction'"
+            lost.append(rows_of(postgresql_uri, others))
+
+    assert job.publish(job.decide(), after_step) == {"rows": 10}
+    assert lost == [[(True,)], [(True,)]]
+    assert rows_of(postgresql_uri, "SELECT count(*) FROM lost_connection") == [(10,)]
+
+
+def test_a_database_that_is_being_written_is_waited_for(tmp_path, monkeypatch):
+    monkeypatch.setattr("engine.databases.repeated_publication.PAUSES_S", (0.01,))
+    uri = f"sqlite://{tmp_path}/busy.db"
+    job = WrittenJob(ROWS.schema, uri, "t").prepare().attempt(ROWS)
+    output = job.decide()
+    with connected(uri, in_transaction=True) as other, other.cursor() as cursor:
+        cursor.execute("CREATE TABLE o (i)")
+        with pytest.raises(ResourceError, match="database is locked"):
+            job.publish(output)
+    assert job.publish(output) == {"rows": 10}
 
 
 def test_rows_that_were_lost_are_missed(postgresql_uri):

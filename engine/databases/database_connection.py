@@ -179,7 +179,7 @@ def open_connection(uri: str, *, has_password: bool = False, in_transaction: boo
 
 
 class _KeptDatabase:
-    """What a driver knows of a server, beyond one connection: asking for it takes 50 ms of processor time."""
+    """The driver's knowledge of a server, which outlives connections: asking for it takes 50 ms of processor time."""
 
     def __init__(self, uri: str) -> None:
         self._database = importlib.import_module(_DRIVERS[POSTGRESQL]).connect(uri)

@@ -25,9 +25,9 @@ class FoundColumn(NamedTuple):
     name: str
     type: str
     is_enum: bool
-    #: whether a row must have a value for it
+    #: flag of columns that need a value in each row
     is_needed: bool
-    #: whether the database makes its values
+    #: flag of columns whose values the database makes
     is_made: bool
 
 
@@ -61,7 +61,7 @@ def schema_of(cursor: Any, schema: str, table: str) -> str:
 
 
 def look(cursor: Any, schema: str, table: str) -> FoundTable | None:
-    """Return what is known of a table, None where there is none. Raises: PlanError for a view and the like."""
+    """Return the columns and keys of a table, None where there is none. Raises: PlanError for a view and the like."""
     name = f"to_regclass({literal(qualified(schema, table))})"
     kind = rows_of(cursor, f"SELECT relkind::text FROM pg_class WHERE oid = {name}")
     if not kind:

@@ -2,7 +2,7 @@
 
     batches ─► held until there are enough for a COPY ─► table drey_<job>_<attempt> ─► commit, when all rows are there
 
-Until then the table is seen by nobody else, and what a killed process leaves goes with its connection. An attempt
+Until then no other connection sees the table, and what a killed process leaves goes with its connection. An attempt
 without rows makes no table.
 
 Held by: tests/databases/test_write_database.py

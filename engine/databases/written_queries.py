@@ -1,6 +1,6 @@
 """Statements that make a table of rows, and put them into one.
 
-An existing table stays what it is, with its keys, indexes, defaults and grants: modes ``append``, ``overwrite`` and
+An existing table stays what it is, with its keys, indexes, defaults and rights: modes ``append``, ``overwrite`` and
 ``upsert`` put rows into it. ``overwrite`` deletes the old rows instead of truncating, so that readers of PostgreSQL go
 on meanwhile and see the old rows or the new ones.
 

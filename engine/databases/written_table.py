@@ -35,7 +35,7 @@ class WrittenColumn(msgspec.Struct, frozen=True):
 
 
 class WrittenTable(msgspec.Struct, frozen=True):
-    """What is written, and how."""
+    """A table with the columns that are written, and the mode."""
 
     uri: str
     has_password: bool

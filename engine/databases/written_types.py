@@ -115,7 +115,7 @@ _INTEGERS: Final = list(_INTEGER_DIGITS)
 
 
 def assigned_to(sql_type: str, column_type: str, *, is_enum: bool) -> str | None:
-    """Return how a value becomes one of a column of PostgreSQL without a change, None where it may change.
+    """Return the text that makes a value one of a column of PostgreSQL, None where the value may change.
 
     column_type: as ``format_type`` writes it.
     """

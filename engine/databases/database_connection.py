@@ -54,9 +54,8 @@ def kept_apart(uri: str) -> str:
         return uri
     scheme = uri.partition("://")[0]
     if scheme not in _DIALECTS:
-        raise ConfigurationError(
-            "uri= of a database begins with postgresql:// or sqlite://, or is env:NAME, an environment variable"
-        )
+        known = "uri= of a database begins with postgresql:// or sqlite://, or is env:NAME, an environment variable"
+        raise ConfigurationError(f"{known}; {scheme}:// is not supported" if "://" in uri else known)
     if scheme == SQLITE:
         return f"{SQLITE}://{Path(uri[len('sqlite://') :]).absolute()}"
     parts = _parts(uri)
@@ -173,16 +172,21 @@ def open_connection(uri: str, *, has_password: bool = False, in_transaction: boo
         if dialect == SQLITE:
             return driver.connect(_place(full, is_writing=in_transaction), autocommit=not in_transaction)
         if not in_transaction:
-            return driver.connect(full, autocommit=True)
+            return driver.connect(_in_utf8(full), autocommit=True)
         kept = _kept_database(full)
         return driver.Connection(kept, kept.connection())
+
+
+def _in_utf8(uri: str) -> str:
+    """Return a URI of PostgreSQL whose texts come and go as UTF-8, whatever the database's own encoding is."""
+    return f"{uri}{'&' if '?' in uri else '?'}client_encoding=UTF8"
 
 
 class _KeptDatabase:
     """The driver's knowledge of a server, which outlives connections: asking for it takes 50 ms of processor time."""
 
     def __init__(self, uri: str) -> None:
-        self._database = importlib.import_module(_DRIVERS[POSTGRESQL]).connect(uri)
+        self._database = importlib.import_module(_DRIVERS[POSTGRESQL]).connect(_in_utf8(uri))
 
     def connection(self) -> Any:
         """Return a new connection."""

@@ -12,6 +12,7 @@ from engine.commit.output_target import OutputTarget
 from engine.commit.targets import target_named
 from engine.databases.database_connection import SQLITE
 from engine.databases.written_table import written_of
+from engine.errors import ConfigurationError
 from engine.formats.sink_format import SinkFormat, SinkWriter
 from engine.graph.source_spec import SinkSpec
 
@@ -24,6 +25,10 @@ class DatabaseSink(SinkFormat):
 
     name = "database"
     extension = "arrow"
+
+    def checked(self, spec: SinkSpec, schema: pa.Schema, file_schema: pa.Schema) -> SinkSpec:
+        """Refuse a sink that a path names; ``write_call`` makes those of tables."""
+        raise ConfigurationError("write('database', ...): tables have a call of their own, write_database(table, uri)")
 
     def target(self, spec: SinkSpec) -> OutputTarget:
         """Return the entry of the dialect."""

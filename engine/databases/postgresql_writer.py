@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from engine.databases.database_connection import open_connection, told
 from engine.databases.database_queries import quoted
-from engine.databases.written_queries import qualified
+from engine.databases.written_queries import UNHURRIED, qualified
 from engine.databases.written_table import WrittenTable, staging_table
 from engine.memory.budget import Kind, Role, process_budget
 
@@ -57,6 +57,8 @@ class PostgresqlWriter:
         written = self._written
         if self._connection is None:
             self._connection = open_connection(written.uri, has_password=written.has_password, in_transaction=True)
+            for statement in UNHURRIED:
+                self._do(statement)
             columns = ", ".join(f"{quoted(column.name)} {column.sql_type}" for column in written.columns)
             self._do(f"CREATE TABLE {qualified(written.schema, self._table)} ({columns})")
         with told(written.uri), self._connection.cursor() as cursor:

@@ -10,11 +10,14 @@ Held by: tests/databases/test_written_tables.py
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from engine.databases.database_queries import quoted
 from engine.databases.written_table import WrittenTable
 from engine.errors import DataError
+
+#: statements for a transaction of PostgreSQL that takes as long as its rows do, whatever the server's defaults are
+UNHURRIED: Final = ("SET LOCAL statement_timeout = 0", "SET LOCAL idle_in_transaction_session_timeout = 0")
 
 
 def rows_of(cursor: Any, statement: str) -> list[tuple[Any, ...]]:

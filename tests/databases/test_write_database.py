@@ -272,6 +272,25 @@ def test_a_database_that_is_being_written_is_waited_for(tmp_path, monkeypatch):
     assert job.publish(output) == {"rows": 10}
 
 
+def test_texts_of_a_database_in_another_encoding_are_the_same(env, postgresql_uri):
+    import adbc_driver_postgresql.dbapi as dbapi
+
+    with dbapi.connect(postgresql_uri, autocommit=True) as connection, connection.cursor() as cursor:
+        cursor.execute("CREATE DATABASE latin ENCODING 'LATIN1' TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C'")
+    uri = postgresql_uri.replace("/postgres?", "/latin?")
+    written(env, (uri, "t"), pa.table({"s": ["ä", "b"]}))
+    assert rows_of(uri, "SELECT ascii(s) FROM t ORDER BY s") == [(98,), (228,)]
+    assert env.read_database("t", uri).filter(col("s") == "ä").collect() == [("ä",)]
+    with pytest.raises(DataError, match="has no equivalent in encoding"):
+        written(env, (uri, "t"), pa.table({"s": ["€"]}), mode="append")
+    assert rows_of(uri, "SELECT count(*) FROM t") == [(2,)]
+
+
+def test_a_table_has_a_call_of_its_own(env):
+    with pytest.raises(ConfigurationError, match="a call of their own, write_database"):
+        env.from_arrow(ROWS).write("database", "t")
+
+
 def test_rows_that_were_lost_are_missed(postgresql_uri):
     job = WrittenJob(ROWS.schema, postgresql_uri, "lost").prepare().attempt(ROWS)
     output = job.decide()

@@ -62,8 +62,10 @@ def _asked_for(field: pa.Field) -> str:
     if data_type in TEXTS and name not in _COMPARED_AS_TEXTS:
         return f"CAST({column} AS text) AS {quoted(field.name)}"
     if pa.types.is_list(data_type):
-        several = f"CAST('an array of several dimensions: ' || CAST({column} AS text) AS {quoted(name)})"
-        return f"CASE WHEN array_ndims({column}) > 1 THEN {several} ELSE {column} END AS {quoted(field.name)}"
+        # A slice has the array's type, whatever that is called, and counts from 1, as the driver wants it.
+        several = f"CAST('an array of several dimensions: ' || CAST({column} AS text) AS integer)"
+        first = f"CASE WHEN array_ndims({column}) > 1 THEN {several} ELSE array_lower({column}, 1) END"
+        return f"({column})[coalesce({first}, 1):] AS {quoted(field.name)}"
     return column
 
 

@@ -41,7 +41,7 @@ class DatabaseReader:
         self._splits = splits
         self._options: dict[str, Any] = dict(spec.options)
         self._statement = DatabaseStatement(spec)
-        self._rows_max = int(self._options.get("batch_rows") or BATCH_ROWS_MAX)
+        self._rows_max = int(self._options.get("batch_rows") or ARROW_ROWS_MAX)
         self._member = process_budget.reserve(Kind.ARROW, role=Role.READER)
         self._running: Generator[pa.RecordBatch, None, None] | None = None
         self.bytes_read = 0
@@ -74,7 +74,7 @@ class DatabaseReader:
 
     def _driver_options(self) -> dict[str, str]:
         if self._statement.dialect == SQLITE:
-            return {"adbc.sqlite.query.batch_rows": str(self._rows_max)}
+            return {"adbc.sqlite.query.batch_rows": str(min(self._rows_max, BATCH_ROWS_MAX))}
         size = min(BATCH_BYTES_MAX, max(_BATCH_BYTES_MIN, self._member.part_bytes))
         return {"adbc.postgresql.batch_size_hint_bytes": str(size)}
 

@@ -47,6 +47,10 @@ _LOST: Final = re.compile(
 )
 
 
+class DatabaseLostError(ResourceError, OSError):
+    """A database does not answer, or does not let anyone in; also an OSError, as that of a file system is."""
+
+
 def kept_apart(uri: str) -> str:
     """Return a URI without its password; the rest stays in this process. Raises: ConfigurationError."""
     if uri.startswith(_OF_ENVIRONMENT):
@@ -236,10 +240,10 @@ def _place(uri: str, *, is_writing: bool) -> str:
 
 def _failure(error: Exception, text: str, *, is_open: bool, dialect: str) -> EngineError:
     if not is_open:
-        return ResourceError(f"{text}; is the server there, and does it let this user in?")
+        return DatabaseLostError(f"{text}; is the server there, and does it let this user in?")
     state = getattr(error, "sqlstate", None) or "".join(re.findall(r"SQLSTATE: (\w{5})", str(error))[:1])
     # While rows are streamed, the driver leaves out the code: what the server says of the statement is an ERROR.
     is_lost = dialect == POSTGRESQL and isinstance(error, OSError) and "ERROR:" not in str(error)
     is_lost = is_lost or _LOST.search(str(error)) is not None
     is_passing = state.startswith(_PASSING) if state else is_lost
-    return ResourceError(text) if is_passing else DataError(text)
+    return DatabaseLostError(text) if is_passing else DataError(text)

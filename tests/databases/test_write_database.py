@@ -286,6 +286,18 @@ def test_texts_of_a_database_in_another_encoding_are_the_same(env, postgresql_ur
     assert rows_of(uri, "SELECT count(*) FROM t") == [(2,)]
 
 
+def test_a_database_that_is_away_hinders_nobody_else(postgresql_uri, monkeypatch):
+    monkeypatch.setenv("AWAY_URI", postgresql_uri)
+    job = WrittenJob(ROWS.schema, "env:AWAY_URI", "away").prepare()
+    assert job.target.is_there(job.staging)
+    monkeypatch.setenv("AWAY_URI", "postgresql:///postgres?host=/nowhere")
+    assert not job.target.is_there(job.staging)
+    with pytest.raises(OSError, match="is the server there"):
+        job.target.abort(job.staging, job.job_id)
+    monkeypatch.setenv("AWAY_URI", postgresql_uri)
+    job.target.abort(job.staging, job.job_id)
+
+
 def test_a_table_has_a_call_of_its_own(env):
     with pytest.raises(ConfigurationError, match="a call of their own, write_database"):
         env.from_arrow(ROWS).write("database", "t")

@@ -41,6 +41,7 @@ from engine.databases.written_queries import (
 )
 from engine.databases.written_table import (
     JOBS_TABLE,
+    STAGING_LENGTH,
     WrittenTable,
     place_of,
     staging_prefix,
@@ -93,13 +94,12 @@ class PostgresqlTarget(OutputTarget):
             if not rows_of(cursor, f"SELECT to_regclass({literal(jobs)})::text")[0][0]:
                 return
             of_output = f"FROM {jobs} WHERE output = {literal(output)}"
-            for staging, job, owner in rows_of(
-                cursor, f"SELECT staging, job, owner {of_output} AND state = 'writing' FOR UPDATE"
-            ):
+            # A row that is locked is of a job that is published right now.
+            writing = f"SELECT staging, job, owner {of_output} AND state = 'writing' FOR UPDATE SKIP LOCKED"
+            for staging, job, owner in rows_of(cursor, writing):
                 if _is_stale(msgspec.json.decode(owner, type=StagingOwner), JobId(job), cluster, is_over):
                     _set_state(cursor, jobs, staging, "aborted")
-            for (staging,) in rows_of(cursor, f"SELECT staging {of_output} AND state <> 'writing'"):
-                _drop_tables(cursor, place.schema, staging)
+            _drop_tables(cursor, place.schema, f"IN (SELECT staging {of_output} AND state <> 'writing')")
             cursor.execute(f"DELETE {of_output} AND state <> 'writing' AND at < now() - {_KEPT}")
             connection.commit()
 
@@ -186,7 +186,7 @@ class PostgresqlTarget(OutputTarget):
             _check_counts(cursor, written, output)
             _put_rows(cursor, written, output)
             after_step("insert")
-            _drop_tables(cursor, written.schema, output.staging)
+            _drop_tables(cursor, written.schema, f"= {literal(output.staging)}")
             after_step("drop")
             connection.commit()
             after_step("commit")
@@ -202,7 +202,7 @@ class PostgresqlTarget(OutputTarget):
             jobs = _jobs_table(place.schema)
             if rows_of(cursor, f"SELECT to_regclass({literal(jobs)})::text")[0][0]:
                 _set_state(cursor, jobs, staging.path, "aborted")
-                _drop_tables(cursor, place.schema, staging.path)
+                _drop_tables(cursor, place.schema, f"= {literal(staging.path)}")
                 connection.commit()
 
     def is_there(self, staging: Staging) -> bool:
@@ -312,12 +312,13 @@ def _check_counts(cursor: Any, written: WrittenTable, output: DecidedOutput) -> 
             )
 
 
-def _drop_tables(cursor: Any, schema: str, staging: str) -> None:
-    """Remove the tables of a job's attempts."""
+def _drop_tables(cursor: Any, schema: str, stagings: str) -> None:
+    """Remove the tables of attempts whose prefix meets a condition."""
+    prefix = f"left(tablename::text, {STAGING_LENGTH})"
     found = rows_of(
         cursor,
         f"SELECT tablename::text FROM pg_tables WHERE schemaname = {literal(schema)}"
-        f" AND starts_with(tablename::text, {literal(f'{staging}_')})",
+        f" AND tablename <> {literal(JOBS_TABLE)} AND {prefix} {stagings}",
     )
     if found:
         cursor.execute(f"DROP TABLE {', '.join(qualified(schema, table) for (table,) in found)}")

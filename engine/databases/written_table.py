@@ -23,6 +23,8 @@ MODES: Final = ("error", "append", "overwrite", "upsert")
 _NAME_BYTES_MAX: Final = 63
 #: the table in which jobs are noted, beside the tables that they write
 JOBS_TABLE: Final = "drey_jobs"
+#: characters of ``staging_prefix``
+STAGING_LENGTH: Final = len("drey_") + 16
 
 
 class WrittenColumn(msgspec.Struct, frozen=True):

@@ -286,6 +286,22 @@ def test_texts_of_a_database_in_another_encoding_are_the_same(env, postgresql_ur
     assert rows_of(uri, "SELECT count(*) FROM t") == [(2,)]
 
 
+def test_tables_of_late_attempts_go_with_the_next_job(postgresql_uri):
+    job = WrittenJob(ROWS.schema, postgresql_uri, "late", "append").prepare().attempt(ROWS)
+    job.publish(job.decide())
+    job.attempt(ROWS, nonce="late")
+    assert not is_clean(postgresql_uri)
+    with connected(postgresql_uri, in_transaction=True) as other, other.cursor() as cursor:
+        # A job whose publication takes its time is not waited for.
+        slow = WrittenJob(ROWS.schema, postgresql_uri, "late", "append", number=2).prepare()
+        cursor.execute(f"UPDATE drey_jobs SET state = 'published' WHERE staging = '{slow.staging.path}' RETURNING 1")
+        cursor.fetchall()
+        third = WrittenJob(ROWS.schema, postgresql_uri, "late", "append", number=3).prepare()
+    assert is_clean(postgresql_uri)
+    for each in (slow, third):
+        each.target.abort(each.staging, each.job_id)
+
+
 def test_a_database_that_is_away_hinders_nobody_else(postgresql_uri, monkeypatch):
     monkeypatch.setenv("AWAY_URI", postgresql_uri)
     job = WrittenJob(ROWS.schema, "env:AWAY_URI", "away").prepare()

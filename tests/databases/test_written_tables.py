@@ -4,6 +4,7 @@ import pytest
 
 from engine.databases.written_queries import create_text, insert_text, union_text
 from engine.databases.written_table import (
+    STAGING_LENGTH,
     WrittenColumn,
     WrittenTable,
     check_arguments,
@@ -25,6 +26,7 @@ def test_an_output_tells_its_place(schema, table):
 
 def test_tables_of_attempts_have_names_of_their_own():
     prefix = staging_prefix("u#t", JobId("0" * 32))
+    assert len(prefix) == STAGING_LENGTH
     assert prefix != staging_prefix("u#s", JobId("0" * 32))
     assert len({staging_table(prefix, name) for name in ("0-00000-a-00000", "0-00001-a-00000")}) == 2
     assert len(staging_table(prefix, "x" * 100)) < 63

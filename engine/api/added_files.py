@@ -20,10 +20,8 @@ Held by: tests/integration/test_appended_types.py
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
@@ -47,7 +45,7 @@ _NAMES_MAX: Final = 10_000
 class _There(NamedTuple):
     """A file that is there, and what its columns are: as a reader has them, without those of folders."""
 
-    file: Path
+    file: str
     schema: pa.Schema
 
 
@@ -64,7 +62,7 @@ def like_what_is_there(spec: SinkSpec, schema: pa.Schema, writer: str, *, warns:
     formats = formats_by_ending()
     _check_formats(spec, own_format, formats, what)
     endings = [ending for ending, each in formats.items() if each == own_format]
-    file = next((file for file in _files_below(Path(spec.path)) if plain_ending(file.name) in endings), None)
+    file = next((file for file in _files_below(spec.path) if plain_ending(_name(file)) in endings), None)
     if file is not None:
         entry.check_added(spec, own, file, what)
     there = _there(spec, entry, endings)
@@ -78,8 +76,8 @@ def like_what_is_there(spec: SinkSpec, schema: pa.Schema, writer: str, *, warns:
 
 
 def _check_formats(spec: SinkSpec, own_format: str, formats: Mapping[str, str], what: str) -> None:
-    for count, file in enumerate(_files_below(Path(spec.path))):
-        other = formats.get(plain_ending(file.name), own_format)
+    for count, file in enumerate(_files_below(spec.path)):
+        other = formats.get(plain_ending(_name(file)), own_format)
         if other != own_format:
             raise ConfigurationError(
                 f"{what}: there is {file}, and files of {other} and of {own_format} are not read together; write"
@@ -91,13 +89,13 @@ def _check_formats(spec: SinkSpec, own_format: str, formats: Mapping[str, str], 
 
 def _there(spec: SinkSpec, entry: SinkFormat, endings: Sequence[str]) -> _There | None:
     """Return a file that exists and has columns; None for none, or for one that its readers will warn of."""
-    for file in _files_below(Path(spec.path)):
-        if plain_ending(file.name) not in endings or not size_of(os.fspath(file)):
+    for file in _files_below(spec.path):
+        if plain_ending(_name(file)) not in endings or not size_of(file):
             continue
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", DreyWarning)
-                found = entry.found_schema(spec, str(file))
+                found = entry.found_schema(spec, file)
         except (OSError, pa.ArrowException, EngineError):
             return None
         return None if found is None else _There(file, found)
@@ -132,8 +130,12 @@ def _union_advice(entry: SinkFormat, known: pa.DataType, own: pa.DataType, schem
     return "; schema_mode='union' adds it as it is, for who reads with that mode"
 
 
-def _files_below(folder: Path) -> Iterator[Path]:
+def _files_below(folder: str) -> Iterator[str]:
     """Yield files that readers see, in no order; nothing where there is no folder."""
-    for place, folders, names in file_system_of(os.fspath(folder)).walk(os.fspath(folder)):
+    for place, folders, names in file_system_of(folder).walk(folder):
         folders[:] = [name for name in folders if not is_hidden(name)]
-        yield from (Path(place, name) for name in names if not is_hidden(name))
+        yield from (f"{place}/{name}" for name in names if not is_hidden(name))
+
+
+def _name(path: str) -> str:
+    return path.rpartition("/")[2]

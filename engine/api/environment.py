@@ -185,6 +185,7 @@ class Environment(SourceCalls, HasOtherNames):
             raise PlanError("there is nothing to execute: call write_csv, write_parquet or another write_* first")
         sinks = self._with_bad_rows([_as_files_are_now(sink) for sink in sinks])
         if not executor_of(self._target).is_dry:
+            use_store_settings(self._configuration.storage_texts())
             check_outputs([sink.operator.spec for sink in sinks if isinstance(sink.operator, Sink)])
         return self._run(sinks, chosen)
 

@@ -18,12 +18,13 @@ from engine.api.logical_node import LogicalNode
 from engine.api.other_options import check_option, with_other_options
 from engine.api.projections import free_name, project_node
 from engine.errors import ConfigurationError, NotYetSupportedError
-from engine.files.paths import local_folder
+from engine.files.paths import local_folder, local_path
 from engine.formats.registry import sink_format_of
 from engine.graph.expression import ColumnRef, NamedExpression
 from engine.graph.plan import Sink, Sort
 from engine.graph.sort_key import SortKey
 from engine.graph.source_spec import SinkSpec
+from engine.storage.store_client import use_store_settings
 
 if TYPE_CHECKING:
     from engine.api.sink_options import SinkOptions
@@ -57,7 +58,7 @@ class OutputCalls(Calls):
         files; ``target_file_size`` such as "128mb", after which the next file begins; ``schema_mode`` "strict" or
         "union", which adds rows whose types differ from those that are there.
         """
-        place, codec = local_folder(path, "write_csv"), compression or ""
+        place, codec = local_path(path, "write_csv"), compression or ""
         self._add_sink(SinkSpec("csv", place, overwrite, header, delimiter, compression=codec), options)
 
     def write_parquet(
@@ -76,7 +77,7 @@ class OutputCalls(Calls):
         where the codec has levels; ``options`` as in ``write_csv``. A path that exists is an error unless
         ``overwrite``.
         """
-        place, codec = local_folder(path, "write_parquet"), compression
+        place, codec = local_path(path, "write_parquet"), compression
         sink = SinkSpec("parquet", place, overwrite, compression=codec, compression_level=compression_level)
         self._add_sink(sink, options)
 
@@ -105,7 +106,7 @@ class OutputCalls(Calls):
         for the columns of ``partition_by``, which are beside the one of text. A path that exists is an error unless
         ``overwrite``.
         """
-        place, codec = local_folder(path, "write_text"), compression or ""
+        place, codec = local_path(path, "write_text"), compression or ""
         self._add_sink(SinkSpec("text", place, overwrite, compression=codec), options)
 
     def write_json(
@@ -121,7 +122,7 @@ class OutputCalls(Calls):
         A null is ``null``, and so is a double that is no number or infinite; decimals, dates and times are texts.
         ``compression`` and ``options`` as in ``write_csv``. A path that exists is an error unless ``overwrite``.
         """
-        place, codec = local_folder(path, "write_json"), compression or ""
+        place, codec = local_path(path, "write_json"), compression or ""
         self._add_sink(SinkSpec("json", place, overwrite, compression=codec), options)
 
     def write_ipc(
@@ -141,7 +142,7 @@ class OutputCalls(Calls):
         kinds = {"file": "ipc", "stream": "ipc_stream"}
         if format not in kinds:
             raise ConfigurationError(f"write_ipc: format={format!r}: choose file or stream")
-        place, codec = local_folder(path, "write_ipc"), compression or ""
+        place, codec = local_path(path, "write_ipc"), compression or ""
         self._add_sink(SinkSpec(kinds[format], place, overwrite, compression=codec), options)
 
     def write_orc(
@@ -157,7 +158,7 @@ class OutputCalls(Calls):
         A column of a type that ORC does not have is a SchemaError. ``compression``: zlib, snappy, zstd, lz4 or none;
         ``options`` as in ``write_csv``. A path that exists is an error unless ``overwrite``.
         """
-        self._add_sink(SinkSpec("orc", local_folder(path, "write_orc"), overwrite, compression=compression), options)
+        self._add_sink(SinkSpec("orc", local_path(path, "write_orc"), overwrite, compression=compression), options)
 
     def write(
         self,
@@ -177,7 +178,7 @@ class OutputCalls(Calls):
             given: dict[str, Any] = {} if compression is None else {"compression": compression}
             getattr(self, f"write_{format}")(path, overwrite=overwrite, **given, **options)
             return
-        place, codec = local_folder(path, f"write_{format}"), compression or ""
+        place, codec = local_path(path, f"write_{format}"), compression or ""
         sink = SinkSpec(format, place, overwrite, compression=codec)
         if sink_format_of(sink).is_passing:
             raise ConfigurationError(f"write({format!r}): its files are results of this process; use to_arrow")
@@ -217,6 +218,7 @@ class OutputCalls(Calls):
     def _add_sink(self, spec: SinkSpec, options: SinkOptions | None = None) -> None:
         from engine.api.sink_options import with_options
 
+        use_store_settings(self._environment.configuration.storage_texts())
         entry = sink_format_of(spec)
         spec = entry.checked(spec, self.schema, self._without(options or {}))
         spec, order = with_options(spec, self.schema, options or {}, entry.call)

@@ -15,11 +15,17 @@ if TYPE_CHECKING:
     from engine.api.logical_node import LogicalNode
     from engine.api.result_stream import ResultStream
     from engine.client.job_result import JobResult
+    from engine.config.loader import Configuration
     from engine.graph.source_spec import SinkSpec
 
 
 class Runner(Protocol):
     """Takes sinks and runs what a node needs."""
+
+    @property
+    def configuration(self) -> Configuration:
+        """The options of the environment."""
+        ...
 
     def add_sink(self, sink: LogicalNode) -> None:
         """Add a sink to the next job."""

@@ -16,19 +16,21 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 
 from engine.api.expressions import col
 from engine.csv.writer import check_csv_sink
 from engine.errors import NotYetSupportedError, PlanError
-from engine.files.paths import is_hidden
+from engine.files.paths import is_hidden, local_path
 from engine.sql import statements as kinds
 from engine.sql.expressions import rounded
 from engine.sql.query import format_at, read_table
+from engine.storage.file_system import FolderEntry
+from engine.storage.file_systems import file_system_of, is_folder
+from engine.storage.store_client import use_store_settings
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -117,7 +119,9 @@ class SqlSession:
 
     def _copy(self, copy: kinds.CopyTo) -> None:
         options = _write_options(copy.file_format, copy.options)
-        if Path(copy.path).exists() and not options.get("overwrite") and "mode" not in options:
+        use_store_settings(self.environment.configuration.storage_texts())
+        place = local_path(copy.path, "COPY TO")
+        if file_system_of(place).find(place) is not None and not options.get("overwrite") and "mode" not in options:
             adds = "" if copy.file_format == "records" else ", (MODE append) to add to it"
             raise PlanError(f"COPY TO {copy.path!r}: it exists already; write (OVERWRITE true) to replace it{adds}")
         data = self.environment.sql(copy.text)
@@ -129,8 +133,9 @@ class SqlSession:
 
     def _insert(self, insert: kinds.InsertInto) -> None:
         """Add rows to files; columns go by their places, and become of the types that are there."""
-        folder = Path(insert.path)
-        if not folder.is_dir():
+        use_store_settings(self.environment.configuration.storage_texts())
+        folder = local_path(insert.path, "INSERT INTO")
+        if not is_folder(folder):
             raise PlanError(f"INSERT INTO {insert.path!r}: no such folder; COPY (query) TO 'path' makes one")
         file_format = format_at(insert.path)
         if file_format not in _OPTIONS:
@@ -152,13 +157,17 @@ class SqlSession:
         self.environment.execute(f"INSERT INTO {insert.path}")
 
 
-def _folder_columns(folder: Path) -> list[str]:
+def _folder_columns(folder: str) -> list[str]:
     """Return the columns whose values are in the names of folders, such as year=2026/month=3."""
     found = []
-    while inner := next((path for path in folder.iterdir() if path.is_dir() and _names_value(path.name)), None):
+    while inner := next((each for each in _entries(folder) if each.is_folder and _names_value(each.name)), None):
         found.append(unquote(inner.name.partition("=")[0]))
-        folder = inner
+        folder = inner.path
     return found
+
+
+def _entries(folder: str) -> Iterator[FolderEntry]:
+    return file_system_of(folder).entries(folder)
 
 
 def _names_value(name: str) -> bool:

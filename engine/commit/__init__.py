@@ -18,6 +18,11 @@ A folder of plain files:
     merge.py               merge_into: files added to a target that stays, partitions replaced
     target_lock.py         one job at a time adds to a target
 
+A prefix of an object store:
+
+    store_target.py        StoreTarget, the entry
+    store_publication.py   the store copies decided files to their names; all of them count at one moment
+
 What a step needs of the file system it asks ``engine.storage`` for: renames of folders and hard links are something
 that only some file systems can do.
 

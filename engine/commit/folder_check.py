@@ -32,7 +32,7 @@ def check_folder(spec: SinkSpec, target: Path) -> None:
     if spec.mode and _is_taken(spec.path) and not is_folder(os.fspath(target)):
         raise PlanError(f"output {spec.path} is no folder; mode={spec.mode!r} adds files to one")
     if spec.mode and is_folder(os.fspath(target)):
-        _check_partitions(target, spec)
+        check_partitions(os.fspath(target), spec)
     if _is_taken(spec.path) and not spec.overwrite and not spec.mode:
         raise PlanError(
             f"output {spec.path} already exists; pass overwrite=True to replace it, or mode='append' to add to it"
@@ -42,13 +42,13 @@ def check_folder(spec: SinkSpec, target: Path) -> None:
     _check_parents(target, spec.path)
 
 
-def _check_partitions(target: Path, sink: SinkSpec) -> None:
+def check_partitions(target: str, sink: SinkSpec) -> None:
     """Raise PlanError when files of a target lie below other folders than those that would be added."""
-    folder, found = os.fspath(target), list[str]()
+    folder, found = target, list[str]()
     while (inside := _first_folder(folder)) is not None:
         found.append(inside.name.partition("=")[0])
         folder = inside.path
-    if (found or _first_file(os.fspath(target)) is not None) and tuple(map(unquote, found)) != sink.partition_by:
+    if (found or _first_file(target) is not None) and tuple(map(unquote, found)) != sink.partition_by:
         raise PlanError(
             f"output {sink.path} is partitioned by {', '.join(found) or 'nothing'}, and partition_by is"
             f" {', '.join(sink.partition_by) or 'nothing'}; add files with the same folders"

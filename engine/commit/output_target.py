@@ -42,6 +42,8 @@ class OutputTarget(ABC):
     name: ClassVar[str]
     #: flag of targets that need the statistics of each file when they publish
     keeps_statistics: ClassVar[bool] = False
+    #: bytes after which the next file begins in any case; 0: a file may have any size
+    file_bytes_max: ClassVar[int] = 0
 
     # ---- before the job
 

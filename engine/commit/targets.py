@@ -1,7 +1,7 @@
 """The registry of output targets, one entry each.
 
     target_named("folder") -> the FolderTarget          by the word in a staging or a decision
-    target_of_path("/data/out") -> the FolderTarget     of plain files, by the file system of their path
+    target_of_path("s3://data/out") -> the StoreTarget  of plain files, by the file system of their path
 
 Which target a sink has says the entry of its format (``SinkFormat.target``). An entry is loaded when it is needed. An
 installed package names its own under the entry point group ``drey.targets``.
@@ -17,6 +17,7 @@ from typing import Final
 
 from engine.commit.output_target import OutputTarget
 from engine.errors import PlanError
+from engine.storage.file_systems import file_system_of
 
 #: entry point group of targets that other packages bring along
 GROUP: Final = "drey.targets"
@@ -25,6 +26,7 @@ TARGET_PLACES: Final = {
     "folder": ("engine.commit.folder_target", "FolderTarget"),
     "postgresql": ("engine.databases.postgresql_target", "PostgresqlTarget"),
     "sqlite": ("engine.databases.sqlite_target", "SqliteTarget"),
+    "store": ("engine.commit.store_target", "StoreTarget"),
 }
 
 
@@ -48,4 +50,4 @@ def target_named(name: str) -> OutputTarget:
 
 def target_of_path(path: str) -> OutputTarget:
     """Return the target of plain files at a path."""
-    return target_named("folder")
+    return target_named("folder" if file_system_of(path).objects is None else "store")

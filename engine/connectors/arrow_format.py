@@ -6,7 +6,6 @@ Held by: tests/formats/test_registry.py
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -60,7 +59,7 @@ class ArrowSink(SinkFormat):
     is_passing = True
     is_of_client = True
 
-    def writer(self, spec: SinkSpec, schema: pa.Schema, path: Path, former: SinkWriter | None = None) -> ArrowWriter:
+    def writer(self, spec: SinkSpec, schema: pa.Schema, path: str, former: SinkWriter | None = None) -> ArrowWriter:
         """Return the writer of a file."""
         from engine.connectors.arrow_writer import ArrowWriter
 

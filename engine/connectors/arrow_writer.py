@@ -7,7 +7,6 @@ Held by: tests/connectors/test_block_files.py
 from __future__ import annotations
 
 from contextlib import suppress
-from pathlib import Path
 
 import pyarrow as pa
 
@@ -20,7 +19,7 @@ class ArrowWriter:
 
     is_full = False
 
-    def __init__(self, schema: pa.Schema, path: Path, compression: str = "", *, is_stream: bool = False) -> None:
+    def __init__(self, schema: pa.Schema, path: str, compression: str = "", *, is_stream: bool = False) -> None:
         self._path = path
         self._row_count = 0
         self._output = file_system_of(str(path)).create(str(path))

@@ -5,7 +5,6 @@ Held by: tests/formats/test_registry.py
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -87,7 +86,7 @@ class IpcSink(_BlockSink):
             raise ConfigurationError(f"write_ipc: compression={spec.compression!r}: choose lz4, zstd or none")
         return spec if spec.compression != "none" else msgspec.structs.replace(spec, compression="")
 
-    def writer(self, spec: SinkSpec, schema: pa.Schema, path: Path, former: SinkWriter | None = None) -> ArrowWriter:
+    def writer(self, spec: SinkSpec, schema: pa.Schema, path: str, former: SinkWriter | None = None) -> ArrowWriter:
         """Return the writer of a file."""
         from engine.connectors.arrow_writer import ArrowWriter
 
@@ -119,7 +118,7 @@ class OrcSink(_BlockSink):
 
         return stored_orc_schema(schema, spec.compression or _ORC_CODEC)
 
-    def writer(self, spec: SinkSpec, schema: pa.Schema, path: Path, former: SinkWriter | None = None) -> OrcWriter:
+    def writer(self, spec: SinkSpec, schema: pa.Schema, path: str, former: SinkWriter | None = None) -> OrcWriter:
         """Return the writer of a file."""
         from engine.connectors.orc_writer import OrcWriter
 

@@ -5,8 +5,6 @@ Held by: tests/connectors/test_sinks.py
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pyarrow as pa
 
 from engine.storage.file_systems import file_system_of
@@ -17,7 +15,7 @@ class DiscardWriter:
 
     is_full = False
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: str) -> None:
         self._path = str(path)
         self._row_count = 0
         file_system_of(self._path).create(self._path).close()

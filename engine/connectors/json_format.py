@@ -5,7 +5,6 @@ Held by: tests/formats/test_registry.py
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from engine.formats.sink_format import SinkFormat, SinkWriter, with_written_codec
@@ -72,7 +71,7 @@ class JsonSink(SinkFormat):
         """Return nothing: a missing member is null."""
         return ""
 
-    def writer(self, spec: SinkSpec, schema: pa.Schema, path: Path, former: SinkWriter | None = None) -> JsonWriter:
+    def writer(self, spec: SinkSpec, schema: pa.Schema, path: str, former: SinkWriter | None = None) -> JsonWriter:
         """Return the writer of a file."""
         from engine.connectors.json_writer import JsonWriter
 

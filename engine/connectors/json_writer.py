@@ -13,7 +13,6 @@ Held by: tests/connectors/test_json.py
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
@@ -48,7 +47,7 @@ def check_json_sink(schema: pa.Schema) -> None:
 class JsonWriter(LineWriter):
     """Writes one file of JSON lines."""
 
-    def __init__(self, schema: pa.Schema, path: Path, compression: str = "") -> None:
+    def __init__(self, schema: pa.Schema, path: str, compression: str = "") -> None:
         check_json_sink(schema)
         super().__init__(path, compression)
 

@@ -7,7 +7,6 @@ Held by: tests/connectors/test_json.py
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from pathlib import Path
 
 import pyarrow as pa
 
@@ -19,7 +18,7 @@ class LineWriter(ABC):
 
     is_full = False
 
-    def __init__(self, path: Path, compression: str) -> None:
+    def __init__(self, path: str, compression: str) -> None:
         self._row_count = 0
         self._file = OutputFile(path, compression)
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import io
 import re
-from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
@@ -74,7 +73,7 @@ def _times_of(schema: pa.Schema) -> dict[str, int]:
 class _Sink(io.RawIOBase):
     """The stream that ORC writes to. It never fails, since the library would end the process; the writer checks."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: str) -> None:
         super().__init__()
         self._file = file_system_of(str(path)).create(str(path))
         self._error: OSError | None = None
@@ -115,7 +114,7 @@ class OrcWriter:
 
     is_full = False
 
-    def __init__(self, schema: pa.Schema, path: Path, compression: str) -> None:
+    def __init__(self, schema: pa.Schema, path: str, compression: str) -> None:
         self._path = path
         self._file = _Sink(path)
         self._writer = _writer(pa.PythonFile(self._file, "w"), compression)

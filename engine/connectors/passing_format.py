@@ -29,7 +29,7 @@ class StreamSink(SinkFormat):
     is_passing = True
     is_of_client = True
 
-    def writer(self, spec: SinkSpec, schema: pa.Schema, path: Path, former: SinkWriter | None = None) -> StreamWriter:
+    def writer(self, spec: SinkSpec, schema: pa.Schema, path: str, former: SinkWriter | None = None) -> StreamWriter:
         """Return the writer of an attempt."""
         from engine.connectors.stream_writer import StreamWriter
 
@@ -43,7 +43,7 @@ class DiscardSink(SinkFormat):
     extension = "none"
     is_passing = True
 
-    def writer(self, spec: SinkSpec, schema: pa.Schema, path: Path, former: SinkWriter | None = None) -> DiscardWriter:
+    def writer(self, spec: SinkSpec, schema: pa.Schema, path: str, former: SinkWriter | None = None) -> DiscardWriter:
         """Return the writer of an empty file."""
         from engine.connectors.discard_writer import DiscardWriter
 

@@ -6,7 +6,6 @@ Held by: tests/formats/test_registry.py
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
@@ -55,7 +54,7 @@ class RecordsSink(SinkFormat):
         stored_schema(schema, self.call)
         return msgspec.structs.replace(spec, schema_ipc=plain_file_schema(schema).serialize().to_pybytes())
 
-    def writer(self, spec: SinkSpec, schema: pa.Schema, path: Path, former: SinkWriter | None = None) -> RecordsWriter:
+    def writer(self, spec: SinkSpec, schema: pa.Schema, path: str, former: SinkWriter | None = None) -> RecordsWriter:
         """Return the writer of a part."""
         from engine.connectors.records_writer import RecordsWriter
 

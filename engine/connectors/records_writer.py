@@ -39,7 +39,7 @@ _READ_BYTES = 1 << 20
 class RecordsWriter:
     """Writes one part of a record data set."""
 
-    def __init__(self, schema: pa.Schema, path: Path) -> None:
+    def __init__(self, schema: pa.Schema, path: str) -> None:
         self._schema = schema
         self._path = path
         self._keys = _KeyStatistics(schema)
@@ -58,7 +58,8 @@ class RecordsWriter:
     def finish(self) -> tuple[int, int, str]:
         """Complete the file; return (rows, bytes, statistics as JSON)."""
         row_count, size_bytes, _ = self._writer.finish()
-        statistics = PartStatistics(file_crc32(self._path), footer_crc32(self._path), row_count, self._columns())
+        path = Path(self._path)
+        statistics = PartStatistics(file_crc32(path), footer_crc32(path), row_count, self._columns())
         return row_count, size_bytes, msgspec.json.encode(statistics).decode()
 
     def _columns(self) -> dict[str, PartColumn]:

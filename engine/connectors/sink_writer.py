@@ -12,8 +12,6 @@ Held by: tests/connectors/test_sinks.py
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pyarrow as pa
 
 from engine.formats.registry import sink_format_of
@@ -21,7 +19,7 @@ from engine.formats.sink_format import SinkWriter
 from engine.graph.source_spec import SinkSpec
 
 
-def open_sink_writer(spec: SinkSpec, schema: pa.Schema, path: Path, former: SinkWriter | None = None) -> SinkWriter:
+def open_sink_writer(spec: SinkSpec, schema: pa.Schema, path: str, former: SinkWriter | None = None) -> SinkWriter:
     """Return the writer of a sink's format; the file must not exist.
 
     former: of the sink's file before it, which has the same schema: what is known of its columns goes on.

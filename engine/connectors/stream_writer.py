@@ -45,12 +45,13 @@ class StreamWriter:
 
     is_full = False
 
-    def __init__(self, schema: pa.Schema, path: Path, folder: Path) -> None:
+    def __init__(self, schema: pa.Schema, path: str, folder: Path) -> None:
         self._schema = schema
         self._path = str(path)
         self._folder = str(folder)
         self._files = file_system_of(self._folder)
-        _sink, self._subtask, self._nonce, *_ = path.stem.split("-")
+        name = self._path.rpartition("/")[2]
+        _sink, self._subtask, self._nonce, *_ = name.partition(".")[0].split("-")
         self._held: list[pa.RecordBatch] = []
         self._held_bytes = 0
         self._wanted_bytes = 0

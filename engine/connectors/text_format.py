@@ -5,7 +5,6 @@ Held by: tests/formats/test_registry.py
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from engine.formats.sink_format import SinkFormat, SinkWriter, with_written_codec
@@ -52,7 +51,7 @@ class TextSink(SinkFormat):
         check_text_sink(file_schema)
         return with_written_codec(spec)
 
-    def writer(self, spec: SinkSpec, schema: pa.Schema, path: Path, former: SinkWriter | None = None) -> TextWriter:
+    def writer(self, spec: SinkSpec, schema: pa.Schema, path: str, former: SinkWriter | None = None) -> TextWriter:
         """Return the writer of a file."""
         from engine.connectors.text_writer import TextWriter
 

@@ -8,8 +8,6 @@ Held by: tests/connectors/test_text.py
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pyarrow as pa
 
 from engine.connectors.line_writer import LineWriter
@@ -36,7 +34,7 @@ def check_text_sink(schema: pa.Schema) -> None:
 class TextWriter(LineWriter):
     """Writes one text file."""
 
-    def __init__(self, schema: pa.Schema, path: Path, compression: str = "") -> None:
+    def __init__(self, schema: pa.Schema, path: str, compression: str = "") -> None:
         check_text_sink(schema)
         super().__init__(path, compression)
 

@@ -6,7 +6,6 @@ Held by: tests/integration/test_appended_types.py
 from __future__ import annotations
 
 import csv
-from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
@@ -20,10 +19,10 @@ _HEADER_BYTES: Final = 64 << 10
 _SHOWN_MAX: Final = 100
 
 
-def check_header(spec: SinkSpec, own: pa.Schema, file: Path, what: str) -> None:
+def check_header(spec: SinkSpec, own: pa.Schema, file: str, what: str) -> None:
     """Raise ConfigurationError for a file with a header where rows have none, or the other way round."""
     try:
-        head = heads([str(file)], spec.compression, _HEADER_BYTES, 1)[0].decode("utf-8-sig", errors="replace")
+        head = heads([file], spec.compression, _HEADER_BYTES, 1)[0].decode("utf-8-sig", errors="replace")
     except (OSError, EngineError):
         return  # readers of the file are told what is wrong
     first_line = head.partition("\n")[0].strip("\r")

@@ -6,7 +6,6 @@ Held by: tests/formats/test_registry.py
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from engine.errors import SchemaError
@@ -117,7 +116,7 @@ class CsvSink(SinkFormat):
         """Return whether there is no header."""
         return not spec.header
 
-    def check_added(self, spec: SinkSpec, schema: pa.Schema, file: Path, what: str) -> None:
+    def check_added(self, spec: SinkSpec, schema: pa.Schema, file: str, what: str) -> None:
         """Raise ConfigurationError for a file with a header where rows have none, or the other way round."""
         from engine.csv.added_rows import check_header
 
@@ -130,7 +129,7 @@ class CsvSink(SinkFormat):
             raise SchemaError(f"{what} has {len(there)} columns, these rows have {len(schema)}: {names}")
         return ""
 
-    def writer(self, spec: SinkSpec, schema: pa.Schema, path: Path, former: SinkWriter | None = None) -> CsvWriter:
+    def writer(self, spec: SinkSpec, schema: pa.Schema, path: str, former: SinkWriter | None = None) -> CsvWriter:
         """Return the writer of a file."""
         from engine.csv.writer import CsvWriter
 

@@ -8,7 +8,6 @@ same value, times as ISO 8601. Nested types have no text.
 from __future__ import annotations
 
 import codecs
-from pathlib import Path
 
 import pyarrow as pa
 
@@ -100,7 +99,7 @@ class CsvWriter:
     is_full = False
 
     def __init__(
-        self, schema: pa.Schema, path: Path, header: bool = False, delimiter: str = ",", compression: str = ""
+        self, schema: pa.Schema, path: str, header: bool = False, delimiter: str = ",", compression: str = ""
     ) -> None:
         check_csv_sink(schema, delimiter)
         self._delimiter = delimiter

@@ -14,7 +14,6 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 import msgspec
@@ -38,7 +37,7 @@ from engine.graph.source_spec import SinkSpec
 from engine.ids import JobId
 from engine.spark.driver_program import OfTheDriver
 from engine.spark.failures import carried as carried_failure
-from engine.storage.file_systems import size_of
+from engine.storage.file_systems import file_system_of
 
 _STAGED: Final = "file string"
 
@@ -122,7 +121,7 @@ class WriteFiles(OfTheDriver):
         try:
             if is_needed:
                 name = self._name(partition, nonce, count)
-                writer = open_sink_writer(self.spec, schema, Path(self.staging) / name)
+                writer = open_sink_writer(self.spec, schema, f"{self.staging}/{name}")
             for batch in batches:
                 own = from_carried(batch, self.schema)
                 for place, rows in runs.of(own) if runs is not None else [("", own)]:
@@ -131,7 +130,7 @@ class WriteFiles(OfTheDriver):
                         writer = None
                     if writer is None and rows.num_rows:
                         folder, name, count = place, self._name(partition, nonce, count), count + 1
-                        writer = open_sink_writer(self.spec, schema, Path(self.staging) / name)
+                        writer = open_sink_writer(self.spec, schema, f"{self.staging}/{name}")
                     if writer is not None:
                         if isinstance(writer, PacedWriter):
                             writer.wait_for_room(lambda: False)
@@ -149,8 +148,8 @@ class WriteFiles(OfTheDriver):
         )
 
     def _is_full(self, name: str) -> bool:
-        wanted = self.spec.target_file_bytes
-        return bool(wanted) and size_of(f"{self.staging}/{name}") >= wanted
+        wanted, path = self.spec.target_file_bytes, f"{self.staging}/{name}"
+        return bool(wanted) and file_system_of(path).written_bytes(path) >= wanted
 
     def _finished(self, writer: SinkWriter, partition: int, name: str, folder: str) -> bytes:
         row_count, size_bytes, statistics = writer.finish()

@@ -13,7 +13,6 @@ import bz2
 import io
 import lzma
 import zlib
-from pathlib import Path
 from typing import Any, Final, Protocol
 
 import lz4.frame
@@ -114,7 +113,7 @@ def _compressor(codec: str) -> _Compressor:
 class OutputFile:
     """Creates the file; FileExistsError when there is one."""
 
-    def __init__(self, path: Path, codec: str = "") -> None:
+    def __init__(self, path: str, codec: str = "") -> None:
         self._compressor = _compressor(codec) if codec else None
         self._file = file_system_of(str(path)).create(str(path))
         self.size_bytes = 0

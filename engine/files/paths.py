@@ -68,12 +68,12 @@ def local_path(path: PathLike, what: str) -> str:
 
 
 def local_folder(path: PathLike, what: str) -> str:
-    """Return the place of something that is written, or read as a folder of this machine; PlanError for a store."""
+    """Return the place of something that is a folder of this machine; PlanError for a store."""
     place = local_path(path, what)
     if file_system_of(place) is not LOCAL:
         raise PlanError(
-            f"{what}({os.fspath(path)!r}): object stores are read by the readers of files alone, and not written; give"
-            " a path of this machine, and copy the data"
+            f"{what}({os.fspath(path)!r}): this is not read from object stores or written to them; give a path of this"
+            " machine, and copy the data"
         )
     return place
 

@@ -21,7 +21,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
 
 import msgspec
@@ -122,7 +121,7 @@ class SinkFormat(ABC):
         """Return whether columns of files are told apart by their places, not by names."""
         return False
 
-    def check_added(self, spec: SinkSpec, schema: pa.Schema, file: Path, what: str) -> None:
+    def check_added(self, spec: SinkSpec, schema: pa.Schema, file: str, what: str) -> None:
         """Raise ConfigurationError where rows cannot be beside a file that is there; ``what`` begins the error."""
         return
 
@@ -146,7 +145,7 @@ class SinkFormat(ABC):
         return ending + ENDING_OF.get(spec.compression, "") if self.is_compressed_whole else ending
 
     @abstractmethod
-    def writer(self, spec: SinkSpec, schema: pa.Schema, path: Path, former: SinkWriter | None = None) -> SinkWriter:
+    def writer(self, spec: SinkSpec, schema: pa.Schema, path: str, former: SinkWriter | None = None) -> SinkWriter:
         """Return the writer of a file, which must not exist.
 
         former: of the sink's file before it, which has the same schema: what is known of its columns goes on.

@@ -14,7 +14,6 @@ from __future__ import annotations
 import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 import msgspec
@@ -31,7 +30,7 @@ from engine.graph.operator_descriptor import SinkOperator
 from engine.operators.operator import ChainedOperator, Output, TaskContext
 from engine.records.arrow_batch import batch_bytes
 from engine.records.wide_rows import room_for, width_of
-from engine.storage.file_systems import file_system_of, folders_of, size_of
+from engine.storage.file_systems import file_system_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -52,13 +51,13 @@ class FileSink(ChainedOperator):
         assert isinstance(operator, SinkOperator)
         staging = next(sink for sink in context.descriptor.sinks if sink.sink_index == operator.sink_index)
         self._sink_index, self._spec = operator.sink_index, operator.spec
-        self._target, self._staging = operator.spec.path, Path(staging.staging_path)
+        self._target, self._staging = operator.spec.path, staging.staging_path
         self._place = target_named(staging.target)
         self._file_count = 0
         #: index of this sink's latest file among those of the task
         self._latest = -1
         #: full files, kept until the attempt's last one
-        self._full: list[Path] = []
+        self._full: list[str] = []
         self._writer: SinkWriter | None = None
         #: writer of the previous file
         self._former: SinkWriter | None = None
@@ -76,11 +75,12 @@ class FileSink(ChainedOperator):
         stem = f"{self._sink_index}-{attempt.subtask_index:05d}-{attempt.nonce}-{self._file_count:05d}"
         ending = sink_format_of(self._spec).file_ending(self._spec)
         self._name = self._place.attempt_name(stem, ending, self._folder)
-        self._path = self._staging / self._name
+        self._path = f"{self._staging}/{self._name}"
         self._file_count += 1
         with self._naming_the_output():
-            if "/" in self._name:
-                folders_of(str(self._path), "an output").make(str(self._path.parent))
+            folders = file_system_of(self._path).folders
+            if folders is not None and "/" in self._name:
+                folders.make(self._path.rpartition("/")[0])
             schema = self._schema if self._runs is None else self._runs.schema
             self._writer = open_sink_writer(self._spec, schema, self._path, self._former)
         return self._writer
@@ -113,8 +113,9 @@ class FileSink(ChainedOperator):
 
     def _has_target_size(self) -> bool:
         """Whether the file has as many bytes as the user wants; what its writer still holds comes on top."""
-        wanted = self._spec.target_file_bytes
-        return bool(wanted) and size_of(str(self._path)) >= wanted
+        wanted, most = self._spec.target_file_bytes, self._place.file_bytes_max
+        wanted = min(wanted or most, most or wanted)
+        return bool(wanted) and file_system_of(self._path).written_bytes(self._path) >= wanted
 
     def _end_file(self) -> None:
         """Complete the file that is open; what follows goes into another one."""
@@ -132,7 +133,7 @@ class FileSink(ChainedOperator):
         except OSError as error:
             reason = str(error)
             if error.errno in (errno.ENOSPC, errno.EDQUOT):
-                free = file_system_of(str(self._staging)).free_bytes(str(self._staging))
+                free = file_system_of(self._staging).free_bytes(self._staging)
                 reason = f"no space left on its disk ({free} bytes free): free some, or write to another disk"
             raise ResourceError(f"output {self._target} cannot be written: {reason}") from error
 
@@ -177,4 +178,4 @@ class FileSink(ChainedOperator):
             self._writer.abort()
             self._writer = None
         for path in getattr(self, "_full", ()):
-            file_system_of(str(path)).delete(str(path))
+            file_system_of(path).delete(path)

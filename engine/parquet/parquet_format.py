@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Collection, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from engine.formats.sink_format import SinkFormat, SinkWriter
@@ -168,7 +167,7 @@ class ParquetSink(SinkFormat):
 
         return None if (widened if schema_mode == "strict" else united)(known, own) is None else True
 
-    def writer(self, spec: SinkSpec, schema: pa.Schema, path: Path, former: SinkWriter | None = None) -> ParquetWriter:
+    def writer(self, spec: SinkSpec, schema: pa.Schema, path: str, former: SinkWriter | None = None) -> ParquetWriter:
         """Return the writer of a file."""
         from engine.parquet.writer import ParquetWriter
 

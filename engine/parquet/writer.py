@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
@@ -86,7 +85,7 @@ class ParquetWriter:
     def __init__(
         self,
         schema: pa.Schema,
-        path: Path,
+        path: str,
         compression: str = "snappy",
         compression_level: int | None = None,
         *,

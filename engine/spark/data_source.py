@@ -343,7 +343,7 @@ class DreyWriter(OfTheDriver, DataSourceArrowWriter):
                     continue
                 if writer is None:
                     path = self._staging / f"{attempt}-{len(parts):05d}.parquet"
-                    writer = RecordsWriter(schema, path)
+                    writer = RecordsWriter(schema, str(path))
                 rows = fitted(batch, schema, "rows to write")
                 order.look(rows)
                 writer.write(rows)

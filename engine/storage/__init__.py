@@ -5,7 +5,11 @@
 
     file_system.py    FileSystem, Folders, RangeFile, OutputStream: the interface
     file_systems.py   file_system_of: the file system of a path, by its scheme
-    object_store.py   ObjectStore: S3, Google Cloud Storage, Azure, HTTP (store_client.py, store_files.py)
+    object_store.py   ObjectStore: S3, Google Cloud Storage, Azure, HTTP
+    store_client.py   the client of a bucket, with the settings of this process; its errors as OSError
+    store_files.py    objects that are read: ranges, several at once, and streams
+    store_output.py   objects that are written in parts
+    store_folder.py   the state of a prefix: which of its objects count while some are added or replaced
     local.py          LocalFileSystem: files of this machine
     local_folders.py  LocalFolders: folders of this machine as such
     renames.py        renameat2: exchange two paths, or rename without replacing

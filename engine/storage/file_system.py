@@ -9,6 +9,7 @@
 What only some file systems can do is an object or a value that may be missing, and callers ask for it:
 
     folders                 Folders: renames, hard links, locks; None: the file system has no folders, only names
+    objects                 Objects: conditional puts, copies, deletion of many; None: the file system has files
     RangeFile.descriptor    a descriptor for kernels that call pread; NO_DESCRIPTOR: they get bytes from ``read_at``
     native_path(path)       a path for libraries that open files by themselves; None: they get a stream
 
@@ -200,6 +201,30 @@ class Folders(Protocol):
         ...
 
 
+class Objects(Protocol):
+    """Objects as such, of a store. Paths are those of the file system."""
+
+    def read_version(self, path: str) -> tuple[bytes, Any] | None:
+        """Return the content of a small object and its version; None where there is none."""
+        ...
+
+    def put_version(self, path: str, content: bytes, version: Any) -> bool:
+        """Replace a small object that has this version still; None: create one. False: another has done so."""
+        ...
+
+    def copy(self, old: str, new: str) -> None:
+        """Copy an object within its store, which has to be one; FileNotFoundError where there is none."""
+        ...
+
+    def delete_all(self, paths: Iterable[str]) -> None:
+        """Delete objects; idempotent."""
+        ...
+
+    def below(self, folder: str) -> Iterable[tuple[str, int, float]]:
+        """Return all objects below a prefix, hidden ones too: (name relative to it, bytes, time of change)."""
+        ...
+
+
 class FileSystem(Protocol):
     """A place where data lies. Thread: any."""
 
@@ -211,6 +236,11 @@ class FileSystem(Protocol):
     @property
     def folders(self) -> Folders | None:
         """The operations on folders; None where there are no folders."""
+        ...
+
+    @property
+    def objects(self) -> Objects | None:
+        """The operations on objects; None where there are files."""
         ...
 
     def status(self, path: str) -> FileStatus:
@@ -258,6 +288,10 @@ class FileSystem(Protocol):
 
     def create(self, path: str) -> OutputStream:
         """Create a file and write it in parts; FileExistsError when there is one."""
+        ...
+
+    def written_bytes(self, path: str) -> int:
+        """Return the bytes so far of a file that this process writes, without those in buffers."""
         ...
 
     def publish(self, staged: str, path: str) -> None:

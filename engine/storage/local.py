@@ -115,6 +115,7 @@ class LocalFileSystem:
     """Files of this machine."""
 
     schemes = ("file",)
+    objects = None
 
     def __init__(self) -> None:
         self.folders = LocalFolders()
@@ -173,6 +174,10 @@ class LocalFileSystem:
     def create(self, path: str) -> LocalOutputStream:
         """Create a file and write it in parts; FileExistsError when there is one."""
         return LocalOutputStream(path)
+
+    def written_bytes(self, path: str) -> int:
+        """Return the bytes so far of a file that this process writes."""
+        return os.stat(path).st_size
 
     def publish(self, staged: str, path: str) -> None:
         """Give a whole file its name; a file that has it is replaced."""

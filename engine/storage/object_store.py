@@ -1,28 +1,33 @@
-"""ObjectStore: objects of S3, Google Cloud Storage, Azure and HTTP servers, through obstore; they are read.
+"""ObjectStore: objects of S3, Google Cloud Storage, Azure and HTTP servers, through obstore.
 
     s3://bucket/key  gs://bucket/key  abfs://container@account.dfs.core.windows.net/key  az://container/key  https://...
 
 A store has names and no folders: a folder is what stands before ``/`` in the name of some object. It is listed by
-prefix. An HTTP server lists nothing: its files are named one by one.
+prefix. An HTTP server lists nothing: its files are named one by one, and are read alone.
 
-Limits: it does not write.
+A listing leaves out what is being added to a prefix, or removed from it (``store_folder``).
+
 Held by: tests/storage/test_object_store.py
+Held by: tests/storage/test_store_writing.py
 """
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fnmatch
 import io
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, BinaryIO, Final, NamedTuple, NoReturn, cast
+from typing import Any, BinaryIO, Final, NamedTuple, cast
 
 from engine.errors import PlanError
-from engine.storage.file_system import FileStatus, FolderEntry
+from engine.storage.file_system import FileStatus, FolderEntry, Objects
 from engine.storage.store_client import FAMILIES, StorePlace, client_library, client_of, place_of, told
 from engine.storage.store_files import StoreRangeFile, StoreStream
+from engine.storage.store_folder import STATE_NAME, decode_state
+from engine.storage.store_output import StoreOutput, written_bytes
 
 _GLOB: Final = re.compile(r"[*?[]")
 _BUFFER_BYTES: Final = 256 << 10
@@ -93,20 +98,63 @@ class ObjectStore:
         obstore = client_library(folder)
         with told(folder):
             found = obstore.list_with_delimiter(client_of(place), f"{place.key}/" if place.key else None)
-        for prefix in found["common_prefixes"]:
-            yield StoreEntry(prefix.rstrip("/").rpartition("/")[2], place.path_of(prefix.rstrip("/")), True, 0)
+        listed = [each["path"] for each in found["objects"]]
+        hidden = self._hidden(place, listed)
+        if hidden:  # a prefix may have hidden objects alone
+            visible = [key for key, _, _ in self._all_below(place, folder) if key not in hidden]
+            prefixes = {prefix for key in visible if (prefix := _folder_in(key, place.key))}
+        else:
+            prefixes = {prefix.rstrip("/") for prefix in found["common_prefixes"]}
+        for prefix in prefixes:
+            yield StoreEntry(prefix.rpartition("/")[2], place.path_of(prefix), True, 0)
         for each in found["objects"]:
             key = each["path"]
-            if key != place.key:  # the marker of an empty folder
+            if key != place.key and key not in hidden:  # the marker of an empty folder
                 yield StoreEntry(key.rpartition("/")[2], place.path_of(key), False, each["size"])
 
     def walk(self, folder: str) -> Iterator[tuple[str, list[str], list[str]]]:
         """Yield (folder, names of folders, names of files) from the top down."""
-        entries = list(self.entries(folder))
-        folders = [each.name for each in entries if each.is_folder]
-        yield folder, folders, [each.name for each in entries if each.is_file]
-        for name in folders:
-            yield from self.walk(f"{folder.rstrip('/')}/{name}")
+        place = self._listed(folder)
+        found = [key for key, _, _ in self._all_below(place, folder)]
+        hidden = self._hidden(place, found)
+        tree: dict[str, tuple[dict[str, None], list[str]]] = {}
+        for key in found:
+            above, _, name = key.rpartition("/")
+            if key in hidden or key == place.key:
+                continue
+            tree.setdefault(above, ({}, []))[1].append(name)
+            while above != place.key:
+                above, _, name = above.rpartition("/")
+                tree.setdefault(above, ({}, []))[0][name] = None
+        waiting = [place.key]
+        while waiting:
+            at = waiting.pop()
+            names, files = tree.get(at, ({}, []))
+            folders = list(names)
+            yield place.path_of(at), folders, files
+            waiting += [f"{at}/{name}" if at else name for name in reversed(folders)]
+
+    def _all_below(self, place: StorePlace, path: str) -> Iterator[tuple[str, int, float]]:
+        """Yield all objects below a prefix: (key, bytes, time of change)."""
+        obstore = client_library(path)
+        with told(path):
+            for chunk in obstore.list(client_of(place), f"{place.key}/" if place.key else None):
+                yield from ((each["path"], each["size"], each["last_modified"].timestamp()) for each in chunk)
+
+    def _hidden(self, place: StorePlace, keys: Iterable[str]) -> set[str]:
+        """Return the keys that are no content at present, by the states among keys that were listed below a prefix."""
+        roots = {key.removesuffix(STATE_NAME) for key in keys if key.rpartition("/")[2] == STATE_NAME}
+        above = place.key
+        while "=" in above.rpartition("/")[2]:  # folders of values: the state is above them
+            above = above.rpartition("/")[0]
+        if above != place.key:
+            roots.add(f"{above}/" if above else "")
+        hidden: set[str] = set()
+        for root in roots:
+            found = self.read_version(place.path_of(f"{root}{STATE_NAME}"))
+            if found is not None:
+                hidden |= {f"{root}{name}" for name in decode_state(found[0]).hidden}
+        return hidden
 
     def matching(self, pattern: str) -> Iterable[str]:
         """Return objects and prefixes that match a glob, in no order."""
@@ -116,16 +164,15 @@ class ObjectStore:
         if fixed == len(parts):
             return [pattern] if self.is_taken(pattern) else []
         self._listed(pattern)
-        obstore = client_library(pattern)
         tests = [re.compile(_translated(part)) for part in parts]
-        before = "/".join(parts[:fixed])
+        before = StorePlace(place.root, "/".join(parts[:fixed]))
+        keys = [key for key, _, _ in self._all_below(before, pattern)]
+        hidden = self._hidden(before, keys)
         found: dict[str, None] = {}
-        with told(pattern):
-            for chunk in obstore.list(client_of(place), f"{before}/" if before else None):
-                for each in chunk:
-                    names = each["path"].split("/")
-                    if len(names) >= len(tests) and all(map(re.Pattern.match, tests, names)):
-                        found[place.path_of("/".join(names[: len(tests)]))] = None
+        for key in keys:
+            names = key.split("/")
+            if key not in hidden and len(names) >= len(tests) and all(map(re.Pattern.match, tests, names)):
+                found[place.path_of("/".join(names[: len(tests)]))] = None
         return list(found)
 
     def _listed(self, path: str) -> StorePlace:
@@ -155,38 +202,117 @@ class ObjectStore:
     def native_path(self, path: str) -> None:
         """Return None: libraries get streams."""
 
-    def create(self, path: str) -> NoReturn:
-        """Refuse to write."""
-        raise _not_written(path)
+    def create(self, path: str) -> StoreOutput:
+        """Create an object and write it in parts. Its name is one that no other object has: it is not looked for."""
+        self._written(path)
+        return StoreOutput(path)
 
-    def publish(self, staged: str, path: str) -> NoReturn:
-        """Refuse to write."""
-        raise _not_written(path)
+    def written_bytes(self, path: str) -> int:
+        """Return the bytes so far of an object that this process writes."""
+        size = written_bytes(path)
+        return self.status(path).size_bytes if size is None else size
 
-    def create_if_absent(self, path: str, content: bytes, is_durable: bool = True) -> NoReturn:
-        """Refuse to write."""
-        raise _not_written(path)
+    def publish(self, staged: str, path: str) -> None:
+        """Copy an object to its name, and delete it under its former one."""
+        self.copy(staged, path)
+        self.delete(staged)
 
-    def replace(self, path: str, content: bytes, is_durable: bool = True) -> NoReturn:
-        """Refuse to write."""
-        raise _not_written(path)
+    def create_if_absent(self, path: str, content: bytes, is_durable: bool = True) -> bool:
+        """Create a small object; return False, and change nothing, when there is one."""
+        return self.put_version(path, content, None)
 
-    def delete(self, path: str) -> NoReturn:
-        """Refuse to delete."""
-        raise _not_written(path)
+    def replace(self, path: str, content: bytes, is_durable: bool = True) -> None:
+        """Make a small object of that content."""
+        place, obstore = self._written(path), client_library(path)
+        with told(path):
+            obstore.put(client_of(place), place.key, content, use_multipart=False)
 
-    def delete_tree(self, path: str) -> NoReturn:
-        """Refuse to delete."""
-        raise _not_written(path)
+    def delete(self, path: str) -> None:
+        """Delete an object; idempotent."""
+        self.delete_all([path])
+
+    def delete_tree(self, path: str) -> None:
+        """Delete an object, or all below a prefix; idempotent."""
+        place = self._written(path)
+        below = [place.path_of(key) for key, _, _ in self._all_below(place, path)]
+        self.delete_all(below or [path])
+
+    # ---- objects as such
+
+    @property
+    def objects(self) -> Objects:
+        """The operations on objects."""
+        return self
+
+    def read_version(self, path: str) -> tuple[bytes, Any] | None:
+        """Return the content of a small object and its version; None where there is none."""
+        place, obstore = place_of(path), client_library(path)
+        try:
+            with told(path):
+                found = obstore.get(client_of(place), place.key)
+                content = bytes(found.bytes())
+        except FileNotFoundError:
+            return None
+        return content, {name: found.meta[name] for name in ("e_tag", "version") if found.meta[name]}
+
+    def put_version(self, path: str, content: bytes, version: Any) -> bool:
+        """Replace a small object that has this version still; None: create one. False: another has done so."""
+        place, obstore = self._written(path), client_library(path)
+        mode = "create" if version is None else version
+        try:
+            with told(path):
+                obstore.put(client_of(place), place.key, content, mode=mode, use_multipart=False)
+        except OSError as error:
+            if error.errno not in (errno.EEXIST, errno.ESTALE, errno.ENOENT):
+                raise
+            # It may be the answer to a repetition of a put that was done.
+            found = self.read_version(path)
+            return found is not None and found[0] == content
+        return True
+
+    def copy(self, old: str, new: str) -> None:
+        """Copy an object within its store; FileNotFoundError where there is none."""
+        source, place, obstore = place_of(old), self._written(new), client_library(new)
+        if source.root != place.root:
+            raise PlanError(f"{new}: an object of {source.root} is not copied to another store")
+        try:
+            with told(old):
+                obstore.copy(client_of(place), source.key, place.key)
+        except FileNotFoundError:
+            raise FileNotFoundError(errno.ENOENT, "there is no such object", old) from None
+
+    def delete_all(self, paths: Iterable[str]) -> None:
+        """Delete objects; idempotent."""
+        places = [self._written(path) for path in paths]
+        for place in places[:1]:
+            obstore, keys = client_library(place.root), [each.key for each in places]
+            with contextlib.suppress(FileNotFoundError), told(place.path_of(place.key)):
+                obstore.delete(client_of(place), keys)
+
+    def below(self, folder: str) -> Iterator[tuple[str, int, float]]:
+        """Yield all objects below a prefix: (name relative to it, bytes, time of change)."""
+        place = self._listed(folder)
+        start = len(place.key) + 1 if place.key else 0
+        for key, size, changed in self._all_below(place, folder):
+            if key != place.key:
+                yield key[start:], size, changed
+
+    def _written(self, path: str) -> StorePlace:
+        """Return the place of what is written; PlanError for a server that takes nothing."""
+        place = place_of(path)
+        if place.family == "http":
+            raise PlanError(f"{path}: files of an HTTP server are read and not written; write to a store or a folder")
+        return place
 
     def free_bytes(self, path: str) -> None:
         """Return None: there is no bound."""
 
 
-def _not_written(path: str) -> PlanError:
-    return PlanError(
-        f"{path}: object stores are read and not written yet; write to a path of this machine, and copy the output"
-    )
+def _folder_in(key: str, folder: str) -> str:
+    """Return the prefix directly below a folder in which a key lies; "" for one that lies in the folder itself."""
+    start = len(folder) + 1 if folder else 0
+    name, slash, _ = key[start:].partition("/")
+    return f"{key[:start]}{name}" if slash else ""
 
 
 def _translated(part: str) -> str:

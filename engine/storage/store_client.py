@@ -64,10 +64,11 @@ _REQUEST: Final = re.compile(r"<RequestId>([^<]{1,100})</RequestId>")
 _STATUS: Final = re.compile(r"\b(?:status code:|status:|error:?) (\d{3}\b[A-Za-z ]{0,30})")
 #: errors of a client by name, as numbers of the system, and what to do
 _KNOWN: Final = {
+    "FileNotFoundError": (errno.ENOENT, "there is no such object", ""),
     "NotFoundError": (errno.ENOENT, "there is no such object", ""),
-    "PermissionDeniedError": (errno.EACCES, "access is denied", "its credentials may not read it: "),
+    "PermissionDeniedError": (errno.EACCES, "access is denied", "its credentials may not do this: "),
     "UnauthenticatedError": (errno.EACCES, "access is denied", "its credentials are missing, wrong or too old: "),
-    "PreconditionError": (errno.ESTALE, "it was replaced while it was read", "run the job again"),
+    "PreconditionError": (errno.ESTALE, "it was replaced meanwhile", "run the job again"),
     "AlreadyExistsError": (errno.EEXIST, "there is one", ""),
     "InvalidPathError": (errno.EINVAL, "no object can have this key", ""),
     "NotSupportedError": (errno.ENOTSUP, "the store cannot do this", ""),
@@ -178,7 +179,8 @@ def told(path: str) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        if not type(error).__module__.startswith("obstore"):
+        is_missing = isinstance(error, FileNotFoundError) and error.errno is None
+        if not (type(error).__module__.startswith("obstore") or is_missing):
             raise
         raise _as_os_error(error, path) from None
 
@@ -187,7 +189,7 @@ def _as_os_error(error: Exception, path: str) -> OSError:
     text, known = str(error), _KNOWN.get(type(error).__name__)
     code, request, status = _CODE.search(text), _REQUEST.search(text), _STATUS.search(text)
     family = place_of(path).family
-    number, what, advice = known or (errno.EIO, "the store cannot be read", "")
+    number, what, advice = known or (errno.EIO, "the store cannot be reached", "")
     if code is not None and code[1] == "NoSuchBucket":
         number, what, advice = errno.ENXIO, "there is no such bucket", "look at its name and at the region"
     elif known is None:

@@ -1,6 +1,7 @@
 """A format is added by one entry: it has filters, pruned splits, statistics, options and columns of paths."""
 
 import importlib.metadata
+from pathlib import Path
 from typing import ClassVar
 
 import msgspec
@@ -209,8 +210,8 @@ class NumbersWriter:
     is_full = False
 
     def __init__(self, path):
-        self._path, self._numbers = path, []
-        path.touch(exist_ok=False)
+        self._path, self._numbers = Path(path), []
+        self._path.touch(exist_ok=False)
 
     def write(self, batch):
         """Take numbers."""

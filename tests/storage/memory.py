@@ -1,4 +1,4 @@
-"""MemoryFileSystem: files of this process under ``memory://``, without folders, descriptors or paths, as a store is."""
+"""MemoryFileSystem, MemoryStore: files of this process under ``memory://``, without folders or descriptors."""
 
 import errno
 import fnmatch
@@ -8,6 +8,7 @@ import os
 from dataclasses import dataclass
 
 from engine.storage.file_system import NO_DESCRIPTOR, FileStatus
+from engine.storage.store_folder import STATE_NAME, decode_state
 
 
 class _Range(io.BytesIO):
@@ -66,11 +67,15 @@ class _Entry:
         return not self.is_folder
 
 
+class CrashError(BaseException):
+    """The process ends here."""
+
+
 class MemoryFileSystem:
     """Files by their URL; a folder is there as long as a file lies below it."""
 
     schemes = ("memory",)
-    folders = None
+    folders = objects = None
 
     def __init__(self):
         self.files = {}
@@ -132,6 +137,9 @@ class MemoryFileSystem:
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
         return _Output(self, path)
 
+    def written_bytes(self, path):
+        return len(self._content(path))
+
     def publish(self, staged, path):
         content = self._content(staged)
         del self.files[staged]
@@ -155,3 +163,71 @@ class MemoryFileSystem:
 
     def free_bytes(self, path):
         return None
+
+
+class MemoryStore(MemoryFileSystem):
+    """Objects of a store, hidden as its state says, which can end the process before or after any request that writes.
+
+    crash_at: number of the request; ``is_done``: whether the store has carried it out.
+    """
+
+    def __init__(self):
+        super().__init__()
+        self.objects = self
+        self.requests = 0
+        self.crash_at, self.is_done = -1, True
+        #: called before each request
+        self.before = lambda what, path: None
+
+    def _request(self, what, path, work):
+        self.before(what, path)
+        self.requests += 1
+        if self.requests == self.crash_at + 1 and not self.is_done:
+            raise CrashError(what)
+        answer = work()
+        if self.requests == self.crash_at + 1:
+            raise CrashError(what)
+        return answer
+
+    def _hidden(self, folder):
+        name = f"{folder}/{STATE_NAME}"
+        if name not in self.files:
+            return frozenset()
+        return {f"{folder}/{each}" for each in decode_state(self.files[name][0]).hidden}
+
+    def visible(self, folder):
+        """Return content by name, as readers of ours see it."""
+        hidden = self._hidden(folder)
+        below = {path.removeprefix(f"{folder}/"): path for path in self.files if path.startswith(f"{folder}/")}
+        return {name: self.files[path][0] for name, path in below.items() if path not in hidden and name[0] != "_"}
+
+    def walk(self, folder):
+        names = list(self.visible(folder))
+        yield folder, sorted({name.partition("/")[0] for name in names if "/" in name}), names
+
+    def read_version(self, path):
+        self.before("read", path)
+        return self.files.get(path)
+
+    def put_version(self, path, content, version):
+        def work():
+            if (self.files[path][1] if path in self.files else None) != version:
+                return self.files.get(path, (None,))[0] == content
+            self.put(path, content)
+            return True
+
+        return self._request("put", path, work)
+
+    def replace(self, path, content, is_durable=True):
+        self._request("put", path, lambda: self.put(path, content))
+
+    def copy(self, old, new):
+        self._request("copy", new, lambda: self.put(new, self._content(old)))
+
+    def delete_all(self, paths):
+        for path in paths:
+            self._request("delete", path, lambda path=path: self.files.pop(path, None))
+
+    def below(self, folder):
+        found = [path for path in self.files if path.startswith(f"{folder}/")]
+        return [(path.removeprefix(f"{folder}/"), len(self.files[path][0]), 0.0) for path in found]

@@ -25,7 +25,9 @@ from engine.config.options import HA_CONNECTION_TIMEOUT
 from engine.dispatcher.orphans import Orphan
 from engine.entrypoint.stored_garbage import StoredGarbage
 from engine.errors import EngineError
+from engine.files.paths import local_path
 from engine.ids import JobId
+from engine.storage.store_client import use_store_settings
 
 
 def collect_garbage(options: argparse.Namespace) -> int:
@@ -36,7 +38,8 @@ def collect_garbage(options: argparse.Namespace) -> int:
     if garbage.folder is None:
         _say("neither high-availability.type nor .storageDir is set: nothing is stored of jobs", options)
     else:
-        for orphan in garbage.find(options.outputs):
+        use_store_settings(configuration.storage_texts())
+        for orphan in garbage.find([local_path(output, "ha gc") for output in options.outputs]):
             state = "listed"
             if orphan.age_s is not None and orphan.age_s < options.older_than:
                 state = "young"

@@ -16,7 +16,6 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import NoReturn, TypeAlias
 
 from engine import __version__
@@ -56,9 +55,8 @@ def _add_gc_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "outputs",
         nargs="*",
-        type=Path,
         metavar="FOLDER",
-        help="folders of outputs: also look for staging folders in them",
+        help="folders, or prefixes of stores, in which outputs are: also look for what jobs left of them",
     )
 
 

@@ -8,8 +8,10 @@ Held by: tests/commit/test_targets.py
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Final
 
 from engine.commit.decision import DecidedOutput
 from engine.commit.folder_check import check_folder, resolve_target
@@ -18,6 +20,7 @@ from engine.commit.output_target import OutputTarget
 from engine.commit.staging import (
     adopt_staging,
     create_staging,
+    is_left,
     read_owner,
     remove_staging,
     staging_path,
@@ -26,7 +29,9 @@ from engine.commit.staging import (
 from engine.graph.deployment import Staging
 from engine.graph.source_spec import SinkSpec
 from engine.ids import JobId
-from engine.storage.file_systems import is_folder
+from engine.storage.file_systems import file_system_of, is_folder
+
+_STAGING: Final = re.compile(r"\.(.*)\.drey-([0-9a-f]{32})(?:\.done)?")
 
 
 class FolderTarget(OutputTarget):
@@ -79,6 +84,22 @@ class FolderTarget(OutputTarget):
         return is_folder(staging.path)
 
     def is_of_cluster(self, staging: Staging, cluster: str) -> bool:
-        """Return whether the owner in the staging folder belongs to the cluster."""
-        owner = read_owner(Path(staging.path))
-        return owner is not None and owner.cluster == cluster != ""
+        """Return whether the owner in the staging folder belongs to the cluster, or is gone."""
+        return is_left(read_owner(Path(staging.path)), cluster)
+
+    def stagings_in(self, folder: str) -> Iterator[tuple[JobId, Staging]]:
+        """Yield the staging folders in a folder; one that is renamed to be removed counts, too."""
+        for entry in file_system_of(folder).entries(folder):
+            match = _STAGING.fullmatch(entry.name)
+            if match is not None:
+                yield JobId(match[2]), Staging(entry.path, f"{folder}/{match[1]}", self.name)
+
+    def extent(self, staging: Staging) -> tuple[int, float | None]:
+        """Return bytes, and the time of the last change."""
+        size, changed_ns = 0, 0
+        files = file_system_of(staging.path)
+        for folder, _, names in files.walk(staging.path):
+            for status in filter(None, map(files.find, (folder, *(f"{folder}/{name}" for name in names)))):
+                size += status.size_bytes if status.is_file else 0
+                changed_ns = max(changed_ns, status.modified_ns)
+        return size, changed_ns / 1e9 if changed_ns else None

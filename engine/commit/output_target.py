@@ -4,7 +4,7 @@
     tasks             attempt_name                                       where an attempt writes its next file
     the end           decided ─► (the decision is kept) ─► publish ─► clean
                       abort                                              failure, cancel, and what killed jobs left
-    leftovers         staging, is_there, is_of_cluster
+    leftovers         stagings_in, is_there, is_of_cluster, extent
 
 An entry has no state, and there is one of each (``engine.commit.targets``). A ``Staging`` is all that a leader needs
 to abort a job of which it knows nothing else; a ``DecidedOutput`` is all that it needs to publish one. Both are data,
@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import ClassVar
 
 from engine.commit.decision import DecidedFile, DecidedOutput
@@ -136,9 +136,17 @@ class OutputTarget(ABC):
     def is_there(self, staging: Staging) -> bool:
         """Return whether ``abort`` would find something."""
 
+    def stagings_in(self, folder: str) -> Iterable[tuple[JobId, Staging]]:
+        """Yield the stagings of outputs that are directly in a folder."""
+        return ()
+
     def is_of_cluster(self, staging: Staging, cluster: str) -> bool:
-        """Return whether a job of that cluster made it, as far as is known there."""
+        """Return whether a job of that cluster made it, or a process of this machine that is gone, if that is known."""
         return True
+
+    def extent(self, staging: Staging) -> tuple[int, float | None]:
+        """Return the bytes of what a job wrote, and the time of the last change, seconds since 1970; None: unknown."""
+        return 0, None
 
 
 def decided_files(files: Sequence[StagedFile], suffix: str = "", *, keeps_statistics: bool) -> tuple[DecidedFile, ...]:

@@ -176,6 +176,13 @@ def read_owner(staging: Path) -> StagingOwner | None:
         return None
 
 
+def is_left(owner: StagingOwner | None, cluster: str) -> bool:
+    """Return whether an owner belongs to a cluster, or is a process of this machine that has ended."""
+    if owner is None:
+        return False
+    return owner.cluster == cluster if owner.cluster else is_dead(owner)
+
+
 def is_dead(owner: StagingOwner) -> bool:
     """Return whether an owner was a process of this machine that is gone."""
     import psutil

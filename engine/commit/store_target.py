@@ -21,7 +21,7 @@ import msgspec
 from engine.commit.decision import DecidedOutput
 from engine.commit.folder_check import check_partitions
 from engine.commit.output_target import OutputTarget, decided_files
-from engine.commit.staging import OWNER_FILE, StagingOwner, is_dead, this_process
+from engine.commit.staging import OWNER_FILE, StagingOwner, is_dead, is_left, this_process
 from engine.commit.store_publication import StorePublication, objects_of
 from engine.errors import PlanError
 from engine.graph.deployment import StagedFile, Staging
@@ -144,9 +144,19 @@ class StoreTarget(OutputTarget):
         return file_system_of(staging.path).find(staging.path) is not None
 
     def is_of_cluster(self, staging: Staging, cluster: str) -> bool:
-        """Return whether the owner in the staging prefix belongs to the cluster."""
-        owner = read_store_owner(staging)
-        return owner is not None and owner.cluster == cluster != ""
+        """Return whether the owner in the staging prefix belongs to the cluster, or is gone."""
+        return is_left(read_store_owner(staging), cluster)
+
+    def stagings_in(self, folder: str) -> Iterator[tuple[JobId, Staging]]:
+        """Yield the stagings of outputs directly below a prefix."""
+        place = f"{folder}/{STAGING_FOLDER}"
+        for entry in list(file_system_of(place).entries(place)):
+            yield from self.leftovers(f"{folder}/{entry.name}")
+
+    def extent(self, staging: Staging) -> tuple[int, float | None]:
+        """Return bytes, and the time of the last change."""
+        found = [(size, changed) for _, size, changed in objects_of(staging.path).below(staging.path)]
+        return sum(size for size, _ in found), max((changed for _, changed in found), default=None)
 
 
 def read_store_owner(staging: Staging) -> StagingOwner | None:

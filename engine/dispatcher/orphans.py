@@ -25,7 +25,7 @@ from typing import NamedTuple
 import msgspec
 
 from engine.clock import SystemClock
-from engine.commit.targets import target_named
+from engine.commit.targets import target_named, target_of_path
 from engine.dispatcher.job_handle import DamagedJobError, JobHandle, checked_content, decode_handle
 from engine.formats.output_check import sinks_of, staging_of
 from engine.graph.deployment import Staging
@@ -35,7 +35,6 @@ from engine.storage.file_systems import LOCAL
 from ha.interfaces import ForeignStateError, StateHandleStore
 
 _JOB_ID = re.compile(r"[0-9a-f]{32}")
-_STAGING = re.compile(r"\..*\.drey-([0-9a-f]{32})(\.done)?")
 
 
 class Orphan(NamedTuple):
@@ -51,13 +50,13 @@ class Orphan(NamedTuple):
     staging: Staging | None = None
 
 
-def find_orphans(folder: Path, store: StateHandleStore, outputs: Iterable[Path] = ()) -> list[Orphan]:
+def find_orphans(folder: Path, store: StateHandleStore, outputs: Iterable[str] = ()) -> list[Orphan]:
     """Return the orphans in a cluster's folder, and the staging in the folders ``outputs``.
 
     Raises: OSError; StateUnavailableError, ForeignStateError when handles cannot be listed.
     """
     stored = list(_stored(folder))
-    stagings = {_staging_at(path) for output in outputs for path in output.iterdir() if _STAGING.fullmatch(path.name)}
+    stagings = {each for output in outputs for each in target_of_path(output).stagings_in(output)}
     identity = _identity(folder)
     handles = {name: _handle(store, name) for name in store.names()}
     found = [Orphan("foreign", name, name, 0, None) for name, handle in handles.items() if handle is None]
@@ -71,9 +70,9 @@ def find_orphans(folder: Path, store: StateHandleStore, outputs: Iterable[Path] 
             found += [
                 _orphan("file" if kind == "job" else kind, job_id, each) for each in unnamed if not _names(handle, each)
             ]
-    for job_id, staging in sorted(stagings, key=lambda each: (each[0], each[1].path)):
-        if job_id not in handles and identity and target_named(staging.target).is_of_cluster(staging, identity):
-            found.append(_orphan("staging", job_id, Path(staging.path))._replace(staging=staging))
+    for left, staging in sorted(stagings, key=lambda each: (each[0].value, each[1].path)):
+        if left.value not in handles and target_named(staging.target).is_of_cluster(staging, identity):
+            found.append(_staging_orphan(left, staging))
     return found
 
 
@@ -147,7 +146,7 @@ def _orphan(kind: str, job_id: str, path: Path) -> Orphan:
     return Orphan(kind, job_id, str(path), size, max(0.0, SystemClock().wall_ms() / 1000 - changed_s))
 
 
-def _stagings_of(folder: Path, job_id: str) -> Iterator[tuple[str, Staging]]:
+def _stagings_of(folder: Path, job_id: str) -> Iterator[tuple[JobId, Staging]]:
     """Yield the staging of a job that has left its graph, with its id."""
     for path in folder.glob("graph-*"):
         try:
@@ -155,13 +154,13 @@ def _stagings_of(folder: Path, job_id: str) -> Iterator[tuple[str, Staging]]:
             places = [staging_of(sink.spec, JobId(job_id)) for sink in sinks_of(graph)]
         except (OSError, ValueError):
             continue
-        yield from ((job_id, place) for place in places if target_named(place.target).is_there(place))
+        yield from ((JobId(job_id), place) for place in places if target_named(place.target).is_there(place))
 
 
-def _staging_at(path: Path) -> tuple[str, Staging]:
-    """Return the staging folder at a path, with the id of its job."""
-    match = _STAGING.fullmatch(path.name)
-    return match[1] if match is not None else "", Staging(os.fspath(path))
+def _staging_orphan(job_id: JobId, staging: Staging) -> Orphan:
+    size, changed_s = target_named(staging.target).extent(staging)
+    age_s = None if changed_s is None else max(0.0, SystemClock().wall_ms() / 1000 - changed_s)
+    return Orphan("staging", job_id.value, staging.path, size, age_s, staging)
 
 
 def _identity(folder: Path) -> str:

@@ -10,7 +10,6 @@ Held by: tests/dispatcher/test_orphans.py
 from __future__ import annotations
 
 from collections.abc import Iterable
-from pathlib import Path
 
 from engine.client.elected_leader import zookeeper_settings
 from engine.config.loader import Configuration
@@ -33,7 +32,7 @@ class StoredGarbage:
         self.folder = shared_folder(configuration, find_places())
         self._store: StateHandleStore | None = None
 
-    def find(self, outputs: Iterable[Path] = ()) -> list[Orphan]:
+    def find(self, outputs: Iterable[str] = ()) -> list[Orphan]:
         """Return the orphans; ResourceError when they cannot be determined."""
         assert self.folder is not None, "nothing is stored"
         try:

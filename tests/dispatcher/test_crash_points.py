@@ -96,7 +96,7 @@ def check(folder):
     assert not lead(folder, "recover")
     handles = FileHandles(folder)
     target, history = folder / "target", JobArchive(folder / "history")
-    for orphan in find_orphans(folder / "storage", handles, [target]):
+    for orphan in find_orphans(folder / "storage", handles, [str(target)]):
         assert orphan.kind != "handle"
         assert remove_orphan(orphan, handles)
     assert handles.names() == ()

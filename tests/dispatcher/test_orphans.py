@@ -5,16 +5,20 @@ import json
 import os
 import shutil
 
+import msgspec
 import pytest
 
 from engine.cli import ha_gc
-from engine.commit.staging import create_staging
+from engine.commit.staging import create_staging, this_process
+from engine.commit.store_target import StoreTarget
 from engine.dispatcher.orphans import find_orphans, remove_orphan
 from engine.entrypoint import stored_garbage
 from engine.graph.source_spec import SinkSpec
 from engine.ids import JobId
+from engine.storage import file_systems
 from tests.dispatcher.stored import World, decision_of, end_of
 from tests.jobmaster.job_graphs import job_graph
+from tests.storage.memory import MemoryStore
 
 
 @pytest.fixture
@@ -23,7 +27,9 @@ def world(tmp_path):
 
 
 def kinds(world, *outputs):
-    return sorted((orphan.kind, orphan.job_id) for orphan in find_orphans(world.folder, world.handles, outputs))
+    return sorted(
+        (orphan.kind, orphan.job_id) for orphan in find_orphans(world.folder, world.handles, map(str, outputs))
+    )
 
 
 def writing(target):
@@ -184,3 +190,22 @@ def test_the_command_says_what_it_could_not_remove(world, command, monkeypatch):
     monkeypatch.setattr(stored_garbage, "remove_orphan", fail)
     code, found = command(delete=True)
     assert code == 1 and found["orphans"][0]["state"] == "kept"
+
+
+def test_staging_in_a_store_and_of_processes_that_are_gone_is_found_with_its_size_and_goes(
+    world, tmp_path, monkeypatch
+):
+    store = MemoryStore()
+    monkeypatch.setattr(file_systems, "FILE_SYSTEMS", (file_systems.LOCAL, store))
+    jobs, target = world.leader(), StoreTarget()
+    dead = msgspec.structs.replace(this_process(), started_s=1.0)
+    owners = {"a": msgspec.structs.replace(dead, cluster=jobs.cluster), "b": dead, "c": this_process()}
+    for letter, owner in owners.items():
+        staging = target.staging("memory://bucket/in/out", JobId(letter * 32))
+        store.put(f"{staging.path}/owner.json", msgspec.json.encode(owner))
+        store.put(f"{staging.path}/0-0.csv", b"x" * 1000)
+    found = find_orphans(world.folder, world.handles, ["memory://bucket/in"])
+    assert [(orphan.kind, orphan.job_id[0]) for orphan in found] == [("staging", "a"), ("staging", "b")]
+    assert all(orphan.size_bytes > 1000 and orphan.path.startswith("memory://bucket/in/") for orphan in found)
+    assert all(remove_orphan(orphan, world.handles) for orphan in found)
+    assert {path.split("/")[6][0] for path in store.files} == {"c"}

@@ -205,6 +205,9 @@ class MemoryStore(MemoryFileSystem):
         names = list(self.visible(folder))
         yield folder, sorted({name.partition("/")[0] for name in names if "/" in name}), names
 
+    def entries(self, folder):
+        return list(super().entries(folder))
+
     def read_version(self, path):
         self.before("read", path)
         return self.files.get(path)

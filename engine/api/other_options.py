@@ -42,10 +42,7 @@ _OF_FILES: Final = _by_name(
         "infer_schema_length sample_size samplingRatio inferSchema infer_schema",
         "schema=; a sample decides",
     ),
-    (
-        "storage_options credential_provider",
-        "the options storage.* of the Environment, or variables such as AWS_REGION: a plan has no secrets",
-    ),
+    ("credential_provider", "storage_options=, or variables such as AWS_REGION and the roles of machines"),
     ("codec", "compression="),
     (
         "chunksize chunk_size batch_size low_memory engine use_pyarrow memory_map n_threads parallel",
@@ -99,7 +96,7 @@ _OF_OUTPUTS: Final = _by_name(
     ("sortBy order_by", "sort_by="),
     ("row_group_size max_rows_per_file file_size_bytes maxRecordsPerFile", "target_file_size='128mb'"),
     ("codec", "compression="),
-    ("storage_options credential_provider", "a path of this machine: object stores are not written"),
+    ("credential_provider", "storage_options=, or variables such as AWS_REGION and the roles of machines"),
     ("index", "nothing: there is no index"),
     ("if_exists existing_data_behavior overwrite_or_ignore", "mode='error', 'overwrite', 'append' or such"),
     ("sep separator delim field_delimiter", "delimiter=, of write_csv"),

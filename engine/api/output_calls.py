@@ -25,6 +25,7 @@ from engine.graph.plan import Sink, Sort
 from engine.graph.sort_key import SortKey
 from engine.graph.source_spec import SinkSpec
 from engine.storage.store_client import use_store_settings
+from engine.storage.store_options import use_options_of
 
 if TYPE_CHECKING:
     from engine.api.sink_options import SinkOptions
@@ -56,7 +57,8 @@ class OutputCalls(Calls):
         ``options``, of every format but records: ``mode`` "error", "overwrite", "append" or "overwrite_partitions";
         ``partition_by``, columns that become folders such as ``year=2024/``; ``sort_by``, the order of rows in the
         files; ``target_file_size`` such as "128mb", after which the next file begins; ``schema_mode`` "strict" or
-        "union", which adds rows whose types differ from those that are there.
+        "union", which adds rows whose types differ from those that are there; ``storage_options``, what opens the
+        bucket of an object store, as in ``read_csv``.
         """
         place, codec = local_path(path, "write_csv"), compression or ""
         self._add_sink(SinkSpec("csv", place, overwrite, header, delimiter, compression=codec), options)
@@ -220,6 +222,7 @@ class OutputCalls(Calls):
 
         use_store_settings(self._environment.configuration.storage_texts())
         entry = sink_format_of(spec)
+        use_options_of([spec.path], (options or {}).get("storage_options"), entry.call)
         spec = entry.checked(spec, self.schema, self._without(options or {}))
         spec, order = with_options(spec, self.schema, options or {}, entry.call)
         rows = LogicalNode(Sort(order), (self._node,), self.schema) if order else self._node

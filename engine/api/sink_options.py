@@ -4,6 +4,7 @@
     partition_by       columns that become folders: year=2024/
     sort_by            order of the rows in the files, within each partition
     target_file_size   "128mb": a file that has so much is followed by another one
+    storage_options    what opens the bucket of an object store; it stays in this process
     schema_mode        "strict", or "union": rows that are added may be others than those that are there
 
 Rows of a partitioned output are sorted by the columns of ``partition_by``, then ``sort_by``, in ranges: what a subtask
@@ -28,6 +29,7 @@ from engine.errors import ConfigurationError, SchemaError
 from engine.graph.sort_key import SortKey
 from engine.graph.source_spec import SinkSpec
 from engine.records.key_types import is_key_type, key_remedy
+from engine.storage.store_options import StorageOptions
 
 MODES: Final = ("error", "overwrite", "append", "overwrite_partitions")
 
@@ -40,6 +42,7 @@ class SinkOptions(TypedDict, total=False):
     sort_by: str | Sequence[str]
     target_file_size: int | str
     schema_mode: str
+    storage_options: StorageOptions
 
 
 def with_options(

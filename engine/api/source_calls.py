@@ -30,6 +30,7 @@ from engine.graph.plan import Source
 from engine.graph.source_spec import SourceSpec, SourceStatistics
 from engine.storage.file_systems import LOCAL, file_system_of
 from engine.storage.store_client import use_store_settings
+from engine.storage.store_options import StorageOptions, use_options_of
 from engine.user_warnings import warn_user
 
 if TYPE_CHECKING:
@@ -101,11 +102,15 @@ class SourceCalls(ABC):
         else or with "hive"; a ``pyarrow.Schema`` gives their types, "none" leaves them alone. ``file_name_column``: the
         name of a column with the path of each row's file.
 
+        ``storage_options``, on any source of files: what opens the bucket of an object store, by the names of obstore
+        and Polars, such as {"endpoint_url": ..., "region": ...}; it stays in this process, and is in no plan.
+
         ``options``: ``skip_rows comment date_format decimal thousands bad_rows_path encoding compression partitioning
-        file_name_column rate_limit``.
+        file_name_column rate_limit storage_options``.
         """
         rest: dict[str, Any] = dict(options)
         in_paths = PathOptions(rest.pop("partitioning", None), rest.pop("file_name_column", None))
+        in_paths = in_paths._replace(storage_options=rest.pop("storage_options", None))
         rate_limit = rest.pop("rate_limit", None)
         rest |= {"header": header, "delimiter": delimiter, "quote": quote}
         rest |= {"null_values": null_values, "on_bad_row": on_bad_row}
@@ -119,13 +124,14 @@ class SourceCalls(ABC):
         partitioning: Partitioning = None,
         file_name_column: str | None = None,
         schema_mode: str = "strict",
+        storage_options: StorageOptions = None,
     ) -> DataSet:
         """Read Parquet: a file, a folder, a glob, or a list of those.
 
         ``schema_mode``: "strict", all files have the same columns, or "union": a column that a file has not is null
         there. ``partitioning`` and ``file_name_column`` as in ``read_csv``.
         """
-        options = PathOptions(partitioning, file_name_column, schema_mode)
+        options = PathOptions(partitioning, file_name_column, schema_mode, storage_options=storage_options)
         return self._read("parquet", path, options, rate_limit)
 
     def read_records(self, path: PathLike, rate_limit: float | None = None) -> DataSet:
@@ -140,6 +146,7 @@ class SourceCalls(ABC):
         compression: str | None = None,
         partitioning: Partitioning = None,
         file_name_column: str | None = None,
+        storage_options: StorageOptions = None,
     ) -> DataSet:
         r"""Read the lines of text as one column ``line`` (string): a file, a folder, a glob, or a list of those.
 
@@ -147,7 +154,7 @@ class SourceCalls(ABC):
         that names file and line. ``compression``, ``partitioning`` and ``file_name_column`` as in
         ``read_csv``.
         """
-        in_paths = PathOptions(partitioning, file_name_column)
+        in_paths = PathOptions(partitioning, file_name_column, storage_options=storage_options)
         return self._read("text", path, in_paths, rate_limit, options={"compression": compression})
 
     def read_json(
@@ -160,6 +167,7 @@ class SourceCalls(ABC):
         partitioning: Partitioning = None,
         file_name_column: str | None = None,
         rate_limit: float | None = None,
+        storage_options: StorageOptions = None,
     ) -> DataSet:
         r"""Read JSON lines, one object a line: a file, a folder, a glob, or a list of those.
 
@@ -174,7 +182,14 @@ class SourceCalls(ABC):
         [Row(id=1, tags=['a']), Row(id=2, tags=None)]
         """
         options = {"compression": compression, "on_bad_row": on_bad_row}
-        return self._read("json", path, PathOptions(partitioning, file_name_column), rate_limit, schema, options)
+        return self._read(
+            "json",
+            path,
+            PathOptions(partitioning, file_name_column, storage_options=storage_options),
+            rate_limit,
+            schema,
+            options,
+        )
 
     def read_ipc(
         self,
@@ -184,9 +199,15 @@ class SourceCalls(ABC):
         partitioning: Partitioning = None,
         file_name_column: str | None = None,
         schema_mode: str = "strict",
+        storage_options: StorageOptions = None,
     ) -> DataSet:
         """Read Arrow IPC files (Feather 2) and streams: a file, a folder, a glob, or a list of those."""
-        return self._read("ipc", path, PathOptions(partitioning, file_name_column, schema_mode), rate_limit)
+        return self._read(
+            "ipc",
+            path,
+            PathOptions(partitioning, file_name_column, schema_mode, storage_options=storage_options),
+            rate_limit,
+        )
 
     def read_orc(
         self,
@@ -196,9 +217,15 @@ class SourceCalls(ABC):
         partitioning: Partitioning = None,
         file_name_column: str | None = None,
         schema_mode: str = "strict",
+        storage_options: StorageOptions = None,
     ) -> DataSet:
         """Read ORC: a file, a folder, a glob, or a list of those."""
-        return self._read("orc", path, PathOptions(partitioning, file_name_column, schema_mode), rate_limit)
+        return self._read(
+            "orc",
+            path,
+            PathOptions(partitioning, file_name_column, schema_mode, storage_options=storage_options),
+            rate_limit,
+        )
 
     def read_avro(
         self,
@@ -208,12 +235,18 @@ class SourceCalls(ABC):
         partitioning: Partitioning = None,
         file_name_column: str | None = None,
         schema_mode: str = "strict",
+        storage_options: StorageOptions = None,
     ) -> DataSet:
         """Read Avro (the extra ``avro``): a file, a folder, a glob, or a list of those.
 
         A file is read by one subtask, and its rows are Python objects on their way.
         """
-        return self._read("avro", path, PathOptions(partitioning, file_name_column, schema_mode), rate_limit)
+        return self._read(
+            "avro",
+            path,
+            PathOptions(partitioning, file_name_column, schema_mode, storage_options=storage_options),
+            rate_limit,
+        )
 
     def read(
         self,
@@ -225,6 +258,7 @@ class SourceCalls(ABC):
         file_name_column: str | None = None,
         schema_mode: str = "strict",
         rate_limit: float | None = None,
+        storage_options: StorageOptions = None,
         **options: Any,
     ) -> DataSet:
         """Read a format by its name: one of the engine's, such as "csv", or one that another package brings along.
@@ -240,10 +274,11 @@ class SourceCalls(ABC):
             ("schema=", schema is not None, entry.takes_schema),
             ("schema_mode=", schema_mode != "strict", entry.takes_union),
             ("partitioning= and file_name_column=", is_of_paths, entry.has_files),
+            ("storage_options=", storage_options is not None, entry.has_files),
         ):
             if is_given and not is_taken:
                 raise ConfigurationError(f"read({format!r}): the format takes no {word}; leave it out")
-        in_paths = PathOptions(partitioning, file_name_column, schema_mode)
+        in_paths = PathOptions(partitioning, file_name_column, schema_mode, storage_options=storage_options)
         return self._read(format, path, in_paths, rate_limit, schema, options)
 
     def read_delta(self, path: PathLike) -> DataSet:
@@ -313,6 +348,9 @@ class SourceCalls(ABC):
         entry = format_named(name)
         request = ReadRequest(schema=schema, parallelism=self.parallelism, options=options)
         use_store_settings(self.configuration.storage_texts())
+        if in_paths.storage_options is not None:
+            path = _listed(path)
+            use_options_of(path, in_paths.storage_options, f"read_{name}")
         if entry.has_files:
             with placed_store_errors(f"read_{name}"):
                 found = path_source(entry, path, in_paths, request)

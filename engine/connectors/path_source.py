@@ -32,6 +32,7 @@ from engine.graph.source_spec import (
     SourceSplit,
     SourceStatistics,
 )
+from engine.storage.store_options import StorageOptions
 
 #: the choice of a user: "hive", "none", None, or a pyarrow.Schema with the types of the keys
 Partitioning: TypeAlias = Any
@@ -121,6 +122,8 @@ class PathOptions(NamedTuple):
     partitioning: Partitioning = None
     file_name_column: str | None = None
     schema_mode: str = "strict"
+    #: options of the buckets, which are in no plan
+    storage_options: StorageOptions = None
 
 
 def path_source(

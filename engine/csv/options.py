@@ -14,6 +14,7 @@ from engine.csv.written_dates import WrittenDates
 from engine.csv.written_numbers import WrittenNumbers
 from engine.errors import ConfigurationError
 from engine.files.paths import PathLike
+from engine.storage.store_options import StorageOptions
 
 ON_BAD_ROW = ("fail", "skip")
 
@@ -31,6 +32,7 @@ class CsvReadOptions(TypedDict, total=False):
     date_format: str | Mapping[str, str] | None
     partitioning: Any
     file_name_column: str | None
+    storage_options: StorageOptions
     rate_limit: float | None
 
 

@@ -108,6 +108,8 @@ def place_of(path: str) -> StorePlace:
 _lock: Final = threading.Lock()
 #: guarded by: _lock
 _settings: dict[str, str] = {}
+#: settings of buckets by their roots; guarded by: _lock
+_bucket_settings: dict[str, dict[str, str]] = {}
 #: guarded by: _lock
 _clients: dict[str, Any] = {}
 
@@ -120,6 +122,20 @@ def use_store_settings(settings: Mapping[str, str]) -> None:
             _settings.clear()
             _settings.update(found)
             _clients.clear()
+
+
+def use_bucket_settings(root: str, settings: Mapping[str, str]) -> None:
+    """Take settings of one bucket, which come before those of the process."""
+    with _lock:
+        if _bucket_settings.get(root) != dict(settings):
+            _bucket_settings[root] = dict(settings)
+            _clients.pop(root, None)
+
+
+def settings_of(place: StorePlace) -> dict[str, str]:
+    """Return the settings that open a bucket, by key; with secrets."""
+    with _lock:
+        return {**_settings, **_bucket_settings.get(place.root, {})}
 
 
 def client_of(place: StorePlace) -> Any:
@@ -146,12 +162,13 @@ def _new_client(place: StorePlace) -> Any:
     store = client_library(place.root).store
     family = place.family
     before = f"storage.{family}."
+    settings = {**_settings, **_bucket_settings.get(place.root, {})}
     arguments: dict[str, Any] = {
-        argument: _settings[before + key] for key, argument in ARGUMENTS[family].items() if before + key in _settings
+        argument: settings[before + key] for key, argument in ARGUMENTS[family].items() if before + key in settings
     }
     if "skip_signature" in arguments:
         arguments["skip_signature"] = arguments["skip_signature"] == "true"
-    is_plain = family == "http" or _settings.get(f"{before}allow-http") == "true"
+    is_plain = family == "http" or settings.get(f"{before}allow-http") == "true"
     common = {"client_options": {"timeout": _TIMEOUT, "allow_http": is_plain}, "retry_config": _RETRIES}
     bucket = place.root.partition("://")[2]
     try:

@@ -1,9 +1,14 @@
 """Whole jobs that read from a store: every reader, SQL, folders of values; and no secret anywhere."""
 
+import pickle
+import traceback
+
 import pyarrow as pa
 import pytest
 
 from drey import Environment, PlanError, col
+from engine.api.logical_node import build_plan
+from engine.graph.plan import encode_plan
 from tests.storage.moto_server import KEYS, running
 
 pytestmark = [pytest.mark.integration]
@@ -86,8 +91,6 @@ def test_what_is_no_store_yet_is_refused_before_anything_is_done(env, outputs):
         env.read_records(f"{outputs}/parquet")
     with pytest.raises(PlanError, match="this is not read from object stores or written to them"):
         env.read_csv(f"{outputs}/csv", header=True, on_bad_row="skip", bad_rows_path="s3://data/bad")
-    with pytest.raises(TypeError, match=r"read_csv\(\) has no option storage_options=: write the options storage"):
-        env.read_csv(f"{outputs}/csv", storage_options={})
 
 
 def test_environments_read_with_their_own_settings(store, outputs):
@@ -97,3 +100,23 @@ def test_environments_read_with_their_own_settings(store, outputs):
         with pytest.raises(PlanError, match="allow-http"):
             second.read_parquet(f"{outputs}/parquet")
         assert data.count() == 3000
+
+
+@pytest.mark.quick
+def test_options_of_a_call_open_a_bucket_and_their_secrets_are_nowhere(store, outputs, tmp_path, caplog, capsys):
+    options = {"endpoint_url": store.endpoint, "aws_region": "us-east-1", "allow_http": True, **KEYS}
+    caplog.set_level("DEBUG")
+    with Environment() as env:
+        data = env.read_parquet(f"{outputs}/parquet", storage_options=options).filter(col("v") < 100)
+        data.write_csv("s3://data/by-options", mode="overwrite", storage_options=options)
+        plan = build_plan([*env._sinks], "job")
+        result = env.execute()
+        shown = [data.explain(), data.explain(analyze=True), repr(data), repr(env), str(result), repr(result)]
+        shown += [str(plan), repr(encode_plan(plan)), repr(pickle.dumps(plan)), result._repr_html_()]
+        with pytest.raises(PlanError) as caught:
+            env.read_parquet(f"{outputs}/none", storage_options=options)
+        shown += ["".join(traceback.format_exception(caught.value))]
+        assert env.read_csv("s3://data/by-options", storage_options=options).count() == 100
+    shown += [caplog.text, *capsys.readouterr()]
+    for secret in KEYS.values():
+        assert not [text for text in shown if secret in text]

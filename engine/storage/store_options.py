@@ -1,0 +1,92 @@
+"""Options of a bucket that a call was given (``storage_options=``), by the names that obstore and Polars have.
+
+    use_options_of(["s3://bucket/a.csv"], {"endpoint_url": ..., "aws_region": ...}, "read_csv")
+    library_options("s3://bucket/a")  ─► {"endpoint": ..., "region": ...}      for libraries that open it themselves
+
+They are the options of the bucket in this process, before those of the configuration, until another call gives others.
+They are in no plan and no message: a process of a cluster has its own configuration and variables.
+
+Held by: tests/storage/test_store_options.py
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, TypeAlias
+
+from engine.errors import ConfigurationError, PlanError
+from engine.storage.store_client import ARGUMENTS, FAMILIES, place_of, settings_of, use_bucket_settings
+
+StorageOptions: TypeAlias = Mapping[str, Any] | None
+
+#: prefixes of names that say the vendor, by family
+_VENDORS: Final = {"s3": ("aws_",), "gcs": ("google_", "gcs_"), "azure": ("azure_storage_", "azure_"), "http": ()}
+#: other names of options, without the vendor, by the key of their setting
+_NAMES: Final = {
+    "endpoint": "endpoint endpoint_url endpoint_url_s3 base_url",
+    "region": "region region_name default_region",
+    "access-key-id": "access_key_id key",
+    "secret-access-key": "secret_access_key secret",
+    "session-token": "session_token token",
+    "service-account-file": "service_account service_account_path application_credentials",
+    "account-name": "account_name",
+    "account-key": "account_key access_key master_key",
+    "sas-token": "sas_token sas_key",
+    "anonymous": "skip_signature anon",
+    "allow-http": "allow_http",
+}
+_SWITCHES: Final = frozenset({"anonymous", "allow-http"})
+
+
+def use_options_of(paths: Iterable[Any], options: StorageOptions, call: str) -> None:
+    """Make options those of the buckets of some paths. Raises: PlanError, ConfigurationError, without their values."""
+    if options is None:
+        return
+    if not isinstance(options, Mapping):
+        raise ConfigurationError(f"{call}: storage_options= is a dict of names and values")
+    roots = {place.root: place.family for path in paths if (place := _place(path)) is not None}
+    if not roots:
+        raise PlanError(f"{call}: storage_options= is for paths of object stores, such as s3://bucket/key")
+    for root, family in roots.items():
+        use_bucket_settings(root, _settings(options, family, call))
+
+
+def _place(path: Any) -> Any:
+    scheme = str(path).partition("://")[0].lower()
+    return place_of(str(path)) if "://" in str(path) and scheme in FAMILIES else None
+
+
+def _settings(options: Mapping[str, Any], family: str, call: str) -> dict[str, str]:
+    known = {name: key for key in (*ARGUMENTS[family], *_SWITCHES) for name in _NAMES[key].split()}
+    found: dict[str, str] = {}
+    for option, value in options.items():
+        name = str(option).lower().replace("-", "_")
+        for vendor in _VENDORS[family]:
+            name = name.removeprefix(vendor)
+        if name not in known:
+            names = ", ".join(_NAMES[key].split()[0] for key in (*ARGUMENTS[family], "allow-http"))
+            raise ConfigurationError(f"{call}: storage_options= has no {option!r} for {family}; it takes {names}")
+        key = known[name]
+        text = str(value).lower() if key in _SWITCHES else value
+        if key in _SWITCHES and text not in ("true", "false"):
+            raise ConfigurationError(f"{call}: storage_options[{option!r}] is True or False")
+        if text is None:
+            continue
+        if not isinstance(text, str):
+            raise ConfigurationError(f"{call}: storage_options[{option!r}] is a text, not of {type(text).__name__}")
+        found[f"storage.{family}.{key}"] = text
+    return found
+
+
+def library_options(path: str) -> dict[str, str]:
+    """Return what opens the bucket of a path, by the names of object_store, for a library that opens it itself."""
+    place = place_of(path)
+    before = f"storage.{place.family}."
+    vendor = next(iter(_VENDORS[place.family]), "")
+    found = settings_of(place)
+    names = {**ARGUMENTS[place.family], "allow-http": "allow_http"}
+    return {
+        f"{'' if key == 'allow-http' else vendor}{name}": found[before + key]
+        for key, name in names.items()
+        if before + key in found
+    }

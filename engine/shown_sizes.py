@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 _UNITS = ("B", "KB", "MB", "GB", "TB", "PB")
 
 
@@ -20,3 +22,12 @@ def size_text(size_bytes: float) -> str:
 def rows_text(rows: float) -> str:
     """Return a row count with separators: "14 000 000"."""
     return f"{round(rows):,}".replace(",", " ")
+
+
+def store_lines(stores: Mapping[str, tuple[int, int, int]]) -> list[str]:
+    """Return a line for each object store: requests, bytes read and bytes written, without zeros."""
+    lines = []
+    for store, (requests, read, written) in sorted(stores.items()):
+        sizes = [f"{size_text(size)} {what}" for size, what in ((read, "read"), (written, "written")) if size]
+        lines.append(", ".join([f"{store}: {requests:,} request{'' if requests == 1 else 's'}", *sizes]))
+    return lines

@@ -58,6 +58,7 @@ def analyzed_plan(
         result.runtime_ms / 1000,
         sum(subtask.output_us for vertex in vertices for subtask in vertex.subtasks),
         (*result.splits, *(decision.text for decision in result.decisions)),
+        result.stores,
     )
     return msgspec.json.encode(analysis).decode() if as_json else analysis_text(analysis)
 

@@ -17,10 +17,10 @@ from typing import Any
 import msgspec
 
 from engine.gateways.messages import JobOutcome
-from engine.graph.deployment import OperatorCounters, PublishedOutput, operator_totals
+from engine.graph.deployment import OperatorCounters, PublishedOutput, operator_totals, store_totals
 from engine.graph.run_time_decision import RunTimeDecision
 from engine.shown_html import folded_html, headed_html, table_html
-from engine.shown_sizes import size_text
+from engine.shown_sizes import size_text, store_lines
 
 #: shortest time that is shown, microseconds
 _SHOWN_US = 10_000
@@ -53,6 +53,8 @@ class SubtaskResult(msgspec.Struct, frozen=True):
     output_us: int = 0
     #: notes for the author of the program, by topic
     notes: dict[str, str] = {}
+    #: requests, bytes read and bytes written, by scheme and bucket of the object store
+    stores: dict[str, tuple[int, int, int]] = {}
 
 
 class VertexResult(msgspec.Struct, frozen=True):
@@ -126,6 +128,11 @@ class JobResult(msgspec.Struct, frozen=True):
             found = {**subtask.notes, **found}
         return tuple(found[subject] for subject in sorted(found))
 
+    @property
+    def stores(self) -> dict[str, tuple[int, int, int]]:
+        """Requests, bytes read and bytes written of all tasks, by scheme and bucket of the object store."""
+        return store_totals(subtask.stores for vertex in self.vertices for subtask in vertex.subtasks)
+
     def __repr__(self) -> str:
         return f"<JobResult {self._head}>"
 
@@ -164,7 +171,8 @@ class JobResult(msgspec.Struct, frozen=True):
         )
         decided = (*self.splits, *(decision.text for decision in self.decisions))
         counted = (f"counted {name}: {count}" for name, count in sorted(self.counters.items()))
-        return (*vertices, *(f"decided: {text}" for text in decided), *counted)
+        asked = store_lines(self.stores)
+        return (*vertices, *asked, *(f"decided: {text}" for text in decided), *counted)
 
     def to_json_dict(self) -> dict[str, Any]:
         """Return the object that ``--json`` prints: a contract, nothing else in it."""
@@ -173,6 +181,10 @@ class JobResult(msgspec.Struct, frozen=True):
             "state": self.state,
             "runtime_ms": self.runtime_ms,
             "bad_rows": self.bad_rows,
+            "stores": {
+                store: {"requests": requests, "read_bytes": read, "written_bytes": written}
+                for store, (requests, read, written) in sorted(self.stores.items())
+            },
             "vertices": [
                 {
                     "name": vertex.name,
@@ -271,6 +283,7 @@ def job_result(outcome: JobOutcome) -> JobResult:
                     subtask.counters.stored_bytes,
                     subtask.counters.output_us,
                     subtask.counters.notes,
+                    subtask.counters.stores,
                 )
                 for subtask in vertex.subtasks
             ),

@@ -31,7 +31,7 @@ from engine.graph.subpartition_share import WHOLE
 from engine.ids import AllocationId, ExecutionAttemptId, JobId, ResultPartitionId
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
 
 class PartitionLocation(StrEnum):
@@ -215,6 +215,18 @@ class TaskCounters(msgspec.Struct, frozen=True):
     output_us: int = 0
     #: notes for the author of the program, by topic: each topic is reported once
     notes: dict[str, str] = {}
+    #: requests, bytes read and bytes written, by scheme and bucket of the object store
+    stores: dict[str, tuple[int, int, int]] = {}
+
+
+def store_totals(counts: Iterable[Mapping[str, tuple[int, int, int]]]) -> dict[str, tuple[int, int, int]]:
+    """Return the sums of (requests, bytes read, bytes written) by store."""
+    totals: dict[str, tuple[int, int, int]] = {}
+    for each in counts:
+        for store, (requests, read, written) in each.items():
+            before = totals.get(store, (0, 0, 0))
+            totals[store] = before[0] + requests, before[1] + read, before[2] + written
+    return totals
 
 
 _ADDED = tuple(name for name in OperatorCounters.__struct_fields__ if name not in ("name", "node_id"))

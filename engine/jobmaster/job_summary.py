@@ -10,10 +10,12 @@ from collections.abc import Iterable
 from typing import Any
 
 from engine.gateways.messages import VertexProgress
-from engine.graph.deployment import SubtaskResult, TaskCounters, VertexResult, operator_totals
+from engine.graph.deployment import SubtaskResult, TaskCounters, VertexResult, operator_totals, store_totals
 from engine.jobmaster.execution_graph import ExecutionGraph
 
-_NUMBERS = tuple(name for name in TaskCounters.__struct_fields__ if name not in ("functions", "operators", "notes"))
+_NUMBERS = tuple(
+    name for name in TaskCounters.__struct_fields__ if name not in ("functions", "operators", "notes", "stores")
+)
 
 
 def add_counters(counters: Iterable[TaskCounters]) -> TaskCounters:
@@ -21,6 +23,7 @@ def add_counters(counters: Iterable[TaskCounters]) -> TaskCounters:
     listed = list(counters)
     totals: dict[str, Any] = {"functions": sum((Counter(each.functions) for each in listed), Counter())}
     totals["notes"] = {subject: note for each in reversed(listed) for subject, note in each.notes.items()}
+    totals["stores"] = store_totals(each.stores for each in listed)
     for name in _NUMBERS:
         values = [getattr(each, name) for each in listed]
         totals[name] = max(values, default=0) if name.endswith("_peak") else sum(values)

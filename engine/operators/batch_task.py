@@ -47,6 +47,7 @@ from engine.operators.registry import is_led, make_driver, make_operator, reads_
 from engine.operators.task_inputs import TaskInput, with_rows_below
 from engine.operators.task_services import TaskServices
 from engine.operators.task_waits import wait_of
+from engine.storage.store_counters import counted
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -119,6 +120,10 @@ class BatchTask:
 
     def run(self) -> None:
         """Run the attempt to its end; raises what made it fail, or TaskCancelledError."""
+        with counted(self._context.store_traffic):
+            self._run()
+
+    def _run(self) -> None:
         try:
             self._open()
             assert self._driver is not None
@@ -166,6 +171,7 @@ class BatchTask:
             bad_rows=self._context.bad_rows,
             functions=self._context.function_counters,
             notes=self._context.notes,
+            stores=self._context.store_traffic.by_store(),
             managed_bytes_peak=self._context.pages_peak * self._services.memory_manager.page_size,
             network_buffers_peak=sum(partition.buffers_peak for partition in self._partitions),
             arrow_bytes_peak=self._context.arrow_peak.bytes,

@@ -26,6 +26,7 @@ from engine.memory.page_budget import OPERATOR_PAGES_MIN
 from engine.operators.arrow_peak import ArrowPeak
 from engine.operators.spill_accounts import SpillAccounts
 from engine.operators.task_services import TaskServices
+from engine.storage.store_counters import StoreTraffic
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -112,6 +113,8 @@ class TaskContext:
         self.worker_bytes_peak = 0
         #: notes as in ``TaskCounters``; replaced, never changed
         self.notes: dict[str, str] = {}
+        #: requests to object stores
+        self.store_traffic = StoreTraffic()
         #: counters of rich functions of this attempt
         self.function_counters: dict[str, int] = {}
         self.is_cancelled = False

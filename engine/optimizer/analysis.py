@@ -13,13 +13,14 @@ Source: EXPLAIN ANALYZE of PostgreSQL and DuckDB.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 
 import msgspec
 
 from engine.graph.deployment import OperatorCounters
 from engine.optimizer.physical_plan import OptimizedPlan
-from engine.shown_sizes import rows_text, size_text
+from engine.shown_sizes import rows_text, size_text, store_lines
 from engine.statistics.estimates import UNKNOWN
 
 _US = 1e6
@@ -54,6 +55,8 @@ class Analysis(msgspec.Struct, frozen=True):
     output_s: float
     #: decisions made while it ran
     decisions: tuple[str, ...] = ()
+    #: requests, bytes read and bytes written, by store
+    stores: dict[str, tuple[int, int, int]] = {}
 
 
 def analyze(
@@ -62,6 +65,7 @@ def analyze(
     runtime_s: float,
     output_us: int = 0,
     decisions: Sequence[str] = (),
+    stores: Mapping[str, tuple[int, int, int]] = MappingProxyType({}),
 ) -> Analysis:
     """Return the plan beside the counters of all of a job's operators, each summed over its subtasks."""
     listed = list(counters)
@@ -89,6 +93,7 @@ def analyze(
         sum(each.time_us for each in listed) / _US,
         output_us / _US,
         tuple(decisions),
+        dict(stores),
     )
 
 
@@ -98,6 +103,7 @@ def analysis_text(analysis: Analysis) -> str:
         f"ran for {analysis.runtime_s:.2f} s; time of all subtasks: operators {analysis.time_s:.2f} s, "
         f"handing rows on {analysis.output_s:.2f} s"
     ]
+    lines.extend(store_lines(analysis.stores))
     read = {source for operator in analysis.operators for source in operator.inputs}
     written: set[int] = set()
     for operator in analysis.operators:

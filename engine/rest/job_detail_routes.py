@@ -105,4 +105,5 @@ def _job_metrics(job: JobDetails, now_ms: int) -> dict[str, float]:
         "numRestarts": float(max((attempt.attempt + 1 for attempt in prior), default=0)),
         "numFailures": float(len(job.failures)),
         "numBytesSpilled": float(sum(counters.spilled_bytes for counters in current)),
+        "numStoreRequests": float(sum(counts[0] for counters in current for counts in counters.stores.values())),
     }

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 
 from engine.gateways.job_details import AttemptDetails, JobDetails, JobFailure, VertexDetails
 from engine.gateways.job_queue import WaitingJob, waiting_text
-from engine.graph.deployment import FailureInfo
+from engine.graph.deployment import FailureInfo, store_totals
 
 #: job states in Flink's order
 JOB_STATES = (
@@ -121,6 +121,7 @@ def metrics(attempts: Iterable[AttemptDetails]) -> dict[str, object]:
     """Return the sums over attempts; those of an attempt that has ended are complete."""
     listed = list(attempts)
     counters = [attempt.counters for attempt in listed]
+    stores = store_totals(each.stores for each in counters).values()
     is_complete = bool(listed) and all(attempt.state in ENDED_EXECUTION_STATES for attempt in listed)
     return {
         "read-bytes": sum(each.bytes_in for each in counters),
@@ -140,6 +141,9 @@ def metrics(attempts: Iterable[AttemptDetails]) -> dict[str, object]:
         "arrow-bytes-peak": max((each.arrow_bytes_peak for each in counters), default=0),
         "worker-bytes-peak": max((each.worker_bytes_peak for each in counters), default=0),
         "bad-records": sum(each.bad_rows for each in counters),
+        "store-requests": sum(counts[0] for counts in stores),
+        "store-read-bytes": sum(counts[1] for counts in stores),
+        "store-write-bytes": sum(counts[2] for counts in stores),
     }
 
 

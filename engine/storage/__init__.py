@@ -7,6 +7,7 @@
     file_systems.py   file_system_of: the file system of a path, by its scheme
     object_store.py   ObjectStore: S3, Google Cloud Storage, Azure, HTTP
     store_client.py   the client of a bucket, with the settings of this process; its errors as OSError
+    store_counters.py requests and bytes, counted for the task that asks
     store_options.py  options of a bucket that a call was given
     store_files.py    objects that are read: ranges, several at once, and streams
     store_output.py   objects that are written in parts

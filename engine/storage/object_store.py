@@ -25,12 +25,15 @@ from typing import Any, BinaryIO, Final, NamedTuple, cast
 from engine.errors import PlanError
 from engine.storage.file_system import FileStatus, FolderEntry, Objects
 from engine.storage.store_client import FAMILIES, StorePlace, client_library, client_of, place_of, told
+from engine.storage.store_counters import note
 from engine.storage.store_files import StoreRangeFile, StoreStream
 from engine.storage.store_folder import STATE_NAME, decode_state
 from engine.storage.store_output import StoreOutput, written_bytes
 
 _GLOB: Final = re.compile(r"[*?[]")
 _BUFFER_BYTES: Final = 256 << 10
+#: names in one answer to a listing
+_LISTED_AT_ONCE: Final = 1000
 
 
 class StoreEntry(NamedTuple):
@@ -138,7 +141,9 @@ class ObjectStore:
         """Yield all objects below a prefix: (key, bytes, time of change)."""
         obstore = client_library(path)
         with told(path):
-            for chunk in obstore.list(client_of(place), f"{place.key}/" if place.key else None):
+            listed = obstore.list(client_of(place), f"{place.key}/" if place.key else None, chunk_size=_LISTED_AT_ONCE)
+            for index, chunk in enumerate(listed):
+                note(place.root, requests=int(index > 0))
                 yield from ((each["path"], each["size"], each["last_modified"].timestamp()) for each in chunk)
 
     def _hidden(self, place: StorePlace, keys: Iterable[str]) -> set[str]:
@@ -226,6 +231,7 @@ class ObjectStore:
         place, obstore = self._written(path), client_library(path)
         with told(path):
             obstore.put(client_of(place), place.key, content, use_multipart=False)
+        note(place.root, written_bytes=len(content))
 
     def delete(self, path: str) -> None:
         """Delete an object; idempotent."""
@@ -251,6 +257,7 @@ class ObjectStore:
             with told(path):
                 found = obstore.get(client_of(place), place.key)
                 content = bytes(found.bytes())
+            note(place.root, read_bytes=len(content))
         except FileNotFoundError:
             return None
         return content, {name: found.meta[name] for name in ("e_tag", "version") if found.meta[name]}

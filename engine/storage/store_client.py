@@ -23,6 +23,7 @@ from datetime import timedelta
 from typing import Any, Final, NamedTuple
 
 from engine.errors import PlanError
+from engine.storage.store_counters import note
 
 #: the family of each scheme, which is the word in the keys of its settings
 FAMILIES: Final = {
@@ -191,8 +192,10 @@ def _new_client(place: StorePlace) -> Any:
 
 
 @contextlib.contextmanager
-def told(path: str) -> Iterator[None]:
-    """Raise an error of a client as OSError: what is wrong, the path, what to do; never a secret."""
+def told(path: str, requests: int = 1) -> Iterator[None]:
+    """Raise an error of a client as OSError: what is wrong, the path, what to do; never a secret. Counts requests."""
+    if requests:
+        note(place_of(path).root, requests=requests)
     try:
         yield
     except Exception as error:

@@ -18,6 +18,7 @@ from typing import Any, Final, Self
 
 from engine.storage.file_system import NO_DESCRIPTOR
 from engine.storage.store_client import client_library, client_of, place_of, told
+from engine.storage.store_counters import counted, current_traffic, note
 
 #: bytes that are read with the end of an object
 _TAIL_BYTES: Final = 64 << 10
@@ -60,8 +61,14 @@ class StoreRangeFile:
         if len(wanted) < 2:
             yield from ((begin, self._get(begin, end)) for begin, end in wanted)
             return
+        traffic = current_traffic()
+
+        def get(part: tuple[int, int]) -> bytes:
+            with counted(traffic):
+                return self._get(*part)
+
         with ThreadPoolExecutor(min(_AT_ONCE, len(wanted)), "drey-store") as requests:
-            contents = requests.map(lambda part: self._get(*part), wanted)
+            contents = requests.map(get, wanted)
             yield from ((begin, content) for (begin, _), content in zip(wanted, contents, strict=True))
 
     def _get(self, begin: int, end: int) -> bytes:
@@ -70,7 +77,9 @@ class StoreRangeFile:
         if self._tag is not None and not self._tag.startswith("W/"):
             options["if_match"] = self._tag
         with told(self.path):
-            return bytes(obstore.get(client_of(place), place.key, options=options).bytes())
+            content = bytes(obstore.get(client_of(place), place.key, options=options).bytes())
+        note(place.root, read_bytes=len(content))
+        return content
 
     def __enter__(self) -> Self:
         """Return the file."""

@@ -79,7 +79,7 @@ def _settings(options: Mapping[str, Any], family: str, call: str) -> dict[str, s
 
 
 def library_options(path: str) -> dict[str, str]:
-    """Return what opens the bucket of a path, by the names of object_store, for a library that opens it itself."""
+    """Return the options of a path's bucket by the names of object_store, for a library that opens it itself."""
     place = place_of(path)
     before = f"storage.{place.family}."
     vendor = next(iter(_VENDORS[place.family]), "")

@@ -23,6 +23,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from engine.storage.store_client import client_library, client_of, place_of, told
+from engine.storage.store_counters import note
 
 #: bytes of a part, of which a store takes 10,000, and parts that are sent at the same time
 PART_BYTES: Final = 8 << 20
@@ -71,7 +72,7 @@ class _Upload:
 
     def _raise(self) -> None:
         if self._error is not None and not isinstance(self._error, _AbortedError):
-            with told(self._path):
+            with told(self._path, requests=0):
                 raise self._error
 
     def _send(self) -> None:
@@ -126,14 +127,17 @@ class StoreOutput(io.RawIOBase):
         if self.closed:
             return
         super().close()
+        place = place_of(self.path)
+        note(place.root, written_bytes=self._taken)
         if self._upload is None:
-            place = place_of(self.path)
             with told(self.path):
                 client_library(self.path).put(client_of(place), place.key, bytes(self._held), use_multipart=False)
             return
         if self._held:
             self._upload.put(bytes(self._held))
         self._upload.complete()
+        # Its beginning and its end are requests, too.
+        note(place.root, requests=2 + -(-self._taken // PART_BYTES))
 
     def abort(self) -> None:
         """Leave nothing of the object, unless it is closed."""

@@ -181,6 +181,7 @@ def test_the_result_has_flat_counters_and_the_json_of_the_contract():
         "state": "FINISHED",
         "runtime_ms": 12,
         "bad_rows": 7,
+        "stores": {},
         "vertices": [
             {
                 "name": "scan",

@@ -120,3 +120,16 @@ def test_options_of_a_call_open_a_bucket_and_their_secrets_are_nowhere(store, ou
     shown += [caplog.text, *capsys.readouterr()]
     for secret in KEYS.values():
         assert not [text for text in shown if secret in text]
+
+
+@pytest.mark.quick
+def test_requests_and_bytes_are_in_the_result_and_in_explain(env, outputs):
+    data = env.read_csv(f"{outputs}/csv", header=True)
+    text = data.explain(analyze=True)
+    assert "s3://data: " in text and " KB read" in text
+    data.write_csv("s3://data/counted", overwrite=True)
+    result = env.execute()
+    requests, read, written = result.stores["s3://data"]
+    assert 2 <= requests <= 12 and read > 20_000 and written > 20_000
+    assert result.to_json_dict()["stores"]["s3://data"]["read_bytes"] == read
+    assert f"s3://data: {requests} requests" in str(result)

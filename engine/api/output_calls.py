@@ -25,7 +25,7 @@ from engine.graph.plan import Sink, Sort
 from engine.graph.sort_key import SortKey
 from engine.graph.source_spec import SinkSpec
 from engine.storage.store_client import use_store_settings
-from engine.storage.store_options import use_options_of
+from engine.storage.store_options import bucket_settings
 
 if TYPE_CHECKING:
     from engine.api.sink_options import SinkOptions
@@ -220,9 +220,10 @@ class OutputCalls(Calls):
     def _add_sink(self, spec: SinkSpec, options: SinkOptions | None = None) -> None:
         from engine.api.sink_options import with_options
 
-        use_store_settings(self._environment.configuration.storage_texts())
-        entry = sink_format_of(spec)
-        use_options_of([spec.path], (options or {}).get("storage_options"), entry.call)
+        entry, configuration = sink_format_of(spec), self._environment.configuration
+        given = (options or {}).get("storage_options")
+        configuration.add_storage_texts(bucket_settings([spec.path], given, entry.call))
+        use_store_settings(configuration.storage_texts())
         spec = entry.checked(spec, self.schema, self._without(options or {}))
         spec, order = with_options(spec, self.schema, options or {}, entry.call)
         rows = LogicalNode(Sort(order), (self._node,), self.schema) if order else self._node

@@ -29,8 +29,9 @@ from engine.formats.source_format import ReadRequest
 from engine.graph.plan import Source
 from engine.graph.source_spec import SourceSpec, SourceStatistics
 from engine.storage.file_systems import LOCAL, file_system_of
+from engine.storage.object_store import known_statuses
 from engine.storage.store_client import use_store_settings
-from engine.storage.store_options import StorageOptions, use_options_of
+from engine.storage.store_options import StorageOptions, bucket_settings
 from engine.user_warnings import warn_user
 
 if TYPE_CHECKING:
@@ -347,12 +348,12 @@ class SourceCalls(ABC):
         """Return the data set of a format; of one of files with the columns that are in their paths."""
         entry = format_named(name)
         request = ReadRequest(schema=schema, parallelism=self.parallelism, options=options)
-        use_store_settings(self.configuration.storage_texts())
         if in_paths.storage_options is not None:
             path = _listed(path)
-            use_options_of(path, in_paths.storage_options, f"read_{name}")
+            self.configuration.add_storage_texts(bucket_settings(path, in_paths.storage_options, f"read_{name}"))
+        use_store_settings(self.configuration.storage_texts())
         if entry.has_files:
-            with placed_store_errors(f"read_{name}"):
+            with placed_store_errors(f"read_{name}"), known_statuses():
                 found = path_source(entry, path, in_paths, request)
             self._check_places(name, found[0].paths)
             return self._source(*found, rate_limit)

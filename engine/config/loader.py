@@ -39,6 +39,8 @@ class Configuration:
         self._values: dict[str, Any] = {}
         self._texts: dict[str, str] = {}
         self._origins: dict[str, str] = {}
+        #: settings of object stores that calls were given
+        self._bucket_texts: dict[str, str] = {}
 
     def set(self, key: str, value: object, origin: str) -> None:
         """Set a key, checked and typed; an unknown one raises ConfigurationError naming the nearest."""
@@ -74,7 +76,12 @@ class Configuration:
 
     def storage_texts(self) -> dict[str, str]:
         """Return the values that open object stores, by key; with secrets."""
-        return {key: text for key, text in self._texts.items() if key.startswith(STORAGE_KEYS)}
+        found = {key: text for key, text in self._texts.items() if key.startswith(STORAGE_KEYS)}
+        return {**found, **self._bucket_texts}
+
+    def add_storage_texts(self, texts: Mapping[str, str]) -> None:
+        """Take settings of single buckets, which are no options: neither shown nor sent."""
+        self._bucket_texts.update(texts)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._texts)

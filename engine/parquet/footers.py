@@ -20,6 +20,7 @@ Thread: any.
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import weakref
 from collections import OrderedDict
@@ -36,13 +37,15 @@ from engine.parquet.group_reader import StoredChunk
 from engine.parquet.page_index import IndexPlaces
 from engine.parquet.pages import Pages, flat_leaves
 from engine.records.plain_types import plain_type
-from engine.storage.file_system import NO_DESCRIPTOR, ByteRanges
+from engine.storage.file_system import NO_DESCRIPTOR, ByteRanges, RangeFile
 from engine.storage.file_systems import file_system_of
 
 #: path, inode, size and time of the last change
 Key = tuple[str, Hashable]
 
 _footers: Final[weakref.WeakValueDictionary[Key, pq.FileMetaData]] = weakref.WeakValueDictionary()
+#: footers that are known by path, of the version that was read last
+_latest: Final[weakref.WeakValueDictionary[str, pq.FileMetaData]] = weakref.WeakValueDictionary()
 #: footers that are kept, and how many bytes of files all of them are in a small process and in a large one
 _KEPT_MAX: Final = 64
 _KEPT_BYTES_MIN: Final = 1 << 20
@@ -172,13 +175,27 @@ class _KeptFooters:
 _kept: Final = _KeptFooters()
 
 
-def shared_footer(path: str, columns: Collection[str] = ()) -> tuple[pq.FileMetaData, list[str]]:
-    """Return the footer of a file, and which of some columns have few texts and come as Arrow's dictionaries."""
-    key = (path, file_system_of(path).status(path).version)
+def opened_ranges(path: str) -> RangeFile:
+    """Open a Parquet file for ranges; its end with the same request, where its footer has not been read."""
+    return file_system_of(path).open_ranges(path, is_tail_wanted=path not in _latest)
+
+
+def shared_footer(
+    path: str, columns: Collection[str] = (), opened: RangeFile | None = None
+) -> tuple[pq.FileMetaData, list[str]]:
+    """Return the footer of a file, and which of some columns have few texts and come as Arrow's dictionaries.
+
+    opened: the file, where it is open already.
+    """
+    files = file_system_of(path)
+    if opened is None and files.objects is not None:
+        with opened_ranges(path) as file:
+            return shared_footer(path, columns, file)
+    key = (path, files.status(path).version if opened is None else opened.version)
     footer = _footers.get(key)
     if footer is None:
-        with open_file(path, _FOOTER_BUFFER_BYTES) as file:
-            footer = _footers.setdefault(key, file.metadata)
+        with open_file(path, _FOOTER_BUFFER_BYTES, opened=opened) as parquet:
+            footer = _latest[path] = _footers.setdefault(key, parquet.metadata)
         if 2 * footer.serialized_size <= _kept_bytes_max():
             _kept.keep(key, footer)
     return footer, _kept.coded_columns(key, footer, columns)
@@ -274,7 +291,11 @@ def _check_footer(footer: bytes) -> None:
 
 
 def open_file(
-    path: str, buffer_bytes: int, footer: pq.FileMetaData | None = None, coded: Sequence[str] = ()
+    path: str,
+    buffer_bytes: int,
+    footer: pq.FileMetaData | None = None,
+    coded: Sequence[str] = (),
+    opened: RangeFile | None = None,
 ) -> pq.ParquetFile:
     """Open a file with a buffer of so many bytes for each column, without reading a footer that is known.
 
@@ -284,7 +305,7 @@ def open_file(
     """
     if footer is not None:
         return _opened(path_or_stream(path), buffer_bytes, footer, coded)
-    with file_system_of(path).open_ranges(path) as file:
+    with opened_ranges(path) if opened is None else contextlib.nullcontext(opened) as file:
         raw = raw_footer(file)
         _check_footer(raw)
         if file.descriptor == NO_DESCRIPTOR:

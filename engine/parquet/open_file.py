@@ -33,6 +33,7 @@ from engine.parquet.footers import (
     known_groups,
     known_schemas,
     open_file,
+    opened_ranges,
     shared_footer,
 )
 from engine.parquet.group_reader import GroupReader, StoredChunk
@@ -42,7 +43,7 @@ from engine.parquet.pages import buffer_bytes, chunk_range, flat_leaves, leaf_pl
 from engine.parquet.stored_chunks import Stored, has_differences, stored_chunk, stored_values
 from engine.records.narrow_decimals import NARROW_DIGITS_MAX, narrow_type
 from engine.records.plain_types import plain_type
-from engine.storage.file_systems import file_system_of
+from engine.storage.file_system import RangeFile
 
 #: values of a dictionary that count, since some rows may be a gigabyte of them
 _WIDE_VALUE_BYTES = 64 << 10
@@ -58,7 +59,15 @@ class OpenFile:
     def __init__(self, path: str, columns: Sequence[str]) -> None:
         self.path = path
         self._columns = tuple(columns)
-        self.footer, coded = shared_footer(path, columns)
+        opened = opened_ranges(path)
+        try:
+            self._open(path, columns, opened)
+        except BaseException:
+            opened.close()
+            raise
+
+    def _open(self, path: str, columns: Sequence[str], opened: RangeFile) -> None:
+        self.footer, coded = shared_footer(path, columns, opened)
         self._arrow: pq.ParquetFile | None = None
         self._known = known_groups(self.footer)
         self._readers: dict[tuple[str, ...], GroupReader] = {}
@@ -67,7 +76,7 @@ class OpenFile:
         self.found = self._found_schema()
         self.types = {name: self._type_of(name) for name in columns}
         # Last: nothing fails any more, which would leave it open.
-        self._file = ChunkFile(file_system_of(path).open_ranges(path))
+        self._file = ChunkFile(opened)
         if self._file.is_fetched:
             self._arrow = None  # opened for types, it would read the store by itself
         self.indexes = PageIndexes(self._file, self.footer)

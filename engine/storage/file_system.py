@@ -100,6 +100,11 @@ class RangeFile(ByteRanges, Protocol):
     #: A descriptor of the open file; NO_DESCRIPTOR: there is none.
     descriptor: int
 
+    @property
+    def version(self) -> Hashable:
+        """The version of the content, as ``FileStatus`` has it."""
+        ...
+
     def read_ranges(self, ranges: Sequence[tuple[int, int]]) -> Iterable[tuple[int, bytes]]:
         """Yield the bytes between pairs of positions, as parts: (position, bytes)."""
         ...
@@ -274,8 +279,8 @@ class FileSystem(Protocol):
         """Open a file for reading from any position; without a buffer ``read`` may return less than asked for."""
         ...
 
-    def open_ranges(self, path: str) -> RangeFile:
-        """Open a file for reading ranges of it."""
+    def open_ranges(self, path: str, *, is_tail_wanted: bool = False) -> RangeFile:
+        """Open a file for reading ranges of it; ``is_tail_wanted``: its end is read in any case, and first."""
         ...
 
     def read(self, path: str) -> bytes:

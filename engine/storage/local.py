@@ -19,7 +19,7 @@ import io
 import os
 import shutil
 import stat
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import BinaryIO, Final, Self, cast
 
 from engine.storage.file_system import NO_DESCRIPTOR, FileStatus, FolderEntry
@@ -74,6 +74,11 @@ class LocalRangeFile:
         """The bytes of the file."""
         return os.fstat(self.descriptor).st_size
 
+    @property
+    def version(self) -> Hashable:
+        """The version of the content."""
+        return _version(os.fstat(self.descriptor))
+
     def read_at(self, offset: int, size: int) -> bytes:
         """Return bytes of a range; fewer of them at the end of the file."""
         return os.pread(self.descriptor, size, offset)
@@ -111,6 +116,10 @@ class LocalOutputStream(io.FileIO):
                 os.unlink(cast(str, self.name))
 
 
+def _version(found: os.stat_result) -> Hashable:
+    return found.st_ino, found.st_size, found.st_mtime_ns
+
+
 class LocalFileSystem:
     """Files of this machine."""
 
@@ -123,8 +132,8 @@ class LocalFileSystem:
     def status(self, path: str) -> FileStatus:
         """Return size, version and kind of a file or a folder; a link counts as its target."""
         found = os.stat(path)
-        mode, version = found.st_mode, (found.st_ino, found.st_size, found.st_mtime_ns)
-        return FileStatus(found.st_size, found.st_mtime_ns, version, stat.S_ISDIR(mode), stat.S_ISREG(mode))
+        mode = found.st_mode
+        return FileStatus(found.st_size, found.st_mtime_ns, _version(found), stat.S_ISDIR(mode), stat.S_ISREG(mode))
 
     def find(self, path: str) -> FileStatus | None:
         """Return size, version and kind of a file or a folder; None where there is none."""
@@ -158,7 +167,7 @@ class LocalFileSystem:
         """Open a file for reading from any position."""
         return open(path, "rb", buffering=-1 if is_buffered else 0)
 
-    def open_ranges(self, path: str) -> LocalRangeFile:
+    def open_ranges(self, path: str, *, is_tail_wanted: bool = False) -> LocalRangeFile:
         """Open a file for reading ranges of it, with a descriptor."""
         return LocalRangeFile(path)
 

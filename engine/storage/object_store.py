@@ -19,21 +19,37 @@ import fnmatch
 import io
 import os
 import re
+import threading
 from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 from typing import Any, BinaryIO, Final, NamedTuple, cast
 
 from engine.errors import PlanError
 from engine.storage.file_system import FileStatus, FolderEntry, Objects
-from engine.storage.store_client import FAMILIES, StorePlace, client_library, client_of, place_of, told
+from engine.storage.store_client import FAMILIES, StorePlace, asked, client_library, client_of, place_of
 from engine.storage.store_counters import note
-from engine.storage.store_files import StoreRangeFile, StoreStream
+from engine.storage.store_files import StoreRangeFile, StoreStream, Version, version_of
 from engine.storage.store_folder import STATE_NAME, decode_state
 from engine.storage.store_output import StoreOutput, written_bytes
 
+_known = threading.local()
 _GLOB: Final = re.compile(r"[*?[]")
 _BUFFER_BYTES: Final = 256 << 10
+#: stores that answer a request for the last bytes of an object
+_TELL_ENDS: Final = frozenset({"s3", "gcs"})
 #: names in one answer to a listing
 _LISTED_AT_ONCE: Final = 1000
+
+
+@contextlib.contextmanager
+def known_statuses() -> Iterator[None]:
+    """Ask a store once for the status of a path, for this thread and until the end of the block."""
+    before = getattr(_known, "statuses", None)
+    _known.statuses = {} if before is None else before
+    try:
+        yield
+    finally:
+        _known.statuses = before
 
 
 class StoreEntry(NamedTuple):
@@ -59,13 +75,26 @@ class ObjectStore:
 
     def status(self, path: str) -> FileStatus:
         """Return size, version and kind of an object, or of the prefix of one. Raises OSError where there is none."""
+        known: dict[str, FileStatus | None] | None = getattr(_known, "statuses", None)
+        if known is None:
+            return self._status(path)
+        if path not in known:
+            try:
+                known[path] = self._status(path)
+            except FileNotFoundError:
+                known[path] = None
+        status = known[path]
+        if status is None:
+            raise FileNotFoundError(errno.ENOENT, "there is no such object", path)
+        return status
+
+    def _status(self, path: str) -> FileStatus:
         place, found = place_of(path), None
         if place.key:
             found = self._head(place, path)
         if found is not None:
-            modified = int(found["last_modified"].timestamp() * 1e9)
-            version = (found["e_tag"], found["size"], modified)
-            return FileStatus(found["size"], modified, version, is_folder=False, is_file=True)
+            version = version_of(found)
+            return FileStatus(found["size"], version[2], version, is_folder=False, is_file=True)
         if place.family != "http" and self._is_prefix(place, path):
             return FileStatus(0, 0, 0, is_folder=True, is_file=False)
         raise FileNotFoundError(errno.ENOENT, "there is no such object", path)
@@ -73,16 +102,14 @@ class ObjectStore:
     def _head(self, place: StorePlace, path: str) -> Mapping[str, Any] | None:
         obstore = client_library(path)
         try:
-            with told(path):
-                return cast("Mapping[str, Any]", obstore.head(client_of(place), place.key))
+            return cast("Mapping[str, Any]", asked(path, lambda: obstore.head(client_of(place), place.key)))
         except FileNotFoundError:
             return None
 
     def _is_prefix(self, place: StorePlace, path: str) -> bool:
         obstore = client_library(path)
-        with told(path):
-            chunk = next(iter(obstore.list(client_of(place), f"{place.key}/" if place.key else None, chunk_size=1)), ())
-        return bool(chunk)
+        prefix = f"{place.key}/" if place.key else None
+        return bool(asked(path, lambda: next(iter(obstore.list(client_of(place), prefix, chunk_size=1)), ())))
 
     def find(self, path: str) -> FileStatus | None:
         """Return size, version and kind of an object or a prefix; None where there is none."""
@@ -99,8 +126,8 @@ class ObjectStore:
         """Yield the objects and prefixes directly below a prefix, in no order."""
         place = self._listed(folder)
         obstore = client_library(folder)
-        with told(folder):
-            found = obstore.list_with_delimiter(client_of(place), f"{place.key}/" if place.key else None)
+        prefix = f"{place.key}/" if place.key else None
+        found = asked(folder, lambda: obstore.list_with_delimiter(client_of(place), prefix))
         listed = [each["path"] for each in found["objects"]]
         hidden = self._hidden(place, listed)
         if hidden:  # a prefix may have hidden objects alone
@@ -139,12 +166,11 @@ class ObjectStore:
 
     def _all_below(self, place: StorePlace, path: str) -> Iterator[tuple[str, int, float]]:
         """Yield all objects below a prefix: (key, bytes, time of change)."""
-        obstore = client_library(path)
-        with told(path):
-            listed = obstore.list(client_of(place), f"{place.key}/" if place.key else None, chunk_size=_LISTED_AT_ONCE)
-            for index, chunk in enumerate(listed):
-                note(place.root, requests=int(index > 0))
-                yield from ((each["path"], each["size"], each["last_modified"].timestamp()) for each in chunk)
+        obstore, prefix = client_library(path), f"{place.key}/" if place.key else None
+        chunks = asked(path, lambda: list(obstore.list(client_of(place), prefix, chunk_size=_LISTED_AT_ONCE)))
+        note(place.root, requests=max(0, len(chunks) - 1))
+        for chunk in chunks:
+            yield from ((each["path"], each["size"], each["last_modified"].timestamp()) for each in chunk)
 
     def _hidden(self, place: StorePlace, keys: Iterable[str]) -> set[str]:
         """Return the keys that are no content at present, by the states among keys that were listed below a prefix."""
@@ -192,12 +218,15 @@ class ObjectStore:
         stream = StoreStream(self.open_ranges(path))
         return cast(BinaryIO, io.BufferedReader(stream, _BUFFER_BYTES) if is_buffered else stream)
 
-    def open_ranges(self, path: str) -> StoreRangeFile:
-        """Open an object for reading ranges of it."""
+    def open_ranges(self, path: str, *, is_tail_wanted: bool = False) -> StoreRangeFile:
+        """Open an object for reading ranges of it, with one request."""
+        if is_tail_wanted and place_of(path).family in _TELL_ENDS:
+            with contextlib.suppress(OSError):  # an empty object has no end: its status says what is wrong
+                return StoreRangeFile.of_tail(path)
         status = self.status(path)
         if not status.is_file:
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
-        return StoreRangeFile(path, status.size_bytes, cast("tuple[str | None]", status.version)[0])
+        return StoreRangeFile(path, status.size_bytes, cast("Version", status.version))
 
     def read(self, path: str) -> bytes:
         """Return all of a small object."""
@@ -229,8 +258,7 @@ class ObjectStore:
     def replace(self, path: str, content: bytes, is_durable: bool = True) -> None:
         """Make a small object of that content."""
         place, obstore = self._written(path), client_library(path)
-        with told(path):
-            obstore.put(client_of(place), place.key, content, use_multipart=False)
+        asked(path, lambda: obstore.put(client_of(place), place.key, content, use_multipart=False))
         note(place.root, written_bytes=len(content))
 
     def delete(self, path: str) -> None:
@@ -253,22 +281,24 @@ class ObjectStore:
     def read_version(self, path: str) -> tuple[bytes, Any] | None:
         """Return the content of a small object and its version; None where there is none."""
         place, obstore = place_of(path), client_library(path)
+
+        def get() -> tuple[Any, bytes]:
+            found = obstore.get(client_of(place), place.key)
+            return found.meta, bytes(found.bytes())
+
         try:
-            with told(path):
-                found = obstore.get(client_of(place), place.key)
-                content = bytes(found.bytes())
-            note(place.root, read_bytes=len(content))
+            meta, content = asked(path, get)
         except FileNotFoundError:
             return None
-        return content, {name: found.meta[name] for name in ("e_tag", "version") if found.meta[name]}
+        note(place.root, read_bytes=len(content))
+        return content, {name: meta[name] for name in ("e_tag", "version") if meta[name]}
 
     def put_version(self, path: str, content: bytes, version: Any) -> bool:
         """Replace a small object that has this version still; None: create one. False: another has done so."""
         place, obstore = self._written(path), client_library(path)
         mode = "create" if version is None else version
         try:
-            with told(path):
-                obstore.put(client_of(place), place.key, content, mode=mode, use_multipart=False)
+            asked(path, lambda: obstore.put(client_of(place), place.key, content, mode=mode, use_multipart=False))
         except OSError as error:
             if error.errno not in (errno.EEXIST, errno.ESTALE, errno.ENOENT):
                 raise
@@ -283,8 +313,7 @@ class ObjectStore:
         if source.root != place.root:
             raise PlanError(f"{new}: an object of {source.root} is not copied to another store")
         try:
-            with told(old):
-                obstore.copy(client_of(place), source.key, place.key)
+            asked(old, lambda: obstore.copy(client_of(place), source.key, place.key))
         except FileNotFoundError:
             raise FileNotFoundError(errno.ENOENT, "there is no such object", old) from None
 
@@ -293,8 +322,8 @@ class ObjectStore:
         places = [self._written(path) for path in paths]
         for place in places[:1]:
             obstore, keys = client_library(place.root), [each.key for each in places]
-            with contextlib.suppress(FileNotFoundError), told(place.path_of(place.key)):
-                obstore.delete(client_of(place), keys)
+            with contextlib.suppress(FileNotFoundError):
+                asked(place.path_of(place.key), partial(obstore.delete, client_of(place), keys))
 
     def below(self, folder: str) -> Iterator[tuple[str, int, float]]:
         """Yield all objects below a prefix: (name relative to it, bytes, time of change)."""

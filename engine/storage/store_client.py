@@ -4,6 +4,7 @@
     place = place_of("s3://bucket/folder/a.csv")   ─► StorePlace(root, key)
     client_of(place)                               ─► obstore's client; PlanError where obstore is missing
     with told(path): ...                           an error of the client is an OSError that names the path
+    asked(path, work)                              the same, and what may be repeated is where an answer is cut off
 
 What a setting does not say is the client's own chain: environment variables (AWS_*, GOOGLE_*, AZURE_*), web identity,
 the roles of a container, a pod or a machine. A plan has paths alone: every process of a cluster uses its own settings.
@@ -16,14 +17,18 @@ from __future__ import annotations
 import contextlib
 import errno
 import importlib
+import random
 import re
 import threading
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from datetime import timedelta
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 from engine.errors import PlanError
 from engine.storage.store_counters import note
+
+T = TypeVar("T")
 
 #: the family of each scheme, which is the word in the keys of its settings
 FAMILIES: Final = {
@@ -59,6 +64,10 @@ ARGUMENTS: Final = {
 #: requests are repeated so often, and so long, with jitter
 _RETRIES: Final = {"max_retries": 5, "retry_timeout": timedelta(seconds=60)}
 _TIMEOUT: Final = timedelta(seconds=60)
+#: answers that are cut off, which the client does not ask for again: tries, first pause in seconds, words of its error
+_TRIES: Final = 5
+_PAUSE_S: Final = 0.1
+_CUT: Final = "kind: Interrupted"
 #: parts of a store's answer about an error
 _CODE: Final = re.compile(r"<Code>([^<]{1,100})</Code>")
 _REQUEST: Final = re.compile(r"<RequestId>([^<]{1,100})</RequestId>")
@@ -74,6 +83,10 @@ _KNOWN: Final = {
     "InvalidPathError": (errno.EINVAL, "no object can have this key", ""),
     "NotSupportedError": (errno.ENOTSUP, "the store cannot do this", ""),
 }
+
+
+class CutAnswerError(OSError):
+    """An answer ended before it was whole: what was asked may be done."""
 
 
 class StorePlace(NamedTuple):
@@ -109,8 +122,6 @@ def place_of(path: str) -> StorePlace:
 _lock: Final = threading.Lock()
 #: guarded by: _lock
 _settings: dict[str, str] = {}
-#: settings of buckets by their roots; guarded by: _lock
-_bucket_settings: dict[str, dict[str, str]] = {}
 #: guarded by: _lock
 _clients: dict[str, Any] = {}
 
@@ -125,18 +136,16 @@ def use_store_settings(settings: Mapping[str, str]) -> None:
             _clients.clear()
 
 
-def use_bucket_settings(root: str, settings: Mapping[str, str]) -> None:
-    """Take settings of one bucket, which come before those of the process."""
-    with _lock:
-        if _bucket_settings.get(root) != dict(settings):
-            _bucket_settings[root] = dict(settings)
-            _clients.pop(root, None)
+def bucket_key(root: str, key: str) -> str:
+    """Return the key of a setting that is of one bucket: "storage.[s3://bucket]s3.region"."""
+    return f"storage.[{root}]{key.removeprefix('storage.')}"
 
 
 def settings_of(place: StorePlace) -> dict[str, str]:
-    """Return the settings that open a bucket, by key; with secrets."""
-    with _lock:
-        return {**_settings, **_bucket_settings.get(place.root, {})}
+    """Return the settings that open a bucket, by key, those of the bucket before others; with secrets."""
+    own = bucket_key(place.root, "")
+    found = {f"storage.{key.removeprefix(own)}": text for key, text in _settings.items() if key.startswith(own)}
+    return {**{key: text for key, text in _settings.items() if "[" not in key}, **found}
 
 
 def client_of(place: StorePlace) -> Any:
@@ -163,7 +172,7 @@ def _new_client(place: StorePlace) -> Any:
     store = client_library(place.root).store
     family = place.family
     before = f"storage.{family}."
-    settings = {**_settings, **_bucket_settings.get(place.root, {})}
+    settings = settings_of(place)
     arguments: dict[str, Any] = {
         argument: settings[before + key] for key, argument in ARGUMENTS[family].items() if before + key in settings
     }
@@ -205,7 +214,21 @@ def told(path: str, requests: int = 1) -> Iterator[None]:
         raise _as_os_error(error, path) from None
 
 
+def asked(path: str, work: Callable[[], T]) -> T:
+    """Return the answer to a request that may be repeated, and is so where the answer is cut off. Raises OSError."""
+    for attempt in range(_TRIES):
+        try:
+            with told(path):
+                return work()
+        except CutAnswerError:
+            if attempt == _TRIES - 1:
+                raise
+            time.sleep(random.SystemRandom().uniform(0, _PAUSE_S * 2**attempt))
+    raise AssertionError("the last try returns or raises")
+
+
 def _as_os_error(error: Exception, path: str) -> OSError:
+    kind = CutAnswerError if _CUT in str(error) else OSError
     text, known = str(error), _KNOWN.get(type(error).__name__)
     code, request, status = _CODE.search(text), _REQUEST.search(text), _STATUS.search(text)
     family = place_of(path).family
@@ -225,7 +248,7 @@ def _as_os_error(error: Exception, path: str) -> OSError:
     notes += [] if request is None else [f"request {request[1]}"]
     notes += [status[1].strip()] if not notes and status is not None else []
     said = f"{what} ({', '.join(notes)})" if notes else what
-    return OSError(number, f"{said}; {advice}" if advice else said, path)
+    return kind(number, f"{said}; {advice}" if advice else said, path)
 
 
 def _credentials_of(family: str) -> str:

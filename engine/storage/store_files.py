@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Final, Self
+from typing import Any, Final, Self, TypeAlias
 
 from engine.storage.file_system import NO_DESCRIPTOR
-from engine.storage.store_client import client_library, client_of, place_of, told
+from engine.storage.store_client import asked, client_library, client_of, place_of
 from engine.storage.store_counters import counted, current_traffic, note
 
 #: bytes that are read with the end of an object
@@ -32,16 +32,39 @@ _FIRST_BYTES: Final = 256 << 10
 _WINDOW_BYTES: Final = 4 << 20
 
 
+#: tag, bytes, time of change
+Version: TypeAlias = tuple[str | None, int, int]
+
+
+def version_of(meta: Mapping[str, Any]) -> Version:
+    """Return the version of an object by what the client says of it."""
+    return meta["e_tag"], meta["size"], int(meta["last_modified"].timestamp() * 1e9)
+
+
 class StoreRangeFile:
     """An object that is open for ranges. Thread: any."""
 
     descriptor = NO_DESCRIPTOR
 
-    def __init__(self, path: str, size_bytes: int, tag: str | None) -> None:
+    def __init__(self, path: str, size_bytes: int, version: Version, tail: bytes | None = None) -> None:
         self.path = path
         self.size_bytes = size_bytes
-        self._tag = tag
-        self._tail: bytes | None = None
+        self.version = version
+        self._tag = version[0]
+        self._tail = tail
+
+    @classmethod
+    def of_tail(cls, path: str) -> Self:
+        """Open an object by the request for its end. Raises OSError where there is none."""
+        place, obstore = place_of(path), client_library(path)
+
+        def get() -> tuple[Any, bytes]:
+            found = obstore.get(client_of(place), place.key, options={"range": {"suffix": _TAIL_BYTES}})
+            return found.meta, bytes(found.bytes())
+
+        meta, tail = asked(path, get)
+        note(place.root, read_bytes=len(tail))
+        return cls(path, meta["size"], version_of(meta), tail)
 
     def read_at(self, offset: int, size: int) -> bytes:
         """Return bytes of a range; fewer of them at the end of the object."""
@@ -58,6 +81,10 @@ class StoreRangeFile:
     def read_ranges(self, ranges: Sequence[tuple[int, int]]) -> Iterator[tuple[int, bytes]]:
         """Yield the bytes between pairs of positions, as parts (position, bytes)."""
         wanted = [part for begin, end in joined_ranges(ranges) for part in _parts(begin, min(end, self.size_bytes))]
+        if self._tail is not None or self.size_bytes <= _TAIL_BYTES:
+            at_end = [part for part in wanted if part[0] >= self.size_bytes - _TAIL_BYTES]
+            yield from ((begin, self.read_at(begin, end - begin)) for begin, end in at_end)
+            wanted = [part for part in wanted if part not in at_end]
         if len(wanted) < 2:
             yield from ((begin, self._get(begin, end)) for begin, end in wanted)
             return
@@ -76,8 +103,7 @@ class StoreRangeFile:
         options: dict[str, Any] = {"range": (begin, end)}
         if self._tag is not None and not self._tag.startswith("W/"):
             options["if_match"] = self._tag
-        with told(self.path):
-            content = bytes(obstore.get(client_of(place), place.key, options=options).bytes())
+        content = asked(self.path, lambda: bytes(obstore.get(client_of(place), place.key, options=options).bytes()))
         note(place.root, read_bytes=len(content))
         return content
 

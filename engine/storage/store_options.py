@@ -1,9 +1,10 @@
 """Options of a bucket that a call was given (``storage_options=``), by the names that obstore and Polars have.
 
-    use_options_of(["s3://bucket/a.csv"], {"endpoint_url": ..., "aws_region": ...}, "read_csv")
+    bucket_settings(["s3://bucket/a.csv"], {"endpoint_url": ..., "aws_region": ...}, "read_csv")
+        ─► {"storage.[s3://bucket]s3.endpoint": ..., ...}      which the configuration takes (add_storage_texts)
     library_options("s3://bucket/a")  ─► {"endpoint": ..., "region": ...}      for libraries that open it themselves
 
-They are the options of the bucket in this process, before those of the configuration, until another call gives others.
+They are the options of the bucket in an Environment, before others of its configuration, until a call gives others.
 They are in no plan and no message: a process of a cluster has its own configuration and variables.
 
 Held by: tests/storage/test_store_options.py
@@ -15,7 +16,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final, TypeAlias
 
 from engine.errors import ConfigurationError, PlanError
-from engine.storage.store_client import ARGUMENTS, FAMILIES, place_of, settings_of, use_bucket_settings
+from engine.storage.store_client import ARGUMENTS, FAMILIES, bucket_key, place_of, settings_of
 
 StorageOptions: TypeAlias = Mapping[str, Any] | None
 
@@ -38,17 +39,23 @@ _NAMES: Final = {
 _SWITCHES: Final = frozenset({"anonymous", "allow-http"})
 
 
-def use_options_of(paths: Iterable[Any], options: StorageOptions, call: str) -> None:
-    """Make options those of the buckets of some paths. Raises: PlanError, ConfigurationError, without their values."""
+def bucket_settings(paths: Iterable[Any], options: StorageOptions, call: str) -> dict[str, str]:
+    """Return options as settings of the buckets of some paths.
+
+    Raises: PlanError, ConfigurationError, without their values.
+    """
     if options is None:
-        return
+        return {}
     if not isinstance(options, Mapping):
         raise ConfigurationError(f"{call}: storage_options= is a dict of names and values")
     roots = {place.root: place.family for path in paths if (place := _place(path)) is not None}
     if not roots:
         raise PlanError(f"{call}: storage_options= is for paths of object stores, such as s3://bucket/key")
-    for root, family in roots.items():
-        use_bucket_settings(root, _settings(options, family, call))
+    return {
+        bucket_key(root, key): value
+        for root, family in roots.items()
+        for key, value in _settings(options, family, call).items()
+    }
 
 
 def _place(path: Any) -> Any:

@@ -22,7 +22,7 @@ import weakref
 from collections.abc import Iterator
 from typing import Any, Final
 
-from engine.storage.store_client import client_library, client_of, place_of, told
+from engine.storage.store_client import asked, client_library, client_of, place_of, told
 from engine.storage.store_counters import note
 
 #: bytes of a part, of which a store takes 10,000, and parts that are sent at the same time
@@ -130,8 +130,8 @@ class StoreOutput(io.RawIOBase):
         place = place_of(self.path)
         note(place.root, written_bytes=self._taken)
         if self._upload is None:
-            with told(self.path):
-                client_library(self.path).put(client_of(place), place.key, bytes(self._held), use_multipart=False)
+            put, client, content = client_library(self.path).put, client_of(place), bytes(self._held)
+            asked(self.path, lambda: put(client, place.key, content, use_multipart=False))
             return
         if self._held:
             self._upload.put(bytes(self._held))

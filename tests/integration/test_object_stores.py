@@ -4,12 +4,14 @@ import pickle
 import traceback
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from drey import Environment, PlanError, col
 from engine.api.logical_node import build_plan
 from engine.graph.plan import encode_plan
 from tests.storage.moto_server import KEYS, running
+from tests.storage.store_proxy import Proxy
 
 pytestmark = [pytest.mark.integration]
 
@@ -133,3 +135,18 @@ def test_requests_and_bytes_are_in_the_result_and_in_explain(env, outputs):
     assert 2 <= requests <= 12 and read > 20_000 and written > 20_000
     assert result.to_json_dict()["stores"]["s3://data"]["read_bytes"] == read
     assert f"s3://data: {requests} requests" in str(result)
+
+
+@pytest.mark.quick
+def test_a_file_of_parquet_is_opened_by_one_request_in_each_step(store, outputs):
+    content = pa.BufferOutputStream()
+    pq.write_table(ROWS, content)
+    path = store.put("alone/a.parquet", content.getvalue().to_pybytes())
+    proxy = Proxy(store.endpoint)
+    with proxy.running(), Environment(config={**store.settings, "storage.s3.endpoint": proxy.endpoint}) as env:
+        data = env.read_parquet(path)
+        planned = [method for method, _ in proxy.requests]
+        assert planned == ["HEAD", "GET"], "whether it is one file, and its footer"
+        assert data.filter(col("v") >= 0).count() == 3000
+        run = [method for method, _ in proxy.requests[len(planned) :]]
+        assert run.count("GET") <= 2 and len(run) <= 4, run

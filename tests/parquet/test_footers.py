@@ -42,7 +42,7 @@ def test_a_small_footer_is_kept_and_a_large_one_is_not(tmp_path, monkeypatch):
     monkeypatch.setattr(parquet_footers, "_kept_bytes_max", lambda: 2 * size_bytes - 1)
     given = []
     really_open = parquet_footers.open_file
-    monkeypatch.setattr(parquet_footers, "open_file", lambda *a: given.append(a[0]) or really_open(*a))
+    monkeypatch.setattr(parquet_footers, "open_file", lambda *a, **k: given.append(a[0]) or really_open(*a, **k))
     for opened in (path, path, many, many):
         parquet_footers.read_footer(opened)
     assert given == [path, many, many]
@@ -214,7 +214,9 @@ def test_a_file_whose_footer_is_known_is_opened_once(tmp_path, monkeypatch):
     table = pa.table({"text": [f"t{n % 7}" for n in range(10_000)], "number": range(10_000)})
     pq.write_table(table, path, use_dictionary=["text"])
     really_open = parquet_footers.open_file
-    monkeypatch.setattr(parquet_footers, "open_file", lambda *given: opened.append(given) or really_open(*given))
+    monkeypatch.setattr(
+        parquet_footers, "open_file", lambda *given, **k: opened.append(given) or really_open(*given, **k)
+    )
     plain, footer = open_shared(path, 1 << 16, ["number"])
     opened.clear()
     coded, shared = open_shared(path, 1 << 16, ["text", "number"])

@@ -16,7 +16,7 @@ class _Range(io.BytesIO):
 
     def __init__(self, path, content):
         super().__init__(content)
-        self.path, self.size_bytes = path, len(content)
+        self.path, self.size_bytes, self.version = path, len(content), None
 
     def read_at(self, offset, size):
         return self.getvalue()[offset : offset + size]
@@ -123,8 +123,10 @@ class MemoryFileSystem:
     def open_stream(self, path, *, is_buffered=False):
         return io.BytesIO(self._content(path))
 
-    def open_ranges(self, path):
-        return _Range(path, self._content(path))
+    def open_ranges(self, path, *, is_tail_wanted=False):
+        file = _Range(path, self._content(path))
+        file.version = self.files[path][1]
+        return file
 
     def read(self, path):
         return self._content(path)

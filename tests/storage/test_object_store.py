@@ -43,8 +43,9 @@ def rows_of(spec):
 
 def requests_of(monkeypatch):
     """Return the ranges that are asked for, from now on."""
-    asked, get = [], StoreRangeFile._get
+    asked, get, of_tail = [], StoreRangeFile._get, StoreRangeFile.of_tail
     monkeypatch.setattr(StoreRangeFile, "_get", lambda file, *part: asked.append(part) or get(file, *part))
+    monkeypatch.setattr(StoreRangeFile, "of_tail", lambda path: asked.append((0, 0)) or of_tail(path))
     return asked
 
 

@@ -21,7 +21,9 @@ def test_what_a_thread_asks_for_is_counted_for_its_block_alone(store):
             file.read_at(0, 100)
             list(file.read_ranges([(0, 10), (1_500_000, 1_500_010), (2_900_000, 2_900_010)]))
         list(files.entries("s3://data/counted"))
-        threading.Thread(target=files.read, args=(path,)).start()
+        other = threading.Thread(target=files.read, args=(path,))
+        other.start()
+        other.join()
     assert current_traffic() is None
     assert traffic.by_store() == {"s3://data": (6, 130, 0)}
 

@@ -3,18 +3,20 @@
 import pytest
 
 from engine.errors import ConfigurationError, PlanError
-from engine.storage import store_client
 from engine.storage.file_systems import file_system_of
 from engine.storage.store_client import client_of, place_of, settings_of, use_store_settings
-from engine.storage.store_options import library_options, use_options_of
+from engine.storage.store_options import bucket_settings, library_options
 from tests.storage.moto_server import KEYS, REGION
 
 
 @pytest.fixture(autouse=True)
 def forgotten():
     yield
-    store_client._bucket_settings.clear()
-    store_client._clients.clear()
+    use_store_settings({})
+
+
+def use(paths, options, others=None):
+    use_store_settings({**(others or {}), **bucket_settings(paths, options, "read_csv")})
 
 
 @pytest.mark.parametrize(
@@ -27,10 +29,10 @@ def forgotten():
     ],
 )
 def test_a_bucket_opens_by_the_options_of_a_call_before_those_of_the_process(server, names):
-    use_store_settings({"storage.s3.endpoint": "http://127.0.0.1:9", "storage.s3.region": "elsewhere"})
+    others = {"storage.s3.endpoint": "http://127.0.0.1:9", "storage.s3.region": "elsewhere"}
     values = [server.endpoint, REGION, KEYS["access_key_id"], KEYS["secret_access_key"], True]
     path = server.put("options/a", b"a")
-    use_options_of([path, "/tmp/b"], dict(zip(names.split(), values, strict=True)), "read_csv")
+    use([path, "/tmp/b"], dict(zip(names.split(), values, strict=True)), others)
     assert file_system_of(path).read(path) == b"a"
     assert library_options(path) == {
         "aws_endpoint": server.endpoint,
@@ -40,16 +42,15 @@ def test_a_bucket_opens_by_the_options_of_a_call_before_those_of_the_process(ser
         "allow_http": "true",
     }
     assert settings_of(place_of("s3://another/x"))["storage.s3.region"] == "elsewhere"
-    use_store_settings({})
 
 
 def test_other_options_make_another_client_and_the_same_ones_keep_it():
     place = place_of("s3://bucket/a")
-    use_options_of(["s3://bucket/a"], {"region": "one"}, "read_csv")
+    use(["s3://bucket/a"], {"region": "one"})
     first = client_of(place)
-    use_options_of(["s3://bucket/b"], {"aws_region": "one"}, "read_csv")
+    use(["s3://bucket/b"], {"aws_region": "one"})
     assert client_of(place) is first
-    use_options_of(["s3://bucket/b"], {"region": "two", "session_token": None}, "read_csv")
+    use(["s3://bucket/b"], {"region": "two", "session_token": None})
     assert client_of(place) is not first
 
 
@@ -61,7 +62,7 @@ def test_other_options_make_another_client_and_the_same_ones_keep_it():
     ],
 )
 def test_other_vendors_have_their_names(path, options, expected):
-    use_options_of([path], options, "read_csv")
+    use([path], options)
     assert expected <= set(library_options(path))
 
 
@@ -77,5 +78,5 @@ def test_other_vendors_have_their_names(path, options, expected):
 )
 def test_what_is_wrong_is_told_without_a_value(path, options, error, message):
     with pytest.raises(error, match=message) as caught:
-        use_options_of([path], options, "read_csv")
+        use([path], options)
     assert "hush" not in str(caught.value)

@@ -121,7 +121,8 @@ def _finder() -> Callable[[str], _Table | None]:
 def _is_table(folder: str, one: _Format) -> bool:
     log = f"{folder.removesuffix('/')}/{one.log}"
     try:
-        if not is_folder(log):
+        objects = file_system_of(log).objects
+        if not (is_folder(log) if objects is None else objects.has_below(log)):
             return False
         return one is not _ICEBERG or any(
             each.name.endswith(_METADATA_ENDINGS) for each in file_system_of(log).entries(log)

@@ -225,6 +225,10 @@ class Objects(Protocol):
         """Delete objects; idempotent."""
         ...
 
+    def has_below(self, folder: str) -> bool:
+        """Return whether there is an object below a prefix."""
+        ...
+
     def below(self, folder: str) -> Iterable[tuple[str, int, float]]:
         """Return all objects below a prefix, hidden ones too: (name relative to it, bytes, time of change)."""
         ...

@@ -29,7 +29,7 @@ from engine.storage.file_system import FileStatus, FolderEntry, Objects
 from engine.storage.store_client import FAMILIES, StorePlace, asked, client_library, client_of, place_of
 from engine.storage.store_counters import note
 from engine.storage.store_files import StoreRangeFile, StoreStream, Version, version_of
-from engine.storage.store_folder import STATE_NAME, decode_state
+from engine.storage.store_folder import STATE_NAME, FolderState, decode_state
 from engine.storage.store_output import StoreOutput, written_bytes
 
 _known = threading.local()
@@ -44,12 +44,14 @@ _LISTED_AT_ONCE: Final = 1000
 @contextlib.contextmanager
 def known_statuses() -> Iterator[None]:
     """Ask a store once for the status of a path, for this thread and until the end of the block."""
-    before = getattr(_known, "statuses", None)
-    _known.statuses = {} if before is None else before
+    if getattr(_known, "statuses", None) is not None:
+        yield
+        return
+    _known.statuses, _known.states = {}, {}
     try:
         yield
     finally:
-        _known.statuses = before
+        del _known.statuses, _known.states
 
 
 class StoreEntry(NamedTuple):
@@ -182,10 +184,16 @@ class ObjectStore:
             roots.add(f"{above}/" if above else "")
         hidden: set[str] = set()
         for root in roots:
-            found = self.read_version(place.path_of(f"{root}{STATE_NAME}"))
-            if found is not None:
-                hidden |= {f"{root}{name}" for name in decode_state(found[0]).hidden}
+            hidden |= {f"{root}{name}" for name in self._state_of(place.path_of(f"{root}{STATE_NAME}")).hidden}
         return hidden
+
+    def _state_of(self, path: str) -> FolderState:
+        """Return the state in an object, which is read once where statuses are known."""
+        known: dict[str, FolderState] = getattr(_known, "states", {})
+        if path not in known:
+            found = self.read_version(path)
+            known[path] = FolderState() if found is None else decode_state(found[0])
+        return known[path]
 
     def matching(self, pattern: str) -> Iterable[str]:
         """Return objects and prefixes that match a glob, in no order."""
@@ -324,6 +332,11 @@ class ObjectStore:
             obstore, keys = client_library(place.root), [each.key for each in places]
             with contextlib.suppress(FileNotFoundError):
                 asked(place.path_of(place.key), partial(obstore.delete, client_of(place), keys))
+
+    def has_below(self, folder: str) -> bool:
+        """Return whether there is an object below a prefix."""
+        place = place_of(folder)
+        return place.family != "http" and self._is_prefix(place, folder)
 
     def below(self, folder: str) -> Iterator[tuple[str, int, float]]:
         """Yield all objects below a prefix: (name relative to it, bytes, time of change)."""

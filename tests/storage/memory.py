@@ -233,6 +233,9 @@ class MemoryStore(MemoryFileSystem):
         for path in paths:
             self._request("delete", path, lambda path=path: self.files.pop(path, None))
 
+    def has_below(self, folder):
+        return any(self.below(folder))
+
     def below(self, folder):
         found = [path for path in self.files if path.startswith(f"{folder}/")]
         return [(path.removeprefix(f"{folder}/"), len(self.files[path][0]), 0.0) for path in found]

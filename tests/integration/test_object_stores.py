@@ -150,3 +150,17 @@ def test_a_file_of_parquet_is_opened_by_one_request_in_each_step(store, outputs)
         assert data.filter(col("v") >= 0).count() == 3000
         run = [method for method, _ in proxy.requests[len(planned) :]]
         assert run.count("GET") <= 2 and len(run) <= 4, run
+
+
+def test_a_scan_of_some_columns_and_row_groups_reads_their_bytes_and_few_others(env, store):
+    table = pa.table({"id": range(200_000), **{f"c{number}": [float(number)] * 200_000 for number in range(15)}})
+    content = pa.BufferOutputStream()
+    pq.write_table(table, content, row_group_size=50_000, use_dictionary=False, compression="none")
+    path = store.put("wide/a.parquet", content.getvalue().to_pybytes())
+    group = pq.ParquetFile(pa.BufferReader(content.getvalue())).metadata.row_group(1)
+    needed = sum(group.column(column).total_compressed_size for column in (0, 4, 10))
+    few = env.read_parquet(path).filter((col("id") >= 50_000) & (col("id") < 100_000)).select("id", "c3", "c9")
+    few.write_parquet("s3://data/few", overwrite=True)
+    requests, read, _ = env.execute().stores["s3://data"]
+    assert env.read_parquet("s3://data/few").count() == 50_000
+    assert needed <= read <= 1.1 * needed and requests <= 10, (read / needed, requests)

@@ -6,9 +6,9 @@ from engine.storage.store_client import use_store_settings
 from tests.storage.moto_server import running
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def server():
-    """A server of S3 for a module's tests."""
+    """A server of S3 for all tests of this folder."""
     with running("data") as store:
         yield store
 

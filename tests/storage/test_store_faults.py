@@ -18,6 +18,8 @@ from engine.storage.store_folder import STATE_NAME
 from engine.storage.store_output import PART_BYTES
 from tests.storage.store_proxy import Proxy
 
+pytestmark = pytest.mark.thorough
+
 
 @pytest.fixture
 def proxy(server):
@@ -60,7 +62,6 @@ def test_faults_of_one_kind_at_every_third_request_change_nothing(server, proxy,
     assert list(file_system_of("s3://data").below("s3://data/faulty/.drey-staging")) == []
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize("seed", range(6))
 def test_faults_of_all_kinds_at_random_change_nothing(server, proxy, seed):
     file_system_of("s3://data").delete_tree("s3://data/faulty")

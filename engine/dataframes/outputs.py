@@ -29,6 +29,7 @@ from engine.connectors.sink_writer import open_sink_writer
 from engine.dataframes.carried_types import from_carried
 from engine.dataframes.frame import Frame
 from engine.expressions.schema_bridge import to_arrow_schema
+from engine.errors import PlanError
 from engine.formats.output_check import check_outputs, staging_of, target_of
 from engine.formats.registry import sink_format_of
 from engine.formats.sink_format import PacedWriter, SinkWriter
@@ -46,6 +47,12 @@ class Outputs:
     """The outputs of one job: staged one after the other, published together."""
 
     def __init__(self, job_id: JobId, specs: Sequence[SinkSpec]) -> None:
+        for spec in specs:
+            if target_of(spec).name == "store":
+                raise PlanError(
+                    f"output {spec.path}: target spark writes to folders of its machines alone; run the job on local or"
+                    " cluster, or write to a folder and copy it"
+                )
         check_outputs(specs)
         self._job_id = job_id
         self._staging: list[Staging] = []

@@ -28,8 +28,8 @@ from engine.connectors.partition_runs import PartitionRuns
 from engine.connectors.sink_writer import open_sink_writer
 from engine.dataframes.carried_types import from_carried
 from engine.dataframes.frame import Frame
-from engine.expressions.schema_bridge import to_arrow_schema
 from engine.errors import PlanError
+from engine.expressions.schema_bridge import to_arrow_schema
 from engine.formats.output_check import check_outputs, staging_of, target_of
 from engine.formats.registry import sink_format_of
 from engine.formats.sink_format import PacedWriter, SinkWriter

@@ -5,7 +5,6 @@ Held by: tests/databases/test_write_database.py
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.commit.output_target import OutputTarget
@@ -34,7 +33,7 @@ class DatabaseSink(SinkFormat):
         """Return the entry of the dialect."""
         return target_named(written_of(spec.options).dialect)
 
-    def writer(self, spec: SinkSpec, schema: pa.Schema, path: Path, former: SinkWriter | None = None) -> SinkWriter:
+    def writer(self, spec: SinkSpec, schema: pa.Schema, path: str, former: SinkWriter | None = None) -> SinkWriter:
         """Return the writer of an attempt: of a table in PostgreSQL, of a file beside a database of SQLite."""
         from engine.databases.sent_rows import SentRows
 

@@ -10,7 +10,6 @@ Held by: tests/databases/test_write_database.py
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
@@ -31,10 +30,11 @@ class PostgresqlWriter:
 
     is_full = False
 
-    def __init__(self, written: WrittenTable, schema: pa.Schema, path: Path) -> None:
+    def __init__(self, written: WrittenTable, schema: pa.Schema, path: str) -> None:
         self._written = written
         self._schema = schema
-        self._table = staging_table(str(path.parent), path.name)
+        prefix, _, name = path.rpartition("/")
+        self._table = staging_table(prefix, name)
         self._held: list[pa.RecordBatch] = []
         self._held_bytes = 0
         self._row_count = 0

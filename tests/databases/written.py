@@ -1,7 +1,5 @@
 """Parts of a job that writes a table, one by one: for tests of what happens between them."""
 
-from pathlib import Path
-
 from engine.commit.targets import target_named
 from engine.databases.database_connection import connected
 from engine.databases.write_call import database_sink
@@ -30,7 +28,7 @@ class WrittenJob:
         """Write rows as an attempt does."""
         subtask = len(self.staged)
         name = self.target.attempt_name(f"0-{subtask:05d}-{nonce}-00000", "arrow", "")
-        writer = sink_format_of(self.spec).writer(self.spec, rows.schema, Path(self.staging.path) / name)
+        writer = sink_format_of(self.spec).writer(self.spec, rows.schema, f"{self.staging.path}/{name}")
         for batch in rows.to_batches():
             writer.write(batch)
         row_count, size, _ = writer.finish()

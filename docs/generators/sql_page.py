@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from engine.sql.call_table import REFUSED
 from engine.sql.function_guide import GUIDE
+from engine.sql.refused_functions import REFUSED
 
 _HEAD = """# SQL functions and forms
 
@@ -21,6 +21,8 @@ SYNTAX: Final[dict[str, dict[str, str]]] = {
     "Lists of SELECT": {
         "EXCLUDE, EXCEPT": "SELECT * EXCLUDE (s) FROM t",
         "REPLACE": "SELECT * REPLACE (k + 1 AS k) FROM t",
+        "RENAME": "SELECT * RENAME (k AS key) FROM t",
+        "COLUMNS": "SELECT COLUMNS('^[kv]') FROM t",
         "a name within the same SELECT": "SELECT k + 1 AS a, a * 2 AS b FROM t WHERE a > 2",
         "DISTINCT ON": "SELECT DISTINCT ON (k) k, v FROM t ORDER BY k, v",
         "without FROM, or FROM first": "FROM t SELECT k",
@@ -55,6 +57,7 @@ SYNTAX: Final[dict[str, dict[str, str]]] = {
     "Windows": {
         "frames of ROWS and RANGE": "SELECT k, sum(k) OVER (ORDER BY k ROWS 1 PRECEDING) AS x FROM n",
         "a name": "SELECT k, sum(k) OVER w AS x FROM n WINDOW w AS (ORDER BY k)",
+        "a name, extended": "SELECT k, v, rank() OVER (w ORDER BY v) AS x FROM t WINDOW w AS (PARTITION BY k)",
         "IGNORE NULLS": "SELECT k, v, last_value(v IGNORE NULLS) OVER (ORDER BY k, v) AS x FROM t",
         "QUALIFY": "SELECT k, v FROM t QUALIFY row_number() OVER (PARTITION BY k ORDER BY v) = 1",
     },
@@ -68,6 +71,9 @@ SYNTAX: Final[dict[str, dict[str, str]]] = {
         "WITH": "WITH a (x) AS (SELECT k FROM t) SELECT x FROM a",
         "unnest in a list": "SELECT k, unnest([k, v]) AS x FROM t",
         "a query as a value": "SELECT k, (SELECT max(w) FROM u WHERE u.k = t.k) AS m FROM t",
+        "queries that look outside": "SELECT k, (SELECT count(*) FROM u WHERE u.k < t.k AND u.w > t.v) AS c FROM t",
+        "LATERAL": "SELECT t.k, x.w FROM t, LATERAL (SELECT w FROM u WHERE u.k = t.k ORDER BY w LIMIT 1) AS x",
+        "range, generate_series": "SELECT i FROM range(1, 4) AS r(i)",
     },
     "Values": {
         "casts": "SELECT '1'::INT AS a, TRY_CAST('x' AS INT) AS b, CAST(1 AS DECIMAL(9, 2)) AS c",
@@ -82,7 +88,7 @@ _DIFFERS = """## Where dialects differ
 | what | here | as | otherwise |
 |---|---|---|---|
 | `7 / 2` of integers | 3 | PostgreSQL, SQL Server | DuckDB, Spark: 3.5 |
-| names without quotes | lower case | PostgreSQL | DuckDB: as written |
+| names | found in any case | DuckDB | PostgreSQL: lower case without quotes |
 | NULLs in ascending order | last | PostgreSQL, DuckDB's setting | Spark: first |
 | `dayofweek`, `weekday` | 0 on Sunday | DuckDB | Spark: 1 on Sunday, 0 on Monday |
 | `datediff(a, b)` | days from b to a | Spark, MySQL | |
@@ -98,7 +104,7 @@ _DIFFERS = """## Where dialects differ
 | `x = ANY (NULL)`, of a list | null | PostgreSQL, SQL | DuckDB: false |
 | parts of a TIMESTAMPTZ: `extract`, `date_trunc` | in UTC | | DuckDB, Spark: in the zone of the session |
 | a number as a date or timestamp | an error | PostgreSQL, DuckDB | Spark: seconds since 1970 |
-| `a ^ b` | an error | | DuckDB, PostgreSQL: power; Spark: bits |
+| `a ^ b` | power | DuckDB, PostgreSQL | Spark: bits |
 | rows with nulls, `(1, NULL) = (1, NULL)` | null | PostgreSQL, SQL | DuckDB: true |
 | a quoted `"abc"` | a name | SQL | Spark, MySQL: a text |
 """

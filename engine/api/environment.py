@@ -158,10 +158,13 @@ class Environment(SourceCalls, HasOtherNames):
         """Data sets that are registered, by name."""
         return self._tables
 
-    def sql(self, query: str) -> DataSet:
-        """Return the data set of a query over registered data sets (the extra ``sql``); it runs when it is used."""
+    def sql(self, query: str, params: Sequence[Any] | Mapping[str, Any] | None = None) -> DataSet:
+        """Return the data set of a query over registered data sets; it runs when it is used.
+
+        params: values of ``$1`` and so on (a list), or of ``:name`` (a dict).
+        """
         use_store_settings(self._configuration.storage_texts())
-        return query_reader()(query, self)
+        return query_reader()(query, self, params)
 
     # execution -------------------------------------------------------------------------------------------------
 

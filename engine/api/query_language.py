@@ -12,7 +12,7 @@ from engine.api.data_set import DataSet
 from engine.errors import NotYetSupportedError
 
 #: function from (text, the Environment with its tables) to the query's data set
-QueryReader = Callable[[str, Any], DataSet]
+QueryReader = Callable[[str, Any, Any], DataSet]
 
 _readers: list[QueryReader] = []
 

@@ -26,7 +26,7 @@ from engine.csv.writer import check_csv_sink
 from engine.errors import NotYetSupportedError, PlanError
 from engine.files.paths import is_hidden, local_path
 from engine.sql import statements as kinds
-from engine.sql.expressions import rounded
+from engine.sql.casts import rounded
 from engine.sql.query import format_at, read_table
 from engine.storage.file_system import FolderEntry
 from engine.storage.file_systems import file_system_of, is_folder

@@ -1,6 +1,6 @@
 """The planner's first half: rewrite rules over the logical plan, in a fixed order, until nothing changes.
 
-    Plan ─► settle_partitions ─► paged_sorts ─► shared_totals ─► shared_groups ─► disjunctions ─►
+    Plan ─► settle_partitions ─► paged_sorts ─► disjunctions ─► [filters]* ─► shared_totals ─► shared_groups ─►
             [[constant_filters, join_conditions, combine_filters, filter_pushdown, limit_pushdown, sort_elimination,
             combine_projects, shared_scans]*, outer_joins, equal_keys, shared_joins, semi_join_pullup,
             semi_join_pushdown, join_order, aggregate_reduction]* ─► coarser_groups ─► early_columns ─►
@@ -39,10 +39,11 @@ class Rule(NamedTuple):
 #: rules applied once before all others
 FIRST_RULES = (
     Rule("paged_sorts", (Sort,)),
-    Rule("shared_totals", (Aggregate,)),
-    Rule("shared_groups", (Aggregate,)),
     Rule("disjunctions", (Filter, Join)),
 )
+
+#: rules about aggregates of the same rows, applied when filters stand where these are read
+SHARED_RULES = (Rule("shared_totals", (Aggregate,)), Rule("shared_groups", (Aggregate,)))
 
 #: rules that bring filters nearer to the sources
 FILTER_RULES = (
@@ -93,6 +94,9 @@ def rewrite(plan: Plan) -> Plan:
     logical = LogicalPlan(plan)
     settle_partitions(logical)
     _apply(FIRST_RULES, logical)
+    if not logical.kinds().isdisjoint((Aggregate,)):
+        _repeat(FILTER_RULES, logical)
+        _apply(SHARED_RULES, logical)
     for _ in range(ROUNDS_MAX):
         _repeat(REPEATED_RULES, logical)
         _apply(COST_RULES, logical)

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from engine.api.expression import Expr
 from engine.errors import NotYetSupportedError
+from engine.expressions.literals import literal_scalar
 from engine.graph.expression import Literal
 
 Arguments = Sequence[Expr]
@@ -26,7 +27,7 @@ def constant_of(argument: Expr, what: str) -> Any:
     """Return the value of a constant; NotYetSupportedError, which says what it is, for an expression that is none."""
     if not isinstance(argument.expression, Literal):
         raise NotYetSupportedError(f"{what} that is no constant, in SQL")
-    return argument.expression.value
+    return literal_scalar(argument.expression).as_py()
 
 
 def value_of(argument: Expr) -> Any:

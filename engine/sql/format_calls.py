@@ -1,7 +1,7 @@
-"""``format`` and ``printf`` with a constant format, as texts put together.
+"""``format`` and ``printf`` with a constant format, as parts that are put together.
 
-    format('{} of {}', a, b)    (CAST(a AS VARCHAR) || ' of ' || CAST(b AS VARCHAR))
-    printf('%s of %d', a, b)    the same
+    formatted("format", "{} of {}", 2)     [0, " of ", 1]       a number: the argument of that place
+    formatted("printf", "%d%%", 1)         [0, "%"]
 
 Held by: tests/sql/test_function_calls.py
 """
@@ -9,13 +9,12 @@ Held by: tests/sql/test_function_calls.py
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from typing import Final
 
 from engine.errors import NotYetSupportedError, PlanError
 
-#: replacement of an argument, by function
-FORMATS: Final = {
+#: places of arguments, by function
+_PLACES: Final = {
     "format": re.compile(r"\{\{|\}\}|\{[^{}]*\}"),
     "printf": re.compile(r"%%|%[^a-zA-Z]*[a-zA-Z]"),
     "format_string": re.compile(r"%%|%[^a-zA-Z]*[a-zA-Z]"),
@@ -24,22 +23,24 @@ _PLAIN: Final = frozenset(("{}", "%s", "%d", "%i"))
 _DOUBLED: Final = {"{{": "{", "}}": "}", "%%": "%"}
 
 
-def formatted(name: str, given: Sequence[str]) -> str:
-    """Return the expression of a call; NotYetSupportedError for widths and digits, PlanError for too few arguments."""
-    if not given or not given[0].startswith("'"):
-        raise NotYetSupportedError(f"sql: {name}() of a format that is no constant; write a || b")
-    pattern, values = given[0][1:-1], list(given[1:])
-    parts, end, text = [], 0, ""
-    for found in FORMATS[name].finditer(pattern):
+def formatted(name: str, pattern: str, count: int) -> list[str | int]:
+    """Return texts and places of arguments, of which there are so many.
+
+    Raises: NotYetSupportedError for widths and digits, PlanError for too few arguments.
+    """
+    parts: list[str | int] = []
+    end, text, place = 0, "", 0
+    for found in _PLACES[name].finditer(pattern):
         text += pattern[end : found.start()]
         end = found.end()
         if found[0] in _DOUBLED:
             text += _DOUBLED[found[0]]
             continue
         if found[0] not in _PLAIN:
-            raise NotYetSupportedError(f"sql: {found[0]} in {name}(); write round(x, 2), lpad(CAST(x AS VARCHAR), ...)")
-        if not values:
-            raise PlanError(f"sql: {name}({given[0]}, ...) has {len(given) - 1} values, and needs more")
-        parts += [f"'{text}'", f"CAST({values.pop(0)} AS VARCHAR)"]
-        text = ""
-    return f"({' || '.join([*parts, chr(39) + text + pattern[end:] + chr(39)])})"
+            raise NotYetSupportedError(f"{found[0]} in {name}(); write round(x, 2), lpad(CAST(x AS VARCHAR), ...)")
+        if place == count:
+            raise PlanError(f"{name}('{pattern}', ...) has {count} values, and needs more")
+        parts += [text, place] if text else [place]
+        text, place = "", place + 1
+    text += pattern[end:]
+    return [*parts, text] if text else parts

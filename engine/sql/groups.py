@@ -1,111 +1,272 @@
-"""The groups of a query: one ``group_by`` for each grouping set.
+"""The groups of a SELECT: its keys and aggregates as columns, and what an expression over groups means by them.
 
-    GROUP BY ROLLUP(a, b)      sets (a, b), (a), (): three aggregates, and their union
-                               columns a, b (null where they are not in the set), the number of the set, the aggregates
+    SELECT k + 1, sum(v) * 2 FROM t GROUP BY k + 1 HAVING count(*) > 1
+    keys k + 1 ─► "key"         aggregates sum(v) ─► "aggregate", count(*) ─► "aggregate#2"
+    group_by(key).agg(aggregate, aggregate#2), and the list of SELECT over these columns
 
-DISTINCT ON comes as first values of groups, all in one order: the first row of each group is what is meant.
-Substrait writes the key of each set anew; the planner counts equal ones as one column.
+    GROUP BY ROLLUP(a, b)       sets (a, b), (a), (): a row of each, with the number of its set (grouping_sets.py)
+
+A query that depends on rows outside has the columns that it carries of them among its keys. All rows as one group are
+a row also where there are none, of each of the rows outside.
 
 Held by: tests/sql/test_groups.py
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from collections.abc import Sequence
+from itertools import combinations, product
+from typing import Final
+
+from sqlglot import exp
 
 from engine.api.aggregates import Aggregate, count
-from engine.api.data_set import DataSet
-from engine.api.expressions import col
+from engine.api.expression import Expr
+from engine.api.expressions import col, lit
 from engine.api.grouping_sets import GroupingSets
-from engine.api.windows import row_number
-from engine.sql.aggregates import AggregateCall, aggregate
-from engine.sql.column_names import ColumnNames, Relation
-from engine.sql.expressions import ExpressionReader
-from engine.sql.joins import keyed
+from engine.api.row_functions import coalesce
+from engine.errors import NotYetSupportedError, PlanError, SchemaError
+from engine.graph.expression import ColumnRef, Expression, replaced
+from engine.sql.aggregates import aggregate, aggregates_in, call_of, empty_value, is_aggregate
+from engine.sql.constants import is_null
+from engine.sql.frames import Binder, Frame
+from engine.sql.joins import JoinKey, joined
+from engine.sql.scopes import Named
 
-if TYPE_CHECKING:
-    from substrait.algebra_pb2 import AggregateRel, Expression
-
-_DISTINCT: Final = 2
-
-
-def grouped(
-    names: ColumnNames,
-    data: DataSet,
-    message: AggregateRel,
-    reader: ExpressionReader,
-    functions: Mapping[int, str],
-) -> Relation:
-    """Return the groups of a data set: keys, the number of the set where there are several, aggregates."""
-    different: dict[bytes, Expression] = {}
-    places: list[int] = []
-    for key in message.grouping_expressions:
-        written = key.SerializeToString(deterministic=True)
-        different.setdefault(written, key)
-        places.append(list(different).index(written))
-    data, keys = keyed(names, data, [reader.read(key) for key in different.values()])
-    if keys and len(message.groupings) <= 1 and _are_of_first_rows(message, functions):
-        return _first_rows(names, data, keys, message, reader)
-    aggregates = {names.unique("aggregate"): _aggregate(measure, reader, functions) for measure in message.measures}
-    columns = tuple(aggregates)
-    if not aggregates and not all(grouping.expression_references for grouping in message.groupings):
-        # a set of no keys is one row, also where there are none: an aggregate makes it
-        aggregates = {names.unique("aggregate"): count()}
-    if len(message.groupings) <= 1:
-        groups = data.group_by(keys).agg(**aggregates) if aggregates else data.select(keys).distinct()
-        return Relation(groups, (*keys, *columns))
-    number = names.unique("grouping_id")
-    sets = [frozenset(places[index] for index in grouping.expression_references) for grouping in message.groupings]
-    return Relation(GroupingSets(data, keys, sets, number).agg(**aggregates), (*keys, number, *columns))
+_SETS_MAX: Final = 64
 
 
-def _are_of_first_rows(message: AggregateRel, functions: Mapping[int, str]) -> bool:
-    """Return whether all that is asked for are values of the same row of each group."""
-    calls = [measure.measure for measure in message.measures]
-    orders = {tuple(field.SerializeToString(deterministic=True) for field in call.sorts) for call in calls}
-    is_plain = all(
-        functions[call.function_reference] == "first_value" and call.invocation != _DISTINCT for call in calls
-    )
-    return len(orders) == 1 and is_plain and not any(measure.HasField("filter") for measure in message.measures)
+class Grouping:
+    """The groups of one SELECT; expressions that are bound while a frame has one are over groups."""
+
+    def __init__(self, binder: Binder) -> None:
+        self._binder = binder
+        self._frame: Frame = binder.frame
+        #: keys: what they are over rows, and the column that they are of groups
+        self._keys: list[tuple[Expr, str]] = []
+        self._kinds: set[type[exp.Expr]] = set()
+        #: keys as they are written, with their column
+        self._written: list[tuple[exp.Expr, str]] = []
+        #: aggregates over rows by their expression, and their column
+        self._aggregates: list[tuple[Expr, str]] = []
+        self._empty: dict[str, Expr] = {}
+        self._number: str | None = None
+        self._is_made = False
+        self._rows = self._frame.data
+        #: columns of aggregates by their node
+        self._by_node: dict[int, str] = {}
+
+    # making ----------------------------------------------------------------------------------------------------
+
+    def add_key(self, node: exp.Expr) -> str:
+        """Return the column of a key; equal ones are one."""
+        value = self._binder.bind(node)
+        self._kinds.add(type(node.unnest()))
+        name = next((name for known, name in self._keys if known.expression == value.expression), None)
+        if name is None:
+            name = self._frame.with_column(value, "key")
+            self._keys.append((value, name))
+        self._written.append((node.unnest(), name))
+        return name
+
+    def add_aggregates(self, node: exp.Expr) -> None:
+        """Make columns of the aggregates in an expression."""
+        for one in aggregates_in(node):
+            self._added(one)
+
+    def _added(self, node: exp.Expr) -> str:
+        if id(node) in self._by_node:
+            return self._by_node[id(node)]
+        binder, made, data = self._binder, self._frame.grouping, self._frame.data
+        place, self._frame.place = self._frame.place, "an aggregate"
+        self._frame.grouping = None
+        if self._is_made:
+            self._frame.data = self._rows
+        try:
+            try:
+                value = aggregate(binder, call_of(binder, node))
+            except (PlanError, SchemaError, NotYetSupportedError) as error:
+                if str(error).startswith("sql: line"):
+                    raise
+                kind = NotYetSupportedError if isinstance(error, NotYetSupportedError) else PlanError
+                raise kind(binder.said(node, str(error).removeprefix("sql: "))) from None
+        finally:
+            self._frame.grouping, self._frame.place = made, place
+            if self._is_made:
+                self._frame.data = data
+        for known, name in self._aggregates:
+            if known.expression == value.expression:
+                self._by_node[id(node)] = name
+                return name
+        name = self._frame.unique("aggregate")
+        self._aggregates.append((value, name))
+        self._empty[name] = empty_value(node)
+        self._by_node[id(node)] = name
+        return name
+
+    def make(self, sets: Sequence[Sequence[str]] | None) -> None:
+        """Group the rows of the frame; ``sets``: keys of each grouping set, None for one of all keys."""
+        frame = self._frame
+        self._rows = frame.data
+        keys, carried = [name for _, name in self._keys], list(frame.carried.values())
+        aggregates = {name: Aggregate(value.expression) for value, name in self._aggregates}
+        if sets is None or len(sets) == 1:
+            self._make_one([*carried, *(keys if sets is None else sets[0])], aggregates)
+        else:
+            if not aggregates and not all(sets):
+                # a set of no keys is one row, also where there are none: an aggregate makes it
+                aggregates = {frame.unique("aggregate"): count()}
+            all_keys = [*carried, *keys]
+            self._number = frame.unique("grouping_id")
+            wanted = [frozenset(all_keys.index(name) for name in (*carried, *one)) for one in sets]
+            frame.data = GroupingSets(frame.data, all_keys, wanted, self._number).agg(**aggregates)
+        if sets is not None and len(sets) == 1:
+            missing = [name for name in keys if name not in sets[0]]
+            frame.data = frame.data.with_columns(**{name: lit(None) for name in missing}) if missing else frame.data
+        self._is_made, frame.grouping = True, self
+
+    def _make_one(self, keys: list[str], aggregates: dict[str, Aggregate]) -> None:
+        frame = self._frame
+        if not aggregates:
+            if keys:
+                frame.data = frame.data.select(keys).distinct()
+                return
+            aggregates = {frame.unique("aggregate"): count()}
+        before = frame.data
+        frame.data = frame.data.group_by(keys).agg(**aggregates)
+        if len(keys) > len(frame.carried) or not frame.carried:
+            return
+        dependent = frame.context.dependent
+        assert dependent is not None, "what carries columns depends on rows outside"
+        self._keep_empty(keys, before is not None and dependent.has_domain)
+
+    def _keep_empty(self, keys: list[str], has_domain: bool) -> None:
+        """Keep a row of rows outside that have no row here: of all rows as one group there is always one."""
+        frame, dependent = self._frame, self._frame.context.dependent
+        assert dependent is not None, "columns of rows outside"
+        if not has_domain:
+            # the row outside finds none, and takes what the expression is of no rows
+            if not dependent.takes_default or frame.context.path[-1] != dependent.root:
+                frame.fall_back()
+            dependent.defaults_of = self
+            return
+        outer = dict(frame.carried.items())
+        domain, names = dependent.domain(tuple(outer))
+        pairs = tuple(JoinKey(col(names[column]), col(name), null_safe=True) for column, name in outer.items())
+        found = frame.unique("found")
+        marked = frame.data.with_columns(**{found: lit(True)})
+        joined_rows = joined(domain, marked, "left", pairs)
+        empty = {name: coalesce(col(name), value) for name, value in self._empty.items() if not is_null(value)}
+        frame.data = joined_rows.with_columns(**empty) if empty else joined_rows
+        frame.carried = {column: names[column] for column in outer}
+
+    def of_no_rows(self, value: Expr) -> Expr:
+        """Return the value of an expression over all rows as one group, where there are none."""
+
+        def column(part: Expression) -> Expression | None:
+            if isinstance(part, ColumnRef) and part.name in self._empty:
+                empty = self._empty[part.name]
+                if is_null(empty):
+                    return lit(None, self._frame.type_of(Expr(part))).expression
+                return empty.expression
+            return None
+
+        return Expr(replaced(value.expression, column))
+
+    # expressions over groups -----------------------------------------------------------------------------------
+
+    def found(self, binder: Binder, node: exp.Expr) -> Expr | None:
+        """Return the column that an expression is of groups, None for one that is made of such."""
+        if is_aggregate(node):
+            return col(self._added_name(node))
+        if isinstance(node, exp.Anonymous) and str(node.name).lower() in ("grouping", "grouping_id"):
+            return self._set_number(binder, node)
+        if type(node.unnest()) not in self._kinds or aggregates_in(node):
+            return None
+        value = self._over_rows(node)
+        if value is None:
+            return next((col(name) for known, name in self._written if known == node.unnest()), None)
+        return next((col(name) for known, name in self._keys if known.expression == value.expression), None)
+
+    def _added_name(self, node: exp.Expr) -> str:
+        name = self._added(node)
+        if self._is_made and name not in self._frame.data.columns:
+            raise PlanError(self._binder.said(node, "an aggregate in this place"))
+        return name
+
+    def _over_rows(self, node: exp.Expr) -> Expr | None:
+        """Return an expression over rows, None for one that is of groups alone."""
+        frame = self._frame
+        if any(isinstance(one, exp.Window | exp.Query) for one in node.walk()):
+            return None
+        made, data = frame.grouping, frame.data
+        frame.grouping = None
+        if self._is_made:
+            frame.data = self._rows
+        try:
+            return self._binder.bind(node)
+        except Exception:
+            return None
+        finally:
+            frame.grouping, frame.data = made, data
+
+    def key_column(self, named: Named, parts: Sequence[exp.Identifier]) -> Expr:
+        """Return the column that a column of rows is of groups. Raises: PlanError for one that is no key."""
+        wanted = col(named.column).expression
+        for known, name in self._keys:
+            if known.expression == wanted:
+                return col(name)
+        shown = ".".join(part.name for part in parts)
+        if len(parts) == 1 and shown.lower() in self._frame.aliases and shown.lower() not in self._frame._resolving:
+            aliased = self._binder.alias(shown)
+            if aliased is not None:
+                return aliased
+        said = f"column {shown} is neither in GROUP BY nor in an aggregate"
+        raise PlanError(self._binder.said(parts[0], said))
+
+    def _set_number(self, _binder: Binder, node: exp.Anonymous) -> Expr:
+        """Return grouping(a, b): a bit for each key, 1 where the set of the row has it not."""
+        if self._number is None:
+            return lit(0)
+        keys = [*self._frame.carried.values(), *(name for _, name in self._keys)]
+        found: Expr | None = None
+        number = col(self._number).cast("int64")
+        for one in node.expressions:
+            value = self._over_rows(one)
+            place = next((at for at, name in enumerate(keys) if value is not None and self._is_key(name, value)), None)
+            if place is None:
+                raise PlanError(self._binder.said(one, "grouping() of what is no key of GROUP BY"))
+            bit = number.shift_right(lit(len(keys) - 1 - place)).bit_and(lit(1))
+            found = bit if found is None else found * 2 + bit
+        return lit(0) if found is None else found
+
+    def _is_key(self, name: str, value: Expr) -> bool:
+        return any(own == name and known.expression == value.expression for known, own in self._keys)
 
 
-def _first_rows(
-    names: ColumnNames, data: DataSet, keys: list[str], message: AggregateRel, reader: ExpressionReader
-) -> Relation:
-    """Return keys and values of the first row of each group: DISTINCT ON."""
-    sorts = message.measures[0].measure.sorts
-    directions = [field.SortDirection.Name(field.direction) for field in sorts]
-    number = names.unique("number")
-    first = row_number().over(
-        partition_by=keys,
-        order_by=[reader.read(field.expr) for field in sorts] or [col(keys[0])],
-        descending=["DESC" in direction for direction in directions] or [False],
-        nulls_last=["NULLS_LAST" in direction for direction in directions] or [False],
-    )
-    values = {names.unique("first"): reader.read(measure.measure.arguments[0].value) for measure in message.measures}
-    kept = data.with_columns(**{number: first}).filter(col(number) == 1)
-    found = kept.select([*(col(key) for key in keys), *(value.alias(name) for name, value in values.items())])
-    return Relation(found, (*keys, *values))
+def sets_of(binder: Binder, grouping: Grouping, group: exp.Group, plain: Sequence[exp.Expr]) -> list[list[str]]:
+    """Return the keys of each grouping set. Raises: PlanError for more than there may be."""
+    parts: list[list[list[str]]] = [[[grouping.add_key(one) for one in plain]]]
 
+    def keys_of(node: exp.Expr) -> list[str]:
+        inner = node.unnest()
+        return [grouping.add_key(one) for one in (inner.expressions if isinstance(inner, exp.Tuple) else [inner])]
 
-def _aggregate(measure: AggregateRel.Measure, reader: ExpressionReader, functions: Mapping[int, str]) -> Aggregate:
-    call = measure.measure
-    directions = [field.SortDirection.Name(field.direction) for field in call.sorts]
-    return aggregate(
-        AggregateCall(
-            functions[call.function_reference],
-            [reader.read(argument.value) for argument in call.arguments],
-            is_of_rows=not call.arguments or is_value(call.arguments[0].value),
-            filter=reader.read(measure.filter) if measure.HasField("filter") else None,
-            is_distinct=call.invocation == _DISTINCT,
-            order_by=[reader.read(field.expr) for field in call.sorts],
-            descending=["DESC" in direction for direction in directions],
-            nulls_last=["NULLS_LAST" in direction for direction in directions],
-        )
-    )
+    def sets_in(node: exp.Expr) -> list[list[str]]:
+        if isinstance(node, exp.Rollup):
+            each = [keys_of(one) for one in node.expressions]
+            return [[name for one in each[:size] for name in one] for size in range(len(each), -1, -1)]
+        if isinstance(node, exp.Cube):
+            each = [keys_of(one) for one in node.expressions]
+            chosen = [one for size in range(len(each), -1, -1) for one in combinations(each, size)]
+            return [[name for one in some for name in one] for some in chosen]
+        if isinstance(node, exp.GroupingSets):
+            return [one for inner in node.expressions for one in sets_in(inner)]
+        return [keys_of(node)]
 
-
-def is_value(message: Expression) -> bool:
-    """Return whether an expression is a constant that is not null: count(1) counts rows."""
-    return bool(message.WhichOneof("rex_type") == "literal") and message.literal.WhichOneof("literal_type") != "null"
+    for kind in ("rollup", "cube", "grouping_sets"):
+        parts += [sets_in(node) for node in group.args.get(kind) or ()]
+    found = [list(dict.fromkeys(name for part in chosen for name in part)) for chosen in product(*parts)]
+    if len(found) > _SETS_MAX:
+        raise PlanError(binder.said(group, f"{len(found)} grouping sets, an aggregate each; at most {_SETS_MAX}"))
+    return found

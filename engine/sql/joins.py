@@ -1,101 +1,161 @@
-"""The joins of a query as joins of data sets.
+"""Joins of a query as joins of data sets.
 
-    inner left right full      pairs; without keys those that meet the condition
-    semi anti                  rows of one side; NOT IN is anti(null_aware=True)
-    mark                       rows of one side, and whether each has a match: true, false, or null for "unknown"
-
-A mark is a join with the different keys of the other side. Where the condition is more than keys it is the rows that
-have a match, and those that have none.
+    conditions        keys are the equalities between the sides, the rest is the condition
+    inner left right full semi anti
+    marked            rows of the left, and whether each has a match: true, false, or null for "unknown" as IN says it
 
 Held by: tests/sql/test_joins.py
 """
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
 
+import pyarrow as pa
+
+from engine.api.aggregates import count
 from engine.api.data_set import DataSet
 from engine.api.data_set_values import with_mark
 from engine.api.expression import Expr
-from engine.api.expressions import col, lit
-from engine.errors import NotYetSupportedError
-from engine.sql.column_names import ColumnNames, Relation
-from engine.sql.join_conditions import JoinCondition, JoinKey
-
-#: names of joins of both sides in Substrait
-BOTH_SIDES: Final = {"inner": "inner", "outer": "full", "left": "left", "right": "right"}
+from engine.api.expressions import col, lit, when
+from engine.graph.expression import Call, columns_of, conjuncts
+from engine.sql.column_names import ColumnNames
+from engine.sql.constants import is_constant, scalar_of
 
 
-def pairs(left: Relation, right: Relation, how: str, condition: JoinCondition) -> Relation:
-    """Return the columns of both sides; ``how`` in inner, left, right, full."""
-    columns = left.columns + right.columns
-    return Relation(joined(left.data, right.data, how, condition), columns)
+class JoinKey(NamedTuple):
+    """A pair of keys that must be equal; ``null_safe``: null equals null."""
+
+    left: Expr
+    right: Expr
+    null_safe: bool = False
 
 
-def matching(left: Relation, right: Relation, condition: JoinCondition) -> Relation:
-    """Return the rows of the left that have a match."""
-    return Relation(joined(left.data, right.data, "semi", condition), left.columns)
+def split(condition: Expr | None, left: Collection[str], right: Collection[str]) -> tuple[list[JoinKey], Expr | None]:
+    """Return the keys of a condition over the columns of two sides, and the rest of it."""
+    keys: list[JoinKey] = []
+    rest: Expr | None = None
+    for part in conjuncts(condition.expression) if condition is not None else ():
+        one = Expr(part)
+        if is_constant(one) and scalar_of(one).as_py() is True:
+            continue
+        key = _key(one, set(left), set(right))
+        if key is not None:
+            keys.append(key)
+        else:
+            rest = one if rest is None else rest & one
+    return keys, rest
 
 
-def without_match(left: Relation, right: Relation, condition: JoinCondition, null_aware: bool) -> Relation:
-    """Return the rows of the left without a match; ``null_aware``: of which it is known that they have none."""
-    return Relation(joined(left.data, right.data, "anti", condition, null_aware), left.columns)
+def _key(part: Expr, left: set[str], right: set[str]) -> JoinKey | None:
+    call = part.expression
+    if not isinstance(call, Call) or call.function not in ("equal", "eq_null_safe"):
+        return None
+    one, other = (set(columns_of(side)) for side in call.arguments)
+    sides = [Expr(side) for side in call.arguments]
+    null_safe = call.function == "eq_null_safe"
+    if one and other and one <= left and other <= right:
+        return JoinKey(sides[0], sides[1], null_safe)
+    if one and other and one <= right and other <= left:
+        return JoinKey(sides[1], sides[0], null_safe)
+    return None
 
 
-def marked(names: ColumnNames, left: Relation, right: Relation, condition: JoinCondition, null_aware: bool) -> Relation:
-    """Return the rows of the left and, as the last column, whether they have a match.
-
-    ``null_aware``: null where that is unknown, which is IN. Raises: NotYetSupportedError for IN with more than one key.
-    """
-    mark = names.unique("mark")
-    if condition.rest is not None or not condition.keys:
-        if null_aware:
-            raise NotYetSupportedError("IN below OR with a query that looks at other columns outside; write EXISTS")
-        seen = list(dict.fromkeys(left.columns))
-        parts = [
-            joined(left.data, right.data, how, condition).select([*seen, lit(how == "semi").alias(mark)])
-            for how in ("semi", "anti")
-        ]
-        return Relation(parts[0].union(parts[1]), (*left.columns, mark))
-    if null_aware and len(condition.keys) > 1:
-        raise NotYetSupportedError("IN below OR with a query that depends on the row outside; write EXISTS")
-    if null_aware:
-        (key,) = condition.keys
-        values = right.data.select([key.right.alias(mark)])
-        data = left.data._with(with_mark(left.data._node, key.left, values._node, mark))
-        return Relation(data, (*left.columns, mark))
-    found = names.unique("found")
-    keys = [names.unique("join_key") for _ in condition.keys]
-    different = right.data.select([key.right.alias(name) for key, name in zip(condition.keys, keys, strict=True)])
-    flagged = different.distinct().with_columns(**{found: lit(True)})
-    own = tuple(JoinKey(key.left, col(name), key.null_safe) for key, name in zip(condition.keys, keys, strict=True))
-    data = joined(left.data, flagged, "left", JoinCondition(own, None))
-    return Relation(data.with_columns(**{mark: col(found).is_not_null()}), (*left.columns, mark))
-
-
-def keyed(names: ColumnNames, data: DataSet, keys: list[Expr]) -> tuple[DataSet, list[str]]:
-    """Return the data with a column for each key, and their names, all different."""
-    found: list[str] = []
-    for key in keys:
-        name = key.output_name
-        if name not in data.columns or name in found or key.expression != col(name).expression:
-            name = names.unique("key")
-            data = data.with_columns(**{name: key})
-        found.append(name)
-    return data, found
-
-
-def joined(left: DataSet, right: DataSet, how: str, condition: JoinCondition, null_aware: bool = False) -> DataSet:
-    """Return a join of two data sets; without keys and condition all pairs."""
-    if not condition.keys and condition.rest is None:
-        condition = condition._replace(rest=None if how == "inner" else lit(True))
+def joined(
+    left: DataSet,
+    right: DataSet,
+    how: str,
+    keys: Sequence[JoinKey] = (),
+    rest: Expr | None = None,
+    null_aware: bool = False,
+) -> DataSet:
+    """Return a join of two data sets; without keys and a condition all pairs."""
+    if not keys and rest is None:
+        rest = None if how in ("inner", "cross") else lit(True)
         how = "cross" if how == "inner" else how
     return left.join(
         right,
-        left_on=[key.left for key in condition.keys] or None,
-        right_on=[key.right for key in condition.keys] or None,
-        null_safe=[key.null_safe for key in condition.keys] or False,
+        left_on=[key.left for key in keys] or None,
+        right_on=[key.right for key in keys] or None,
+        null_safe=[key.null_safe for key in keys] or False,
         how=how,
-        condition=condition.rest,
+        condition=rest,
         null_aware=null_aware,
     )
+
+
+def marked(
+    names: ColumnNames, left: DataSet, right: DataSet, keys: Sequence[JoinKey], rest: Expr | None
+) -> tuple[DataSet, str]:
+    """Return the rows of the left and the name of a column: whether they have a match."""
+    mark = names.unique("mark")
+    if rest is not None or not keys:
+        parts = [
+            joined(left, right, how, keys, rest).with_columns(**{mark: lit(how == "semi")}) for how in ("semi", "anti")
+        ]
+        return parts[0].union(parts[1]), mark
+    found, own = names.unique("found"), [names.unique("join_key") for _ in keys]
+    different = right.select([key.right.alias(name) for key, name in zip(keys, own, strict=True)])
+    flagged = different.distinct().with_columns(**{found: lit(True)})
+    pairs = [JoinKey(key.left, col(name), key.null_safe) for key, name in zip(keys, own, strict=True)]
+    return joined(left, flagged, "left", pairs).with_columns(**{mark: col(found).is_not_null()}), mark
+
+
+def member(
+    names: ColumnNames,
+    left: DataSet,
+    right: DataSet,
+    tested: JoinKey,
+    others: Sequence[JoinKey],
+    rest: Expr | None,
+) -> tuple[DataSet, str]:
+    """Return the rows of the left and the name of a column: whether a value is one of those of its rows of the right.
+
+    true      some row meets the other conditions, and its value is the one that is tested
+    unknown   else, and some row meets them, where its value or the one that is tested is null
+    false     else
+    """
+    if not others and rest is None:
+        mark = names.unique("mark")
+        values = right.select([tested.right.alias(mark)])
+        return left._with(with_mark(left._node, tested.left, values._node, mark)), mark
+    if rest is None:
+        return _member_of_groups(names, left, right, tested, others)
+    mark = names.unique("mark")
+    both = [tested, *others]
+    value_is_null = tested.left.is_null()
+    with_null = [JoinKey(value_is_null, lit(True)), *others]
+    without = joined(left, right, "anti", both, rest)
+    values = right.filter(tested.right.is_null())
+    known = joined(joined(without, values, "anti", others, rest), right, "anti", with_null, rest)
+    among_nulls = joined(without.filter(~value_is_null), values, "semi", others, rest)
+    null_outside = joined(without, right, "semi", with_null, rest)
+    parts = [
+        part.with_columns(**{mark: lit(value, pa.bool_())})
+        for part, value in (
+            (joined(left, right, "semi", both, rest), True),
+            (known, False),
+            (among_nulls, None),
+            (null_outside, None),
+        )
+    ]
+    return parts[0].union(*parts[1:]), mark
+
+
+def _member_of_groups(
+    names: ColumnNames, left: DataSet, right: DataSet, tested: JoinKey, others: Sequence[JoinKey]
+) -> tuple[DataSet, str]:
+    """Return the mark by groups of the other keys: how many values each has, and how many that are not null."""
+    with_match, match = marked(names, left, right, [tested, *others], None)
+    mark, rows, values = (names.unique(name) for name in ("mark", "rows", "values"))
+    own = [names.unique("join_key") for _ in others]
+    keyed = right.select(
+        [*(key.right.alias(name) for key, name in zip(others, own, strict=True)), tested.right.alias(values)]
+    )
+    counts = keyed.group_by(own).agg(**{rows: count(), f"{values}_known": count(values)})
+    pairs = [JoinKey(key.left, col(name), key.null_safe) for key, name in zip(others, own, strict=True)]
+    counted = joined(with_match, counts, "left", pairs)
+    is_unknown = col(rows).is_not_null() & (tested.left.is_null() | (col(rows) > col(f"{values}_known")))
+    value = when(col(match)).then(True).when(is_unknown).then(lit(None, pa.bool_())).otherwise(False)
+    return counted.with_columns(**{mark: value}), mark

@@ -1,27 +1,23 @@
-"""Functions that the planner has not: it is told of their names and types, and Drey computes them.
+"""Functions whose arguments are cast to types of their own.
 
     OWN["strftime"]   OwnFunction([timestamp, text], text, moment.dt.strftime(format))
-
-A type is exact; the writer of the call casts to it (see ``call_table``).
 
 Held by: tests/sql/test_function_calls.py
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import pyarrow as pa
 
 from engine.api.expression import Expr
 from engine.api.expressions import lit, when
 from engine.api.row_functions import coalesce
-from engine.errors import NotYetSupportedError
 from engine.sql.arguments import Arguments, as_option, constant_of
 from engine.sql.constants import computed
-from engine.sql.spans import INTERVAL_OF, unit_named
+from engine.sql.spans import unit_named
 
 _MOMENT: Final = pa.timestamp("us")
 _TEXT, _INTEGER, _DOUBLE = pa.string(), pa.int64(), pa.float64()
@@ -113,17 +109,12 @@ def _of_seconds(factor: int) -> Callable[[Arguments], Expr]:
     return lambda arguments: (arguments[0] * factor).cast(_MOMENT)
 
 
-def _interval(_arguments: Arguments) -> Expr:
-    raise NotYetSupportedError("sql: an interval of a column that is not added to a date or a timestamp")
-
-
 OWN: Final[dict[str, OwnFunction]] = {
     "strftime": OwnFunction([_MOMENT, _TEXT], _TEXT, _strftime),
     "strptime": OwnFunction([_TEXT, _TEXT], _MOMENT, _parsed(is_strict=True)),
     "try_strptime": OwnFunction([_TEXT, _TEXT], _MOMENT, _parsed(is_strict=False)),
     "date_diff": OwnFunction([_TEXT, _MOMENT, _MOMENT], _INTEGER, _date_diff),
     "date_sub": OwnFunction([_TEXT, _MOMENT, _MOMENT], _INTEGER, _date_sub),
-    INTERVAL_OF: OwnFunction([_INTEGER, _TEXT], pa.month_day_nano_interval(), _interval),
     "dayname": OwnFunction([_MOMENT], _TEXT, _of_moment("day_name")),
     "monthname": OwnFunction([_MOMENT], _TEXT, _of_moment("month_name")),
     "last_day": OwnFunction([_MOMENT], pa.date32(), _of_moment("last_day")),
@@ -143,20 +134,3 @@ OWN: Final[dict[str, OwnFunction]] = {
     "sha256_hex": OwnFunction([_TEXT], _TEXT, lambda arguments: arguments[0].sha256()),
     "url_decode": OwnFunction([_TEXT], _TEXT, lambda arguments: arguments[0].str.url_decode()),
 }
-#: aggregates of doubles, computed by those of ``aggregates`` with the same name
-OWN_AGGREGATES: Final = ("product", "skewness", "kurtosis")
-_CALL: Final = re.compile(rf"\b({'|'.join((*OWN, *OWN_AGGREGATES))})\(")
-
-
-def register_own_functions(session: Any, text: str) -> None:
-    """Register the functions that a text calls with a session."""
-    from datafusion import Accumulator, udaf, udf
-
-    # never made: the planner sees no rows
-    accumulator = type("NoState", (Accumulator,), dict.fromkeys(Accumulator.__abstractmethods__))
-    for name in sorted(set(_CALL.findall(text))):
-        if name in OWN:
-            given, made, _ = OWN[name]
-            session.register_udf(udf(lambda *_: None, list(given), made, "immutable", name))
-        else:
-            session.register_udaf(udaf(accumulator, _DOUBLE, _DOUBLE, [_DOUBLE], "immutable", name))

@@ -8,67 +8,27 @@ Held by: tests/sql/test_queries.py
 
 from __future__ import annotations
 
-import contextlib
 import re
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from sqlglot import exp
 
 from engine.api.data_set import DataSet
 from engine.api.environment import Environment
 from engine.connectors.records_manifest import MANIFEST_NAME
-from engine.errors import EngineError, NotYetSupportedError, PlanError
+from engine.errors import NotYetSupportedError, PlanError, SchemaError
 from engine.files.compression import plain_ending
 from engine.files.paths import is_hidden, placed_store_errors
-from engine.sql.constants import NoFunctionError, NoValueError
-from engine.sql.datafusion_planner import plan_query
-from engine.sql.lost_meaning import plain_words
-from engine.sql.planner_errors import place_of, with_place
-from engine.sql.relations import RelationReader
-from engine.sql.text_pieces import is_comment, is_quoted, pieces
+from engine.sql.dialect import parsed, sentence
+from engine.sql.frames import Context, Session
+from engine.sql.query_binder import bind_query, data_set_of
+from engine.sql.statements import check_is_query
 from engine.storage.file_systems import file_system_of, is_file, is_folder
 
-#: constants such as 0.1 and .5: exact unless the query has floats that would be rounded
-_FRACTION: Final = re.compile(r"\.\d|\d\.")
-#: constants such as 1e3, which are doubles as in DuckDB
-_EXPONENT: Final = re.compile(r"(?<![\w.])(?:\d+\.?\d*|\.\d+)e[+-]?\d", re.IGNORECASE)
-_BEFORE_PATH: Final = re.compile(r"\b(?:FROM|JOIN)\s*$", re.IGNORECASE)
-#: forms in which FROM has another meaning: a IS DISTINCT FROM 'b', extract(day FROM '2024-01-01')
-_NO_PATH: Final = re.compile(
-    r"(?:\bDISTINCT|\b(?:EXTRACT|TRIM|SUBSTRING|OVERLAY)\s*\([^()]*)\s+FROM\s*$", re.IGNORECASE
-)
-
-
-def query_data_set(text: str, environment: Environment) -> DataSet:
-    """Return the data set of a query; PlanError, SchemaError or NotYetSupportedError for what cannot be one."""
-    tables = dict(environment.tables)
-    for path in paths_in(text):
-        if path not in tables:
-            tables[path] = read_table(environment, path)
-    schemas = {name: data_set.schema for name, data_set in tables.items()}
-
-    def planned(decimal_constants: bool) -> DataSet:
-        query = plan_query(text, schemas, decimal_constants)
-        try:
-            return RelationReader(tables, query, environment.from_arrow).root(query.relation, query.names)
-        except NoValueError as error:
-            raise PlanError(f"sql: {place_of(repr(error.text), text)}{error.sentence}") from None
-        except NoFunctionError as error:
-            raise NoFunctionError(error.name, place_of(f"{error.name}(", text)) from None
-
-    try:
-        if _FRACTION.search(text) and _has_exact_constants(plain_words(text)):
-            with contextlib.suppress(EngineError):
-                # a float among the decimals, or more digits than decimals have; what is wrong is said below
-                return planned(decimal_constants=True)
-        return planned(decimal_constants=False)
-    except (PlanError, NotYetSupportedError) as error:
-        said = with_place(str(error), text)
-        if said == str(error):
-            raise
-        kind = PlanError if isinstance(error, PlanError) else NotYetSupportedError
-        raise kind(said) from None
-
-
+#: number that a name has behind it where another column of the query has the name
+_NUMBERED: Final = re.compile(r"(?<=\w)#\d+\b")
 #: endings of files, by format
 _ENDINGS: Final = {
     "csv": (".csv",),
@@ -79,21 +39,56 @@ _ENDINGS: Final = {
 }
 
 
-def _has_exact_constants(words: str) -> bool:
-    return _FRACTION.search(words) is not None and _EXPONENT.search(words) is None
+def query_data_set(
+    text: str, environment: Environment, parameters: Sequence[Any] | Mapping[str, Any] | None = None
+) -> DataSet:
+    """Return the data set of a query; PlanError, SchemaError or NotYetSupportedError for what cannot be one."""
+    check_is_query(text)
+    statement = parsed(text)
+    if not isinstance(statement, exp.Query | exp.Values | exp.Subquery):
+        raise NotYetSupportedError(sentence(statement, f"{statement.key.upper()} is no query", text))
+    tables = environment.tables
+    paths: dict[str, DataSet] = {}
+
+    def table(node: exp.Table) -> DataSet | None:
+        if node.db:
+            return None
+        found = _named(node.name, tables)
+        if found is not None or not node.this.args.get("quoted") or not _is_path(node, text):
+            return found
+        if node.name not in paths:
+            paths[node.name] = read_table(environment, node.name)
+        return paths[node.name]
+
+    session = Session(
+        text=text,
+        table=table,
+        table_names=list(tables),
+        from_arrow=environment.from_arrow,
+        bind_query=bind_query,
+        moment=datetime.now(UTC),
+        parameters=parameters,
+    )
+    try:
+        return data_set_of(statement, Context(session))
+    except RecursionError:
+        raise PlanError("sql: the query is nested too deep") from None
+    except (PlanError, SchemaError) as error:
+        said = _NUMBERED.sub("", str(error))
+        raise (error if said == str(error) else PlanError(said)) from None
 
 
-def paths_in(text: str) -> list[str]:
-    """Return the paths behind FROM and JOIN; words of strings and comments are none."""
-    found, before = [], ""
-    for piece in pieces(text):
-        if is_quoted(piece):
-            if piece.startswith("'") and _BEFORE_PATH.search(before) and not _NO_PATH.search(before):
-                found.append(piece[1:-1])
-            before += "''"
-        elif not is_comment(piece):
-            before += piece
-    return found
+def _named(name: str, tables: Mapping[str, DataSet]) -> DataSet | None:
+    if name in tables:
+        return tables[name]
+    found = [one for one in tables if one.lower() == name.lower()]
+    return tables[found[0]] if len(found) == 1 else None
+
+
+def _is_path(node: exp.Table, text: str) -> bool:
+    """Return whether the name of a table stands in single quotes."""
+    start = node.this.meta.get("start")
+    return start is not None and text[start : start + 1] == "'"
 
 
 def format_at(path: str) -> str:

@@ -20,8 +20,6 @@ from engine.errors import NotYetSupportedError
 from engine.sql.arguments import constant_of
 from engine.sql.constants import computed, is_constant, scalar_of
 
-#: name of the planner's function for an interval of a column
-INTERVAL_OF: Final = "interval_of"
 _MOMENT: Final = pa.timestamp("us")
 _SPAN: Final = pa.duration("us")
 _MONTHS: Final = {"year": 12, "quarter": 3, "month": 1}

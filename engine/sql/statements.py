@@ -25,7 +25,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from engine.errors import PlanError
+from engine.errors import NotYetSupportedError, PlanError
 from engine.sql.text_pieces import pieces
 
 
@@ -100,6 +100,28 @@ class Summarize(NamedTuple):
 
 Statement = Query | Explain | CreateView | CreateTable | Drop | CopyTo | InsertInto | ShowTables | Describe | Summarize
 
+_WRITE: Final = "data.write_parquet(path, mode=...)"
+_REGISTER: Final = "env.register(name, env.sql('SELECT ...'))"
+#: statements that begin with a word, and their equivalent in Python
+STATEMENTS: Final[dict[str, str]] = {
+    "EXPLAIN": "env.sql('SELECT ...').explain()",
+    "DESCRIBE": "env.sql('SELECT * FROM name').schema",
+    "DESC": "env.sql('SELECT * FROM name').schema",
+    "SUMMARIZE": "env.sql('SELECT * FROM name').describe()",
+    "PIVOT": "data.pivot(on, values, index, agg)",
+    "UNPIVOT": "data.unpivot(on, index)",
+    "CREATE": _REGISTER,
+    "DROP": "env.unregister(name)",
+    "INSERT": _WRITE,
+    "UPDATE": _WRITE,
+    "DELETE": _WRITE,
+    "MERGE": _WRITE,
+    "TRUNCATE": _WRITE,
+    "COPY": _WRITE,
+    "SET": "Environment(config={...})",
+    "PRAGMA": "Environment(config={...})",
+}
+
 FORMATS: Final = ("parquet", "csv", "records", "json", "orc", "ipc")
 _NAME: Final = r"(\"[^\"]+\"|\w+)"
 _EXPLAIN: Final = re.compile(r"EXPLAIN\s+(ANALY[ZS]E\s+)?(.+)", re.IGNORECASE | re.DOTALL)
@@ -173,6 +195,24 @@ def statement(text: str) -> Statement:
         query = placed(found, 2) if found[2] else f"SELECT * FROM {found[1]}"  # noqa: S608 - of one author
         return Summarize(query)
     return Query(text)
+
+
+def check_is_query(text: str) -> None:
+    """Raise NotYetSupportedError, PlanError for a statement that is no query, with what to write in its place."""
+    begun = _without_comments(text)
+    first = begun.partition("(")[0].split(maxsplit=1)[:1]
+    word = first[0].upper() if first else ""
+    place = _place(text, len(text.rstrip()) - len(begun))
+    if word == "SHOW":
+        known = "SHOW TABLES is no query; write list(env.tables)"
+        raise PlanError(f"sql: {place}{known if _SHOW.fullmatch(begun) else 'SHOW is followed by TABLES'}")
+    if word in STATEMENTS:
+        said = f"{word} (a query begins with SELECT, FROM, WITH or VALUES; write {STATEMENTS[word]})"
+        raise NotYetSupportedError(f"sql: {said}")
+
+
+def _place(text: str, at: int) -> str:
+    return f"line {text.count(chr(10), 0, at) + 1}, column {at - text.rfind(chr(10), 0, at)}: "
 
 
 def _plain(name: str) -> str:

@@ -3,6 +3,10 @@
     partitions, sorts           over(partition_by=, order_by=, descending=, nulls_last=)
     ROWS, RANGE with offsets    rows=(-2, 0), range=(-2, 0); None is unbounded
     what SQL means without      no frame: the same default
+    OVER (w ORDER BY d)         what the window w has, with an order
+    IGNORE NULLS                max(row number and value as bytes of one order, null where the value is)
+
+A query that depends on rows outside has the columns that it carries of them among its partitions.
 
 Held by: tests/sql/test_windows.py
 """
@@ -10,11 +14,15 @@ Held by: tests/sql/test_windows.py
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from decimal import Decimal
+from typing import Any, Final
 
 import pyarrow as pa
+from sqlglot import exp
 
+from engine.api.aggregates import Aggregate, max_, min_
 from engine.api.expression import Expr
+from engine.api.expressions import col
 from engine.api.windows import (
     cume_dist,
     dense_rank,
@@ -29,13 +37,14 @@ from engine.api.windows import (
     row_number,
 )
 from engine.errors import NotYetSupportedError, PlanError
-from engine.graph.expression import Literal
-from engine.sql.aggregates import MODE, NUMBERED, AggregateCall, aggregate
-from engine.sql.arguments import constant_of, value_of
-from engine.sql.null_treatment import PASSING_NULLS, passing_nulls
-
-if TYPE_CHECKING:
-    from substrait.algebra_pb2 import Expression
+from engine.expressions.ordered_pairs import can_pair, head_of
+from engine.graph.expression import Call
+from engine.sql.aggregates import AGGREGATE_NAMES, AggregateCall, aggregate
+from engine.sql.arguments import constant_of
+from engine.sql.constants import is_constant, scalar_of
+from engine.sql.data_types import shown_type
+from engine.sql.frames import Binder
+from engine.sql.operators import is_number
 
 _RANKS: Final[dict[str, Callable[[], Any]]] = {
     "row_number": row_number,
@@ -44,48 +53,68 @@ _RANKS: Final[dict[str, Callable[[], Any]]] = {
     "percent_rank": percent_rank,
     "cume_dist": cume_dist,
 }
+_SHIFTS: Final[dict[str, Callable[..., Any]]] = {"lag": lag, "lead": lead}
 _VALUES: Final[dict[str, Callable[[Expr], Any]]] = {
     "first_value": first_value,
+    "first": first_value,
     "last_value": last_value,
+    "last": last_value,
 }
-_SHIFTS: Final[dict[str, Callable[..., Any]]] = {"lag": lag, "lead": lead}
-
 #: functions that need OVER
-WINDOW_NAMES: Final = (*_RANKS, *_SHIFTS, "ntile", "nth_value")
+NAMES: Final = frozenset((*_RANKS, *_SHIFTS, "ntile", "nth_value"))
+_ROW: Final = pa.int64()
+_CURRENT: Final = "CURRENT ROW"
 
 
-def window(
-    read: Callable[[Expression], Expr],
-    name: str,
-    message: Expression.WindowFunction,
-    type_of: Callable[[Expr], pa.DataType],
-    made: Callable[[Expr], Expr],
-) -> Expr:
-    """Return a function over a window; NotYetSupportedError for one that is not here.
-
-    Args: read: reads its parts; made: makes an expression a column that is there before.
-    """
-    arguments = [read(argument.value) for argument in message.arguments]
-    directions = [field.SortDirection.Name(field.direction) for field in message.sorts]
-    settings: dict[str, Any] = {
-        "partition_by": [read(key) for key in message.partitions],
-        "order_by": [read(field.expr) for field in message.sorts],
-        "descending": ["DESC" in direction for direction in directions],
-        "nulls_last": ["NULLS_LAST" in direction for direction in directions],
-    }
-    if name == "nth_value" and value_of(arguments[1]) in PASSING_NULLS:
-        row = made(row_number().over(**settings))
-        value, number = arguments[0], int(value_of(arguments[1]))
-        return passing_nulls(number, value, type_of(value), row, settings | _frame(message))
-    function, has_frame = _function(name, arguments)
+def window(binder: Binder, node: exp.Window) -> Expr:
+    """Return a function over a window. Raises: NotYetSupportedError for one that is not here."""
+    if binder.frame.place:
+        raise PlanError(f"a function over a window in {binder.frame.place}; write it in QUALIFY")
+    inner, kept, ignores_nulls = node.this, None, False
+    while not isinstance(inner, exp.Anonymous):
+        if isinstance(inner, exp.Filter):
+            kept = binder.condition(inner.expression.this, "FILTER")
+        elif isinstance(inner, exp.IgnoreNulls):
+            ignores_nulls = True
+        elif not isinstance(inner, exp.RespectNulls):
+            raise NotYetSupportedError(f"{inner.key.upper()} over a window")
+        inner = inner.this
+    name, given = str(inner.name).lower(), []
+    is_distinct = False
+    for item in inner.expressions:
+        one = item
+        if isinstance(one, exp.IgnoreNulls | exp.RespectNulls):
+            ignores_nulls, one = isinstance(one, exp.IgnoreNulls), one.this
+        if isinstance(one, exp.Order):
+            raise NotYetSupportedError(f"ORDER BY among the arguments of {name}() over a window")
+        if isinstance(one, exp.Distinct):
+            is_distinct = True
+            given += one.expressions
+        elif not isinstance(one, exp.Star):
+            given.append(one)
+    arguments = binder.all(given)
+    settings = _settings(binder, node)
+    if ignores_nulls:
+        return _passing_nulls(binder, name, arguments, settings, _frame(binder, node, settings))
+    function, has_frame = _function(binder, name, arguments, kept, is_distinct)
     if has_frame:
-        settings |= _frame(message)
+        settings |= _frame(binder, node, settings)
     found: Expr = function.over(**settings)
     return found
 
 
-def _function(name: str, arguments: Sequence[Expr]) -> tuple[Any, bool]:
+def _function(
+    binder: Binder, name: str, arguments: Sequence[Expr], kept: Expr | None, is_distinct: bool
+) -> tuple[Any, bool]:
     """Return a function, and whether it looks at a frame of its partition."""
+    if name in AGGREGATE_NAMES and name not in _VALUES:
+        found = aggregate(binder, AggregateCall(name, arguments, kept, is_distinct))
+        return Aggregate(found.expression), True
+    if kept is not None:
+        raise NotYetSupportedError(f"FILTER of {name}() over a window")
+    counts = {"ntile": 1, "nth_value": 2, **dict.fromkeys(_RANKS, 0), **dict.fromkeys(_VALUES, 1)}
+    if name in counts and len(arguments) != counts[name]:
+        raise PlanError(f"{name}() has {len(arguments)} arguments here and takes {counts[name]}")
     if name in _RANKS:
         return _RANKS[name](), False
     if name == "ntile":
@@ -93,41 +122,141 @@ def _function(name: str, arguments: Sequence[Expr]) -> tuple[Any, bool]:
     if name in _SHIFTS:
         distance = constant_of(arguments[1], f"the distance of {name.upper()}") if len(arguments) > 1 else 1
         if distance is None:
-            raise PlanError(f"sql: the distance of {name.upper()} is NULL; write a number of rows")
+            raise PlanError(f"the distance of {name.upper()} is NULL; write a number of rows")
         distance = int(distance)
         if distance < 0:
             name, distance = ("lead" if name == "lag" else "lag"), -distance
         return _SHIFTS[name](arguments[0], distance, *arguments[2:3]), False
     if name == "nth_value":
-        number = int(constant_of(arguments[1], "the number of NTH_VALUE"))
-        if number == MODE:
-            return NUMBERED[MODE](arguments[0]), True
-        if number in NUMBERED:
-            raise NotYetSupportedError(f"{NUMBERED[number].__name__}() over a window; write it with GROUP BY and join")
-        return nth_value(arguments[0], number), True
+        return nth_value(arguments[0], int(constant_of(arguments[1], "the number of NTH_VALUE"))), True
     if name in _VALUES:
         return _VALUES[name](arguments[0]), True
-    first = arguments[0].expression if arguments else None
-    is_of_rows = first is None or (isinstance(first, Literal) and constant_of(arguments[0], name) is not None)
-    return aggregate(AggregateCall(name, arguments, is_of_rows)), True
+    raise PlanError(f"no function {name} over a window")
 
 
-def _frame(message: Expression.WindowFunction) -> dict[str, tuple[int | None, int | None]]:
+def _settings(binder: Binder, node: exp.Window) -> dict[str, Any]:
+    """Return partition and order of a window, those of the window that it names first."""
+    partition, order = _parts(binder, node, ())
+    carried = [col(name) for name in binder.frame.carried.values()]
+    return {
+        "partition_by": [*carried, *binder.all(partition)],
+        "order_by": [binder.bind(one.this) for one in order],
+        "descending": [bool(one.args.get("desc")) for one in order],
+        "nulls_last": [not one.args.get("nulls_first") for one in order],
+    }
+
+
+def _parts(binder: Binder, node: exp.Window, seen: tuple[str, ...]) -> tuple[list[exp.Expr], list[exp.Ordered]]:
+    partition, order = list(node.args.get("partition_by") or ()), node.args.get("order")
+    own = list(order.expressions) if order is not None else []
+    named = node.args.get("alias")
+    if named is None:
+        return partition, own
+    name = named.name.lower()
+    base = binder.frame.windows.get(name)
+    if base is None or name in seen:
+        raise PlanError(binder.said(node, f"no window {named.name}; write WINDOW {named.name} AS (...)"))
+    its_partition, its_order = _parts(binder, base, (*seen, name))
+    if partition or (own and its_order):
+        raise PlanError(binder.said(node, f"the window {named.name} has what is written here again"))
+    return its_partition, own or its_order
+
+
+def _frame(binder: Binder, node: exp.Window, settings: dict[str, Any]) -> dict[str, Any]:
     """Return ``rows=`` or ``range=``; {} for what SQL means where nothing is written."""
-    bounds = _bound(message.lower_bound), _bound(message.upper_bound)
-    if message.BoundsType.Name(message.bounds_type).endswith("ROWS"):
+    spec = node.args.get("spec")
+    named = node.args.get("alias")
+    while spec is None and named is not None:
+        base = binder.frame.windows[named.name.lower()]
+        spec, named = base.args.get("spec"), base.args.get("alias")
+    if spec is None:
+        return {}
+    kind = str(spec.args.get("kind") or "").upper()
+    if spec.args.get("exclude") is not None:
+        raise NotYetSupportedError("a frame with EXCLUDE")
+    if kind == "GROUPS":
+        raise NotYetSupportedError("frames of GROUPS; write ROWS or RANGE")
+    end = spec.args.get("end") or _CURRENT
+    start_bound = _bound(binder, spec.args.get("start"), spec.args.get("start_side"), kind)
+    end_bound = _bound(binder, end, spec.args.get("end_side"), kind)
+    bounds = (start_bound, end_bound)
+    if kind == "ROWS":
         return {"rows": bounds}
-    is_default = bounds == (None, 0) or (bounds == (None, None) and not message.sorts)
-    return {} if is_default else {"range": bounds}
+    is_default = bounds == (None, 0) or (bounds == (None, None) and not settings["order_by"])
+    if is_default:
+        return {}
+    _check_distances(binder, bounds, settings["order_by"])
+    return {"range": bounds}
 
 
-def _bound(bound: Any) -> int | None:
-    match bound.WhichOneof("kind"):
-        case "preceding":
-            return -int(bound.preceding.offset)
-        case "following":
-            return int(bound.following.offset)
-        case "current_row":
-            return 0
-        case _:
-            return None
+def _check_distances(binder: Binder, bounds: tuple[Any, Any], order: Sequence[Expr]) -> None:
+    """Raise PlanError where the order of a RANGE has no such distances."""
+    if all(bound in (None, 0) for bound in bounds):
+        return
+    if len(order) != 1:
+        raise PlanError("RANGE with a distance needs one key of ORDER BY")
+    data_type = binder.type_of(order[0])
+    are_spans = all(bound in (None, 0) or isinstance(bound, str) for bound in bounds)
+    if is_number(data_type) and not any(isinstance(bound, str) for bound in bounds):
+        return
+    if pa.types.is_temporal(data_type) and are_spans:
+        return
+    hint = "write INTERVAL '3 days'" if pa.types.is_temporal(data_type) else "there are distances of numbers and times"
+    raise PlanError(f"RANGE with this distance over {shown_type(data_type)}; {hint}")
+
+
+def _bound(binder: Binder, bound: Any, side: Any, kind: str) -> Any:
+    if bound is None or str(bound).upper() == "UNBOUNDED":
+        return None
+    if str(bound).upper() == _CURRENT:
+        return 0
+    value = binder.bind(bound)
+    if not is_constant(value):
+        raise NotYetSupportedError("a bound of a frame that is no constant, in SQL")
+    number = scalar_of(value).as_py()
+    is_before = str(side or "").upper() == "PRECEDING"
+    if isinstance(number, pa.MonthDayNano):
+        if number.months:
+            raise NotYetSupportedError("a frame of months, which have no one length; write days")
+        ticks = number.days * 86400 * 10**6 + number.nanoseconds // 1000
+        return f"{-ticks if is_before else ticks} us"
+    if (
+        isinstance(number, bool)
+        or not isinstance(number, int | float | Decimal)
+        or (kind == "ROWS" and number != int(number))
+    ):
+        raise PlanError(f"a bound of a frame is {number!r}; write a number of rows, or a distance")
+    if kind == "ROWS":
+        number = int(number)
+    if number < 0:
+        raise PlanError("a bound of a frame is negative; write PRECEDING or FOLLOWING")
+    return -number if is_before else number
+
+
+def _passing_nulls(
+    binder: Binder, name: str, arguments: Sequence[Expr], settings: dict[str, Any], frame: dict[str, Any]
+) -> Expr:
+    """Return the value of a row that has one."""
+    if name not in (*_VALUES, *_SHIFTS):
+        raise NotYetSupportedError(f"{name}() with IGNORE NULLS (there are first_value, last_value, lag, lead)")
+    value, others = arguments[0], arguments[1:]
+    if name in _SHIFTS and others and not (is_constant(others[0]) and scalar_of(others[0]).as_py() == 1):
+        raise NotYetSupportedError(f"{name}() with IGNORE NULLS of more than one row")
+    value_type = binder.type_of(value)
+    if not can_pair(_ROW, value_type):
+        raise NotYetSupportedError(f"IGNORE NULLS of {value_type}")
+    row = col(binder.frame.with_column(row_number().over(**settings), "row"))
+    pair = Expr(Call("ordered_pair", (row.expression, value.expression), {"inverted": False}))
+    if name in _SHIFTS:
+        rows = (None, -1) if name == "lag" else (1, None)
+        settings, frame = {"partition_by": settings["partition_by"], "order_by": [row]}, {"rows": rows}
+    is_last = name in ("last_value", "last", "lag")
+    found = (max_ if is_last else min_)(pair).over(**settings, **frame)
+    taken = found.call("paired_value", pa.scalar(None, value_type), head=head_of(_ROW))
+    return taken if len(others) < 2 else _or_default(taken, others[1])
+
+
+def _or_default(value: Expr, default: Expr) -> Expr:
+    from engine.api.row_functions import coalesce
+
+    return coalesce(value, default)

@@ -43,10 +43,10 @@ def _spark_executor() -> Executor:
     return SparkExecutor()
 
 
-def _read_query(text: str, environment: Environment) -> DataSet:
+def _read_query(text: str, environment: Environment, params: Any = None) -> DataSet:
     from engine.sql.query import query_data_set
 
-    return query_data_set(text, environment)
+    return query_data_set(text, environment, params)
 
 
 def _frame(environment: Runner, node: LogicalNode, spark: Any) -> Any:

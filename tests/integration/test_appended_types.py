@@ -182,7 +182,6 @@ def test_files_that_come_between_the_call_and_the_job_count(environment, write, 
 
 @pytest.mark.parametrize("kind", READS)
 def test_sql_says_the_same(environment, write, tmp_path, kind):
-    pytest.importorskip("datafusion")
     write(kind, {"v": [1], "w": ["a"]})
     session, out = SqlSession(environment, "csv"), tmp_path / "out"
     with pytest.raises((SchemaError, JobExecutionError), match="'v'"):

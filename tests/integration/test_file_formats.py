@@ -47,7 +47,6 @@ def test_rows_come_back_from_every_format(env, tmp_path):
 
 
 def test_sql_reads_them_by_their_endings(env, tmp_path):
-    pytest.importorskip("datafusion")
     data = env.from_arrow(ROWS)
     data.write_json(tmp_path / "json")
     data.write_orc(tmp_path / "orc")

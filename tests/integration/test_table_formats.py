@@ -60,7 +60,6 @@ def test_every_reader_and_sql_say_so_with_what_to_do(environment, tables):
         environment.read_avro(tables / "ice" / "data")
     with pytest.raises(PlanError, match="is a Delta table"):
         environment.read_parquet([tables / "plain" / "data", tables / "delta"])
-    pytest.importorskip("datafusion")
     with pytest.raises(PlanError, match="is a Delta table"):
         environment.sql(f"SELECT * FROM '{tables}/delta'")
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from engine import Environment, PlanError
-from engine.sql.aliases import with_alias_written_out
 from tests.sql.conftest import Answers
 
 QUERIES = (
@@ -33,11 +32,3 @@ def test_the_answer_is_duckdbs(answers: Answers, query: str) -> None:
 def test_a_name_that_stands_for_nothing_is_no_column(environment: Environment, query: str) -> None:
     with pytest.raises(PlanError, match=r"line 1, column 8: no column [ab]"):
         environment.sql(query)
-
-
-def test_only_uses_of_the_same_select_are_written_out() -> None:
-    text = "SELECT f(k) AS a, a + t.a + a(1), (SELECT a FROM u) FROM t WHERE a IN (a) ORDER BY a"
-    assert with_alias_written_out(text, "a") == (
-        "SELECT f(k) AS a, (f(k)) + t.a + a(1), (SELECT a FROM u) FROM t WHERE (f(k)) IN ((f(k))) ORDER BY a"
-    )
-    assert with_alias_written_out("SELECT CAST(k AS a), a FROM t", "a") == "SELECT CAST(k AS a), a FROM t"

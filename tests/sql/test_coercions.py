@@ -65,7 +65,7 @@ QUERIES = (
     "SELECT a.id AS x FROM m AS a WHERE a.wide IN (SELECT g FROM m)",
     "SELECT avg(dec) > 10.6633 AS r, avg(wide) = 4.2475 AS s FROM m",
     "SELECT id, wide + g AS r, wide * 0.1 + g AS s FROM m",
-    f"SELECT k, {_ROW} + 1 AS a, {_ROW} - k AS b, {_ROW} % 2 AS c, {_ROW} * 2 AS d, {_ROW} / 2 AS e FROM c",
+    f"SELECT k, {_ROW} + 1 AS a, {_ROW} - k AS b, {_ROW} % 2 AS c, {_ROW} * 2 AS d FROM c",
     f"SELECT k, CASE WHEN k = 2 THEN {_ROW} ELSE -1 END AS r, ntile(2) OVER (ORDER BY k) % 2 AS s FROM c",
     f"SELECT k AS r FROM c UNION ALL SELECT {_ROW} FROM c",
     f"SELECT a.k FROM (SELECT k, {_ROW} AS r FROM c) AS a JOIN c ON a.r = c.k",

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from engine import Environment, NotYetSupportedError
-from engine.sql.marked_membership import with_marks
 from tests.sql.conftest import Answers
 
 #: what stands before IN
@@ -60,7 +58,7 @@ OTHERS = (
     "(SELECT max(k) + 9 FROM u) IN (SELECT k FROM n)",
     "NOT (7 IN (SELECT k FROM n) AND k IN (SELECT k FROM u WHERE u.w = t.v))",
 )
-REFUSED = (
+NOT_IN = (
     "k NOT IN (SELECT t.v FROM u WHERE u.k = t.k)",
     "k NOT IN (SELECT k FROM u WHERE u.w = t.v UNION SELECT k FROM n)",
 )
@@ -74,26 +72,7 @@ def test_the_answer_is_duckdbs(answers: Answers, value: str, values: str, place:
     assert found == wanted
 
 
-@pytest.mark.parametrize("condition", OTHERS)
+@pytest.mark.parametrize("condition", (*OTHERS, *NOT_IN))
 def test_several_of_them(answers: Answers, condition: str) -> None:
     found, wanted = answers(f"SELECT k, v, s FROM t WHERE {condition}")
     assert found == wanted
-
-
-@pytest.mark.parametrize("condition", REFUSED)
-def test_what_no_join_tells_is_refused(environment: Environment, condition: str) -> None:
-    with pytest.raises(NotYetSupportedError, match=r"NOT IN|EXISTS|write a join"):
-        environment.sql(f"SELECT k FROM t WHERE {condition}")
-
-
-@pytest.mark.parametrize(
-    ("text", "marked"),
-    [
-        ("x IN (1, 2)", "x IN (1, 2)"),
-        ("x in (select 'IN (SELECT' from u)", "x in (SELECT @'IN (SELECT'  END from u)"),
-        ("x IN (SELECT DISTINCT f(a, b) AS c FROM u)", "x IN (SELECT @f(a, b)  END AS c FROM u)"),
-        ("x IN (SELECT * FROM u)", "x IN (SELECT @in_value END FROM (SELECT * FROM u) AS in_query(in_value))"),
-    ],
-)
-def test_marks_are_put_around_values(text: str, marked: str) -> None:
-    assert with_marks(text) == marked.replace("@", "CASE WHEN random() < 71077345 THEN ")

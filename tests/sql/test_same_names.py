@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from engine import Environment
-from engine.sql.same_names import told_apart
 from tests.sql.conftest import Answers
 
 QUERIES = (
@@ -28,11 +27,3 @@ def test_columns_of_the_same_name_are_numbered(environment: Environment) -> None
     assert environment.sql(QUERIES[0]).columns == ["max(k)", "max(k)_1"]
     assert environment.sql(QUERIES[1]).columns == ["k", "k_1", "v", "v_1"]
     assert environment.sql(QUERIES[4]).columns == ["k + 1", "k + 1_1", "'a'", "'a'_1", "one"]
-
-
-def test_a_type_has_as_many_coalesces_wherever_it_stands() -> None:
-    text = "SELECT sum(CAST(k AS INT)) AS a, CAST(CAST(k AS INT) + 1 AS double) AS b, 1 AS c"
-    assert told_apart(text) == (
-        "SELECT sum(CAST(coalesce(k) AS INT)) AS a, "
-        "CAST(coalesce(coalesce(CAST(coalesce(k) AS INT) + 1)) AS double) AS b, 1 AS c"
-    )

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import pyarrow as pa
-import pytest
 
 from engine import Environment
-from engine.sql.select_items import written_names
 
 NAMED = {
     "SELECT SUM(T.v), k, x AS y FROM t": ["sum(t.v)", "p1", "p2"],
@@ -17,19 +15,6 @@ NAMED = {
     "SELECT k * 1.0 x, 1.5 y, k + 1e0 z, 2.5": ["p0", "p1", "p2", "2.5"],
     "SELECT sum(v) OVER (ORDER BY k), count(*) n, [1, 2] FROM t": ["sum(v) over (order by k)", "p1", "[1, 2]"],
 }
-
-
-@pytest.mark.parametrize("text", NAMED)
-def test_a_value_without_a_name_is_called_as_it_was_written(text: str) -> None:
-    wanted = NAMED[text]
-    assert written_names(text, [f"p{number}" for number in range(len(wanted))]) == wanted
-
-
-@pytest.mark.parametrize(
-    "text", ["SELECT *, k + 1 FROM t", "SELECT t.*, k + 1", "VALUES (1, 2)", "SELECT * EXCLUDE (k), 1"]
-)
-def test_names_of_the_planner_stay_where_columns_are_not_written(text: str) -> None:
-    assert written_names(text, ["a", "b"]) == ["a", "b"]
 
 
 def test_a_struct_is_one_column(environment: Environment) -> None:

@@ -7,10 +7,8 @@ from decimal import Decimal
 
 import pytest
 
-from docs.generators.sql_page import SYNTAX, sql_page
+from docs.generators.sql_page import SYNTAX
 from engine import Environment
-from engine.sql.call_table import CALL_NAMES, REFUSED
-from engine.sql.format_calls import FORMATS
 from engine.sql.function_guide import FUNCTION_NAMES, GUIDE
 from tests.sql.conftest import Answers
 from tests.sql.function_rows import AGGREGATES, TABLE, VALUES, WINDOWS
@@ -19,10 +17,6 @@ from tests.sql.test_expressions import EXPRESSIONS
 #: no other engine has the same values of these
 _OF_NO_ORACLE = {"random", "rand", "nvl", "nvl2", "initcap", "now", "today", "format_string", "timestampdiff", "iff"}
 _QUERIES = [query for forms in SYNTAX.values() for query in forms.values()]
-
-
-def test_every_function_of_the_tables_is_on_the_page() -> None:
-    assert sorted((CALL_NAMES | FORMATS.keys()) - set(FUNCTION_NAMES)) == []
 
 
 def test_every_function_of_the_page_is_compared_with_duckdb() -> None:
@@ -51,9 +45,3 @@ def test_every_form_gives_what_duckdb_gives(answers: Answers, query: str) -> Non
 def test_what_duckdb_has_not_runs(environment: Environment, name: str) -> None:
     environment.register("x", environment.from_arrow(TABLE))
     assert environment.sql(f"SELECT {name} AS value FROM x").to_arrow().num_rows == TABLE.num_rows
-
-
-def test_the_page_has_all_of_it() -> None:
-    page = sql_page()
-    assert all(f"`{name}`" in page for name in (*FUNCTION_NAMES, *REFUSED))
-    assert all(line.count("|") >= 3 for line in page.splitlines() if line.startswith("|"))

@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine import PlanError
-from engine.sql.planner_errors import place_of
 from engine.sql.statements import (
     CopyTo,
     CreateTable,
@@ -36,21 +35,6 @@ from engine.sql.statements import (
 )
 def test_statements_end_with_semicolons_that_stand_alone(text: str, parts: list[str]) -> None:
     assert [one.strip() for one in split(text)] == parts
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "SELECT 1; SELECT wrong",
-        "SELECT 1;\n\n-- a comment\nEXPLAIN\n  SELECT\n wrong;",
-        "COPY (SELECT a,\n wrong FROM t) TO 'x.csv'",
-        "-- a\n;  CREATE VIEW v AS\nSELECT wrong",
-        "SELECT 'a;\nb'; /* c\nd */ INSERT INTO 'x'\n SELECT wrong\n  ",
-    ],
-)
-def test_a_query_stands_where_it_is_in_the_text_of_all(text: str) -> None:
-    found = statement(split(text)[-1]).text
-    assert place_of("wrong", found) == place_of("wrong", text) != ""
 
 
 @given(st.lists(st.text(alphabet=";'\"-/* \nab", max_size=12), max_size=4))

@@ -46,17 +46,16 @@ QUERIES = (
     "SELECT unnest FROM unnest([3, 4])",
     "WITH e AS (SELECT k, unnest(l) AS x FROM lists) SELECT e.x, v FROM e LEFT JOIN others ON e.x = others.k",
     "SELECT k FROM others WHERE k IN (SELECT unnest(l) FROM lists)",
+    "SELECT k, s, l, x FROM (SELECT * EXCLUDE (w) FROM lists), unnest(l) AS q(x)",
+    "SELECT k, x, n FROM lists, unnest(l) WITH ORDINALITY AS q(x, n)",
     "SELECT k, x, row_number() OVER (PARTITION BY k ORDER BY x) AS n FROM lists, unnest(l) AS q(x) WHERE k = 1",
     "SELECT a.x FROM unnest([1, 2]) AS a(x) UNION ALL SELECT unnest([3])",
 )
 REFUSED = {
-    "SELECT k FROM lists WHERE 2 IN (SELECT unnest(l))": "looks at columns outside",
     "SELECT unnest(l), unnest(w) FROM lists": "several unnest",
     "SELECT k, unnest(l), count(*) FROM lists GROUP BY k, l": "beside GROUP BY",
     "SELECT k FROM lists WHERE unnest(l) = 1": "in WHERE",
     "SELECT k, x FROM lists LEFT JOIN unnest(l) AS q(x) ON x > 1": "ON a condition",
-    "SELECT * EXCLUDE (w) FROM lists, unnest(l) AS q(x)": "EXCLUDE",
-    "SELECT k, x, n FROM lists, unnest(l) WITH ORDINALITY AS q(x, n)": "WITH ORDINALITY",
 }
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import duckdb
 import pytest
 
-from engine import Environment, NotYetSupportedError
-from engine.sql.using_joins import with_using_joins
+from engine import Environment
 from tests.sql.conftest import Answers
 
 QUERIES = (
@@ -39,7 +38,7 @@ QUERIES = (
 )
 #: the same name twice: DuckDB calls the second one k_1 in the end only
 TWICE = ("SELECT a.k, b.k FROM t a LEFT JOIN u b USING (k)", "SELECT a.k, b.k FROM t a FULL JOIN u b USING (k)")
-REFUSED = (
+OTHERS = (
     "SELECT * EXCLUDE (v) FROM t RIGHT JOIN u USING (k)",
     "SELECT * FROM (SELECT k FROM t) a NATURAL FULL JOIN u",
     "SELECT DISTINCT * FROM t LEFT JOIN u USING (k)",
@@ -47,7 +46,7 @@ REFUSED = (
 )
 
 
-@pytest.mark.parametrize("query", QUERIES)
+@pytest.mark.parametrize("query", (*QUERIES, *OTHERS))
 def test_the_answer_is_duckdbs(
     answers: Answers, environment: Environment, oracle: duckdb.DuckDBPyConnection, query: str
 ) -> None:
@@ -61,19 +60,3 @@ def test_both_keys_are_there_by_their_names(answers: Answers, environment: Envir
     found, wanted = answers(query)
     assert found == wanted
     assert environment.sql(query).columns == ["k", "k_1"]
-
-
-@pytest.mark.parametrize("query", REFUSED)
-def test_other_joins_with_using_are_refused(environment: Environment, query: str) -> None:
-    with pytest.raises(NotYetSupportedError, match="USING or NATURAL of an outer join of this form"):
-        environment.sql(query)
-
-
-def test_joins_that_need_no_help_are_left() -> None:
-    for text in (
-        "a JOIN b USING (k)",
-        "a LEFT JOIN b ON a.k = b.k",
-        "a LEFT JOIN b USING (f(k))",
-        "a NATURAL JOIN b",
-    ):
-        assert with_using_joins(text, {}) == text

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from engine.sql.common_conditions import with_common_conditions
-from engine.sql.tokens import text_of, tokens
-from engine.sql.written_otherwise import exists_as_count, in_known_words
 from tests.sql.conftest import Answers
 
 WRITTEN = {
@@ -42,42 +39,10 @@ QUERIES = (
 )
 
 
-@pytest.mark.parametrize("text", WRITTEN)
-def test_a_form_is_written_in_other_words(text: str) -> None:
-    assert in_known_words(text) == WRITTEN[text]
-
-
-@pytest.mark.parametrize("text", SAME)
-def test_what_is_understood_is_left(text: str) -> None:
-    assert in_known_words(text) == text
-
-
 @pytest.mark.parametrize("query", QUERIES)
 def test_the_answer_is_duckdbs(answers: Answers, query: str) -> None:
     found, wanted = answers(query)
     assert found == wanted
-
-
-def test_exists_counts_rows_in_lists_of_select_only() -> None:
-    text = "SELECT NOT EXISTS (SELECT 1 FROM u WHERE u.k = t.k) FROM t WHERE EXISTS (SELECT 1 FROM u)"
-    assert exists_as_count(text) == (
-        "SELECT NOT ((SELECT count(*) FROM u WHERE u.k = t.k) > 0) FROM t WHERE EXISTS (SELECT 1 FROM u)"
-    )
-    for kept in ("max(k) FROM u", "k FROM u GROUP BY k HAVING count(*) > 1", "k FROM u UNION SELECT 1"):
-        text = f"SELECT EXISTS (SELECT {kept}) FROM t"
-        assert exists_as_count(text) == text
-
-
-def test_tokens_are_all_of_a_text() -> None:
-    text = "SELECT t.k, 'it''s' -- no\n  FROM \"T\"/* x */ WHERE k>=1;"
-    assert text_of(tokens(text)) == text
-
-
-def test_a_condition_that_all_sides_of_or_have_is_written_once() -> None:
-    text = "WHERE x AND ((a = b AND c IN (1, 2)) OR a = b AND s = 'x  y') ORDER BY a"
-    assert with_common_conditions(text) == ("WHERE x AND ( (a = b AND ((c IN ( 1 , 2 )) OR (s = 'x  y'))) ) ORDER BY a")
-    for kept in ("WHERE (a = b AND c) OR d", "WHERE a = b OR a = b", "WHERE a BETWEEN 1 AND b OR c AND b", "ON a OR b"):
-        assert with_common_conditions(kept) == kept
 
 
 def test_a_query_that_looks_outside_on_all_sides_of_or_is_a_join(answers: Answers) -> None:

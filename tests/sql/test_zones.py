@@ -10,7 +10,6 @@ import pyarrow as pa
 import pytest
 
 from engine import Environment, PlanError, SchemaError
-from engine.sql.zone_calls import with_zone_calls
 from tests.sql.conftest import rows_of
 
 _BERLIN = "AT TIME ZONE 'Europe/Berlin'"
@@ -74,17 +73,6 @@ def test_what_is_no_time_or_no_zone_is_said(both: tuple[Environment, duckdb.Duck
         environment.sql("SELECT '2024-01-01' AT TIME ZONE 'UTC' AS x")
     with pytest.raises(SchemaError, match="there is no time zone 'Nowhere'"):
         environment.sql("SELECT z AT TIME ZONE 'Nowhere' AS x FROM m")
-
-
-def test_the_operand_is_what_stands_directly_before() -> None:
-    types = {1: pa.timestamp("us", "UTC")}
-    assert (
-        with_zone_calls("SELECT 'AT TIME ZONE' -- AT TIME ZONE 'x'", {}) == "SELECT 'AT TIME ZONE' -- AT TIME ZONE 'x'"
-    )
-    assert with_zone_calls("a + f(b, c) AT TIME ZONE z AT TIME ZONE lower('UTC') IN (1)", types) == (
-        "a + moment_at_zone_1(local_at_zone_0(f(b, c) ,z) ,lower('UTC')) IN (1)"
-    )
-    assert with_zone_calls("x IN (a) AND (a) AT TIME ZONE ('UTC')", {}) == "x IN (a) AND local_at_zone_0((a) ,('UTC'))"
 
 
 def test_a_column_without_a_name_is_as_it_is_written(

@@ -1,0 +1,486 @@
+"""Expressions of a query as ours, over the columns of a frame.
+
+    a.k + 1                  col(...) + 1, by the types of both sides (operators.py)
+    f(x, y)                  function_calls.py
+    sum(v) OVER (...)        windows.py; sum(v) of groups: the column that ``groups.py`` makes
+    (SELECT ...), IN, EXISTS a column that ``dependent.py`` joins to the rows of the frame
+    CAST, CASE, IN (1, 2)    here
+
+What reads no column is computed here, by what computes columns (``constants.py``).
+
+Held by: tests/sql/test_expressions.py
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+from functools import reduce
+from typing import Any, Final
+
+import pyarrow as pa
+from sqlglot import exp
+
+from engine.api.expression import Expr
+from engine.api.expressions import lit, when
+from engine.api.row_functions import array, struct
+from engine.errors import EngineError, NotYetSupportedError, PlanError, SchemaError
+from engine.expressions.argument_kinds import is_list
+from engine.sql import dependent, windows
+from engine.sql.aggregates import is_aggregate
+from engine.sql.casts import cast, text_as
+from engine.sql.conditions import COMPARISONS, Conditions
+from engine.sql.constants import computed, is_constant, is_null, scalar_of
+from engine.sql.data_types import arrow_type, shown_type
+from engine.sql.dialect import sentence
+from engine.sql.frames import Frame
+from engine.sql.function_calls import OF_UNITS, called
+from engine.sql.intervals import interval_moved, interval_of, is_interval
+from engine.sql.list_functions import LIST_FUNCTIONS
+from engine.sql.operators import (
+    bits,
+    calculated,
+    compared,
+    fitted,
+    is_text,
+    joined_texts,
+    truth,
+)
+from engine.sql.zones import at_zone
+
+_ARITHMETIC: Final[dict[type[exp.Expr], str]] = {
+    exp.Add: "+",
+    exp.Sub: "-",
+    exp.Mul: "*",
+    exp.Div: "/",
+    exp.IntDiv: "//",
+    exp.Mod: "%",
+}
+_BITS: Final[dict[type[exp.Expr], str]] = {
+    exp.BitwiseAnd: "&",
+    exp.BitwiseOr: "|",
+    exp.BitwiseLeftShift: "<<",
+    exp.BitwiseRightShift: ">>",
+}
+
+
+class Expressions(Conditions):
+    """Binds the expressions of one frame."""
+
+    def __init__(self, frame: Frame) -> None:
+        self.frame = frame
+
+    @property
+    def own(self) -> Expressions:
+        """The binder itself."""
+        return self
+
+    def bind(self, node: exp.Expr) -> Expr:
+        """Return an expression. Raises: PlanError, NotYetSupportedError, with the place of what is wrong."""
+        if id(node) in self.frame.bound:
+            return self.frame.bound[id(node)]
+        grouping = self.frame.grouping
+        if grouping is not None and (found := grouping.found(self, node)) is not None:
+            return found
+        bind = _BINDERS.get(type(node))
+        if bind is None:
+            raise NotYetSupportedError(self.said(node, f"the SQL expression {node.key.upper()}"))
+        try:
+            return computed(bind(self, node))
+        except EngineError as error:
+            words = str(error)
+            if words.startswith("sql: line") or not isinstance(error, PlanError | SchemaError | NotYetSupportedError):
+                raise
+            kind = NotYetSupportedError if isinstance(error, NotYetSupportedError) else PlanError
+            raise kind(self.said(node, words.removeprefix("sql: "))) from None
+
+    def all(self, nodes: Sequence[exp.Expr]) -> list[Expr]:
+        """Return the expressions of several nodes."""
+        return [self.bind(node) for node in nodes]
+
+    def condition(self, node: exp.Expr, what: str) -> Expr:
+        """Return a condition; ``what`` begins the error about a value that is none."""
+        value = self.bind(node)
+        try:
+            return truth(value, self.type_of, what)
+        except PlanError as error:
+            raise PlanError(self.said(node, str(error))) from None
+
+    def type_of(self, value: Expr) -> pa.DataType:
+        """Return the type of an expression."""
+        return self.frame.type_of(value)
+
+    def said(self, node: exp.Expr, words: str) -> str:
+        """Return a sentence with the place of a node."""
+        return sentence(node, words, self.frame.session.text)
+
+    # names and constants ---------------------------------------------------------------------------------------
+
+    def column(self, node: exp.Expr) -> Expr:
+        """Return a column, a field of one, or the expression that has the name in the list of SELECT."""
+        parts = _parts(node)
+        found = self.frame.column(parts)
+        if found is None and len(parts) == 1:
+            aliased = self.alias(parts[0].name)
+            if aliased is not None:
+                return aliased
+        if found is None:
+            raise self.frame.unknown(parts)
+        value, fields = found
+        for field in fields:
+            value = self._field(value, field.name, node)
+        return value
+
+    def alias(self, name: str) -> Expr | None:
+        """Return the expression that has a name in the list of SELECT, None where there is none."""
+        lower, frame = name.lower(), self.frame
+        if lower not in frame.aliases or lower in frame._resolving:
+            return None
+        frame._resolving.append(lower)
+        try:
+            return self.bind(frame.aliases[lower])
+        finally:
+            frame._resolving.remove(lower)
+
+    def _field(self, value: Expr, name: str, node: exp.Expr) -> Expr:
+        data_type = self.type_of(value)
+        if not pa.types.is_struct(data_type):
+            raise PlanError(self.said(node, f"no field {name}: the value is {shown_type(data_type)}, no struct"))
+        names = [field.name for field in data_type]
+        found = [one for one in names if one.lower() == name.lower()]
+        if not found:
+            raise PlanError(self.said(node, f"no field {name} (there are {', '.join(names)})"))
+        return value.field(name if name in found else found[0])
+
+    def _literal(self, node: exp.Literal) -> Expr:
+        return lit(node.this) if node.is_string else lit(_number(str(node.this)))
+
+    def _parameter(self, node: exp.Expr) -> Expr:
+        given, name = self.frame.session.parameters, node.name
+        if given is None:
+            raise PlanError(
+                self.said(node, f"a parameter without a value; pass params={'[...]' if name.isdigit() else '{...}'}")
+            )
+        try:
+            value = given[int(name) - 1] if isinstance(given, Sequence) else given[name]
+        except (LookupError, ValueError):
+            raise PlanError(self.said(node, f"no value for the parameter {name or '?'} in params")) from None
+        return lit(value)
+
+    # values ----------------------------------------------------------------------------------------------------
+
+    def _calculated(self, node: exp.Binary) -> Expr:
+        sign = _ARITHMETIC[type(node)]
+        left, right = node.this, node.expression
+        if sign in "+-":
+            for one, other in ((left, right), (right, left)):
+                if is_interval(other) and (sign == "+" or other is right):
+                    moved = interval_moved(self, one, other, is_back=sign == "-")
+                    if moved is not None:
+                        return moved
+        return calculated(sign, self.bind(left), self.bind(right), self.type_of)
+
+    def _bits(self, node: exp.Binary) -> Expr:
+        return bits(_BITS[type(node)], self.bind(node.this), self.bind(node.expression), self.type_of)
+
+    def _power(self, node: exp.Binary) -> Expr:
+        return called(self, node, "power", self.all([node.this, node.expression]))
+
+    def _negative(self, node: exp.Neg) -> Expr:
+        inner = node.this
+        if isinstance(inner, exp.Literal) and not inner.is_string:
+            return lit(_number(f"-{inner.this}"))
+        value = self.bind(inner)
+        return lit(None, pa.int64()) if pa.types.is_null(self.type_of(value)) else -value
+
+    def _texts(self, node: exp.Expr) -> Expr:
+        parts = list(node.flatten()) if isinstance(node, exp.DPipe) else node.expressions
+        return reduce(lambda left, right: joined_texts(left, right, self.type_of), self.all(parts))
+
+    def _cast(self, node: exp.Cast) -> Expr:
+        wanted = arrow_type(node.args["to"])
+        if pa.types.is_interval(wanted) and isinstance(node.this, exp.Literal):
+            return interval_of(node.this.name, None, self.said(node, ""))
+        value, tried = self.bind(node.this), isinstance(node, exp.TryCast)
+        source = self.type_of(value)
+        if not is_text(source) or not is_constant(value) or is_null(value):
+            return cast(value, source, wanted, tried)
+        try:
+            return lit(text_as(scalar_of(value).as_py(), wanted))
+        except PlanError as error:
+            if tried:
+                return lit(None, wanted)
+            raise PlanError(self.said(node.this, str(error))) from None
+
+    def _case(self, node: exp.Case) -> Expr:
+        of = node.this
+        tested = None if of is None else self.bind(of)
+        conditions, values = [], []
+        for one in node.args["ifs"]:
+            if tested is None:
+                conditions.append(self.condition(one.this, "WHEN"))
+            else:
+                conditions.append(compared("=", tested, self.bind(one.this), self.type_of))
+            values.append(self.bind(one.args["true"]))
+        default = node.args.get("default")
+        return self.chosen(conditions, [*values, lit(None) if default is None else self.bind(default)])
+
+    def _if(self, node: exp.If) -> Expr:
+        other = node.args.get("false")
+        values = [self.bind(node.args["true"]), lit(None) if other is None else self.bind(other)]
+        return self.chosen([self.condition(node.this, "IF")], values)
+
+    def chosen(self, conditions: Sequence[Expr], values: Sequence[Expr]) -> Expr:
+        """Return the value of the first condition that is true, the last value where none is."""
+        values = fitted(values, self.type_of)
+        chain: Any = None
+        for condition, value in zip(conditions, values[:-1], strict=True):
+            chain = when(condition).then(value) if chain is None else chain.when(condition).then(value)
+        found: Expr = chain.otherwise(values[-1])
+        return found
+
+    def _interval(self, node: exp.Interval) -> Expr:
+        unit = node.args.get("unit")
+        if not isinstance(node.this, exp.Literal):
+            return self._no_interval(node)
+        return interval_of(node.this.name, None if unit is None else unit.name, self.said(node, ""))
+
+    def _no_interval(self, node: exp.Expr) -> Expr:
+        raise NotYetSupportedError(
+            self.said(node, "an interval of a column that is not added to a date or a timestamp")
+        )
+
+    def _at_zone(self, node: exp.AtTimeZone) -> Expr:
+        value = self.bind(node.this)
+        zone = self.bind(node.args["zone"])
+        if not is_constant(zone):
+            raise NotYetSupportedError(self.said(node, "the zone of AT TIME ZONE that is no constant, in SQL"))
+        return at_zone(value, self.type_of(value), str(scalar_of(zone).as_py()))
+
+    # lists and structs -----------------------------------------------------------------------------------------
+
+    def _array(self, node: exp.Array) -> Expr:
+        values = fitted(self.all(node.expressions), self.type_of)
+        return array(*values) if values else lit(pa.scalar([], pa.list_(pa.null())))
+
+    def _struct(self, node: exp.Expr) -> Expr:
+        fields = {}
+        for number, one in enumerate(node.expressions):
+            is_named = isinstance(one, exp.PropertyEQ)
+            name = one.this.name if is_named else f"c{number}"
+            fields[name] = self.bind(one.expression if is_named else one)
+        return struct(**fields)
+
+    def _tuple(self, node: exp.Tuple) -> Expr:
+        return struct(**{f"c{number}": one for number, one in enumerate(self.all(node.expressions))})
+
+    def _bracket(self, node: exp.Bracket) -> Expr:
+        value, (place,) = self.bind(node.this), node.expressions
+        data_type = self.type_of(value)
+        if isinstance(place, exp.Slice):
+            begin, end = place.this, place.expression
+            bounds = [lit(1) if begin is None else self.bind(begin), lit(-1) if end is None else self.bind(end)]
+            return LIST_FUNCTIONS["array_slice"]([value, *bounds], None)
+        if pa.types.is_struct(data_type):
+            return self._field(value, place.name, node)
+        if pa.types.is_map(data_type):
+            return value.map.get(self.bind(place))
+        if not is_list(data_type):
+            raise PlanError(
+                self.said(node, f"{shown_type(data_type)}[...] is not defined; lists, structs and maps have parts")
+            )
+        return LIST_FUNCTIONS["array_element"]([value, self.bind(place)], None)
+
+    def _dot(self, node: exp.Dot) -> Expr:
+        return self._field(self.bind(node.this), node.expression.name, node)
+
+    # functions with a syntax of their own ------------------------------------------------------------------------
+
+    def _call(self, node: exp.Anonymous) -> Expr:
+        name = str(node.name).lower()
+        if is_aggregate(node):
+            raise PlanError(self.said(node, _no_aggregate(self.frame, name)))
+        if name in windows.NAMES:
+            raise PlanError(self.said(node, f"{name}() needs OVER (ORDER BY ...)"))
+        given = node.expressions
+        if name == "unnest":
+            said = "unnest() in WHERE, GROUP BY or ORDER BY; write it in a query of FROM"
+            raise NotYetSupportedError(self.said(node, said))
+        if name == "struct_pack":
+            return self._struct(node)
+        if any(isinstance(one, exp.Lambda) for one in given):
+            return called(self, node, name, None)
+        if name in OF_UNITS and len(given) == 3 and isinstance(given[0], exp.Column | exp.Var):
+            given = [exp.Literal.string(given[0].name), *given[1:]]
+        return called(self, node, name, self.all(given))
+
+    def _extract(self, node: exp.Extract) -> Expr:
+        return called(self, node, "date_part", [lit(node.name.lower()), self.bind(node.expression)])
+
+    def _substring(self, node: exp.Substring) -> Expr:
+        start, length = node.args.get("start"), node.args.get("length")
+        if start is None and length is None:
+            raise PlanError(self.said(node, "substring needs a start, as in substring(s, 1, 2)"))
+        given = [node.this, start or exp.Literal.number(1), *([length] if length is not None else [])]
+        return called(self, node, "substring", self.all(given))
+
+    def _trim(self, node: exp.Trim) -> Expr:
+        name = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(str(node.args.get("position") or ""), "btrim")
+        given = [node.this, *([node.expression] if node.args.get("expression") is not None else [])]
+        return called(self, node, name, self.all(given))
+
+    def _position(self, node: exp.StrPosition) -> Expr:
+        return called(self, node, "strpos", self.all([node.this, node.args["substr"]]))
+
+    def _overlay(self, node: exp.Overlay) -> Expr:
+        text, new, start = node.this, node.expression, node.args["from_"]
+        count = node.args.get("for_")
+        given = self.all([text, new, start])
+        width = called(self, node, "length", [given[1]]) if count is None else self.bind(count)
+        before = called(self, node, "substring", [given[0], lit(1), computed(given[2] - 1)])
+        behind = called(self, node, "substring", [given[0], computed(given[2] + width)])
+        return before + given[1] + behind
+
+    def _json(self, node: exp.Expr) -> Expr:
+        return called(self, node, "json_extract_string", [self.bind(node.this), lit(_path(node.expression))])
+
+    def _not_there(self, node: exp.Expr) -> Expr:
+        raise PlanError(self.said(node, _NOT_THERE[type(node)]))
+
+    def _window(self, node: exp.Window) -> Expr:
+        return windows.window(self, node)
+
+    def _ungrouped(self, node: exp.Expr) -> Expr:
+        inner = node.this
+        name = str(inner.name).lower()
+        if is_aggregate(node):
+            raise PlanError(self.said(node, _no_aggregate(self.frame, name)))
+        raise NotYetSupportedError(self.said(node, f"{node.key.upper()} of {name}()"))
+
+    def _query(self, node: exp.Expr) -> Expr:
+        return dependent.scalar(self, node)
+
+    def _exists(self, node: exp.Exists) -> Expr:
+        return dependent.existence(self, node)
+
+    def _moment(self, node: exp.Expr) -> Expr:
+        return called(self, node, _MOMENTS[type(node)], [])
+
+
+_NESTED: Final = "an aggregate of an aggregate; write the inner one in a query of FROM"
+
+
+def _no_aggregate(frame: Frame, name: str) -> str:
+    if frame.place:
+        return f"an aggregate in {frame.place}; write it in HAVING" if frame.place == "WHERE" else _NESTED
+    return f"the aggregate {name}() in this place"
+
+
+def _parts(node: exp.Expr) -> list[exp.Identifier]:
+    """Return the names that dots join."""
+    if isinstance(node, exp.Identifier):
+        return [node]
+    return [part for part in (node.args.get(one) for one in ("catalog", "db", "table", "this")) if part is not None]
+
+
+def _number(text: str) -> int | float | Decimal | pa.Scalar:
+    if "e" in text.lower():
+        return float(text)
+    if "." in text:
+        return Decimal(text)
+    whole = int(text)
+    return whole if -(2**63) <= whole < 2**64 else Decimal(whole)
+
+
+_ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
+
+
+def _unescaped(text: str) -> str:
+    r"""Return a text that is written with backslashes: e'a\\nb'."""
+    return re.sub(r"\\(.)", lambda found: _ESCAPES.get(found[1], found[1]), text, flags=re.DOTALL)
+
+
+def _path(node: exp.Expr) -> str:
+    """Return the path that stands behind ->>."""
+    if isinstance(node, exp.Literal):
+        return str(node.this)
+    return str(node.sql()).strip("'")
+
+
+_MOMENTS: Final[dict[type[exp.Expr], str]] = {
+    exp.CurrentDate: "current_date",
+    exp.CurrentTimestamp: "now",
+    exp.CurrentDatetime: "now",
+    exp.Localtimestamp: "now",
+    exp.CurrentTime: "current_time",
+}
+_NOT_THERE: Final[dict[type[exp.Expr], str]] = {
+    exp.Collate: "COLLATE is not there; texts compare by bytes, write lower(s)",
+    exp.ArrayOverlaps: "&& is not there; write AND, or list_has_any(a, b) of lists",
+    exp.JSONExtract: "-> is not there; write s ->> '$.a', or json_extract_string(s, '$.a')",
+    exp.Glob: "GLOB is not there; write LIKE or regexp_full_match(s, 'pattern')",
+}
+_BINDERS: Final[dict[type[exp.Expr], Callable[[Any, Any], Expr]]] = {
+    exp.Column: Expressions.column,
+    exp.Identifier: Expressions.column,
+    exp.Alias: lambda self, node: self.bind(node.this),
+    exp.Paren: lambda self, node: self.bind(node.this),
+    exp.Literal: Expressions._literal,
+    exp.RawString: lambda _self, node: lit(str(node.this)),
+    exp.ByteString: lambda _self, node: lit(_unescaped(str(node.this))),
+    exp.National: lambda _self, node: lit(str(node.this)),
+    exp.Boolean: lambda _self, node: lit(bool(node.this)),
+    exp.Null: lambda _self, _node: lit(None),
+    exp.Placeholder: Expressions._parameter,
+    exp.Parameter: Expressions._parameter,
+    exp.And: Expressions._connected,
+    exp.Or: Expressions._connected,
+    exp.Not: Expressions._not,
+    **dict.fromkeys(COMPARISONS, Expressions._compared),
+    exp.Is: Expressions._is,
+    exp.Between: Expressions._between,
+    exp.In: Expressions._in,
+    exp.Like: Expressions._like,
+    exp.ILike: Expressions._like,
+    exp.Escape: Expressions._like,
+    exp.RegexpLike: Expressions._matched,
+    exp.RegexpILike: Expressions._matched,
+    exp.RegexpFullMatch: Expressions._matched,
+    **dict.fromkeys(_ARITHMETIC, Expressions._calculated),
+    **dict.fromkeys(_BITS, Expressions._bits),
+    exp.Pow: Expressions._power,
+    exp.Neg: Expressions._negative,
+    exp.BitwiseNot: lambda self, node: called(self, node, "bit_not", [self.bind(node.this)]),
+    exp.DPipe: Expressions._texts,
+    exp.Concat: Expressions._texts,
+    exp.Cast: Expressions._cast,
+    exp.TryCast: Expressions._cast,
+    exp.Case: Expressions._case,
+    exp.If: Expressions._if,
+    exp.Interval: Expressions._interval,
+    exp.AtTimeZone: Expressions._at_zone,
+    exp.Array: Expressions._array,
+    exp.Struct: Expressions._struct,
+    exp.Tuple: Expressions._tuple,
+    exp.Bracket: Expressions._bracket,
+    exp.Dot: Expressions._dot,
+    exp.Anonymous: Expressions._call,
+    exp.Extract: Expressions._extract,
+    exp.Substring: Expressions._substring,
+    exp.Trim: Expressions._trim,
+    exp.StrPosition: Expressions._position,
+    exp.Overlay: Expressions._overlay,
+    exp.SimilarTo: Expressions._full_match,
+    exp.JSONExtractScalar: Expressions._json,
+    **dict.fromkeys(_NOT_THERE, Expressions._not_there),
+    exp.Window: Expressions._window,
+    exp.Filter: Expressions._ungrouped,
+    exp.WithinGroup: Expressions._ungrouped,
+    exp.IgnoreNulls: Expressions._ungrouped,
+    exp.RespectNulls: Expressions._ungrouped,
+    exp.Subquery: Expressions._query,
+    exp.Select: Expressions._query,
+    exp.Exists: Expressions._exists,
+    **dict.fromkeys(_MOMENTS, Expressions._moment),
+}

@@ -1,0 +1,326 @@
+"""Functions of SQL as expressions of ours: handlers of ``function_calls``, which know the types of their arguments.
+
+    of_texts(function)            other values are written as texts
+    cast_to(function, *types)     arguments are cast
+    alike(function)               constant texts and NULL have the type of the other arguments
+
+Held by: tests/sql/test_function_calls.py
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pyarrow as pa
+from sqlglot import exp
+
+from engine.api.expression import Expr
+from engine.api.expressions import lit
+from engine.api.row_functions import coalesce, map_from
+from engine.errors import NotYetSupportedError, PlanError, SchemaError
+from engine.expressions.argument_kinds import is_list
+from engine.sql.arguments import constant_of
+from engine.sql.casts import cast
+from engine.sql.constants import computed, is_constant, scalar_of
+from engine.sql.format_calls import formatted
+from engine.sql.frames import Binder
+from engine.sql.intervals import interval_of
+from engine.sql.list_functions import LIST_FUNCTIONS
+from engine.sql.operators import calculated, fitted, in_utc, is_moment, is_text, joined_texts
+from engine.sql.own_functions import OWN
+from engine.sql.scalar_functions import FUNCTIONS
+from engine.sql.spans import moved, part_of_span, unit_named
+
+Handler = Callable[[Binder, exp.Expr, list[Expr]], Expr]
+
+
+def plainly(function: Callable[[Sequence[Expr], Any], Expr]) -> Handler:
+    """Return a function that takes arguments as they are."""
+    return lambda _binder, _node, given: function(given, None)
+
+
+def of_texts(function: Callable[[Sequence[Expr], Any], Expr], places: Sequence[int] = (0,)) -> Handler:
+    """Return a function of texts: other values at some places are written as texts."""
+
+    def call(binder: Binder, _node: exp.Expr, given: list[Expr]) -> Expr:
+        return function([text_of(binder, one) if at in places else one for at, one in enumerate(given)], None)
+
+    return call
+
+
+def text_of(binder: Binder, value: Expr) -> Expr:
+    """Return a value as a text."""
+    data_type = binder.type_of(value)
+    return value if is_text(data_type) or pa.types.is_null(data_type) else cast(value, data_type, pa.string())
+
+
+def cast_to(function: Callable[..., Any], *wanted: pa.DataType | None) -> Handler:
+    """Return a function whose arguments are cast to types."""
+
+    def call(binder: Binder, _node: exp.Expr, given: list[Expr]) -> Expr:
+        values = [
+            one if kind is None else cast_argument(binder, one, kind)
+            for one, kind in zip(given, (*wanted, *[None] * len(given)), strict=False)
+        ]
+        found: Expr = function(values)
+        return found
+
+    return call
+
+
+def cast_argument(binder: Binder, value: Expr, wanted: pa.DataType) -> Expr:
+    """Return an argument as another type. Raises: SchemaError for one that is none."""
+    source = binder.type_of(value)
+    if pa.types.is_timestamp(wanted) and pa.types.is_timestamp(source) and source.tz is not None:
+        value = value.dt.to_timezone("UTC").dt.with_timezone(None)
+        source = pa.timestamp(source.unit)
+    if pa.types.is_timestamp(wanted) and pa.types.is_timestamp(source) and source.tz is None:
+        return value
+    if is_text(wanted) and is_text(source):
+        return value
+    if (pa.types.is_timestamp(wanted) and not (is_moment(source) or is_text(source))) or (
+        is_text(source) and (pa.types.is_floating(wanted) or pa.types.is_integer(wanted)) and not is_constant(value)
+    ):
+        raise SchemaError("another type")
+    return computed(cast(value, source, wanted))
+
+
+def own(name: str) -> Handler:
+    """Return a function of ``own_functions``."""
+    given, _, function = OWN[name]
+    return cast_to(function, *given)
+
+
+def part(name: str) -> Handler:
+    """Return the function of a part of a date."""
+    return lambda binder, _node, given: date_part(binder, lit(name), given[0])
+
+
+def date_part(binder: Binder, part: Expr, value: Expr) -> Expr:
+    """Return a part of a moment or a span."""
+    data_type = binder.type_of(value)
+    if pa.types.is_duration(data_type):
+        return part_of_span(str(constant_of(part, "a part of a span")), value)
+    if is_text(data_type) and is_constant(value):
+        value = cast_argument(binder, value, pa.timestamp("us"))
+    elif not is_moment(data_type) and not pa.types.is_time(data_type):
+        raise SchemaError("no date")
+    return FUNCTIONS["date_part"]([part, in_utc(value, data_type)], None)
+
+
+def date_trunc(binder: Binder, _node: exp.Expr, given: list[Expr]) -> Expr:
+    """Return the begin of a unit."""
+    value, data_type = given[1], binder.type_of(given[1])
+    if is_text(data_type) and is_constant(value):
+        value, data_type = cast_argument(binder, value, pa.timestamp("us")), pa.timestamp("us")
+    if not is_moment(data_type):
+        raise SchemaError("no date")
+    return FUNCTIONS["date_trunc"]([given[0], in_utc(value, data_type)], None)
+
+
+def unit_of(given: Expr) -> str:
+    """Return the unit that an argument names."""
+    return unit_named(str(constant_of(given, "the unit of a call")))
+
+
+def difference(name: str) -> Handler:
+    """Return the function of the units between two moments."""
+
+    def call(binder: Binder, node: exp.Expr, given: list[Expr]) -> Expr:
+        if len(given) == 2:
+            if name == "date_sub":
+                return added(binder, node, given, is_back=True)
+            days = [cast_argument(binder, one, pa.date32()) for one in given]
+            return days[0].dt.diff(days[1], "days")
+        moments = [cast_argument(binder, one, pa.timestamp("us")) for one in given[1:]]
+        return OWN[name].call([lit(unit_of(given[0])), *moments])
+
+    return call
+
+
+def added(binder: Binder, node: exp.Expr, given: list[Expr], is_back: bool = False) -> Expr:
+    """Return a moment moved by a number of units."""
+    if len(given) == 2:
+        return calculated("-" if is_back else "+", given[0], given[1], binder.type_of)
+    unit, value = unit_of(given[0]), given[2]
+    if is_text(binder.type_of(value)):
+        value = cast_argument(binder, value, pa.timestamp("us"))
+    data_type = binder.type_of(value)
+    if not is_moment(data_type):
+        raise SchemaError("no date")
+    is_date = bool(pa.types.is_date(data_type))
+    return moved(in_utc(value, data_type), given[1], unit, is_date=is_date, is_back=is_back)
+
+
+def months_added(binder: Binder, _node: exp.Expr, given: list[Expr]) -> Expr:
+    """Return a date moved by months."""
+    return moved(cast_argument(binder, given[0], pa.date32()), given[1], "month", is_date=True, is_back=False)
+
+
+def to_date(binder: Binder, _node: exp.Expr, given: list[Expr]) -> Expr:
+    """Return a text as a date."""
+    if len(given) == 1:
+        return cast_argument(binder, given[0], pa.date32())
+    return OWN["strptime"].call(given).cast(pa.date32())
+
+
+def interval(_binder: Binder, node: exp.Expr, given: list[Expr]) -> Expr:
+    """Return an interval of a constant number."""
+    if not is_constant(given[0]):
+        raise NotYetSupportedError("an interval of a column that is not added to a date or a timestamp")
+    unit = str(node.name).lower().removeprefix("to_")
+    return interval_of(str(scalar_of(given[0]).as_py()), unit, "")
+
+
+def moment(data_type: pa.DataType) -> Handler:
+    """Return the function of the query's moment."""
+
+    def call(binder: Binder, _node: exp.Expr, _given: list[Expr]) -> Expr:
+        moment = pa.scalar(binder.frame.session.moment, pa.timestamp("us", "UTC"))
+        return lit(moment.cast(data_type))
+
+    return call
+
+
+def alike(function: Callable[[Sequence[Expr], Any], Expr]) -> Handler:
+    """Return a function of values of one type."""
+    return lambda binder, _node, given: function(fitted(given, binder.type_of), None)
+
+
+def chosen(binder: Binder, _node: exp.Expr, given: list[Expr]) -> Expr:
+    """Return one value or the other."""
+    return binder.chosen([given[0]], given[1:])
+
+
+def second(binder: Binder, _node: exp.Expr, given: list[Expr]) -> Expr:
+    """Return one value where there is one, else the other."""
+    return binder.chosen([given[0].is_not_null()], given[1:])
+
+
+def length(binder: Binder, _node: exp.Expr, given: list[Expr]) -> Expr:
+    """Return the characters of a text, or the elements of a list."""
+    if is_list(binder.type_of(given[0])):
+        return given[0].list.length()
+    return text_of(binder, given[0]).str.length()
+
+
+def joined(binder: Binder, _node: exp.Expr, given: list[Expr]) -> Expr:
+    """Return texts put together; nulls are passed over."""
+    kept = [one for one in given if not pa.types.is_null(binder.type_of(one))]
+    if any(is_list(binder.type_of(one)) for one in kept):
+        return LIST_FUNCTIONS["array_concat"](given, None)
+    texts = [coalesce(text_of(binder, one), "") for one in kept]
+    return FUNCTIONS["str_concat"](texts, None) if len(texts) > 1 else texts[0] if texts else lit("")
+
+
+def separated(binder: Binder, _node: exp.Expr, given: list[Expr]) -> Expr:
+    """Return texts with a separator between them."""
+    values = [text_of(binder, one) for one in given[1:] if not pa.types.is_null(binder.type_of(one))]
+    return FUNCTIONS["concat_ws"]([given[0], *values], None) if values else lit("")
+
+
+def formatted_text(binder: Binder, node: exp.Expr, given: list[Expr]) -> Expr:
+    """Return a text with values in its places."""
+    name = str(node.name).lower()
+    if not is_constant(given[0]):
+        raise NotYetSupportedError(f"{name}() of a format that is no constant; write a || b")
+    pieces = formatted(name, str(scalar_of(given[0]).as_py()), len(given) - 1)
+    parts = [lit(one) if isinstance(one, str) else text_of(binder, given[one + 1]) for one in pieces]
+    found = parts[0] if parts else lit("")
+    for part in parts[1:]:
+        found = joined_texts(found, part, binder.type_of)
+    return computed(found)
+
+
+def bit_not(binder: Binder, _node: exp.Expr, given: list[Expr]) -> Expr:
+    """Return an integer with all bits turned."""
+    if not pa.types.is_integer(binder.type_of(given[0])):
+        raise SchemaError("no integer")
+    return given[0].bit_xor(lit(-1))
+
+
+def modulo(binder: Binder, _node: exp.Expr, given: list[Expr]) -> Expr:
+    """Return the remainder, with the sign of the left side."""
+    return calculated("%", given[0], given[1], binder.type_of)
+
+
+def positive_modulo(binder: Binder, _node: exp.Expr, given: list[Expr]) -> Expr:
+    """Return the remainder that is not negative."""
+    rest = calculated("%", given[0], given[1], binder.type_of)
+    return calculated("%", rest + given[1], given[1], binder.type_of)
+
+
+def of_bits(function: Callable[[Expr, Expr], Expr]) -> Handler:
+    """Return a function of two integers."""
+
+    def call(binder: Binder, _node: exp.Expr, given: list[Expr]) -> Expr:
+        if not all(pa.types.is_integer(binder.type_of(one)) for one in given):
+            raise SchemaError("no integer")
+        return function(given[0], given[1])
+
+    return call
+
+
+def full_match(binder: Binder, _node: exp.Expr, given: list[Expr]) -> Expr:
+    """Return whether a pattern is all of a text."""
+    pattern = computed(lit("^(?:") + given[1] + lit(")$"))
+    return FUNCTIONS["regexp_like"]([text_of(binder, given[0]), pattern], None)
+
+
+def row(_binder: Binder, _node: exp.Expr, given: list[Expr]) -> Expr:
+    """Return a struct of values without names."""
+    return LIST_FUNCTIONS["struct"](given, None)
+
+
+def map_of(_binder: Binder, _node: exp.Expr, given: list[Expr]) -> Expr:
+    """Return a map of keys and values."""
+    return map_from(*given)
+
+
+def of_lists(name: str, count: int = 1) -> Handler:
+    """Return a function of lists whose first arguments are lists."""
+
+    def call(binder: Binder, _node: exp.Expr, given: list[Expr]) -> Expr:
+        if not all(is_list(binder.type_of(one)) for one in given[:count]):
+            raise SchemaError("no list")
+        return LIST_FUNCTIONS[name](given, None)
+
+    return call
+
+
+def contained(binder: Binder, _node: exp.Expr, given: list[Expr]) -> Expr:
+    """Return whether a list has a value."""
+    values, value = given
+    data_type = binder.type_of(values)
+    if not is_list(data_type):
+        raise SchemaError("no list")
+    if is_text(binder.type_of(value)) and is_constant(value) and not is_text(data_type.value_type):
+        value = computed(cast(value, pa.string(), data_type.value_type))
+    return values.list.contains(value)
+
+
+def prepended(binder: Binder, node: exp.Expr, given: list[Expr]) -> Expr:
+    """Return a list with a value in front."""
+    given = given if is_list(binder.type_of(given[1])) else given[::-1]
+    return LIST_FUNCTIONS["array_prepend"](given, None)
+
+
+def of_constants(function: Callable[..., Any]) -> Handler:
+    """Return a function that columns do not have."""
+
+    def call(_binder: Binder, node: exp.Expr, given: list[Expr]) -> Expr:
+        if not all(map(is_constant, given)):
+            raise NotYetSupportedError(f"the function {node.name.lower()}() of columns")
+        try:
+            return lit(function(*(scalar_of(one).as_py() for one in given)))
+        except (TypeError, ValueError) as error:
+            raise PlanError(f"{node.name.lower()}(): {error}") from None
+
+    return call
+
+
+def series(*numbers: int) -> list[int]:
+    """Return the numbers from one to another, which is among them."""
+    start, stop, step = (0, numbers[0], 1) if len(numbers) == 1 else (*numbers, 1)[:3]
+    return list(range(start, stop + (1 if step > 0 else -1), step))

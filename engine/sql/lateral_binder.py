@@ -1,0 +1,112 @@
+"""Relations that depend on the rows before them: LATERAL and unnest().
+
+Held by: tests/sql/test_subqueries.py
+Held by: tests/sql/test_unnested.py
+"""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from engine.api.expression import Expr
+from engine.api.expressions import col
+from engine.errors import NotYetSupportedError, PlanError
+from engine.expressions.argument_kinds import is_list
+from engine.sql.data_types import shown_type
+from engine.sql.dependent import bound, keys_of
+from engine.sql.dialect import sentence
+from engine.sql.expression_binder import Expressions
+from engine.sql.frames import Context, Frame, Way
+from engine.sql.join_binder import kind_of, pair_frame
+from engine.sql.joins import joined, split
+from engine.sql.relations import Rows, aliased
+from engine.sql.scopes import Named, Scope, ScopeTable
+
+
+def of_lateral(node: exp.Lateral) -> exp.Expr:
+    """Return the relation behind LATERAL."""
+    inner: exp.Expr = node.this
+    if node.args.get("alias") is not None:
+        inner.set("alias", node.args["alias"])
+    return inner
+
+
+def beside(left: Rows, join: exp.Join, context: Context) -> Rows:
+    """Return the rows with those of a relation that depends on them."""
+    node = join.this
+    inner = of_lateral(node) if isinstance(node, exp.Lateral) else node
+    if isinstance(inner, exp.Unnest):
+        return unnested(left, join if inner is node else _with_this(join, inner), context)
+    how = kind_of(join, context)
+    if how not in ("inner", "left"):
+        raise NotYetSupportedError(sentence(node, f"{how.upper()} JOIN LATERAL", context.session.text))
+    frame = Frame(context, left.data, left.scope, left.carried)
+    binder = Expressions(frame)
+    query = inner.this if isinstance(inner, exp.Subquery) and not inner.args.get("order") else inner
+    found, dependent = bound(binder, query, (Way.EQUALITIES, Way.DOMAIN))
+    left = left._replace(data=frame.data)
+    keys = keys_of(found, dependent)
+    right = aliased(found._replace(carried={}), inner, context)
+    on = join.args.get("on")
+    rest: Expr | None = None
+    if on is not None:
+        pair = pair_frame(left, right, context)
+        more, rest = split(Expressions(pair).condition(on, "ON"), left.data.columns, right.data.columns)
+        keys += more
+    data = joined(left.data, right.data, how, keys, rest)
+    return Rows(data, left.scope + right.scope, left.carried)
+
+
+def _with_this(join: exp.Join, inner: exp.Expr) -> exp.Join:
+    return exp.Join(this=inner, **{name: value for name, value in join.args.items() if name != "this"})
+
+
+def unnested(left: Rows, join: exp.Join, context: Context) -> Rows:
+    """Return the rows of the left side, one for each element of a list."""
+    node, session = join.this, context.session
+    how = kind_of(join, context)
+    if how not in ("inner", "left") and not is_comma(join):
+        raise NotYetSupportedError(sentence(node, f"{how.upper()} JOIN unnest()", session.text))
+    if len(node.expressions) > 1:
+        raise NotYetSupportedError(
+            sentence(node, "several lists in one unnest(); write one unnest() for each", session.text)
+        )
+    frame = Frame(context, left.data, left.scope, left.carried)
+    binder = Expressions(frame)
+    value = binder.bind(node.expressions[0])
+    data_type = frame.type_of(value)
+    if not is_list(data_type):
+        raise PlanError(binder.said(node.expressions[0], f"unnest() of {shown_type(data_type)}, which is no list"))
+    on = join.args.get("on")
+    has_condition = on is not None and not (isinstance(on.unnest(), exp.Boolean) and on.unnest().this)
+    if on is not None and has_condition and how == "left":
+        raise NotYetSupportedError(
+            sentence(on, "unnest() joined ON a condition; write ON TRUE, and the condition in WHERE", session.text)
+        )
+    alias = node.args.get("alias")
+    names = [one.name for one in alias.columns] if alias is not None else []
+    offset = node.args.get("offset")
+    element, position = session.names.unique("element"), session.names.unique("position") if offset else ""
+    data = frame.data.with_columns(**{element: value}).explode(element, position or None, keep_empty=how == "left")
+    if position:
+        data = data.with_columns(**{position: col(position) + 1})
+    table = node.alias or "unnest"
+    shown = [Named(names[0] if names else "unnest", element)]
+    if position:
+        shown.append(Named(offset.name if isinstance(offset, exp.Identifier) else "ordinality", position))
+    found = Rows(data, left.scope + Scope((ScopeTable(table, tuple(shown)),)), left.carried)
+    if on is not None and has_condition:
+        filtered = Frame(context, found.data, found.scope, found.carried)
+        condition = Expressions(filtered).condition(on, "ON")
+        found = found._replace(data=filtered.data.filter(condition))
+    return found
+
+
+def is_comma(join: exp.Join) -> bool:
+    """Return whether a join is a comma."""
+    return not any(join.args.get(one) for one in ("on", "using", "kind", "side", "method"))
+
+
+def depends_on_rows(node: exp.Expr) -> bool:
+    """Return whether a relation depends on the rows before it."""
+    return isinstance(node, exp.Lateral | exp.Unnest)

@@ -1,0 +1,102 @@
+"""Queries of WITH, and how often each is made.
+
+A query that is used several times is one data set with several uses if it is mostly aggregates, or joins: what is
+read by each use of another one is pruned and filtered for it. So is a use with a condition of its own, such as
+x.year = 2001; the optimizer finds what such uses have in common.
+
+Held by: tests/sql/test_queries.py
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sqlglot import exp
+
+from engine.api.expressions import col
+from engine.errors import NotYetSupportedError
+from engine.sql.aggregates import aggregates_in
+from engine.sql.dialect import sentence
+from engine.sql.frames import Bound, Context
+
+
+def with_named(node: exp.Expr, context: Context) -> Context:
+    """Return a context with the queries of a WITH clause."""
+    clause = node.args.get("with_")
+    if clause is None:
+        return context
+    if clause.args.get("recursive") and any(_names_itself(one) for one in clause.expressions):
+        said = "WITH RECURSIVE, whose query looks at its own rows (write a loop in Python over env.sql)"
+        raise NotYetSupportedError(sentence(clause, said, context.session.text))
+    for one in clause.expressions:
+        context = replace(context, ctes={**context.ctes, one.alias.lower(): (one, context)})
+    return context
+
+
+def _names_itself(node: exp.CTE) -> bool:
+    return any(table.name.lower() == node.alias.lower() and not table.db for table in node.this.find_all(exp.Table))
+
+
+def bind_named(node: exp.CTE, context: Context, used: Context, use: exp.Table) -> Bound:
+    """Return the query of a name of WITH, where it is used."""
+    session = context.session
+    is_kept = _is_kept(node.this) and not _is_filtered(use)
+    if is_kept and id(node) in session.known:
+        found = session.known[id(node)]
+        names = [session.names.unique(name) for name in found.columns]
+        data = found.data.select([col(own).alias(name) for own, name in zip(found.columns, names, strict=True)])
+        return found._replace(data=data, columns=tuple(names))
+    found = session.bind_query(node.this, context)
+    if found.carried and context.dependent is not used.dependent:
+        said = "a query of WITH that looks at columns outside, within another such query"
+        raise NotYetSupportedError(sentence(node, said, session.text))
+    if is_kept and not found.carried:
+        names = list(dict.fromkeys(found.columns))
+        found = found._replace(data=found.data.select(names))
+        session.known[id(node)] = found
+    return found
+
+
+def _is_kept(node: exp.Expr) -> bool:
+    """Return whether a query that is used several times is made once: see above."""
+    below = beside = joins = 0
+    for select in node.find_all(exp.Select):
+        from_ = select.args.get("from_")
+        tables = [from_.this] if from_ is not None else []
+        inner_joins = select.args.get("joins") or ()
+        tables += [one.this for one in inner_joins]
+        joins += len(inner_joins)
+        is_grouped = select.args.get("group") is not None or any(aggregates_in(one) for one in select.expressions)
+        count = sum(isinstance(one, exp.Table) for one in tables)
+        is_below = is_grouped or _is_below(select, node)
+        below, beside = below + count * is_below, beside + count * (not is_below)
+    return below > beside or (below == 0 and joins > 0)
+
+
+def _is_filtered(use: exp.Table) -> bool:
+    """Return whether a SELECT has a condition of a table alone, with constants."""
+    select, name = use.parent_select, use.alias_or_name.lower()
+    if select is None:
+        return False
+    where = select.args.get("where")
+    conditions = [where.this] if where is not None else []
+    conditions += [one.args["on"] for one in select.args.get("joins") or () if one.args.get("on") is not None]
+    for condition in conditions:
+        for part in condition.unnest().flatten() if isinstance(condition.unnest(), exp.And) else [condition]:
+            columns = list(part.find_all(exp.Column))
+            if columns and all(one.table.lower() == name for one in columns) and part.find(exp.Literal) is not None:
+                return True
+    return False
+
+
+def _is_below(select: exp.Expr, root: exp.Expr) -> bool:
+    parent = select.parent
+    while parent is not None and select is not root:
+        if isinstance(parent, exp.Select) and (
+            parent.args.get("group") is not None or any(aggregates_in(one) for one in parent.expressions)
+        ):
+            return True
+        if parent is root:
+            return False
+        parent = parent.parent
+    return False

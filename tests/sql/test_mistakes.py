@@ -1,0 +1,179 @@
+"""What is wrong with a text is said in one sentence, with its place, with names that are near, and in words of SQL."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from engine import Environment, NotYetSupportedError, PlanError
+
+SAID = {
+    'SELEC k FROM t': 'line 1, column 1: expected: an SQL statement, found: SELEC; did you mean SELECT for SELEC?',
+    'SELECT k FORM t': 'line 1, column 15: expected: end of statement, found: t; did you mean FROM for FORM?',
+    'SELECT k\nFROM t\nWHER k = 1': (
+        'line 3, column 6: expected: end of statement, found: k; did you mean WHERE for WHER?'
+    ),
+    'SELECT k FROM t WHERE (k = 1': 'line 1, column 28: expected: ), found: the end',
+    "SELECT 'abc FROM t": 'line 1, column 8: unterminated string literal',
+    'SELECT k FROM t WHERE k BETWEEN 1': 'line 1, column 33: between is not complete, found: the end',
+    'SELECT k FROM t;; SELECT 1': 'line 1, column 16: more than one statement',
+    "SELECT s LIKE 'a' ESCAPE '!' AS x, k FORM t": (
+        'line 1, column 43: expected: end of statement, found: t; did you mean FROM for FORM?'
+    ),
+    'SHOW TABELS': 'line 1, column 1: SHOW is followed by TABLES',
+    'SELECT kk FROM t': 'line 1, column 8: no column kk; did you mean k? (there are k, v, s)',
+    "SELECT k,\n  'vv' AS vv, t.vv\nFROM t": (
+        'line 2, column 15: no column t.vv; did you mean v? (there are k, v, s)'
+    ),
+    'SELECT k FROM t WHERE x.zz = 1': 'line 1, column 23: no column x.zz (there are k, v, s)',
+    'SELECT k FROM "a.parquet"': (
+        "line 1, column 15: no table a.parquet; a file stands in single quotes: FROM 'a.parquet'"
+    ),
+    'SELECT k FROM nowhere': 'line 1, column 15: no table nowhere (there are t, u, e, n)',
+    'SELECT k FROM t JOIN uu ON t.k = uu.k': (
+        'line 1, column 22: no table uu; did you mean u? (there are t, u, e, n)'
+    ),
+    'SELECT lenght(s) FROM t': 'line 1, column 8: no function lenght; did you mean length or len?',
+    'SELECT nonsense(k) FROM t': 'line 1, column 8: no function nonsense',
+    'SELECT row_number() FROM t': 'line 1, column 8: row_number() needs OVER (ORDER BY ...)',
+    'SELECT k FROM t JOIN u ON t.k = u.k': (
+        'line 1, column 8: column k is in several tables; write which one, as in t.k'
+    ),
+    'SELECT k, v FROM t GROUP BY k': 'line 1, column 11: column v is neither in GROUP BY nor in an aggregate',
+    'SELECT k FROM t HAVING v > 1': 'line 1, column 24: column v is neither in GROUP BY nor in an aggregate',
+    'SELECT k FROM t WHERE sum(v) > 1': 'line 1, column 23: an aggregate in WHERE; write it in HAVING',
+    'SELECT k + s FROM t': 'line 1, column 8: BIGINT + VARCHAR is not defined; cast one side',
+    'SELECT k FROM t WHERE s LIKE 5': 'line 1, column 23: VARCHAR LIKE BIGINT is not defined; cast one side',
+    'SELECT sum(s) FROM t': 'line 1, column 8: no function has these types of arguments: sum(VARCHAR)',
+    "SELECT k FROM t WHERE k = 'abc'": "line 1, column 23: 'abc' is no BIGINT",
+    "SELECT DATE '2024-13-01'": "line 1, column 13: '2024-13-01' is no DATE",
+    'SELECT k::foo FROM t': 'line 1, column 8: no type foo',
+    'SELECT substring(s) FROM t': 'line 1, column 18: substring needs a start, as in substring(s, 1, 2)',
+    'SELECT NOT k FROM t': 'line 1, column 12: NOT takes a condition, this is BIGINT; write = ... or IS NOT NULL',
+    'SELECT k FROM t LIMIT -1': 'line 1, column 24: LIMIT -1 is negative',
+    'SELECT k FROM t UNION SELECT k, w FROM u': 'line 1, column 30: both sides of UNION need as many columns',
+    'SELECT k FROM t WHERE k IN (SELECT k, w FROM u)': (
+        'line 1, column 23: a query of one column is needed here, not of 2; for several write EXISTS (SELECT '
+    ),
+    'SELECT k FROM t GROUP k': 'line 1, column 23: expected: end of statement, found: k; write GROUP BY',
+    'SELECT sum(v) OVER (ORDER BY k ROWS 1 PRECEEDING) FROM t': (
+        'line 1, column 39: expected: ), found: PRECEEDING; did you mean PRECEDING for PRECEEDING?'
+    ),
+    'SELECT k FROM t WHERE s = "abc"': (
+        "line 1, column 27: no column abc (there are k, v, s); a text stands in single quotes: 'abc'"
+    ),
+    'SELECT CAST(k AS INTT) FROM t': 'line 1, column 13: no type INTT; did you mean INT or BIGINT?',
+    'SELECT * FROM t, t': 'line 1, column 18: t stands twice in FROM; give each a name, as in t AS a, t AS b',
+    'SELECT k FROM t a LEFT JOIN u b': (
+        'line 1, column 29: a join that keeps rows needs ON a.k = b.k, or USING (k)'
+    ),
+    'SELECT k FROM t WHERE k': (
+        'line 1, column 23: WHERE takes a condition, this is BIGINT; write = ... or IS NOT NULL'
+    ),
+    "SELECT INTERVAL '1 dya' + DATE '2024-01-01'": "'1 dya' is no INTERVAL; write INTERVAL '1 day'",
+    'SELECT sum(sum(k)) FROM t': (
+        'line 1, column 12: an aggregate of an aggregate; write the inner one in a query of FROM'
+    ),
+    'SELECT k FROM t WHERE rank() OVER (ORDER BY k) = 1': (
+        'line 1, column 23: a function over a window in WHERE; write it in QUALIFY'
+    ),
+    "SELECT extract(yeer FROM DATE '2024-01-01')": (
+        "'yeer' is not a part of a date; did you mean year? (there are year, quarter, month, week, day, hour,"
+    ),
+    "SELECT date_trunc('mounth', DATE '2024-01-01')": (
+        "'mounth' is not a unit of date_trunc; did you mean month? (there are year, quarter, month, week, day"
+    ),
+    'SELECT k FROM t LIMIT (SELECT 2)': 'line 1, column 31: LIMIT and OFFSET take a constant that is not negative',
+    "SELECT k FROM t LIMIT 'a'": 'line 1, column 23: LIMIT takes a number of rows',
+    'SELECT substr(s, 1, 2, 3) FROM t': 'line 1, column 8: substr() has 4 arguments here and takes 2 or 3',
+    'SELECT year(k) FROM t': 'line 1, column 8: no function has these types of arguments: year(BIGINT)',
+    'SELECT k,\n  sign(s) FROM t': 'line 2, column 3: no function has these types of arguments: sign(VARCHAR)',
+    'SELECT k,\n  strftime(k) FROM t': 'line 2, column 3: strftime() has 1 arguments here and takes 2',
+    'SELECT list_append([1]) FROM t': 'line 1, column 8: list_append() has 1 arguments here and takes 2',
+    'SELECT TOP 5 k FROM t': 'line 1, column 12: expected: end of statement, found: 5',
+    'SELECT k FROM t ORDER BY s COLLATE NOCASE': (
+        'line 1, column 26: COLLATE is not there; texts compare by bytes, write lower(s)'
+    ),
+    "SELECT k FROM t PIVOT (sum(v) FOR s IN ('a'))": (
+        'line 1, column 15: PIVOT and UNPIVOT are not there; write sum(CASE WHEN ...), or data.pivot(...) in '
+    ),
+    "SELECT s -> 'a' FROM t": (
+        "line 1, column 8: -> is not there; write s ->> '$.a', or json_extract_string(s, '$.a')"
+    ),
+    'SELECT k && v FROM t': 'line 1, column 8: && is not there; write AND, or list_has_any(a, b) of lists',
+    'SHOW TABLES': 'line 1, column 1: SHOW TABLES is no query; write list(env.tables)',
+    '': 'there is no statement in the text',
+}  # fmt: skip
+
+
+def without_place(said: str, wanted: str) -> str:
+    """Return what was said, with its place if one is wanted: some have one by the only word that it may be about."""
+    said = said.removeprefix("sql: ")
+    return said if wanted.startswith("line") else re.sub(r"^line \d+, column \d+: ", "", said)
+
+
+@pytest.mark.parametrize("query", SAID)
+def test_what_is_wrong_is_said_with_its_place(environment: Environment, query: str) -> None:
+    with pytest.raises(PlanError) as caught:
+        environment.sql(query)
+    assert without_place(str(caught.value), SAID[query]).startswith(SAID[query])
+    assert "\n" not in str(caught.value)
+
+
+NOT_THERE = {
+    'INSERT INTO t VALUES (1)': (
+        'INSERT (a query begins with SELECT, FROM, WITH or VALUES; write data.write_parquet(path, mode=...))'
+    ),
+    'EXPLAIN SELECT 1': (
+        "EXPLAIN (a query begins with SELECT, FROM, WITH or VALUES; write env.sql('SELECT ...').explain())"
+    ),
+    'CREATE TABEL x AS SELECT 1': (
+        "CREATE (a query begins with SELECT, FROM, WITH or VALUES; write env.register(name, env.sql('SELECT ...')))"
+    ),
+    'SELECT k FROM t FETCH FIRST 3 ROWS WITH TIES': 'line 1, column 8: FETCH FIRST ... WITH TIES',
+    'SELECT k FROM t USING SAMPLE 10': (
+        'line 1, column 8: USING SAMPLE (write data.sample(fraction, seed) in Python)'
+    ),
+    'SELECT t.k FROM t ASOF JOIN u ON t.k >= u.k': (
+        'line 1, column 29: ASOF JOIN (write data.asof_join(...) in Python)'
+    ),
+    'SELECT count(DISTINCT k, v) FROM t': (
+        'line 1, column 8: count(DISTINCT a, b) in SQL (write count(*) of a SELECT DISTINCT a, b)'
+    ),
+    'SELECT list_transform([1], y -> y + 1)': (
+        'line 1, column 8: list_transform() with a function (write data.map(...) or data.with_columns(...) in'
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("query", NOT_THERE)
+def test_what_is_not_there_is_said_with_what_to_write(environment: Environment, query: str) -> None:
+    with pytest.raises(NotYetSupportedError) as caught:
+        environment.sql(query)
+    assert without_place(str(caught.value), NOT_THERE[query]).startswith(NOT_THERE[query])
+
+
+def test_of_many_columns_some_are_named(environment: Environment) -> None:
+    columns = ", ".join(f"{number} AS c{number}" for number in range(40))
+    with pytest.raises(PlanError, match=r"no column x9; did you mean c9.*c11 and 28 more\)$"):
+        environment.sql(f"SELECT x9 FROM (SELECT {columns}) AS wide")
+
+
+def test_columns_without_a_name_are_called_as_they_are_written(environment: Environment) -> None:
+    assert environment.sql("SELECT k + 1, s || 'x' FROM t").columns == ["k + 1", "s || 'x'"]
+
+
+@pytest.mark.parametrize(
+    ("query", "place"),
+    [
+        ("SELECT k,\n  ntile(k) OVER (ORDER BY k) FROM t", "line 2, column 3"),
+        ("SELECT date_trunc(s, DATE '2024-01-01') FROM t", "line 1, column 8"),
+        ("SELECT k FROM t ORDER BY sum(k) OVER (ORDER BY k GROUPS 1 PRECEDING)", "line 1, column 26"),
+    ],
+)
+def test_what_is_refused_later_has_the_place_of_the_word_that_it_names(
+    environment: Environment, query: str, place: str
+) -> None:
+    with pytest.raises(NotYetSupportedError, match=f"^sql: {place}: "):
+        environment.sql(query)

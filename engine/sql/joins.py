@@ -16,9 +16,11 @@ from typing import Final
 
 from engine.api.data_set import DataSet
 from engine.api.data_set_values import with_mark
+from engine.api.exact_keys import as_equals_compares
 from engine.api.expression import Expr
 from engine.api.expressions import col, lit
 from engine.errors import NotYetSupportedError
+from engine.expressions.infer import infer_type
 from engine.sql.column_names import ColumnNames, Relation
 from engine.sql.join_conditions import JoinCondition, JoinKey
 
@@ -90,12 +92,19 @@ def joined(left: DataSet, right: DataSet, how: str, condition: JoinCondition, nu
     if not condition.keys and condition.rest is None:
         condition = condition._replace(rest=None if how == "inner" else lit(True))
         how = "cross" if how == "inner" else how
+    keys = [_as_equals_compares(left, right, key) for key in condition.keys]
     return left.join(
         right,
-        left_on=[key.left for key in condition.keys] or None,
-        right_on=[key.right for key in condition.keys] or None,
+        left_on=[one for one, _ in keys] or None,
+        right_on=[other for _, other in keys] or None,
         null_safe=[key.null_safe for key in condition.keys] or False,
         how=how,
         condition=condition.rest,
         null_aware=null_aware,
     )
+
+
+def _as_equals_compares(left: DataSet, right: DataSet, key: JoinKey) -> tuple[Expr, Expr]:
+    one, other = key.left.expression, key.right.expression
+    found = as_equals_compares((one, infer_type(one, left.schema)), (other, infer_type(other, right.schema)))
+    return (key.left, key.right) if found is None else (Expr(found[0]), Expr(found[1]))

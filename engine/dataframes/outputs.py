@@ -26,7 +26,7 @@ from engine.commit.decision import DecidedOutput, Decision
 from engine.commit.publish import publish
 from engine.commit.targets import target_named
 from engine.connectors.partition_runs import PartitionRuns
-from engine.connectors.sink_writer import open_sink_writer
+from engine.connectors.sink_writer import finished, open_sink_writer
 from engine.dataframes.carried_types import from_carried
 from engine.dataframes.frame import Frame
 from engine.expressions.schema_bridge import to_arrow_schema
@@ -153,7 +153,7 @@ class WriteFiles(OfTheDriver):
         return bool(wanted) and size_of(f"{self.staging}/{name}") >= wanted
 
     def _finished(self, writer: SinkWriter, partition: int, name: str, folder: str) -> bytes:
-        row_count, size_bytes, statistics = writer.finish()
+        row_count, size_bytes, statistics = finished(writer)
         return msgspec.json.encode(
             StagedFile(self.sink_index, partition, name, row_count, size_bytes, statistics, folder)
         )

@@ -325,7 +325,8 @@ class SourceCalls(ABC):
             self._check_places(call, found[0].paths)
             return self._source(*found, rate_limit)
         listed = places if isinstance(places, list) else [places]
-        return self._source(*entry.source(request._replace(paths=tuple(map(os.fspath, listed)))), rate_limit)
+        named = request._replace(paths=tuple(os.fspath(one) for one in listed))
+        return self._source(*entry.source(named), rate_limit)
 
     def _check_places(self, call: str, paths: Sequence[str]) -> None:
         """Raise PlanError for files of a store where Spark reads."""

@@ -180,7 +180,7 @@ def said(error: Exception, text: str, tables: Collection[str]) -> str:
             sentence, word = saying(found, tables)
             in_quotes = saying is _no_column and f'"{found[1].replace(chr(34), "")}"' in text
             hint = f"; a text stands in single quotes: '{found[1].replace(chr(34), '')}'" if in_quotes else ""
-            place = place_of(word, text)
+            place = _place_of_table(word, text) if saying is _no_table else place_of(word, text)
             name = "" if place or not word.endswith("(") else _written_as(word.removesuffix("("), text)
             if name:
                 place, sentence = place_of(f"{name}(", text), f"{name}(): {sentence}"
@@ -218,6 +218,15 @@ def place_of(word: str, text: str) -> str:
     if place is None:
         return ""
     return _at("".join(token.text for token in found[:place]))
+
+
+def _place_of_table(name: str, text: str) -> str:
+    """Return the place of a name behind FROM, JOIN or a comma; else where it is first."""
+    found = tokens(text)
+    places = list(_places(found, name)) if name else []
+    behind = (at for at in places if words_from(found, before(found, at), 1) in (["FROM"], ["JOIN"], [","]))
+    place = next(behind, places[0] if places else None)
+    return "" if place is None else _at("".join(token.text for token in found[:place]))
 
 
 def with_place(sentence: str, text: str) -> str:
@@ -296,6 +305,9 @@ def in_sql(sentence: str) -> str:
 
 def _unknown(kind: str, name: str, known: Collection[str]) -> str:
     names = list(dict.fromkeys(known))
+    quoted = next((each for each in names if each != name and each.lower() == _last(name)), "")
+    if quoted:
+        return f'no {kind} {name}; quote it, "{quoted}": names without quotes are read in lower case'
     close = get_close_matches(_last(name).lower(), names, cutoff=0.5)
     shown = names[:_SHOWN_NAMES]
     more = f" and {len(names) - len(shown)} more" if len(names) > len(shown) else ""

@@ -29,6 +29,7 @@ SAID = {
     'SELECT k FROM "a.parquet"': "no table parquet; a file stands in single quotes: FROM 'path.parquet'",
     "SELECT k FROM nowhere": "line 1, column 15: no table nowhere (there are t, u, e, n)",
     "SELECT k FROM t JOIN uu ON t.k = uu.k": "line 1, column 22: no table uu; did you mean u?",
+    "SELECT uu FROM t JOIN uu ON t.k = uu.k": "line 1, column 23: no table uu; did you mean u?",
     "SELECT lenght(s) FROM t": "line 1, column 8: no function lenght; did you mean length",
     "SELECT nonsense(k) FROM t": "line 1, column 8: no function nonsense",
     "SELECT row_number() FROM t": "line 1, column 8: row_number() needs OVER",
@@ -127,6 +128,16 @@ def test_of_many_columns_some_are_named(environment: Environment) -> None:
     columns = ", ".join(f"{number} AS c{number}" for number in range(40))
     with pytest.raises(PlanError, match=r"no column x9; did you mean c9.*c11 and 28 more\)$"):
         environment.sql(f"SELECT x9 FROM (SELECT {columns}) AS wide")
+
+
+def test_a_name_that_needs_quotes_is_shown_with_them(environment: Environment) -> None:
+    environment.register("Orders", environment.sql('SELECT 1 AS "Big"'))
+    for query, said in (
+        ("SELECT 1 FROM ORDERS", 'line 1, column 15: no table orders; quote it, "Orders"'),
+        ('SELECT Big FROM "Orders"', 'line 1, column 8: no column big; quote it, "Big": names without quotes'),
+    ):
+        with pytest.raises(PlanError, match=said):
+            environment.sql(query)
 
 
 def test_columns_without_a_name_are_called_as_they_are_written(environment: Environment) -> None:

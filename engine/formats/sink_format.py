@@ -1,7 +1,7 @@
 """SinkFormat: the answers of one format that rows are written as, in one place.
 
     caller                    asks the entry                            without an answer of its own
-    calls that write          call, checked                             write_NAME, any rows and options
+    calls that write          call, checked                             any rows, no compression
     rows added to files       found_schema, stored_schema               files that are there are not looked at
                               fits, is_by_place, check_added            columns of the same types are read together
     JobMaster                 target                                    files in a folder, by its file system
@@ -21,18 +21,23 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, ClassVar, Final, Protocol, runtime_checkable
 
 import msgspec
 
 from engine.commit.decision import DecidedOutput
 from engine.commit.output_target import OutputTarget
 from engine.commit.targets import target_of_path
+from engine.errors import ConfigurationError
 from engine.graph.deployment import StagedFile
 from engine.graph.source_spec import SinkSpec
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+
+#: formats that have a call of their own, write_NAME
+CALLS: Final = frozenset({"csv", "parquet", "records", "text", "json", "ipc", "orc"})
 
 
 class SinkWriter(Protocol):
@@ -90,7 +95,8 @@ class SinkFormat(ABC):
     @property
     def call(self) -> str:
         """The call that writes it, for errors."""
-        return f"write_{self.name.partition('_')[0]}"
+        name = self.name.partition("_")[0]
+        return f"write_{name}" if name in CALLS else f"{self.name}: write"
 
     # ---- calls that write
 
@@ -99,6 +105,8 @@ class SinkFormat(ABC):
 
         Raises: SchemaError (columns that the format has not), ConfigurationError (options).
         """
+        if spec.compression:
+            raise ConfigurationError(f"{self.call}: the format takes no compression=; leave it out")
         return spec
 
     # ---- rows that are added to files

@@ -19,6 +19,7 @@ data_set.py            DataSet: an immutable handle on a node; its calls are in 
 projections.py         select, with_columns, drop, rename
 joins.py               join, union
 join_keys.py           keys of joins: expressions, null-safe ones, names that both sides have
+exact_keys.py          keys of two types: the type in which both are compared exactly
 compared_columns.py    what conditions of joins compare, as columns
 asof_joins.py          asof_join
 null_aware_joins.py    NOT IN by several keys

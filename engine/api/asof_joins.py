@@ -40,7 +40,7 @@ def asof_node(left: LogicalNode, right: LogicalNode, match: AsofMatch, suffix: s
     by = [] if match.by is None else flattened([match.by])
     pairs = [*((one, one) for one in by), time]
     merged = [*([True] * len(by)), match.on is not None]
-    sides = keyed_sides(left, right, pairs, merged, suffix)
+    sides = keyed_sides(left, right, pairs, merged, suffix, totals=[*([False] * len(by)), True])
     compared = sides.left.schema.field(sides.left_keys[-1]).type
     direction = _direction(match.direction)
     if direction is AsofDirection.NEAREST and not _has_distances(compared):

@@ -27,11 +27,13 @@ from engine.errors import SchemaError
 from engine.expressions.common_type import common_type
 from engine.expressions.infer import infer_type
 from engine.expressions.literals import make_literal
+from engine.expressions.schema_bridge import type_to_ipc
 from engine.expressions.text import expression_text
 from engine.graph.expression import (
     AggregateCall,
     Call,
     Case,
+    Cast,
     ColumnRef,
     Expression,
     FromDataSet,
@@ -92,8 +94,8 @@ def filtered_by_membership(
         test = part.arguments[0] if isinstance(part, Call) and is_not else part
         if isinstance(test, FromDataSet) and test.tested is not None and not has_data_set(test.tested):
             other = known(test.number)
-            _check_comparable(test.tested, node, other)
-            keys = JoinKeys(left_on=[Expr(test.tested)], right_on=[Expr(ColumnRef(other.schema.names[0]))])
+            tested, value = _compared(test.tested, node, other)
+            keys = JoinKeys(left_on=[Expr(tested)], right_on=[Expr(value)])
             node = join_node(node, other, "anti" if is_not else "semi", keys, null_aware=is_not)
         else:
             rest = part if rest is None else Call("and", (rest, part))
@@ -128,15 +130,13 @@ def with_mark(node: LogicalNode, tested: Expr, other: LogicalNode, mark: str) ->
 
     Null where that is unknown: a null among the values, or the value itself, and there are any.
     """
-    _check_comparable(tested.expression, node, other)
-    (column,) = other.schema.names
+    compared, value = _compared(tested.expression, node, other)
     key, found, rows, values = (free_name(f"__{name}", node.schema) for name in ("key", "found", "rows", "values"))
-    wanted = project_node(other, [NamedExpression(key, ColumnRef(column))], "is_in")
+    wanted = project_node(other, [NamedExpression(key, value)], "is_in")
     different = aggregate_node(wanted, (key,), ())
     flag = NamedExpression(found, make_literal(True, pa.bool_()))
     flagged = project_node(different, [NamedExpression(key, ColumnRef(key)), flag], "is_in")
-    # the value is a column of its own, for the join widens its keys
-    own = NamedExpression(free_name("__tested", node.schema), tested.expression)
+    own = NamedExpression(free_name("__tested", node.schema), compared)
     values_beside = project_node(node, [*columns_as_they_are(node.schema.names), own], "is_in")
     keys = JoinKeys(left_on=own.name, right_on=[Expr(ColumnRef(key))])
     joined = join_node(values_beside, flagged, "left", keys)
@@ -156,14 +156,20 @@ def with_mark(node: LogicalNode, tested: Expr, other: LogicalNode, mark: str) ->
     return project_node(counted, kept, "is_in")
 
 
-def _check_comparable(tested: Expression, node: LogicalNode, other: LogicalNode) -> None:
-    """Raise SchemaError where a value cannot be one of those of a data set."""
+def _compared(tested: Expression, node: LogicalNode, other: LogicalNode) -> tuple[Expression, Expression]:
+    """Return a value and the column of a data set in their common type, in which ``==`` compares them, too."""
     own, values = infer_type(tested, node.schema), other.schema.field(0)
-    if common_type(own, values.type) is None:
+    wanted = common_type(own, values.type)
+    if wanted is None:
         raise SchemaError(
             f"{expression_text(tested)}.is_in(data_set): the value is {own}, the data set's {values.name!r} is"
             f" {values.type}; they have no common type: cast one of them"
         )
+    found = ((tested, own), (ColumnRef(values.name), values.type))
+    left, right = (
+        each if of == wanted else Cast(each, type_to_ipc(wanted), str(wanted), widens=True) for each, of in found
+    )
+    return left, right
 
 
 def _parts(expression: Expression) -> list[FromDataSet]:

@@ -2,6 +2,7 @@
 
     left_on=col("a") % 10        a hidden column on that side, which the result does not have
     null_safe=True               a key as two hidden ones: whether it is null, and its value with a constant for null
+    keys of two types            a hidden column in the type in which both are compared (``exact_keys``)
     suffix="_right"              right columns whose names the left has too, renamed
     no keys but a condition      one hidden key that all rows share; of an inner join, a cross join
 
@@ -19,14 +20,13 @@ from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 
+from engine.api.exact_keys import check_shared, compared_type, compared_value
 from engine.api.expression import Expr, to_expression
 from engine.api.logical_node import LogicalNode
-from engine.api.projections import cast_node, check_columns, column_name, flattened, project_node, renamed
+from engine.api.projections import check_columns, column_name, flattened, project_node, renamed
 from engine.errors import NotYetSupportedError, SchemaError
-from engine.expressions.common_type import common_type
 from engine.graph.expression import Call, Case, ColumnRef, NamedExpression
 from engine.graph.plan import JoinType
-from engine.records.key_types import is_key_type, key_remedy
 from engine.records.plain_scalars import scalar_of
 
 #: spellings of join types in Spark, Polars, pandas and DuckDB, without underscores, hyphens and spaces
@@ -72,10 +72,8 @@ class KeyedSides(NamedTuple):
     left_shown: tuple[str, ...]
     #: columns of the right in the output, behind those of the left
     right_shown: tuple[str, ...]
-    #: columns with the right's values of coalesced keys where null equals null
+    #: columns with the right's values of keys that come out once, where the keys that are compared are hidden ones
     right_of: dict[str, str]
-    #: columns with the left's original key values, where only the left is returned and types differ
-    left_of: dict[str, str]
 
 
 def join_type(how: object) -> JoinType:
@@ -95,57 +93,51 @@ def keyed_sides(
     merged: Sequence[bool],
     suffix: str | None,
     null_safe: bool | Sequence[bool] = False,
-    keeps_left: bool = False,
+    totals: Sequence[bool] = (),
 ) -> KeyedSides:
     """Return both inputs with columns for the keys; SchemaError for keys or names that do not fit.
 
     merged: of each key, whether both sides name it alike and it comes out once.
-    keeps_left: the left comes out as it was, as from a filter.
+    totals: of each key, whether each value must have one in the compared type (``exact_keys``); none if empty.
     """
     coalesce = bool(pairs) and all(merged)
     shown = (tuple(left.schema.names), tuple(right.schema.names))
     names = _FreeNames((*left.schema.names, *right.schema.names))
     left, left_keys = _with_key_columns(left, [one for one, _ in pairs], names, "" if coalesce else "left_")
     right, right_keys = _with_key_columns(right, [other for _, other in pairs], names, "" if coalesce else "right_")
-    types = [
-        _common_key(left.schema.field(one), right.schema.field(other))
-        for one, other in zip(left_keys, right_keys, strict=True)
-    ]
-    left_of = {}
-    if keeps_left:
-        left_of = {
-            name: names.free(f"own_{name}")
-            for name, wanted in zip(left_keys, types, strict=True)
-            if name in shown[0] and left.schema.field(name).type != wanted
-        }
-        own = [NamedExpression(hidden, ColumnRef(name)) for name, hidden in left_of.items()]
-        left = _with_added(left, own, "join key")
-    left = cast_node(left, dict(zip(left_keys, types, strict=True)))
-    right = cast_node(right, dict(zip(right_keys, types, strict=True)))
     coalesced = [name for name, is_one in zip(right_keys, merged, strict=True) if is_one and name in shown[1]]
-    right_of: dict[str, str] = {}
-    safe = null_safe_flags(null_safe, len(pairs))
+    own_keys = ([*left_keys], [*right_keys])
     safe = [
         is_safe and left.schema.field(one).nullable and right.schema.field(other).nullable
-        for is_safe, one, other in zip(safe, left_keys, right_keys, strict=True)
+        for is_safe, one, other in zip(null_safe_flags(null_safe, len(pairs)), left_keys, right_keys, strict=True)
     ]
+    totals = totals or [False] * len(pairs)
+    types = [
+        compared_type(left.schema.field(one), right.schema.field(other), is_total=is_total)
+        for one, other, is_total in zip(left_keys, right_keys, totals, strict=True)
+    ]
+    left, left_keys = _compared(left, left_keys, types, totals, names, "left_")
+    right, right_keys = _compared(right, right_keys, types, totals, names, "right_")
+    are_exact = (left_keys, right_keys) != own_keys
+    coalesce = coalesce and not are_exact
     if any(safe):
-        if coalesce:
-            right_of = {
-                name: names.free(f"right_{name}")
-                for name, is_safe in zip(left_keys, safe, strict=True)
-                if is_safe and name in coalesced
-            }
-        left, left_keys = _null_safe(left, left_keys, safe, "" if coalesce else "left_", names)
-        right, right_keys = _null_safe(right, right_keys, safe, "" if coalesce else "right_", names)
+        left, left_keys = _null_safe(left, left_keys, own_keys[0], safe, "" if coalesce else "left_", names)
+        right, right_keys = _null_safe(right, right_keys, own_keys[1], safe, "" if coalesce else "right_", names)
+    right_of: dict[str, str] = {}
+    if are_exact:
+        right_of = {name: names.free(f"right_{name}") for name in coalesced}
+    elif coalesce:
+        right_of = {
+            name: names.free(f"right_{name}")
+            for name, is_safe in zip(own_keys[0], safe, strict=True)
+            if is_safe and name in coalesced
+        }
     new_names = {**_suffixed(shown, coalesced, suffix), **right_of}
     if new_names:
         right = project_node(right, renamed(right.schema, new_names), "join suffix")
         right_keys = [new_names.get(name, name) for name in right_keys]
     right_shown = tuple(new_names.get(name, name) for name in shown[1] if name not in coalesced)
-    return KeyedSides(
-        left, right, tuple(left_keys), tuple(right_keys), coalesce, shown[0], right_shown, right_of, left_of
-    )
+    return KeyedSides(left, right, tuple(left_keys), tuple(right_keys), coalesce, shown[0], right_shown, right_of)
 
 
 def shown(joined: LogicalNode, sides: KeyedSides, how: JoinType) -> LogicalNode:
@@ -155,11 +147,12 @@ def shown(joined: LogicalNode, sides: KeyedSides, how: JoinType) -> LogicalNode:
         return joined
     named = []
     for name in visible:
-        column = ColumnRef(sides.left_of.get(name, name))
+        column = ColumnRef(name)
         right = ColumnRef(sides.right_of.get(name, name))
         if how is JoinType.RIGHT:
             named.append(NamedExpression(name, right))
         elif how is JoinType.FULL and right != column:
+            check_shared(joined.schema.field(name), joined.schema.field(right.name))
             named.append(NamedExpression(name, Case(((Call("is_null", (column,)), right),), column)))
         else:
             named.append(NamedExpression(name, column))
@@ -241,19 +234,24 @@ def _with_added(source: LogicalNode, added: Sequence[NamedExpression], what: str
     return project_node(source, [*kept, *added], what)
 
 
-def _common_key(left: pa.Field, right: pa.Field) -> pa.DataType:
-    for field in (left, right):
-        if not is_key_type(field.type):
-            raise SchemaError(
-                f"join: column {field.name!r} is {field.type}, which cannot be a key: {key_remedy(field.type)}"
-            )
-    wanted = common_type(left.type, right.type)
-    if wanted is None:
-        raise SchemaError(
-            f"join: {left.name!r} is {left.type} left, {right.name!r} is {right.type} right;"
-            " they have no common type: cast one of them"
-        )
-    return wanted
+def _compared(
+    source: LogicalNode,
+    keys: Sequence[str],
+    types: Sequence[pa.DataType],
+    totals: Sequence[bool],
+    names: _FreeNames,
+    side: str,
+) -> tuple[LogicalNode, list[str]]:
+    """Return an input with a hidden column for each key that is compared in another type, and the names of all."""
+    found: list[str] = []
+    added: list[NamedExpression] = []
+    for index, (key, wanted, is_total) in enumerate(zip(keys, types, totals, strict=True)):
+        own = source.schema.field(key).type
+        found.append(key if own == wanted else names.free(f"{side}compared{index}"))
+        if own != wanted:
+            value = compared_value(ColumnRef(key), own, wanted, is_total=is_total)
+            added.append(NamedExpression(found[-1], value))
+    return _with_added(source, added, "join key"), found
 
 
 def _suffixed(
@@ -284,20 +282,26 @@ def null_safe_flags(null_safe: Any, count: int) -> list[bool]:
 
 
 def _null_safe(
-    source: LogicalNode, keys: Sequence[str], safe: Sequence[bool], side: str, names: _FreeNames
+    source: LogicalNode, keys: Sequence[str], own: Sequence[str], safe: Sequence[bool], side: str, names: _FreeNames
 ) -> tuple[LogicalNode, list[str]]:
-    """Return an input with two columns for each null-safe key: whether it is null, and its value or a constant."""
+    """Return an input with two columns for each null-safe key: whether it is null, and its value or a constant.
+
+    own: of each key, the column that it was made of; its null is a null, a null of the key alone equals nothing.
+    """
     found: list[str] = []
     added: list[NamedExpression] = []
-    for index, (key, is_safe) in enumerate(zip(keys, safe, strict=True)):
+    for index, (key, origin, is_safe) in enumerate(zip(keys, own, safe, strict=True)):
         if not is_safe:
             found.append(key)
             continue
-        value = Expr(ColumnRef(key))
+        value, is_null = Expr(ColumnRef(key)), Expr(ColumnRef(origin)).is_null()
         data_type = source.schema.field(key).type
         try:
             constant = scalar_of(_some_value(data_type), data_type)
-            columns = {"null": value.is_null(), "value": value.fill_null(constant)}
+            filled = value.fill_null(constant)
+            if key != origin:
+                filled = Expr(Case(((is_null.expression, to_expression(constant)),), value.expression))
+            columns = {"null": is_null, "value": filled}
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError, TypeError):
             raise NotYetSupportedError(f"a join key where null equals null of {data_type}") from None
         for what, column in columns.items():

@@ -62,7 +62,7 @@ def join_node(
     if kind is JoinType.INNER and not _has_keys(keys):
         kind, pairs, null_safe = JoinType.CROSS, [], []
     merged = [keys.on is not None] * len(pairs)
-    sides = keyed_sides(left, right, pairs, merged, suffix, null_safe, keeps_left=kind in _LEFT_ONLY)
+    sides = keyed_sides(left, right, pairs, merged, suffix, null_safe, [null_aware] * len(pairs))
     residual = None if condition is None else _condition(condition, sides)
     if residual is not None and not _has_keys(keys):
         compared = ComparedColumns(sides)

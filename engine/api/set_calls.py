@@ -7,7 +7,10 @@
 As keys of groups null equals null and NaN is one value. With ``all`` the equal rows of each side are numbered first, so
 that the third one of the left matches the third one of the right.
 
+Rows of other types than the left's go as a semi or anti join, which compares keys of two types exactly.
+
 Held by: tests/integration/test_row_calls.py
+Held by: tests/integration/test_keys_of_two_types.py
 """
 
 from __future__ import annotations
@@ -30,7 +33,7 @@ class SetCalls(GroupCalls):
     def intersect(self, other: Self, all: bool = False) -> Self:  # noqa: A002
         """Return the rows that are in both, each different row once; ``all``: as often as in the one that has fewer.
 
-        Columns are matched by name and widened as in ``union``; null equals null.
+        Columns are matched by name, and have the types of these rows; null equals null.
 
         >>> rows({"x": [1, 1, 2]}).intersect(rows({"x": [1, 1, 3]}), all=True).to_arrow().to_pylist()
         [{'x': 1}, {'x': 1}]
@@ -40,7 +43,7 @@ class SetCalls(GroupCalls):
     def except_(self, other: Self, all: bool = False) -> Self:  # noqa: A002
         """Return the rows that are not in the other, each different row once; ``all``: as often as it has them more.
 
-        Columns are matched by name and widened as in ``union``; null equals null.
+        Columns are matched by name, and have the types of these rows; null equals null.
 
         >>> rows({"x": [1, 2, 2, None]}).except_(rows({"x": [1, None]})).to_arrow().to_pylist()
         [{'x': 2}]
@@ -49,9 +52,11 @@ class SetCalls(GroupCalls):
 
     def _matched(self, right: Self, what: str, *, in_other: bool, counts: bool) -> Self:
         """Return the rows that the right has, or has not; ``counts``: copies are counted."""
+        from engine.api.aggregate_nodes import aggregate_node
         from engine.api.aggregates import max_
         from engine.api.expressions import col, lit
-        from engine.api.joins import union_node
+        from engine.api.join_keys import JoinKeys
+        from engine.api.joins import join_node, union_node
         from engine.api.windows import row_number
 
         names = self.schema.names
@@ -69,12 +74,17 @@ class SetCalls(GroupCalls):
             side.with_columns(**{number: row_number().over(names)}) if counts else side
             for side in (self, right.select(*names))
         ]
+        keys = [*names, number] if counts else names
+        if [each.type for each in sides[1].schema] != [each.type for each in sides[0].schema]:
+            rows, others_rows = (side._node for side in sides)
+            rows = rows if counts else aggregate_node(rows, tuple(names), ())
+            found = join_node(rows, others_rows, "semi" if in_other else "anti", JoinKeys(keys, null_safe=True))
+            return self._with(found).select(*names)
         present = lit(1, pa.int8())
         marked = [
             side.with_columns(**{own: mark, others: other})
             for side, mark, other in zip(sides, (present, absent), (absent, present), strict=True)
         ]
-        keys = [*names, number] if counts else names
         groups = marked[0].union(marked[1]).group_by(keys).agg(**{own: max_(own), others: max_(others)})
         there = col(others).is_not_null() if in_other else col(others).is_null()
         return groups.filter(col(own).is_not_null() & there).select(*names)

@@ -6,8 +6,9 @@ timestamp, date         to dates, times of day and text: of the local time by th
                         text of a year beyond Arrow's is an error
 all else                Arrow's safe cast: what does not fit raises ArrowInvalid
 
-``try_cast`` gives null in its place: a batch with a value that does not fit is halved until that is alone; texts that
-cannot be a value by their characters are left out before.
+``try_cast`` gives null in its place: a batch with a value that does not fit is halved until that is alone. What is
+known not to fit is left out before: texts by their characters, floats that are no integers, times beyond the range of a
+finer unit.
 
 Held by: tests/expressions/test_time_zones.py
 """
@@ -29,7 +30,7 @@ from engine.expressions.binding import (
     cast_decimals,
     decimals_as_floats,
 )
-from engine.expressions.moments import CYCLE_YEARS, LIMIT_YEARS, local_times, zone_of
+from engine.expressions.moments import CYCLE_YEARS, INT64_MAX, LIMIT_YEARS, PER_SECOND, local_times, zone_of
 from engine.expressions.time_zones import UnknownZoneError
 from engine.expressions.zone_offsets import CYCLE_SECONDS
 from engine.records.arrow_functions import pc
@@ -166,9 +167,31 @@ def tried_by(
         try:
             return kernel(values)
         except UNFIT:
-            if pattern is not None:
-                fits = pc.match_substring_regex(values, pattern=pattern)
-                values = pc.if_else(fits, values, scalar_of(None, source))
-            return tried(values)
+            fits = _within(values, target) if pattern is None else pc.match_substring_regex(values, pattern=pattern)
+            return tried(values if fits is None else pc.if_else(fits, values, scalar_of(None, source)))
 
     return possible
+
+
+def _within(values: pa.Array, target: pa.DataType) -> pa.Array | None:
+    """Return whether values are whole and within the range of the target; None where only the cast knows."""
+    source = values.type
+    if pa.types.is_floating(source) and pa.types.is_integer(target):
+        numbers = pc.cast(values, pa.float64())
+        is_signed = pa.types.is_signed_integer(target)
+        bound = 2.0 ** (target.bit_width - is_signed)
+        within = pc.and_(pc.greater_equal(numbers, -bound if is_signed else 0.0), pc.less(numbers, bound))
+        return pc.and_(within, pc.equal(numbers, pc.trunc(numbers)))
+    if not pa.types.is_temporal(source) or not (pa.types.is_timestamp(target) or pa.types.is_duration(target)):
+        return None
+    per_second = PER_SECOND[target.unit]
+    if pa.types.is_date32(source):
+        counts, factor = pc.cast(values.view(pa.int32()), _INT64), 86400 * per_second
+    elif pa.types.is_date64(source):
+        counts, factor = values.view(_INT64), per_second // 1000
+    else:
+        counts, factor = values.view(_INT64), per_second // PER_SECOND[source.unit]
+    if factor <= 1:
+        return None
+    limit = INT64_MAX // factor
+    return pc.and_(pc.greater_equal(counts, -limit), pc.less_equal(counts, limit))

@@ -34,10 +34,10 @@ CYCLE_YEARS = 400
 _CYCLE_DAYS = CYCLE_SECONDS // 86400
 _YEAR_SECONDS = 31_556_952
 _INT64 = pa.int64()
-_INT64_MAX = 2**63 - 1
-_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+INT64_MAX = 2**63 - 1
+PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 #: limit beyond which nanoseconds, a year and some days from the end of their range, go as microseconds
-_NANOSECONDS_LIMIT = _INT64_MAX - 400 * 86400 * 10**9
+_NANOSECONDS_LIMIT = INT64_MAX - 400 * 86400 * 10**9
 #: units without a time zone: offsets are whole seconds, so shorter units begin at the same time everywhere
 _ZONELESS_UNITS = ("second", "millisecond", "microsecond")
 _OFFSET_KEPT_UNITS = ("hour", "minute")
@@ -75,7 +75,7 @@ def local_times(values: pa.Array) -> LocalTimes:
     is_far = beyond(numbers, _limit(unit))
     if is_far and unit == "ns":
         return local_times(_as_microseconds(values))
-    per_second = _PER_SECOND[unit]
+    per_second = PER_SECOND[unit]
     offsets = None if zone is None else zone.offsets(numbers, per_second)
     cycles = None
     if is_far:
@@ -100,7 +100,7 @@ def _unit_of(data_type: pa.DataType) -> str:
 
 
 def _limit(unit: str) -> int:
-    return _NANOSECONDS_LIMIT if unit == "ns" else LIMIT_YEARS * _YEAR_SECONDS * _PER_SECOND[unit]
+    return _NANOSECONDS_LIMIT if unit == "ns" else LIMIT_YEARS * _YEAR_SECONDS * PER_SECOND[unit]
 
 
 def _as_microseconds(values: pa.Array) -> pa.Array:
@@ -123,7 +123,7 @@ def begin_of(values: pa.Array, unit: str) -> pa.Array:
         return pc.cast(begin_of(_as_microseconds(values), unit), data_type)
     if unit in _ZONELESS_UNITS:
         return _begin_below_a_minute(numbers, own_unit, unit).view(data_type)
-    per_second = _PER_SECOND[own_unit]
+    per_second = PER_SECOND[own_unit]
     local = local_times(values)
     floors = pc.floor_temporal(local.values, unit=unit).view(_INT64)
     if local.cycles is not None:
@@ -136,7 +136,7 @@ def begin_of(values: pa.Array, unit: str) -> pa.Array:
 
 
 def _begin_below_a_minute(numbers: pa.Array, own_unit: str, unit: str) -> pa.Array:
-    step = _PER_SECOND[own_unit] // {"second": 1, "millisecond": 10**3, "microsecond": 10**6}[unit]
+    step = PER_SECOND[own_unit] // {"second": 1, "millisecond": 10**3, "microsecond": 10**6}[unit]
     if step <= 1:
         return numbers
     return pc.multiply_checked(floor_divide_integers(numbers, scalar_of(step, _INT64)), step)

@@ -37,8 +37,9 @@ def test_what_is_said_is_in_the_plan(left, right):
         right.drop("d"), on="t", by="g", direction="nearest", tolerance="2 s", allow_exact_matches=False
     )
     assert joined.columns == ["g", "t", "d", "x", "y"]
-    assert joined.schema.field("t").type == pa.timestamp("us")
-    assert asof_of(joined) == AsofJoin(("g",), ("g",), "t", "t", AsofDirection.NEAREST, True, 2_000_000)
+    assert joined.schema.field("t").type == pa.timestamp("ms")
+    time = ("__left_compared1", "__right_t")
+    assert asof_of(joined) == AsofJoin(("g",), ("__right_g",), *time, AsofDirection.NEAREST, True, 2_000_000)
 
 
 @pytest.mark.parametrize(

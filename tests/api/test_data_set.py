@@ -10,7 +10,7 @@ from engine.api.logical_node import build_plan
 from engine.api.row_functions import array
 from engine.errors import NotYetSupportedError, PlanError, SchemaError
 from engine.expressions.schema_bridge import to_arrow_schema
-from engine.graph.expression import Cast, ColumnRef
+from engine.graph.expression import Cast, ColumnRef, NamedExpression
 from engine.graph.plan import Aggregate, Join, JoinHint, Project, Sort, decode_plan, encode_plan
 
 SCHEMA = pa.schema(
@@ -117,14 +117,15 @@ def test_numbers_of_rows_and_subtasks_are_checked(data, use):
 # joins and unions
 
 
-def test_on_gives_one_key_widened_to_the_common_type(data, other):
+def test_on_gives_one_key_of_the_left_and_compares_it_in_the_common_type(data, other):
     joined = data.join(other, on="id", how="left", hint=JoinHint.BROADCAST_HASH_SECOND)
     assert joined.columns == [*SCHEMA.names, "city"]
-    assert joined.schema.field("id").type == pa.int64()
-    _source, cast, _right, join = operators(joined)
+    assert joined.schema.field("id").type == SCHEMA.field("id").type != pa.int64()
+    _source, cast, _right, _renamed, join, shown = operators(joined)
     assert isinstance(cast, Project)
-    assert [type(one.expression) for one in cast.expressions] == [Cast, ColumnRef, ColumnRef, ColumnRef]
-    assert join == Join("left", ("id",), ("id",), True, JoinHint.BROADCAST_HASH_SECOND)
+    assert [type(one.expression) for one in cast.expressions] == [*[ColumnRef] * 4, Cast]
+    assert join == Join("left", ("__left_compared0",), ("__right_id",), False, JoinHint.BROADCAST_HASH_SECOND)
+    assert shown == Project(tuple(NamedExpression(name, ColumnRef(name)) for name in joined.columns))
 
 
 def test_left_on_and_right_on_keep_both_keys(data, other):

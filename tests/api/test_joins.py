@@ -91,10 +91,12 @@ def test_null_aware_goes_with_an_anti_join(left, right):
         left.join(right, on="k", how="anti", null_aware=True, null_safe=True)
 
 
-@pytest.mark.parametrize("how", ["inner", "left", "right", "full"])
-def test_a_key_is_widened_to_the_common_type(left, right, how):
-    joined = left.join(right, on="k", how=how)
-    assert joined.schema.field("k").type == pa.int64()
+@pytest.mark.parametrize(
+    ("how", "side"), [("inner", "left"), ("left", "left"), ("right", "right"), ("full", "widened")]
+)
+def test_a_key_has_the_type_of_the_side_whose_values_it_has(left, right, how, side):
+    found = left.join(right, on="k", how=how).schema.field("k").type
+    assert found == {"left": left.schema.field("k").type, "right": right.schema.field("k").type}.get(side, pa.int64())
 
 
 @pytest.mark.parametrize("how", ["semi", "anti"])

@@ -182,28 +182,33 @@ def test_integers_that_no_float_is_equal_to_are_widened_to_the_nearest(env):
     whole = env.from_arrow(pa.table({"x": pa.array([big, 1, None], pa.int64())}))
     parts = env.from_arrow(pa.table({"x": pa.array([2.0**53, 0.5], pa.float64())}))
     assert sorted(row.x or 0.0 for row in whole.union(parts).collect()) == [0.0, 0.5, 1.0, 2.0**53, 2.0**53]
-    assert whole.join(parts, on="x").collect()[0].x == 2.0**53
+    assert whole.filter(col("x") == 2.0**53).collect() == [(big,)]
     found = whole.agg(m=median("x"), most=approx_quantile("x", 1.0)).collect()[0]
     assert (found.m, found.most) == (2.0**52 + 1, 2.0**53)
     with pytest.raises(JobExecutionError, match="not in range"):
         whole.select(x=col("x").cast(float)).collect()
 
 
-@pytest.mark.parametrize("own", [pa.int32(), pa.int64(), pa.decimal128(22, 2), pa.string(), pa.date32()], ids=str)
+@pytest.mark.parametrize("own", [pa.int32(), pa.int64(), pa.decimal128(14, 2), pa.string(), pa.date32()], ids=str)
 def test_a_filter_by_another_data_set_keeps_the_types_of_its_rows(env, own):
     other = {pa.int32(): pa.int64(), pa.string(): pa.large_string(), pa.date32(): pa.timestamp("us")}
     wider = other.get(own, pa.float64())
     values = pa.array([1, 2, None, 3], pa.int32())
-    table = pa.table({"x": values.cast(pa.int64() if own != pa.date32() else pa.int32()).cast(own), "n": [0, 1, 2, 3]})
+    table = pa.table({"x": (values.cast(pa.int64()) if own == pa.string() else values).cast(own), "n": [0, 1, 2, 3]})
     listed = pa.table({"x": table["x"].slice(1, 1).cast(wider)})
     rows, some = env.from_arrow(table), env.from_arrow(listed)
     twice = env.from_arrow(listed.append_column("y", listed["x"]))
     matched = [1]
+    not_in = []
+    if own != pa.int64():  # test_keys_of_two_types.py shows what it says beside doubles
+        not_in += [
+            (rows.join(some, on="x", how="anti", null_aware=True), [0, 3]),
+            (rows.join(twice, left_on=["x", "x"], right_on=["x", "y"], how="anti", null_aware=True), [0, 3]),
+        ]
     for found, wanted in [
         (rows.join(some, on="x", how="semi"), matched),
         (rows.join(some, on="x", how="anti"), [0, 2, 3]),
-        (rows.join(some, on="x", how="anti", null_aware=True), [0, 3]),
-        (rows.join(twice, left_on=["x", "x"], right_on=["x", "y"], how="anti", null_aware=True), [0, 3]),
+        *not_in,
         (rows.join(some, on="x", how="semi", null_safe=True), matched),
         (rows.join(some, on="x", how="semi", condition=col("n") > 0), matched),
         (rows.filter(col("x").is_in(some)), matched),
@@ -215,9 +220,10 @@ def test_a_filter_by_another_data_set_keeps_the_types_of_its_rows(env, own):
         assert_same_rows(rows_of(found.to_arrow()), rows_of(table.take(wanted)))
 
 
-def test_a_filter_by_doubles_keeps_integers_that_no_double_is_equal_to(env):
+def test_a_filter_by_doubles_compares_as_equals_does_and_keeps_the_integers(env):
     big = 2**53 + 1
     rows = env.from_arrow(pa.table({"x": [big, 1]}))
     some = env.from_arrow(pa.table({"x": [2.0**53]}))
     assert rows.filter(col("x").is_in(some)).collect() == [(big,)]
-    assert rows.join(some, on="x", how="anti").collect() == [(1,)]
+    assert rows.filter(~col("x").is_in(some)).collect() == [(1,)]
+    assert rows.filter(col("x") == 2.0**53).collect() == [(big,)]

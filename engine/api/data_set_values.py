@@ -18,22 +18,20 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from engine.api.aggregate_nodes import aggregate_node, columns_as_they_are
+from engine.api.exact_keys import as_equals_compares
 from engine.api.expression import Expr, to_expression
 from engine.api.join_keys import JoinKeys
 from engine.api.joins import join_node
 from engine.api.logical_node import LogicalNode
 from engine.api.projections import free_name, project_node
 from engine.errors import SchemaError
-from engine.expressions.common_type import common_type
 from engine.expressions.infer import infer_type
 from engine.expressions.literals import make_literal
-from engine.expressions.schema_bridge import type_to_ipc
 from engine.expressions.text import expression_text
 from engine.graph.expression import (
     AggregateCall,
     Call,
     Case,
-    Cast,
     ColumnRef,
     Expression,
     FromDataSet,
@@ -157,19 +155,15 @@ def with_mark(node: LogicalNode, tested: Expr, other: LogicalNode, mark: str) ->
 
 
 def _compared(tested: Expression, node: LogicalNode, other: LogicalNode) -> tuple[Expression, Expression]:
-    """Return a value and the column of a data set in their common type, in which ``==`` compares them, too."""
+    """Return a value and the column of a data set as ``==`` compares them."""
     own, values = infer_type(tested, node.schema), other.schema.field(0)
-    wanted = common_type(own, values.type)
-    if wanted is None:
+    compared = as_equals_compares((tested, own), (ColumnRef(values.name), values.type))
+    if compared is None:
         raise SchemaError(
             f"{expression_text(tested)}.is_in(data_set): the value is {own}, the data set's {values.name!r} is"
             f" {values.type}; they have no common type: cast one of them"
         )
-    found = ((tested, own), (ColumnRef(values.name), values.type))
-    left, right = (
-        each if of == wanted else Cast(each, type_to_ipc(wanted), str(wanted), widens=True) for each, of in found
-    )
-    return left, right
+    return compared
 
 
 def _parts(expression: Expression) -> list[FromDataSet]:

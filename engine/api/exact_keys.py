@@ -11,6 +11,8 @@
 A value without an equal on the other side is null in the compared type. That is right for an equality alone:
 comparisons by order, and NOT IN, which takes a null for unknown, need a value for each (``is_total``).
 
+``as_equals_compares``: keys that stand for ``==``, of IN and of SQL; numbers beside floats go as float64 there.
+
 Held by: tests/integration/test_keys_of_two_types.py
 """
 
@@ -83,6 +85,17 @@ def compared_value(key: Expression, own: pa.DataType, wanted: pa.DataType, *, is
     if not is_total and (_narrows(own, wanted) or _may_overflow(own, wanted)):
         return Expr(key).try_cast(wanted).expression
     return Cast(key, type_to_ipc(wanted), str(wanted), widens=True)
+
+
+def as_equals_compares(
+    left: tuple[Expression, pa.DataType], right: tuple[Expression, pa.DataType]
+) -> tuple[Expression, Expression] | None:
+    """Return two values, given with their types, in the type in which ``==`` compares them; None if there is none."""
+    wanted = common_type(left[1], right[1])
+    if wanted is None:
+        return None
+    one, other = (compared_value(value, own, wanted, is_total=True) for value, own in (left, right))
+    return one, other
 
 
 def _narrows(own: pa.DataType, wanted: pa.DataType) -> bool:

@@ -20,7 +20,10 @@ from engine.files.hive import folder_name
 from engine.records.arrow_functions import pc
 from engine.records.plain_scalars import scalar_of
 
-_KINDS = (pa.types.is_integer, pa.types.is_boolean, pa.types.is_date, pa.types.is_timestamp, pa.types.is_decimal)
+_KINDS = (
+    *(pa.types.is_string, pa.types.is_large_string, pa.types.is_integer, pa.types.is_boolean),
+    *(pa.types.is_date, pa.types.is_timestamp, pa.types.is_decimal),
+)
 
 
 def check_partition_by(schema: pa.Schema, keys: Sequence[str], writer: str) -> None:
@@ -29,7 +32,7 @@ def check_partition_by(schema: pa.Schema, keys: Sequence[str], writer: str) -> N
         if key not in schema.names:
             raise SchemaError(f"{writer}: partition_by={key!r}: there is no such column; there are {schema.names}")
         data_type = schema.field(key).type
-        if not (pa.types.is_string(data_type) or any(is_kind(data_type) for is_kind in _KINDS)):
+        if not any(is_kind(data_type) for is_kind in _KINDS):
             raise SchemaError(
                 f"{writer}: partition_by={key!r} is {data_type}; a folder is named after text, whole"
                 " numbers, decimals, bools, dates and timestamps; cast it"

@@ -4,9 +4,9 @@
 
     path_source(entry, path, PathOptions(...), request) -> source     wrapped, where there is anything to add
 
-Types of values: int64 where all are whole numbers as Python writes them (01 stays text), date32 where all are days,
-else string; a schema beats that. A column of the same name in the files is not read. Columns that some of the files
-have not (``schema_mode="union"``) are null there.
+Types of values: int64 where all are whole numbers as Python writes them (01 stays text), uint64 or a decimal where some
+are larger, date32 where all are days, else string; a schema beats that. A column of the same name in the files is not
+read. Columns that some of the files have not (``schema_mode="union"``) are null there.
 
 Held by: tests/connectors/test_path_columns.py
 """
@@ -32,12 +32,15 @@ from engine.graph.source_spec import (
     SourceSplit,
     SourceStatistics,
 )
+from engine.records.plain_types import plain_type
 from engine.storage.store_options import StorageOptions
 
 #: the choice of a user: "hive", "none", None, or a pyarrow.Schema with the types of the keys
 Partitioning: TypeAlias = Any
 
-_WHOLE: Final = re.compile(r"-?(0|[1-9][0-9]{0,18})\Z")
+_WHOLE: Final = re.compile(r"-?(0|[1-9][0-9]{0,37})\Z")
+#: types of whole numbers; the first one that has all values is taken
+_WHOLE_TYPES: Final = (pa.int64(), pa.uint64(), pa.decimal128(38, 0))
 _DAY: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}\Z")
 
 
@@ -69,7 +72,7 @@ def path_columns(found: HiveFiles, types: pa.Schema | None, file_name_column: st
         texts = list(dict.fromkeys(values[index] for values in found.values))
         if found.keys.index(key) != index:
             raise SchemaError(f"{reader}: two folders of {found.paths[0]} are named after {key!r}")
-        given = types.field(key).type if types is not None and key in types.names else None
+        given = plain_type(types.field(key).type) if types is not None and key in types.names else None
         data_type = _inferred(texts) if given is None else given
         if not pa.types.is_string(data_type) and not _casts(texts, data_type):
             _refuse([values[index] for values in found.values], data_type, key, found.paths, reader)
@@ -94,8 +97,8 @@ def _check_keys(partitioning: Partitioning, found: HiveFiles, reader: str) -> No
 
 def _inferred(texts: Sequence[str | None]) -> pa.DataType:
     known = [text for text in texts if text is not None]
-    if known and all(map(_WHOLE.match, known)) and _casts(known, pa.int64()):
-        return pa.int64()
+    if known and all(map(_WHOLE.match, known)):
+        return next(data_type for data_type in _WHOLE_TYPES if _casts(known, data_type))
     if known and all(map(_DAY.match, known)) and _casts(known, pa.date32()):
         return pa.date32()
     return pa.string()
@@ -104,7 +107,7 @@ def _inferred(texts: Sequence[str | None]) -> pa.DataType:
 def _casts(texts: Sequence[str | None], data_type: pa.DataType) -> bool:
     try:
         pa.array(texts, pa.string()).cast(data_type)
-    except pa.ArrowInvalid:
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         return False
     return True
 

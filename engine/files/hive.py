@@ -134,7 +134,12 @@ def escaped(text: str) -> str:
 
 
 def folder_name(key: str, value: str | None) -> str:
-    """Return the name of the folder of a value; "" and null are one folder, as for Hive and Spark."""
+    """Return the name of the folder of a value; "" and null are one folder, as for Hive and Spark.
+
+    Raises: PlanError: no folder of that name can be read back as the value.
+    """
+    if value == NULL_FOLDER:
+        raise PlanError(f"{key} is {value!r}, the name of the folder of null: replace the text before it is written")
     name = f"{escaped(key)}={escaped(value) if value else NULL_FOLDER}"
     if name.startswith("."):
         name = f"%2E{name[1:]}"  # readers pass over hidden folders

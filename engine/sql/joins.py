@@ -17,8 +17,10 @@ import pyarrow as pa
 from engine.api.aggregates import count
 from engine.api.data_set import DataSet
 from engine.api.data_set_values import with_mark
+from engine.api.exact_keys import as_equals_compares
 from engine.api.expression import Expr
 from engine.api.expressions import col, lit, when
+from engine.expressions.infer import infer_type
 from engine.graph.expression import Call, columns_of, conjuncts
 from engine.sql.column_names import ColumnNames
 from engine.sql.constants import is_constant, scalar_of
@@ -74,15 +76,22 @@ def joined(
     if not keys and rest is None:
         rest = None if how in ("inner", "cross") else lit(True)
         how = "cross" if how == "inner" else how
+    pairs = [_as_equals_compares(left, right, key) for key in keys]
     return left.join(
         right,
-        left_on=[key.left for key in keys] or None,
-        right_on=[key.right for key in keys] or None,
+        left_on=[one for one, _ in pairs] or None,
+        right_on=[other for _, other in pairs] or None,
         null_safe=[key.null_safe for key in keys] or False,
         how=how,
         condition=rest,
         null_aware=null_aware,
     )
+
+
+def _as_equals_compares(left: DataSet, right: DataSet, key: JoinKey) -> tuple[Expr, Expr]:
+    one, other = key.left.expression, key.right.expression
+    found = as_equals_compares((one, infer_type(one, left.schema)), (other, infer_type(other, right.schema)))
+    return (key.left, key.right) if found is None else (Expr(found[0]), Expr(found[1]))
 
 
 def marked(

@@ -30,6 +30,13 @@ def test_each_row_comes_under_its_folder_and_in_its_order(pairs):
     assert len(runs) == changes + 1
 
 
+def test_large_texts_name_folders_as_texts_do():
+    batch = pa.record_batch({"a": pa.array(["x", "x", None], pa.large_string()), "n": [1, 2, 3]})
+    check_partition_by(batch.schema, ["a"], "write_csv")
+    found = [(folder, part.num_rows) for folder, part in PartitionRuns(batch.schema, ["a"]).of(batch)]
+    assert found == [(folder_name("a", "x"), 2), (folder_name("a", None), 1)]
+
+
 def test_columns_that_no_folder_can_be_named_after_are_refused():
     with pytest.raises(SchemaError, match="partition_by='x': there is no such column"):
         check_partition_by(SCHEMA, ["x"], "write_csv")

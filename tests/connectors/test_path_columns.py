@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import dataset, orc
 
-from engine import Environment, col, count
+from engine import Environment, col, count, lit
 from engine.connectors.path_source import PathOptions, path_source
 from engine.errors import ConfigurationError, DataError, PlanError, SchemaError
 from engine.files.hive import NULL_FOLDER
@@ -77,13 +77,32 @@ def test_types_are_inferred_or_given_and_01_stays_text(env, tmp_path):
     assert typed.schema.field("x").type == pa.int8()
     place(tmp_path / "e", {f"x={2**63 - 1}": [1], f"x={-(2**63)}": [2]})
     assert [row.x for row in env.read_parquet(tmp_path / "e").sort("n").collect()] == [2**63 - 1, -(2**63)]
-    place(tmp_path / "f", {f"x={2**63}": [1], "x=1": [2]})
-    assert env.read_parquet(tmp_path / "f").schema.field("x").type == pa.string()
+    for name, values, wanted in [
+        ("f", [2**64 - 1, 1], pa.uint64()),
+        ("g", [2**64 - 1, -1], pa.decimal128(38, 0)),
+        ("h", [10**38 - 1, 2**64], pa.decimal128(38, 0)),
+        ("i", [10**38, 1], pa.string()),
+    ]:
+        place(tmp_path / name, {f"x={value}": [index] for index, value in enumerate(values)})
+        found = env.read_parquet(tmp_path / name).sort("n")
+        assert found.schema.field("x").type == wanted
+        assert [int(row.x) for row in found.collect()] == values
+        assert found.filter(col("x") == lit(str(values[0])).cast(wanted)).count() == 1
+    for encoded in (
+        pa.dictionary(pa.int8(), pa.string()),
+        pa.string_view(),
+        pa.run_end_encoded(pa.int32(), pa.string()),
+    ):
+        plain = env.read_parquet(tmp_path / "c", partitioning=pa.schema([("x", encoded)]))
+        assert plain.schema.field("x").type == pa.string()
+        assert plain.filter(col("x") == "01").select("n").collect() == [(2,)]
     place(tmp_path / "d", {"x=7": [1]}, "csv")
     given = env.read_csv(tmp_path / "d", pa.schema([("x", pa.string()), ("n", pa.int64())]))
     assert [tuple(row) for row in given.collect()] == [("7", 1)]
     with pytest.raises(SchemaError, match=r"x=01 is not timestamp|x=1 is not timestamp"):
         env.read_parquet(tmp_path / "c", partitioning=pa.schema([("x", pa.timestamp("us"))]))
+    with pytest.raises(SchemaError, match=r"x=01 is not list<item: int8>|x=1 is not list<item: int8>"):
+        env.read_parquet(tmp_path / "c", partitioning=pa.schema([("x", pa.list_(pa.int8()))]))
     with pytest.raises(ConfigurationError, match="partitioning='spark': choose 'hive'"):
         env.read_parquet(tmp_path / "c", partitioning="spark")
 

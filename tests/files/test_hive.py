@@ -64,5 +64,7 @@ def test_names_are_those_of_spark():
     assert folder_name("a", None) == folder_name("a", "") == f"a={NULL_FOLDER}"
     assert folder_name("_a", ".b") == "_a=.b"
     assert folder_name(".a", "x") == "%2Ea=x"
+    with pytest.raises(PlanError, match=f"a is '{NULL_FOLDER}', the name of the folder of null"):
+        folder_name("a", NULL_FOLDER)
     with pytest.raises(PlanError, match="more than 255 bytes"):
         folder_name("a", "ä" * 200)

@@ -2,7 +2,7 @@
 
     like_what_is_there(spec, schema, writer) -> spec     of a sink with mode="append" or "overwrite_partitions"
 
-Looked at are the names of files, and the columns of one that is there.
+Looked at are the names of files, and the columns of one that is there; of a few where columns have no value in it.
 
     another format    an error: no reader takes both
     another type      an error that names the column and both types, where readers would refuse one of them, or have
@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 
 #: limit of file names that are compared
 _NAMES_MAX: Final = 10_000
+#: limit of files whose columns are looked at
+_FILES_MAX: Final = 16
 
 
 class _There(NamedTuple):
@@ -88,7 +90,12 @@ def _check_formats(spec: SinkSpec, own_format: str, formats: Mapping[str, str], 
 
 
 def _there(spec: SinkSpec, entry: SinkFormat, endings: Sequence[str]) -> _There | None:
-    """Return a file that exists and has columns; None for none, or for one that its readers will warn of."""
+    """Return a file that exists and has columns; None for none, or for one that its readers will warn of.
+
+    Columns without any value in that file, of the type null, have the types of the files that follow.
+    """
+    there: _There | None = None
+    count = 0
     for file in _files_below(spec.path):
         if plain_ending(_name(file)) not in endings or not size_of(file):
             continue
@@ -97,9 +104,26 @@ def _there(spec: SinkSpec, entry: SinkFormat, endings: Sequence[str]) -> _There 
                 warnings.simplefilter("ignore", DreyWarning)
                 found = entry.found_schema(spec, file)
         except (OSError, pa.ArrowException, EngineError):
-            return None
-        return None if found is None else _There(file, found)
-    return None
+            return there
+        if found is None:
+            return there
+        there = _There(file, found) if there is None else there._replace(schema=_with_values(there.schema, found))
+        count += 1
+        if count == _FILES_MAX or pa.null() not in there.schema.types:
+            return there
+    return there
+
+
+def _with_values(schema: pa.Schema, other: pa.Schema) -> pa.Schema:
+    """Return a schema in which columns of the type null have the types of another file."""
+    return pa.schema(
+        [
+            field.with_type(other.field(field.name).type)
+            if pa.types.is_null(field.type) and field.name in other.names
+            else field
+            for field in schema
+        ]
+    )
 
 
 def _with_types(spec: SinkSpec, entry: SinkFormat, there: pa.Schema, own: pa.Schema, what: str) -> SinkSpec:

@@ -230,10 +230,16 @@ class JsonParser:
         return first, "malformed"
 
 
+#: end of a text that has an offset from UTC, in a message of Arrow's
+_WITH_OFFSET: Final = re.compile(r"\d(Z|[+-]\d\d(:?\d\d)?)' as a scalar")
+
+
 def _offset_advice(reason: str) -> str:
     """Return the advice about a timestamp that is malformed because of its offset from UTC; "" for other faults."""
     if "expected no zone offset" in reason:
         return "; it has an offset from UTC, which a type such as timestamp[us, tz=UTC] takes"
+    if "expected a zone offset" in reason and _WITH_OFFSET.search(reason):
+        return "; it is not written like 2024-02-29T12:30:00Z: read it as string, and .str.to_timestamp(format) goes on"
     if "expected a zone offset" in reason:
         return "; it has no offset from UTC: a type such as timestamp[us] takes it, and .dt.with_timezone(zone) goes on"
     return ""

@@ -56,10 +56,10 @@ class JsonSink(SinkFormat):
         return with_written_codec(spec)
 
     def found_schema(self, spec: SinkSpec, file: str) -> pa.Schema:
-        """Return the columns of a file, as a sample has them."""
+        """Return the columns of a file, as a sample has them; of those without any value the type null."""
         from engine.connectors.json_source import json_source
 
-        return json_source(file)[2]
+        return json_source(file, keeps_nulls=True)[2]
 
     def fits(self, known: pa.DataType, own: pa.DataType, schema_mode: str) -> bool | None:
         """Return whether values of a type are read beside existing ones; False: each text says so, None: no."""

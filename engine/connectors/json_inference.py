@@ -53,8 +53,12 @@ class Block(NamedTuple):
     is_begin: bool
 
 
-def inferred_schema(blocks: Sequence[Block], *, skips: bool = False) -> pa.Schema:
-    """Return the schema that holds all blocks; ``skips``: malformed lines are left out. Raises: SchemaError."""
+def inferred_schema(blocks: Sequence[Block], *, skips: bool = False, keeps_nulls: bool = False) -> pa.Schema:
+    """Return the schema that holds all blocks. Raises: SchemaError.
+
+    skips: malformed lines are left out.
+    keeps_nulls: columns without any value have the type null.
+    """
     path = blocks[0].path
     found = [
         pa.schema([field.with_type(_with_texts_for_moments(field.type)) for field in table.schema])
@@ -75,7 +79,9 @@ def inferred_schema(blocks: Sequence[Block], *, skips: bool = False) -> pa.Schem
             " for it, which takes it as its JSON text"
         )
     data = [block.data for block in blocks]
-    types = {field.name: _with_texts(_large_type(field, data, path)) for field in schema}
+    types = {field.name: _large_type(field, data, path) for field in schema}
+    if not keeps_nulls:
+        types = {name: _with_texts(each) for name, each in types.items()}
     return _with_moments(pa.schema(list(types.items())), data, path)
 
 

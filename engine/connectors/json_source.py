@@ -51,8 +51,12 @@ def json_source(
     parallelism: int = 1,
     compression: str | None = None,
     on_bad_row: str = "fail",
+    *,
+    keeps_nulls: bool = False,
 ) -> tuple[JsonSource, SourceStatistics, pa.Schema]:
     """Return a source of JSON lines, what is known of its size, and its schema.
+
+    keeps_nulls: columns without any value have the type null, where the schema is inferred.
 
     Raises: PlanError (no such file), SchemaError (types, or none can be inferred), ConfigurationError (codec).
     """
@@ -72,7 +76,7 @@ def json_source(
     if schema is None:
         if not head:
             raise SchemaError(_without_lines(paths, codec))
-        schema = inferred_schema(blocks, skips=on_bad_row == "skip")
+        schema = inferred_schema(blocks, skips=on_bad_row == "skip", keeps_nulls=keeps_nulls)
         text = ", ".join(f"{field.name} {field.type}" for field in schema)
         note = f"schema inferred: {text if len(text) <= _SCHEMA_TEXT_MAX else text[:_SCHEMA_TEXT_MAX] + '...'}; "
     else:

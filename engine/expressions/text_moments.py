@@ -3,9 +3,9 @@
     moments_for_texts(row, operands) -> operands      constants that are texts, as the type of the others
 
     '2024-02-29'                         a date, as a timestamp its begin
-    '2024-02-29 12:30[:15[.123456]]'     a timestamp, also with T between; beside a date both are compared as timestamps
+    '2024-02-29 12:30[:15[.123456789]]'  a timestamp, also with T between; beside a date both are compared as timestamps
     '...Z', '...+02:00'                  beside a timestamp with a zone; without one the text is local time there
-    '12:30[:15[.123456]]'                a time of day
+    '12:30[:15[.123456789]]'             a time of day
 
 A text that is none of these is an error at plan time, and so is one with a zone beside a timestamp without.
 
@@ -27,9 +27,14 @@ from engine.graph.function_row import FunctionRow
 from engine.records.plain_scalars import scalar_of
 
 _DATE: Final = re.compile(r"\d{4}-\d{2}-\d{2}")
-_MOMENT: Final = re.compile(r"\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?(Z|[+-]\d{2}:?\d{2})?")
-_TIME: Final = re.compile(r"\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?")
-_TICKS: Final = {"s": 10**6, "ms": 10**3, "us": 1, "ns": 1}
+_MOMENT: Final = re.compile(r"\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?(Z|[+-]\d{2}:?\d{2})?")
+_TIME: Final = re.compile(r"\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?")
+_PAST_MICROSECONDS: Final = re.compile(r"\.\d{6}(\d{1,3})")
+_NANOSECONDS: Final = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
+_MICROSECOND: Final = datetime.timedelta(microseconds=1)
+_INT64: Final = pa.int64()
+_INT64_MAX: Final = 2**63 - 1
+_EPOCH: Final = datetime.datetime(1970, 1, 1)
 #: functions over one type other than comparisons that also take texts for times
 _MOVING: Final = frozenset({"subtract", "dt_diff"})
 
@@ -76,18 +81,35 @@ def moment_of(text: str, data_type: pa.DataType) -> pa.Scalar:
     if moment.tzinfo is not None and zone is None:
         raise NoMatchError(f"{text!r} has a zone and the other side, a {data_type}, has none")
     unit = data_type.unit if pa.types.is_timestamp(data_type) else "s"
-    if moment.microsecond % _TICKS[unit]:
-        unit = "us"
-    if moment.tzinfo is not None:
+    is_utc = moment.tzinfo is not None
+    if is_utc:
         moment = moment.astimezone(datetime.UTC).replace(tzinfo=None)
-        return pa.scalar(moment, pa.timestamp(unit)).cast(pa.int64()).cast(pa.timestamp(unit, zone))
-    local = pa.array([moment], pa.timestamp(unit))
+    found, unit = _ticks((moment - _EPOCH) // _MICROSECOND, text, unit)
+    if abs(found) > _INT64_MAX:
+        raise NoMatchError(f"{text!r} is beyond the years of a {pa.timestamp(unit)}, 1677 to 2262")
+    local = pa.array([found], _INT64).view(pa.timestamp(unit))
+    if is_utc:
+        return local.cast(_INT64).cast(pa.timestamp(unit, zone))[0]
     return moments_of(*local_parts(local), pa.timestamp(unit, zone))[0]
+
+
+def _ticks(microseconds: int, text: str, unit: str) -> tuple[int, str]:
+    """Return a number of microseconds, and what the text has beyond them, in a unit or in a finer one that it needs."""
+    past = _PAST_MICROSECONDS.search(text)
+    nanoseconds = microseconds * 1000 + (int(past[1].ljust(3, "0")) if past else 0)
+    if nanoseconds % _NANOSECONDS[unit]:
+        unit = "ns" if nanoseconds % 1000 else "us"
+    return nanoseconds // _NANOSECONDS[unit], unit
 
 
 def _time(text: str, data_type: pa.DataType) -> pa.Scalar:
     if not _TIME.fullmatch(text):
         raise ValueError
     time = datetime.time.fromisoformat(text)
-    is_finer = time.microsecond % _TICKS[data_type.unit]
-    return pa.scalar(time, pa.time64("us") if is_finer else data_type)
+    since = datetime.datetime.combine(_EPOCH, time) - _EPOCH
+    found, unit = _ticks(since // _MICROSECOND, text, data_type.unit)
+    return pa.array([found], pa.int32() if unit in ("s", "ms") else _INT64).view(_time_type(unit))[0]
+
+
+def _time_type(unit: str) -> pa.DataType:
+    return pa.time32(unit) if unit in ("s", "ms") else pa.time64(unit)

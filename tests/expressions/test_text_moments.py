@@ -43,6 +43,22 @@ def test_a_text_beside_a_zone_is_local_there_unless_it_has_one_itself():
     assert values(X < "2024-07-01 12:00:00.000001", x=noon) == [True]
 
 
+def test_a_text_has_up_to_nine_digits_of_a_second():
+    tick = pa.array([1_700_000_000_123_456_789, None])
+    local, zoned = tick.view(pa.timestamp("ns")), tick.view(pa.timestamp("ns", "Europe/Zurich"))
+    assert values(X == "2023-11-14 22:13:20.123456789", x=local) == [True, None]
+    assert values(X == "2023-11-14 22:13:20.12345679", x=local) == [False, None]
+    assert values(X.is_in("2023-11-14T22:13:20.123456789"), x=local) == [True, None]
+    assert values(X == "2023-11-14 23:13:20.123456789", x=zoned) == [True, None]
+    assert values(X == "2023-11-14 22:13:20.123456789Z", x=zoned) == [True, None]
+    assert values(X < "2023-11-14 22:13:20.123456001", x=pa.array([M(2023, 11, 14, 22, 13, 20, 123456)])) == [True]
+    assert values(X < "1969-12-31 23:59:59.999999999", x=pa.array([-2, -1], pa.timestamp("ns"))) == [True, False]
+    assert values(X == "00:00:00.000000005", x=pa.array([5], pa.time64("ns"))) == [True]
+    assert values(X < "00:00:00.000000005", x=pa.array([0, 1], pa.time32("s"))) == [True, False]
+    with pytest.raises(SchemaError, match=r"'9999-12-31' is beyond the years of a timestamp\[ns\], 1677 to 2262"):
+        infer_type((X < "9999-12-31").expression, pa.schema({"x": local.type}))
+
+
 @pytest.mark.parametrize("text", ["1998-9-2", "1998-02-30", "yesterday", "", "1998-09-02 25:00", "1998-09-02Z"])
 def test_a_text_that_is_no_moment_is_named_before_anything_runs(text):
     schema = pa.schema({"x": pa.date32(), "m": pa.timestamp("us")})

@@ -128,6 +128,19 @@ def test_texts_of_json_are_texts_and_days_only_beside_days(environment, write, t
     assert environment.read_json(tmp_path / "out").schema.types == [pa.string(), pa.date32(), pa.string()]
 
 
+@pytest.mark.parametrize("kind", READS)
+def test_any_type_is_added_behind_a_part_without_values(environment, write, tmp_path, kind):
+    nulls = pa.table({"v": pa.array([None, None], pa.int64()), "w": [1, 2]})
+    write(kind, nulls)
+    write(kind, {"v": [3], "w": [4]}, mode="append")
+    found = READS[kind](environment, tmp_path / "out")
+    assert found.schema.field("v").type == pa.int64()
+    assert sorted(found.to_arrow()["w"].to_pylist()) == [1, 2, 4]
+    if kind == "json":
+        with pytest.raises(SchemaError, match="has 'v' as int64, these rows as string"):
+            write(kind, {"v": ["x"], "w": [5]}, mode="append")
+
+
 def test_what_is_nested_is_held_against_what_is_there(environment, write, tmp_path):
     nested = pa.table({"v": [[{"x": 1}]]})
     for kind in ("json", "parquet", "ipc"):

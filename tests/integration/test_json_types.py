@@ -98,6 +98,11 @@ def test_a_type_says_what_its_texts_must_be(read):
     for rows, schema, said in (
         ([local, with_offset], naive, "expected no zone offset; it has an offset from UTC, which a type such as"),
         ([with_offset, local], moment, "expected a zone offset; it has no offset from UTC: a type such as"),
+        (
+            [with_offset, {"t": "20240101T000000Z"}],
+            moment,
+            "it is not written like 2024-02-29T12:30:00Z: read it as string, and",
+        ),
     ):
         with pytest.raises(JobExecutionError, match=rf"a\.json, line 2: .*{said}"):
             read(rows, schema).collect()

@@ -180,14 +180,15 @@ class OutputCalls(Calls):
             given: dict[str, Any] = {} if compression is None else {"compression": compression}
             getattr(self, f"write_{format}")(path, overwrite=overwrite, **given, **options)
             return
-        place, codec = local_path(path, f"write_{format}"), compression or ""
+        place, codec = local_path(path, f"write({format!r})"), compression or ""
         sink = SinkSpec(format, place, overwrite, compression=codec)
-        if sink_format_of(sink).is_passing:
+        entry = sink_format_of(sink)
+        if entry.is_passing:
             raise ConfigurationError(f"write({format!r}): its files are results of this process; use to_arrow")
         from engine.api.sink_options import SinkOptions
 
         for option in options:
-            check_option(f"write_{format}", option, ("overwrite", "compression", *SinkOptions.__annotations__))
+            check_option(entry.call, option, ("overwrite", "compression", *SinkOptions.__annotations__))
         self._add_sink(sink, cast("SinkOptions", options))
 
     def write_delta(self, path: PathLike) -> None:

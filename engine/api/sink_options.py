@@ -75,8 +75,10 @@ def with_options(
     schema_mode = options.get("schema_mode", "strict")
     if schema_mode not in ("strict", "union"):
         raise ConfigurationError(f"{writer}: schema_mode={schema_mode!r}: choose strict or union")
-    size = options.get("target_file_size", 0)
-    size_bytes = parse_size(size, "target_file_size") if size else 0
+    size = options.get("target_file_size")
+    size_bytes = 0 if size is None else parse_size(size, "target_file_size")
+    if size is not None and not size_bytes:
+        raise ConfigurationError(f"{writer}: target_file_size={size!r}: give a size such as '128mb', or leave it out")
     changed = msgspec.structs.replace(
         spec,
         overwrite=mode == "overwrite",

@@ -22,9 +22,9 @@ from engine.api.logical_node import LogicalNode
 from engine.api.other_options import check_option, with_other_options
 from engine.api.partitioning import checked_rate
 from engine.connectors.path_source import Partitioning, PathOptions, path_source
-from engine.errors import ConfigurationError, NotYetSupportedError, PlanError
-from engine.files.paths import PathLike, placed_store_errors
-from engine.formats.registry import format_named
+from engine.errors import ConfigurationError, NotYetSupportedError, PlanError, SchemaError
+from engine.files.paths import PathLike, given_paths, placed_store_errors
+from engine.formats.registry import format_named, read_by_name, reading_call
 from engine.formats.source_format import ReadRequest
 from engine.graph.plan import Source
 from engine.graph.source_spec import SourceSpec, SourceStatistics
@@ -267,9 +267,9 @@ class SourceCalls(ABC):
         ``path``: a file, a folder, a glob, or a list of those, or what else the format takes. ``options``: those of the
         format; ``partitioning``, ``file_name_column`` and ``schema_mode`` are for formats of files.
         """
-        entry = format_named(format)
+        entry, call = read_by_name(format), reading_call(format)
         for option in options:
-            check_option(f"read_{format}", option, entry.options, entry.options)
+            check_option(call, option, entry.options, entry.options)
         is_of_paths = partitioning is not None or file_name_column is not None
         for word, is_given, is_taken in (
             ("schema=", schema is not None, entry.takes_schema),
@@ -346,25 +346,31 @@ class SourceCalls(ABC):
         options: Mapping[str, Any] = MappingProxyType({}),
     ) -> DataSet:
         """Return the data set of a format; of one of files with the columns that are in their paths."""
-        entry = format_named(name)
+        entry, call = format_named(name), reading_call(name)
+        places = given_paths(path, call)
+        if schema is not None and not isinstance(schema, pa.Schema):
+            raise SchemaError(
+                f"{call}: schema={schema!r}: expected a pyarrow.Schema, such as"
+                " pa.schema({'id': pa.int64(), 'name': pa.string()})"
+            )
         request = ReadRequest(schema=schema, parallelism=self.parallelism, options=options)
+        listed = tuple(os.fspath(one) for one in (places if isinstance(places, list) else [places]))
         if in_paths.storage_options is not None:
-            path = _listed(path)
-            self.configuration.add_storage_texts(bucket_settings(path, in_paths.storage_options, f"read_{name}"))
+            self.configuration.add_storage_texts(bucket_settings(listed, in_paths.storage_options, call))
         use_store_settings(self.configuration.storage_texts())
         if entry.has_files:
-            with placed_store_errors(f"read_{name}"), known_statuses():
-                found = path_source(entry, path, in_paths, request)
-            self._check_places(name, found[0].paths)
+            with placed_store_errors(call), known_statuses():
+                found = path_source(entry, places, in_paths, request)
+            self._check_places(call, found[0].paths)
             return self._source(*found, rate_limit)
-        return self._source(*entry.source(request._replace(paths=_listed(path))), rate_limit)
+        return self._source(*entry.source(request._replace(paths=listed)), rate_limit)
 
-    def _check_places(self, name: str, paths: Sequence[str]) -> None:
+    def _check_places(self, call: str, paths: Sequence[str]) -> None:
         """Raise PlanError for files of a store where Spark reads."""
         place = next((path for path in paths if file_system_of(path) is not LOCAL), None)
         if place is not None and self.target == "spark":
             raise PlanError(
-                f"read_{name}({place!r}): target spark reads files of this machine alone; run it on local or cluster"
+                f"{call}({place!r}): target spark reads files of this machine alone; run it on local or cluster"
             )
 
     def _source(
@@ -372,7 +378,3 @@ class SourceCalls(ABC):
     ) -> DataSet:
         operator = Source(spec, statistics, rate_limit=checked_rate(rate_limit))
         return self._data_set(LogicalNode(operator, (), schema))
-
-
-def _listed(path: Paths) -> tuple[str, ...]:
-    return tuple(os.fspath(one) for one in ([path] if isinstance(path, str | os.PathLike) else path))

@@ -21,7 +21,7 @@ from engine.cli.progress import TerminalProgress
 from engine.cli.run_script import run_script, set_verbose
 from engine.client.job_listener import install_listener, queued_text, restart_text
 from engine.client.job_result import JobResult
-from engine.config.command_line import CommandLine, install_command_line
+from engine.config.command_line import CommandLine, given_once, install_command_line
 from engine.errors import ConfigurationError
 from engine.gateways.job_queue import WaitingJob
 from engine.gateways.messages import JobProgress, JobRestart
@@ -159,7 +159,7 @@ def add_script_arguments(parser: argparse.ArgumentParser) -> None:
 
 def install_settings(options: argparse.Namespace) -> None:
     """Make the settings of a command line those of the script."""
-    settings = dict(options.options)
+    settings = given_once(options.options)
     if options.parallelism is not None:
         settings["parallelism.default"] = str(options.parallelism)
     if getattr(options, "remote", None):

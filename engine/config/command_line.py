@@ -8,9 +8,12 @@ Held by: tests/config/test_loader.py
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
+
+from engine.errors import ConfigurationError
 
 
 class CommandLine(msgspec.Struct):
@@ -40,3 +43,12 @@ def install_command_line(command_line: CommandLine) -> None:
     """Make ``command_line`` the one that scripts of this process see."""
     global _current  # noqa: PLW0603 - one command line a process, set before the script starts
     _current = command_line
+
+
+def given_once(settings: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Return the settings of ``-D key=value``; ConfigurationError for a key with two values."""
+    found: dict[str, str] = {}
+    for key, value in settings:
+        if found.setdefault(key, value) != value:
+            raise ConfigurationError(f"-D {key} is given twice, as {found[key]!r} and as {value!r}: leave one")
+    return found

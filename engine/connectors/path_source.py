@@ -23,6 +23,7 @@ import pyarrow as pa
 from engine.errors import ConfigurationError, SchemaError
 from engine.files.hive import HiveFiles, hive_files
 from engine.files.paths import PathLike
+from engine.formats.registry import reading_call
 from engine.formats.source_format import FoundSource, ReadRequest, SourceFormat
 from engine.graph.source_spec import (
     ColumnStatistics,
@@ -140,7 +141,7 @@ def path_source(
         options: what is done with paths and files that differ.
         request: what the entry is asked for, with the schema of all columns, where the user gave one.
     """
-    reader, schema = f"read_{entry.name}", request.schema
+    reader, schema = reading_call(entry.name), request.schema
     if options.schema_mode not in ("strict", "union"):
         raise ConfigurationError(f"{reader}: schema_mode={options.schema_mode!r}: choose strict or union")
     found = hive_files(path, reader, is_asked(options.partitioning, reader))

@@ -25,7 +25,7 @@ from engine.commit.decision import DecidedOutput, Decision
 from engine.commit.publish import publish
 from engine.commit.targets import target_named
 from engine.connectors.partition_runs import PartitionRuns
-from engine.connectors.sink_writer import open_sink_writer
+from engine.connectors.sink_writer import finished, open_sink_writer
 from engine.dataframes.carried_types import from_carried
 from engine.dataframes.frame import Frame
 from engine.errors import PlanError
@@ -159,7 +159,7 @@ class WriteFiles(OfTheDriver):
         return bool(wanted) and file_system_of(path).written_bytes(path) >= wanted
 
     def _finished(self, writer: SinkWriter, partition: int, name: str, folder: str) -> bytes:
-        row_count, size_bytes, statistics = writer.finish()
+        row_count, size_bytes, statistics = finished(writer)
         return msgspec.json.encode(
             StagedFile(self.sink_index, partition, name, row_count, size_bytes, statistics, folder)
         )

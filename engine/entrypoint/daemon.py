@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from engine.config.command_line import CommandLine, install_command_line
+from engine.config.command_line import CommandLine, given_once, install_command_line
 from engine.config.debug_options import FAULT_POINT
 from engine.config.loader import Configuration, load_configuration
 from engine.entrypoint.logging_setup import log_configuration, set_up_logging
@@ -91,7 +91,7 @@ def run_daemon(
     if arguments.parent is not None:
         end_with_parent(arguments.parent)
     try:
-        options = dict(_key_and_value(text) for text in (*arguments.options, *settings))
+        options = given_once(_key_and_value(text) for text in (*arguments.options, *settings))
         install_command_line(CommandLine(options))
         configuration = load_configuration()
         use_store_settings(configuration.storage_texts())

@@ -29,7 +29,26 @@ from engine.storage.file_systems import LOCAL, file_system_of, is_file, is_folde
 
 PathLike = str | os.PathLike[str]
 
+_SHOWN_MAX = 60
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(?=/)")
+
+
+def given_paths(paths: object, what: str) -> PathLike | list[PathLike]:
+    """Return a path, or a list of several; PlanError for anything else."""
+    if isinstance(paths, str | os.PathLike):
+        return paths
+    listed = list(paths) if isinstance(paths, Iterable) else [paths]
+    wrong = next((each for each in listed if not isinstance(each, str | os.PathLike)), None)
+    if wrong is not None or not isinstance(paths, Iterable):
+        raise PlanError(
+            f"{what}: {_shortened(wrong)} is no path; give a file, a folder, a glob such as 'folder/*.csv', or a list"
+        )
+    return listed
+
+
+def _shortened(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= _SHOWN_MAX else f"{text[:_SHOWN_MAX]}..."
 
 
 def local_path(path: PathLike, what: str) -> str:
@@ -39,6 +58,8 @@ def local_path(path: PathLike, what: str) -> str:
 
     Raises: PlanError for an empty path, and for a URL of another scheme or of another host.
     """
+    if not isinstance(path, str | os.PathLike):
+        raise PlanError(f"{what}: {_shortened(path)} is no path")
     text = os.fspath(path)
     if not text:
         raise PlanError(f"{what}(''): the path is empty; the current folder is '.'")

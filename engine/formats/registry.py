@@ -1,7 +1,7 @@
 """The registry of formats: an entry for each format that rows are read from, and for each that they are written as.
 
     format_of(CsvSource(...)) -> the CsvFormat        by the tag of the source's class
-    format_named("csv")       -> the CsvFormat
+    format_named("csv")       -> the CsvFormat         read_by_name("csv")      the same, for env.read
     sink_format_of(SinkSpec("csv", ...)) -> the CsvSink
     add_format(entry)                                 one more that is read, in this process
     open_source(spec, splits, new_space) -> its reader of these splits
@@ -78,6 +78,19 @@ def format_named(name: str) -> SourceFormat[Any]:
     return found
 
 
+def read_by_name(name: str) -> SourceFormat[Any]:
+    """Return the entry of a format that ``env.read`` reads; PlanError where this process knows none."""
+    entry = format_named(name)
+    if not entry.is_read_by_name:
+        raise _unknown(name, PLACES)
+    return entry
+
+
+def reading_call(name: str) -> str:
+    """Return the call that reads a format, for errors."""
+    return f"read_{name}" if name in PLACES and name not in _ADDED else f"read({name!r})"
+
+
 def formats_by_ending() -> dict[str, str]:
     """Return the names of formats by the endings of their files."""
     return {ending: name for name in (*PLACES, *_ADDED) for ending in format_named(name).endings}
@@ -101,17 +114,41 @@ def _entry(name: str, places: Mapping[str, tuple[str, str]], group: str) -> Any:
         return getattr(importlib.import_module(module), entry_name)()
     from importlib.metadata import entry_points
 
-    for point in entry_points(group=group, name=name):
-        return point.load()()
-    known = ", ".join(sorted({*places, *_ADDED} - {"paths"}))
-    raise PlanError(
-        f"there is no format {name!r}: this process knows {known}; a package that has it must be installed wherever the"
-        " job is planned and runs"
+    for point in entry_points(group=group, name=str(name)):
+        entry = point.load()()
+        _check_name(entry)
+        if entry.name != name:
+            raise PlanError(
+                f"the package names the format {name!r} in {group}, and {type(entry).__name__} calls itself"
+                f" {entry.name!r}: give both one name"
+            )
+        return entry
+    raise _unknown(name, places)
+
+
+def _unknown(name: object, places: Mapping[str, tuple[str, str]]) -> PlanError:
+    if places is PLACES:
+        known = [each for each in {*places, *_ADDED} if format_named(each).is_read_by_name]
+    else:
+        known = [each for each in places if not _sink_format_named(each).is_passing]
+    return PlanError(
+        f"there is no format {name!r}: this process knows {', '.join(sorted(known))}; a package that has it must be"
+        " installed wherever the job is planned and runs"
     )
 
 
+def _check_name(entry: Any) -> None:
+    """Raise PlanError for an entry that has no name."""
+    if not isinstance(getattr(entry, "name", None), str) or not entry.name:
+        kind = type(entry).__name__
+        raise PlanError(f"the format {kind} has no name: its class needs one, such as name = {kind.lower()!r}")
+
+
 def add_format(entry: SourceFormat[Any]) -> None:
-    """Make one more format known to this process, in place of one of the same name."""
+    """Make one more format known to this process, in place of one of the same name. Raises: PlanError: no name."""
+    if not isinstance(entry, SourceFormat):
+        raise PlanError(f"add_format({entry!r}): give an object of a class that is derived from SourceFormat")
+    _check_name(entry)
     _ADDED[entry.name] = entry
     format_named.cache_clear()
 

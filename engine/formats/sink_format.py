@@ -1,7 +1,7 @@
 """SinkFormat: the answers of one format that rows are written as, in one place.
 
     caller                    asks the entry                            without an answer of its own
-    calls that write          call, checked                             write_NAME, any rows and options
+    calls that write          call, checked                             write('NAME'), any rows, no compression
     rows added to files       found_schema, stored_schema               files that are there are not looked at
                               fits, is_by_place, check_added            columns of the same types are read together
     JobMaster                 target                                    files in a folder, by its file system
@@ -28,6 +28,7 @@ import msgspec
 from engine.commit.decision import DecidedOutput
 from engine.commit.output_target import OutputTarget
 from engine.commit.targets import target_of_path
+from engine.errors import ConfigurationError
 from engine.graph.deployment import StagedFile
 from engine.graph.source_spec import SinkSpec
 
@@ -90,7 +91,9 @@ class SinkFormat(ABC):
     @property
     def call(self) -> str:
         """The call that writes it, for errors."""
-        return f"write_{self.name.partition('_')[0]}"
+        from engine.formats.registry import SINK_PLACES
+
+        return f"write_{self.name.partition('_')[0]}" if self.name in SINK_PLACES else f"write({self.name!r})"
 
     # ---- calls that write
 
@@ -99,6 +102,8 @@ class SinkFormat(ABC):
 
         Raises: SchemaError (columns that the format has not), ConfigurationError (options).
         """
+        if spec.compression:
+            raise ConfigurationError(f"{self.call}: the format takes no compression=; leave it out")
         return spec
 
     # ---- rows that are added to files

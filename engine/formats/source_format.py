@@ -130,6 +130,11 @@ class SourceFormat(Generic[Spec]):
 
     # ---- calls that read
 
+    @property
+    def is_read_by_name(self) -> bool:
+        """Whether ``env.read`` reads it."""
+        return type(self).source is not SourceFormat.source
+
     def source(self, request: ReadRequest) -> FoundSource:
         """Return a source: its splits, what is known of its size and values, and its schema.
 

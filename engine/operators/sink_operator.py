@@ -20,7 +20,7 @@ import msgspec
 
 from engine.commit.targets import target_named
 from engine.connectors.partition_runs import PartitionRuns
-from engine.connectors.sink_writer import open_sink_writer
+from engine.connectors.sink_writer import finished, open_sink_writer
 from engine.errors import EngineError, ResourceError
 from engine.expressions.schema_bridge import to_arrow_schema
 from engine.formats.registry import sink_format_of
@@ -149,7 +149,7 @@ class FileSink(ChainedOperator):
     def _finish_writer(self, writer: SinkWriter) -> None:
         """Complete a file and report it."""
         with self._naming_the_output():
-            row_count, size_bytes, statistics_json = writer.finish()
+            row_count, size_bytes, statistics_json = finished(writer)
         self._former, self._writer = writer, None
         staged = self.context.staged_files
         if self._latest >= 0 and statistics_json:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.config.command_line import CommandLine, install_command_line
+from engine.config.command_line import CommandLine, given_once, install_command_line
 from engine.config.config_file import read_config_file
 from engine.config.loader import configuration_from_texts, load_configuration, variable_name
 from engine.config.options import (
@@ -146,3 +146,9 @@ def test_the_shipped_file_names_options_only_with_values_that_fit_and_their_defa
         value = option.parse(match[2], "shipped file")
         if option.default:
             assert value == option.parse(option.default, "default"), match[0]
+
+
+def test_a_key_has_one_value_on_the_command_line():
+    assert given_once([("a", "1"), ("b", "2"), ("a", "1")]) == {"a": "1", "b": "2"}
+    with pytest.raises(ConfigurationError, match="-D a is given twice, as '1' and as '2': leave one"):
+        given_once([("a", "1"), ("a", "2")])

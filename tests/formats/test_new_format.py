@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from engine import Environment, col, count, sum_
-from engine.errors import ConfigurationError, SchemaError
+from engine.errors import ConfigurationError, PlanError, SchemaError
 from engine.expressions.evaluate import evaluate
 from engine.formats import registry
 from engine.formats.registry import _ADDED, add_format, format_named
@@ -162,7 +162,9 @@ def test_columns_of_paths_are_beside_its_own(env, tmp_path):
 
 def test_options_and_words_that_it_does_not_take_are_errors(env, tmp_path):
     write(tmp_path / "a.numbers", (1, 3))
-    with pytest.raises(TypeError, match=r"read_numbers\(\) has no option tims=: did you mean times=\?\n  times=: what"):
+    with pytest.raises(
+        TypeError, match=r"read\('numbers'\) has no option tims=: did you mean times=\?\n  times=: what"
+    ):
         env.read("numbers", tmp_path, tims=2)
     with pytest.raises(ConfigurationError, match=r"read\('numbers'\): the format takes no schema=; leave it out"):
         env.read("numbers", tmp_path, SCHEMA)
@@ -229,33 +231,101 @@ class NumbersWriter:
 
 
 @pytest.fixture
-def numbers_sink(monkeypatch):
-    class Point:
-        """An entry point of a package."""
+def installed(monkeypatch):
+    """Return a function that installs an entry as that of a package."""
 
-        def load(self):
-            """Return what the package names."""
-            return NumbersSink
+    def install(entry, group="drey.sinks", wanted="numbers"):
+        class Point:
+            """An entry point of a package."""
 
-    def points(group, name):
-        return [Point()] if (group, name) == ("drey.sinks", "numbers") else []
+            def load(self):
+                """Return what the package names."""
+                return entry
 
-    monkeypatch.setattr(importlib.metadata, "entry_points", points)
+        def points(group, name, wanted=(group, wanted)):
+            return [Point()] if (group, name) == wanted else []
+
+        monkeypatch.setattr(importlib.metadata, "entry_points", points)
+        registry._sink_format_named.cache_clear()
+
+    yield install
     registry._sink_format_named.cache_clear()
-    yield
-    registry._sink_format_named.cache_clear()
+
+
+@pytest.fixture
+def numbers_sink(installed):
+    installed(NumbersSink)
 
 
 @pytest.mark.usefixtures("numbers_sink")
 def test_a_sink_of_an_installed_package_is_written_by_its_name(env, tmp_path):
     rows = env.from_rows([(3,), (9,), (4,)], pa.schema({"n": pa.int64()}))
     rows.write("numbers", tmp_path / "out")
-    with pytest.raises(TypeError, match=r"write_numbers\(\) has no option header=: it has overwrite, compression"):
+    with pytest.raises(TypeError, match=r"write\('numbers'\) has no option header=: it has overwrite, compression"):
         rows.write("numbers", tmp_path / "again", header=True)
     env.execute()
     assert env.read("numbers", tmp_path / "out").agg(c=count()).collect() == [(7,)]
-    with pytest.raises(SchemaError, match="write_numbers: one column n is written, there are m"):
+    with pytest.raises(SchemaError, match=r"write\('numbers'\): one column n is written, there are m"):
         rows.select(m=col("n")).write("numbers", tmp_path / "again")
+
+
+def test_entries_that_break_the_protocol_are_named(env, tmp_path, installed):
+    rows = env.from_rows([(3,)], pa.schema({"n": pa.int64()}))
+
+    class Nameless(SinkFormat):
+        def writer(self, spec, schema, path, former=None):
+            return NumbersWriter(path)
+
+    class Renamed(NumbersSink):
+        name = "digits"
+
+    class Silent(NumbersSink):
+        def writer(self, spec, schema, path, former=None):
+            writer = NumbersWriter(path)
+            writer.finish = lambda: None
+            return writer
+
+    for entry, said in (
+        (Nameless, "the format Nameless has no name: its class needs one, such as name = 'nameless'"),
+        (Renamed, "the package names the format 'numbers' in drey.sinks, and Renamed calls itself 'digits'"),
+    ):
+        installed(entry)
+        with pytest.raises(PlanError, match=said):
+            rows.write("numbers", tmp_path / "out")
+    installed(Silent)
+    rows.write("numbers", tmp_path / "out")
+    with pytest.raises(PlanError, match=r"NumbersWriter.finish\(\) returned None: the writer of a file returns"):
+        env.execute()
+    for entry, said in (
+        (SourceFormat(), "the format SourceFormat has no name"),
+        (Numbers, "give an object of a class"),
+    ):
+        with pytest.raises(PlanError, match=said):
+            add_format(entry)
+
+
+@pytest.mark.usefixtures("numbers_sink")
+def test_a_sink_takes_a_codec_only_if_it_says_so(env, tmp_path, installed):
+    class Plain(SinkFormat):
+        name = "numbers"
+
+        def writer(self, spec, schema, path, former=None):
+            return NumbersWriter(path)
+
+    installed(Plain)
+    with pytest.raises(ConfigurationError, match=r"write\('numbers'\): the format takes no compression="):
+        env.from_rows([(3,)], pa.schema({"n": pa.int64()})).write("numbers", tmp_path / "out", compression="gzip")
+
+
+def test_formats_that_have_no_files_are_not_offered(env, tmp_path):
+    rows = env.from_rows([(3,)], pa.schema({"n": pa.int64()}))
+    for name in ("nothing", "arrow", "paths", "discard"):
+        with pytest.raises(
+            PlanError, match=rf"no format '{name}': this process knows avro, csv, database, ipc, json, num"
+        ):
+            env.read(name, tmp_path)
+    with pytest.raises(PlanError, match="this process knows csv, ipc, ipc_stream, json, orc, parquet, records, text;"):
+        rows.write("nothing", tmp_path / "out")
 
 
 def test_own_formats_are_written_by_their_names(env, tmp_path):

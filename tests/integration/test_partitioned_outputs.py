@@ -249,6 +249,9 @@ def test_options_are_checked_where_they_are_given(env, tmp_path):
         data.write_csv(tmp_path / "out", partitionby="kind")
     with pytest.raises(ConfigurationError, match="target_file_size"):
         data.write_csv(tmp_path / "out", target_file_size="many")
+    for size in (0, "0"):
+        with pytest.raises(ConfigurationError, match=rf"target_file_size={size!r}: give a size"):
+            data.write_csv(tmp_path / "out", target_file_size=size)
 
 
 def test_parquet_files_have_the_size_that_is_wanted(env, tmp_path):

@@ -37,12 +37,12 @@ def given_paths(paths: object, what: str) -> PathLike | list[PathLike]:
     """Return a path, or a list of several; PlanError for anything else."""
     if isinstance(paths, str | os.PathLike):
         return paths
-    listed = list(paths) if isinstance(paths, Iterable) else [paths]
-    wrong = next((each for each in listed if not isinstance(each, str | os.PathLike)), None)
-    if wrong is not None or not isinstance(paths, Iterable):
-        raise PlanError(
-            f"{what}: {_shortened(wrong)} is no path; give a file, a folder, a glob such as 'folder/*.csv', or a list"
-        )
+    listed: list[PathLike] = []
+    for each in paths if isinstance(paths, Iterable) else [paths]:
+        if not isinstance(each, str | os.PathLike):
+            advice = "give a file, a folder, a glob such as 'folder/*.csv', or a list"
+            raise PlanError(f"{what}: {_shortened(each)} is no path; {advice}")
+        listed.append(each)
     return listed
 
 

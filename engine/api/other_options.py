@@ -186,4 +186,4 @@ def check_option(call: str, option: str, known: Iterable[str], helps: Mapping[st
     else:
         advice = f"write {advice}"
     meanings = "".join(f"\n  {name}=: {meaning}" for name, meaning in helps.items())
-    raise TypeError(f"{call if call.endswith(')') else f'{call}()'} has no option {option}=: {advice}{meanings}")
+    raise TypeError(f"{call}() has no option {option}=: {advice}{meanings}")

@@ -180,7 +180,7 @@ class OutputCalls(Calls):
             given: dict[str, Any] = {} if compression is None else {"compression": compression}
             getattr(self, f"write_{format}")(path, overwrite=overwrite, **given, **options)
             return
-        place, codec = local_path(path, f"write({format!r})"), compression or ""
+        place, codec = local_path(path, f"{format}: write"), compression or ""
         sink = SinkSpec(format, place, overwrite, compression=codec)
         entry = sink_format_of(sink)
         if entry.is_passing:

@@ -87,8 +87,8 @@ def read_by_name(name: str) -> SourceFormat[Any]:
 
 
 def reading_call(name: str) -> str:
-    """Return the call that reads a format, for errors."""
-    return f"read_{name}" if name in PLACES and name not in _ADDED else f"read({name!r})"
+    """Return the call that reads a format, for errors; a format of another package has none of its own."""
+    return f"read_{name}" if name in PLACES and name not in _ADDED else f"{name}: read"
 
 
 def formats_by_ending() -> dict[str, str]:

@@ -1,7 +1,7 @@
 """SinkFormat: the answers of one format that rows are written as, in one place.
 
     caller                    asks the entry                            without an answer of its own
-    calls that write          call, checked                             write('NAME'), any rows, no compression
+    calls that write          call, checked                             any rows, no compression
     rows added to files       found_schema, stored_schema               files that are there are not looked at
                               fits, is_by_place, check_added            columns of the same types are read together
     JobMaster                 target                                    files in a folder, by its file system
@@ -93,7 +93,7 @@ class SinkFormat(ABC):
         """The call that writes it, for errors."""
         from engine.formats.registry import SINK_PLACES
 
-        return f"write_{self.name.partition('_')[0]}" if self.name in SINK_PLACES else f"write({self.name!r})"
+        return f"write_{self.name.partition('_')[0]}" if self.name in SINK_PLACES else f"{self.name}: write"
 
     # ---- calls that write
 

@@ -8,6 +8,7 @@ import pytest
 
 from engine import Environment
 from engine.cli.main import build_parser
+from engine.formats import registry
 from tests.docs.pages import PAGES, blocks_of, relative
 from tests.tidy.imports import ROOT
 
@@ -20,6 +21,7 @@ EXAMPLES = {name: blocks for name, text in TEXTS.items() if (blocks := blocks_of
 @pytest.mark.parametrize("page", EXAMPLES)
 def test_the_blocks_of_a_page_run_and_print_what_it_shows(page, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(registry, "_ADDED", {})  # formats that a page adds go with it
     namespace = {"__name__": "__main__"}
     try:
         for block in EXAMPLES[page]:
@@ -34,6 +36,7 @@ def test_the_blocks_of_a_page_run_and_print_what_it_shows(page, tmp_path, monkey
         for value in list(namespace.values()):
             if isinstance(value, Environment):
                 value.close()
+        registry.format_named.cache_clear()
 
 
 def test_the_job_of_the_readme_writes_what_it_promises(tmp_path, monkeypatch, capsys):

@@ -163,7 +163,7 @@ def test_columns_of_paths_are_beside_its_own(env, tmp_path):
 def test_options_and_words_that_it_does_not_take_are_errors(env, tmp_path):
     write(tmp_path / "a.numbers", (1, 3))
     with pytest.raises(
-        TypeError, match=r"read\('numbers'\) has no option tims=: did you mean times=\?\n  times=: what"
+        TypeError, match=r"numbers: read\(\) has no option tims=: did you mean times=\?\n  times=: what"
     ):
         env.read("numbers", tmp_path, tims=2)
     with pytest.raises(ConfigurationError, match=r"read\('numbers'\): the format takes no schema=; leave it out"):
@@ -261,11 +261,11 @@ def numbers_sink(installed):
 def test_a_sink_of_an_installed_package_is_written_by_its_name(env, tmp_path):
     rows = env.from_rows([(3,), (9,), (4,)], pa.schema({"n": pa.int64()}))
     rows.write("numbers", tmp_path / "out")
-    with pytest.raises(TypeError, match=r"write\('numbers'\) has no option header=: it has overwrite, compression"):
+    with pytest.raises(TypeError, match=r"numbers: write\(\) has no option header=: it has overwrite, compression"):
         rows.write("numbers", tmp_path / "again", header=True)
     env.execute()
     assert env.read("numbers", tmp_path / "out").agg(c=count()).collect() == [(7,)]
-    with pytest.raises(SchemaError, match=r"write\('numbers'\): one column n is written, there are m"):
+    with pytest.raises(SchemaError, match=r"numbers: write: one column n is written, there are m"):
         rows.select(m=col("n")).write("numbers", tmp_path / "again")
 
 
@@ -313,7 +313,7 @@ def test_a_sink_takes_a_codec_only_if_it_says_so(env, tmp_path, installed):
             return NumbersWriter(path)
 
     installed(Plain)
-    with pytest.raises(ConfigurationError, match=r"write\('numbers'\): the format takes no compression="):
+    with pytest.raises(ConfigurationError, match=r"numbers: write: the format takes no compression="):
         env.from_rows([(3,)], pa.schema({"n": pa.int64()})).write("numbers", tmp_path / "out", compression="gzip")
 
 

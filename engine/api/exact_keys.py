@@ -34,15 +34,15 @@ FLOAT_DIGITS: Final = 15
 _FINE_UNITS: Final = ("us", "ns")
 
 
-def compared_type(left: pa.Field, right: pa.Field, *, is_total: bool) -> pa.DataType:
+def compared_type(left: pa.Field, right: pa.Field, *, is_total: bool, call: str = "join") -> pa.DataType:
     """Return the type in which two key columns are compared; SchemaError if they cannot be compared exactly."""
     for field in (left, right):
         if not is_key_type(field.type):
             raise SchemaError(
-                f"join: column {field.name!r} is {field.type}, which cannot be a key: {key_remedy(field.type)}"
+                f"{call}: column {field.name!r} is {field.type}, which cannot be a key: {key_remedy(field.type)}"
             )
     wanted = common_type(left.type, right.type)
-    both = f"join: {left.name!r} is {left.type} left, {right.name!r} is {right.type} right"
+    both = f"{call}: {left.name!r} is {left.type} left, {right.name!r} is {right.type} right"
     if wanted is None:
         raise SchemaError(f"{both}; they have no common type: cast one of them")
     if not pa.types.is_floating(wanted):

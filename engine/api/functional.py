@@ -28,7 +28,6 @@ from engine.expressions.schema_bridge import to_plan_schema
 from engine.graph.call_policy import ERROR_COLUMNS, CallPolicy
 from engine.graph.expression import ColumnRef, NamedExpression
 from engine.graph.plan import CoGroup, GroupReduce, PythonFunction
-from engine.records.key_types import is_key_type, key_remedy
 
 if TYPE_CHECKING:
     from engine.api.schema_inference import FirstResults
@@ -219,6 +218,7 @@ def co_group_node(
     left: LogicalNode, right: LogicalNode, keys: list[str], fn: Any, schema: pa.Schema | None
 ) -> LogicalNode:
     """Return the node of a function over the groups of two nodes."""
+    from engine.api.exact_keys import compared_type
     from engine.api.python_functions import python_function
     from engine.api.schema_inference import function_schema
     from engine.expressions.infer import infer_schema
@@ -228,7 +228,8 @@ def co_group_node(
         raise SchemaError(f"co_group: no key, or one given twice: {', '.join(keys)}")
     for side in (left, right):
         check_columns(keys, side.schema)
-    types = {key: _key_type(left.schema.field(key), right.schema.field(key)) for key in keys}
+    fields = {key: (left.schema.field(key), right.schema.field(key)) for key in keys}
+    types = {key: compared_type(*pair, is_total=True, call="co_group") for key, pair in fields.items()}
     left, right = cast_node(left, types), cast_node(right, types)
     names = tuple(f"__key{index}" for index in range(len(keys)))
     views = (_view(left.schema, keys, names, "left"), _view(right.schema, keys, names, "right"))
@@ -237,23 +238,6 @@ def co_group_node(
     function = msgspec.structs.replace(python_function("co_group", fn), not_null=not_null)
     operator = CoGroup(names, function, tuple(pairs[0]), tuple(pairs[1]), to_plan_schema(pair_schema), views)
     return LogicalNode(operator, (left, right), plain)
-
-
-def _key_type(left: pa.Field, right: pa.Field) -> pa.DataType:
-    from engine.expressions.common_type import common_type
-
-    for field in (left, right):
-        if not is_key_type(field.type):
-            raise SchemaError(
-                f"co_group: column {field.name!r} is {field.type}, which cannot be a key: {key_remedy(field.type)}"
-            )
-    wanted = common_type(left.type, right.type)
-    if wanted is None:
-        raise SchemaError(
-            f"co_group: {left.name!r} is {left.type} left and {right.type} right;"
-            " they have no common type: cast one of them"
-        )
-    return wanted
 
 
 def _view(schema: pa.Schema, keys: list[str], names: tuple[str, ...], side: str) -> tuple[tuple[str, str], ...]:

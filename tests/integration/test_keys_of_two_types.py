@@ -167,6 +167,8 @@ def test_what_cannot_be_compared_exactly_is_refused_with_what_to_do(env, number)
         whole.asof_join(floats, on="k")
     with pytest.raises(SchemaError, match=r"beyond 2\^53"):
         whole.join(floats, on="k", how="anti", null_aware=True)
+    with pytest.raises(SchemaError, match=r"co_group: 'k' is int64 left, 'k' is .* right; many integers beyond 2\^53"):
+        whole.co_group(floats, "k", lambda _key, left, right: [], pa.schema([("n", pa.int64())]))
     assert whole.join(floats.select(k=col("k").cast("int64")), on="k", how="anti", null_aware=True).collect() == []
 
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from engine.csv.written_numbers import WHOLE, has_negative_scale
 from engine.records.array_fit import fitted
 from engine.records.arrow_functions import pc
 from engine.records.plain_scalars import scalar_of
@@ -30,6 +31,8 @@ def readable(data_type: pa.DataType) -> pa.DataType:
         return pa.int64()
     if types.is_float16(data_type):
         return pa.float64()
+    if has_negative_scale(data_type):
+        return WHOLE
     if types.is_fixed_size_binary(data_type):
         return pa.binary()
     if types.is_map(data_type) and types.is_string(data_type.key_type):

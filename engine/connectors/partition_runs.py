@@ -32,7 +32,8 @@ def check_partition_by(schema: pa.Schema, keys: Sequence[str], writer: str) -> N
         if key not in schema.names:
             raise SchemaError(f"{writer}: partition_by={key!r}: there is no such column; there are {schema.names}")
         data_type = schema.field(key).type
-        if not any(is_kind(data_type) for is_kind in _KINDS):
+        is_scaled = pa.types.is_decimal(data_type) and data_type.scale < 0
+        if is_scaled or not any(is_kind(data_type) for is_kind in _KINDS):
             raise SchemaError(
                 f"{writer}: partition_by={key!r} is {data_type}; a folder is named after text, whole"
                 " numbers, decimals, bools, dates and timestamps; cast it"

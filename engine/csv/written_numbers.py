@@ -32,9 +32,16 @@ from engine.records.plain_scalars import scalar_of
 _HEXADECIMAL: Final = re.compile(rb"0[xX]")
 _IS_HEXADECIMAL: Final = r"^\s*[+-]?0[xX]"
 _POINT: Final = "."
+#: type that has the values of all decimals of negative scale
+WHOLE: Final = pa.decimal256(76, 0)
 #: numbers of which Arrow's reader makes no columns
 _NOT_ARROWS: Final = frozenset({pa.float16()})
 _DECIMALS_NOT_ARROWS: Final = (pa.Decimal32Type, pa.Decimal64Type, pa.Decimal256Type)
+
+
+def has_negative_scale(data_type: pa.DataType) -> bool:
+    """Return whether a type is a decimal that stores hundreds or thousands, not units."""
+    return bool(pa.types.is_decimal(data_type) and data_type.scale < 0)
 
 
 def has_hexadecimal(data: bytes | memoryview) -> bool:
@@ -67,7 +74,7 @@ class WrittenNumbers:
 
     def are_texts(self, data_type: pa.DataType) -> bool:
         """Whether a column of a type is read as text."""
-        if data_type in _NOT_ARROWS or isinstance(data_type, _DECIMALS_NOT_ARROWS):
+        if data_type in _NOT_ARROWS or isinstance(data_type, _DECIMALS_NOT_ARROWS) or has_negative_scale(data_type):
             return True
         if not self._thousands:
             return False
@@ -78,7 +85,9 @@ class WrittenNumbers:
         """Return texts as numbers of a type; pa.ArrowInvalid where one is none."""
         if not _all(pc.match_substring_regex(texts, pattern=self._number)):
             raise pa.ArrowInvalid(f"a text that is not {data_type}")
-        return pc.cast(self._plain(texts), data_type)
+        plain = self._plain(texts)
+        # Arrow's readers want room for the zeros that a negative scale does not store.
+        return pc.cast(pc.cast(plain, WHOLE) if has_negative_scale(data_type) else plain, data_type)
 
     def inferred(self, texts: pa.ChunkedArray) -> pa.DataType | None:
         """Return the type of the numbers that texts are; None: they are none, or have no mark of thousands."""

@@ -42,6 +42,8 @@ def test_columns_that_no_folder_can_be_named_after_are_refused():
         check_partition_by(SCHEMA, ["x"], "write_csv")
     with pytest.raises(SchemaError, match="partition_by='f' is double; a folder is named after text"):
         check_partition_by(pa.schema([("f", pa.float64()), ("n", pa.int64())]), ["f"], "write_csv")
+    with pytest.raises(SchemaError, match=r"partition_by='d' is decimal128\(5, -2\); a folder"):
+        check_partition_by(pa.schema([("d", pa.decimal128(5, -2)), ("n", pa.int64())]), ["d"], "write_csv")
     with pytest.raises(SchemaError, match="has all columns"):
         check_partition_by(SCHEMA, SCHEMA.names, "write_csv")
     with pytest.raises(SchemaError, match="has a column twice"):

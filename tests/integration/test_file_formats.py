@@ -1,5 +1,7 @@
 """Whole jobs from and to JSON lines, Arrow IPC and ORC, by DataSet and by SQL, read by DuckDB and pyarrow too."""
 
+from decimal import Decimal
+
 import duckdb
 import pyarrow as pa
 import pytest
@@ -44,6 +46,21 @@ def test_rows_come_back_from_every_format(env, tmp_path):
     assert parts(tmp_path / "stream")[0].name == "part-00000.arrows"
     assert sum(feather.read_table(path).num_rows for path in parts(tmp_path / "ipc")) == 3000
     assert sum(orc.read_table(path).num_rows for path in parts(tmp_path / "orc")) == 3000
+
+
+@pytest.mark.parametrize("kind", ["csv", "json"])
+@pytest.mark.parametrize(
+    "made", [pa.decimal32, pa.decimal64, pa.decimal128, pa.decimal256], ids=lambda made: made.__name__
+)
+def test_texts_keep_decimals_of_negative_scale(env, tmp_path, kind, made):
+    values = [Decimal("9999900"), Decimal("-1200"), Decimal(0), None]
+    data_type = made(5, -2)
+    table = pa.table({"a": pa.array(values, pa.decimal256(60, -2)).cast(data_type), "b": [1, 2, 3, 4]})
+    getattr(env.from_arrow(table), f"write_{kind}")(tmp_path / "out")
+    env.execute()
+    found = getattr(env, f"read_{kind}")(tmp_path / "out", table.schema).sort("b").to_arrow()
+    assert found["a"].type == data_type
+    assert found["a"].to_pylist() == values
 
 
 def test_sql_reads_them_by_their_endings(env, tmp_path):

@@ -9,7 +9,7 @@ from engine.config.options import all_options
 
 _HEAD = """# Configuration
 
-`DREY_*` variables beat `conf/config.yaml`, `-D key=value` beats both, and the script beats all:
+`DREY_*` variables override `conf/config.yaml`, `-D key=value` overrides both, and the script overrides all of them:
 `Environment(config={"key": value})`. The variable of a key is in capitals, with `_` for `.` and `-`.
 `flink-run config show --describe` prints the effective value of each key and where it comes from.
 
@@ -29,7 +29,7 @@ REASONS = {
     "execution": "The defaults suit jobs that run once. For a job that runs daily on known data, another exchange "
     "mode, parallelism or time-out may be better.",
     "functions": "Only the author and the site know how long a function may take, and which rights it needs.",
-    "heartbeat": "Networks differ: a shorter time-out finds a lost process sooner, a longer one forgives a pause.",
+    "heartbeat": "Networks differ: a shorter time-out finds a lost process sooner, a longer one tolerates pauses.",
     "high-availability": "ZooKeeper's addresses and security, and the JobManagers' shared folder, depend on the site.",
     "historyserver": "The history server has its own address, and a refresh interval.",
     "io": "Spilled rows should go to fast and large disks.",

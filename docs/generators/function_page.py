@@ -13,38 +13,39 @@ from engine.graph.function_table import FUNCTION_TABLE
 
 _HEAD = """# Functions
 
-What `col("x")` offers, and the functions that `engine` has by name. Types are checked when an expression is used,
-before anything runs; the error names the expression, the types it met and what to do.
+The methods of expressions such as `col("x")`, and the functions of the package `drey`. Types are checked when an
+expression is used, before anything runs; the error names the expression, its types and what to do.
 
-`values(expression, x=[...])` in the examples stands for the result over a small table:
+In the examples, `values(expression, x=[...])` is short for the result over a small table:
 `env.from_arrow(pa.table({"x": [...]})).select(expression).to_arrow()`.
 
-- **null**: a function with null among its arguments gives null, unless its text says otherwise.
-- **may fail**: for some values there is no result, and the job fails with an error that shows the row; `when`
-  keeps such values away. Filters with such a function are not moved before joins. Functions of text fail for bytes
-  that are no UTF-8.
-- On Spark each function runs. Where Spark has none that means exactly the same, the engine computes it there.
-- **same type** means the common type of the arguments: the wider integer or float, the finer unit of time.
+- **null**: a function returns null if an argument is null, unless its text says otherwise.
+- **may fail**: for some values there is no result, and the job fails with an error that shows the row. Exclude such
+  values with `when`. Filters with such a function are not moved before joins. Functions of text fail for bytes that
+  are not UTF-8.
+- All functions work with `-t spark`. If Spark has no function with exactly the same results, the engine computes it
+  there.
+- **same type** means [the common type](../guide/expressions.md#two-types-in-one-column) of the arguments.
 
 ## Where others differ
 
 | what | here | as | otherwise |
 |---|---|---|---|
 | `round` of a half | away from zero | SQL, Spark, DuckDB | Python, Polars: to the even digit |
-| `least`, `greatest` with null | null is passed over | Spark, DuckDB, Polars | MySQL, Snowflake: null |
-| NaN | the greatest number, equals itself | Spark, DuckDB, PostgreSQL | Polars' `min` and `max` pass it over |
+| `least`, `greatest` with null | nulls are ignored | Spark, DuckDB, Polars | MySQL, Snowflake: null |
+| NaN | the greatest number, equals itself | Spark, DuckDB, PostgreSQL | Polars' `min` and `max` ignore it |
 | `sqrt(-1)`, `ln(-1)` | NaN | Polars, Spark (`sqrt`) | DuckDB: an error; Spark's `ln`: null |
 | `ln(0)` | -inf | Polars, NumPy | DuckDB: an error; Spark: null |
 | `power` of integers | float64 | Spark, DuckDB | Python, Polars: an integer |
-| `floor`, `round(1)` of decimals | the scale is what was asked for | Spark, DuckDB | Polars: the type stays |
-| `floor`, `ceil` of integers | they stay | Polars | DuckDB: floats |
+| `floor`, `round(1)` of decimals | the result has the requested scale | Spark, DuckDB | Polars: the same type |
+| `floor`, `ceil` of integers | integers | Polars | DuckDB: floats |
 | integers that overflow | an error | DuckDB, Spark's ANSI mode | Polars: wrap around |
 | `extract` without a match | null | Polars | DuckDB, Spark: the empty text |
 | a group of `extract` that took no part | the empty text | DuckDB, Spark | Polars: null |
 | `split_part` beyond the last part | the empty text | PostgreSQL, DuckDB, Spark | Polars: null |
 | `find` where nothing is found | -1, and positions from 0 | Python | DuckDB: 0, from 1; Polars: null, in bytes |
-| `pad_left` of longer texts | they stay | Python, Polars | DuckDB, Spark: cut off |
-| `concat` with null | null | Spark, Polars | DuckDB: null is passed over, as in `concat_ws` |
+| `pad_left` of longer texts | not changed | Python, Polars | DuckDB, Spark: cut off |
+| `concat` with null | null | Spark, Polars | DuckDB: nulls are ignored, as in `concat_ws` |
 | a date and `timedelta(days=1)` | a date | Python, Polars, Spark | DuckDB: a timestamp |
 | `interval(months=1)` after Jan 31 | the month's last day | SQL, Spark, DuckDB, Polars | |
 | `interval(days=1)` where clocks change | the same time of day | Spark, DuckDB, Polars | a `timedelta` is 24 hours |
@@ -54,13 +55,13 @@ before anything runs; the error names the expression, the types it met and what 
 | `day < "1998-09-02"` | the text is a date | SQL, Spark, DuckDB | Polars: an error |
 | `list.get` beyond the end | null | DuckDB, Spark's `get` | Polars: an error |
 | positions in lists | from 0 | Polars, Spark's `get` | DuckDB: from 1 |
-| nulls among elements in `sum`, `min`, `max`, `join` | passed over | Polars, DuckDB | |
+| nulls among elements in `sum`, `min`, `max`, `join` | ignored | Polars, DuckDB | |
 | `list.contains` where elements are null | false | DuckDB, Polars | Spark: null |
-| a key twice in a map | it stays, `get` finds the first | | Spark, DuckDB: an error |
-| `hash64` | XXH64 with seed 42, chained | Spark's `xxhash64` | DuckDB, Polars: hashes of their own, of one release |
+| a key twice in a map | allowed; `get` returns the first value | | Spark, DuckDB: an error |
+| `hash64` | XXH64 with seed 42, chained | Spark's `xxhash64` | DuckDB, Polars: other hashes, not stable |
 | `levenshtein` | counts characters | Spark | DuckDB: bytes |
 | `json_get` of what is no JSON | null | Spark | DuckDB, Polars: an error |
-| bits that are moved out by `shift_left` | lost | Spark, Polars | DuckDB: an error |
+| bits beyond 64 in `shift_left` | dropped | Spark, Polars | DuckDB: an error |
 """
 _GROUPS: tuple[tuple[str, str], ...] = (
     ("Values", ""),

@@ -19,14 +19,14 @@ _WHO = {
 }
 _HEAD = """# REST
 
-Paths and field names are Flink's. Every path is there under `/v1` as well. A cluster answers at
-`http://localhost:8081`, and describes itself at `/openapi.json`; [the same document](openapi.json) is part of this
+Paths and field names are those of Flink. Every path exists with the prefix `/v1`, too. A cluster answers at
+`http://localhost:8081`, and describes its API at `/openapi.json`; [the same document](openapi.json) is part of this
 documentation.
 
-`open`: for everybody on this machine; from other machines with the cluster's secret, the read token, or a client
+`open`: all users of this machine have access; other machines need the cluster's secret, the read token, or a client
 certificate ([security](../operating/security.md)). `signed`: needs a signature with the cluster's secret.
-`signed, or may cancel`: also for people who may read, where `web.cancel.enable` lets them cancel. An error is
-`{"errors": ["..."]}`, its first line the root cause.
+`signed, or may cancel`: with `web.cancel.enable`, everyone with read access may cancel. An error is
+`{"errors": ["..."]}`; its first line is the root cause.
 
 """
 

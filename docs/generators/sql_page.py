@@ -9,9 +9,9 @@ from engine.sql.refused_functions import REFUSED
 
 _HEAD = """# SQL functions and forms
 
-What queries may have: `env.sql(text)` and `bin/flink-run sql`. How queries are used is in [SQL](../guide/sql.md). Each
-example here is run by a test, over rows with nulls, and its answer compared with that of DuckDB. Names of DuckDB, Spark
-and PostgreSQL for the same function are taken alike.
+The functions and forms of queries for `env.sql(text)` and `bin/flink-run sql`; [SQL](../guide/sql.md) shows how to use
+them. A test runs each example over rows with nulls, and compares the answer with DuckDB's. A function may be called by
+its names in DuckDB, Spark and PostgreSQL.
 
 In the examples `i`, `j` and `n` are integers, `f` is a double, `b` a boolean, `s`, `p`, `h` and `js` are texts, `d` and
 `e` dates, `ts` and `te` timestamps, `l` and `ls` lists.

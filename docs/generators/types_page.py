@@ -9,33 +9,36 @@ from tests.types_table.table import ENDED, KEPT, NOT_IN_POLARS, NOT_ON_SPARK, RE
 
 _HEAD = """# Types
 
-A schema is a `pyarrow.Schema`. Values of every type of Arrow go through filters, exchanges, sorts, joins and Python
-functions as they are; this page says where one becomes another, and where it is refused. It is made from the table that
-the tests run: each type on each way, in memory and over the disk.
+A schema is a `pyarrow.Schema`. Values of every type of Arrow pass through filters, exchanges, sorts, joins and Python
+functions unchanged. This page shows which formats and libraries change a type, and which refuse it. It is generated
+from a table that the tests check, in memory and on disk.
 
-* What Arrow encodes is taken as the type of its values: dictionaries and runs, views of texts, bytes and lists.
-  That holds for a type in `schema=`, in `cast` and in `udf`, too.
-* A way that does not take a type says so before the job runs, with the column, the type and what to do.
-* In pandas and numpy, integers beside nulls are doubles. Where a value has more digits than a double, pandas has
-  `Int64` and numpy objects, so that no digit is lost. numpy has no nulls among floats; they are NaN there. In numpy,
-  moments with a zone are those of UTC.
-* A column of nothing but nulls has the type null. As the argument of an aggregate it counts as int64.
-* Unions of types pass from a source to a result, and nothing is computed of them.
+* Encoded types are read as the type of their values: dictionaries, run-end encoded values, and views of texts, bytes
+  and lists. The same holds for a type in `schema=`, in `cast` and in `udf`.
+* If a format or library does not support a type, the error comes before the job runs, with the column, the type and
+  what to do.
+* In pandas and numpy, integers in a column with nulls are doubles. If a value has more digits than a double, pandas
+  gets `Int64`, and numpy gets objects, so that no digit is lost. In numpy, nulls among floats are NaN, and timestamps
+  with a zone are in UTC.
+* A column of nulls only has the type null. As the argument of an aggregate it counts as int64.
+* Values of union types are passed from a source to a result; no expression takes them.
 
 """
 _LEGEND = """
-`✓` the same type, or the plain one of an encoded type; a name of a type: that one, with the same values; `–` refused.
+`✓`: the same type, or the plain type of an encoded one. A name of a type: the same values in that type. `–`: refused.
 
 | type | key | Parquet, records | ORC | CSV | JSON | Polars | Spark |
 |---|---|---|---|---|---|---|---|
 """
 _TAIL = """
-* **key**: of a sort, a group, a join, `distinct`, a window; and `min_`, `max_`, `==`, `is_in`. Errors say what to
-  compare instead: a field, an element, or what an extension type stores.
-* **records** keep what Parquet does not: `date64`, and units of seconds.
+* **key**: the type can be a key of a sort, a group, a join, `distinct` or a window, and is allowed in `min_`, `max_`,
+  `==` and `is_in`. For other types, the error says what to compare instead: a field, an element, or the storage of an
+  extension type.
+* **records** keep two types that Parquet does not: `date64`, and timestamps in seconds.
 * Arrow IPC keeps every type. Avro has the types of its own schema.
 * **CSV** and **JSON** are read with `schema=`; without, [a sample decides](../guide/sources.md#csv).
-* Bytes in JSON are those of a text in UTF-8; others end the job. So does a decimal of more than 38 digits on Spark.
+* Bytes in JSON are written as text; bytes that are not UTF-8 end the job. On Spark, a decimal of more than 38 digits
+  ends the job.
 """
 
 

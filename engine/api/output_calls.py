@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final, Unpack, cast
+from typing import TYPE_CHECKING, Any, Unpack, cast
 
 import pyarrow as pa
 
@@ -20,6 +20,7 @@ from engine.api.projections import free_name, project_node
 from engine.errors import ConfigurationError, NotYetSupportedError
 from engine.files.paths import local_folder, local_path
 from engine.formats.registry import sink_format_of
+from engine.formats.sink_format import CALLS
 from engine.graph.expression import ColumnRef, NamedExpression
 from engine.graph.plan import Sink, Sort
 from engine.graph.sort_key import SortKey
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
     from engine.api.sink_options import SinkOptions
 
 PathLike = str | os.PathLike[str]
-#: formats that have a call of their own, write_NAME
-_CALLS: Final = frozenset({"csv", "parquet", "records", "text", "json", "ipc", "orc"})
 
 
 @with_other_options
@@ -176,7 +175,7 @@ class OutputCalls(Calls):
         A format with a call of its own, as ``write_csv``, takes the options of that call; others take ``compression``
         and the options of all outputs. A path that exists is an error unless ``overwrite``.
         """
-        if format in _CALLS:
+        if format in CALLS:
             given: dict[str, Any] = {} if compression is None else {"compression": compression}
             getattr(self, f"write_{format}")(path, overwrite=overwrite, **given, **options)
             return

@@ -21,7 +21,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, ClassVar, Final, Protocol, runtime_checkable
 
 import msgspec
 
@@ -34,6 +34,10 @@ from engine.graph.source_spec import SinkSpec
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+
+#: formats that have a call of their own, write_NAME
+CALLS: Final = frozenset({"csv", "parquet", "records", "text", "json", "ipc", "orc"})
 
 
 class SinkWriter(Protocol):
@@ -91,9 +95,8 @@ class SinkFormat(ABC):
     @property
     def call(self) -> str:
         """The call that writes it, for errors."""
-        from engine.formats.registry import SINK_PLACES
-
-        return f"write_{self.name.partition('_')[0]}" if self.name in SINK_PLACES else f"{self.name}: write"
+        name = self.name.partition("_")[0]
+        return f"write_{name}" if name in CALLS else f"{self.name}: write"
 
     # ---- calls that write
 

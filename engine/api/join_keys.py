@@ -13,6 +13,7 @@ Held by: tests/integration/test_join_forms.py
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from datetime import date
 from decimal import Decimal
@@ -116,8 +117,8 @@ def keyed_sides(
         compared_type(left.schema.field(one), right.schema.field(other), is_total=is_total)
         for one, other, is_total in zip(left_keys, right_keys, totals, strict=True)
     ]
-    left, left_keys = _compared(left, left_keys, types, totals, names, "left_")
-    right, right_keys = _compared(right, right_keys, types, totals, names, "right_")
+    left, left_keys = _compared(left, left_keys, types, totals, names, "")
+    right, right_keys = _compared(right, right_keys, types, totals, names, "_right")
     are_exact = (left_keys, right_keys) != own_keys
     coalesce = coalesce and not are_exact
     if any(safe):
@@ -242,12 +243,16 @@ def _compared(
     names: _FreeNames,
     side: str,
 ) -> tuple[LogicalNode, list[str]]:
-    """Return an input with a hidden column for each key that is compared in another type, and the names of all."""
+    """Return an input with a hidden column for each key that is compared in another type, and the names of all.
+
+    side: end of the hidden names, which explain() shows.
+    """
     found: list[str] = []
     added: list[NamedExpression] = []
-    for index, (key, wanted, is_total) in enumerate(zip(keys, types, totals, strict=True)):
+    for key, wanted, is_total in zip(keys, types, totals, strict=True):
         own = source.schema.field(key).type
-        found.append(key if own == wanted else names.free(f"{side}compared{index}"))
+        shown_type = re.sub(r"\W+", "_", str(wanted)).strip("_")
+        found.append(key if own == wanted else names.free(f"{key}_as_{shown_type}{side}"))
         if own != wanted:
             value = compared_value(ColumnRef(key), own, wanted, is_total=is_total)
             added.append(NamedExpression(found[-1], value))

@@ -38,7 +38,7 @@ def test_what_is_said_is_in_the_plan(left, right):
     )
     assert joined.columns == ["g", "t", "d", "x", "y"]
     assert joined.schema.field("t").type == pa.timestamp("ms")
-    time = ("__left_compared1", "__right_t")
+    time = ("__t_as_timestamp_us", "__right_t")
     assert asof_of(joined) == AsofJoin(("g",), ("__right_g",), *time, AsofDirection.NEAREST, True, 2_000_000)
 
 

@@ -124,7 +124,7 @@ def test_on_gives_one_key_of_the_left_and_compares_it_in_the_common_type(data, o
     _source, cast, _right, _renamed, join, shown = operators(joined)
     assert isinstance(cast, Project)
     assert [type(one.expression) for one in cast.expressions] == [*[ColumnRef] * 4, Cast]
-    assert join == Join("left", ("__left_compared0",), ("__right_id",), False, JoinHint.BROADCAST_HASH_SECOND)
+    assert join == Join("left", ("__id_as_int64",), ("__right_id",), False, JoinHint.BROADCAST_HASH_SECOND)
     assert shown == Project(tuple(NamedExpression(name, ColumnRef(name)) for name in joined.columns))
 
 

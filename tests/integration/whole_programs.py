@@ -376,16 +376,13 @@ class WholeProgram(GroupSteps):
         data = state.data.join(right, how={"not in": "anti"}.get(how, how), hint=hint, **keywords)
         rows = joined_rows(state, other, pairs, how, says, is_on)
         columns = list(state.columns)
-        for one, two in pairs:
-            if {state.columns[one][1], other.columns[two][1]} == {"int", "small"}:
-                columns[one] = (columns[one][0], "int")
+        for one, two in pairs if is_on else []:
+            name, kind = columns[one]
+            kinds = {"right": other.columns[two][1], "full": kind if kind == other.columns[two][1] else "int"}
+            columns[one] = (name, kinds.get(how, kind))
         if how not in ("semi", "anti", "not in"):
-            rights = {two: one for one, two in pairs}
-            columns += [
-                (name, columns[rights[at]][1] if at in rights else kind)
-                for at, (name, kind) in enumerate(other.columns)
-                if not (is_on and at in rights)
-            ]
+            rights = {two for _, two in pairs}
+            columns += [column for at, column in enumerate(other.columns) if not (is_on and at in rights)]
         self.state = State(data, tuple(columns), rows)
 
     # results ---------------------------------------------------------------------------------------------------

@@ -88,6 +88,12 @@ def joined(
     )
 
 
+def _as_equals_compares(left: DataSet, right: DataSet, key: JoinKey) -> tuple[Expr, Expr]:
+    one, other = key.left.expression, key.right.expression
+    found = as_equals_compares((one, infer_type(one, left.schema)), (other, infer_type(other, right.schema)))
+    return (key.left, key.right) if found is None else (Expr(found[0]), Expr(found[1]))
+
+
 def marked(
     names: ColumnNames, left: DataSet, right: DataSet, keys: Sequence[JoinKey], rest: Expr | None
 ) -> tuple[DataSet, str]:

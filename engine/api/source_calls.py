@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Unpack
@@ -282,10 +283,21 @@ class SourceCalls(ABC):
         in_paths = PathOptions(partitioning, file_name_column, schema_mode, storage_options=storage_options)
         return self._read(format, path, in_paths, rate_limit, schema, options)
 
-    def read_delta(self, path: PathLike) -> DataSet:
-        """Refuse: Delta tables are not read yet."""
-        rows = f"env.from_arrow(deltalake.DeltaTable({os.fspath(path)!r}).to_pyarrow_table())"
-        raise NotYetSupportedError(f"read_delta({path!r}), for which {rows} takes its rows,")
+    def read_delta(
+        self,
+        path: PathLike,
+        version: int | None = None,
+        timestamp: datetime | str | None = None,
+        rate_limit: float | None = None,
+    ) -> DataSet:
+        """Read a Delta table (the extra ``delta``): the folder that holds ``_delta_log``.
+
+        ``version``: its number, the last one without it; ``timestamp``: a datetime (UTC without a zone), or a text of
+        ISO 8601, for the version that the table had then. What the log says of files leaves out those that no row for
+        a filter is in, before any is opened.
+        """
+        options = {"version": version, "timestamp": timestamp}
+        return self._read("delta", path, PathOptions(), rate_limit, options=options)
 
     def read_iceberg(self, table: Any) -> DataSet:
         """Refuse: Iceberg tables are not read yet."""
@@ -357,7 +369,9 @@ class SourceCalls(ABC):
                 found = path_source(entry, path, in_paths, request)
             self._check_places(name, found[0].paths)
             return self._source(*found, rate_limit)
-        return self._source(*entry.source(request._replace(paths=_listed(path))), rate_limit)
+        with placed_store_errors(f"read_{name}"):
+            found = entry.source(request._replace(paths=_listed(path)))
+        return self._source(*found, rate_limit)
 
     def _check_places(self, name: str, paths: Sequence[str]) -> None:
         """Raise PlanError for files of a store where Spark reads."""

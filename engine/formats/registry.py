@@ -48,6 +48,7 @@ PLACES: Final = {
     "arrow": ("engine.connectors.arrow_format", "ArrowFormat"),
     "paths": ("engine.connectors.path_format", "PathFormat"),
     "database": ("engine.databases.database_format", "DatabaseFormat"),
+    "delta": ("engine.delta.delta_format", "DeltaFormat"),
 }
 #: format of a sink: module, class
 SINK_PLACES: Final = {

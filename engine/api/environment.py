@@ -371,6 +371,8 @@ def _as_files_are_now(sink: LogicalNode) -> LogicalNode:
     """Return a sink that adds files, once more held against those that are there."""
     if not isinstance(sink.operator, Sink) or not sink.operator.spec.mode:
         return sink
+    if sink_format_of(sink.operator.spec).is_table:
+        return sink
     from engine.api.added_files import like_what_is_there
 
     spec = sink.operator.spec

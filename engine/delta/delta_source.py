@@ -37,6 +37,8 @@ PATH, DELETED = "path of the file", "rows deleted of it"
 _TEXT_BYTES: Final = 24.0
 #: bytes of rows for each byte of a file
 _EXPANSION: Final = 3.0
+#: digits of a decimal that a float keeps
+_FLOAT_DIGITS: Final = 15
 #: microseconds that a greatest moment of the log may be too early
 _CUT_US: Final = 999
 
@@ -193,14 +195,20 @@ def _bounds_of(
         return values, values, pc.if_else(pc.is_null(values), counts, zero)
     low, high, nulls = (facts_of(snapshot, kind, field) for kind in ("min", "max", "null_count"))
     none = pa.chunked_array([pa.nulls(len(snapshot.paths), wanted)])
-    low, high = (none if each is None or pa.types.is_nested(each.type) else each for each in (low, high))
+    if low is None or high is None or _is_inexact(wanted):
+        low = high = none
     if nulls is None or not pa.types.is_integer(nulls.type):
         nulls = pa.chunked_array([pa.nulls(len(snapshot.paths), pa.int64())])
-    if pa.types.is_timestamp(wanted) and high.type != none.type:
-        high = pc.cast(high, none.type)
     if pa.types.is_timestamp(wanted):
+        high = pc.cast(high, wanted)
         high = pc.cast(pc.add(pc.cast(high, pa.int64()), scalar_of(_CUT_US)), wanted)
     return (*(each if each.type == wanted else pc.cast(each, wanted) for each in (low, high)), nulls)
+
+
+def _is_inexact(data_type: pa.DataType) -> bool:
+    """Return whether a log may have other bounds than values of a type: writers make floats of long decimals."""
+    is_long = pa.types.is_decimal(data_type) and data_type.precision > _FLOAT_DIGITS
+    return bool(is_long or pa.types.is_nested(data_type))
 
 
 def file_bounds(spec: FormatSource, schema: pa.Schema, names: Sequence[str]) -> pa.Table | None:

@@ -21,7 +21,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from engine.errors import NotYetSupportedError
+from engine.errors import NotYetSupportedError, SchemaError
 
 #: key of a column's name in files, in the metadata of an Arrow field
 PHYSICAL_NAME: Final = b"delta:physical-name"
@@ -86,3 +86,58 @@ def field_id(field: pa.Field) -> int | None:
     """Return the id of a field, None where it has none."""
     found = (field.metadata or {}).get(FIELD_ID)
     return None if found is None else int(found)
+
+
+#: types of Arrow that are written as another one
+_STORED: Final = {
+    pa.uint8(): pa.int16(),
+    pa.uint16(): pa.int32(),
+    pa.uint32(): pa.int64(),
+    pa.large_string(): pa.string(),
+    pa.large_binary(): pa.binary(),
+    pa.date64(): pa.date32(),
+}
+_NAMES: Final = {data_type: name for name, data_type in _SIMPLE.items()}
+
+
+def stored_schema(schema: pa.Schema, call: str) -> pa.Schema:
+    """Return the types that rows have in a table. Raises: SchemaError for a type that Delta has not."""
+    return pa.schema([pa.field(each.name, _stored(each.type, each, call)) for each in schema])
+
+
+def _stored(data_type: pa.DataType, column: pa.Field, call: str) -> pa.DataType:
+    if data_type in _STORED:
+        return _STORED[data_type]
+    if pa.types.is_timestamp(data_type):
+        return pa.timestamp("us") if data_type.tz is None else pa.timestamp("us", "UTC")
+    if pa.types.is_decimal(data_type) and data_type.precision <= 38 and data_type.scale >= 0:
+        return pa.decimal128(data_type.precision, data_type.scale)
+    if pa.types.is_struct(data_type):
+        fields = [data_type.field(index) for index in range(data_type.num_fields)]
+        return pa.struct([pa.field(each.name, _stored(each.type, column, call)) for each in fields])
+    if pa.types.is_map(data_type):
+        return pa.map_(_stored(data_type.key_type, column, call), _stored(data_type.item_type, column, call))
+    if pa.types.is_list(data_type) or pa.types.is_large_list(data_type) or pa.types.is_fixed_size_list(data_type):
+        return pa.list_(_stored(data_type.value_type, column, call))
+    if data_type in _NAMES:
+        return data_type
+    raise SchemaError(f"{call}: column {column.name!r} is {column.type}, which Delta has not; cast it or leave it out")
+
+
+def to_delta(schema: pa.Schema) -> dict[str, Any]:
+    """Return the schema of Delta, as its JSON, of types that ``stored_schema`` has returned."""
+    fields = [{"name": each.name, "type": _name(each.type), "nullable": True, "metadata": {}} for each in schema]
+    return {"type": "struct", "fields": fields}
+
+
+def _name(data_type: pa.DataType) -> Any:
+    if pa.types.is_decimal(data_type):
+        return f"decimal({data_type.precision},{data_type.scale})"
+    if pa.types.is_struct(data_type):
+        return to_delta(pa.schema([data_type.field(index) for index in range(data_type.num_fields)]))
+    if pa.types.is_map(data_type):
+        key, value = _name(data_type.key_type), _name(data_type.item_type)
+        return {"type": "map", "keyType": key, "valueType": value, "valueContainsNull": True}
+    if pa.types.is_list(data_type):
+        return {"type": "array", "elementType": _name(data_type.value_type), "containsNull": True}
+    return _NAMES[data_type]

@@ -64,6 +64,7 @@ SINK_PLACES: Final = {
     "stream": ("engine.connectors.passing_format", "StreamSink"),
     "discard": ("engine.connectors.passing_format", "DiscardSink"),
     "database": ("engine.databases.database_sink", "DatabaseSink"),
+    "delta": ("engine.delta.delta_sink", "DeltaSink"),
 }
 
 

@@ -6,4 +6,10 @@ table_log.py           a version of a table: files, values, deleted rows
 delta_source.py        the client's side of a source, statistics and bounds from the log
 delta_format.py        the entry (``engine.formats``)
 delta_reader.py        the task's side; file_columns.py: columns of the table in one of its files
+
+table_write.py         what a job does to a table, as data; planned_write.py: made of a call's arguments
+delta_sink.py          the entry of the sink
+delta_writer.py        the task's side; file_statistics.py: what the log is told of a file
+delta_target.py        where attempts write, and what is left of jobs (``engine.commit``)
+table_commit.py        the commit of a job, once
 """

@@ -1,4 +1,4 @@
-"""Statistics of a file that was written, for the log: rows, nulls, least and greatest values, as the JSON of an add action.
+"""Statistics of a written file for the log: rows, nulls, least and greatest values, as JSON of an add action.
 
     notes = ValueNotes(schema); notes.add(batch) ...     what a footer does not tell: NaN
     file_statistics(footer, notes) -> JSON text

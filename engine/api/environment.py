@@ -21,7 +21,7 @@ import threading
 import weakref
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import pyarrow as pa
 from msgspec.structs import replace
@@ -56,6 +56,10 @@ from engine.process_folder import FolderPrefix, ProcessFolder, sweep
 from engine.sources.prepared_plan import prepared, with_exact_splits
 from engine.storage.store_client import use_store_settings
 from engine.user_warnings import calling_place
+
+if TYPE_CHECKING:
+    from engine.api.optimize_calls import OptimizeResult
+    from engine.formats.table_target import TableTarget
 
 #: numbers of data sets in expressions, in all environments
 _NUMBERS: Final = itertools.count()
@@ -243,6 +247,20 @@ class Environment(SourceCalls, HasOtherNames):
         finally:
             with uninterrupted():
                 shutil.rmtree(folder, ignore_errors=True)
+
+    def optimize(
+        self,
+        target: TableTarget,
+        sort_by: str | Sequence[str] | None = None,
+        target_file_size: int | str | None = None,
+    ) -> OptimizeResult:
+        """Write small files of a table, ``delta("folder")``, together into larger ones, at once, by one commit.
+
+        ``sort_by``: all files are written, each partition in that order; ``target_file_size``: "128mb" without it.
+        """
+        from engine.api.optimize_calls import optimized
+
+        return optimized(target, sort_by, target_file_size, self.parallelism, self.run_to_sink)
 
     def run_to_sink(self, node: LogicalNode, spec: SinkSpec, what: str) -> JobResult:
         """Run what a node needs, into one output and no other; ``what`` is said of the job."""

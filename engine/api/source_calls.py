@@ -24,7 +24,7 @@ from engine.api.other_options import check_option, with_other_options
 from engine.api.partitioning import checked_rate
 from engine.connectors.path_source import Partitioning, PathOptions, path_source
 from engine.errors import ConfigurationError, NotYetSupportedError, PlanError
-from engine.files.paths import PathLike, placed_store_errors
+from engine.files.paths import PathLike, local_path, placed_store_errors
 from engine.formats.registry import format_named
 from engine.formats.source_format import ReadRequest
 from engine.graph.plan import Source
@@ -298,6 +298,16 @@ class SourceCalls(ABC):
         """
         options = {"version": version, "timestamp": timestamp}
         return self._read("delta", path, PathOptions(), rate_limit, options=options)
+
+    def read_changes(self, path: PathLike, since: int = 0) -> DataSet:
+        """Read the rows that versions of a Delta table with a change data feed changed, from version ``since`` on.
+
+        The columns ``_change_type``, ``_commit_version`` and ``_commit_timestamp`` say what became of each row, and
+        when. The library ``deltalake`` reads them, and they are copied as those of ``from_arrow`` are.
+        """
+        from engine.delta.table_changes import changed_rows
+
+        return self.from_arrow(changed_rows(local_path(path, "read_changes"), since))
 
     def read_iceberg(self, table: Any) -> DataSet:
         """Refuse: Iceberg tables are not read yet."""

@@ -12,4 +12,7 @@ delta_sink.py          the entry of the sink
 delta_writer.py        the task's side; file_statistics.py: what the log is told of a file
 delta_target.py        where attempts write, and what is left of jobs (``engine.commit``)
 table_commit.py        the commit of a job, once
+
+delta_version.py       a table as ``merge_into`` and ``env.optimize`` change it
+table_changes.py       its change data feed
 """

@@ -13,7 +13,7 @@ Held by: tests/delta/test_read_delta.py
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any, Final
 
@@ -23,6 +23,8 @@ import pyarrow as pa
 from engine.delta.table_log import Snapshot, facts_of, kept_snapshot, read_snapshot
 from engine.expressions.schema_bridge import to_plan_schema
 from engine.files.paths import local_path
+from engine.formats.split_pruning import with_splits
+from engine.graph.plan import Source
 from engine.graph.source_spec import ColumnStatistics, FormatSource, SourceSplit, SourceStatistics
 from engine.records.arrow_functions import pc
 from engine.records.plain_scalars import scalar_of
@@ -220,7 +222,7 @@ def file_bounds(spec: FormatSource, schema: pa.Schema, names: Sequence[str]) -> 
     taken = pa.array([rows[split.path] for split in spec.splits], pa.int64())
     columns: dict[str, Any] = {ROW_COUNT: snapshot.facts.column("num_records").take(taken)}
     for name in names:
-        bounds = _bounds_of(snapshot, name, schema)
+        bounds = _bounds_of(snapshot, name, schema) if name in snapshot.schema.names else None
         if bounds is not None:
             for word, values in zip((lowest(name), highest(name), null_count(name)), bounds, strict=True):
                 columns[word] = values.take(taken)
@@ -235,3 +237,29 @@ def kept_files(spec: FormatSource) -> FormatSource:
     paths = pa.array(list(dict.fromkeys(split.path for split in spec.splits)), pa.string())
     kept = known.filter(pc.is_in(known.column(PATH), value_set=paths))
     return msgspec.structs.replace(spec, files_ipc=packed_files(kept))
+
+
+def with_file_column(spec: FormatSource, name: str) -> FormatSource:
+    """Return a source whose rows have the path of their file in a column."""
+    paths = pa.array(list(dict.fromkeys(split.path for split in spec.splits)), pa.string())
+    known = files_table(spec)
+    if known is None:
+        known = pa.table({PATH: paths, DELETED: pa.repeat(scalar_of(0, pa.int64()), len(paths))})
+    schema = table_schema(spec).append(pa.field(name, pa.string()))
+    return msgspec.structs.replace(
+        spec,
+        file_schema_ipc=schema.serialize().to_pybytes(),
+        columns=(*spec.columns, name),
+        files_ipc=packed_files(known.append_column(name, known.column(PATH))),
+    )
+
+
+def with_paths(
+    spec: FormatSource, statistics: SourceStatistics, paths: Collection[str]
+) -> tuple[FormatSource, SourceStatistics]:
+    """Return a source of some of its files, and the statistics of these."""
+    splits = tuple(split for split in spec.splits if split.path in paths)
+    source = Source(spec, statistics)
+    found = with_splits(source, msgspec.structs.replace(spec, splits=splits), None, "splits")
+    assert isinstance(found.spec, FormatSource)
+    return kept_files(found.spec) if splits else found.spec, found.statistics

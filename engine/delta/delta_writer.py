@@ -13,9 +13,9 @@ import pyarrow.parquet as pq
 
 from engine.delta.file_statistics import ValueNotes, file_statistics
 from engine.delta.table_types import stored_schema
-from engine.delta.table_write import COUNTED, DELETED
 from engine.errors import DataError
 from engine.files.native_files import path_or_stream
+from engine.graph.merge_action import COUNTED, DELETED
 from engine.parquet.writer import ParquetWriter
 from engine.records.arrow_functions import pc
 from engine.records.kept_rows import kept_rows

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from engine.delta.table_commit import check_writable, opened
 from engine.delta.table_types import stored_schema, to_arrow, to_delta
-from engine.delta.table_write import TableWrite
+from engine.delta.table_write import TableWrite, required_names
 from engine.errors import ConfigurationError, SchemaError
 from engine.parquet.source import widened
 
@@ -42,7 +42,7 @@ def planned_write(
     if table is None or mode == "error":
         made = TableWrite("error" if mode == "error" else mode, to_delta(own), tuple(partition_by), dict(properties))
         return made, own
-    check_writable(table, place)
+    check_writable(table, place, removes=mode == "overwrite_partitions")
     if properties:
         raise ConfigurationError(f"{_CALL}({place!r}): properties= are those of a table that is made, and this one is")
     keys = tuple(table.metadata().partition_columns)
@@ -60,7 +60,7 @@ def planned_write(
     if missing:
         raise SchemaError(f"{_CALL}({place!r}): it is partitioned by {', '.join(keys)}, which the rows lack")
     known: dict[str, Any] = json.loads(text)
-    required = tuple(field["name"] for field in known["fields"] if not field["nullable"] and field["name"] not in keys)
+    required = required_names(known, keys)
     absent = [name for name in required if name not in own.names]
     if absent:
         raise SchemaError(f"{_CALL}({place!r}): column {absent[0]!r} may not be null, and the rows lack it")

@@ -40,7 +40,7 @@ _TRIES_MAX: Final = 50
 #: features that a writer must know, and this one does, or has none of in its files
 _WRITER_FEATURES: Final = frozenset(
     {"appendOnly", "invariants", "checkConstraints", "generatedColumns", "identityColumns", "allowColumnDefaults"}
-    | {"changeDataFeed", "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck", "domainMetadata"}
+    | {"changeDataFeed", "deletionVectors", "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck", "domainMetadata"}
 )
 #: metadata of columns that a writer has to compute or to check
 _OF_COLUMNS: Final = {
@@ -50,10 +50,10 @@ _OF_COLUMNS: Final = {
 }
 
 
-def opened(place: str) -> Any | None:
+def opened(place: str, call: str = _CALL) -> Any | None:
     """Return the library's table; None where there is none."""
-    deltalake = library(_CALL)
-    with told(_CALL, place):
+    deltalake = library(call)
+    with told(call, place):
         try:
             return deltalake.DeltaTable(place, storage_options=storage_options(place))
         except deltalake.exceptions.TableNotFoundError:
@@ -71,11 +71,14 @@ def check_table(place: str, options: str) -> None:
         return
     if write.mode == "error":
         raise PlanError(f"{_CALL}({place!r}): there is a table; pass mode='append' or mode='overwrite'")
-    check_writable(table, place)
+    check_writable(table, place, removes=write.mode in ("overwrite_partitions", "rewrite"))
 
 
-def check_writable(table: Any, place: str) -> None:
-    """Raise NotYetSupportedError for what writers of a table must do, and this one does not."""
+def check_writable(table: Any, place: str, call: str = _CALL, *, removes: bool) -> None:
+    """Raise NotYetSupportedError for what writers of a table must do, and this one does not.
+
+    removes: whether files go one by one.
+    """
     protocol, configuration = table.protocol(), table.metadata().configuration
     unknown = sorted(set(protocol.writer_features or ()) - _WRITER_FEATURES)
     if configuration.get("delta.columnMapping.mode", "none") != "none":
@@ -85,8 +88,14 @@ def check_writable(table: Any, place: str) -> None:
         unknown += [
             f"column {field['name']!r}, which {word}" for key, word in _OF_COLUMNS.items() if key in field["metadata"]
         ]
+    if (
+        removes
+        and "deletionVectors" in (protocol.writer_features or ())
+        and any(True for _ in table.deletion_vectors())
+    ):
+        unknown.append("deletion vectors, of which an overwrite alone removes files")
     if unknown:
-        raise NotYetSupportedError(f"{_CALL}({place!r}): writing a table with {', '.join(unknown)}")
+        raise NotYetSupportedError(f"{call}({place!r}): writing a table with {', '.join(unknown)}")
 
 
 def commit(output: DecidedOutput, job_id: JobId) -> Mapping[str, int | str]:
@@ -182,7 +191,7 @@ def _added(file: DecidedFile, write: TableWrite, output: DecidedOutput, job_id: 
     from deltalake.transaction import AddAction
 
     folder = output.staging.removeprefix(f"{output.target}/")
-    values = {key: _log_text(text, key, write) for key, text in values_of(file.folder)} if file.folder else {}
+    values = {key: _log_text(text, key, write.schema) for key, text in values_of(file.folder)} if file.folder else {}
     return AddAction(
         f"{folder}/{file.name}",
         file.size_bytes,
@@ -193,9 +202,9 @@ def _added(file: DecidedFile, write: TableWrite, output: DecidedOutput, job_id: 
     )
 
 
-def _log_text(text: str | None, key: str, write: TableWrite) -> str | None:
+def _log_text(text: str | None, key: str, schema: Mapping[str, Any]) -> str | None:
     """Return the text of a partition's value as the log has it: a moment is one of UTC without a mark."""
-    kind = next((field["type"] for field in write.schema["fields"] if field["name"] == key), "")
+    kind = next((field["type"] for field in schema["fields"] if field["name"] == key), "")
     return text.removesuffix("Z") if text is not None and kind == "timestamp" else text
 
 
@@ -205,7 +214,7 @@ def _removed(table: Any, write: TableWrite, added: Sequence[Any], place: str) ->
 
     if write.mode in ("append", "error"):
         return []
-    found = {each["path"]: each for each in _files(table, write)}
+    found = {each["path"]: each for each in table_files(table)}
     if write.mode == "overwrite":
         gone = list(found)
     elif write.mode == "overwrite_partitions":
@@ -230,14 +239,14 @@ def _check_unchanged(table: Any, write: TableWrite, found: Mapping[str, Any], pl
         )
     if write.changes_data and table.version() != write.version:
         before = library(_CALL).DeltaTable(place, version=write.version, storage_options=storage_options(place))
-        if {each["path"] for each in _files(before, write)} != set(found):
+        if {each["path"] for each in table_files(before)} != set(found):
             raise JobExecutionError(
                 f"{place}: another writer has changed rows since version {write.version}, with which this job has"
                 " compared its own; nothing was changed: run it again"
             )
 
 
-def _files(table: Any, write: TableWrite) -> list[dict[str, Any]]:
+def table_files(table: Any) -> list[dict[str, Any]]:
     """Return path and size of the files of a table, and the values of their partitions as texts of the log."""
     import pyarrow as pa
 
@@ -245,10 +254,11 @@ def _files(table: Any, write: TableWrite) -> list[dict[str, Any]]:
 
     found = pa.table(table.get_add_actions(flatten=False))
     rows = found.select(["path", "size_bytes"]).to_pylist()
+    known = json.loads(table.schema().to_json())
     for key in table.metadata().partition_columns:
         values = pc.struct_field(found.column("partition"), [found.column("partition").type.get_field_index(key)])
         for row, text in zip(rows, pc.cast(values, pa.string()).to_pylist(), strict=True):
-            row.setdefault("texts", {})[key] = _log_text(text, key, write)
+            row.setdefault("texts", {})[key] = _log_text(text, key, known)
     return [{"texts": {}, **row} for row in rows]
 
 

@@ -5,14 +5,10 @@ Held by: tests/delta/test_write_delta.py
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Collection
+from typing import Any
 
 import msgspec
-
-#: values of the column that says what becomes of each row of a merge
-KEPT, INSERTED, UPDATED, DELETED = range(4)
-#: facts of a merge, by those values
-COUNTED: Final = {INSERTED: "rows_inserted", UPDATED: "rows_updated", DELETED: "rows_deleted"}
 
 
 class TableWrite(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -40,6 +36,11 @@ class TableWrite(msgspec.Struct, frozen=True, omit_defaults=True):
     changes_data: bool = True
     #: column of actions, which is not written: the rows that they are counted of; "": all rows are written
     action: str = ""
+
+
+def required_names(schema: dict[str, Any], keys: Collection[str]) -> tuple[str, ...]:
+    """Return the columns of a schema in which no value may be null, without those of partitions."""
+    return tuple(each["name"] for each in schema["fields"] if not each["nullable"] and each["name"] not in keys)
 
 
 def decoded(options: str) -> TableWrite:

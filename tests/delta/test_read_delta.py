@@ -313,3 +313,22 @@ def test_an_empty_table(env, tmp_path):
     data = env.read_delta(tmp_path / "t")
     assert data.collect() == []
     assert data.filter(col("a") > 1).count() == 0
+
+
+def test_changes_of_versions(env, tmp_path):
+    place = tmp_path / "t"
+    feed = {"delta.enableChangeDataFeed": "true"}
+    deltalake.write_deltalake(place, pa.table({"v": [1, 2]}), configuration=feed)
+    env.from_arrow(pa.table({"v": [3]})).write_delta(place, mode="append")
+    env.execute()
+    deltalake.DeltaTable(place).delete("v = 1")
+    changes = env.read_changes(place, since=1).sort("_commit_version").to_arrow()
+    assert changes.select(["v", "_change_type", "_commit_version"]).to_pylist() == [
+        {"v": 3, "_change_type": "insert", "_commit_version": 1},
+        {"v": 1, "_change_type": "delete", "_commit_version": 2},
+    ]
+    deltalake.write_deltalake(tmp_path / "u", pa.table({"v": [1]}))
+    with pytest.raises(NotYetSupportedError, match="enableChangeDataFeed"):
+        env.read_changes(tmp_path / "u")
+    with pytest.raises(ConfigurationError, match="number of a version"):
+        env.read_changes(place, since="2024")

@@ -1,12 +1,4 @@
-"""``merge_into``: rows that change, go into, or leave a table by what another data set has under the same keys.
-
-    1  lowest and highest keys of the source ──► files of the table that may have one of them
-    2  those files with the source's keys     ──► files that have one; an error where a key is twice in the source
-    3  rows of these files, joined with the source ──► their rows then, in new files; one commit of the table
-
-The joins are those of every job, so that they keep to its memory whatever the sizes are. Files without a matching row
-are not touched, unless rows that the source does not have are changed, too. Where rows are only inserted no file is.
-The source is read in each step, so that its rows must be the same each time.
+"""``merge_into``: the call of DataSet that merges its rows into a table (``merge_plan.py``).
 
 Held by: tests/delta/test_merge.py
 """
@@ -14,36 +6,15 @@ Held by: tests/delta/test_merge.py
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
+from typing import TYPE_CHECKING
 
 from engine.api.calls import Calls
-from engine.api.logical_node import LogicalNode
 from engine.api.other_options import with_other_options
-from engine.errors import ConfigurationError, DataError, SchemaError
-from engine.graph.plan import Source
 
 if TYPE_CHECKING:
-    from engine.api.data_set import DataSet
-    from engine.api.expression import Expr
-    from engine.api.merge_clauses import Clause, MergeClauses
-    from engine.formats.source_format import FoundSource
-    from engine.formats.table_target import TableTarget, TableVersion
-    from engine.graph.source_spec import SinkSpec
-
-_CALL: Final = "merge_into"
-_FILE, _ACTION, _COUNT = "target file", "merge action", "rows of the source"
-
-
-class MergeResult(NamedTuple):
-    """The changes that a merge made."""
-
-    rows_inserted: int
-    rows_updated: int
-    rows_deleted: int
-    #: files of the table that others took the place of
-    files_rewritten: int
-    #: version of the table that has the changes, or the one before where there are none
-    version: int
+    from engine.api.merge_clauses import Clause
+    from engine.api.merge_plan import MergeResult
+    from engine.formats.table_target import TableTarget
 
 
 @with_other_options
@@ -67,175 +38,7 @@ class MergeCalls(Calls):
         ``when_matched``. Expressions name columns ``source.x`` and ``target.x``. Two of these rows with the key of one
         row of the table are a DataError; null keys match nothing.
         """
-        from engine.api.merge_clauses import MergeClauses, Sides
+        from engine.api.merge_plan import merged
 
-        keys = [on] if isinstance(on, str) else list(on)
-        version = target.at_present(_CALL)
-        self._check_keys(keys, version)
-        sides = Sides(version.schema, self.schema)
-        clauses = MergeClauses(sides, when_matched, when_not_matched, when_not_matched_by_source)
-        merge = _Merge(self, version, keys, clauses)
-        return merge.run()
-
-    def _check_keys(self, keys: Sequence[str], version: TableVersion) -> None:
-        if not keys:
-            raise ConfigurationError(f"{_CALL}: on=[]: name the columns by which rows match")
-        for key in keys:
-            for side, schema in (("the table", version.schema), ("the data set", self.schema)):
-                if key not in schema.names:
-                    raise SchemaError(f"{_CALL}: on={key!r}: {side} has no such column; it has {schema.names}")
-
-    def _rows_of(self, found: FoundSource) -> Self:
-        spec, statistics, schema = found
-        return self._with(LogicalNode(Source(spec, statistics), (), schema))
-
-    def _written(self, spec: SinkSpec) -> dict[str, Any]:
-        """Write these rows at once, in the order of partitions; return what the output tells of itself."""
-        from engine.api.output_calls import sorted_sink
-        from engine.graph.sort_key import SortKey
-
-        (rows,) = sorted_sink(self._node, spec, tuple(map(SortKey, spec.partition_by))).inputs
-        return dict(self._environment.run_to_sink(rows, spec, _CALL).outputs[0].facts)
-
-
-class _Merge:
-    """One merge."""
-
-    def __init__(self, source: Any, version: TableVersion, keys: list[str], clauses: MergeClauses) -> None:
-        self._source: DataSet = source
-        self._version = version
-        self._keys = keys
-        self._clauses = clauses
-
-    def run(self) -> MergeResult:
-        """Run it; nothing is changed where it fails."""
-        changes = self._clauses.matched.action is not None
-        if not changes and self._clauses.by_source.action is None:
-            facts = self._insert() if self._clauses.not_matched.action is not None else {}
-            return self._result(facts, 0)
-        self._check_matches()
-        touched = [file.path for file in self._version.files()]
-        if self._clauses.by_source.action is None:
-            touched = self._touched()
-        if not touched and self._clauses.not_matched.action is None:
-            return self._result({}, 0)
-        return self._result(self._rewrite(touched), len(touched))
-
-    def _result(self, facts: dict[str, Any], rewritten: int) -> MergeResult:
-        inserted, updated, deleted = (int(facts.get(f"rows_{word}", 0)) for word in ("inserted", "updated", "deleted"))
-        return MergeResult(inserted, updated, deleted, rewritten, int(facts.get("version", self._version.version)))
-
-    # ---- files that are touched
-
-    def _possible(self, names: Sequence[str], *, has_file: bool = False) -> DataSet:
-        """Return columns of the table's rows whose keys lie between those of the source."""
-        from engine.api.expressions import col, max_, min_
-
-        rows = self._source._rows_of(self._version.rows(_FILE if has_file else ""))
-        ordered = [key for key in self._keys if _has_order(self._source.schema.field(key).type)]
-        if ordered:
-            asked = {f"{word} {key}": call(key) for key in ordered for word, call in (("low", min_), ("high", max_))}
-            bounds = self._source.agg(**asked).to_arrow()
-            for key in ordered:
-                low, high = (bounds.column(f"{word} {key}")[0] for word in ("low", "high"))
-                if low.is_valid:
-                    rows = rows.filter((col(key) >= low.as_py()) & (col(key) <= high.as_py()))
-        return rows.select(*names)
-
-    def _known_keys(self) -> DataSet:
-        """Return the source's rows that may match."""
-        from engine.api.expressions import col
-
-        rows = self._source
-        for key in self._keys:
-            rows = rows.filter(col(key).is_not_null())
-        return rows
-
-    def _check_matches(self) -> None:
-        """Raise DataError where several rows of the source have the key of one of the table."""
-        from engine.api.expressions import col, count
-
-        twice = self._known_keys().group_by(*self._keys).agg(**{_COUNT: count()}).filter(col(_COUNT) > 1)
-        found = self._possible(self._keys).join(twice, on=self._keys).limit(1).to_arrow().to_pylist()
-        if found:
-            key = ", ".join(f"{name}={found[0][name]!r}" for name in self._keys)
-            raise DataError(
-                f"{_CALL}({self._version.name!r}): {found[0][_COUNT]} rows of the source have the key {key} of one row"
-                " of the table; nothing was changed: keep one of them, as by distinct(subset=...)"
-            )
-
-    def _touched(self) -> list[str]:
-        """Return the files with a row that the source changes."""
-        from engine.api.expression import Expr
-        from engine.api.merge_clauses import SOURCE, TARGET
-
-        where = self._clauses.matched.where
-        if where is None:
-            names = self._keys
-            right = self._known_keys().select(*names)
-        else:
-            names = list(self._version.schema.names)
-            right = self._known_keys()
-        left = self._possible([*names, _FILE], has_file=True)
-        pairs = _renamed(left, TARGET, but=_FILE).join(
-            _renamed(right, SOURCE),
-            left_on=[TARGET + key for key in self._keys],
-            right_on=[SOURCE + key for key in self._keys],
-        )
-        if where is not None:
-            pairs = pairs.filter(Expr(where))
-        found: list[str] = pairs.select(_FILE).distinct().to_arrow().column(_FILE).to_pylist()
-        return sorted(found)
-
-    # ---- rows that are written
-
-    def _insert(self) -> dict[str, Any]:
-        """Add the rows of the source that match none of the table."""
-        from engine.api.expression import Expr
-        from engine.api.expressions import lit
-        from engine.api.merge_clauses import SOURCE
-        from engine.graph.merge_action import INSERTED
-
-        clauses = self._clauses
-        new = self._source.join(self._possible(self._keys), on=self._keys, how="anti")
-        rows = _renamed(new, SOURCE)
-        if clauses.not_matched.where is not None:
-            rows = rows.filter(Expr(clauses.not_matched.where))
-        columns: dict[str, Expr] = {name: clauses.inserted(name) for name in self._version.schema.names}
-        return self._commit(rows.select(**columns, **{_ACTION: lit(INSERTED)}), [])
-
-    def _commit(self, rows: DataSet, removed: Sequence[str]) -> dict[str, Any]:
-        return rows._written(self._version.rewrite(removed, _ACTION, changes_data=True))
-
-    def _rewrite(self, touched: Sequence[str]) -> dict[str, Any]:
-        """Write the rows of files once more, as they are then, and those that are new."""
-        from engine.api.expressions import col, lit
-        from engine.api.merge_clauses import IN_SOURCE, IN_TARGET, SOURCE, TARGET
-
-        rows = self._source._rows_of(self._version.rows(paths=touched))
-        left = _renamed(rows, TARGET).with_columns(**{IN_TARGET: lit(True)})
-        right = _renamed(self._source, SOURCE).with_columns(**{IN_SOURCE: lit(True)})
-        pairs = left.join(
-            right,
-            left_on=[TARGET + key for key in self._keys],
-            right_on=[SOURCE + key for key in self._keys],
-            how="left" if self._clauses.not_matched.action is None else "full",
-        )
-        pairs = pairs.with_columns(**{_ACTION: self._clauses.action()}).filter(col(_ACTION).is_not_null())
-        columns = {name: self._clauses.column(name, _ACTION) for name in self._version.schema.names}
-        return self._commit(pairs.select(**columns, **{_ACTION: col(_ACTION)}), touched)
-
-
-def _renamed(rows: Any, side: str, but: str = "") -> Any:
-    """Return rows with the side in front of the names of columns."""
-    from engine.api.expressions import col
-
-    return rows.select(**{name if name == but else side + name: col(name) for name in rows.schema.names})
-
-
-def _has_order(data_type: Any) -> bool:
-    """Return whether the lowest and the highest value of a type rule out files."""
-    import pyarrow as pa
-
-    simple = (pa.types.is_integer, pa.types.is_string, pa.types.is_date, pa.types.is_timestamp, pa.types.is_decimal)
-    return any(is_kind(data_type) for is_kind in simple)
+        keys = (on,) if isinstance(on, str) else tuple(on)
+        return merged(self, target, keys, (when_matched, when_not_matched, when_not_matched_by_source))

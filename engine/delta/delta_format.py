@@ -65,9 +65,7 @@ class DeltaFormat(SourceFormat[FormatSource]):
     def details(self, spec: FormatSource) -> list[str]:
         """Return the table's version, how many of its files are read, and the filter."""
         files, left = spec.options["files"], len({split.path for split in spec.splits})
-        pruned = (
-            f"{left} files" if left == files else f"{left} of {files} files: the others have no such row by the log"
-        )
+        pruned = f"{left} files" if left == files else f"{left} of {files} files, the log rules out the others"
         by = f", partitioned by {spec.options['partition_by']}" if spec.options["partition_by"] else ""
         return [f"version {spec.options['version']} of {spec.paths[0]}{by}: reads {pruned}", *super().details(spec)]
 

@@ -1,6 +1,6 @@
 """Calls on Delta tables: what ``write_delta`` and ``env.optimize`` make of their arguments.
 
-Held by: tests/delta/test_write_delta.py
+Held by: tests/delta_tables/test_write_delta.py
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ def delta_write(
     properties: Mapping[str, str],
 ) -> tuple[LogicalNode, SinkSpec, Any]:
     """Return rows as a table takes them, the sink, and the order of the rows."""
-    from engine.delta.planned_write import planned_write
-    from engine.delta.table_write import encoded
+    from engine.delta_tables.planned_write import planned_write
+    from engine.delta_tables.table_write import encoded
 
     call = "write_delta"
     if mode not in MODES:

@@ -1,6 +1,6 @@
 """``merge_into``: the call of DataSet that merges its rows into a table (``merge_plan.py``).
 
-Held by: tests/delta/test_merge.py
+Held by: tests/delta_tables/test_merge.py
 """
 
 from __future__ import annotations

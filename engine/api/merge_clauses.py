@@ -4,7 +4,7 @@
     clauses.action()      KEPT, INSERTED, UPDATED, DELETED; null where a row of the source is not inserted
     clauses.column(name)  the column of the table then
 
-Held by: tests/delta/test_merge.py
+Held by: tests/delta_tables/test_merge.py
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ The joins are those of every job, so that they keep to its memory whatever the s
 are not touched, unless rows that the source does not have are changed, too. Where rows are only inserted no file is.
 The source is read in each step, so that its rows must be the same each time.
 
-Held by: tests/delta/test_merge.py
+Held by: tests/delta_tables/test_merge.py
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
 
 A partition with one such file stays as it is. With an order all files are written anew.
 
-Held by: tests/delta/test_optimize.py
+Held by: tests/delta_tables/test_optimize.py
 """
 
 from __future__ import annotations

@@ -305,7 +305,7 @@ class SourceCalls(ABC):
         The columns ``_change_type``, ``_commit_version`` and ``_commit_timestamp`` say what became of each row, and
         when. The library ``deltalake`` reads them, and they are copied as those of ``from_arrow`` are.
         """
-        from engine.delta.table_changes import changed_rows
+        from engine.delta_tables.table_changes import changed_rows
 
         return self.from_arrow(changed_rows(local_path(path, "read_changes"), since))
 

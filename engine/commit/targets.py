@@ -27,7 +27,7 @@ TARGET_PLACES: Final = {
     "postgresql": ("engine.databases.postgresql_target", "PostgresqlTarget"),
     "sqlite": ("engine.databases.sqlite_target", "SqliteTarget"),
     "store": ("engine.commit.store_target", "StoreTarget"),
-    "delta": ("engine.delta.delta_target", "DeltaTarget"),
+    "delta": ("engine.delta_tables.delta_target", "DeltaTarget"),
 }
 
 

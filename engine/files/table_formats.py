@@ -71,7 +71,8 @@ def check_no_table(folders: Iterable[str], reader: str) -> None:
         if table is not None:
             raise PlanError(
                 f"{reader}: {table.root} is {table.format.name}, whose log ({table.format.log}/) says which of its"
-                f" files are valid; {table.format.advice.format(root=table.root)}; files that are listed by name are read as they are"
+                f" files are valid; {table.format.advice.format(root=table.root)}; files that are listed by name are"
+                " read as they are"
             )
         unlisted = _unlisted(folder)
         if unlisted:

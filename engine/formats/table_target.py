@@ -3,7 +3,7 @@
     delta("folder")  ─► TableTarget.at_present(call) ─► TableVersion: columns, files, rows of some files, and a sink
                                                         that puts a job's rows into the place of files
 
-Held by: tests/delta/test_merge.py
+Held by: tests/delta_tables/test_merge.py
 """
 
 from __future__ import annotations

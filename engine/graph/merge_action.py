@@ -1,6 +1,6 @@
 """The actions of a merge: the numbers in the column by which a sink knows what becomes of a row.
 
-Held by: tests/delta/test_merge.py
+Held by: tests/delta_tables/test_merge.py
 """
 
 from __future__ import annotations

@@ -148,7 +148,7 @@ def test_random_merges_agree_with_a_plain_one(env, tmp_path):
 
 
 def test_a_change_of_another_writer_is_told(env, tmp_path, monkeypatch):
-    from engine.delta import table_commit
+    from engine.delta_tables import table_commit
 
     place = table_at(tmp_path / "t", {"id": [1], "v": [1]})
     committed, calls = table_commit._committed, []

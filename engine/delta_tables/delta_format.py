@@ -19,7 +19,7 @@ from engine.graph.source_spec import FormatSource, SourceSplit
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from engine.delta.delta_reader import DeltaReader
+    from engine.delta_tables.delta_reader import DeltaReader
     from engine.iomanager.spill_space import SpillSpace
 
 
@@ -31,7 +31,7 @@ class DeltaFormat(SourceFormat[FormatSource]):
     takes_filters = True
     is_columnar = True
     is_prunable = True
-    modules = ("engine.delta.delta_reader",)
+    modules = ("engine.delta_tables.delta_reader",)
     options: ClassVar = {
         "version": "number of a version; the last one without it",
         "timestamp": "a datetime, or a text of ISO 8601: the version that the table had then",
@@ -39,7 +39,7 @@ class DeltaFormat(SourceFormat[FormatSource]):
 
     def source(self, request: ReadRequest) -> FoundSource:
         """Return a source of a table's folder, the only place."""
-        from engine.delta.delta_source import delta_source
+        from engine.delta_tables.delta_source import delta_source
 
         (path,) = request.paths
         return delta_source(path, **request.options)
@@ -52,13 +52,13 @@ class DeltaFormat(SourceFormat[FormatSource]):
         spec = found.spec
         if found is source or not isinstance(spec, FormatSource) or not spec.files_ipc:
             return found
-        from engine.delta.delta_source import kept_files
+        from engine.delta_tables.delta_source import kept_files
 
         return msgspec.structs.replace(found, spec=kept_files(spec))
 
     def bounds(self, spec: FormatSource, schema: pa.Schema, names: Sequence[str]) -> pa.Table | None:
         """Return bounds of the files, from the log."""
-        from engine.delta.delta_source import file_bounds
+        from engine.delta_tables.delta_source import file_bounds
 
         return file_bounds(spec, schema, names)
 
@@ -77,6 +77,6 @@ class DeltaFormat(SourceFormat[FormatSource]):
         self, spec: FormatSource, splits: Sequence[SourceSplit], new_space: Callable[[], SpillSpace] | None = None
     ) -> DeltaReader:
         """Return the reader of some pieces."""
-        from engine.delta.delta_reader import DeltaReader
+        from engine.delta_tables.delta_reader import DeltaReader
 
         return DeltaReader(spec, splits, new_space)

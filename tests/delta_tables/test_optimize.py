@@ -4,7 +4,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from engine import Environment, delta
-from tests.delta.test_merge import rows_of, table_at
+from tests.delta_tables.test_merge import rows_of, table_at
 
 deltalake = pytest.importorskip("deltalake")
 
@@ -34,7 +34,7 @@ def test_files_are_sorted(env, tmp_path):
 
 
 def test_rows_that_are_added_meanwhile_stay(env, tmp_path, monkeypatch):
-    from engine.delta import table_commit
+    from engine.delta_tables import table_commit
 
     place = table_at(tmp_path / "t", {"id": [1]}, {"id": [2]})
     committed, calls = table_commit._committed, []

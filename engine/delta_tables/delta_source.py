@@ -7,7 +7,7 @@ A split is the bytes [start, end) of a file: the row groups that have their midd
 
 Of moments the log has whole milliseconds, rounded down, so that a greatest one may be nearly one millisecond later.
 
-Held by: tests/delta/test_read_delta.py
+Held by: tests/delta_tables/test_read_delta.py
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any, Final
 import msgspec
 import pyarrow as pa
 
-from engine.delta.table_log import Snapshot, facts_of, kept_snapshot, read_snapshot
+from engine.delta_tables.table_log import Snapshot, facts_of, kept_snapshot, read_snapshot
 from engine.expressions.schema_bridge import to_plan_schema
 from engine.files.paths import local_path
 from engine.formats.split_pruning import with_splits

@@ -10,7 +10,7 @@
 A task needs nothing of the library: it finds the columns of a file by these names, or ids (``file_columns``).
 
 Source: the Delta transaction log protocol, "Schema Serialization Format" and "Column Mapping".
-Held by: tests/delta/test_read_delta.py
+Held by: tests/delta_tables/test_read_delta.py
 """
 
 from __future__ import annotations

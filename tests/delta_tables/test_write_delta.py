@@ -12,11 +12,11 @@ from engine import Environment, col
 from engine.commit.decision import Decision
 from engine.commit.publish import publish
 from engine.commit.targets import target_named
-from engine.delta.table_commit import opened
-from engine.delta.table_write import TableWrite, encoded
+from engine.delta_tables.table_commit import opened
+from engine.delta_tables.table_write import TableWrite, encoded
 from engine.errors import ConfigurationError, EngineError, NotYetSupportedError, PlanError, SchemaError
 from engine.ids import JobId
-from tests.delta.test_read_delta import MOMENT, PARTITIONS, UGLY, all_types, sorted_rows
+from tests.delta_tables.test_read_delta import MOMENT, PARTITIONS, UGLY, all_types, sorted_rows
 
 deltalake = pytest.importorskip("deltalake")
 polars = pytest.importorskip("polars")

@@ -8,7 +8,7 @@ are whole milliseconds, a least one rounded down and a greatest one up. A decima
 column with NaN, which is greater than all numbers, has no bounds, nor has one of infinite values.
 
 Source: the Delta transaction log protocol, "Per-file Statistics".
-Held by: tests/delta/test_write_delta.py
+Held by: tests/delta_tables/test_write_delta.py
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@
 Features of a table that a reader must know, and this one does not, are refused by name.
 
 Source: the Delta transaction log protocol.
-Held by: tests/delta/test_read_delta.py
+Held by: tests/delta_tables/test_read_delta.py
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 
-from engine.delta.library import library, storage_options, told
-from engine.delta.table_types import physical_name, to_arrow
+from engine.delta_tables.library import library, storage_options, told
+from engine.delta_tables.table_types import physical_name, to_arrow
 from engine.errors import ConfigurationError, NotYetSupportedError, PlanError
 from engine.records.arrow_functions import pc
 

@@ -8,7 +8,7 @@
 A column that the file does not have is null there: it is older than the column. So are members of structs. Columns are
 found by their ids where the file has ids, as tables with column mapping write them, and by names otherwise.
 
-Held by: tests/delta/test_read_delta.py
+Held by: tests/delta_tables/test_read_delta.py
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from collections.abc import Collection, Iterable
 
 import pyarrow as pa
 
-from engine.delta.table_types import FIELD_ID, field_id, physical_name
+from engine.delta_tables.table_types import FIELD_ID, field_id, physical_name
 from engine.parquet.source import plain_file_schema
 from engine.parquet.source_types import converted
 

@@ -8,7 +8,7 @@ A file that the log does not name is none of the table's: so attempts write wher
 moved. Folders are named after values, for readers that do not take these from the log. Files of attempts that failed,
 and those of a job that did not commit, are removed.
 
-Held by: tests/delta/test_write_delta.py
+Held by: tests/delta_tables/test_write_delta.py
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class DeltaTarget(OutputTarget):
 
     def check(self, spec: SinkSpec, output: str) -> None:
         """Raise PlanError where there is something that is no table, or a table that is to be made."""
-        from engine.delta.table_commit import check_table
+        from engine.delta_tables.table_commit import check_table
 
         check_table(output, spec.options)
 
@@ -87,7 +87,7 @@ class DeltaTarget(OutputTarget):
         self, output: DecidedOutput, job_id: JobId, after_step: Callable[[str], None], *, is_durable: bool
     ) -> Mapping[str, int | str]:
         """Commit the job's files to the log, unless that was done."""
-        from engine.delta.table_commit import commit
+        from engine.delta_tables.table_commit import commit
 
         if is_durable:
             self._sync(output)
@@ -127,7 +127,7 @@ class DeltaTarget(OutputTarget):
         """Remove the job's files, unless the log names them, and empty folders that were made for it."""
         if not is_folder(staging.path):
             return
-        from engine.delta.table_commit import committed_files
+        from engine.delta_tables.table_commit import committed_files
 
         owner = read_owner(Path(staging.path))
         self._keep(staging.path, committed_files(staging.output, job_id))

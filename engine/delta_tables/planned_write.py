@@ -5,7 +5,7 @@
 Rows that are added have the table's columns: where a type of theirs is narrower, it is widened. With the schema mode
 "union" they may lack some, which are null then, and have others, which the table gets.
 
-Held by: tests/delta/test_write_delta.py
+Held by: tests/delta_tables/test_write_delta.py
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from engine.delta.table_commit import check_writable, opened
-from engine.delta.table_types import stored_schema, to_arrow, to_delta
-from engine.delta.table_write import TableWrite, required_names
+from engine.delta_tables.table_commit import check_writable, opened
+from engine.delta_tables.table_types import stored_schema, to_arrow, to_delta
+from engine.delta_tables.table_write import TableWrite, required_names
 from engine.errors import ConfigurationError, SchemaError
 from engine.parquet.source import widened
 

@@ -11,7 +11,7 @@ import pytest
 
 from engine import Environment, col
 from engine.errors import ConfigurationError, DataError, NotYetSupportedError, PlanError
-from tests.delta.handmade import HandmadeTable, field
+from tests.delta_tables.handmade import HandmadeTable, field
 
 deltalake = pytest.importorskip("deltalake")
 polars = pytest.importorskip("polars")
@@ -300,7 +300,7 @@ def test_a_file_that_a_vacuum_removed_is_told(env, tmp_path):
 
 
 def test_large_files_are_read_in_pieces(env, tmp_path, monkeypatch):
-    from engine.delta import delta_source
+    from engine.delta_tables import delta_source
 
     monkeypatch.setattr(delta_source, "SPLIT_BYTES", 1500)
     deleted_table(tmp_path / "t", 1000, [3, 500])

@@ -2,7 +2,7 @@
 
     DeltaTable("folder").at_present("merge_into") -> DeltaVersion (``engine.formats.table_target``)
 
-Held by: tests/delta/test_merge.py
+Held by: tests/delta_tables/test_merge.py
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 from msgspec.structs import replace
 
-from engine.delta.delta_source import delta_source, plain_schema_of, with_file_column, with_paths
-from engine.delta.table_commit import check_writable, opened, table_files
-from engine.delta.table_log import file_place
-from engine.delta.table_write import TableWrite, encoded, required_names
+from engine.delta_tables.delta_source import delta_source, plain_schema_of, with_file_column, with_paths
+from engine.delta_tables.table_commit import check_writable, opened, table_files
+from engine.delta_tables.table_log import file_place
+from engine.delta_tables.table_write import TableWrite, encoded, required_names
 from engine.errors import NotYetSupportedError, PlanError
 from engine.files.paths import local_folder
 from engine.formats.source_format import FoundSource

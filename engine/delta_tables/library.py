@@ -4,7 +4,7 @@
     with told("read_delta", place): ...       what it says of a table is an error of the engine, with the table's name
     storage_options(place)                    this process's settings of a store, by the names that it has for them
 
-Held by: tests/delta/test_read_delta.py
+Held by: tests/delta_tables/test_read_delta.py
 """
 
 from __future__ import annotations

@@ -4,15 +4,15 @@
 
 The library makes it of files of changes, and of those that versions added and removed.
 
-Held by: tests/delta/test_read_delta.py
+Held by: tests/delta_tables/test_read_delta.py
 """
 
 from __future__ import annotations
 
 import pyarrow as pa
 
-from engine.delta.library import told
-from engine.delta.table_log import open_table
+from engine.delta_tables.library import told
+from engine.delta_tables.table_log import open_table
 from engine.errors import ConfigurationError, NotYetSupportedError
 
 _CALL = "read_changes"

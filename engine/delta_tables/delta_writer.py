@@ -1,6 +1,6 @@
 """DeltaWriter: a Parquet file of a table, and what its log says of it.
 
-Held by: tests/delta/test_write_delta.py
+Held by: tests/delta_tables/test_write_delta.py
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from engine.delta.file_statistics import ValueNotes, file_statistics
-from engine.delta.table_types import stored_schema
+from engine.delta_tables.file_statistics import ValueNotes, file_statistics
+from engine.delta_tables.table_types import stored_schema
 from engine.errors import DataError
 from engine.files.native_files import path_or_stream
 from engine.graph.merge_action import COUNTED, DELETED

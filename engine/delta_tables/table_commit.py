@@ -10,7 +10,7 @@ what goes is decided anew: an overwrite takes away what is there now. Files that
 place of must still be there, and no rows may have come by which a merge would have been another one.
 
 Source: the Delta transaction log protocol, "Transaction Identifiers".
-Held by: tests/delta/test_write_delta.py
+Held by: tests/delta_tables/test_write_delta.py
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from urllib.parse import unquote
 from engine.clock import SystemClock
 from engine.commit.decision import DecidedFile, DecidedOutput
 from engine.commit.output_target import OutputTakenError
-from engine.delta.library import library, storage_options, told
-from engine.delta.table_write import TableWrite, decoded
+from engine.delta_tables.library import library, storage_options, told
+from engine.delta_tables.table_write import TableWrite, decoded
 from engine.errors import JobExecutionError, NotYetSupportedError, PlanError
 from engine.files.hive import values_of
 from engine.ids import JobId

@@ -16,7 +16,7 @@ from engine.graph.source_spec import SinkSpec
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from engine.delta.delta_writer import DeltaWriter
+    from engine.delta_tables.delta_writer import DeltaWriter
 
 
 class DeltaSink(SinkFormat):
@@ -25,7 +25,7 @@ class DeltaSink(SinkFormat):
     name = "delta"
     extension = "parquet"
     is_table = True
-    modules = ("engine.delta.delta_writer",)
+    modules = ("engine.delta_tables.delta_writer",)
 
     def target(self, spec: SinkSpec) -> OutputTarget:
         """Return the tables, whose log is the switch."""
@@ -33,8 +33,8 @@ class DeltaSink(SinkFormat):
 
     def writer(self, spec: SinkSpec, schema: pa.Schema, path: Path, former: SinkWriter | None = None) -> DeltaWriter:
         """Return the writer of a file."""
-        from engine.delta.delta_writer import DeltaWriter
-        from engine.delta.table_write import decoded
+        from engine.delta_tables.delta_writer import DeltaWriter
+        from engine.delta_tables.table_write import decoded
 
         known = former if isinstance(former, DeltaWriter) else None
         return DeltaWriter(schema, path, spec.target_file_bytes, decoded(spec.options).action, known)

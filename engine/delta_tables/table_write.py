@@ -1,6 +1,6 @@
 """TableWrite: what a job does to a table, as data that is kept with the decision.
 
-Held by: tests/delta/test_write_delta.py
+Held by: tests/delta_tables/test_write_delta.py
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@
 What a predicate says of columns that the file has is left to the reader of Parquet, which passes over row groups, pages
 and rows by it. In a file with deleted rows these are told by their places, so that all rows are read before.
 
-Held by: tests/delta/test_read_delta.py
+Held by: tests/delta_tables/test_read_delta.py
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from engine.delta.delta_source import DELETED, PATH, files_table, plain_schema_of, table_schema
-from engine.delta.file_columns import FileColumns
-from engine.delta.table_log import selected
+from engine.delta_tables.delta_source import DELETED, PATH, files_table, plain_schema_of, table_schema
+from engine.delta_tables.file_columns import FileColumns
+from engine.delta_tables.table_log import selected
 from engine.errors import DataError
 from engine.expressions.evaluate import evaluate
 from engine.graph.expression import ColumnRef, Expression, columns_of, conjunction, conjuncts, replaced

@@ -99,13 +99,15 @@ def table_schema(spec: FormatSource) -> pa.Schema:
 def _splits(snapshot: Snapshot) -> tuple[SourceSplit, ...]:
     sizes = snapshot.facts.column("size_bytes").to_pylist()
     counts = snapshot.facts.column("num_records").to_pylist()
-    splits = []
+    splits, deleted = [], snapshot.deleted
     for path, size, count in zip(snapshot.paths, sizes, counts, strict=True):
-        pieces = max(1, -(-size // SPLIT_BYTES))
-        rows = -1 if count is None or pieces > 1 else count - snapshot.deleted.get(path, 0)
+        if size <= SPLIT_BYTES:
+            rows = -1 if count is None else count - deleted.get(path, 0)
+            splits.append(SourceSplit(path, 0, size, size or 1, rows))
+            continue
+        pieces = -(-size // SPLIT_BYTES)
         ends = [size * (piece + 1) // pieces for piece in range(pieces)]
-        starts = [0, *ends[:-1]]
-        splits += [SourceSplit(path, *each, max(1, each[1] - each[0]), rows) for each in zip(starts, ends, strict=True)]
+        splits += [SourceSplit(path, start, end, end - start) for start, end in zip([0, *ends], ends, strict=False)]
     return tuple(splits)
 
 

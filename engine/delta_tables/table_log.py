@@ -149,10 +149,10 @@ def _snapshot(place: str, table: Any, call: str) -> Snapshot:
 
 def file_place(place: str, path: str) -> str:
     """Return the place of a file by its path in the log: relative to the table, or a URI, percent-encoded."""
-    plain = unquote(path)
-    if plain.startswith("file://"):
-        return plain.removeprefix("file://")
-    return plain if "://" in plain or plain.startswith("/") else f"{place}/{plain}"
+    plain = unquote(path) if "%" in path else path
+    if "://" not in plain:
+        return plain if plain[0] == "/" else f"{place}/{plain}"
+    return plain.removeprefix("file://")
 
 
 def _selections(place: str, table: Any) -> dict[str, pa.BooleanArray]:

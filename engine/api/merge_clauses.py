@@ -1,8 +1,9 @@
 """The clauses of a merge, as expressions over pairs of a row of the table and one of the source.
 
     names of a pair       target.id  source.id                     in expressions also id, where one side alone has it
-    clauses.action()      KEPT, INSERTED, UPDATED, DELETED; null where a row of the source is not inserted
-    clauses.column(name)  the column of the table then
+    clauses.action()      KEPT, UPDATED or DELETED, of a row of the table
+    clauses.column(name)  its columns then
+    clauses.inserted(name)    the columns of a new row
 
 Held by: tests/delta_tables/test_merge.py
 """
@@ -25,8 +26,8 @@ from engine.graph.merge_action import DELETED, INSERTED, KEPT, UPDATED
 Clause: TypeAlias = str | Mapping[str, Any]
 
 TARGET, SOURCE = "target.", "source."
-#: columns of pairs that are true where there is a row of that side
-IN_TARGET, IN_SOURCE = "in target", "in source"
+#: column of pairs that is true where there is a row of the source
+IN_SOURCE = "in source"
 _CALL: Final = "merge_into"
 
 
@@ -109,40 +110,32 @@ class MergeClauses:
         self.by_source = _clause(not_matched_by_source, "when_not_matched_by_source", words, sides, "target")
 
     def action(self) -> Expr:
-        """Return the action of each pair."""
+        """Return the action of each row of the table."""
         kept = lit(KEPT)
-        both = col(IN_TARGET).is_not_null() & col(IN_SOURCE).is_not_null()
-        return (
-            when(both)
-            .then(_chosen(self.matched, kept))
-            .when(col(IN_TARGET).is_not_null())
-            .then(_chosen(self.by_source, kept))
-            .otherwise(_chosen(self.not_matched, lit(None, pa.int64())))
-        )
+        matched, alone = _chosen(self.matched, kept), _chosen(self.by_source, kept)
+        return when(col(IN_SOURCE).is_not_null()).then(matched).otherwise(alone)
 
     def column(self, name: str, action: str) -> Expr:
-        """Return a column of the table, by the column of actions."""
-        data_type = self._sides.target.field(name).type
+        """Return a column of rows of the table, by the column of actions."""
         old = col(TARGET + name)
-        none = lit(None, data_type)
-        inserted = self._value(self.not_matched, name, none, data_type)
-        updated = self._value(self.matched, name, old, data_type)
-        changed = self._value(self.by_source, name, old, data_type)
-        chosen = when(col(action) == INSERTED).then(inserted)
-        if self.matched.action == UPDATED and name in self.matched.values:
-            chosen = chosen.when((col(action) == UPDATED) & col(IN_SOURCE).is_not_null()).then(updated)
-        if self.by_source.action == UPDATED and name in self.by_source.values:
-            chosen = chosen.when((col(action) == UPDATED) & col(IN_SOURCE).is_null()).then(changed)
-        return chosen.otherwise(old)
-
-    def _value(self, clause: _Clause, name: str, without: Expr, data_type: pa.DataType) -> Expr:
-        value = clause.values.get(name)
-        return without if value is None else Expr(Cast(value, type_to_ipc(data_type), str(data_type)))
+        matched, alone = (each.action == UPDATED and name in each.values for each in (self.matched, self.by_source))
+        if not matched and not alone:
+            return old
+        is_updated = col(action) == UPDATED
+        if self.by_source.action != UPDATED:
+            return when(is_updated).then(self._value(self.matched, name)).otherwise(old)
+        has_source = col(IN_SOURCE).is_not_null()
+        updated = self._value(self.matched, name) if matched else old
+        changed = self._value(self.by_source, name) if alone else old
+        return when(is_updated & has_source).then(updated).when(is_updated).then(changed).otherwise(old)
 
     def inserted(self, name: str) -> Expr:
         """Return a column of rows that are inserted."""
-        data_type = self._sides.target.field(name).type
-        return self._value(self.not_matched, name, lit(None, data_type), data_type)
+        return self._value(self.not_matched, name)
+
+    def _value(self, clause: _Clause, name: str) -> Expr:
+        value, data_type = clause.values.get(name), self._sides.target.field(name).type
+        return lit(None, data_type) if value is None else Expr(Cast(value, type_to_ipc(data_type), str(data_type)))
 
 
 def _chosen(clause: _Clause, otherwise: Expr) -> Expr:

@@ -2,7 +2,7 @@
 
     1  lowest and highest keys of the source ──► files of the table that may have one of them
     2  those files with the source's keys     ──► files that have one; an error where a key is twice in the source
-    3  rows of these files, joined with the source ──► their rows then, in new files; one commit of the table
+    3  rows of these files, joined with the source ──► their rows then, and new ones, in new files; one commit
 
 The joins are those of every job, so that they keep to its memory whatever the sizes are. Files without a matching row
 are not touched, unless rows that the source does not have are changed, too. Where rows are only inserted no file is.
@@ -22,7 +22,7 @@ import pyarrow as pa
 from engine.api.expression import Expr
 from engine.api.expressions import col, count, lit, max_, min_
 from engine.api.logical_node import LogicalNode
-from engine.api.merge_clauses import IN_SOURCE, IN_TARGET, SOURCE, TARGET, Clause, MergeClauses, Sides
+from engine.api.merge_clauses import IN_SOURCE, SOURCE, TARGET, Clause, MergeClauses, Sides
 from engine.api.output_calls import sorted_sink
 from engine.errors import ConfigurationError, DataError, SchemaError
 from engine.graph.merge_action import INSERTED
@@ -32,7 +32,6 @@ from engine.graph.sort_key import SortKey
 if TYPE_CHECKING:
     from engine.formats.source_format import FoundSource
     from engine.formats.table_target import TableTarget, TableVersion
-    from engine.graph.source_spec import SinkSpec
 
 _CALL: Final = "merge_into"
 _FILE, _ACTION, _COUNT = "target file", "merge action", "rows of the source"
@@ -81,15 +80,16 @@ class _Merge:
         """Run it; nothing is changed where it fails."""
         changes = self._clauses.matched.action is not None
         if not changes and self._clauses.by_source.action is None:
-            facts = self._insert() if self._clauses.not_matched.action is not None else {}
-            return self._result(facts, 0)
+            if self._clauses.not_matched.action is None:
+                return self._result({}, 0)
+            return self._result(self._written(self._inserted(self._possible(self._keys)), []), 0)
         self._check_matches()
         touched = [file.path for file in self._version.files()]
         if self._clauses.by_source.action is None:
             touched = self._touched()
         if not touched and self._clauses.not_matched.action is None:
             return self._result({}, 0)
-        return self._result(self._rewrite(touched), len(touched))
+        return self._result(self._written(self._rewritten(touched), touched), len(touched))
 
     def _result(self, facts: dict[str, Any], rewritten: int) -> MergeResult:
         inserted, updated, deleted = (int(facts.get(f"rows_{word}", 0)) for word in ("inserted", "updated", "deleted"))
@@ -99,8 +99,9 @@ class _Merge:
         spec, statistics, schema = found
         return self._source._with(LogicalNode(Source(spec, statistics), (), schema))
 
-    def _written(self, rows: Any, spec: SinkSpec) -> dict[str, Any]:
-        """Write rows at once, in the order of partitions; return what the output tells of itself."""
+    def _written(self, rows: Any, removed: Sequence[str]) -> dict[str, Any]:
+        """Write rows into the place of files, at once; return what the output tells of itself."""
+        spec = self._version.rewrite(removed, _ACTION, changes_data=True)
         (node,) = sorted_sink(rows._node, spec, tuple(map(SortKey, spec.partition_by))).inputs
         return dict(rows._environment.run_to_sink(node, spec, _CALL).outputs[0].facts)
 
@@ -163,33 +164,29 @@ class _Merge:
 
     # ---- rows that are written
 
-    def _insert(self) -> dict[str, Any]:
-        """Add the rows of the source that match none of the table."""
-        clauses = self._clauses
-        new = self._source.join(self._possible(self._keys), on=self._keys, how="anti")
-        rows = _renamed(new, SOURCE)
-        if clauses.not_matched.where is not None:
-            rows = rows.filter(Expr(clauses.not_matched.where))
-        columns: dict[str, Expr] = {name: clauses.inserted(name) for name in self._version.schema.names}
-        return self._commit(rows.select(**columns, **{_ACTION: lit(INSERTED)}), [])
+    def _inserted(self, there: Any) -> Any:
+        """Return the new rows: those of the source that match none of some rows, which have the keys alone."""
+        rows = _renamed(self._source.join(there, on=self._keys, how="anti"), SOURCE)
+        if self._clauses.not_matched.where is not None:
+            rows = rows.filter(Expr(self._clauses.not_matched.where))
+        columns = {name: self._clauses.inserted(name) for name in self._version.schema.names}
+        return rows.select(**columns, **{_ACTION: lit(INSERTED)})
 
-    def _commit(self, rows: Any, removed: Sequence[str]) -> dict[str, Any]:
-        return self._written(rows, self._version.rewrite(removed, _ACTION, changes_data=True))
-
-    def _rewrite(self, touched: Sequence[str]) -> dict[str, Any]:
-        """Write the rows of files once more, as they are then, and those that are new."""
-        rows = self._rows_of(self._version.rows(paths=touched))
-        left = _renamed(rows, TARGET).with_columns(**{IN_TARGET: lit(True)})
-        right = _renamed(self._source, SOURCE).with_columns(**{IN_SOURCE: lit(True)})
-        pairs = left.join(
-            right,
+    def _rewritten(self, touched: Sequence[str]) -> Any:
+        """Return the rows of files as they are then, and those that are new."""
+        there = self._rows_of(self._version.rows(paths=touched))
+        pairs = _renamed(there, TARGET).join(
+            _renamed(self._source, SOURCE).with_columns(**{IN_SOURCE: lit(True)}),
             left_on=[TARGET + key for key in self._keys],
             right_on=[SOURCE + key for key in self._keys],
-            how="left" if self._clauses.not_matched.action is None else "full",
+            how="left",
         )
-        pairs = pairs.with_columns(**{_ACTION: self._clauses.action()}).filter(col(_ACTION).is_not_null())
+        pairs = pairs.with_columns(**{_ACTION: self._clauses.action()})
         columns = {name: self._clauses.column(name, _ACTION) for name in self._version.schema.names}
-        return self._commit(pairs.select(**columns, **{_ACTION: col(_ACTION)}), touched)
+        rows = pairs.select(**columns, **{_ACTION: col(_ACTION)})
+        if self._clauses.not_matched.action is None:
+            return rows
+        return rows.union(self._inserted(there.select(*self._keys)))
 
 
 def _renamed(rows: Any, side: str, but: str = "") -> Any:

@@ -19,6 +19,7 @@ from engine.errors import ConfigurationError, DataError, EngineError, PlanError,
 from engine.storage.file_systems import LOCAL, file_system_of
 
 _VERSION_MIN: Final = (1, 6)
+_TEXT_MAX: Final = 400
 _ADVICE: Final = "install it: pip install 'drey-engine[delta]'"
 
 
@@ -47,13 +48,14 @@ def told(call: str, place: str) -> Iterator[None]:
             f"{call}({place!r}): it is no Delta table, since it has no folder _delta_log with a first version"
         ) from None
     except (exceptions.DeltaProtocolError, exceptions.SchemaMismatchError) as error:
-        raise DataError(f"{call}({place!r}): {_first_line(error)}") from None
+        raise DataError(f"{call}({place!r}): {_text(error)}") from None
     except (OSError, exceptions.DeltaError) as error:
-        raise ResourceError(f"{call}({place!r}): the log cannot be used: {_first_line(error)}") from None
+        raise ResourceError(f"{call}({place!r}): the log cannot be used: {_text(error)}") from None
 
 
-def _first_line(error: Exception) -> str:
-    return str(error).strip().partition("\n")[0] or type(error).__name__
+def _text(error: Exception) -> str:
+    """Return the text of an error on one line: its first one is often the least telling."""
+    return " ".join(str(error).split())[:_TEXT_MAX] or type(error).__name__
 
 
 def storage_options(place: str) -> dict[str, str] | None:

@@ -260,6 +260,7 @@ class Environment(SourceCalls, HasOtherNames):
         """
         from engine.api.optimize_calls import optimized
 
+        use_store_settings(self._configuration.storage_texts())
         return optimized(target, sort_by, target_file_size, self.parallelism, self.run_to_sink)
 
     def run_to_sink(self, node: LogicalNode, spec: SinkSpec, what: str) -> JobResult:

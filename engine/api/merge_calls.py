@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from engine.api.calls import Calls
 from engine.api.other_options import with_other_options
+from engine.storage.store_client import use_store_settings
 
 if TYPE_CHECKING:
     from engine.api.merge_clauses import Clause
@@ -40,5 +41,6 @@ class MergeCalls(Calls):
         """
         from engine.api.merge_plan import merged
 
+        use_store_settings(self._environment.configuration.storage_texts())
         keys = (on,) if isinstance(on, str) else tuple(on)
         return merged(self, target, keys, (when_matched, when_not_matched, when_not_matched_by_source))

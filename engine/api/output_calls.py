@@ -25,7 +25,7 @@ from engine.graph.plan import Sink, Sort
 from engine.graph.sort_key import SortKey
 from engine.graph.source_spec import SinkSpec
 from engine.storage.store_client import use_store_settings
-from engine.storage.store_options import bucket_settings
+from engine.storage.store_options import StorageOptions, bucket_settings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -202,6 +202,7 @@ class OutputCalls(Calls):
         schema_mode: str = "strict",
         target_file_size: int | str | None = None,
         properties: Mapping[str, str] | None = None,
+        storage_options: StorageOptions = None,
     ) -> None:
         """Write a Delta table (the extra ``delta``) when ``env.execute()`` runs: one commit of its log.
 
@@ -218,7 +219,10 @@ class OutputCalls(Calls):
             "sort_by": sort_by or (),
             "target_file_size": target_file_size or 0,
         }
-        place = local_folder(path, "write_delta")
+        place = local_path(path, "write_delta")
+        configuration = self._environment.configuration
+        configuration.add_storage_texts(bucket_settings([place], storage_options, "write_delta"))
+        use_store_settings(configuration.storage_texts())
         rows, spec, order = delta_write(self._node, place, mode, schema_mode, options, properties or {})
         self._write_sorted(rows, spec, order)
 

@@ -288,6 +288,7 @@ class SourceCalls(ABC):
         path: PathLike,
         version: int | None = None,
         timestamp: datetime | str | None = None,
+        storage_options: StorageOptions = None,
         rate_limit: float | None = None,
     ) -> DataSet:
         """Read a Delta table (the extra ``delta``): the folder that holds ``_delta_log``.
@@ -297,7 +298,8 @@ class SourceCalls(ABC):
         a filter is in, before any is opened.
         """
         options = {"version": version, "timestamp": timestamp}
-        return self._read("delta", path, PathOptions(), rate_limit, options=options)
+        in_paths = PathOptions(storage_options=storage_options)
+        return self._read("delta", path, in_paths, rate_limit, options=options)
 
     def read_changes(self, path: PathLike, since: int = 0) -> DataSet:
         """Read the rows that versions of a Delta table with a change data feed changed, from version ``since`` on.
@@ -381,6 +383,7 @@ class SourceCalls(ABC):
             return self._source(*found, rate_limit)
         with placed_store_errors(f"read_{name}"):
             found = entry.source(request._replace(paths=_listed(path)))
+        self._check_places(name, found[0].paths)
         return self._source(*found, rate_limit)
 
     def _check_places(self, name: str, paths: Sequence[str]) -> None:

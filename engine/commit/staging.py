@@ -118,7 +118,7 @@ def sweep_stale(target: Path, cluster: str = "", is_over: Callable[[JobId], bool
     return swept
 
 
-def is_stale(staging: Path, job_id: JobId, cluster: str, is_over: Callable[[JobId], bool]) -> bool:
+def is_stale(staging: Path | str, job_id: JobId, cluster: str, is_over: Callable[[JobId], bool]) -> bool:
     """Return whether no process goes on with what a job staged, by its owner."""
     owner = read_owner(staging)
     if owner is not None and owner.cluster:
@@ -126,13 +126,13 @@ def is_stale(staging: Path, job_id: JobId, cluster: str, is_over: Callable[[JobI
     return owner is not None and is_dead(owner)
 
 
-def own_staging(staging: Path, created_parents: tuple[str, ...], cluster: str) -> None:
+def own_staging(staging: Path | str, created_parents: tuple[str, ...], cluster: str) -> None:
     """Answer for a staging folder; what was made for it before stays known."""
     before = read_owner(staging)
     parents = created_parents or (before.created_parents if before is not None else ())
     owner = msgspec.structs.replace(this_process(), created_parents=parents, cluster=cluster)
     # Without a cluster no process goes on after a crash of the machine.
-    place = os.fspath(staging / OWNER_FILE)
+    place = f"{staging}/{OWNER_FILE}"
     file_system_of(place).replace(place, msgspec.json.encode(owner), is_durable=bool(cluster))
 
 
@@ -171,10 +171,10 @@ def this_process() -> StagingOwner:
     return StagingOwner(socket.gethostname(), _boot(), os.getpid(), _started_s(os.getpid()))
 
 
-def read_owner(staging: Path) -> StagingOwner | None:
+def read_owner(staging: Path | str) -> StagingOwner | None:
     """Return the owner of a staging folder; None where that is not known."""
     try:
-        place = os.fspath(staging / OWNER_FILE)
+        place = f"{staging}/{OWNER_FILE}"
         return msgspec.json.decode(file_system_of(place).read(place), type=StagingOwner)
     except (OSError, msgspec.MsgspecError):
         return None

@@ -5,7 +5,6 @@ Held by: tests/formats/test_registry.py
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.commit.output_target import OutputTarget
@@ -31,7 +30,7 @@ class DeltaSink(SinkFormat):
         """Return the tables, whose log is the switch."""
         return target_named("delta")
 
-    def writer(self, spec: SinkSpec, schema: pa.Schema, path: Path, former: SinkWriter | None = None) -> DeltaWriter:
+    def writer(self, spec: SinkSpec, schema: pa.Schema, path: str, former: SinkWriter | None = None) -> DeltaWriter:
         """Return the writer of a file."""
         from engine.delta_tables.delta_writer import DeltaWriter
         from engine.delta_tables.table_write import decoded

@@ -16,31 +16,31 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Final
 
 from engine.commit.decision import DecidedOutput
 from engine.commit.folder_check import resolve_target
 from engine.commit.output_target import OutputTarget
-from engine.commit.staging import OWNER_FILE, adopt_staging, is_stale, own_staging, read_owner
+from engine.commit.staging import OWNER_FILE, is_left, is_stale, own_staging, read_owner
 from engine.errors import PlanError
 from engine.graph.deployment import Staging
 from engine.graph.source_spec import SinkSpec
 from engine.ids import JobId
-from engine.storage.file_systems import file_system_of, folders_of, is_folder
+from engine.storage.file_systems import file_system_of, is_folder
 
 _PREFIX: Final = "drey-"
-_WHAT: Final = "a Delta table that is written"
 
 
 class DeltaTarget(OutputTarget):
-    """Tables of this machine, and of file systems that are mounted on it."""
+    """Tables of file systems and of object stores."""
 
     name = "delta"
     keeps_statistics = True
 
     def resolved(self, spec: SinkSpec) -> str:
-        """Return the absolute path, symbolic links followed."""
+        """Return the absolute path, symbolic links followed, or the URL without slashes at its end."""
+        if file_system_of(spec.path).folders is None:
+            return spec.path.rstrip("/")
         return os.fspath(resolve_target(spec.path))
 
     def check(self, spec: SinkSpec, output: str) -> None:
@@ -60,24 +60,29 @@ class DeltaTarget(OutputTarget):
                 job_id = JobId(entry.name.removeprefix(_PREFIX))
                 if not entry.name.startswith(_PREFIX) or not entry.is_folder or entry.is_link:
                     continue
-                if is_stale(Path(entry.path), job_id, cluster, is_over):
+                if is_stale(entry.path, job_id, cluster, is_over):
                     self.abort(self.staging(output, job_id), job_id)
 
     def prepare(self, spec: SinkSpec, staging: Staging, job_id: JobId, cluster: str) -> None:
-        """Make the table's folder, where it is not there, and the job's within it."""
-        folders = folders_of(staging.output, _WHAT)
+        """Make the table's folder, where it is not there, and the job's within it; a store has no folders."""
+        folders = file_system_of(staging.output).folders
         made: tuple[str, ...] = ()
         try:
-            made = folders.make_missing(staging.output)
-            folders.make(staging.path)
-            own_staging(Path(staging.path), made, cluster)
+            if folders is not None:
+                made = folders.make_missing(staging.output)
+                folders.make(staging.path)
+            own_staging(staging.path, made, cluster)
         except OSError as error:
-            folders.remove_empty(made)
+            if folders is not None:
+                folders.remove_empty(made)
             raise PlanError(f"output {staging.output} cannot be created: {error.strerror or error}") from error
 
     def adopt(self, staging: Staging, job_id: JobId, cluster: str) -> None:
         """Become the owner of the job's folder."""
-        adopt_staging(Path(staging.path), cluster)
+        folders = file_system_of(staging.path).folders
+        if folders is not None:
+            folders.make(staging.path)
+        own_staging(staging.path, (), cluster)
 
     def attempt_name(self, stem: str, ending: str, folder: str) -> str:
         """Return a name in the folder of a partition."""
@@ -96,7 +101,9 @@ class DeltaTarget(OutputTarget):
         return facts
 
     def _sync(self, output: DecidedOutput) -> None:
-        folders = folders_of(output.staging, _WHAT)
+        folders = file_system_of(output.staging).folders
+        if folders is None:
+            return
         for file in output.files:
             with contextlib.suppress(FileNotFoundError):
                 folders.sync_file(f"{output.staging}/{file.name}")
@@ -129,10 +136,10 @@ class DeltaTarget(OutputTarget):
             return
         from engine.delta_tables.table_commit import committed_files
 
-        owner = read_owner(Path(staging.path))
+        owner, folders = read_owner(staging.path), file_system_of(staging.output).folders
         self._keep(staging.path, committed_files(staging.output, job_id))
-        if owner is not None:
-            folders_of(staging.output, _WHAT).remove_empty(owner.created_parents)
+        if owner is not None and folders is not None:
+            folders.remove_empty(owner.created_parents)
 
     def is_there(self, staging: Staging) -> bool:
         """Return whether there are files of a job that is not over."""
@@ -140,5 +147,4 @@ class DeltaTarget(OutputTarget):
 
     def is_of_cluster(self, staging: Staging, cluster: str) -> bool:
         """Return whether the owner in the job's folder belongs to the cluster."""
-        owner = read_owner(Path(staging.path))
-        return owner is not None and owner.cluster == cluster != ""
+        return is_left(read_owner(staging.path), cluster)

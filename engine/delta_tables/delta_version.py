@@ -19,7 +19,7 @@ from engine.delta_tables.table_commit import check_writable, opened, table_files
 from engine.delta_tables.table_log import file_place
 from engine.delta_tables.table_write import TableWrite, encoded, required_names
 from engine.errors import NotYetSupportedError, PlanError
-from engine.files.paths import local_folder
+from engine.files.paths import local_path
 from engine.formats.source_format import FoundSource
 from engine.formats.table_target import TableFile
 from engine.graph.source_spec import FormatSource, SinkSpec
@@ -32,7 +32,7 @@ class DeltaTable(NamedTuple):
 
     def at_present(self, call: str) -> DeltaVersion:
         """Return the last version."""
-        place = local_folder(self.path, call).rstrip("/")
+        place = local_path(self.path, call).rstrip("/")
         table = opened(place, call)
         if table is None:
             raise PlanError(f"{call}: {place} is no Delta table; write_delta makes one")

@@ -5,16 +5,12 @@ Held by: tests/delta_tables/test_write_delta.py
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import msgspec
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from engine.delta_tables.file_statistics import ValueNotes, file_statistics
 from engine.delta_tables.table_types import stored_schema
 from engine.errors import DataError
-from engine.files.native_files import path_or_stream
 from engine.graph.merge_action import COUNTED, DELETED
 from engine.parquet.writer import ParquetWriter
 from engine.records.arrow_functions import pc
@@ -35,12 +31,11 @@ class DeltaWriter:
     """Writes one file; rows of a merge say what becomes of them in the column ``action``."""
 
     def __init__(
-        self, schema: pa.Schema, path: Path, wanted_bytes: int, action: str, former: DeltaWriter | None = None
+        self, schema: pa.Schema, path: str, wanted_bytes: int, action: str, former: DeltaWriter | None = None
     ) -> None:
         self._action = action
         self._call = "merge_into" if action else "write_delta"
         self._schema = stored_schema(pa.schema([field for field in schema if field.name != action]), self._call)
-        self._path = path
         self._notes = ValueNotes(self._schema)
         self._counts = dict.fromkeys(COUNTED.values(), 0) if action else {}
         known = None if former is None else former._writer
@@ -72,7 +67,8 @@ class DeltaWriter:
     def finish(self) -> tuple[int, int, str]:
         """Complete the file; return (rows, bytes, what is known of it)."""
         rows, size_bytes, _ = self._writer.finish()
-        statistics = file_statistics(pq.read_metadata(path_or_stream(str(self._path))), self._notes)
+        assert self._writer.footer is not None, "not finished"
+        statistics = file_statistics(self._writer.footer, self._notes)
         return rows, size_bytes, msgspec.json.encode(WrittenFile(statistics, self._counts)).decode()
 
     def abort(self) -> None:

@@ -62,6 +62,6 @@ def storage_options(place: str) -> dict[str, str] | None:
     """Return this process's settings of a table's store; None for a table of this machine."""
     if file_system_of(place) is LOCAL:
         return None
-    from engine.storage.store_client import arguments_of
+    from engine.storage.store_options import library_options
 
-    return arguments_of(place)
+    return library_options(place)

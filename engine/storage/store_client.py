@@ -157,15 +157,6 @@ def client_of(place: StorePlace) -> Any:
         return client
 
 
-def arguments_of(path: str) -> dict[str, str]:
-    """Return the settings of a path's store in this process, by the names that clients of this kind have for them."""
-    family = place_of(path).family
-    before = f"storage.{family}."
-    with _lock:
-        found = {word: _settings[before + key] for key, word in ARGUMENTS[family].items() if before + key in _settings}
-        return found | {"allow_http": _settings.get(f"{before}allow-http", "false")}
-
-
 def client_library(path: str) -> Any:
     """Return obstore, loaded when a path needs it; PlanError where it is missing."""
     try:

@@ -1,5 +1,7 @@
 """A Delta table in a bucket of a real server is read with the settings of its store; no secret is in its plan."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import msgspec
 import pyarrow as pa
 import pytest
@@ -54,3 +56,18 @@ def test_a_table_in_a_bucket_is_written_and_changed(server):
     assert sorted(table.to_pyarrow_table().column("id").to_pylist()) == [1, 2, 3, 4]
     left = file_system_of(place).walk(place)
     assert not [name for _, _, names in left for name in names if name == "owner.json"]
+
+
+def test_writers_at_once_lose_nothing(server):
+    place = "s3://data/several/table"
+    deltalake.write_deltalake(place, pa.table({"id": pa.array([], pa.int64())}), storage_options=options_of(server))
+
+    def append(number):
+        with Environment({"parallelism.default": "1", **server.settings}) as env:
+            env.from_arrow(pa.table({"id": [number]})).write_delta(place, mode="append")
+            return env.execute().outputs[0].facts["version"]
+
+    with ThreadPoolExecutor(4) as threads:
+        assert sorted(threads.map(append, range(4))) == [1, 2, 3, 4]
+    with Environment(server.settings) as env:
+        assert sorted(env.read_delta(place).to_arrow().column("id").to_pylist()) == [0, 1, 2, 3]

@@ -66,7 +66,7 @@ CONFINED = {
     "pyspark": frozenset({"spark", "dataframes", "targets"}),
     "numpy": frozenset[str](),
     "fastavro": frozenset({"connectors"}),
-    ("deltalake", "databases"),
+    "deltalake": frozenset({"delta_tables"}),
     "duckdb": frozenset[str](),
     "polars": frozenset({"api"}),
     "aiohttp": frozenset({"rpc"}),

@@ -15,13 +15,15 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from engine.commit.decision import DecidedOutput
 from engine.commit.folder_check import resolve_target
 from engine.commit.output_target import OutputTarget
 from engine.commit.staging import OWNER_FILE, is_left, is_stale, own_staging, read_owner
+from engine.commit.targets import target_of_path
 from engine.errors import PlanError
 from engine.graph.deployment import Staging
 from engine.graph.source_spec import SinkSpec
@@ -29,6 +31,7 @@ from engine.ids import JobId
 from engine.storage.file_systems import file_system_of, is_folder
 
 _PREFIX: Final = "drey-"
+_JOB: Final = re.compile(f"{_PREFIX}([0-9a-f]{{32}})")
 
 
 class DeltaTarget(OutputTarget):
@@ -148,3 +151,16 @@ class DeltaTarget(OutputTarget):
     def is_of_cluster(self, staging: Staging, cluster: str) -> bool:
         """Return whether the owner in the job's folder belongs to the cluster."""
         return is_left(read_owner(staging.path), cluster)
+
+    def stagings_in(self, folder: str) -> Iterator[tuple[JobId, Staging]]:
+        """Yield the folders of jobs that are not over, in the tables in a folder."""
+        files = file_system_of(folder)
+        for table in [entry for entry in files.entries(folder) if entry.is_folder]:
+            for entry in files.entries(table.path):
+                match = _JOB.fullmatch(entry.name)
+                if match is not None and files.find(f"{entry.path}/{OWNER_FILE}") is not None:
+                    yield JobId(match[1]), Staging(entry.path, table.path, self.name)
+
+    def extent(self, staging: Staging) -> tuple[int, float | None]:
+        """Return bytes, and the time of the last change."""
+        return target_of_path(staging.path).extent(staging)

@@ -14,6 +14,7 @@ from engine.commit.publish import publish
 from engine.commit.targets import target_named
 from engine.delta_tables.table_commit import opened
 from engine.delta_tables.table_write import TableWrite, encoded
+from engine.dispatcher.orphans import find_orphans, remove_orphan
 from engine.errors import ConfigurationError, EngineError, NotYetSupportedError, PlanError, SchemaError
 from engine.ids import JobId
 from tests.delta_tables.test_read_delta import MOMENT, PARTITIONS, UGLY, all_types, sorted_rows
@@ -264,6 +265,27 @@ def test_what_a_dead_job_left_goes(env, tmp_path):
     written(env, pa.table({"v": [2]}), place, mode="append")
     assert not left.exists()
     assert [row["v"] for row in rows_of(place, ["v"])] == [1, 2]
+
+
+def test_gc_finds_what_a_job_left(env, tmp_path):
+    from tests.dispatcher.stored import World
+
+    place = tmp_path / "outputs" / "t"
+    written(env, pa.table({"v": [1]}), place)
+    job = JobId("0000000000000000000000000000000b")
+    decided(place, job, "append")
+    world = World(tmp_path / "world")
+    world.leader()
+    outputs = [str(tmp_path / "outputs")]
+    assert [each for each in find_orphans(world.folder, world.handles, outputs) if each.kind == "staging"] == []
+    owner = place / f"drey-{job}" / "owner.json"
+    owner.write_text(json.dumps(json.loads(owner.read_text()) | {"pid": 2**22 + 1}))
+    (orphan,) = [each for each in find_orphans(world.folder, world.handles, outputs) if each.kind == "staging"]
+    assert (orphan.job_id, orphan.path) == (job.value, str(owner.parent))
+    assert orphan.size_bytes > 0
+    assert remove_orphan(orphan, world.handles)
+    assert not owner.parent.exists()
+    assert [row["v"] for row in rows_of(place, ["v"])] == [1]
 
 
 def test_a_job_that_fails_leaves_nothing(env, tmp_path):

@@ -32,6 +32,7 @@ from engine.graph.sort_key import SortKey
 if TYPE_CHECKING:
     from engine.formats.source_format import FoundSource
     from engine.formats.table_target import TableTarget, TableVersion
+    from engine.graph.expression import Expression
 
 _CALL: Final = "merge_into"
 _FILE, _ACTION, _COUNT = "target file", "merge action", "rows of the source"
@@ -83,10 +84,7 @@ class _Merge:
             if self._clauses.not_matched.action is None:
                 return self._result({}, 0)
             return self._result(self._written(self._inserted(self._possible(self._keys)), []), 0)
-        self._check_matches()
-        touched = [file.path for file in self._version.files()]
-        if self._clauses.by_source.action is None:
-            touched = self._touched()
+        touched = self._touched()
         if not touched and self._clauses.not_matched.action is None:
             return self._result({}, 0)
         return self._result(self._written(self._rewritten(touched), touched), len(touched))
@@ -131,9 +129,13 @@ class _Merge:
             rows = rows.filter(col(key).is_not_null())
         return rows
 
+    def _source_keys(self) -> Any:
+        """Return the source's keys, and how many rows have each."""
+        return self._known_keys().group_by(*self._keys).agg(**{_COUNT: count()})
+
     def _check_matches(self) -> None:
         """Raise DataError where several rows of the source have the key of one of the table."""
-        twice = self._known_keys().group_by(*self._keys).agg(**{_COUNT: count()}).filter(col(_COUNT) > 1)
+        twice = self._source_keys().filter(col(_COUNT) > 1)
         found = self._possible(self._keys).join(twice, on=self._keys).limit(1).to_arrow().to_pylist()
         if found:
             key = ", ".join(f"{name}={found[0][name]!r}" for name in self._keys)
@@ -143,23 +145,28 @@ class _Merge:
             )
 
     def _touched(self) -> list[str]:
-        """Return the files with a row that the source changes."""
-        where = self._clauses.matched.where
-        if where is None:
-            names = self._keys
-            right = self._known_keys().select(*names)
-        else:
-            names = list(self._version.schema.names)
-            right = self._known_keys()
-        left = self._possible([*names, _FILE], has_file=True)
+        """Return the files with a row that changes. Raises: DataError, as ``_check_matches``."""
+        if self._clauses.by_source.action is not None:
+            self._check_matches()
+            return [file.path for file in self._version.files()]
+        if self._clauses.matched.where is not None:
+            self._check_matches()
+            return self._touched_by(self._clauses.matched.where)
+        pairs = self._possible([*self._keys, _FILE], has_file=True).join(self._source_keys(), on=self._keys)
+        found = pairs.group_by(_FILE).agg(**{_COUNT: max_(_COUNT)}).to_arrow().to_pylist()
+        if any(each[_COUNT] > 1 for each in found):
+            self._check_matches()
+        return sorted(each[_FILE] for each in found)
+
+    def _touched_by(self, where: Expression) -> list[str]:
+        """Return the files with a row for which a condition over both sides is true."""
+        left = self._possible([*self._version.schema.names, _FILE], has_file=True)
         pairs = _renamed(left, TARGET, but=_FILE).join(
-            _renamed(right, SOURCE),
+            _renamed(self._known_keys(), SOURCE),
             left_on=[TARGET + key for key in self._keys],
             right_on=[SOURCE + key for key in self._keys],
         )
-        if where is not None:
-            pairs = pairs.filter(Expr(where))
-        found: list[str] = pairs.select(_FILE).distinct().to_arrow().column(_FILE).to_pylist()
+        found: list[str] = pairs.filter(Expr(where)).select(_FILE).distinct().to_arrow().column(_FILE).to_pylist()
         return sorted(found)
 
     # ---- rows that are written

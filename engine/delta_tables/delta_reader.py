@@ -141,7 +141,7 @@ class DeltaReader:
         """Yield the rows of a file that are not deleted, as far as they are wanted."""
         version = self._spec.options["version"]
         assert isinstance(version, int)
-        left = selected(self._spec.paths[0], version, path)
+        left = selected(self._spec.paths[0], version, str(self._spec.options["table"]), path)
         if left is None:
             raise DataError(f"read_delta: {path}: its deletion vector is missing in version {version} of the table")
         parts = () if self._spec.predicate is None else conjuncts(self._spec.predicate)

@@ -63,6 +63,7 @@ def delta_source(
         tuple(snapshot.schema.names),
         options={
             "version": snapshot.version,
+            "table": snapshot.id,
             "files": len(snapshot.paths),
             "partition_by": ", ".join(snapshot.partition_columns),
         },
@@ -220,6 +221,8 @@ def file_bounds(spec: FormatSource, schema: pa.Schema, names: Sequence[str]) -> 
     place, version = spec.paths[0], spec.options["version"]
     assert isinstance(version, int)
     snapshot = kept_snapshot(place, version) or read_snapshot(place, version, None, "read_delta")
+    if snapshot.id != spec.options["table"]:
+        return None  # another table lies there now
     rows = {path: row for row, path in enumerate(snapshot.paths)}
     taken = pa.array([rows[split.path] for split in spec.splits], pa.int64())
     columns: dict[str, Any] = {ROW_COUNT: snapshot.facts.column("num_records").take(taken)}

@@ -4,7 +4,7 @@
     snapshot.paths  .facts      a place and a row for each file: size, number of rows, least and greatest values, nulls
     snapshot.deleted            rows that deletion vectors delete, by path
     kept_snapshot(place, version)       again, for its bounds, while a job is planned in this process
-    selected(place, version, path)      in a task: which rows of a file are there
+    selected(place, version, id, path)  in a task: which rows of a file are there
 
 Features of a table that a reader must know, and this one does not, are refused by name.
 
@@ -25,7 +25,7 @@ import pyarrow as pa
 
 from engine.delta_tables.library import library, storage_options, told
 from engine.delta_tables.table_types import physical_name, to_arrow
-from engine.errors import ConfigurationError, NotYetSupportedError, PlanError
+from engine.errors import ConfigurationError, DataError, NotYetSupportedError, PlanError
 from engine.records.arrow_functions import pc
 
 #: versions that are kept, each with what the log says of all its files
@@ -46,6 +46,8 @@ class Snapshot(NamedTuple):
     schema: pa.Schema
     partition_columns: tuple[str, ...]
     configuration: dict[str, str]
+    #: id of the table, which another one under the same path does not have
+    id: str
     #: places of the files, in the order of ``facts``
     paths: list[str]
     #: path, size_bytes, num_records, null_count, min, max, partition; the last four are structs
@@ -98,7 +100,7 @@ def read_snapshot(
     key = (place, table.version())
     known = kept_snapshot(*key)
     # A table that was made anew under the same path has the same versions.
-    if known is not None and known.facts.schema.metadata == {b"id": table.metadata().id.encode()}:
+    if known is not None and known.id == table.metadata().id:
         return known
     check_features(table, call)
     with told(call, place):
@@ -132,7 +134,6 @@ def _snapshot(place: str, table: Any, call: str) -> Snapshot:
     schema = to_arrow(table.schema().to_json(), call)
     found = pa.table(table.get_add_actions(flatten=False))
     facts = found.take(pc.sort_indices(found.column("path"))).combine_chunks()
-    facts = facts.replace_schema_metadata({b"id": metadata.id.encode()})
     has_vectors = "deletionVectors" in (table.protocol().reader_features or ())
     deleted = {path: len(rows) - rows.true_count for path, rows in _selections(place, table).items()}
     return Snapshot(
@@ -141,6 +142,7 @@ def _snapshot(place: str, table: Any, call: str) -> Snapshot:
         schema,
         tuple(metadata.partition_columns),
         dict(metadata.configuration),
+        metadata.id,
         [file_place(place, path) for path in facts.column("path").to_pylist()],
         facts,
         deleted if has_vectors else {},
@@ -167,13 +169,16 @@ def _selections(place: str, table: Any) -> dict[str, pa.BooleanArray]:
 
 
 @lru_cache(maxsize=2)
-def _selections_of(place: str, version: int) -> dict[str, pa.BooleanArray]:
-    return _selections(place, open_table(place, version, "read_delta"))
+def _selections_of(place: str, version: int, table_id: str) -> dict[str, pa.BooleanArray]:
+    table = open_table(place, version, "read_delta")
+    if table.metadata().id != table_id:
+        raise DataError(f"read_delta({place!r}): the table was made anew since the plan was built; build it again")
+    return _selections(place, table)
 
 
-def selected(place: str, version: int, path: str) -> pa.BooleanArray | None:
+def selected(place: str, version: int, table_id: str, path: str) -> pa.BooleanArray | None:
     """Return a mask of the rows of a file that are there; so are all behind its end. None: all rows are."""
-    return _selections_of(place, version).get(path)
+    return _selections_of(place, version, table_id).get(path)
 
 
 def facts_of(snapshot: Snapshot, kind: str, field: pa.Field) -> pa.ChunkedArray | None:
@@ -181,7 +186,6 @@ def facts_of(snapshot: Snapshot, kind: str, field: pa.Field) -> pa.ChunkedArray 
     column = snapshot.facts.column(kind) if kind in snapshot.facts.column_names else None
     if column is None or not pa.types.is_struct(column.type):
         return None
-    for name in (physical_name(field), field.name):
-        if column.type.get_field_index(name) >= 0:
-            return pc.struct_field(column, [column.type.get_field_index(name)])
-    return None
+    # Partitions go by the table's names. Others must not: a file may have the name of this column for another one.
+    index = column.type.get_field_index(field.name if kind == "partition" else physical_name(field))
+    return pc.struct_field(column, [index]) if index >= 0 else None

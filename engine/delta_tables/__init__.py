@@ -5,6 +5,7 @@ table_types.py         types of Delta as types of Arrow
 table_log.py           a version of a table: files, values, deleted rows
 delta_source.py        the client's side of a source, statistics and bounds from the log
 delta_format.py        the entry (``engine.formats``)
+delta_sample.py        what a few files say of columns beside the log
 delta_reader.py        the task's side; file_columns.py: columns of the table in one of its files
 
 table_write.py         what a job does to a table, as data; planned_write.py: made of a call's arguments

@@ -14,7 +14,7 @@ from engine.formats.source_format import FoundSource, ReadRequest, SourceFormat
 from engine.graph.expression import Expression
 from engine.graph.plan import Source
 from engine.graph.plan_schema import PlanSchema
-from engine.graph.source_spec import FormatSource, SourceSplit
+from engine.graph.source_spec import FormatSource, SourceSplit, SourceStatistics
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -61,6 +61,20 @@ class DeltaFormat(SourceFormat[FormatSource]):
         from engine.delta_tables.delta_source import file_bounds
 
         return file_bounds(spec, schema, names)
+
+    def with_sample(
+        self,
+        source: Source,
+        schema: PlanSchema,
+        names: Collection[str],
+        predicates: Sequence[Expression],
+        carried: Collection[str],
+    ) -> SourceStatistics:
+        """Return statistics with those of a sample of columns."""
+        from engine.delta_tables.delta_sample import with_sample
+
+        assert isinstance(source.spec, FormatSource)
+        return with_sample(source.spec, source.statistics, schema, names, predicates, carried)
 
     def details(self, spec: FormatSource) -> list[str]:
         """Return the table's version, how many of its files are read, and the filter."""

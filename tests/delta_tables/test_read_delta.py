@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from engine import Environment, col
+from engine import Environment, col, count
 from engine.errors import ConfigurationError, DataError, NotYetSupportedError, PlanError
 from tests.delta_tables.handmade import HandmadeTable, field
 
@@ -360,3 +360,14 @@ def test_bounds_that_others_write_rule_out_no_row(env, tmp_path):
     assert data.filter(col("d") >= exact).count() == 2
     assert data.filter(col("i") == 2**63 - 1).count() == 1
     assert data.filter(col("i") == -(2**63)).count() == 1
+
+
+def test_a_sample_of_files_tells_the_planner_of_columns(env, tmp_path):
+    for part in range(6):
+        rows = pa.table({"k": [part] * 500, "t": [f"text {n % 7}" for n in range(500)], "u": ["x" * 100] * 500})
+        deltalake.write_deltalake(tmp_path / "t", rows, mode="append")
+    explained = env.read_delta(tmp_path / "t").group_by("t").agg(n=count()).explain()
+    assert "sample of" in explained
+    groups = next(line for line in explained.splitlines() if "distinct" in line or "groups" in line)
+    assert "7" in groups, explained
+    assert env.read_delta(tmp_path / "t").filter(col("t") == "none").count() == 0

@@ -46,7 +46,7 @@ from engine.config.command_line import current_command_line
 from engine.config.loader import Configuration, load_configuration
 from engine.config.options import PARALLELISM_DEFAULT, WHOLE_TRACEBACKS
 from engine.connectors.passing_format import STREAM_FOLDER
-from engine.errors import PlanError, SchemaError
+from engine.errors import NotYetSupportedError, PlanError, SchemaError
 from engine.formats.output_check import check_outputs
 from engine.formats.registry import sink_format_of
 from engine.graph.plan import Operator, Plan, Sink, Source
@@ -260,6 +260,8 @@ class Environment(SourceCalls, HasOtherNames):
         """
         from engine.api.optimize_calls import optimized
 
+        if self._target == "spark":
+            raise NotYetSupportedError("optimize on target spark; run it on local or cluster")
         use_store_settings(self._configuration.storage_texts())
         return optimized(target, sort_by, target_file_size, self.parallelism, self.run_to_sink)
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from engine.api.calls import Calls
 from engine.api.other_options import with_other_options
+from engine.errors import NotYetSupportedError
 from engine.storage.store_client import use_store_settings
 
 if TYPE_CHECKING:
@@ -41,6 +42,8 @@ class MergeCalls(Calls):
         """
         from engine.api.merge_plan import merged
 
+        if self._environment.target == "spark":
+            raise NotYetSupportedError("merge_into on target spark; run it on local or cluster")
         use_store_settings(self._environment.configuration.storage_texts())
         keys = (on,) if isinstance(on, str) else tuple(on)
         return merged(self, target, keys, (when_matched, when_not_matched, when_not_matched_by_source))

@@ -185,3 +185,11 @@ def test_words(env, tmp_path):
     deltalake.DeltaTable(place).alter.set_table_properties({"delta.enableChangeDataFeed": "true"})
     with pytest.raises(NotYetSupportedError, match="change data feed"):
         rows.merge_into(delta(place), "id")
+
+
+def test_spark_does_not_merge(tmp_path):
+    place = table_at(tmp_path / "t", {"id": [1]})
+    with Environment(target="spark") as env:
+        for call in (lambda: source(env, id=[1]).merge_into(delta(place), "id"), lambda: env.optimize(delta(place))):
+            with pytest.raises(NotYetSupportedError, match="target spark"):
+                call()

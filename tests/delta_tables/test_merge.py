@@ -118,6 +118,7 @@ def test_partitions_and_new_partitions(env, tmp_path):
     ]
 
 
+@pytest.mark.thorough
 def test_random_merges_agree_with_a_plain_one(env, tmp_path):
     chance = random.Random(7)
     for trial in range(6):

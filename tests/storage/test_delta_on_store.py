@@ -58,6 +58,7 @@ def test_a_table_in_a_bucket_is_written_and_changed(server):
     assert not [name for _, _, names in left for name in names if name == "owner.json"]
 
 
+@pytest.mark.thorough
 def test_writers_at_once_lose_nothing(server):
     place = "s3://data/several/table"
     deltalake.write_deltalake(place, pa.table({"id": pa.array([], pa.int64())}), storage_options=options_of(server))
